@@ -1,0 +1,87 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+// Plain description of one dense N-simplicial attention call, shared by every device. No ownership: all
+// pointers belong to the caller and outlive the call. Strides are in elements; channels are contiguous.
+
+namespace nsimplex::kernels {
+
+inline constexpr int kMaxOrder = 8;
+
+/// View of a [batch, head, row, channel] array whose channel stride is 1.
+template <class T>
+struct Rows {
+  T* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
+
+  T* row(int64_t batch, int64_t head, int64_t index) const {
+    return data + batch * batch_stride + head * head_stride + index * row_stride;
+  }
+};
+
+/// Half-open interval of key positions; empty when end <= begin.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return std::max<int64_t>(end - begin, 0); }
+};
+
+/// Which keys of an axis a query may see. Every mask of the dense kernel is an interval.
+struct Visibility {
+  int64_t length = 0;                ///< T_m, of the tensor
+  int64_t offset = 0;                ///< T_m - Tq: bottom-right alignment
+  int64_t left = -1, right = -1;     ///< window; -1 unbounded; left counts the query's own position
+  bool causal = false;
+  const int64_t* lengths = nullptr;  ///< [batch] valid keys, or null; masks only
+
+  Range of(int64_t batch, int64_t query) const {
+    const int64_t position = query + offset;
+    Range range{0, length};
+    if (left >= 0) range.begin = std::max(range.begin, position - left + 1);
+    if (right >= 0) range.end = std::min(range.end, position + right + 1);
+    if (causal) range.end = std::min(range.end, position + 1);
+    if (lengths) range.end = std::min(range.end, lengths[batch]);
+    return range;
+  }
+};
+
+enum class ValueReduce { product, sum, mean };
+
+/// Softmax statistics and other accumulations are never below fp32.
+template <class T>
+using Accum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+struct DenseAxis {
+  Rows<const T> key, value;  ///< [batch, kv_heads, length, dim or value_dim]
+  Visibility visible;
+};
+
+template <class T>
+struct DenseProblem {
+  int order = 1;
+  ValueReduce reduce = ValueReduce::product;
+  int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, dim = 0, value_dim = 0;
+  double logit_scale = 1.0, output_scale = 1.0;
+  Rows<const T> query;  ///< [batch, heads, queries, dim]
+  DenseAxis<T> axes[kMaxOrder];
+};
+
+template <class T>
+struct DenseForward : DenseProblem<T> {
+  Rows<T> out;              ///< [batch, heads, queries, value_dim]
+  Accum<T>* lse = nullptr;  ///< [batch, heads, queries], contiguous; natural log
+};
+
+template <class T>
+struct DenseBackward : DenseProblem<T> {
+  Rows<const T> out, grad_out;
+  const Accum<T>* lse = nullptr;
+  const Accum<T>* grad_lse = nullptr;  ///< null: zero
+  Rows<T> grad_query;                  ///< a null data pointer: not wanted (here and below)
+  Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
+};
+
+}  // namespace nsimplex::kernels

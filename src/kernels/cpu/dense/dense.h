@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/dense_problem.h"
+
+namespace nsimplex::kernels {
+
+/// How a problem is cut: phases run one after another, the tasks of a phase in any order and in
+/// parallel. Everything here follows from the problem alone, never from the number of threads.
+struct DensePlan {
+  static constexpr int kMaxPhases = 4;
+  int phases = 0;
+  int64_t tasks[kMaxPhases] = {};
+  size_t workspace_bytes = 0;  ///< shared by all tasks, 64-byte aligned, not initialised
+  size_t scratch_bytes = 0;    ///< private to a running task, 64-byte aligned, not initialised
+  int inner_axis = 0;          ///< the axis that is the GEMM's inner one
+};
+
+/// True when the SIMD kernel takes the problem (the caller uses the reference otherwise).
+bool dense_supported(const DenseProblem<float>& problem);
+
+DensePlan plan_dense_forward(const DenseForward<float>& problem);
+void run_dense_forward(const DenseForward<float>& problem, const DensePlan& plan, int phase,
+                       int64_t task, void* workspace, void* scratch);
+
+DensePlan plan_dense_backward(const DenseBackward<float>& problem);
+void run_dense_backward(const DenseBackward<float>& problem, const DensePlan& plan, int phase,
+                        int64_t task, void* workspace, void* scratch);
+
+}  // namespace nsimplex::kernels

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace nsimplex::kernels {
+
+/// Names of the SIMD levels this machine can run, best first, e.g. {"AVX3_ZEN4", "AVX3", "AVX2"}.
+std::vector<std::string> simd_levels();
+
+/// The level in use: the best one, or what NSIMPLEX_SIMD names.
+std::string simd_level();
+
+/// Forces a level for this process; an unknown or unavailable name throws std::invalid_argument that
+/// lists the available ones. An empty name returns to the default.
+void set_simd_level(const std::string& name);
+
+/// fp32 multiply-add rate of one core at the active level, in GFLOP/s, measured on registers.
+double measure_fma_peak();
+
+}  // namespace nsimplex::kernels

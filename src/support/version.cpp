@@ -1,0 +1,7 @@
+#include <nsimplex/version.h>
+
+namespace nsimplex {
+
+const char* version() { return NSIMPLEX_VERSION; }
+
+}  // namespace nsimplex
