@@ -1,14 +1,89 @@
 #include "cli/app.h"
 
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
 #include <nsimplex/version.h>
 
 #include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/usage.h"
+#include "support/error.h"
 
 namespace nsimplex::cli {
+namespace {
 
-int run(int, char**) {
-  std::printf("nsimplex %s\n", version());
-  return 0;
+constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2, kInterrupted = 130;
+
+void add_commands(CLI::App& app, Session& session) { add_info_command(app, session); }
+
+int fail(int code, std::string_view message) {
+  fmt::print(stderr, "nsimplex: {}\n", message);
+  return code;
+}
+
+// An argument as a shell would need it to be typed again.
+std::string quote(const std::string& argument) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// Runs the command and turns what it throws into one line and an exit code.
+int run_action(const std::function<int()>& action) {
+  try {
+    return action();
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  } catch (const OutputClosed&) {
+    return kFailed;
+  } catch (const InputError& error) {
+    return fail(kBadInput, error.what());
+  } catch (const c10::Error& error) {
+    return fail(kFailed, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(kFailed, error.what());
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  interrupt::install();
+  Session session;
+  session.command_line = "nsimplex";
+  for (int i = 1; i < argc; ++i) session.command_line += " " + quote(argv[i]);
+
+  CLI::App app("Higher-order attention: train, measure, verify and report.", "nsimplex");
+  app.formatter(help_formatter());
+  app.config_formatter(command_config(app));
+  app.set_version_flag("--version", std::string("nsimplex ") + version());
+  app.set_config("--config", "", "Read options from a TOML file")->type_name("FILE");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.fallthrough();
+  app.require_subcommand(1);
+  add_commands(app, session);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    return fail(kBadInput, describe_usage_error(app, error));
+  }
+  const int code = run_action(session.action);
+  return code == kSuccess && interrupt::requested() ? kInterrupted : code;
 }
 
 }  // namespace nsimplex::cli

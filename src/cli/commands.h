@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/options.h"
+
+namespace nsimplex::cli {
+
+// One function a command, each in the file of its name.
+void add_info_command(CLI::App& parent, Session& session);
+
+}  // namespace nsimplex::cli

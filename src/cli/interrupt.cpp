@@ -1,0 +1,33 @@
+#include "cli/interrupt.h"
+
+#include <unistd.h>
+#include <csignal>
+
+namespace nsimplex::cli::interrupt {
+namespace {
+
+volatile std::sig_atomic_t flag = 0;
+
+// Only what POSIX allows in a handler: a flag, write() and signal().
+extern "C" void on_signal(int signal) {
+  flag = 1;
+  constexpr char kMessage[] = "\nnsimplex: stopping; once more to stop at once\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+void install() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool requested() { return flag != 0; }
+
+void check() {
+  if (requested()) throw Interrupted();
+}
+
+}  // namespace nsimplex::cli::interrupt

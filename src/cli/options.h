@@ -1,0 +1,69 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace nsimplex::cli {
+
+/// Options that every command has; the options of a command derive from this.
+struct CommonOptions {
+  std::string out;  ///< run directory; empty: nothing is written
+  uint64_t seed = 1;
+  int threads = 0;  ///< 0: torch's own choice
+  std::string device = "cpu";
+  bool json = false;  ///< JSON lines on standard output, no progress
+
+  // Filled in by the framework before the command runs.
+  std::string command_line;  ///< what was typed: the command to repeat
+  std::string config_toml;   ///< every option of the command as read by --config
+
+  c10::Device torch_device() const;
+};
+
+/// What the parsed command line asks for. The command runs after parsing, so that an error of the
+/// run is never taken for an error of usage.
+struct Session {
+  std::string command_line;
+  std::function<int()> action;
+};
+
+struct CommandText {
+  std::string name;
+  std::string summary;   ///< one line
+  std::string examples;  ///< one command a line, shown by --help
+};
+
+/// Adds a command with its help and its common options, which show the defaults `options` has.
+CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOptions& options);
+
+/// Makes the device, the seed and the thread count of `options` true for this process.
+void apply(const CommonOptions& options);
+
+/// Adds a command whose `run` returns the exit code. Add its own options to the returned CLI::App.
+template <class Options>
+CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& text,
+                      std::shared_ptr<Options> options, int (*run)(const Options&)) {
+  CLI::App& command = add_bare_command(parent, text, *options);
+  command.callback([&session, &command, options, run] {
+    options->command_line = session.command_line;
+    options->config_toml = command.config_to_str(true);
+    session.action = [options, run] {
+      apply(*options);
+      return run(*options);
+    };
+  });
+  return command;
+}
+
+/// Adds a command that only holds other commands.
+CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
+
+/// Creates the run directory and proves that it can be written; InputError otherwise.
+void make_run_directory(const std::string& path);
+
+}  // namespace nsimplex::cli
