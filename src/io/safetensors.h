@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/export.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace nsimplex::io {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// Contents of a safetensors file: 8 bytes little-endian length of the header, a JSON header with
+/// name, dtype, shape and byte range of each tensor, the raw little-endian data. Format:
+/// https://github.com/huggingface/safetensors
+struct Safetensors {
+  std::vector<NamedTensor> tensors;             ///< in the order of their data
+  std::map<std::string, std::string> metadata;  ///< the header's "__metadata__"
+
+  /// The tensor called `name`, or nullptr.
+  NSIMPLEX_API const at::Tensor* find(const std::string& name) const;
+};
+
+/// Reads float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool tensors.
+///
+/// The tensors are private views of the mapped file: nothing is read before it is used, and writing
+/// to one changes neither the file nor another reader. Every length, offset and shape is checked
+/// first, as the format demands (ranges without holes or overlaps that fill the file); anything
+/// wrong throws one InputError with the file's name and what was wrong.
+NSIMPLEX_API Safetensors read_safetensors(const std::string& path);
+
+/// Writes the file atomically (AtomicFile): the larger elements first, so that each tensor is
+/// aligned to its dtype, the data from a multiple of 64 bytes. The bytes depend on the arguments
+/// alone. Tensors of any device and strides; throws std::invalid_argument for a dtype the format
+/// lacks or a name used twice.
+NSIMPLEX_API void write_safetensors(const std::string& path, const Safetensors& contents);
+
+}  // namespace nsimplex::io
