@@ -1,0 +1,78 @@
+#pragma once
+
+#include <nsimplex/layers.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <map>
+#include <string>
+
+namespace nsimplex {
+
+/// Shape of a decoder-only language model. Every `every`-th block holds a simplicial layer of order
+/// `order`, all others ordinary attention; 4 is the published 3:1 interleave, 0 means none.
+struct LanguageModelOptions {
+  int64_t vocabulary = 256;  ///< bytes by default
+  int64_t layers = 4;
+  int64_t heads = 4;
+  int64_t kv_heads = 0;  ///< 0: as many as heads
+  int64_t dim = 128;
+  int64_t context = 64;  ///< length it is trained with; forward takes any length
+  int64_t order = 2;
+  int64_t every = 4;
+
+  /// Of the simplicial layers, causal, one entry or one an axis: short axes first is the fast
+  /// order. An unbounded axis of every layer would cost context^order tuples a token.
+  std::vector<Window> window = {Window::last(16), Window::last(256)};
+  HeadNorm norm = HeadNorm::none;             ///< of every attention layer
+  ScalePreset scale = ScalePreset::standard;  ///< of the simplicial layers
+  Activation mlp = Activation::swiglu;
+  double mlp_ratio = 0.0;  ///< hidden / dim; 0: the activation's usual one
+  bool tied = true;        ///< the embedding is also the output projection
+
+  bool operator==(const LanguageModelOptions&) const;
+};
+
+/// Options as text, for a file's header or a configuration: every field by its name, enums by
+/// theirs, a window as "left:right,left:right".
+NSIMPLEX_API std::map<std::string, std::string> to_map(const LanguageModelOptions& options);
+
+/// The inverse; fields that are absent keep their defaults. An unknown key or a value that cannot
+/// be read throws InputError.
+NSIMPLEX_API LanguageModelOptions
+language_model_options(const std::map<std::string, std::string>& fields);
+
+/// Pre-norm transformer over tokens: embedding, blocks, RMSNorm, output projection.
+///
+/// Positions: the ordinary layers rotate q and k (RoPE). The simplicial layers of order >= 2 get
+/// none, because the trilinear form has no rotation invariance: they see order through their causal
+/// windows and through what the layers below wrote.
+///
+/// Parameters: `embedding.weight` [V, C], `blocks.<i>.*` (see TransformerBlock), `norm.weight` [C]
+/// and, unless tied, `head.weight` [V, C]. Embeddings start normal with deviation 0.02; the same
+/// generator state gives the same weights, here and in nsimplex.nn.
+class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
+ public:
+  explicit LanguageModelImpl(const LanguageModelOptions& options,
+                             const std::optional<at::Generator>& generator = std::nullopt);
+
+  /// tokens [B, T], int64 or int32 -> logits [B, T, V]; position t sees tokens 0..t only.
+  at::Tensor forward(const at::Tensor& tokens);
+
+  /// Mean cross entropy in nats, computed in fp32 or wider, of targets [B, T] (int64; -100 is left
+  /// out) under forward(tokens).
+  at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);
+
+  void reset_parameters(const std::optional<at::Generator>& generator = std::nullopt);
+
+  const LanguageModelOptions& options() const { return options_; }
+
+ private:
+  LanguageModelOptions options_;
+  torch::nn::Embedding embedding_{nullptr};
+  torch::nn::ModuleList blocks_{nullptr};
+  RMSNorm norm_{nullptr};
+  torch::nn::Linear head_{nullptr};
+};
+TORCH_MODULE(LanguageModel);
+
+}  // namespace nsimplex

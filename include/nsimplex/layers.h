@@ -1,0 +1,165 @@
+#pragma once
+
+#include <nsimplex/attention.h>
+#include <nsimplex/export.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+/// Layers made of N-simplicial attention, as `torch::nn` modules. The Python package has the same
+/// modules with the same parameter names (nsimplex.nn), so that weights move freely between the
+/// two.
+///
+/// Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk
+/// key/value heads, D head dim. Weights are applied as x W^T. Options that cannot be built throw
+/// nsimplex::InputError (a std::runtime_error) that names the option; tensors of a wrong shape
+/// throw c10::Error.
+namespace nsimplex {
+
+/// What is divided by its own root mean square, per head and without a gain, before attention.
+/// Only `qkv` with ScalePreset::unit carries the sensitivity guarantee of Scale::unit.
+enum class HeadNorm { none, qk, qkv };
+
+enum class ScalePreset { standard, unit };
+
+/// Starting values of a layer's weights: every weight is normal with variance 1 / (3 fan_in), the
+/// variance of torch's own Linear (0.021 for a width of 768, GPT-2's 0.02). The projection that
+/// writes to the residual stream is multiplied by residual_gain; a model of L blocks passes (2
+/// L)^-1/2, so that the sum of its 2 L branches starts with the variance of one.
+struct Initialization {
+  std::optional<at::Generator> generator;  ///< absent: torch's default generator
+  double residual_gain = 1.0;
+};
+
+struct SimplicialAttentionOptions {
+  int64_t dim = 0;       ///< C, width of the input and of the output
+  int64_t heads = 1;     ///< Hq
+  int64_t kv_heads = 0;  ///< Hk, a divisor of heads; 0: as many as heads
+  int64_t head_dim = 0;  ///< D; 0: dim / heads
+  int64_t order = 2;     ///< N, the number of key axes; 1 is ordinary attention
+
+  /// Empty: every axis attends to the input itself. Else N widths, one a context tensor.
+  std::vector<int64_t> context_dims;
+
+  HeadNorm norm = HeadNorm::none;
+  std::variant<ScalePreset, Scale> scale = ScalePreset::standard;
+  bool causal = false;
+  std::vector<Window> window;  ///< empty: unbounded; one entry: every axis; else N entries
+  Form form = Form::product;
+  Reduce reduce = Reduce::product;
+
+  /// Rotary position encoding of q and every k (channel pairs 0-1, 2-3, ...; see docs/models.md).
+  /// The product form keeps only relative positions for N = 1; N >= 2 is refused unless
+  /// allow_non_invariant.
+  bool rotary = false;
+  double rotary_base = 10000.0;
+  bool allow_non_invariant = false;
+};
+
+namespace detail {
+class RotaryTable;
+}
+
+/// N-simplicial attention with its projections.
+///
+///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      c^(m) = x or the m-th context
+///   tensor y = concat_heads(attention(q, k, v)) Wo                     (see nsimplex/attention.h)
+///
+/// Parameters: without contexts `qkv.weight` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN, one head
+/// after the other; with contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,
+/// context_dims[m]], rows k, v. Always `output.weight` [C, Hq D]. No biases. Cost: the projections
+/// and the operator's 4 D flop for every admissible tuple and query head.
+class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
+ public:
+  explicit SimplicialAttentionImpl(const SimplicialAttentionOptions& options);
+  ~SimplicialAttentionImpl() override;
+
+  /// x [B, T, C] -> [B, T, C]. contexts: none for self-attention, else one tensor an axis, [B, T_m,
+  /// context_dims[m]], lengths free. key_lengths, int64 [N, B] or [B], masks the keys at and beyond
+  /// a length, on each axis.
+  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
+                     const std::optional<at::Tensor>& key_lengths = std::nullopt);
+
+  void reset_parameters(const Initialization& init = {});
+
+  const SimplicialAttentionOptions& options() const { return options_; }
+
+ private:
+  std::vector<at::Tensor> project_self(const at::Tensor& x);
+  std::vector<at::Tensor> project_contexts(const at::Tensor& x, at::TensorList contexts);
+
+  SimplicialAttentionOptions options_;
+  torch::nn::Linear qkv_{nullptr}, q_{nullptr}, output_{nullptr};
+  torch::nn::ModuleList kv_{nullptr};
+  std::unique_ptr<detail::RotaryTable> rotary_;
+};
+TORCH_MODULE(SimplicialAttention);
+
+/// y = x / sqrt(mean(x^2) + eps) * weight over the last axis. Parameter: `weight` [dim], ones at
+/// first.
+class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
+ public:
+  explicit RMSNormImpl(int64_t dim, double eps = 1e-6);
+  at::Tensor forward(const at::Tensor& x);
+  void reset_parameters();
+
+ private:
+  double eps_;
+  at::Tensor weight_;
+};
+TORCH_MODULE(RMSNorm);
+
+enum class Activation { swiglu, gelu };
+
+struct FeedForwardOptions {
+  int64_t dim = 0;
+  int64_t hidden = 0;  ///< 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8
+  Activation activation = Activation::swiglu;
+};
+
+/// The block's MLP: swiglu y = (silu(x Wg) * (x Wu)) Wd, or gelu y = gelu(x Wu) Wd (exact gelu).
+/// Parameters: `up.weight` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]), `down.weight`
+/// [dim, hidden]. No biases.
+class NSIMPLEX_API FeedForwardImpl : public torch::nn::Module {
+ public:
+  explicit FeedForwardImpl(const FeedForwardOptions& options);
+  at::Tensor forward(const at::Tensor& x);
+  void reset_parameters(const Initialization& init = {});
+
+  const FeedForwardOptions& options() const { return options_; }
+
+ private:
+  FeedForwardOptions options_;
+  torch::nn::Linear up_{nullptr}, down_{nullptr};
+};
+TORCH_MODULE(FeedForward);
+
+struct TransformerBlockOptions {
+  SimplicialAttentionOptions attention;
+  FeedForwardOptions mlp;  ///< dim 0: that of the attention
+};
+
+/// Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)). Children: `attention_norm`,
+/// `attention`, `mlp_norm`, `mlp`.
+class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
+ public:
+  explicit TransformerBlockImpl(const TransformerBlockOptions& options);
+  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
+                     const std::optional<at::Tensor>& key_lengths = std::nullopt);
+  void reset_parameters(const Initialization& init = {});
+
+ private:
+  RMSNorm attention_norm_{nullptr}, mlp_norm_{nullptr};
+  SimplicialAttention attention_{nullptr};
+  FeedForward mlp_{nullptr};
+};
+TORCH_MODULE(TransformerBlock);
+
+}  // namespace nsimplex

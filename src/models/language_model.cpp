@@ -1,0 +1,97 @@
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/linear.h>
+#include <nsimplex/language_model.h>
+
+#include <cmath>
+
+#include "models/initialize.h"
+#include "models/options_check.h"
+
+namespace nsimplex {
+namespace {
+
+using detail::require;
+
+constexpr double kEmbeddingDeviation = 0.02;
+
+void check(const LanguageModelOptions& o) {
+  const char* at = "[LanguageModel] ";
+  require(o.vocabulary > 0, at, "vocabulary: expected at least 1, got ", o.vocabulary);
+  require(o.layers > 0, at, "layers: expected at least 1, got ", o.layers);
+  require(o.context > 0, at, "context: expected at least 1, got ", o.context);
+  require(o.order >= 1, at, "order: expected at least 1, got ", o.order);
+  require(o.every >= 0, at, "every: expected 0 (never) or more, got ", o.every);
+  require(o.mlp_ratio >= 0, at, "mlp_ratio: expected 0 (the usual one) or more, got ", o.mlp_ratio);
+}
+
+TransformerBlockOptions block_options(const LanguageModelOptions& o, bool simplicial) {
+  TransformerBlockOptions block;
+  block.attention.dim = o.dim;
+  block.attention.heads = o.heads;
+  block.attention.kv_heads = o.kv_heads;
+  block.attention.norm = o.norm;
+  block.attention.causal = true;
+  block.attention.order = simplicial ? o.order : 1;
+  block.attention.rotary = block.attention.order == 1;
+  if (simplicial) {
+    block.attention.window = o.window;
+    block.attention.scale = o.scale;
+  }
+  block.mlp.activation = o.mlp;
+  block.mlp.hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim));
+  return block;
+}
+
+}  // namespace
+
+LanguageModelImpl::LanguageModelImpl(const LanguageModelOptions& options,
+                                     const std::optional<at::Generator>& generator)
+    : options_(options) {
+  check(options_);
+  const auto& o = options_;
+  blocks_ = torch::nn::ModuleList();
+  for (int64_t layer = 1; layer <= o.layers; ++layer) {
+    const bool simplicial = o.every > 0 && layer % o.every == 0;
+    blocks_->push_back(TransformerBlock(block_options(o, simplicial)));
+  }
+  embedding_ = register_module("embedding", torch::nn::Embedding(o.vocabulary, o.dim));
+  register_module("blocks", blocks_);
+  norm_ = register_module("norm", RMSNorm(o.dim));
+  if (!o.tied) {
+    head_ = register_module(
+        "head", torch::nn::Linear(torch::nn::LinearOptions(o.dim, o.vocabulary).bias(false)));
+  }
+  reset_parameters(generator);
+}
+
+void LanguageModelImpl::reset_parameters(const std::optional<at::Generator>& generator) {
+  const at::NoGradGuard no_grad;
+  embedding_->weight.normal_(0.0, kEmbeddingDeviation, generator);
+  const double branches = 2.0 * static_cast<double>(options_.layers);
+  const Initialization init{generator, 1.0 / std::sqrt(branches)};
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    blocks_->at<TransformerBlockImpl>(i).reset_parameters(init);
+  }
+  norm_->reset_parameters();
+  if (head_) head_->weight.normal_(0.0, kEmbeddingDeviation, generator);
+}
+
+at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens) {
+  TORCH_CHECK(tokens.dim() == 2, "[LanguageModel] tokens: expected shape [B, T], got ",
+              tokens.sizes());
+  at::Tensor x = embedding_->forward(tokens);
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    x = blocks_->at<TransformerBlockImpl>(i).forward(x);
+  }
+  return at::linear(norm_->forward(x), head_ ? head_->weight : embedding_->weight);
+}
+
+at::Tensor LanguageModelImpl::loss(const at::Tensor& tokens, const at::Tensor& targets) {
+  TORCH_CHECK(targets.sizes() == tokens.sizes(), "[LanguageModel] targets: expected shape ",
+              tokens.sizes(), ", got ", targets.sizes());
+  at::Tensor logits = forward(tokens).flatten(0, 1);
+  if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
+  return at::cross_entropy_loss(logits, targets.flatten());
+}
+
+}  // namespace nsimplex
