@@ -1,0 +1,384 @@
+"""Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
+
+The C++ library has the same modules with the same parameter names and the same arithmetic
+(nsimplex/layers.h, nsimplex/language_model.h): ``load_state_dict`` takes either's weights.
+
+Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk key/value
+heads, D head dim. Weights are applied as x W^T; there are no biases.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .functional import attention
+
+__all__ = [
+    "FeedForward",
+    "LanguageModel",
+    "LanguageModelOptions",
+    "RMSNorm",
+    "SimplicialAttention",
+    "TransformerBlock",
+    "rotate",
+]
+
+_HEAD_NORM_EPSILON = 1e-6
+_EMBEDDING_DEVIATION = 0.02
+
+
+def _require(ok: bool, message: str) -> None:
+    if not ok:
+        raise ValueError(message)
+
+
+def _initialize(weight: Tensor, generator: torch.Generator | None, gain: float = 1.0) -> None:
+    """Normal with variance gain^2 / (3 fan_in): see nsimplex::Initialization."""
+    with torch.no_grad():
+        weight.normal_(0.0, gain / math.sqrt(3.0 * weight.size(1)), generator=generator)
+
+
+def _unit_rms(heads: Tensor) -> Tensor:
+    return F.rms_norm(heads, (heads.size(-1),), eps=_HEAD_NORM_EPSILON)
+
+
+def rotate(x: Tensor, base: float = 10000.0) -> Tensor:
+    """Standard RoPE of x [B, T, H, D] at positions 0..T-1.
+
+    Channel pair c = (2c, 2c+1) at position t turns by t base^(-c / (D/2)) (Su et al. 2021,
+    arXiv 2104.09864). Half types turn in fp32.
+    """
+    half = x.dtype not in (torch.float32, torch.float64)
+    wide = x.float() if half else x
+    length, planes = x.size(1), x.size(-1) // 2
+    theta = torch.pow(
+        base, torch.arange(planes, dtype=torch.float64, device=x.device) * (-2.0 / x.size(-1))
+    )
+    angles = torch.arange(length, dtype=torch.float64, device=x.device).unsqueeze(1) * theta
+    turns = torch.polar(torch.ones_like(angles), angles)
+    turns = turns.to(torch.complex128 if wide.dtype == torch.float64 else torch.complex64)
+    turned = torch.view_as_complex(wide.unflatten(-1, (planes, 2))) * turns.unsqueeze(1)
+    out = torch.view_as_real(turned).flatten(-2)
+    return out.to(x.dtype) if half else out
+
+
+class RMSNorm(nn.RMSNorm):
+    """y = x / sqrt(mean(x^2) + eps) * weight over the last axis."""
+
+    def __init__(self, dim: int, eps: float = 1e-6) -> None:
+        super().__init__(dim, eps=eps)
+
+
+class SimplicialAttention(nn.Module):
+    """N-simplicial attention with its projections.
+
+    q = x Wq, k^(m) = c^(m) Wk^(m), v^(m) = c^(m) Wv^(m), y = concat_heads(attention(q, k, v)) Wo, with
+    c^(m) = x, or the m-th context tensor where ``context_dims`` gives N widths.
+
+    Parameters: without contexts ``qkv.weight`` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN; with contexts
+    ``q.weight`` and ``kv.<m>.weight`` [2 Hk D, context_dims[m]], rows k, v; ``output.weight`` [C, Hq D].
+
+    Args:
+        dim: C, width of input and output.
+        heads, kv_heads, head_dim: Hq; Hk (a divisor of Hq, 0: Hq); D (0: dim / heads).
+        order: N; 1 is ordinary attention.
+        context_dims: empty for self-attention, else one width an axis.
+        norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a gain.
+            Only "qkv" with scale="unit" carries the sensitivity guarantee.
+        scale, causal, window, form, reduce: as in :func:`nsimplex.attention`.
+        rotary: rotate q and every k (RoPE). Order >= 2 is refused unless ``allow_non_invariant``: its
+            product form does not depend on relative positions alone.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 1,
+        *,
+        kv_heads: int = 0,
+        head_dim: int = 0,
+        order: int = 2,
+        context_dims: Sequence[int] = (),
+        norm: str = "none",
+        scale: str | float | tuple[float, float] = "standard",
+        causal: bool = False,
+        window=None,
+        form: str = "product",
+        reduce: str = "product",
+        rotary: bool = False,
+        rotary_base: float = 10000.0,
+        allow_non_invariant: bool = False,
+    ) -> None:
+        super().__init__()
+        at = "[SimplicialAttention] "
+        _require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
+        _require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
+        _require(order >= 1, f"{at}order: expected at least 1, got {order}")
+        if head_dim == 0:
+            _require(dim % heads == 0, f"{at}heads: expected a divisor of dim {dim}, got {heads}")
+            head_dim = dim // heads
+        _require(head_dim > 0, f"{at}head_dim: expected a positive width, got {head_dim}")
+        kv_heads = kv_heads or heads
+        _require(
+            kv_heads > 0 and heads % kv_heads == 0,
+            f"{at}kv_heads: expected a divisor of heads {heads}, got {kv_heads}",
+        )
+        _require(
+            len(context_dims) in (0, order),
+            f"{at}context_dims: expected 0 or {order} entries, got {len(context_dims)}",
+        )
+        _require(norm in ("none", "qk", "qkv"), f"{at}norm: expected none, qk or qkv, got '{norm}'")
+        if rotary:
+            _require(not context_dims, f"{at}rotary: positions of different contexts do not compare")
+            _require(
+                order == 1 or form == "product",
+                f"{at}rotary: form {form} of order {order} is not available yet",
+            )
+            _require(
+                order == 1 or allow_non_invariant,
+                f"{at}rotary: form product of order {order} does not depend on relative positions "
+                "alone; set allow_non_invariant to use it all the same",
+            )
+            _require(head_dim % 2 == 0, f"{at}rotary: expected an even head_dim, got {head_dim}")
+
+        self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
+        self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
+        self.context_dims = tuple(context_dims)
+        self.attention_options = dict(
+            causal=causal, window=window, form=form, reduce=reduce, scale=scale
+        )
+        if self.context_dims:
+            self.q = nn.Linear(dim, heads * head_dim, bias=False)
+            self.kv = nn.ModuleList(
+                nn.Linear(width, 2 * kv_heads * head_dim, bias=False) for width in self.context_dims
+            )
+        else:
+            self.qkv = nn.Linear(dim, (heads + 2 * order * kv_heads) * head_dim, bias=False)
+        self.output = nn.Linear(heads * head_dim, dim, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        for projection in (self.q, *self.kv) if self.context_dims else (self.qkv,):
+            _initialize(projection.weight, generator)
+        _initialize(self.output.weight, generator, residual_gain)
+
+    def _project_self(self, x: Tensor) -> list[Tensor]:
+        axes = self.order * self.kv_heads
+        heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))
+        qk, v = heads.split((self.heads + axes, axes), 2)
+        if self.norm != "none":
+            qk = _unit_rms(qk)
+        if self.norm == "qkv":
+            v = _unit_rms(v)
+        if self.rotary:
+            qk = rotate(qk, self.rotary_base)
+        return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
+
+    def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:
+        q = self.q(x).unflatten(-1, (self.heads, self.head_dim))
+        if self.norm != "none":
+            q = _unit_rms(q)
+        keys, values = [], []
+        for projection, context in zip(self.kv, contexts):
+            heads = projection(context).unflatten(-1, (2 * self.kv_heads, self.head_dim))
+            k, v = heads.split(self.kv_heads, 2)
+            keys.append(k if self.norm == "none" else _unit_rms(k))
+            values.append(_unit_rms(v) if self.norm == "qkv" else v)
+        return [q, *keys, *values]
+
+    def forward(
+        self, x: Tensor, contexts: Sequence[Tensor] = (), key_lengths: Tensor | None = None
+    ) -> Tensor:
+        """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] -> [B, T, C]."""
+        if len(contexts) != len(self.context_dims):
+            raise ValueError(
+                f"[SimplicialAttention] contexts: expected {len(self.context_dims)} tensors, "
+                f"got {len(contexts)}"
+            )
+        parts = self._project_contexts(x, contexts) if contexts else self._project_self(x)
+        q, *rest = (part.transpose(1, 2) for part in parts)
+        out = attention(
+            q,
+            rest[: self.order],
+            rest[self.order :],
+            key_lengths=key_lengths,
+            **self.attention_options,
+        )
+        return self.output(out.transpose(1, 2).flatten(2))
+
+
+class FeedForward(nn.Module):
+    """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
+
+    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]), ``down.weight``
+    [dim, hidden]. ``hidden`` 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8.
+    """
+
+    def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
+        super().__init__()
+        _require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
+        _require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
+        _require(
+            activation in ("swiglu", "gelu"),
+            f"[FeedForward] activation: expected swiglu or gelu, got '{activation}'",
+        )
+        if hidden == 0:
+            usual = (8 * dim + 2) // 3 if activation == "swiglu" else 4 * dim
+            hidden = (usual + 7) // 8 * 8
+        self.activation = activation
+        self.up = nn.Linear(dim, 2 * hidden if activation == "swiglu" else hidden, bias=False)
+        self.down = nn.Linear(hidden, dim, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        _initialize(self.up.weight, generator)
+        _initialize(self.down.weight, generator, residual_gain)
+
+    def forward(self, x: Tensor) -> Tensor:
+        up = self.up(x)
+        if self.activation == "gelu":
+            return self.down(F.gelu(up))
+        gate, value = up.chunk(2, -1)
+        return self.down(F.silu(gate) * value)
+
+
+class TransformerBlock(nn.Module):
+    """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h))."""
+
+    def __init__(self, attention: SimplicialAttention, mlp: FeedForward) -> None:
+        super().__init__()
+        self.attention_norm = RMSNorm(attention.dim)
+        self.attention = attention
+        self.mlp_norm = RMSNorm(attention.dim)
+        self.mlp = mlp
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        self.attention_norm.reset_parameters()
+        self.attention.reset_parameters(generator, residual_gain)
+        self.mlp_norm.reset_parameters()
+        self.mlp.reset_parameters(generator, residual_gain)
+
+    def forward(
+        self, x: Tensor, contexts: Sequence[Tensor] = (), key_lengths: Tensor | None = None
+    ) -> Tensor:
+        h = x + self.attention(self.attention_norm(x), contexts, key_lengths)
+        return h + self.mlp(self.mlp_norm(h))
+
+
+@dataclasses.dataclass
+class LanguageModelOptions:
+    """Shape of a :class:`LanguageModel`; fields and defaults as nsimplex::LanguageModelOptions."""
+
+    vocabulary: int = 256
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 0
+    dim: int = 128
+    context: int = 64
+    order: int = 2
+    every: int = 4
+    window: Sequence = (16, 256)
+    norm: str = "none"
+    scale: str = "standard"
+    mlp: str = "swiglu"
+    mlp_ratio: float = 0.0
+    tied: bool = True
+
+    @classmethod
+    def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
+        """Reads what the C++ library's to_map writes, as stored in a checkpoint's header."""
+        known = {field.name: field.type for field in dataclasses.fields(cls)}
+        for name in fields:
+            _require(name in known, f"[LanguageModel] {name}: no such option")
+        read = {"int": int, "float": float, "str": str, "bool": lambda text: text == "true"}
+        return cls(
+            **{
+                name: _parse_windows(text) if name == "window" else read[known[name]](text)
+                for name, text in fields.items()
+            }
+        )
+
+
+def _parse_windows(text: str) -> list[tuple[int, int]]:
+    """"left:right,left:right" -> [(left, right), ...]"""
+    return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
+
+
+class LanguageModel(nn.Module):
+    """Decoder-only transformer with a simplicial layer every ``every``-th block.
+
+    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
+    trilinear form has no rotation invariance: they see order through their causal windows and through
+    what the layers below wrote.
+
+    Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied, ``head.weight``.
+    """
+
+    def __init__(
+        self, options: LanguageModelOptions, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        o = self.options = options
+        for name, least in (("vocabulary", 1), ("layers", 1), ("context", 1), ("order", 1), ("every", 0)):
+            value = getattr(o, name)
+            _require(value >= least, f"[LanguageModel] {name}: expected at least {least}, got {value}")
+        self.embedding = nn.Embedding(o.vocabulary, o.dim)
+        self.blocks = nn.ModuleList(
+            self._block(o.every > 0 and layer % o.every == 0) for layer in range(1, o.layers + 1)
+        )
+        self.norm = RMSNorm(o.dim)
+        if not o.tied:
+            self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
+        self.reset_parameters(generator)
+
+    def _block(self, simplicial: bool) -> TransformerBlock:
+        o = self.options
+        order = o.order if simplicial else 1
+        window = [*o.window] * (order if len(o.window) == 1 else 1) or None
+        attention = SimplicialAttention(
+            o.dim,
+            o.heads,
+            kv_heads=o.kv_heads,
+            order=order,
+            norm=o.norm,
+            scale=o.scale if simplicial else "standard",
+            causal=True,
+            window=window if simplicial else None,
+            rotary=order == 1,
+        )
+        return TransformerBlock(attention, FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        with torch.no_grad():
+            self.embedding.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
+            for block in self.blocks:
+                block.reset_parameters(generator, 1.0 / math.sqrt(2.0 * self.options.layers))
+            self.norm.reset_parameters()
+            if not self.options.tied:
+                self.head.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only."""
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out."""
+        logits = self(tokens).flatten(0, 1)
+        if logits.dtype != torch.float64:
+            logits = logits.float()
+        return F.cross_entropy(logits, targets.flatten())
