@@ -1,15 +1,29 @@
 # Compiler settings shared by every target of this build; nothing here is exported.
 include_guard(GLOBAL)
 
+# NSIMPLEX_SANITIZE: "address,undefined" or "thread"; every target of the build gets it.
+set(NSIMPLEX_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, empty for none")
+
 add_library(nsimplex_warnings INTERFACE)
 target_compile_options(nsimplex_warnings INTERFACE -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers)
 if(NSIMPLEX_WERROR)
   target_compile_options(nsimplex_warnings INTERFACE -Werror)
 endif()
 
+# SSSE3 and SSE4 machines run the SSE2 code: nobody trains on them, and each target costs build time.
+# The bits are Highway's HWY_SSSE3 and HWY_SSE4.
+set(NSIMPLEX_HWY_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)")
+
+if(NSIMPLEX_SANITIZE)
+  add_compile_options(-fsanitize=${NSIMPLEX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${NSIMPLEX_SANITIZE})
+endif()
+
 find_program(NSIMPLEX_CCACHE ccache)
-if(NSIMPLEX_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${NSIMPLEX_CCACHE}")
+if(NSIMPLEX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # A precompiled header is a cache hit only when its time stamps do not count.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${NSIMPLEX_CCACHE}")
 endif()
 find_program(NSIMPLEX_MOLD mold)
 if(NSIMPLEX_MOLD)
