@@ -11,9 +11,9 @@ namespace nsimplex {
 
 /// Admissible key positions around a query, on one key axis.
 ///
-/// With p = i + (T_m - Tq) the position of query i aligned to the end of the axis, key j is admissible
-/// when p - left < j <= p + right. `left` counts the query's own position: a causal window of w holds
-/// exactly w keys. -1 is unbounded; left = 0 and anything below -1 are errors.
+/// With p = i + (T_m - Tq) the position of query i aligned to the end of the axis, key j is
+/// admissible when p - left < j <= p + right. `left` counts the query's own position: a causal
+/// window of w holds exactly w keys. -1 is unbounded; left = 0 and anything below -1 are errors.
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
@@ -39,18 +39,18 @@ struct Scale {
   /// s1 = D^-1/2, s2 = 1.
   NSIMPLEX_API static Scale standard(int64_t head_dim);
 
-  /// s1 = D^-(N+1)/2; s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean. With unit-RMS q, k, v the
-  /// operator then has sensitivity 1 and sharpness 3 under the inf-RMS norm.
+  /// s1 = D^-(N+1)/2; s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean. With unit-RMS q, k, v
+  /// the operator then has sensitivity 1 and sharpness 3 under the inf-RMS norm.
   NSIMPLEX_API static Scale unit(int64_t order, int64_t head_dim, int64_t value_dim, Reduce reduce);
 };
 
 struct AttentionOptions {
-  bool causal = false;             ///< j_m <= i + (T_m - Tq) on every axis (bottom-right aligned)
-  std::vector<Window> window;      ///< empty: unbounded; one entry: every axis; else exactly N entries
+  bool causal = false;         ///< j_m <= i + (T_m - Tq) on every axis (bottom-right aligned)
+  std::vector<Window> window;  ///< empty: unbounded; one entry: every axis; else exactly N entries
   Form form = Form::product;
   Reduce reduce = Reduce::product;
   Normalizer normalizer = Normalizer::softmax;
-  std::optional<Scale> scale;      ///< absent: Scale::standard
+  std::optional<Scale> scale;             ///< absent: Scale::standard
   std::optional<at::Tensor> key_lengths;  ///< int64 [N, B] or [B]; masks only, never aligns
 };
 
@@ -61,5 +61,11 @@ struct AttentionOutput {
 
 NSIMPLEX_API AttentionOutput attention(const at::Tensor& query, at::TensorList keys,
                                        at::TensorList values, const AttentionOptions& options = {});
+
+/// The same from plain ATen calls, whatever the dtype and device: what every kernel is measured
+/// against.
+NSIMPLEX_API AttentionOutput attention_reference(const at::Tensor& query, at::TensorList keys,
+                                                 at::TensorList values,
+                                                 const AttentionOptions& options = {});
 
 }  // namespace nsimplex

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <nsimplex/attention.h>
+
+#include <array>
+
+#include "attention/dense/dense_call.h"
+#include "kernels/common/dense_problem.h"
+
+namespace nsimplex::dense {
+
+/// Refuses a call that the operator does not define, or does not have yet, with one line that names
+/// the argument, what was expected and what came. Sizes are symbolic, so that meta tensors pass the
+/// same door.
+void check(const Call& call);
+void check(const BackwardCall& call);
+
+/// Refuses key lengths outside [0, T_m]. Reads the values, hence only for kernels that run on the
+/// CPU.
+void check_key_length_values(const Call& call);
+
+/// What a checked call asks for, in numbers.
+struct Settings {
+  int order = 1;
+  Reduce reduce = Reduce::product;
+  Scale scale;
+  std::array<kernels::Visibility, kernels::kMaxOrder> visible;  ///< without key lengths
+};
+Settings settings_of(const Call& call);
+
+/// Valid keys per axis and batch entry, int64 [N, B] contiguous, or undefined when every key is
+/// valid. An entry that has an axis without keys has no tuple at all: all its lengths are 0 then,
+/// so that no key of it is read.
+at::Tensor valid_keys(const Call& call);
+
+/// Sizes of the output: [B, Hq, Tq, Dv].
+std::array<c10::SymInt, 4> output_sizes(const Call& call);
+
+/// True when the tensor's heads lie inside its rows: [B, T, H, D] in memory, as projections leave
+/// them.
+bool heads_inside(const at::Tensor& tensor);
+
+/// An uninitialised [B, H, T, channels] tensor in the memory order of `like`.
+at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
+                          const at::TensorOptions& options);
+
+/// dtype of lse and of everything that is accumulated: double for double, else float.
+inline at::ScalarType accumulate_type(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
+#include <c10/util/OptionalArrayRef.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+// The dense operator's arguments as the schema lists them, bundled so that the flat list is written
+// once for the forward and once for the backward operator. Everything here is a view of the
+// caller's arguments.
+
+namespace nsimplex::dense {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+/// The keyword arguments, in the schema's order.
+struct Options {
+  bool causal = false;
+  at::OptionalSymIntArrayRef window;
+  std::string_view form = "product", reduce = "product", normalizer = "softmax";
+  std::optional<double> logit_scale, output_scale;
+  const OptionalTensor& key_lengths;
+  const OptionalTensor& cu_seqlens;
+  const OptionalTensor& mask;
+  const OptionalTensor& sink;
+  std::string_view distinct = "none";
+  at::OptionalIntArrayRef augment;
+  double dropout_p = 0.0;
+  std::optional<int64_t> seed;
+};
+
+struct Call {
+  const at::Tensor& query;  ///< [B, Hq, Tq, D]
+  at::TensorList keys;      ///< N of [B, Hk, T_m, D]
+  at::TensorList values;    ///< N of [B, Hk, T_m, Dv]
+  Options options;
+};
+
+struct BackwardCall {
+  Call forward;
+  const at::Tensor& out;           ///< [B, Hq, Tq, Dv]
+  const at::Tensor& lse;           ///< [B, Hq, Tq]
+  const at::Tensor& grad_out;      ///< like out
+  const OptionalTensor& grad_lse;  ///< like lse; absent: zero
+  const c10::List<bool>& wanted;   ///< query, keys..., values...: which gradients are computed
+};
+
+using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
+
+/// Gradients of the query, the keys and the values; an unwanted one is an empty tensor of shape
+/// [0].
+using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>>;
+
+/// Adapts a kernel that takes a Call to the dispatcher's flat argument list.
+template <auto kernel>
+Output flat(const at::Tensor& query, at::TensorList keys, at::TensorList values, bool causal,
+            at::OptionalSymIntArrayRef window, std::string_view form, std::string_view reduce,
+            std::string_view normalizer, std::optional<double> logit_scale,
+            std::optional<double> output_scale, const OptionalTensor& key_lengths,
+            const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
+            const OptionalTensor& sink, std::string_view distinct, at::OptionalIntArrayRef augment,
+            double dropout_p, std::optional<int64_t> seed) {
+  return kernel(Call{query,
+                     keys,
+                     values,
+                     {causal, window, form, reduce, normalizer, logit_scale, output_scale,
+                      key_lengths, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}});
+}
+
+/// The same for a kernel that takes a BackwardCall.
+template <auto kernel>
+Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+                        const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
+                        const OptionalTensor& grad_lse, const c10::List<bool>& wanted, bool causal,
+                        at::OptionalSymIntArrayRef window, std::string_view form,
+                        std::string_view reduce, std::string_view normalizer,
+                        std::optional<double> logit_scale, std::optional<double> output_scale,
+                        const OptionalTensor& key_lengths, const OptionalTensor& cu_seqlens,
+                        const OptionalTensor& mask, const OptionalTensor& sink,
+                        std::string_view distinct, at::OptionalIntArrayRef augment,
+                        double dropout_p, std::optional<int64_t> seed) {
+  return kernel(
+      BackwardCall{{query,
+                    keys,
+                    values,
+                    {causal, window, form, reduce, normalizer, logit_scale, output_scale,
+                     key_lengths, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}},
+                   out,
+                   lse,
+                   grad_out,
+                   grad_lse,
+                   wanted});
+}
+
+/// Calls the registered operators through the dispatcher.
+Output dispatch(const Call& call);
+Output dispatch_reference(const Call& call);
+Gradients dispatch(const BackwardCall& call);
+
+/// The plain ATen version (dense_reference.cpp): any dtype and device, differentiable any number of
+/// times.
+Output reference_forward(const Call& call);
+Gradients reference_backward(const BackwardCall& call);
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,174 @@
+// Schema and public functions of the dense operator.
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <nsimplex/attention.h>
+#include <torch/library.h>
+
+#include <cmath>
+
+#include "attention/dense/dense_arguments.h"
+
+namespace nsimplex {
+namespace dense {
+namespace {
+
+// Written whole, options of later versions included: an argument added later would break saved
+// graphs. `window` holds SymInts so that one derived from a length survives export with dynamic
+// lengths.
+#define NSIMPLEX_OPTIONS_SCHEMA                                                               \
+  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', "      \
+  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "             \
+  "Tensor? key_lengths=None, Tensor? cu_seqlens=None, Tensor? mask=None, Tensor? sink=None, " \
+  "str distinct='none', int[]? augment=None, float dropout_p=0., int? seed=None"
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
+  m.def("attention(Tensor query, Tensor[] keys, Tensor[] values, *, " NSIMPLEX_OPTIONS_SCHEMA
+        ") -> (Tensor out, Tensor lse)",
+        tags);
+  m.def(
+      "attention_reference(Tensor query, Tensor[] keys, Tensor[] values, "
+      "*, " NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor out, Tensor lse)",
+      tags);
+  m.def(
+      "attention_backward(Tensor query, Tensor[] keys, Tensor[] values, Tensor out, Tensor lse, "
+      "Tensor grad_out, Tensor? grad_lse, bool[] output_mask, *, " NSIMPLEX_OPTIONS_SCHEMA
+      ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values)",
+      tags);
+}
+
+#undef NSIMPLEX_OPTIONS_SCHEMA
+
+using ForwardFunction = decltype(flat<&reference_forward>);
+using BackwardFunction = decltype(flat_backward<&reference_backward>);
+
+template <class Operator>
+Output call_operator(const Operator& op, const Call& call) {
+  const Options& o = call.options;
+  return op.call(call.query, call.keys, call.values, o.causal, o.window, o.form, o.reduce,
+                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.cu_seqlens, o.mask,
+                 o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
+}
+
+template <class Function>
+c10::TypedOperatorHandle<Function> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+std::string_view name_of(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::product:
+      return "product";
+    case Reduce::sum:
+      return "sum";
+    case Reduce::mean:
+      return "mean";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] reduce: not an enumerator of Reduce");
+}
+
+std::string_view name_of(Form form) { return form == Form::product ? "product" : "determinant"; }
+
+std::string_view name_of(Normalizer normalizer) {
+  switch (normalizer) {
+    case Normalizer::softmax:
+      return "softmax";
+    case Normalizer::softmax_sink:
+      return "softmax_sink";
+    case Normalizer::sigmoid:
+      return "sigmoid";
+    case Normalizer::relu:
+      return "relu";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] normalizer: not an enumerator of Normalizer");
+}
+
+// Flattens the public options and hands the call to `function`.
+template <class Function>
+auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+               const AttentionOptions& options, Function&& function) {
+  c10::SmallVector<c10::SymInt, 8> window;
+  const size_t given = options.window.size();
+  TORCH_CHECK_VALUE(given <= 1 || given == keys.size(),
+                    "[attention] window: expected one for all axes or ", keys.size(), ", got ",
+                    given);
+  if (given > 0) {
+    for (size_t m = 0; m < keys.size(); ++m) {
+      const Window& each = options.window[given == 1 ? 0 : m];
+      window.push_back(each.left);
+      window.push_back(each.right);
+    }
+  }
+  at::OptionalSymIntArrayRef flat_window;
+  if (given > 0) flat_window = c10::SymIntArrayRef(window);
+  std::optional<double> logit_scale, output_scale;
+  if (options.scale) {
+    logit_scale = options.scale->logit;
+    output_scale = options.scale->output;
+  }
+  const OptionalTensor none;
+  return function(Call{query,
+                       keys,
+                       values,
+                       {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
+                        name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
+                        none, none, none, "none", std::nullopt, 0.0, std::nullopt}});
+}
+
+}  // namespace
+
+Output dispatch(const Call& call) {
+  static const auto op = find_operator<ForwardFunction>("nsimplex::attention");
+  return call_operator(op, call);
+}
+
+Output dispatch_reference(const Call& call) {
+  static const auto op = find_operator<ForwardFunction>("nsimplex::attention_reference");
+  return call_operator(op, call);
+}
+
+Gradients dispatch(const BackwardCall& call) {
+  static const auto op = find_operator<BackwardFunction>("nsimplex::attention_backward");
+  const Options& o = call.forward.options;
+  return op.call(call.forward.query, call.forward.keys, call.forward.values, call.out, call.lse,
+                 call.grad_out, call.grad_lse, call.wanted, o.causal, o.window, o.form, o.reduce,
+                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.cu_seqlens, o.mask,
+                 o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
+}
+
+}  // namespace dense
+
+Scale Scale::standard(int64_t head_dim) {
+  return {1.0 / std::sqrt(static_cast<double>(head_dim)), 1.0};
+}
+
+Scale Scale::unit(int64_t order, int64_t head_dim, int64_t value_dim, Reduce reduce) {
+  const double n = static_cast<double>(order);
+  const double logit = std::pow(static_cast<double>(head_dim), -0.5 * (n + 1));
+  switch (reduce) {
+    case Reduce::product:
+      return {logit, std::pow(static_cast<double>(value_dim), -0.5 * (n - 1))};
+    case Reduce::sum:
+      return {logit, 1.0 / n};
+    case Reduce::mean:
+      return {logit, 1.0};
+  }
+  TORCH_CHECK_VALUE(false, "[attention] reduce: not an enumerator of Reduce");
+}
+
+AttentionOutput attention(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+                          const AttentionOptions& options) {
+  auto [out, lse] = dense::with_call(query, keys, values, options,
+                                     [](const dense::Call& call) { return dense::dispatch(call); });
+  return {std::move(out), std::move(lse)};
+}
+
+AttentionOutput attention_reference(const at::Tensor& query, at::TensorList keys,
+                                    at::TensorList values, const AttentionOptions& options) {
+  auto [out, lse] = dense::with_call(query, keys, values, options, [](const dense::Call& call) {
+    return dense::dispatch_reference(call);
+  });
+  return {std::move(out), std::move(lse)};
+}
+
+}  // namespace nsimplex
