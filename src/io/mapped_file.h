@@ -3,7 +3,6 @@
 #include <nsimplex/export.h>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -28,5 +27,8 @@ class NSIMPLEX_API MappedFile {
   uint8_t* data_ = nullptr;
   size_t size_ = 0;
 };
+
+/// The contents of a regular file. Throws InputError as MappedFile does.
+NSIMPLEX_API std::string read_text(const std::string& path);
 
 }  // namespace nsimplex::io
