@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nsimplex::data {
+
+/// Turns text into token numbers in [0, vocabulary()) and back.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual int64_t vocabulary() const = 0;
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
+
+  /// Put between two texts; -1: nothing.
+  virtual int32_t separator() const { return -1; }
+
+  /// True when token numbers are the bytes themselves, so that a mapped file needs no encoding.
+  virtual bool is_bytes() const { return false; }
+
+  /// The model it was made from, as load_tokenizer takes it; empty for bytes.
+  virtual const std::string& model() const = 0;
+};
+
+/// Tokens are bytes: a vocabulary of 256, every input representable.
+std::unique_ptr<Tokenizer> byte_tokenizer();
+
+/// Subword tokens of a serialized SentencePiece model; empty `model`: byte_tokenizer(). `name` is
+/// what an InputError calls a model that cannot be used.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& model, const std::string& name);
+
+/// Decodes a growing sequence of tokens piece by piece, for a terminal: next() returns the text
+/// that a token adds. Bytes of a character that is not whole yet are held back until it is, or
+/// until finish().
+class StreamDecoder {
+ public:
+  explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  std::string next(int32_t token);
+  std::string finish();
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::vector<int32_t> tokens_;  // those whose text may still change
+  std::string shown_;            // text of tokens_ already returned
+};
+
+}  // namespace nsimplex::data

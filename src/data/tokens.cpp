@@ -1,0 +1,65 @@
+#include "data/tokens.h"
+
+#include <algorithm>
+
+namespace nsimplex::data {
+
+Tokens::Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer) {
+  if (tokenizer.is_bytes()) {
+    for (const Text& text : texts) append({0, text.bytes, {}, text.owner});
+    return;
+  }
+  const auto words = std::make_shared<std::vector<int32_t>>();
+  for (const Text& text : texts) {
+    if (!words->empty() && tokenizer.separator() >= 0) words->push_back(tokenizer.separator());
+    const auto encoded =
+        tokenizer.encode({reinterpret_cast<const char*>(text.bytes.data()), text.bytes.size()});
+    words->insert(words->end(), encoded.begin(), encoded.end());
+  }
+  append({0, {}, *words, words});
+}
+
+void Tokens::append(Piece piece) {
+  piece.begin = size_;
+  size_ += piece.size();
+  pieces_.push_back(std::move(piece));
+}
+
+void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
+  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
+                                [](int64_t at, const Piece& each) { return at < each.begin; }) -
+               1;
+  for (; count > 0; ++piece) {
+    const int64_t skip = begin - piece->begin;
+    const int64_t part = std::min(count, piece->size() - skip);
+    if (!piece->bytes.empty()) {
+      std::copy_n(piece->bytes.begin() + skip, part, out);
+    } else {
+      std::copy_n(piece->words.begin() + skip, part, out);
+    }
+    begin += part;
+    out += part;
+    count -= part;
+  }
+}
+
+uint64_t Tokens::fingerprint() const {
+  // FNV-1a over whole tokens: a check against mistakes, not against malice.
+  uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](const auto& run) {
+    for (const auto token : run) hash = (hash ^ static_cast<uint64_t>(token)) * 0x100000001b3u;
+  };
+  for (const Piece& piece : pieces_) {
+    add(piece.bytes);
+    add(piece.words);
+  }
+  return hash;
+}
+
+Split split(const Tokens& tokens) {
+  // In whole numbers: 0.9 * size would round differently from size to size.
+  const int64_t boundary = tokens.size() - tokens.size() / 10;
+  return {{0, boundary}, {boundary, tokens.size()}};
+}
+
+}  // namespace nsimplex::data

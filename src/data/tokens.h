@@ -1,0 +1,88 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/text_files.h"
+#include "data/tokenizer.h"
+
+namespace nsimplex::data {
+
+/// The tokens of several texts, one after the other. Byte tokens stay where the texts are mapped;
+/// subword tokens are encoded once into memory, texts apart by the tokenizer's separator.
+class Tokens {
+ public:
+  Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer);
+
+  int64_t size() const { return size_; }
+
+  /// Copies tokens [begin, begin + count) to `out`; the range must lie inside.
+  void copy(int64_t begin, int64_t count, int64_t* out) const;
+
+  /// Depends on every token and on nothing else: tells a changed text on resuming. O(size()).
+  uint64_t fingerprint() const;
+
+ private:
+  // A run of tokens; exactly one of the two is set.
+  struct Piece {
+    int64_t begin;
+    std::span<const uint8_t> bytes;
+    std::span<const int32_t> words;
+    std::shared_ptr<const void> owner;
+    int64_t size() const { return static_cast<int64_t>(bytes.size() + words.size()); }
+  };
+
+  void append(Piece piece);
+
+  std::vector<Piece> pieces_;
+  int64_t size_ = 0;
+};
+
+/// A range of tokens.
+struct Slice {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+/// The split of nanoGPT: the first 90 % of the tokens train, the last 10 % validate. Contiguous, so
+/// that no validation window overlaps a training window; the same text always splits at the same
+/// token.
+struct Split {
+  Slice train, validation;
+};
+Split split(const Tokens& tokens);
+
+/// Windows of tokens for next-token prediction: targets are inputs one token later.
+struct Batch {
+  at::Tensor inputs, targets;  ///< int64 [B, T]
+};
+
+/// Draws windows of `context` + 1 tokens uniformly, with replacement. A counter-based generator
+/// gives draw n of a seed directly, so the position in the data is one number and resuming needs
+/// nothing else.
+class BatchSampler {
+ public:
+  /// Throws InputError when `slice` is too short for one window.
+  BatchSampler(const Tokens& tokens, Slice slice, int64_t batch, int64_t context, uint64_t seed);
+
+  Batch next();
+
+  int64_t position() const { return position_; }  ///< windows drawn so far
+  void seek(int64_t position) { position_ = position; }
+
+ private:
+  const Tokens& tokens_;
+  Slice slice_;
+  int64_t batch_, context_;
+  uint64_t seed_;
+  int64_t position_ = 0;
+};
+
+/// Windows of `context` + 1 tokens at `starts` as one batch.
+Batch gather(const Tokens& tokens, std::span<const int64_t> starts, int64_t context);
+
+}  // namespace nsimplex::data

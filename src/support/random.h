@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+namespace nsimplex {
+
+/// 64 random bits that depend on (seed, index) alone: the index-th output of SplitMix64, whose
+/// state is a counter (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+/// 2014). The seed is mixed first, so that seeds 1, 2, 3 give unrelated streams.
+constexpr uint64_t random_bits(uint64_t seed, uint64_t index) {
+  constexpr auto mix = [](uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+  return mix(mix(seed + kGolden) + (index + 1) * kGolden);
+}
+
+/// A number in [0, bound) from 64 random bits, with a bias below bound / 2^64.
+constexpr uint64_t random_below(uint64_t bound, uint64_t bits) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * bound) >> 64);
+}
+
+/// A number in [0, 1) from 64 random bits.
+constexpr double random_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+}  // namespace nsimplex

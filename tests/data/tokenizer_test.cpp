@@ -1,0 +1,42 @@
+#include "data/tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include "support/error.h"
+
+namespace nsimplex::data {
+namespace {
+
+TEST(ByteTokenizer, RoundTripOfEveryByte) {
+  std::string text;
+  for (int byte = 0; byte < 256; ++byte) text.push_back(static_cast<char>(byte));
+  const auto tokenizer = byte_tokenizer();
+  const auto tokens = tokenizer->encode(text);
+  ASSERT_EQ(tokens.size(), 256u);
+  for (int byte = 0; byte < 256; ++byte) EXPECT_EQ(tokens[byte], byte);
+  EXPECT_EQ(tokenizer->decode(tokens), text);
+  EXPECT_EQ(tokenizer->vocabulary(), 256);
+}
+
+TEST(ByteTokenizer, StreamsEveryByteAtOnce) {
+  const auto tokenizer = byte_tokenizer();
+  StreamDecoder decoder(*tokenizer);
+  const std::string text = "a\xc3\xa9\xff";
+  for (const int32_t token : tokenizer->encode(text)) {
+    EXPECT_EQ(decoder.next(token), std::string(1, static_cast<char>(token)));
+  }
+  EXPECT_EQ(decoder.finish(), "");
+}
+
+TEST(LoadTokenizer, NoModelMeansBytesAndABadOneIsNamed) {
+  EXPECT_TRUE(load_tokenizer("", "none")->is_bytes());
+  try {
+    load_tokenizer("not a model", "some.model");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("some.model"));
+  }
+}
+
+}  // namespace
+}  // namespace nsimplex::data
