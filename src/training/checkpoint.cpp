@@ -1,0 +1,177 @@
+#include "training/checkpoint.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "io/atomic_file.h"
+#include "io/mapped_file.h"
+#include "support/error.h"
+
+namespace nsimplex::training {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TextRecord, sources, glob, tokens, fingerprint)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, position, loss_sum, loss_steps)
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kFormat[] = "format", kState[] = "state";
+constexpr char kCheckpointFormat[] = "nsimplex checkpoint 1", kModelFormat[] = "nsimplex model 1";
+constexpr std::string_view kWeights = "model.", kOptimizer = "optimizer.";
+constexpr char kGenerator[] = "generator", kTokenizer[] = "tokenizer";
+
+std::string join(const std::string& folder, const char* name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+void append(std::vector<io::NamedTensor>& to, std::string_view prefix,
+            const std::vector<io::NamedTensor>& from) {
+  for (const io::NamedTensor& each : from)
+    to.push_back({std::string(prefix) + each.name, each.tensor});
+}
+
+// The tensors under a prefix, without it.
+std::vector<io::NamedTensor> part(const io::Safetensors& file, std::string_view prefix) {
+  std::vector<io::NamedTensor> found;
+  for (const io::NamedTensor& each : file.tensors) {
+    if (each.name.starts_with(prefix))
+      found.push_back({each.name.substr(prefix.size()), each.tensor});
+  }
+  return found;
+}
+
+at::Tensor bytes_tensor(const std::string& bytes) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+std::string tensor_bytes(const at::Tensor* tensor) {
+  if (tensor == nullptr) return "";
+  return {static_cast<const char*>(tensor->const_data_ptr()), tensor->nbytes()};
+}
+
+bool has_format(const io::Safetensors& file, const char* format) {
+  const auto found = file.metadata.find(kFormat);
+  return found != file.metadata.end() && found->second == format;
+}
+
+std::string invalid(const std::string& path, const std::string& why) {
+  return "cannot read " + path + ": " + why;
+}
+
+// The JSON object in the header, its fields converted by `convert`.
+template <class Convert>
+void read_state(const io::Safetensors& file, const std::string& path, Convert&& convert) {
+  try {
+    convert(Json::parse(file.metadata.at(kState)));
+  } catch (const std::out_of_range&) {
+    throw InputError(invalid(path, "the header has no state"));
+  } catch (const Json::exception& error) {
+    throw InputError(invalid(path, std::string("the header's state is damaged: ") + error.what()));
+  }
+}
+
+LanguageModelOptions model_options(const Json& state) {
+  return language_model_options(state.at("model").get<std::map<std::string, std::string>>());
+}
+
+Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
+  Checkpoint checkpoint;
+  read_state(file, path, [&](const Json& state) {
+    checkpoint.model = model_options(state);
+    checkpoint.training = state.at("training").get<TrainingOptions>();
+    checkpoint.text = state.at("text").get<TextRecord>();
+    checkpoint.progress = state.at("progress").get<Progress>();
+  });
+  checkpoint.weights = part(file, kWeights);
+  checkpoint.optimizer = part(file, kOptimizer);
+  const at::Tensor* generator = file.find(kGenerator);
+  if (generator == nullptr) throw InputError(invalid(path, "it has no generator state"));
+  checkpoint.generator = generator->clone();
+  checkpoint.tokenizer = tensor_bytes(file.find(kTokenizer));
+  return checkpoint;
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
+  const Json state = {{"model", to_map(checkpoint.model)},
+                      {"training", checkpoint.training},
+                      {"text", checkpoint.text},
+                      {"progress", checkpoint.progress}};
+  io::Safetensors file;
+  file.metadata = {{kFormat, kCheckpointFormat}, {kState, state.dump()}};
+  append(file.tensors, kWeights, checkpoint.weights);
+  append(file.tensors, kOptimizer, checkpoint.optimizer);
+  file.tensors.push_back({kGenerator, checkpoint.generator});
+  if (!checkpoint.tokenizer.empty())
+    file.tensors.push_back({kTokenizer, bytes_tensor(checkpoint.tokenizer)});
+  io::write_safetensors(join(folder, kCheckpointFile), file);
+  write_model(folder, checkpoint);
+}
+
+void write_model(const std::string& folder, const Checkpoint& checkpoint) {
+  const Json state = {{"model", to_map(checkpoint.model)}};
+  io::write_safetensors(join(folder, kModelFile),
+                        {checkpoint.weights, {{kFormat, kModelFormat}, {kState, state.dump()}}});
+  if (!checkpoint.tokenizer.empty())
+    io::write_text(join(folder, kTokenizerFile), checkpoint.tokenizer);
+}
+
+Checkpoint read_checkpoint(const std::string& path) {
+  const io::Safetensors file = io::read_safetensors(path);
+  if (!has_format(file, kCheckpointFormat))
+    throw InputError(invalid(path, "not a checkpoint of this program"));
+  return to_checkpoint(file, path);
+}
+
+SavedModel read_model(const std::string& path) {
+  const bool folder = std::filesystem::is_directory(path);
+  const std::string name = folder ? join(path, kCheckpointFile) : path;
+  const io::Safetensors file = io::read_safetensors(name);
+  if (has_format(file, kCheckpointFormat)) {
+    Checkpoint checkpoint = to_checkpoint(file, name);
+    return {checkpoint.model, std::move(checkpoint.weights), checkpoint.tokenizer, checkpoint.text};
+  }
+  if (!has_format(file, kModelFormat))
+    throw InputError(invalid(name, "not a model of this program"));
+  SavedModel model;
+  read_state(file, name, [&](const Json& state) { model.options = model_options(state); });
+  model.weights = file.tensors;
+  const auto tokenizer = std::filesystem::path(path).parent_path() / kTokenizerFile;
+  if (std::filesystem::exists(tokenizer)) model.tokenizer = io::read_text(tokenizer);
+  return model;
+}
+
+std::vector<io::NamedTensor> named_parameters(const LanguageModel& model) {
+  std::vector<io::NamedTensor> parameters;
+  for (const auto& each : model->named_parameters())
+    parameters.push_back({each.key(), each.value()});
+  return parameters;
+}
+
+void copy_into(const std::vector<io::NamedTensor>& tensors,
+               const std::vector<io::NamedTensor>& values, const std::string& origin) {
+  const at::NoGradGuard no_grad;
+  if (values.size() != tensors.size()) {
+    throw InputError(
+        invalid(origin, c10::str("expected ", tensors.size(), " tensors, got ", values.size())));
+  }
+  const io::Safetensors lookup{values, {}};
+  for (const io::NamedTensor& each : tensors) {
+    const at::Tensor* value = lookup.find(each.name);
+    if (value == nullptr) throw InputError(invalid(origin, "it has no tensor " + each.name));
+    if (value->sizes() != each.tensor.sizes()) {
+      throw InputError(invalid(origin, c10::str("tensor ", each.name, ": expected shape ",
+                                                each.tensor.sizes(), ", got ", value->sizes())));
+    }
+    each.tensor.copy_(*value);
+  }
+}
+
+}  // namespace nsimplex::training

@@ -1,0 +1,98 @@
+#include "training/generate.h"
+
+#include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/error.h"
+#include "support/random.h"
+
+namespace nsimplex::training {
+namespace {
+
+void normalize(std::vector<double>& weights) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= sum;
+}
+
+// The token at which the running sum passes a uniform number.
+int32_t draw(const std::vector<double>& probabilities, double uniform) {
+  double sum = 0.0;
+  int32_t last = 0;  // stands in when rounding leaves the whole sum below the number
+  for (size_t token = 0; token < probabilities.size(); ++token) {
+    if (probabilities[token] == 0) continue;
+    last = static_cast<int32_t>(token);
+    sum += probabilities[token];
+    if (uniform < sum) break;
+  }
+  return last;
+}
+
+std::vector<double> next_logits(LanguageModel& model, const std::vector<int32_t>& tokens) {
+  const auto context = std::min(static_cast<size_t>(model->options().context), tokens.size());
+  const at::Tensor window =
+      at::tensor(c10::ArrayRef<int32_t>(tokens).slice(tokens.size() - context));
+  const c10::Device device = model->parameters().front().device();
+  const at::Tensor logits =
+      model->forward(window.to(device).unsqueeze(0))[0][-1].to(at::kDouble).cpu().contiguous();
+  const double* data = logits.const_data_ptr<double>();
+  return {data, data + logits.numel()};
+}
+
+}  // namespace
+
+void check(const SamplingOptions& o) {
+  if (!(o.temperature >= 0) || !std::isfinite(o.temperature)) {
+    throw InputError(fmt::format("temperature: expected 0 or more, got {}", o.temperature));
+  }
+  if (o.top_k < 0)
+    throw InputError(fmt::format("top-k: expected 0 (all) or more, got {}", o.top_k));
+  if (!(o.top_p > 0 && o.top_p <= 1)) {
+    throw InputError(fmt::format("top-p: expected a number in (0, 1], got {}", o.top_p));
+  }
+}
+
+std::vector<double> sampling_distribution(const std::vector<double>& logits,
+                                          const SamplingOptions& o) {
+  std::vector<size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+  const bool greedy = o.temperature == 0;
+  size_t kept = greedy ? 1 : o.top_k > 0 ? std::min<size_t>(o.top_k, order.size()) : order.size();
+
+  std::vector<double> weights(logits.size(), 0.0);
+  for (size_t rank = 0; rank < kept; ++rank) {
+    const double gap = logits[order[rank]] - logits[order[0]];
+    weights[order[rank]] = greedy ? 1.0 : std::exp(gap / o.temperature);
+  }
+  normalize(weights);
+  if (o.top_p < 1) {
+    double sum = 0.0;
+    for (const size_t token : order) {
+      if (sum >= o.top_p) weights[token] = 0.0;
+      sum += weights[token];
+    }
+    normalize(weights);
+  }
+  return weights;
+}
+
+void generate(LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
+              const SamplingOptions& options, const std::function<bool(int32_t)>& emit) {
+  check(options);
+  TORCH_CHECK(!tokens.empty(), "[generate] the prompt has no token");
+  const at::NoGradGuard no_grad;
+  for (int64_t n = 0; n < count; ++n) {
+    const auto probabilities = sampling_distribution(next_logits(model, tokens), options);
+    const double uniform = random_unit(random_bits(options.seed, static_cast<uint64_t>(n)));
+    tokens.push_back(draw(probabilities, uniform));
+    if (!emit(tokens.back())) return;
+  }
+}
+
+}  // namespace nsimplex::training

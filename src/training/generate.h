@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nsimplex/language_model.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace nsimplex::training {
+
+struct SamplingOptions {
+  double temperature = 0.8;  ///< divides the logits; 0: always the likeliest token
+  int64_t top_k = 0;         ///< only the k likeliest tokens; 0: all
+  double top_p = 1.0;        ///< only the likeliest tokens that together reach probability p
+  uint64_t seed = 1;
+};
+
+/// Throws InputError that names the first option out of its range.
+void check(const SamplingOptions& options);
+
+/// Probabilities with which a token is drawn, given its logits [V]: softmax(logits / temperature),
+/// then all but the top_k likeliest removed, then of the rest, renormalised, the smallest set of
+/// likeliest tokens whose sum reaches top_p; renormalised. Of equally likely tokens the smaller
+/// number goes first. O(V log V).
+std::vector<double> sampling_distribution(const std::vector<double>& logits,
+                                          const SamplingOptions& options);
+
+/// Continues `prompt` (at least one token) by `count` tokens, each drawn given the last `context`
+/// tokens before it, and hands each to `emit`; ends early when that returns false. The window is
+/// recomputed for every token, O(count) forward passes. The n-th draw depends on seed and n alone.
+void generate(LanguageModel& model, std::vector<int32_t> prompt, int64_t count,
+              const SamplingOptions& options, const std::function<bool(int32_t)>& emit);
+
+}  // namespace nsimplex::training

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace nsimplex::training {
+
+/// One line of metrics.jsonl.
+struct Metrics {
+  int64_t step = 0;                ///< updates done
+  double train_loss = 0.0;         ///< mean over the steps since the line before, nats a token
+  std::optional<double> val_loss;  ///< null where no validation was due
+  double tokens_per_second = 0.0;  ///< of those steps, without validation and saving
+};
+nlohmann::ordered_json to_json(const Metrics& metrics);
+
+/// The file metrics.jsonl of a run, one JSON object a line, steps ascending.
+class MetricsLog {
+ public:
+  /// Opens or creates the file and drops what a run that continues after `step` will write again:
+  /// lines beyond it and a half-written last one. Throws InputError when the file cannot be
+  /// written.
+  MetricsLog(const std::string& path, int64_t step);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  /// Throws std::runtime_error when the line cannot be stored.
+  void append(const Metrics& metrics);
+
+  /// Flushes to disk: what a checkpoint counts on must not be lost after it.
+  void sync();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string path_;
+  int file_ = -1;
+};
+
+}  // namespace nsimplex::training

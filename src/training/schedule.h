@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+namespace nsimplex::training {
+
+/// Linear warm-up, then half a cosine down to a floor:
+///
+///   rate(t) = peak (t + 1) / (warmup + 1)                                    t < warmup
+///           = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - 1 - warmup))) / 2 after
+///
+/// for step t = 0 .. steps - 1: the first update is not zero, the peak is reached at t = warmup,
+/// the floor at the last step. (Loshchilov, Hutter, "SGDR", ICLR 2017.)
+struct Schedule {
+  double peak, floor;
+  int64_t warmup, steps;
+
+  double rate(int64_t step) const {
+    if (step < warmup)
+      return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
+    const double length = static_cast<double>(std::max<int64_t>(steps - 1 - warmup, 1));
+    const double done = std::min(static_cast<double>(step - warmup) / length, 1.0);
+    return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  }
+};
+
+}  // namespace nsimplex::training
