@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// Plain description of one dense N-simplicial attention call, shared by every device. No ownership: all
-// pointers belong to the caller and outlive the call. Strides are in elements; channels are contiguous.
+// Plain description of one dense N-simplicial attention call, shared by every device. No ownership:
+// all pointers belong to the caller and outlive the call. Strides are in elements; channels are
+// contiguous.
 
 namespace nsimplex::kernels {
 
@@ -30,9 +31,9 @@ struct Range {
 
 /// Which keys of an axis a query may see. Every mask of the dense kernel is an interval.
 struct Visibility {
-  int64_t length = 0;                ///< T_m, of the tensor
-  int64_t offset = 0;                ///< T_m - Tq: bottom-right alignment
-  int64_t left = -1, right = -1;     ///< window; -1 unbounded; left counts the query's own position
+  int64_t length = 0;             ///< T_m, of the tensor
+  int64_t offset = 0;             ///< T_m - Tq: bottom-right alignment
+  int64_t left = -1, right = -1;  ///< window; -1 unbounded; left counts the query's own position
   bool causal = false;
   const int64_t* lengths = nullptr;  ///< [batch] valid keys, or null; masks only
 
@@ -45,7 +46,25 @@ struct Visibility {
     if (lengths) range.end = std::min(range.end, lengths[batch]);
     return range;
   }
+
+  /// Of the queries [0, count), those that see at least one key: an interval, since both ends of a
+  /// query's range move with its position.
+  Range queries(int64_t batch, int64_t count) const {
+    const int64_t valid = lengths ? std::min(length, lengths[batch]) : length;
+    Range range{0, count};
+    if (valid <= 0 || (left == 0) || (left > 0 && right >= 0 && left + right <= 0)) return {0, 0};
+    if (causal) range.begin = std::max(range.begin, -offset);
+    if (right >= 0) range.begin = std::max(range.begin, -offset - right);
+    if (left >= 0) range.end = std::min(range.end, valid + left - 1 - offset);
+    return range;
+  }
 };
+
+/// Keys that at least one of `queries` (all of which see some key) may see.
+inline Range visible_keys(const Visibility& visible, int64_t batch, Range queries) {
+  if (queries.size() == 0) return {0, 0};
+  return {visible.of(batch, queries.begin).begin, visible.of(batch, queries.end - 1).end};
+}
 
 enum class ValueReduce { product, sum, mean };
 
@@ -67,6 +86,16 @@ struct DenseProblem {
   double logit_scale = 1.0, output_scale = 1.0;
   Rows<const T> query;  ///< [batch, heads, queries, dim]
   DenseAxis<T> axes[kMaxOrder];
+
+  /// The queries of a batch entry that have an admissible tuple: they see a key on every axis.
+  Range active_queries(int64_t entry) const {
+    Range range{0, queries};
+    for (int m = 0; m < order; ++m) {
+      const Range seeing = axes[m].visible.queries(entry, queries);
+      range = {std::max(range.begin, seeing.begin), std::min(range.end, seeing.end)};
+    }
+    return range.size() > 0 ? range : Range{0, 0};
+  }
 };
 
 template <class T>

@@ -11,9 +11,13 @@ std::vector<std::string> simd_levels();
 /// The level in use: the best one, or what NSIMPLEX_SIMD names.
 std::string simd_level();
 
-/// Forces a level for this process; an unknown or unavailable name throws std::invalid_argument that
-/// lists the available ones. An empty name returns to the default.
+/// Forces a level for this process; an unknown or unavailable name throws std::invalid_argument
+/// that lists the available ones. An empty name returns to the default.
 void set_simd_level(const std::string& name);
+
+/// Applies NSIMPLEX_SIMD on the first call; a name that does not fit throws as above, on every call
+/// until it is corrected. Plans call it: no kernel runs before.
+void read_simd_environment();
 
 /// fp32 multiply-add rate of one core at the active level, in GFLOP/s, measured on registers.
 double measure_fma_peak();

@@ -16,6 +16,8 @@ struct DensePlan {
   size_t workspace_bytes = 0;  ///< shared by all tasks, 64-byte aligned, not initialised
   size_t scratch_bytes = 0;    ///< private to a running task, 64-byte aligned, not initialised
   int inner_axis = 0;          ///< the axis that is the GEMM's inner one
+  int64_t blocks = 0;          ///< cuts of the queries of one key/value head, one task each
+  bool fused = false;          ///< one block a head: its task packs and adds up for itself
 };
 
 /// True when the SIMD kernel takes the problem (the caller uses the reference otherwise).

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+namespace nsimplex::kernels {
+
+/// Online softmax of one query, in base 2: of logits x (times log2 e) seen so far it keeps
+///   max = a running maximum,  sum = sum_x 2^(x - max),
+/// and its owner keeps the weighted values sum_x 2^(x - max) v_x in the same scale.
+///
+/// `max` may lag behind the true maximum by kSlack: weights then reach 2^kSlack, which fp32 bears
+/// easily, and after the first tiles no logit moves it any more.
+struct SoftmaxState {
+  static constexpr float kSlack = 10.0f;
+
+  float max = -std::numeric_limits<float>::infinity();
+  float sum = 0.0f;
+
+  void init() { *this = SoftmaxState{}; }
+
+  /// Nothing was seen yet (or only logits of minus infinity).
+  bool fresh() const { return max == -std::numeric_limits<float>::infinity(); }
+
+  /// Whether a logit calls for a new maximum. False for NaN, which needs none to spread.
+  bool exceeded_by(float logit) const { return fresh() ? logit > max : logit > max + kSlack; }
+
+  /// Moves to a new maximum; returns the factor for what the owner has summed in the old scale.
+  float raise(float new_max) {
+    // A fresh state has summed nothing: 0, and not the NaN of inf - inf.
+    const float factor = fresh() ? 0.0f : std::exp2(max - new_max);
+    max = new_max;
+    sum *= factor;
+    return factor;
+  }
+
+  /// What the owner's weighted values are multiplied with in the end.
+  float normalizer() const { return 1.0f / sum; }
+
+  /// Natural logarithm of the sum of exp(logit).
+  float log_sum_exp() const {
+    constexpr double kLn2 = 0.69314718055994530942;
+    return static_cast<float>((static_cast<double>(max) + std::log2(static_cast<double>(sum))) *
+                              kLn2);
+  }
+};
+
+}  // namespace nsimplex::kernels

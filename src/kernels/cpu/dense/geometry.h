@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/dense_problem.h"
+#include "kernels/common/tile_table.h"
+#include "kernels/cpu/dense/dense.h"
+
+// How a dense problem lies in memory while it is computed: which axis is the GEMM's inner one,
+// where the packed copies of keys and values are, which keys a segment of queries touches.
+
+namespace nsimplex::kernels::dense {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// Sizes that follow from the problem, with axes in working order: leading axes first, the inner
+/// last.
+struct Geometry {
+  int order = 0;
+  int axis[kMaxOrder] = {};  ///< position in working order -> axis of the problem
+  int64_t group = 1;         ///< query heads of one key/value head
+  int64_t items = 0;  ///< (query, head of the group) pairs of one key/value head, query first
+  int64_t depth = 0, value_depth = 0;  ///< channels of keys and values, padded to cache lines
+
+  explicit Geometry(const DenseProblem<float>& problem);
+
+  int inner() const { return order - 1; }  ///< position of the inner axis
+};
+
+/// Offsets, in floats, of one key/value head's packed copies; -1 where there is none. Rows outside
+/// the admissible keys are not packed, apart from zeros that fill up the panels of the inner axis.
+struct PackLayout {
+  int64_t keys[kMaxOrder], values[kMaxOrder];  ///< [length, depth], [length, value_depth]
+  int64_t keys_t = 0, values_t = -1;           ///< inner axis: panels of [channels, kPanelKeys]
+  int64_t size = 0;
+
+  /// The backward also needs the inner keys by rows and the inner values by panels.
+  PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward);
+};
+
+/// One head's packed copies.
+struct HeadPack {
+  const float* keys[kMaxOrder];
+  const float* values[kMaxOrder];
+  const float* keys_t;
+  const float* values_t;
+
+  HeadPack(const PackLayout& layout, const float* base);
+};
+
+/// Most segments that a head's queries are cut into.
+inline constexpr int64_t kMaxSegments = 64;
+
+/// Cut of one head's queries into the segments of the backward pass. Every segment owns gradients
+/// of the keys and values that its queries may see: its halo.
+struct Segments {
+  int64_t count = 0, length = 0;  ///< number of segments, queries of each
+
+  Range queries(const DenseProblem<float>& problem, int64_t segment) const;
+
+  /// Keys of the axis at `position` that a segment may touch in any batch entry; whole panels for
+  /// the inner axis.
+  Range halo(const DenseProblem<float>& problem, const Geometry& geometry, int64_t segment,
+             int position) const;
+};
+
+/// Offsets, in floats, of a segment's private gradients; -1 where the gradient is not wanted.
+struct HaloLayout {
+  Range range[kMaxOrder];
+  int64_t keys[kMaxOrder], values[kMaxOrder];
+  int64_t begin = 0, end = 0;
+
+  HaloLayout(const DenseBackward<float>& problem, const Geometry& geometry,
+             const Segments& segments, int64_t segment, int64_t begin);
+};
+
+/// The halo layout of every segment before `segment` laid end to end, then its own.
+HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geometry,
+                       const Segments& segments, int64_t segment);
+
+Segments make_segments(const DenseProblem<float>& problem, int64_t count);
+
+/// Row panels that one packing task fills, keys that one gradient-adding task adds.
+inline constexpr int64_t kPackRows = 512;
+inline constexpr int64_t kAddRows = 256;
+
+/// Longest axis: what packing and adding tasks are counted by.
+int64_t longest_axis(const DenseProblem<float>& problem);
+
+/// A task number taken apart: (batch, kv head, block), blocks fastest.
+struct TaskIndex {
+  int64_t batch, head, block;
+  TaskIndex(const DenseProblem<float>& problem, int64_t blocks, int64_t task)
+      : batch(task / blocks / problem.kv_heads),
+        head(task / blocks % problem.kv_heads),
+        block(task % blocks) {}
+};
+
+}  // namespace nsimplex::kernels::dense

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "kernels/cpu/dense/dense.h"
+#include "kernels/cpu/dense/geometry.h"
+#include "kernels/cpu/simd.h"
+
+namespace nsimplex::kernels {
+namespace {
+
+using namespace dense;
+
+// Tasks wanted in all, so that uneven ones balance on many cores.
+constexpr int64_t kWantedTasks = 256;
+
+// A head with at most this many items and keys is one task that packs for itself: two parallel
+// regions less, and the packed copies stay in the cache of the core that uses them.
+constexpr int64_t kFusedItems = 256, kFusedKeys = 512;
+
+bool fits_one_task(const DenseProblem<float>& problem, const Geometry& geometry) {
+  return geometry.items <= kChunkItems ||
+         (geometry.items <= kFusedItems && longest_axis(problem) <= kFusedKeys);
+}
+
+size_t bytes(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
+
+int64_t heads_in_all(const DenseProblem<float>& problem) {
+  return std::max<int64_t>(problem.batch * problem.kv_heads, 0);
+}
+
+int64_t pack_tasks(const DenseProblem<float>& problem) {
+  return heads_in_all(problem) * ceil_div(longest_axis(problem), kPackRows);
+}
+
+// The most segments with at most 4 private rows a key in all, for every
+// axis; at least 2 while there are 2 queries. Fewer where the heads are tasks enough by themselves.
+Segments choose_segments(const DenseProblem<float>& problem, const Geometry& geometry) {
+  const int64_t wanted = ceil_div(kWantedTasks, std::max<int64_t>(heads_in_all(problem), 1));
+  const int64_t chunks = ceil_div(geometry.items, kChunkItems);
+  int64_t count = std::min({kMaxSegments, wanted, chunks});
+  for (; count > 2; --count) {
+    const Segments segments = make_segments(problem, count);
+    bool fits = true;
+    for (int p = 0; p < geometry.order && fits; ++p) {
+      int64_t rows = 0;
+      for (int64_t s = 0; s < segments.count; ++s) {
+        rows += segments.halo(problem, geometry, s, p).size();
+      }
+      fits = rows <= 4 * problem.axes[geometry.axis[p]].visible.length;
+    }
+    if (fits) break;
+  }
+  return make_segments(problem, count);
+}
+
+}  // namespace
+
+bool dense_supported(const DenseProblem<float>& problem) {
+  return problem.order >= 1 && problem.order <= kMaxOrder && problem.kv_heads > 0 &&
+         problem.heads % problem.kv_heads == 0 && problem.dim > 0 && problem.value_dim > 0;
+}
+
+DensePlan plan_dense_forward(const DenseForward<float>& problem) {
+  read_simd_environment();
+  const Geometry geometry(problem);
+  DensePlan plan;
+  plan.inner_axis = geometry.axis[geometry.inner()];
+  if (heads_in_all(problem) == 0 || geometry.items == 0) return plan;
+  const int64_t pack = PackLayout(problem, geometry, /*backward=*/false).size;
+  plan.fused = fits_one_task(problem, geometry);
+  const int64_t chunks = ceil_div(geometry.items, kChunkItems);
+  const int64_t chunks_a_task = std::max<int64_t>(1, chunks * heads_in_all(problem) / kWantedTasks);
+  plan.blocks = plan.fused ? 1 : ceil_div(chunks, chunks_a_task);
+  if (!plan.fused) plan.tasks[plan.phases++] = pack_tasks(problem);
+  plan.tasks[plan.phases++] = heads_in_all(problem) * plan.blocks;
+
+  const int64_t leading = geometry.inner();
+  const int64_t scratch =
+      kBlockRows * (geometry.depth + kPanelKeys + 2 * geometry.value_depth + kLineFloats) +
+      geometry.depth + kChunkItems * geometry.value_depth +
+      leading * (geometry.depth + geometry.value_depth);
+  plan.workspace_bytes = plan.fused ? 0 : bytes(pack * heads_in_all(problem));
+  plan.scratch_bytes = bytes(scratch + (plan.fused ? pack : 0));
+  return plan;
+}
+
+DensePlan plan_dense_backward(const DenseBackward<float>& problem) {
+  read_simd_environment();
+  const Geometry geometry(problem);
+  DensePlan plan;
+  plan.inner_axis = geometry.axis[geometry.inner()];
+  if (heads_in_all(problem) == 0) return plan;  // no queries: gradients are still set to zero
+  const int64_t pack = PackLayout(problem, geometry, /*backward=*/true).size;
+  plan.fused = fits_one_task(problem, geometry);
+  const Segments segments =
+      plan.fused ? make_segments(problem, 1) : choose_segments(problem, geometry);
+  plan.blocks = segments.count;
+  const int64_t halos = halo_layout(problem, geometry, segments, segments.count - 1).end;
+  if (!plan.fused) plan.tasks[plan.phases++] = pack_tasks(problem);
+  plan.tasks[plan.phases++] = heads_in_all(problem) * plan.blocks;
+  if (!plan.fused) {
+    plan.tasks[plan.phases++] = heads_in_all(problem) * ceil_div(longest_axis(problem), kAddRows);
+  }
+
+  const int64_t leading = geometry.inner();
+  const int64_t scratch =
+      kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth + 2 * kPanelKeys + kLineFloats) +
+      kChunkItems * (2 * geometry.depth + geometry.value_depth) + leading * geometry.depth +
+      (leading + 1) * geometry.value_depth;
+  plan.workspace_bytes = plan.fused ? 0 : bytes((pack + halos) * heads_in_all(problem));
+  plan.scratch_bytes = bytes(scratch + (plan.fused ? pack + halos : 0));
+  return plan;
+}
+
+}  // namespace nsimplex::kernels

@@ -1,0 +1,168 @@
+// The GEMM rows of the dense kernel, (query, head, leading tuple), gathered into blocks. For one
+// SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_ROWS_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_ROWS_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/dense/geometry.h"
+#include "kernels/cpu/dense/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+inline constexpr double kLog2E = 1.4426950408889634074;
+inline constexpr double kLn2 = 0.69314718055994530942;
+
+/// Carves aligned arrays out of a task's scratch. Rounds as scratch_floats() in plan.cc counts.
+class Arena {
+ public:
+  explicit Arena(void* memory) : next_(static_cast<float*>(memory)) {}
+  float* take(int64_t floats) {
+    float* const taken = next_;
+    next_ += round_up(floats, kLineFloats);
+    return taken;
+  }
+
+ private:
+  float* next_;
+};
+
+/// to = a o b over a multiple of kLineFloats channels; all aligned.
+HWY_INLINE void multiply_rows(float* to, const float* a, const float* b, int64_t width) {
+  const Tag d;
+  for (int64_t c = 0; c < width; c += kLanes) {
+    hn::Store(hn::Mul(hn::Load(d, a + c), hn::Load(d, b + c)), d, to + c);
+  }
+}
+
+/// to = a + b.
+HWY_INLINE void add_rows(float* to, const float* a, const float* b, int64_t width) {
+  const Tag d;
+  for (int64_t c = 0; c < width; c += kLanes) {
+    hn::Store(hn::Add(hn::Load(d, a + c), hn::Load(d, b + c)), d, to + c);
+  }
+}
+
+/// to *= factor.
+HWY_INLINE void scale_row(float* to, float factor, int64_t width) {
+  const Tag d;
+  const Vec f = hn::Set(d, factor);
+  for (int64_t c = 0; c < width; c += kLanes) hn::Store(hn::Mul(hn::Load(d, to + c), f), d, to + c);
+}
+
+/// All tuples of the leading axes that one query may see, in lexicographic order.
+class TupleWalk {
+ public:
+  TupleWalk(const DenseProblem<float>& problem, const Geometry& geometry, int64_t batch,
+            int64_t query)
+      : leading_(geometry.inner()) {
+    for (int p = 0; p < leading_; ++p) {
+      range_[p] = problem.axes[geometry.axis[p]].visible.of(batch, query);
+      index_[p] = range_[p].begin;
+    }
+  }
+
+  int64_t operator[](int position) const { return index_[position]; }
+
+  /// First position whose key differs from the tuple before.
+  int changed() const { return changed_; }
+
+  bool next() {
+    for (changed_ = leading_ - 1; changed_ >= 0; --changed_) {
+      if (++index_[changed_] < range_[changed_].end) return true;
+      index_[changed_] = range_[changed_].begin;
+    }
+    return false;
+  }
+
+ private:
+  int leading_, changed_ = 0;
+  Range range_[kMaxOrder];
+  int64_t index_[kMaxOrder];
+};
+
+/// Book-keeping of the rows of one block.
+struct Block {
+  int rows = 0;
+  int item[kBlockRows];     ///< (query, head) of the row, counted within the chunk
+  Range inner[kBlockRows];  ///< keys of the inner axis it may see
+  int64_t tuple[kBlockRows][kMaxOrder];
+
+  /// Register tiles take rows by eights.
+  int padded_rows() const { return static_cast<int>(round_up(rows, 8)); }
+
+  /// Adds rows that belong to no item, to fill the last register tile. They see what all rows see.
+  void pad(float* u, int64_t depth) {
+    for (int r = rows; r < padded_rows(); ++r) {
+      item[r] = kChunkItems;
+      inner[r] = hull();
+      std::fill(u + r * depth, u + (r + 1) * depth, 0.0f);
+    }
+  }
+
+  /// Keys that some row may see, and keys that every row may see.
+  Range hull() const {
+    Range range = inner[0];
+    for (int r = 1; r < rows; ++r) {
+      range = {std::min(range.begin, inner[r].begin), std::max(range.end, inner[r].end)};
+    }
+    return range;
+  }
+  Range core() const {
+    Range range = inner[0];
+    for (int r = 1; r < rows; ++r) {
+      range = {std::max(range.begin, inner[r].begin), std::min(range.end, inner[r].end)};
+    }
+    return range;
+  }
+};
+
+/// The part of a panel that a block needs: keys [begin, end) of the panel, and the vectors over
+/// them.
+struct PanelPart {
+  /// Columns are computed by vectors, and at least by the eights that sums over rows take.
+  static constexpr int kUnit = kLanes < 8 ? 8 : kLanes;
+
+  int64_t first;           ///< key in column 0
+  int begin, end;          ///< columns that some row may see
+  int vector, vector_end;  ///< vectors that hold them
+  bool masked;             ///< some row may not see some column of these vectors
+
+  PanelPart(int64_t first, Range hull, Range core)
+      : first(first),
+        begin(static_cast<int>(std::max<int64_t>(hull.begin - first, 0))),
+        end(static_cast<int>(std::min<int64_t>(hull.end - first, kPanelKeys))),
+        vector(begin / kUnit * kUnit / kLanes),
+        vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes),
+        masked(core.begin > first + vector * kLanes || core.end < first + vector_end * kLanes) {}
+
+  /// Lanes of one vector that a row may see.
+  HWY_INLINE hn::Mask<Tag> mask(int v, Range row) const {
+    const int64_t low = std::clamp<int64_t>(row.begin - first, 0, kPanelKeys);
+    const int64_t high = std::clamp<int64_t>(row.end - first, 0, kPanelKeys);
+    return within(v * kLanes, static_cast<int>(low), static_cast<int>(high));
+  }
+};
+
+/// Levels of partial products (or sums) over the leading axes: level p has combined the start row
+/// with the rows of positions 0 .. p, so that a step along the last leading axis costs one row.
+struct Prefix {
+  float* level[kMaxOrder];
+
+  Prefix(Arena& arena, int levels, int64_t width) {
+    for (int p = 0; p < levels; ++p) level[p] = arena.take(width);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "kernels/common/dense_problem.h"
+#include "kernels/cpu/dense/dense.h"
+
+// Cases of the dense kernel's tests: a shape with masks, its data, and a driver that runs the
+// kernel's tasks the way a test wants them.
+
+namespace nsimplex::kernels::testing {
+
+struct WindowPair {
+  int64_t left = -1, right = -1;
+};
+
+/// What one test problem looks like. Empty vectors stand for the default.
+struct DenseCase {
+  std::string name;
+  int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, dim = 8, value_dim = 8;
+  std::vector<int64_t> lengths;    ///< T_m; its size is the order
+  std::vector<WindowPair> window;  ///< one an axis
+  bool causal = false;
+  ValueReduce reduce = ValueReduce::product;
+  std::vector<std::vector<int64_t>> key_lengths;  ///< [order][batch]; an empty entry: all keys
+  double logit_scale = 0.5, output_scale = 0.75;
+  float key_spread = 1.0f;  ///< standard deviation of keys and queries
+  bool strided = false;     ///< [batch, row, head, channel] with odd row strides
+
+  int order() const { return static_cast<int>(lengths.size()); }
+};
+
+std::ostream& operator<<(std::ostream& stream, const DenseCase& value);
+
+/// Owned [batch, head, row, channel] array. Everything between and around the rows holds `fill`, so
+/// that reads and writes outside the view are noticed.
+class Array {
+ public:
+  Array() = default;
+  Array(int64_t batch, int64_t heads, int64_t rows, int64_t channels, bool strided, float fill);
+
+  Rows<float> view();
+  Rows<const float> view() const;
+  float& at(int64_t batch, int64_t head, int64_t row, int64_t channel);
+  float at(int64_t batch, int64_t head, int64_t row, int64_t channel) const;
+
+  /// The elements of the view in order, without what lies between.
+  std::vector<float> values() const;
+  /// True when everything outside the view still holds the fill value.
+  bool outside_untouched() const;
+
+  int64_t batch = 0, heads = 0, rows = 0, channels = 0;
+
+ private:
+  int64_t offset(int64_t b, int64_t h, int64_t r, int64_t c) const;
+  std::vector<bool> inside() const;
+
+  int64_t batch_stride_ = 0, head_stride_ = 0, row_stride_ = 0, start_ = 0;
+  float fill_ = 0.0f;
+  std::vector<float> data_;
+};
+
+/// Inputs, outputs and gradients of one case.
+struct DenseData {
+  explicit DenseData(const DenseCase& shape, unsigned seed = 1);
+
+  DenseForward<float> forward();
+  DenseBackward<float> backward(bool with_grad_lse = true);
+
+  DenseCase shape;
+  Array query, out, grad_out, grad_query;
+  std::vector<Array> keys, values, grad_keys, grad_values;
+  std::vector<float> lse, grad_lse;
+
+ private:
+  void fill(DenseProblem<float>& problem) const;
+};
+
+/// How the tasks of a phase are run.
+struct Drive {
+  int threads = 1;
+  bool reversed = false;
+};
+
+/// Plans and runs; fails the running test when the kernel writes beyond its workspace or scratch.
+void run_forward(const DenseForward<float>& problem, Drive drive = {});
+void run_backward(const DenseBackward<float>& problem, Drive drive = {});
+
+/// ||value - expected|| / ||expected|| over everything; the plain norm where expected is 0.
+double relative_error(const std::vector<float>& value, const std::vector<double>& expected);
+
+/// The table of cases that most tests walk through.
+std::vector<DenseCase> dense_cases();
+
+}  // namespace nsimplex::kernels::testing
