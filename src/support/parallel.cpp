@@ -46,7 +46,8 @@ void parallel_tasks(int64_t tasks, TaskFunction function, void* context) {
     region.work(0);
   } else {
     // The C entry point, and not the header's at::parallel_for: that template is compiled by our
-    // compiler and becomes a serial loop, or a second OpenMP runtime, when its flags differ from torch's.
+    // compiler and becomes a serial loop, or a second OpenMP runtime, when its flags differ from
+    // torch's.
     const AOTITorchError status = torch_parallel_for(
         0, workers, 1,
         [](int64_t begin, int64_t end, void* state) {

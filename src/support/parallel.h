@@ -16,9 +16,10 @@ using TaskFunction = void (*)(void* context, int64_t task, int worker);
 NSIMPLEX_API void parallel_tasks(int64_t tasks, TaskFunction function, void* context);
 }  // namespace detail
 
-/// Runs body(task, worker) for every task in [0, tasks) on torch's own thread pool, in no fixed order;
-/// 0 <= worker < thread_count() is unique among the tasks running at one time. Free workers take the
-/// next task, so uneven tasks balance. An exception of a task is rethrown here after all have stopped.
+/// Runs body(task, worker) for every task in [0, tasks) on torch's own thread pool, in no fixed
+/// order; 0 <= worker < thread_count() is unique among the tasks running at one time. Free workers
+/// take the next task, so uneven tasks balance. An exception of a task is rethrown here after all
+/// have stopped.
 template <class Body>
 void parallel_tasks(int64_t tasks, Body&& body) {
   detail::parallel_tasks(

@@ -1,0 +1,32 @@
+#include "support/log.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace nsimplex {
+
+void log_warning(std::string_view message) {
+  std::string line = "nsimplex: warning: ";
+  line.append(message).append("\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of threads do not mix
+}
+
+void warn_fallback(std::string_view operation, std::string_view reason) {
+  static const bool wanted = [] {
+    const char* value = std::getenv("NSIMPLEX_WARN_FALLBACK");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  if (!wanted) return;
+
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  std::string message(operation);
+  message.append(" uses the reference version: ").append(reason);
+  const std::lock_guard lock(mutex);
+  if (told.insert(message).second) log_warning(message);
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+namespace nsimplex {
+
+/// Writes "nsimplex: warning: <message>" as one line to standard error.
+void log_warning(std::string_view message);
+
+/// Tells, once for each reason and only where NSIMPLEX_WARN_FALLBACK=1, that an operator goes by
+/// its reference version: right, but slow.
+void warn_fallback(std::string_view operation, std::string_view reason);
+
+}  // namespace nsimplex
