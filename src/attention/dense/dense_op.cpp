@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_flatten.h"
 
 namespace nsimplex {
 namespace dense {
@@ -53,66 +53,6 @@ Output call_operator(const Operator& op, const Call& call) {
 template <class Function>
 c10::TypedOperatorHandle<Function> find_operator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-}
-
-std::string_view name_of(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::product:
-      return "product";
-    case Reduce::sum:
-      return "sum";
-    case Reduce::mean:
-      return "mean";
-  }
-  TORCH_CHECK_VALUE(false, "[attention] reduce: not an enumerator of Reduce");
-}
-
-std::string_view name_of(Form form) { return form == Form::product ? "product" : "determinant"; }
-
-std::string_view name_of(Normalizer normalizer) {
-  switch (normalizer) {
-    case Normalizer::softmax:
-      return "softmax";
-    case Normalizer::softmax_sink:
-      return "softmax_sink";
-    case Normalizer::sigmoid:
-      return "sigmoid";
-    case Normalizer::relu:
-      return "relu";
-  }
-  TORCH_CHECK_VALUE(false, "[attention] normalizer: not an enumerator of Normalizer");
-}
-
-// Flattens the public options and hands the call to `function`.
-template <class Function>
-auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-               const AttentionOptions& options, Function&& function) {
-  c10::SmallVector<c10::SymInt, 8> window;
-  const size_t given = options.window.size();
-  TORCH_CHECK_VALUE(given <= 1 || given == keys.size(),
-                    "[attention] window: expected one for all axes or ", keys.size(), ", got ",
-                    given);
-  if (given > 0) {
-    for (size_t m = 0; m < keys.size(); ++m) {
-      const Window& each = options.window[given == 1 ? 0 : m];
-      window.push_back(each.left);
-      window.push_back(each.right);
-    }
-  }
-  at::OptionalSymIntArrayRef flat_window;
-  if (given > 0) flat_window = c10::SymIntArrayRef(window);
-  std::optional<double> logit_scale, output_scale;
-  if (options.scale) {
-    logit_scale = options.scale->logit;
-    output_scale = options.scale->output;
-  }
-  const OptionalTensor none;
-  return function(Call{query,
-                       keys,
-                       values,
-                       {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
-                        name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
-                        none, none, none, "none", std::nullopt, 0.0, std::nullopt}});
 }
 
 }  // namespace

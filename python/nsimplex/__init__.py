@@ -1,0 +1,43 @@
+"""Higher-order attention: N-simplicial attention and its relatives, as PyTorch operators.
+
+The operators live in libnsimplex.so, beside this file in lib/, and in ``torch.ops.nsimplex``; the
+functions and modules here only give them defaults and names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from ._build_info import TORCH_VERSION as _TORCH_VERSION
+from ._build_info import VERSION as __version__
+
+_package = Path(__file__).absolute().parent
+
+
+def _load_library() -> None:
+    """Loads the operators; LibTorch keeps its C++ interface within a minor version only."""
+
+    def minor(version: str) -> str:
+        return ".".join(version.split(".")[:2])
+
+    if minor(torch.__version__) != minor(_TORCH_VERSION):
+        raise ImportError(
+            f"nsimplex {__version__} was built with torch {minor(_TORCH_VERSION)}, but torch "
+            f"{torch.__version__} is installed: install torch {minor(_TORCH_VERSION)}, or build nsimplex again"
+        )
+    library = _package / "lib" / "libnsimplex.so"
+    if not library.exists():
+        raise ImportError(f"nsimplex: no operators at {library}; build them with: make build")
+    torch.ops.load_library(library)
+
+
+_load_library()
+
+from .functional import attention, reference  # noqa: E402  (needs the operators)
+
+#: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
+cmake_prefix_path = str(_package)
+
+__all__ = ["attention", "cmake_prefix_path", "reference", "__version__"]

@@ -1,0 +1,216 @@
+"""N-simplicial attention as functions of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+__all__ = ["attention", "reference"]
+
+Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
+Scale = Union[str, float, tuple[float, float]]
+
+_operators = torch.ops.nsimplex
+
+
+def attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    causal: bool = False,
+    window: Window = None,
+    form: str = "product",
+    reduce: str = "product",
+    normalizer: str = "softmax",
+    scale: Scale = "standard",
+    key_lengths: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
+    mask: Tensor | None = None,
+    sink: Tensor | None = None,
+    distinct: str = "none",
+    augment: Sequence[int] | None = None,
+    dropout_p: float = 0.0,
+    seed: int | None = None,
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""N-simplicial attention: every query attends to tuples of N keys, one from each of N key axes.
+
+    .. math::
+        e_{iJ} &= s_1 \sum_a q_{ia}\, k^{(1)}_{j_1 a} \cdots k^{(N)}_{j_N a}
+            \quad\text{for admissible tuples } J = (j_1, \dots, j_N) \\
+        o_i &= s_2 \sum_J \mathrm{softmax}_J(e_{iJ})\;
+            \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
+        \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
+
+    One softmax a query, over all its tuples. N = 1 is ordinary attention.
+
+    Shapes: B batch, Hq query heads, Hk key heads (a divisor of Hq: grouped-query attention follows from
+    the head counts), Tq queries, T_m keys of axis m (each axis its own), D head dim, Dv value head dim.
+    Any strides.
+
+    Args:
+        query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
+        keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8, of the query's dtype and device.
+        values: N tensors [B, Hk, T_m, Dv].
+        causal: query i sees j <= i + (T_m - Tq) on every axis, aligned to the ends (bottom right).
+        window: None; or one int for all axes; or a sequence of exactly N entries, each an int or a pair
+            (left, right). Query i, at p = i + (T_m - Tq), sees p - left < j <= p + right. An int w is
+            the last w keys, (w, 0), with or without ``causal``. -1 is unbounded. ``left`` counts the
+            query's own position: the left = L of FlashAttention is L + 1 here. A bare pair is never
+            read as (left, right).
+        form: "product".
+        reduce: "product", "sum" or "mean": how the values of a tuple are combined, channel by channel.
+        normalizer: "softmax".
+        scale: (s1, s2); or s1 alone, with s2 = 1; or "standard", s1 = D^-1/2 and s2 = 1; or "unit",
+            s1 = D^-(N+1)/2 and s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean.
+        key_lengths: int64 [B], or [N, B] for one length an axis: keys at or beyond it are masked and
+            never read. It only masks; alignment goes by T_m.
+        cu_seqlens, mask, sink, distinct, augment, dropout_p, seed: reserved; anything but the default
+            raises NotImplementedError.
+        return_lse: return (out, lse).
+
+    Returns:
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order (heads inside or outside the rows); with
+        ``return_lse`` also lse [B, Hq, Tq], natural logarithm, float32, or float64 for float64 inputs.
+        Both are differentiable, any number of times. A query without an admissible tuple has out = 0,
+        lse = -inf and zero gradients.
+
+    Raises:
+        ValueError: a rank, size, window, length or name that does not fit.
+        TypeError: a dtype that is not supported, or differs between the tensors.
+        NotImplementedError: a reserved option.
+
+    Complexity: 2 (D + Dv) flops for every query, head and admissible tuple forward, three times that
+    backward; O(T (D + Dv)) memory. float32 on the CPU runs a SIMD kernel; everything else runs
+    :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to be told). The bits of a result do not depend on the
+    number of threads.
+
+    Sources: Clift et al., "Logic and the 2-Simplicial Transformer" (arXiv 1909.00668); Roy et al., "Fast
+    and Simplex: 2-Simplicial Attention in Triton" (arXiv 2507.02754).
+
+    Example:
+        >>> q = torch.randn(1, 4, 128, 32)
+        >>> k1, k2, v1, v2 = (torch.randn(1, 2, 128, 32) for _ in range(4))
+        >>> attention(q, [k1, k2], [v1, v2], causal=True, window=[16, 64]).shape
+        torch.Size([1, 4, 128, 32])
+    """
+    logit_scale, output_scale = _scales(scale, query, values, reduce)
+    out, lse = _operators.attention(
+        query, keys, values, causal=causal, window=_flat_window(window, len(keys)), form=form,
+        reduce=reduce, normalizer=normalizer, logit_scale=logit_scale, output_scale=output_scale,
+        key_lengths=key_lengths, cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct,
+        augment=augment, dropout_p=dropout_p, seed=seed,
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    causal: bool = False,
+    window: Window = None,
+    reduce: str = "product",
+    scale: Scale = "standard",
+    key_lengths: Tensor | None = None,
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """:func:`attention` from plain tensor operations, for every dtype and device: the oracle.
+
+    Arguments and results are those of :func:`attention`. Forward and backward recompute tile by tile in
+    O(T) memory; float64 inputs give the values that kernels are measured against.
+    """
+    logit_scale, output_scale = _scales(scale, query, values, reduce)
+    out, lse = _operators.attention_reference(
+        query, keys, values, causal=causal, window=_flat_window(window, len(keys)), reduce=reduce,
+        logit_scale=logit_scale, output_scale=output_scale, key_lengths=key_lengths,
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+
+
+def _flat_window(window: Window, order: int) -> list[int] | None:
+    """The operator's flat list left_1, right_1, left_2, ..."""
+    if window is None:
+        return None
+    if _is_int(window):
+        entries = [window] * order
+    elif isinstance(window, (list, tuple)):
+        entries = window
+        if len(entries) != order:
+            raise ValueError(
+                f"[attention] window: expected one entry for each of {order} axes, got {len(entries)} "
+                "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
+            )
+    else:
+        raise TypeError(f"[attention] window: expected None, an int or a sequence, got {window!r}")
+    flat: list[int] = []
+    for axis, entry in enumerate(entries):
+        if _is_int(entry):
+            # A plain conditional would guard on a length that export keeps dynamic.
+            unbounded = isinstance(entry, int) and entry == -1
+            flat += (-1, -1) if unbounded else (entry, 0)
+        elif isinstance(entry, (list, tuple)) and len(entry) == 2 and all(map(_is_int, entry)):
+            flat += entry
+        else:
+            raise TypeError(
+                f"[attention] window[{axis}]: expected an int or a (left, right) pair, got {entry!r}"
+            )
+    return flat
+
+
+def _scales(
+    scale: Scale, query: Tensor, values: Sequence[Tensor], reduce: str
+) -> tuple[float | None, float | None]:
+    """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
+    if isinstance(scale, str):
+        if scale == "standard":
+            return None, None
+        if scale != "unit":
+            raise ValueError(
+                f"[attention] scale: expected 'standard', 'unit', a number or a pair, got '{scale}'"
+            )
+        order = len(values)
+        logit = query.size(-1) ** (-0.5 * (order + 1))
+        if reduce == "product":
+            return logit, (values[0].size(-1) ** (-0.5 * (order - 1)) if order > 1 else 1.0)
+        return logit, (1.0 / order if reduce == "sum" else 1.0)
+    if isinstance(scale, (list, tuple)):
+        if len(scale) != 2:
+            raise ValueError(f"[attention] scale: expected (s1, s2), got {len(scale)} numbers")
+        return float(scale[0]), float(scale[1])
+    return float(scale), None
+
+
+def _forward_flops(
+    query: Sequence[int], keys: Sequence[Sequence[int]], values: Sequence[Sequence[int]],
+    causal: bool, window: Sequence[int] | None,
+) -> int:  # fmt: skip
+    batch, heads, queries, dim = query
+    tuples = _operators.attention_tuples(
+        queries, [key[2] for key in keys], causal=causal, window=window
+    )
+    return 2 * (dim + values[0][3]) * batch * heads * int(tuples)
+
+
+@register_flop_formula([_operators.attention, _operators.attention_reference])
+def _attention_flops(query, keys, values, *, causal=False, window=None, out_shape=None, **_) -> int:
+    """2 (D + Dv) flops for every query, head and admissible tuple; key lengths are not known here."""
+    return _forward_flops(query, keys, values, causal, window)
+
+
+@register_flop_formula(_operators.attention_backward)
+def _attention_backward_flops(
+    query, keys, values, *_, causal=False, window=None, out_shape=None, **__
+) -> int:
+    """Six products for each tuple where the forward has two."""
+    return 3 * _forward_flops(query, keys, values, causal, window)
