@@ -1,0 +1,49 @@
+# Names for what tools/ and CMakePresets.json do. Every target first sets up what it needs.
+.DEFAULT_GOAL := build
+.PHONY: build demo test test-all bench asan tsan tidy format format-check wheel clean bootstrap bootstrap-clang
+
+python := .venv/bin/python
+export CTEST_PARALLEL_LEVEL ?= 2
+
+bootstrap:
+	@tools/bootstrap
+
+bootstrap-clang:
+	@tools/bootstrap clang
+
+build: bootstrap
+	@tools/build release
+
+# The exit code is bad when either runner's is; both always run, and their summaries come last.
+test: build
+	@tools/test
+
+# Slow experiments too.
+test-all: build
+	@tools/test --all
+
+demo: build
+	@tools/demo
+
+bench: build
+	@tools/bench
+
+asan tsan: bootstrap-clang
+	@tools/build $@
+	ctest --preset $@
+
+tidy: bootstrap-clang
+	@tools/tidy
+
+format: bootstrap-clang
+	@tools/format
+
+format-check: bootstrap-clang
+	@tools/format --check
+
+wheel: bootstrap
+	$(python) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,30 @@
+"""Makes the tests import the package of a build folder: NSIMPLEX_BUILD_DIR, else build/release.
+
+NSIMPLEX_BUILD_DIR set to nothing leaves sys.path alone, so that an installed package is tested.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = os.environ.get("NSIMPLEX_BUILD_DIR", str(ROOT / "build" / "release"))
+
+if BUILD:
+    sys.path.insert(0, str(Path(BUILD).absolute() / "python"))
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The source tree."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build():
+    """The build folder under test; tests of its files are skipped where an installed package is tested."""
+    if not BUILD:
+        pytest.skip("an installed package is tested, not a build folder")
+    return Path(BUILD).absolute()

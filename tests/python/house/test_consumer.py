@@ -1,0 +1,64 @@
+"""An installed nsimplex serves a C++ project that knows only the prefix."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+CONFIG = 'message(FATAL_ERROR "TorchConfig.cmake was used")\n'
+
+
+def run(*command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, **options)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(build, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", build, "--prefix", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def consumer(root, prefix, tmp_path_factory):
+    """The consumer, built where find_package(Torch) would fail: nothing of ours may call it."""
+    trap = tmp_path_factory.mktemp("trap")
+    (trap / "TorchConfig.cmake").write_text(CONFIG)
+    folder = tmp_path_factory.mktemp("consumer")
+    run(
+        "cmake", "-S", root / "tests" / "consumer", "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTorch_DIR={trap}", f"-DTORCH_PYTHON={sys.executable}",
+    )  # fmt: skip
+    run("cmake", "--build", folder)
+    return folder
+
+
+def test_installed_tree(prefix):
+    for name in ("lib/libnsimplex.so", "lib/libhwy.so.1", "include/nsimplex/attention.h",
+                 "lib/cmake/nsimplex/nsimplexConfig.cmake", "bin/nsimplex"):  # fmt: skip
+        assert (prefix / name).is_file(), name
+    sections = run("readelf", "-d", prefix / "lib" / "libnsimplex.so")
+    assert re.search(r"RUNPATH.*\[\$ORIGIN[:\]]", sections)
+
+
+@pytest.mark.parametrize("program", ["call", "by_name"])
+def test_consumer_runs(consumer, program):
+    run(consumer / program, env={**os.environ, "LD_LIBRARY_PATH": ""})
+
+
+def test_other_torch_minor_is_refused(root, prefix, tmp_path):
+    """A torch of another minor version is named at configure time, not by undefined symbols."""
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\nprintf '/opt/torch;2.12.1;none;1'\n")
+    fake.chmod(0o755)
+    result = subprocess.run(
+        ["cmake", "-S", root / "tests" / "consumer", "-B", tmp_path / "build",
+         f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTORCH_PYTHON={fake}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode != 0
+    assert "has torch 2.12.1" in " ".join(result.stderr.split())

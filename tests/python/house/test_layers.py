@@ -1,0 +1,63 @@
+"""The layer check passes on this tree and fails on trees made to break each of its rules."""
+
+import subprocess
+import sys
+
+import pytest
+
+CLEAN = {
+    "include/nsimplex/attention.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/export.h>\n",
+    "src/kernels/cpu/tile.cc": '#include "kernels/cpu/tile.h"\n#include <hwy/highway.h>\n',
+    "src/attention/dense/dense_op.cpp": '#include "support/parallel.h"\n#include <torch/torch.h>\n',
+    "src/models/block.cpp": '#include "attention/dense/dense_op.h"\n#include <nsimplex/attention.h>\n',
+    "src/cli/main.cpp": '#include "training/loop.h"\n#include "cli/app.h"\n',
+}
+
+BROKEN = [
+    ("src/kernels/cpu/tile.cc", "#include <ATen/ATen.h>", "kernels include Torch"),
+    ("src/kernels/cpu/tile.h", "  #  include <nsimplex/attention.h>", "kernels include Torch"),
+    ("src/kernels/cpu/tile.cc", '#include "support/parallel.h"', "kernels includes support"),
+    ("src/support/log.cpp", '#include "io/npy.h"', "support includes io"),
+    ("src/data/batch.cpp", '#include "models/block.h"', "data includes models"),
+    ("src/models/block.cpp", '#include "data/batch.h"', "models includes data"),
+    ("src/analysis/smooth.cpp", '#include "training/loop.h"', "analysis includes training"),
+    ("src/attention/dense/dense_op.cpp", '#include "cli/app.h"', "attention includes cli"),
+    ("include/nsimplex/models.h", '#include "models/block.h"', "a public header includes src/"),
+    ("include/nsimplex/models.h", "#include <torch/torch.h>", "umbrella"),
+    ("src/training/loop.h", "#include <torch/torch.h>", "umbrella"),
+    ("src/helpers/misc.cpp", "", "src/helpers is not a known layer"),
+]
+
+
+def check(root, tree):
+    return subprocess.run(
+        [sys.executable, root / "tools" / "check_layers.py", tree], capture_output=True, text=True
+    )
+
+
+def grow(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_this_tree_is_layered(root):
+    result = check(root, root)
+    assert result.returncode == 0, result.stdout
+
+
+def test_clean_tree_passes(root, tmp_path):
+    grow(tmp_path, CLEAN)
+    result = check(root, tmp_path)
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(("name", "line", "reason"), BROKEN)
+def test_broken_tree_fails(root, tmp_path, name, line, reason):
+    grow(tmp_path, CLEAN | {name: f"// a comment first\n{line}\n"})
+    result = check(root, tmp_path)
+    assert result.returncode == 1
+    assert len(result.stdout.splitlines()) == 1
+    assert reason in result.stdout
+    assert name.rsplit("/", 1)[0] in result.stdout
