@@ -13,4 +13,16 @@ namespace nsimplex {
 NSIMPLEX_API double attention_flops(const at::Tensor& query, at::TensorList keys,
                                     at::TensorList values, const AttentionOptions& options = {});
 
+/// Bytes that the CPU kernel takes besides inputs and outputs.
+struct AttentionWorkspace {
+  int64_t forward_bytes = 0;
+  int64_t backward_bytes = 0;
+};
+
+/// Workspace of a call and of its backward, at the present number of threads; zeros where the call
+/// goes by the reference.
+NSIMPLEX_API AttentionWorkspace attention_workspace(const at::Tensor& query, at::TensorList keys,
+                                                    at::TensorList values,
+                                                    const AttentionOptions& options = {});
+
 }  // namespace nsimplex

@@ -4,8 +4,8 @@
 #include <ATen/ops/where.h>
 #include <c10/core/SymBool.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace nsimplex::dense {
 namespace {
@@ -209,8 +209,11 @@ Settings settings_of(const Call& call) {
     visible.offset = visible.length - call.query.size(2);
     visible.causal = options.causal;
     if (options.window) {
-      visible.left = (*options.window)[2 * m].guard_int(__FILE__, __LINE__);
-      visible.right = (*options.window)[2 * m + 1].guard_int(__FILE__, __LINE__);
+      // A window wider than the axis is cut to it: positions plus windows cannot overflow then.
+      visible.left = std::min((*options.window)[2 * m].guard_int(__FILE__, __LINE__),
+                              std::max<int64_t>(visible.length, 1));
+      visible.right =
+          std::min((*options.window)[2 * m + 1].guard_int(__FILE__, __LINE__), call.query.size(2));
     }
   }
   return settings;

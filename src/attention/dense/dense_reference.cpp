@@ -5,247 +5,18 @@
 // keys and values that a tile can see are read. Forward merges the tiles of a query by online
 // softmax; backward recomputes each tile from lse. Nothing is written in place, so every step can
 // be batched by vmap and differentiated again.
-//
-// Names of dimensions: B batch, H key heads, G query heads of one key head, Q queries of the tile,
-// L leading tuples (j_1 .. j_{N-1}) of the tile flattened, K keys of the last axis in the tile.
 
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
 #include <limits>
 
-#include "attention/dense/dense_arguments.h"
-#include "attention/dense/dense_tiles.h"
+#include "attention/dense/dense_terms.h"
 
 namespace nsimplex::dense {
 namespace {
 
 using at::Tensor;
-using kernels::Range;
-
-// Everything of a call that tiles share.
-struct Problem {
-  Settings settings;
-  Tensor query;  // [B, H, G, Tq, D]
-  at::TensorList keys, values;
-  Tensor valid;  // see valid_keys
-  at::ScalarType accumulate;
-  int64_t groups = 1;
-
-  explicit Problem(const Call& call)
-      : settings(settings_of(call)),
-        keys(call.keys),
-        values(call.values),
-        valid(valid_keys(call)),
-        accumulate(accumulate_type(call.query.scalar_type())),
-        groups(call.query.size(1) / call.keys[0].size(1)) {
-    query = by_group(call.query);
-  }
-
-  // [B, H * G, ...] -> [B, H, G, ...]
-  Tensor by_group(const Tensor& tensor) const {
-    return tensor.unflatten(1, {keys[0].size(1), groups});
-  }
-
-  // The factor of a tuple's combined values: s2, with the mean's 1/N.
-  double output_scale() const {
-    return settings.reduce == Reduce::mean ? settings.scale.output / settings.order
-                                           : settings.scale.output;
-  }
-};
-
-// [.., X, C] and [.., Y, C] -> [.., X * Y, C], the channelwise product of every pair of rows.
-Tensor product_of_rows(const Tensor& left, const Tensor& right) {
-  return (left.unsqueeze(-2) * right.unsqueeze(-3)).flatten(-3, -2);
-}
-
-// Rows [B, H, L, C] of the leading tuples: the channelwise product over axes 1..N-1 (ones for N =
-// 1).
-Tensor leading_rows(const std::vector<Tensor>& axes) {
-  if (axes.size() == 1) return at::ones({1, 1, 1, 1}, axes[0].options());
-  Tensor rows = axes[0];
-  for (size_t m = 1; m + 1 < axes.size(); ++m) rows = product_of_rows(rows, axes[m]);
-  return rows;
-}
-
-// Gradients of axes 1..N-1 given that of their leading rows.
-std::vector<Tensor> leading_rows_backward(const std::vector<Tensor>& axes, Tensor grad) {
-  std::vector<Tensor> grads(axes.size() - 1);
-  for (size_t m = grads.size(); m-- > 1;) {
-    // rows = product_of_rows(before, axes[m])
-    const Tensor before = leading_rows({axes.begin(), axes.begin() + m + 1});
-    const Tensor pairs = grad.unflatten(-2, {before.size(-2), axes[m].size(-2)});
-    grads[m] = (pairs * before.unsqueeze(-2)).sum(-3);
-    grad = (pairs * axes[m].unsqueeze(-3)).sum(-2);
-  }
-  if (!grads.empty()) grads[0] = grad;
-  return grads;
-}
-
-// The slices of one tile and the steps of the formula on them.
-class TileTerms {
- public:
-  TileTerms(const Problem& problem, const Tile& tile) : problem_(problem), tile_(tile) {
-    query_ = rows(problem.query) * problem.settings.scale.logit;
-    for (int m = 0; m < problem.settings.order; ++m) {
-      keys_.push_back(slice(problem.keys[m], m));
-      values_.push_back(slice(problem.values[m], m));
-    }
-    leading_key_ = leading_rows(keys_);
-    leading_value_ = leading_rows(values_);
-    combined_ = query_.unsqueeze(-2) * leading_key_.unsqueeze(2).unsqueeze(2);
-  }
-
-  // The tile's queries of a [B, H, G, Tq, ...] tensor.
-  Tensor rows(const Tensor& tensor) const {
-    return tensor.narrow(3, tile_.first_query, tile_.queries).to(problem_.accumulate);
-  }
-
-  // s1 * form, -inf where the tuple is masked: [B, H, G, Q, L, K].
-  Tensor logits() const {
-    return times(combined_, keys_.back().transpose(-1, -2))
-        .masked_fill(admissible().logical_not(), -std::numeric_limits<double>::infinity());
-  }
-
-  // sum_J P_J reduce(v_J), without s2: [B, H, G, Q, Dv].
-  Tensor combine_values(const Tensor& weights) const {
-    if (problem_.settings.reduce == Reduce::product) {
-      return (times(weights, values_.back()) * leading_value_.unsqueeze(2).unsqueeze(2)).sum(-2);
-    }
-    Tensor sum;
-    for (size_t m = 0; m < values_.size(); ++m) {
-      const Tensor part = times(marginal(weights, m), values_[m]);
-      sum = sum.defined() ? sum + part : part;
-    }
-    return sum;
-  }
-
-  // d(s2 * combined values . grad) / d weights: [B, H, G, Q, L, K]. `grad` holds s2 already.
-  Tensor grad_weights(const Tensor& grad) const {
-    if (problem_.settings.reduce == Reduce::product) {
-      return times(grad_rows(grad), values_.back().transpose(-1, -2));
-    }
-    // grad . v^(m), one axis after the other: the tuple's sum, flattened like the tuples.
-    Tensor sum = times(grad, values_[0].transpose(-1, -2));
-    for (size_t m = 1; m < values_.size(); ++m) {
-      const Tensor part = times(grad, values_[m].transpose(-1, -2));
-      sum = (sum.unsqueeze(-1) + part.unsqueeze(-2)).flatten(-2, -1);
-    }
-    return sum.unflatten(-1, {leading_count(), last_count()});
-  }
-
-  // Gradients of the tile's value slices, [B, H, n_m, Dv] each.
-  std::vector<Tensor> grad_values(const Tensor& weights, const Tensor& grad) const {
-    std::vector<Tensor> grads;
-    if (problem_.settings.reduce == Reduce::product) {
-      const Tensor along_last = times(weights, values_.back());
-      grads = leading_rows_backward(values_, (along_last * grad.unsqueeze(-2)).sum({2, 3}));
-      grads.push_back(over_rows(weights, grad_rows(grad)));
-    } else {
-      for (size_t m = 0; m < values_.size(); ++m) {
-        grads.push_back(over_rows(marginal(weights, m), grad));
-      }
-    }
-    return grads;
-  }
-
-  // Gradients of the tile's key slices given that of the logits.
-  std::vector<Tensor> grad_keys(const Tensor& grad_logits) const {
-    const Tensor grad_combined = times(grad_logits, keys_.back());
-    std::vector<Tensor> grads =
-        leading_rows_backward(keys_, (grad_combined * query_.unsqueeze(-2)).sum({2, 3}));
-    grads.push_back(over_rows(grad_logits, combined_));
-    return grads;
-  }
-
-  Tensor grad_query(const Tensor& grad_logits) const {
-    const Tensor grad_combined = times(grad_logits, keys_.back());
-    return (grad_combined * leading_key_.unsqueeze(2).unsqueeze(2)).sum(-2) *
-           problem_.settings.scale.logit;
-  }
-
- private:
-  int64_t last_count() const { return tile_.keys[problem_.settings.order - 1].size(); }
-  int64_t leading_count() const {
-    int64_t count = 1;
-    for (int m = 0; m + 1 < problem_.settings.order; ++m) count *= tile_.keys[m].size();
-    return count;
-  }
-
-  // [B, H, rows.., X] @ [B, H, X, Y] -> [B, H, rows.., Y]
-  static Tensor times(const Tensor& left, const Tensor& right) {
-    const at::DimVector inner(left.sizes().slice(2, left.dim() - 3));
-    return at::matmul(left.flatten(2, -2), right).unflatten(2, inner);
-  }
-
-  // sum over all rows of left^T right: [B, H, rows.., X], [B, H, rows.., Y] -> [B, H, X, Y]
-  static Tensor over_rows(const Tensor& left, const Tensor& right) {
-    return at::matmul(left.flatten(2, -2).transpose(-1, -2), right.flatten(2, -2));
-  }
-
-  // The output's gradient times the leading values: [B, H, G, Q, L, Dv].
-  Tensor grad_rows(const Tensor& grad) const {
-    return grad.unsqueeze(-2) * leading_value_.unsqueeze(2).unsqueeze(2);
-  }
-
-  // Sum of the weights over all axes but m: [B, H, G, Q, n_m].
-  Tensor marginal(const Tensor& weights, size_t axis) const {
-    at::DimVector counts, others;
-    for (int m = 0; m < problem_.settings.order; ++m) {
-      counts.push_back(tile_.keys[m].size());
-      if (static_cast<size_t>(m) != axis) others.push_back(4 + m);
-    }
-    const Tensor by_axis = weights.flatten(4, 5).unflatten(4, counts);
-    return others.empty() ? by_axis : by_axis.sum(others);
-  }
-
-  Tensor positions(Range range) const {
-    return at::arange(range.begin, range.end, problem_.query.options().dtype(at::kLong));
-  }
-
-  // The tile's rows of one axis. Rows beyond the valid keys are zeroed: what lies there never
-  // shows.
-  Tensor slice(const Tensor& tensor, int axis) const {
-    const Range range = tile_.keys[axis];
-    const Tensor part = tensor.narrow(2, range.begin, range.size()).to(problem_.accumulate);
-    if (!problem_.valid.defined()) return part;
-    const Tensor valid =
-        positions(range).lt(problem_.valid.select(0, axis).unsqueeze(-1));  // [B, n]
-    return at::where(valid.unsqueeze(1).unsqueeze(-1), part, 0);
-  }
-
-  // Which keys of an axis each query sees: [B or 1, Q, n_m].
-  Tensor visible(int axis) const {
-    const kernels::Visibility& rule = problem_.settings.visible[axis];
-    const Tensor key = positions(tile_.keys[axis]).unsqueeze(0);
-    const Tensor position =
-        positions({tile_.first_query, tile_.first_query + tile_.queries}).unsqueeze(1) +
-        rule.offset;
-    Tensor seen = at::ones({tile_.queries, key.size(1)}, key.options().dtype(at::kBool));
-    if (rule.left >= 0) seen = seen.logical_and(key.gt(position - rule.left));
-    if (rule.right >= 0) seen = seen.logical_and(key.le(position + rule.right));
-    if (rule.causal) seen = seen.logical_and(key.le(position));
-    seen = seen.unsqueeze(0);
-    if (!problem_.valid.defined()) return seen;
-    return seen.logical_and(key.lt(problem_.valid.select(0, axis).unsqueeze(-1)).unsqueeze(1));
-  }
-
-  // Which tuples each query sees: [B or 1, 1, 1, Q, L, K].
-  Tensor admissible() const {
-    Tensor tuples = visible(0);
-    for (int m = 1; m < problem_.settings.order; ++m) {
-      tuples = tuples.unsqueeze(-1).logical_and(visible(m).unsqueeze(-2)).flatten(-2, -1);
-    }
-    return tuples.unflatten(-1, {leading_count(), last_count()}).unsqueeze(1).unsqueeze(1);
-  }
-
-  const Problem& problem_;
-  const Tile& tile_;
-  Tensor query_;                        // [B, H, G, Q, D], times s1
-  std::vector<Tensor> keys_, values_;   // [B, H, n_m, D or Dv]
-  Tensor leading_key_, leading_value_;  // [B, H, L, D or Dv]
-  Tensor combined_;                     // [B, H, G, Q, L, D]
-};
 
 // Softmax over tiles: partial results of disjoint sets of tuples merge exactly.
 struct OnlineSoftmax {
@@ -369,9 +140,10 @@ Gradients reference_backward(const BackwardCall& backward) {
       if (!want_query && !want_keys) continue;
       const Tensor grad_logits = weights * (terms.grad_weights(tile_grad) -
                                             terms.rows(rows_delta).unsqueeze(-1).unsqueeze(-1));
-      if (want_keys) add(grad_keys, terms.grad_keys(grad_logits), 1, call.keys);
+      const Tensor grad_combined = terms.grad_combined(grad_logits);
+      if (want_keys) add(grad_keys, terms.grad_keys(grad_logits, grad_combined), 1, call.keys);
       if (want_query) {
-        const Tensor part = terms.grad_query(grad_logits);
+        const Tensor part = terms.grad_query(grad_combined);
         block_query = block_query.defined() ? block_query + part : part;
       }
     }

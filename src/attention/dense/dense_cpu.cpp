@@ -1,0 +1,132 @@
+// The dense operator on the CPU: the SIMD kernel over torch's threads, or the reference.
+
+#include <ATen/ops/empty.h>
+#include <nsimplex/attention_cost.h>
+#include <torch/library.h>
+
+#include "attention/dense/dense_flatten.h"
+#include "attention/dense/dense_kernel.h"
+#include "support/log.h"
+#include "support/parallel.h"
+
+namespace nsimplex {
+namespace dense {
+namespace {
+
+using at::Tensor;
+using kernels::DensePlan;
+
+// Runs the plan's phases one after another; `run(phase, task, workspace, scratch)` does one task.
+template <class Run>
+void run_phases(const DensePlan& plan, Run&& run) {
+  const KernelMemory memory = memory_of(plan);
+  const Tensor buffer = at::empty({memory.total()}, at::kByte);
+  char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
+  char* const scratch = workspace + memory.workspace_bytes;
+  for (int phase = 0; phase < plan.phases; ++phase) {
+    parallel_tasks(plan.tasks[phase], [&](int64_t task, int worker) {
+      run(phase, task, workspace, scratch + worker * memory.scratch_bytes);
+    });
+  }
+}
+
+// Why the call goes by the reference, or null. Other sizes than the kernel's have not passed the
+// door.
+const char* refusal(const Call& call) {
+  return call.query.scalar_type() == at::kFloat ? nullptr : "the CPU kernel takes float32 only";
+}
+
+Output cpu_forward(const Call& call) {
+  check(call);
+  check_key_length_values(call);
+  if (const char* reason = refusal(call)) {
+    warn_fallback("attention", reason);
+    return reference_forward(call);
+  }
+  const KernelInputs inputs(call);
+  kernels::DenseForward<float> problem;
+  inputs.fill(problem);
+  const Tensor out = empty_in_order(call.query, output_sizes(call), call.query.options());
+  const Tensor lse = at::empty(call.query.sizes().slice(0, 3), call.query.options());
+  problem.out = output_rows(out);
+  problem.lse = lse.mutable_data_ptr<float>();
+  const DensePlan plan = kernels::plan_dense_forward(problem);
+  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
+    kernels::run_dense_forward(problem, plan, phase, task, workspace, scratch);
+  });
+  return {out, lse};
+}
+
+Gradients cpu_backward(const BackwardCall& backward) {
+  check(backward);
+  const Call& call = backward.forward;
+  if (const char* reason = refusal(call)) {
+    warn_fallback("attention_backward", reason);
+    return reference_backward(backward);
+  }
+  const KernelInputs inputs(call);
+  kernels::DenseBackward<float> problem;
+  inputs.fill(problem);
+  const Tensor out = with_contiguous_channels(backward.out);
+  const Tensor grad_out = with_contiguous_channels(backward.grad_out);
+  const Tensor lse = backward.lse.contiguous();
+  const Tensor grad_lse = backward.grad_lse ? backward.grad_lse->contiguous() : Tensor();
+  problem.out = input_rows(out);
+  problem.grad_out = input_rows(grad_out);
+  problem.lse = lse.const_data_ptr<float>();
+  if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<float>();
+
+  size_t next = 0;
+  const auto gradient = [&](const Tensor& input, kernels::Rows<float>& rows) {
+    if (!backward.wanted[next++]) return at::empty({0}, input.options());
+    Tensor grad = empty_in_order(input, input.sym_sizes(), input.options());
+    rows = output_rows(grad);
+    return grad;
+  };
+  Gradients gradients;
+  auto& [grad_query, grad_keys, grad_values] = gradients;
+  grad_query = gradient(call.query, problem.grad_query);
+  for (int m = 0; m < problem.order; ++m) {
+    grad_keys.push_back(gradient(call.keys[m], problem.grad_key[m]));
+  }
+  for (int m = 0; m < problem.order; ++m) {
+    grad_values.push_back(gradient(call.values[m], problem.grad_value[m]));
+  }
+  const DensePlan plan = kernels::plan_dense_backward(problem);
+  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
+    kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
+  });
+  return gradients;
+}
+
+AttentionWorkspace workspace(const Call& call) {
+  check(call);
+  if (!call.query.is_cpu() || call.query.scalar_type() != at::kFloat) return {};
+  const KernelInputs inputs(call);
+  kernels::DenseForward<float> forward;
+  inputs.fill(forward);
+  kernels::DenseBackward<float> backward;
+  inputs.fill(backward);
+  // A plan depends on which gradients are wanted, not on where they go.
+  backward.grad_query.data = const_cast<float*>(forward.query.data);
+  for (int m = 0; m < backward.order; ++m) {
+    backward.grad_key[m].data = backward.grad_value[m].data = backward.grad_query.data;
+  }
+  return {memory_of(kernels::plan_dense_forward(forward)).total(),
+          memory_of(kernels::plan_dense_backward(backward)).total()};
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
+  m.impl("attention", TORCH_FN(flat<&cpu_forward>));
+  m.impl("attention_backward", TORCH_FN(flat_backward<&cpu_backward>));
+}
+
+}  // namespace
+}  // namespace dense
+
+AttentionWorkspace attention_workspace(const at::Tensor& query, at::TensorList keys,
+                                       at::TensorList values, const AttentionOptions& options) {
+  return dense::with_call(query, keys, values, options, dense::workspace);
+}
+
+}  // namespace nsimplex

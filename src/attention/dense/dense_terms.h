@@ -1,0 +1,76 @@
+#pragma once
+
+#include <vector>
+
+#include "attention/dense/dense_tiles.h"
+
+// The formula on one tile, in ATen calls, for the reference version.
+//
+// Names of dimensions: B batch, H key heads, G query heads of one key head, Q queries of the tile,
+// L leading tuples (j_1 .. j_{N-1}) of the tile flattened, K keys of the last axis in the tile.
+
+namespace nsimplex::dense {
+
+/// Everything of a call that tiles share.
+struct Problem {
+  Settings settings;
+  at::Tensor query;  ///< [B, H, G, Tq, D]
+  at::TensorList keys, values;
+  at::Tensor valid;  ///< see valid_keys
+  at::ScalarType accumulate;
+  int64_t groups = 1;
+
+  explicit Problem(const Call& call);
+
+  /// [B, H * G, ...] -> [B, H, G, ...]
+  at::Tensor by_group(const at::Tensor& tensor) const;
+
+  /// The factor of a tuple's combined values: s2, with the mean's 1/N.
+  double output_scale() const;
+};
+
+/// The slices of one tile and the steps of the formula on them. Refers to the problem and the tile.
+class TileTerms {
+ public:
+  TileTerms(const Problem& problem, const Tile& tile);
+
+  /// The tile's queries of a [B, H, G, Tq, ...] tensor, in the accumulated dtype.
+  at::Tensor rows(const at::Tensor& tensor) const;
+
+  /// s1 * form, -inf where the tuple is masked: [B, H, G, Q, L, K].
+  at::Tensor logits() const;
+
+  /// sum_J P_J reduce(v_J), without s2: [B, H, G, Q, Dv].
+  at::Tensor combine_values(const at::Tensor& weights) const;
+
+  /// d(combined values . grad) / d weights, [B, H, G, Q, L, K]; `grad` [B, H, G, Q, Dv] holds s2.
+  at::Tensor grad_weights(const at::Tensor& grad) const;
+
+  /// Gradients of the tile's value slices, [B, H, n_m, Dv] each.
+  std::vector<at::Tensor> grad_values(const at::Tensor& weights, const at::Tensor& grad) const;
+
+  /// Gradients of the tile's key slices and queries given d(logits) K^(N), [B, H, G, Q, L, D].
+  at::Tensor grad_combined(const at::Tensor& grad_logits) const;
+  std::vector<at::Tensor> grad_keys(const at::Tensor& grad_logits,
+                                    const at::Tensor& grad_combined) const;
+  at::Tensor grad_query(const at::Tensor& grad_combined) const;
+
+ private:
+  int64_t last_count() const;
+  int64_t leading_count() const;
+  at::Tensor grad_rows(const at::Tensor& grad) const;
+  at::Tensor marginal(const at::Tensor& weights, size_t axis) const;
+  at::Tensor positions(kernels::Range range) const;
+  at::Tensor slice(const at::Tensor& tensor, int axis) const;
+  at::Tensor visible(int axis) const;
+  at::Tensor admissible() const;
+
+  const Problem& problem_;
+  const Tile& tile_;
+  at::Tensor query_;                        ///< [B, H, G, Q, D], times s1
+  std::vector<at::Tensor> keys_, values_;   ///< [B, H, n_m, D or Dv]
+  at::Tensor leading_key_, leading_value_;  ///< [B, H, L, D or Dv]
+  at::Tensor combined_;                     ///< [B, H, G, Q, L, D]
+};
+
+}  // namespace nsimplex::dense
