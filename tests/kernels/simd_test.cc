@@ -1,1 +1,63 @@
+#include "kernels/cpu/simd.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace nsimplex::kernels {
+namespace {
+
+class SimdTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const value = std::getenv("NSIMPLEX_SIMD");
+    if (value) before_ = value;
+    unsetenv("NSIMPLEX_SIMD");
+    set_simd_level("");
+  }
+  void TearDown() override {
+    if (!before_.empty()) setenv("NSIMPLEX_SIMD", before_.c_str(), 1);
+    set_simd_level("");
+  }
+
+ private:
+  std::string before_;
+};
+
+TEST_F(SimdTest, DefaultIsTheBestLevel) { EXPECT_EQ(simd_level(), simd_levels().front()); }
+
+TEST_F(SimdTest, EveryLevelCanBeForcedAndLeftAgain) {
+  for (const std::string& level : simd_levels()) {
+    set_simd_level(level);
+    EXPECT_EQ(simd_level(), level);
+  }
+  set_simd_level("");
+  EXPECT_EQ(simd_level(), simd_levels().front());
+}
+
+TEST_F(SimdTest, UnknownLevelIsRefusedWithTheAvailableOnes) {
+  try {
+    set_simd_level("MMX");
+    FAIL() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("'MMX'"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(simd_levels().back()));
+  }
+  EXPECT_EQ(simd_level(), simd_levels().front());
+}
+
+TEST_F(SimdTest, EnvironmentNamesTheDefault) {
+  setenv("NSIMPLEX_SIMD", simd_levels().back().c_str(), 1);
+  set_simd_level("");
+  EXPECT_EQ(simd_level(), simd_levels().back());
+  setenv("NSIMPLEX_SIMD", "MMX", 1);
+  EXPECT_THROW(set_simd_level(""), std::invalid_argument);
+  unsetenv("NSIMPLEX_SIMD");
+}
+
+TEST_F(SimdTest, FmaPeakIsARate) { EXPECT_GT(measure_fma_peak(), 0.01); }
+
+}  // namespace
+}  // namespace nsimplex::kernels
