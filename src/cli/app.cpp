@@ -21,7 +21,10 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2, kInterrupted = 130;
 
-void add_commands(CLI::App& app, Session& session) { add_info_command(app, session); }
+void add_commands(CLI::App& app, Session& session) {
+  add_info_command(app, session);
+  add_lm_command(app, session);
+}
 
 int fail(int code, std::string_view message) {
   fmt::print(stderr, "nsimplex: {}\n", message);

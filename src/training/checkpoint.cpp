@@ -116,7 +116,7 @@ void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
 }
 
 void write_model(const std::string& folder, const Checkpoint& checkpoint) {
-  const Json state = {{"model", to_map(checkpoint.model)}};
+  const Json state = {{"model", to_map(checkpoint.model)}, {"step", checkpoint.progress.step}};
   io::write_safetensors(join(folder, kModelFile),
                         {checkpoint.weights, {{kFormat, kModelFormat}, {kState, state.dump()}}});
   if (!checkpoint.tokenizer.empty())
@@ -136,12 +136,16 @@ SavedModel read_model(const std::string& path) {
   const io::Safetensors file = io::read_safetensors(name);
   if (has_format(file, kCheckpointFormat)) {
     Checkpoint checkpoint = to_checkpoint(file, name);
-    return {checkpoint.model, std::move(checkpoint.weights), checkpoint.tokenizer, checkpoint.text};
+    return {checkpoint.model, std::move(checkpoint.weights), checkpoint.progress.step,
+            checkpoint.tokenizer, checkpoint.text};
   }
   if (!has_format(file, kModelFormat))
     throw InputError(invalid(name, "not a model of this program"));
   SavedModel model;
-  read_state(file, name, [&](const Json& state) { model.options = model_options(state); });
+  read_state(file, name, [&](const Json& state) {
+    model.options = model_options(state);
+    model.step = state.at("step").get<int64_t>();
+  });
   model.weights = file.tensors;
   const auto tokenizer = std::filesystem::path(path).parent_path() / kTokenizerFile;
   if (std::filesystem::exists(tokenizer)) model.tokenizer = io::read_text(tokenizer);

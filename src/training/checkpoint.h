@@ -59,6 +59,7 @@ Checkpoint read_checkpoint(const std::string& path);
 struct SavedModel {
   LanguageModelOptions options;
   std::vector<io::NamedTensor> weights;
+  int64_t step = 0;       ///< updates behind it
   std::string tokenizer;  ///< as in Checkpoint
   TextRecord text;        ///< empty when read from model.safetensors
 };

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <nsimplex/language_model.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "data/tokenizer.h"
+#include "data/tokens.h"
+#include "training/checkpoint.h"
+
+// What the commands `nsimplex lm ...` share; each has its own file.
+namespace nsimplex::cli {
+
+void add_lm_train(CLI::App& parent, Session& session);
+void add_lm_eval(CLI::App& parent, Session& session);
+void add_lm_sample(CLI::App& parent, Session& session);
+
+/// --text and --glob.
+struct TextOptions {
+  std::vector<std::string> sources;
+  std::string glob = "*";
+};
+void add_text_options(CLI::App& command, TextOptions& text);
+
+/// Opens and tokenizes the texts.
+data::Tokens open_tokens(const TextOptions& text, const data::Tokenizer& tokenizer);
+
+/// The model of a run directory or file, ready to use.
+struct LoadedModel {
+  LanguageModel model;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  int64_t step;
+  training::TextRecord text;
+};
+LoadedModel load_model(const std::string& path, c10::Device device);
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "cli/interrupt.h"
+#include "cli/json_lines.h"
+#include "cli/lm.h"
+#include "cli/lm_train_options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "io/atomic_file.h"
+#include "io/mapped_file.h"
+#include "support/error.h"
+#include "training/trainer.h"
+
+namespace nsimplex::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kConfigFile[] = "config.toml";
+
+std::string config_text(const TrainOptions& options) {
+  return "# " + options.command_line + "\n" + options.config_toml;
+}
+
+// A folder is fresh when nothing in it would be lost: it is empty but for what the same command
+// leaves behind when it is killed before its first checkpoint.
+void require_fresh(const fs::path& folder, const std::string& config) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path& path = entry.path();
+    const bool left_over = path.extension() == ".tmp" ||
+                           (path.filename() == kConfigFile && io::read_text(path) == config);
+    if (!left_over) {
+      throw InputError(fmt::format(
+          "--out: {} is not empty; use --resume {} to continue a run, or another folder",
+          folder.string(), folder.string()));
+    }
+  }
+}
+
+struct Run {
+  std::string folder;
+  training::Checkpoint start;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::optional<data::Tokens> tokens;
+};
+
+Run start_run(const TrainOptions& options) {
+  if (options.out.empty()) throw InputError("--out: expected a folder for the run");
+  Run run;
+  run.folder = options.out;
+  const std::string tokenizer = options.tokenizer.empty() ? "" : io::read_text(options.tokenizer);
+  run.tokenizer = data::load_tokenizer(tokenizer, options.tokenizer);
+  run.tokens = open_tokens(options.text, *run.tokenizer);
+
+  training::TrainingOptions training = options.training;
+  training.seed = options.seed;
+  training.threads = options.threads;
+  const training::TextRecord text{options.text.sources, options.text.glob, run.tokens->size(),
+                                  run.tokens->fingerprint()};
+  run.start = training::first_checkpoint(
+      language_model_options(options, run.tokenizer->vocabulary()), training, text, tokenizer);
+  make_run_directory(run.folder);
+  require_fresh(run.folder, config_text(options));
+  return run;
+}
+
+Run resume_run(const TrainOptions& options) {
+  refuse_changes(options);
+  Run run;
+  run.folder = options.resume;
+  const std::string path = (fs::path(run.folder) / training::kCheckpointFile).string();
+  if (fs::is_directory(run.folder) && !fs::exists(path)) {
+    throw InputError(fmt::format("--resume: {} has no {}; start the run with --out", run.folder,
+                                 training::kCheckpointFile));
+  }
+  run.start = training::read_checkpoint(path);
+  run.tokenizer = data::load_tokenizer(run.start.tokenizer, path);
+  TextOptions text = options.text;
+  if (text.sources.empty()) text = {run.start.text.sources, run.start.text.glob};
+  run.tokens = open_tokens(text, *run.tokenizer);
+  // Sums differ in their last bits with the number of threads, so a run keeps the one it was given.
+  if (options.threads > 0) run.start.training.threads = options.threads;
+  CommonOptions common = options;
+  common.threads = run.start.training.threads;
+  apply(common);
+  return run;
+}
+
+void describe(const Run& run, const LanguageModel& model) {
+  int64_t weights = 0;
+  for (const at::Tensor& each : model->parameters()) weights += each.numel();
+  const data::Split split = data::split(*run.tokens);
+  print(fmt::format("model   {} weights, {} layers, dim {}, context {}\n", weights,
+                    model->options().layers, model->options().dim, model->options().context));
+  print(fmt::format("text    {} tokens for training, {} for validation (the last tenth)\n",
+                    split.train.size(), split.validation.size()));
+  if (run.start.progress.step > 0)
+    print(fmt::format("resume  after step {}\n", run.start.progress.step));
+}
+
+void report(const training::Metrics& metrics, bool json, ProgressBar& bar) {
+  if (json) {
+    print_json_line(training::to_json(metrics));
+  } else if (metrics.val_loss) {
+    bar.note(fmt::format("step {:>6}  train loss {:.4f}  validation loss {:.4f}  {:.0f} tokens/s",
+                         metrics.step, metrics.train_loss, *metrics.val_loss,
+                         metrics.tokens_per_second));
+  }
+}
+
+int run_train(const TrainOptions& options) {
+  const bool resumed = !options.resume.empty();
+  if (resumed && !options.out.empty())
+    throw InputError("--resume continues in its own folder; leave --out away");
+  const Run run = resumed ? resume_run(options) : start_run(options);
+  training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device());
+  if (!resumed) io::write_text((fs::path(run.folder) / kConfigFile).string(), config_text(options));
+  if (!options.json) describe(run, trainer.model());
+
+  ProgressBar bar("train", run.start.training.steps, options.json);
+  bar.start_at(run.start.progress.step);
+  training::TrainingEvents events;
+  events.stop = interrupt::requested;
+  events.metrics = [&](const training::Metrics& metrics) { report(metrics, options.json, bar); };
+  events.step = [&](int64_t step, double loss, double rate) {
+    bar.update(step, fmt::format("loss {:.3f}  {:.0f} tokens/s", loss, rate));
+  };
+  const training::TrainingEnd end = trainer.run(events);
+  bar.finish();
+  if (end == training::TrainingEnd::stopped) {
+    fmt::print(stderr, "saved; continue with: nsimplex lm train --resume {}\n", run.folder);
+    throw Interrupted();
+  }
+  if (!options.json)
+    print(fmt::format("saved   {}\n", (fs::path(run.folder) / training::kModelFile).string()));
+  return 0;
+}
+
+}  // namespace
+
+void add_lm_train(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<TrainOptions>();
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "train",
+                   .summary = "Train a language model with simplicial layers on text",
+                   .examples = "nsimplex lm train --text shakespeare.txt --out runs/first\n"
+                               "nsimplex lm train --text src --glob '*.py' --out runs/code "
+                               "--context 256 --window 16,128\n"
+                               "nsimplex lm train --resume runs/first"},
+                  options, run_train);
+  add_train_options(command, options);
+}
+
+}  // namespace nsimplex::cli
