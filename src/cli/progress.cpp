@@ -35,7 +35,7 @@ ProgressBar::ProgressBar(std::string label, int64_t total, bool quiet)
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) == 1),
       begun_(Clock::now()),
-      drawn_(begun_) {}
+      drawn_(begun_ - kPipedInterval) {}  // the first update shows at once
 
 ProgressBar::~ProgressBar() { finish(); }
 

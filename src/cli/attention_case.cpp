@@ -1,0 +1,225 @@
+#include "cli/attention_case.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include "kernels/cpu/dense/dense.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw InputError(message);
+}
+
+kernels::Visibility visibility(const AttentionCase& shape, int axis) {
+  kernels::Visibility visible;
+  visible.length = shape.keys[axis];
+  visible.offset = shape.keys[axis] - shape.seq;
+  visible.causal = shape.causal;
+  if (!shape.window.empty() && shape.window[axis] >= 0) {
+    visible.left = shape.window[axis];
+    visible.right = 0;
+  }
+  if (!shape.key_lengths.empty()) visible.lengths = shape.key_lengths.data();
+  return visible;
+}
+
+// The kernel's description of a case. The plan depends on sizes only; pointers just have to be
+// there.
+template <class Problem>
+Problem describe(const AttentionCase& shape) {
+  static float somewhere = 0;
+  Problem problem;
+  problem.order = shape.order;
+  problem.reduce = shape.reduce == "product" ? kernels::ValueReduce::product
+                   : shape.reduce == "sum"   ? kernels::ValueReduce::sum
+                                             : kernels::ValueReduce::mean;
+  problem.batch = shape.batch;
+  problem.heads = shape.heads;
+  problem.kv_heads = shape.kv_heads;
+  problem.queries = shape.seq;
+  problem.dim = shape.dim;
+  problem.value_dim = shape.value_dim;
+  const auto rows = [&](int64_t heads, int64_t length, int64_t dim) {
+    return kernels::Rows<float>{&somewhere, heads * length * dim, length * dim, dim};
+  };
+  const auto view = [](const kernels::Rows<float>& r) {
+    return kernels::Rows<const float>{r.data, r.batch_stride, r.head_stride, r.row_stride};
+  };
+  problem.query = view(rows(shape.heads, shape.seq, shape.dim));
+  for (int axis = 0; axis < shape.order; ++axis) {
+    const auto key = rows(shape.kv_heads, shape.keys[axis], shape.dim);
+    const auto value = rows(shape.kv_heads, shape.keys[axis], shape.value_dim);
+    problem.axes[axis] = {view(key), view(value), visibility(shape, axis)};
+    if constexpr (std::is_same_v<Problem, kernels::DenseBackward<float>>) {
+      problem.grad_key[axis] = key;
+      problem.grad_value[axis] = value;
+    }
+  }
+  const auto out = rows(shape.heads, shape.seq, shape.value_dim);
+  if constexpr (std::is_same_v<Problem, kernels::DenseBackward<float>>) {
+    problem.grad_query = rows(shape.heads, shape.seq, shape.dim);
+    problem.out = problem.grad_out = view(out);
+    problem.lse = &somewhere;
+  } else {
+    problem.out = out;
+    problem.lse = &somewhere;
+  }
+  return problem;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(const std::string& dtype) {
+  if (dtype == "float32") return at::kFloat;
+  if (dtype == "float64") return at::kDouble;
+  if (dtype == "bfloat16") return at::kBFloat16;
+  if (dtype == "float16") return at::kHalf;
+  throw InputError(
+      fmt::format("--dtype: unknown dtype '{}'; use float32, float64, bfloat16 or float16", dtype));
+}
+
+void add_attention_flags(CLI::App& command, AttentionCase& shape) {
+  const auto shown = [](CLI::Option* option) { option->capture_default_str()->group("Shape"); };
+  const auto hidden_default = [](CLI::Option* option) {
+    option->group("Shape")->type_name("N,...");
+  };
+  shown(command.add_option("--order", shape.order, "Key axes N; 1 is ordinary attention"));
+  shown(command.add_option("--batch", shape.batch, "Batch entries"));
+  shown(command.add_option("--heads", shape.heads, "Query heads"));
+  shown(command.add_option("--kv-heads", shape.kv_heads, "Key/value heads; 0: as --heads"));
+  shown(command.add_option("--seq", shape.seq, "Queries, and keys on every axis"));
+  shown(command.add_option("--dim", shape.dim, "Channels of queries and keys"));
+  shown(command.add_option("--value-dim", shape.value_dim, "Channels of values; 0: as --dim"));
+  hidden_default(
+      command.add_option("--keys", shape.keys, "Keys of each axis, where they differ from --seq")
+          ->delimiter(','));
+  hidden_default(command
+                     .add_option("--window", shape.window,
+                                 "The last keys seen: one for all axes or one an axis; -1: all")
+                     ->delimiter(','));
+  hidden_default(
+      command.add_option("--key-lengths", shape.key_lengths, "Valid keys of each batch entry")
+          ->delimiter(','));
+  command.add_flag("--causal,!--no-causal", shape.causal, "No key after the query's own position")
+      ->group("Shape");
+  shown(command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"));
+  shown(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"));
+  shown(command.add_option("--dtype", shape.dtype, "float32, float64, bfloat16 or float16"));
+  shown(command.add_option("--amplitude", shape.amplitude, "Standard deviation of the inputs"));
+  command
+      .add_flag("--heads-inside", shape.heads_inside, "Strided inputs: [batch, row, head, channel]")
+      ->group("Shape");
+}
+
+void complete(AttentionCase& shape) {
+  const int order = shape.order;
+  require(order >= 1 && order <= kernels::kMaxOrder,
+          fmt::format("--order: expected 1 to {}, got {}", kernels::kMaxOrder, order));
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (shape.value_dim == 0) shape.value_dim = shape.dim;
+  if (shape.keys.empty()) shape.keys.assign(order, shape.seq);
+  if (shape.window.size() == 1) shape.window.assign(order, shape.window.front());
+  const auto positive = [](const char* name, int64_t value) {
+    require(value >= 1, fmt::format("{}: expected at least 1, got {}", name, value));
+  };
+  positive("--batch", shape.batch);
+  positive("--heads", shape.heads);
+  positive("--kv-heads", shape.kv_heads);
+  positive("--seq", shape.seq);
+  positive("--dim", shape.dim);
+  positive("--value-dim", shape.value_dim);
+  require(shape.heads % shape.kv_heads == 0,
+          fmt::format("--kv-heads: {} query heads cannot share {} key/value heads evenly",
+                      shape.heads, shape.kv_heads));
+  require(static_cast<int>(shape.keys.size()) == order,
+          fmt::format("--keys: expected {} lengths, got {}", order, shape.keys.size()));
+  for (const int64_t length : shape.keys) {
+    require(length >= 0, fmt::format("--keys: expected lengths of 0 or more, got {}", length));
+  }
+  require(shape.window.empty() || static_cast<int>(shape.window.size()) == order,
+          fmt::format("--window: expected 1 or {} entries, got {}", order, shape.window.size()));
+  for (const int64_t left : shape.window) {
+    require(left == -1 || left >= 1,
+            fmt::format("--window: expected at least 1, or -1 for all keys, got {}", left));
+  }
+  require(
+      shape.key_lengths.empty() || static_cast<int64_t>(shape.key_lengths.size()) == shape.batch,
+      fmt::format("--key-lengths: expected {} entries (one a batch entry), got {}", shape.batch,
+                  shape.key_lengths.size()));
+  for (const int64_t length : shape.key_lengths) {
+    for (const int64_t keys : shape.keys) {
+      require(length >= 0 && length <= keys,
+              fmt::format("--key-lengths: expected 0 to {}, got {}", keys, length));
+    }
+  }
+  require(shape.reduce == "product" || shape.reduce == "sum" || shape.reduce == "mean",
+          fmt::format("--reduce: unknown '{}'; use product, sum or mean", shape.reduce));
+  require(shape.scale == "standard" || shape.scale == "unit",
+          fmt::format("--scale: unknown '{}'; use standard or unit", shape.scale));
+  scalar_type(shape.dtype);
+}
+
+AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  const auto tensor = [&](int64_t heads, int64_t length, int64_t dim) {
+    const at::Tensor drawn = at::randn({shape.batch, length, heads, dim}, generator, at::kDouble)
+                                 .mul_(shape.amplitude)
+                                 .to(scalar_type(shape.dtype))
+                                 .transpose(1, 2);
+    return shape.heads_inside ? drawn : drawn.contiguous();
+  };
+  AttentionInputs inputs;
+  inputs.query = tensor(shape.heads, shape.seq, shape.dim);
+  for (const int64_t length : shape.keys) {
+    inputs.keys.push_back(tensor(shape.kv_heads, length, shape.dim));
+    inputs.values.push_back(tensor(shape.kv_heads, length, shape.value_dim));
+  }
+  inputs.grad_out = tensor(shape.heads, shape.seq, shape.value_dim);
+  AttentionOptions& options = inputs.options;
+  options.causal = shape.causal;
+  for (const int64_t left : shape.window) {
+    options.window.push_back(left < 0 ? Window{} : Window::last(left));
+  }
+  options.reduce = shape.reduce == "product" ? Reduce::product
+                   : shape.reduce == "sum"   ? Reduce::sum
+                                             : Reduce::mean;
+  options.scale = shape.scale == "standard"
+                      ? Scale::standard(shape.dim)
+                      : Scale::unit(shape.order, shape.dim, shape.value_dim, options.reduce);
+  if (!shape.key_lengths.empty()) options.key_lengths = at::tensor(shape.key_lengths, at::kLong);
+  return inputs;
+}
+
+double attention_tuples(const AttentionCase& shape) {
+  double tuples = 0;
+  for (int64_t entry = 0; entry < shape.batch; ++entry) {
+    for (int64_t query = 0; query < shape.seq; ++query) {
+      double admissible = 1;
+      for (int axis = 0; axis < shape.order; ++axis) {
+        admissible *= static_cast<double>(visibility(shape, axis).of(entry, query).size());
+      }
+      tuples += admissible;
+    }
+  }
+  return tuples * static_cast<double>(shape.heads);
+}
+
+double attention_flops(const AttentionCase& shape, bool backward) {
+  return (backward ? 3 : 1) * 2.0 * static_cast<double>(shape.dim + shape.value_dim) *
+         attention_tuples(shape);
+}
+
+int64_t attention_workspace_bytes(const AttentionCase& shape, bool backward, int threads) {
+  const auto forward = describe<kernels::DenseForward<float>>(shape);
+  if (shape.dtype != "float32" || !kernels::dense_supported(forward)) return 0;
+  const kernels::DensePlan plan =
+      backward ? kernels::plan_dense_backward(describe<kernels::DenseBackward<float>>(shape))
+               : kernels::plan_dense_forward(forward);
+  return static_cast<int64_t>(plan.workspace_bytes + plan.scratch_bytes * threads);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,204 @@
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/attention_cases.h"
+#include "cli/commands.h"
+#include "cli/json_lines.h"
+#include "cli/measure.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "kernels/cpu/simd.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+constexpr int64_t kGemmSize = 1024;  // sgemm of this edge is the machine's own yardstick
+
+struct BenchOptions : CommonOptions {
+  AttentionCase shape{.causal = true};
+  std::string pass = "forward", named_case;
+  int repeats = 9;
+  bool scaling = false, peers = false;
+};
+
+using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorList,
+                                  const AttentionOptions&);
+
+// One call of the pass, ready to be repeated. The backward pass is timed alone, on a graph that is
+// kept.
+std::function<void()> prepare(Attention* attention, const AttentionInputs& inputs, bool backward) {
+  if (!backward) {
+    return [=] {
+      const c10::NoGradGuard no_grad;
+      attention(inputs.query, inputs.keys, inputs.values, inputs.options);
+    };
+  }
+  const auto leaf = [](const at::Tensor& tensor) { return tensor.detach().requires_grad_(true); };
+  const at::Tensor query = leaf(inputs.query);
+  std::vector<at::Tensor> keys, values, leaves{query};
+  for (const at::Tensor& key : inputs.keys) leaves.push_back(keys.emplace_back(leaf(key)));
+  for (const at::Tensor& value : inputs.values) leaves.push_back(values.emplace_back(leaf(value)));
+  const at::Tensor out = attention(query, keys, values, inputs.options).out;
+  return [out, leaves, grad_out = inputs.grad_out] {
+    torch::autograd::grad({out}, leaves, {grad_out}, /*retain_graph=*/true);
+  };
+}
+
+// What was measured with one number of threads.
+struct Row {
+  int threads;
+  double milliseconds, gflops, sgemm_gflops, reference_milliseconds;
+  double ratio() const { return gflops / sgemm_gflops; }
+};
+
+std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& thread_counts) {
+  const bool backward = options.pass == "backward";
+  const AttentionInputs inputs = make_inputs(options.shape, options.seed);
+  const at::Tensor left = at::randn({kGemmSize, kGemmSize});
+  const at::Tensor right = at::randn({kGemmSize, kGemmSize});
+  at::Tensor product = at::empty({kGemmSize, kGemmSize});
+
+  std::vector<std::function<void()>> work{prepare(attention, inputs, backward),
+                                          [&] { at::mm_out(product, left, right); }};
+  if (options.peers) work.push_back(prepare(attention_reference, inputs, backward));
+  std::vector<std::function<void()>> contestants;
+  for (const int threads : thread_counts) {
+    for (const auto& call : work) {
+      contestants.push_back([call, threads] {
+        at::set_num_threads(threads);
+        call();
+      });
+    }
+  }
+
+  ProgressBar bar("round", options.repeats, options.json);
+  bar.update(0);
+  const auto medians =
+      interleaved_medians(contestants, options.repeats, [&](int round) { bar.update(round); });
+  bar.finish();
+
+  const double flops = attention_flops(options.shape, backward);
+  const double gemm_flops = 2.0 * kGemmSize * kGemmSize * kGemmSize;
+  std::vector<Row> rows;
+  for (size_t i = 0; i < thread_counts.size(); ++i) {
+    const double* of_count = medians.data() + i * work.size();
+    rows.push_back({thread_counts[i], of_count[0], flops / of_count[0] * 1e-6,
+                    gemm_flops / of_count[1] * 1e-6, options.peers ? of_count[2] : 0});
+  }
+  return rows;
+}
+
+void print_json(const BenchOptions& options, const Row& row, int64_t workspace, double peak) {
+  Json line{{"operator", "attention"},        {"order", options.shape.order},
+            {"pass", options.pass},           {"dtype", options.shape.dtype},
+            {"threads", row.threads},         {"milliseconds", row.milliseconds},
+            {"gflops", row.gflops},           {"sgemm_gflops", row.sgemm_gflops},
+            {"ratio", row.ratio()},           {"workspace_bytes", workspace},
+            {"fma_peak_gflops", peak},        {"batch", options.shape.batch},
+            {"heads", options.shape.heads},   {"kv_heads", options.shape.kv_heads},
+            {"seq", options.shape.seq},       {"dim", options.shape.dim},
+            {"window", options.shape.window}, {"causal", options.shape.causal}};
+  if (options.peers) line["reference_milliseconds"] = row.reference_milliseconds;
+  print_json_line(line);
+}
+
+std::string title(const AttentionCase& shape, const std::string& pass) {
+  std::string text = fmt::format(
+      "attention {}, order {}, {}: batch {}, heads {}/{}, seq {}, dim {}", pass, shape.order,
+      shape.dtype, shape.batch, shape.heads, shape.kv_heads, shape.seq, shape.dim);
+  if (!shape.window.empty()) text += fmt::format(", window {}", fmt::join(shape.window, " x "));
+  return text + (shape.causal ? ", causal\n" : "\n");
+}
+
+// Windows that make an order affordable at long sequences, where none is asked for.
+std::vector<int64_t> usual_window(int order) {
+  if (order == 2) return {32, 512};
+  if (order == 3) return {8, 16, 64};
+  return {-1};
+}
+
+int run_bench_attention(const BenchOptions& given) {
+  BenchOptions options = given;
+  if (!options.named_case.empty()) options.shape = find_case(options.named_case);
+  if (options.shape.window.empty()) options.shape.window = usual_window(options.shape.order);
+  complete(options.shape);
+  const AttentionCase& shape = options.shape;
+  const bool backward = options.pass == "backward";
+  if (attention_tuples(shape) == 0) throw InputError("this shape has no admissible tuple to time");
+  if (!options.torch_device().is_cpu()) {
+    throw InputError("--device: bench attention measures the CPU kernel; use cpu");
+  }
+
+  std::vector<int> thread_counts;
+  const int threads = at::get_num_threads();
+  if (options.scaling && threads > 1) thread_counts.push_back(1);
+  thread_counts.push_back(threads);
+  const std::vector<Row> rows = measure(options, thread_counts);
+  at::set_num_threads(threads);
+  const double peak = kernels::measure_fma_peak();
+
+  if (!options.json) print(title(shape, options.pass));
+  Table table({"threads", "ms", "GFLOP/s", "sgemm", "ratio", "FMA peak", "workspace"});
+  if (options.peers)
+    table = Table({"threads", "ms", "GFLOP/s", "sgemm", "ratio", "FMA peak", "workspace",
+                   "reference ms", "speed-up"});
+  for (const Row& row : rows) {
+    const int64_t workspace = attention_workspace_bytes(shape, backward, row.threads);
+    if (options.json) {
+      print_json(options, row, workspace, peak * row.threads);
+      continue;
+    }
+    table.add({fmt::format("{}", row.threads), fmt::format("{:.2f}", row.milliseconds),
+               fmt::format("{:.1f}", row.gflops), fmt::format("{:.1f}", row.sgemm_gflops),
+               fmt::format("{:.3f}", row.ratio()), fmt::format("{:.1f}", peak * row.threads),
+               fmt::format("{:.2f} MB", static_cast<double>(workspace) * 1e-6),
+               fmt::format("{:.1f}", row.reference_milliseconds),
+               fmt::format("{:.1f}x", row.reference_milliseconds / row.milliseconds)});
+  }
+  if (options.json) return 0;
+  print(table.text());
+  if (rows.size() == 2) {
+    const Row &one = rows.front(), &all = rows.back();
+    print(fmt::format(
+        "{} threads: the kernel is {:.3f} times as fast, sgemm {:.3f} times: {:.3f}\n", all.threads,
+        all.gflops / one.gflops, all.sgemm_gflops / one.sgemm_gflops, all.ratio() / one.ratio()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_attention_command(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "attention",
+       .summary = "Rate of the dense operator beside the machine's own sgemm, measured in turns",
+       .examples = "nsimplex bench attention --threads 1\n"
+                   "nsimplex bench attention --order 2 --seq 2048 --window 32,512 --causal --pass "
+                   "backward\n"
+                   "nsimplex bench attention --order 1 --seq 4096 --window -1 --threads 2 "
+                   "--scaling --json"},
+      options, run_bench_attention);
+  add_attention_flags(command, options->shape);
+  command.add_option("--pass", options->pass, "forward or backward")
+      ->check(CLI::IsMember({"forward", "backward"}))
+      ->capture_default_str();
+  command.add_option("--case", options->named_case, "A shape of bench/cases in place of flags")
+      ->type_name("NAME");
+  command.add_option("--repeats", options->repeats, "Rounds whose median counts")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command.add_flag("--scaling", options->scaling, "Also with one thread, in the same run");
+  command.add_flag("--peers", options->peers, "Also the plain version of the operator");
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,132 @@
+// What the commands print for machines and for people, and that `verify` holds on this machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cli/attention_cases.h"
+#include "cli/process.h"
+#include "cli/verify_attention.h"
+#include "support/error.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// Every line must be one JSON object.
+std::vector<json> json_lines(const Finished& finished) {
+  std::vector<json> objects;
+  for (const std::string& line : lines_of(finished.out)) {
+    objects.push_back(json::parse(line, nullptr, false));
+    EXPECT_TRUE(objects.back().is_object()) << line;
+  }
+  return objects;
+}
+
+TEST(Info, JsonNamesTheMachine) {
+  const Finished finished = run({"info", "--json", "--threads", "1"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto objects = json_lines(finished);
+  ASSERT_EQ(objects.size(), 1u);
+  const json& info = objects.front();
+  EXPECT_EQ(info["threads"], 1);
+  EXPECT_THAT(info["simd_levels"].get<std::vector<std::string>>(), Contains(info["simd"]));
+  EXPECT_THAT(info["devices"].get<std::vector<std::string>>(), Contains("cpu"));
+  EXPECT_THAT(info["operators"].get<std::vector<std::string>>(), Contains("nsimplex::attention"));
+  EXPECT_THAT(info["version"].get<std::string>(), HasSubstr("."));
+}
+
+TEST(BenchAttention, JsonHasTheDocumentedFields) {
+  const Finished finished =
+      run({"bench",     "attention",  "--order",   "2",      "--batch",  "1",       "--heads",
+           "2",         "--kv-heads", "1",         "--seq",  "48",       "--dim",   "16",
+           "--window",  "8,16",       "--causal",  "--pass", "backward", "--dtype", "float32",
+           "--threads", "1",          "--repeats", "2",      "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto objects = json_lines(finished);
+  ASSERT_EQ(objects.size(), 1u);
+  const json& line = objects.front();
+  EXPECT_EQ(line["operator"], "attention");
+  EXPECT_EQ(line["order"], 2);
+  EXPECT_EQ(line["pass"], "backward");
+  EXPECT_EQ(line["dtype"], "float32");
+  EXPECT_EQ(line["threads"], 1);
+  EXPECT_GE(line["workspace_bytes"], 0);
+  for (const char* field : {"milliseconds", "gflops", "sgemm_gflops", "ratio"}) {
+    EXPECT_GT(line[field].get<double>(), 0) << field;
+  }
+  EXPECT_NEAR(line["ratio"].get<double>(),
+              line["gflops"].get<double>() / line["sgemm_gflops"].get<double>(), 1e-9);
+}
+
+TEST(BenchAttention, CountsTheAdmissibleTuples) {
+  AttentionCase shape;
+  shape.heads = 3;
+  shape.seq = 4;
+  shape.dim = 5;
+  shape.value_dim = 7;
+  shape.window = {2, 3};
+  shape.causal = true;
+  complete(shape);
+  // Queries 0..3 see 1, 2, 2, 2 keys of the first axis and 1, 2, 3, 3 of the second.
+  const double tuples = 3 * (1 * 1 + 2 * 2 + 2 * 3 + 2 * 3);
+  EXPECT_EQ(attention_tuples(shape), tuples);
+  EXPECT_EQ(attention_flops(shape, false), 2 * (5 + 7) * tuples);
+  EXPECT_EQ(attention_flops(shape, true), 3 * 2 * (5 + 7) * tuples);
+}
+
+TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
+  const Finished finished = run({"bench", "attention", "--seq", "32", "--heads", "1", "--threads",
+                                 "2", "--scaling", "--repeats", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto objects = json_lines(finished);
+  ASSERT_EQ(objects.size(), 2u);
+  EXPECT_EQ(objects[0]["threads"], 1);
+  EXPECT_EQ(objects[1]["threads"], 2);
+}
+
+TEST(Verify, EveryCaseHoldsOnThisMachine) {
+  const Finished finished = run({"verify", "--json"});
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  const auto objects = json_lines(finished);
+  EXPECT_EQ(objects.size(), verification_cases().size());
+  for (const json& object : objects) {
+    EXPECT_TRUE(object["passed"].get<bool>()) << object["command"];
+    EXPECT_THAT(object["command"].get<std::string>(), HasSubstr(object["case"].get<std::string>()));
+  }
+}
+
+TEST(Verify, PrintsATableOfTheChosenCase) {
+  const Finished finished = run({"verify", "--case", "order2-window", "--seed", "3"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("order2-window"));
+  EXPECT_THAT(finished.out, HasSubstr("1 of 1 cases passed"));
+}
+
+TEST(Verify, AnErrorAboveItsLimitOrNotANumberFails) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE((Deviation{"out", 1e-7, 1e-6}.passed()));
+  EXPECT_FALSE((Deviation{"out", 2e-6, 1e-6}.passed()));
+  EXPECT_FALSE((Deviation{"out", nan, 1e-6}.passed()));
+  CaseResult result{{"out", 0, 1}, {"query", 0, 1}};
+  EXPECT_TRUE(result.passed());
+  result.same_bits = false;
+  EXPECT_FALSE(result.passed());
+}
+
+TEST(Cases, NamesAreFoundInBothTables) {
+  EXPECT_EQ(find_case("order2-window").order, 2);
+  EXPECT_EQ(find_case("order1-4096").seq, 4096);
+  EXPECT_THROW(find_case("nobody"), InputError);
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing

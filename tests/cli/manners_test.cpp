@@ -1,0 +1,147 @@
+// What every command has in common: exit codes, one line of error, help, config files, clean pipes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/process.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::vector<std::string> kShort{"bench",   "attention", "--seq",     "32",
+                                      "--heads", "1",         "--repeats", "2"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, std::vector<std::string> more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+struct BadUsage {
+  std::vector<std::string> arguments;
+  std::string says;
+};
+
+class BadUsageTest : public ::testing::TestWithParam<BadUsage> {};
+
+TEST_P(BadUsageTest, ExitsWithTwoAndOneClearLine) {
+  const Finished finished = run(GetParam().arguments);
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+  EXPECT_THAT(finished.err, StartsWith("nsimplex: "));
+  EXPECT_THAT(finished.err, HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadUsageTest,
+    ::testing::Values(
+        BadUsage{{}, "name a command"}, BadUsage{{"bench"}, "name a command: attention"},
+        BadUsage{{"bnch"}, "did you mean bench?"}, BadUsage{{"bench", "atention"}, "attention?"},
+        BadUsage{{"zzzzzzzz"}, "unknown command 'zzzzzzzz' (see"},
+        BadUsage{{"info", "--jsno"}, "unknown option --jsno; did you mean --json?"},
+        BadUsage{{"info", "--thread=3"}, "did you mean --threads?"},
+        BadUsage{{"info", "--qqqqqqqqqqqq"}, "unknown option --qqqqqqqqqqqq (see"},
+        BadUsage{{"info", "surplus"}, "surplus"}, BadUsage{{"info", "--threads", "x"}, "--threads"},
+        BadUsage{{"info", "--threads", "-1"}, "--threads"}, BadUsage{{"info", "--seed"}, "--seed"},
+        BadUsage{{"info", "--device", "abacus"}, "abacus"},
+        BadUsage{{"info", "--config", "/nonexistent.toml"}, "/nonexistent.toml"},
+        BadUsage{{"bench", "attention", "--order", "0"}, "--order"},
+        BadUsage{{"bench", "attention", "--order", "two"}, "--order"},
+        BadUsage{{"bench", "attention", "--window", "3,-2"}, "--window"},
+        BadUsage{{"bench", "attention", "--window", "1,2,3"}, "--window: expected 1 or 2 entries"},
+        BadUsage{{"bench", "attention", "--heads", "3", "--kv-heads", "2"}, "--kv-heads"},
+        BadUsage{{"bench", "attention", "--dim", "0"}, "--dim"},
+        BadUsage{{"bench", "attention", "--dtype", "int8"}, "int8"},
+        BadUsage{{"bench", "attention", "--pass", "sideways"}, "sideways"},
+        BadUsage{{"bench", "attention", "--keys", "0,4"}, "no admissible tuple"},
+        BadUsage{{"bench", "attention", "--case", "nobody"}, "nobody"},
+        BadUsage{{"verify", "--case", "nobody"}, "nobody"}));
+
+TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
+  const std::vector<std::vector<std::string>> commands{
+      {"info"}, {"verify"}, {"report"}, {"bench", "attention"}};
+  for (const auto& command : commands) {
+    const Finished finished = run(with(command, {"--help"}));
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_THAT(finished.out, HasSubstr("Examples:\n  "));
+    for (const char* option : {"--out", "--seed", "--threads", "--device", "--json", "--config"}) {
+      EXPECT_THAT(finished.out, HasSubstr(option));
+    }
+    EXPECT_EQ(finished.err, "");
+  }
+}
+
+TEST(Config, NamesAreOptionsOfTheCommandAndTheCommandLineWins) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::write_file(folder / "bench.toml",
+                                            "order = 3\nseq = 16\nheads = 1\nrepeats = 1\nwindow = "
+                                            "[2, 3, 4]\ncausal = true\njson = true\n");
+  const Finished finished = run({"bench", "attention", "--config", file, "--seq", "24"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("\"order\":3"));
+  EXPECT_THAT(finished.out, HasSubstr("\"seq\":24"));
+  EXPECT_THAT(finished.out, HasSubstr("\"window\":[2,3,4]"));
+}
+
+TEST(Config, AnUnknownNameIsAnErrorWithTheNearestOne) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::write_file(folder / "typo.toml", "ordre = 3\n");
+  const Finished finished = run({"bench", "attention", "--config", file});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("'ordre' in the config file; did you mean order?"));
+}
+
+TEST(Pipes, NoControlCharactersReachAFile) {
+  const Finished finished = run(kShort);
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const std::string& text : {finished.out, finished.err}) {
+    for (const char c : text)
+      EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 32) << int{c};
+  }
+}
+
+TEST(Pipes, JsonKeepsStandardErrorSilent) {
+  const Finished finished = run(with(kShort, {"--json"}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST(Pipes, AClosedOutputEndsTheProcessQuietly) {
+  const std::string command = std::string(NSIMPLEX_EXECUTABLE) + " info 2>&1 >/dev/full";
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char byte;
+  EXPECT_EQ(fread(&byte, 1, 1, pipe), 0u);
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 1);
+}
+
+TEST(Interrupt, CtrlCEndsWith130AndKeepsWhatWasReached) {
+  Process process({"bench", "attention", "--seq", "256", "--heads", "1", "--repeats", "100000"});
+  ASSERT_TRUE(process.wait_for_error_output("round 1/"));
+  process.send(SIGINT);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.code, 130);
+  EXPECT_THAT(finished.err, HasSubstr("stopping"));
+  EXPECT_THAT(finished.out, HasSubstr("GFLOP/s"));  // the medians of the rounds so far
+}
+
+TEST(Interrupt, TheSecondCtrlCEndsAtOnce) {
+  // One call of the plain version takes far longer than the two signals.
+  Process process({"bench", "attention", "--seq", "2048", "--heads", "64", "--peers"});
+  ASSERT_TRUE(process.wait_for_error_output("round 0/"));
+  process.send(SIGINT);
+  ASSERT_TRUE(process.wait_for_error_output("once more"));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().signal, SIGINT);
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing

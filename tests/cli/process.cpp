@@ -1,0 +1,96 @@
+#include "cli/process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace nsimplex::cli::testing {
+namespace {
+
+std::string new_file() {
+  std::string path = (std::filesystem::temp_directory_path() / "nsimplex-test-XXXXXX").string();
+  const int descriptor = mkstemp(path.data());
+  if (descriptor < 0) throw std::runtime_error("no temporary file");
+  close(descriptor);
+  return path;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& arguments)
+    : out_path_(new_file()), err_path_(new_file()) {
+  std::vector<std::string> words{NSIMPLEX_EXECUTABLE};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(open(out_path_.c_str(), O_WRONLY), STDOUT_FILENO);
+    dup2(open(err_path_.c_str(), O_WRONLY), STDERR_FILENO);
+    execv(NSIMPLEX_EXECUTABLE, pointers.data());
+    _exit(127);
+  }
+}
+
+Process::~Process() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  std::filesystem::remove(out_path_);
+  std::filesystem::remove(err_path_);
+}
+
+void Process::send(int signal) { kill(pid_, signal); }
+
+bool Process::wait_for_error_output(const std::string& text) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (read(err_path_).find(text) == std::string::npos) {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (info.si_pid != 0 || std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+Finished Process::wait() {
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  Finished finished;
+  if (WIFEXITED(status)) finished.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) finished.signal = WTERMSIG(status);
+  finished.out = read(out_path_);
+  finished.err = read(err_path_);
+  return finished;
+}
+
+Finished run(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace nsimplex::cli::testing

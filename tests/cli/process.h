@@ -1,0 +1,41 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace nsimplex::cli::testing {
+
+/// What a finished `nsimplex` process left behind.
+struct Finished {
+  int code = -1;   ///< exit code; -1 when a signal ended it
+  int signal = 0;  ///< that signal
+  std::string out, err;
+};
+
+/// A running `nsimplex` process with its standard output and error in files.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void send(int signal);
+  /// Waits until standard error contains `text`; false when the process ends or a minute passes
+  /// first.
+  bool wait_for_error_output(const std::string& text);
+  Finished wait();
+
+ private:
+  pid_t pid_ = -1;
+  std::string out_path_, err_path_;
+};
+
+/// Runs `nsimplex` with these arguments to its end.
+Finished run(const std::vector<std::string>& arguments);
+
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace nsimplex::cli::testing
