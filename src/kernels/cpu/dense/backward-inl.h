@@ -165,63 +165,98 @@ class BackwardTask {
     std::memset(du_, 0, rows * depth * sizeof(float));
     std::memset(y_, 0, rows * width * sizeof(float));
     std::memset(sums_, 0, rows * kLineFloats * sizeof(float));
-    const Range hull = block_.hull(), core = block_.core();
+    const Range hull = block_.hull();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
-      const PanelPart part(first, hull, core);
-      if (part.masked) {
-        weigh_panel<true>(part, rows);
-      } else {
-        weigh_panel<false>(part, rows);
-      }
-      add_panel(part, rows);
+      add_panel(first, hull);
     }
     for (int r = 0; r < block_.rows; ++r) add_row_gradients(r);
     block_.rows = 0;
   }
 
-  template <bool kMasked>
-  void weigh_panel(const PanelPart& part, int rows) {
-    for (int r = 0; r < rows; r += kTile.score_rows) {
+  // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
+  // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
+  void add_panel(int64_t first, Range hull) {
+    const PanelPart whole(first, hull);
+    int row_begin = kBlockRows, row_end = 0;
+    for (int row = 0; row < block_.padded_rows(); row += kStripRows) {
+      const PanelPart part(first, block_.inner + row);
+      if (part.empty()) continue;
+      row_begin = std::min(row_begin, row);
+      row_end = std::min(row + kStripRows, block_.rows);
+      weigh_strip(part, row);
+      clear_unseen(part, whole, row);
+      add_to_rows(part, row);
+    }
+    if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+  }
+
+  void weigh_strip(const PanelPart& part, int strip) {
+    switch (part.masking) {
+      case Masking::none:
+        return weigh_tiles<Masking::none>(part, strip);
+      case Masking::common:
+        return weigh_tiles<Masking::common>(part, strip);
+      case Masking::each:
+        return weigh_tiles<Masking::each>(part, strip);
+    }
+  }
+
+  template <Masking kMasking>
+  void weigh_tiles(const PanelPart& part, int strip) {
+    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
       int v = part.vector;
       for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-        weight_tile<kTile.score_vectors, kMasked>(part, r, v);
-        if (want_ds_) score_gradient_tile<kTile.score_vectors>(part, r, v);
+        weight_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
+        if (want_ds_) score_gradient_tile<kTile.score_vectors>(part, strip + r, v);
       }
       for (; v < part.vector_end; ++v) {
-        weight_tile<1, kMasked>(part, r, v);
-        if (want_ds_) score_gradient_tile<1>(part, r, v);
+        weight_tile<1, kMasking>(part, strip, r, v);
+        if (want_ds_) score_gradient_tile<1>(part, strip + r, v);
       }
     }
   }
 
-  // P = 2^(U K^T - lse), exactly 0 where masked.
-  template <int kVectors, bool kMasked>
-  HWY_INLINE void weight_tile(const PanelPart& part, int row, int vector) {
+  // Sums over rows take every column that some strip of the block sees.
+  void clear_unseen(const PanelPart& part, const PanelPart& whole, int strip) {
+    if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
+    for (int r = strip; r < strip + kStripRows; ++r) {
+      for (float* const array : {p_, ds_}) {
+        float* const row = array + r * kPanelKeys;
+        std::fill(row + whole.vector * kLanes, row + part.vector * kLanes, 0.0f);
+        std::fill(row + part.vector_end * kLanes, row + whole.vector_end * kLanes, 0.0f);
+      }
+    }
+  }
+
+  // P = 2^(U K^T - lse), exactly 0 where masked. `row` counts within the strip.
+  template <int kVectors, Masking kMasking>
+  HWY_INLINE void weight_tile(const PanelPart& part, int strip, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
     const Tag d;
+    const int block_row = strip + row;
     Tile<kRows, kVectors> s;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, minus_lse_[row + r]);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, minus_lse_[block_row + r]);
     }
-    s.multiply_add(u_ + row * geometry_.depth, geometry_.depth, 1,
+    s.multiply_add(u_ + block_row * geometry_.depth, geometry_.depth, 1,
                    pack_.keys_t + part.first * problem_.dim + vector * kLanes, kPanelKeys,
                    problem_.dim);
+    mask_scores<kMasking>(s, part, row, vector);
+    float* const p = p_ + block_row * kPanelKeys + vector * kLanes;
+    float* const sums = sums_ + block_row * kLineFloats;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      Vec sum = hn::Load(d, sums_ + (row + r) * kLineFloats);
+      Vec sum = hn::Load(d, sums + r * kLineFloats);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        Vec weight = exp2(s.at[r][v]);
-        if constexpr (kMasked) {
-          weight = hn::IfThenElseZero(part.mask(vector + v, block_.inner[row + r]), weight);
-        }
-        hn::Store(weight, d, p_ + (row + r) * kPanelKeys + (vector + v) * kLanes);
+        const Vec weight = exp2(s.at[r][v]);
+        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes);
         sum = hn::Add(sum, weight);
       }
-      hn::Store(sum, d, sums_ + (row + r) * kLineFloats);
+      hn::Store(sum, d, sums + r * kLineFloats);
     }
   }
 
@@ -249,31 +284,38 @@ class BackwardTask {
     }
   }
 
-  // The four products that add P and dS of a panel to the gradients.
-  void add_panel(const PanelPart& part, int rows) {
+  // dU += dS K and Y += P V for the rows of a strip.
+  void add_to_rows(const PanelPart& part, int strip) {
     const int inner = geometry_.inner();
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
-    // Keys by eights; those outside the block's own have P = 0.
+    const int64_t key = part.first + part.begin;
+    const int64_t at = strip * kPanelKeys + part.begin;
+    if (want_du_) {
+      add_product(du_ + strip * depth, depth, kStripRows, ds_ + at, kPanelKeys, 1,
+                  pack_.keys[inner] + key * depth, depth, part.end - part.begin, depth);
+    }
+    if (want_leading_values_ && problem_.reduce == ValueReduce::product) {
+      add_product(y_ + strip * width, width, kStripRows, p_ + at, kPanelKeys, 1,
+                  pack_.values[inner] + key * width, width, part.end - part.begin, width);
+    }
+  }
+
+  // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
+  void add_to_keys(const PanelPart& part, int row_begin, int row_end) {
+    const int inner = geometry_.inner();
+    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    // Keys by eights; those that no row sees have P = 0.
     const int begin = part.begin / 8 * 8;
     const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
     const int64_t halo_row = part.first + begin - halo_begin_[inner];
+    const int64_t at = row_begin * kPanelKeys + begin;
     if (grad_value_[inner]) {
-      add_product(grad_value_[inner] + halo_row * width, width, keys, p_ + begin, 1, kPanelKeys, g_,
-                  width, block_.rows, width);
+      add_product(grad_value_[inner] + halo_row * width, width, keys, p_ + at, 1, kPanelKeys,
+                  g_ + row_begin * width, width, row_end - row_begin, width);
     }
     if (grad_key_[inner]) {
-      add_product(grad_key_[inner] + halo_row * depth, depth, keys, ds_ + begin, 1, kPanelKeys, u_,
-                  depth, block_.rows, depth);
-    }
-    if (want_du_) {
-      add_product(du_, depth, rows, ds_ + part.begin, kPanelKeys, 1,
-                  pack_.keys[inner] + (part.first + part.begin) * depth, depth,
-                  part.end - part.begin, depth);
-    }
-    if (want_leading_values_ && problem_.reduce == ValueReduce::product) {
-      add_product(y_, width, rows, p_ + part.begin, kPanelKeys, 1,
-                  pack_.values[inner] + (part.first + part.begin) * width, width,
-                  part.end - part.begin, width);
+      add_product(grad_key_[inner] + halo_row * depth, depth, keys, ds_ + at, 1, kPanelKeys,
+                  u_ + row_begin * depth, depth, row_end - row_begin, depth);
     }
   }
 

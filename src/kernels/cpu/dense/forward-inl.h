@@ -31,7 +31,7 @@ class ForwardTask {
         active_(problem.active_queries(batch)),
         arena_(scratch),
         u_(arena_.take(kBlockRows * geometry.depth)),
-        p_(arena_.take(kBlockRows * kPanelKeys)),
+        p_(arena_.take(kStripRows * kPanelKeys)),
         y_(arena_.take(kBlockRows * geometry.value_depth)),
         w_(arena_.take(kBlockRows * geometry.value_depth)),
         sums_(arena_.take(kBlockRows * kLanes)),
@@ -109,22 +109,22 @@ class ForwardTask {
 
   void finish_block() {
     const int rows = block_.padded_rows();
+    const int64_t width = geometry_.value_depth;
     block_.pad(u_, geometry_.depth);
     for (int r = 0; r < rows; ++r) set_bias(r);
-    std::memset(y_, 0, rows * geometry_.value_depth * sizeof(float));
+    std::memset(y_, 0, rows * width * sizeof(float));
     std::memset(sums_, 0, rows * kLanes * sizeof(float));
-    const Range hull = block_.hull(), core = block_.core();
+    const Range hull = block_.hull();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
-      const PanelPart part(first, hull, core);
-      if (part.masked) {
-        score_panel<true>(part, rows);
-      } else {
-        score_panel<false>(part, rows);
+      for (int row = 0; row < rows; row += kStripRows) {
+        const PanelPart part(first, block_.inner + row);
+        if (part.empty()) continue;
+        score_strip(part, row);
+        add_product(y_ + row * width, width, kStripRows, p_ + part.begin, kPanelKeys, 1,
+                    pack_.values[geometry_.inner()] + (first + part.begin) * width, width,
+                    part.end - part.begin, width);
       }
-      add_product(y_, geometry_.value_depth, rows, p_ + part.begin, kPanelKeys, 1,
-                  pack_.values[geometry_.inner()] + (first + part.begin) * geometry_.value_depth,
-                  geometry_.value_depth, part.end - part.begin, geometry_.value_depth);
     }
     for (int r = 0; r < block_.rows; ++r) add_row_to_item(r);
     block_.rows = 0;
@@ -135,48 +135,54 @@ class ForwardTask {
     bias_[row] = state.fresh() ? 0.0f : -state.max;
   }
 
-  template <bool kMasked>
-  void score_panel(const PanelPart& part, int rows) {
-    for (int r = 0; r < rows; r += kTile.score_rows) {
-      int v = part.vector;
-      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-        score_tile<kTile.score_vectors, kMasked>(part, r, v);
-      }
-      for (; v < part.vector_end; ++v) score_tile<1, kMasked>(part, r, v);
+  // P of the strip that starts with block row `strip`.
+  void score_strip(const PanelPart& part, int strip) {
+    switch (part.masking) {
+      case Masking::none:
+        return score_tiles<Masking::none>(part, strip);
+      case Masking::common:
+        return score_tiles<Masking::common>(part, strip);
+      case Masking::each:
+        return score_tiles<Masking::each>(part, strip);
     }
   }
 
-  // P of score_rows rows from `row` on, kVectors vectors from `vector` on.
-  template <int kVectors, bool kMasked>
-  HWY_INLINE void score_tile(const PanelPart& part, int row, int vector) {
+  template <Masking kMasking>
+  void score_tiles(const PanelPart& part, int strip) {
+    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
+      int v = part.vector;
+      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
+        score_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
+      }
+      for (; v < part.vector_end; ++v) score_tile<1, kMasking>(part, strip, r, v);
+    }
+  }
+
+  // The tile of rows from `row` of the strip and kVectors vectors from `vector`.
+  template <int kVectors, Masking kMasking>
+  HWY_INLINE void score_tile(const PanelPart& part, int strip, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
     const Tag d;
+    const float* const bias = bias_ + strip + row;
+    const int* const item = block_.item + strip + row;
+    float* const p = p_ + row * kPanelKeys + vector * kLanes;
+    float* const sums = sums_ + (strip + row) * kLanes;
     Tile<kRows, kVectors> s;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, bias_[row + r]);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, bias[r]);
     }
-    s.multiply_add(u_ + row * geometry_.depth, geometry_.depth, 1,
+    s.multiply_add(u_ + (strip + row) * geometry_.depth, geometry_.depth, 1,
                    pack_.keys_t + part.first * problem_.dim + vector * kLanes, kPanelKeys,
                    problem_.dim);
-    if constexpr (kMasked) {
-      const Vec nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
-      NSIMPLEX_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        NSIMPLEX_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          s.at[r][v] =
-              hn::IfThenElse(part.mask(vector + v, block_.inner[row + r]), s.at[r][v], nothing);
-        }
-      }
-    }
+    mask_scores<kMasking>(s, part, row, vector);
     // x86 returns the second operand when one is NaN: NaN never hides a large score of another row.
     Vec largest = s.at[0][0];
     bool fresh = false;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      fresh |= state_[block_.item[row + r]].fresh();
+      fresh |= state_[item[r]].fresh();
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) largest = hn::Max(s.at[r][v], largest);
     }
@@ -185,50 +191,51 @@ class ForwardTask {
       for (int r = 0; r < kRows; ++r) {
         NSIMPLEX_UNROLL
         for (int v = 0; v < kVectors; ++v) {
-          hn::Store(s.at[r][v], d, p_ + (row + r) * kPanelKeys + (vector + v) * kLanes);
+          hn::Store(s.at[r][v], d, p + r * kPanelKeys + v * kLanes);
         }
       }
-      raise_maxima(part, row, vector, kVectors);
+      raise_maxima(part, strip, row, vector, kVectors);
       NSIMPLEX_UNROLL
       for (int r = 0; r < kRows; ++r) {
         NSIMPLEX_UNROLL
         for (int v = 0; v < kVectors; ++v) {
-          s.at[r][v] = hn::Load(d, p_ + (row + r) * kPanelKeys + (vector + v) * kLanes);
+          s.at[r][v] = hn::Load(d, p + r * kPanelKeys + v * kLanes);
         }
       }
     }
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      Vec sum = hn::Load(d, sums_ + (row + r) * kLanes);
+      Vec sum = hn::Load(d, sums + r * kLanes);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         const Vec weight = exp2(s.at[r][v]);
-        hn::Store(weight, d, p_ + (row + r) * kPanelKeys + (vector + v) * kLanes);
+        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes);
         sum = hn::Add(sum, weight);
       }
-      hn::Store(sum, d, sums_ + (row + r) * kLanes);
+      hn::Store(sum, d, sums + r * kLanes);
     }
   }
 
   // Scores of a tile lie in P, minus the maxima of before: raises maxima where they ask for it and
   // subtracts the new ones instead.
-  HWY_NOINLINE void raise_maxima(const PanelPart& part, int row, int vector, int vectors) {
+  HWY_NOINLINE void raise_maxima(const PanelPart& part, int strip, int row, int vector,
+                                 int vectors) {
     const Tag d;
     float used[kTile.score_rows];
-    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias_[row + r];
+    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias_[strip + row + r];
     for (int r = 0; r < kTile.score_rows; ++r) {
+      const int item = block_.item[strip + row + r];
+      if (item == kChunkItems) break;
       const float* const scores = p_ + (row + r) * kPanelKeys + vector * kLanes;
       Vec largest = hn::Load(d, scores);
-      for (int v = 1; v < vectors; ++v)
+      for (int v = 1; v < vectors; ++v) {
         largest = hn::Max(hn::Load(d, scores + v * kLanes), largest);
-      const float logit = hn::GetLane(hn::MaxOfLanes(d, largest)) + used[r];
-      const int item = block_.item[row + r];
-      if (item != kChunkItems && state_[item].exceeded_by(logit)) {
-        raise_item(item, logit, part, row, vector);
       }
+      const float logit = hn::GetLane(hn::MaxOfLanes(d, largest)) + used[r];
+      if (state_[item].exceeded_by(logit)) raise_item(logit, part, strip, row + r, vector);
     }
     for (int r = 0; r < kTile.score_rows; ++r) {
-      const float shift = -bias_[row + r] - used[r];
+      const float shift = -bias_[strip + row + r] - used[r];
       if (shift == 0.0f) continue;
       for (int v = 0; v < vectors; ++v) {
         float* const scores = p_ + (row + r) * kPanelKeys + (vector + v) * kLanes;
@@ -237,22 +244,28 @@ class ForwardTask {
     }
   }
 
-  // Everything summed for an item so far is brought to the scale of its new maximum: its total, the
-  // block's Y and row sums, and weights of this panel that were computed before (row, vector).
-  void raise_item(int item, float max, const PanelPart& part, int row, int vector) {
+  // Gives the item of a row a new maximum and brings everything summed for it so far to the new
+  // scale: its total, the block's Y and row sums, and weights of the strip computed before `vector`
+  // of this tile. Other strips' weights are in Y already.
+  void raise_item(float max, const PanelPart& part, int strip, int row, int vector) {
+    const int item = block_.item[strip + row];
+    const int64_t width = geometry_.value_depth;
     const bool fresh = state_[item].fresh();
     const float factor = state_[item].raise(max);
-    if (!fresh) scale_row(total_ + item * geometry_.value_depth, factor, geometry_.value_depth);
-    for (int r = 0; r < block_.rows; ++r) {
-      if (block_.item[r] != item) continue;
+    if (!fresh) scale_row(total_ + item * width, factor, width);
+    int first = strip + row;  // an item's rows are neighbours
+    while (first > 0 && block_.item[first - 1] == item) --first;
+    const int tile = row / kTile.score_rows * kTile.score_rows;
+    for (int r = first; r < block_.rows && block_.item[r] == item; ++r) {
       set_bias(r);
       if (fresh) continue;
-      scale_row(y_ + r * geometry_.value_depth, factor, geometry_.value_depth);
+      scale_row(y_ + r * width, factor, width);
       scale_row(sums_ + r * kLanes, factor, kLanes);
-      const int done = r < row                      ? part.vector_end
-                       : r < row + kTile.score_rows ? vector
-                                                    : part.vector;
-      scale_row(p_ + r * kPanelKeys + part.vector * kLanes, factor, (done - part.vector) * kLanes);
+      const int in_strip = r - strip;
+      if (in_strip < 0 || in_strip >= tile + kTile.score_rows) continue;
+      const int done = in_strip < tile ? part.vector_end : vector;
+      scale_row(p_ + in_strip * kPanelKeys + part.vector * kLanes, factor,
+                (done - part.vector) * kLanes);
     }
   }
 
@@ -306,7 +319,7 @@ class ForwardTask {
   const Range active_;
   Arena arena_;
   float* const u_;      // [kBlockRows, depth]        s1 log2 e query o leading keys
-  float* const p_;      // [kBlockRows, kPanelKeys]   scores, then weights
+  float* const p_;      // [kStripRows, kPanelKeys]   scores of a strip, then weights
   float* const y_;      // [kBlockRows, value_depth]  weights times inner values
   float* const w_;      // [kBlockRows, value_depth]  leading values combined
   float* const sums_;   // [kBlockRows, kLanes]       sums of weights, lane by lane

@@ -74,10 +74,10 @@ DensePlan plan_dense_forward(const DenseForward<float>& problem) {
   plan.tasks[plan.phases++] = heads_in_all(problem) * plan.blocks;
 
   const int64_t leading = geometry.inner();
-  const int64_t scratch =
-      kBlockRows * (geometry.depth + kPanelKeys + 2 * geometry.value_depth + kLineFloats) +
-      geometry.depth + kChunkItems * geometry.value_depth +
-      leading * (geometry.depth + geometry.value_depth);
+  const int64_t scratch = kBlockRows * (geometry.depth + 2 * geometry.value_depth + kLineFloats) +
+                          kStripRows * kPanelKeys + geometry.depth +
+                          kChunkItems * geometry.value_depth +
+                          leading * (geometry.depth + geometry.value_depth);
   plan.workspace_bytes = plan.fused ? 0 : bytes(pack * heads_in_all(problem));
   plan.scratch_bytes = bytes(scratch + (plan.fused ? pack : 0));
   return plan;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/dense/geometry.h"
 #include "kernels/cpu/dense/tile-inl.h"
@@ -92,64 +93,85 @@ class TupleWalk {
 struct Block {
   int rows = 0;
   int item[kBlockRows];     ///< (query, head) of the row, counted within the chunk
-  Range inner[kBlockRows];  ///< keys of the inner axis it may see
+  Range inner[kBlockRows];  ///< keys of the inner axis it may see; both ends never fall
   int64_t tuple[kBlockRows][kMaxOrder];
 
-  /// Register tiles take rows by eights.
-  int padded_rows() const { return static_cast<int>(round_up(rows, 8)); }
+  int strips() const { return static_cast<int>(ceil_div(rows, kStripRows)); }
+  int padded_rows() const { return strips() * kStripRows; }
 
-  /// Adds rows that belong to no item, to fill the last register tile. They see what all rows see.
+  /// Adds rows of zeros that belong to no item, to fill the last strip.
   void pad(float* u, int64_t depth) {
     for (int r = rows; r < padded_rows(); ++r) {
       item[r] = kChunkItems;
-      inner[r] = hull();
+      inner[r] = inner[rows - 1];
       std::fill(u + r * depth, u + (r + 1) * depth, 0.0f);
     }
   }
 
-  /// Keys that some row may see, and keys that every row may see.
-  Range hull() const {
-    Range range = inner[0];
-    for (int r = 1; r < rows; ++r) {
-      range = {std::min(range.begin, inner[r].begin), std::max(range.end, inner[r].end)};
-    }
-    return range;
-  }
-  Range core() const {
-    Range range = inner[0];
-    for (int r = 1; r < rows; ++r) {
-      range = {std::max(range.begin, inner[r].begin), std::min(range.end, inner[r].end)};
-    }
-    return range;
-  }
+  /// Keys that some row may see.
+  Range hull() const { return {inner[0].begin, inner[rows - 1].end}; }
 };
 
-/// The part of a panel that a block needs: keys [begin, end) of the panel, and the vectors over
-/// them.
+enum class Masking {
+  none,    ///< every row sees every column that is computed
+  common,  ///< all rows of the strip see the same columns
+  each     ///< every row has its own
+};
+
+/// The part of a panel that a strip (or a whole block) needs.
 struct PanelPart {
   /// Columns are computed by vectors, and at least by the eights that sums over rows take.
   static constexpr int kUnit = kLanes < 8 ? 8 : kLanes;
 
   int64_t first;           ///< key in column 0
-  int begin, end;          ///< columns that some row may see
+  int begin, end;          ///< columns that some row may see; nothing when end <= begin
   int vector, vector_end;  ///< vectors that hold them
-  bool masked;             ///< some row may not see some column of these vectors
+  Masking masking = Masking::none;
+  int low[kStripRows], high[kStripRows];  ///< columns that each row may see, if masked
 
-  PanelPart(int64_t first, Range hull, Range core)
+  PanelPart(int64_t first, Range hull)
       : first(first),
         begin(static_cast<int>(std::max<int64_t>(hull.begin - first, 0))),
         end(static_cast<int>(std::min<int64_t>(hull.end - first, kPanelKeys))),
         vector(begin / kUnit * kUnit / kLanes),
-        vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes),
-        masked(core.begin > first + vector * kLanes || core.end < first + vector_end * kLanes) {}
+        vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes) {}
 
-  /// Lanes of one vector that a row may see.
-  HWY_INLINE hn::Mask<Tag> mask(int v, Range row) const {
-    const int64_t low = std::clamp<int64_t>(row.begin - first, 0, kPanelKeys);
-    const int64_t high = std::clamp<int64_t>(row.end - first, 0, kPanelKeys);
-    return within(v * kLanes, static_cast<int>(low), static_cast<int>(high));
+  /// Of the strip whose rows start with `rows`.
+  PanelPart(int64_t first, const Range* rows)
+      : PanelPart(first, {rows[0].begin, rows[kStripRows - 1].end}) {
+    const Range core{rows[kStripRows - 1].begin, rows[0].end};
+    if (core.begin <= first + vector * kLanes && core.end >= first + vector_end * kLanes) return;
+    const bool same = rows[0].begin == core.begin && rows[kStripRows - 1].end == core.end;
+    masking = same ? Masking::common : Masking::each;
+    for (int r = 0; r < kStripRows; ++r) {
+      low[r] = static_cast<int>(std::clamp<int64_t>(rows[r].begin - first, 0, kPanelKeys));
+      high[r] = static_cast<int>(std::clamp<int64_t>(rows[r].end - first, 0, kPanelKeys));
+    }
   }
+
+  bool empty() const { return end <= begin; }
 };
+
+/// Replaces the scores that their row may not see by minus infinity, whose weight is exactly 0.
+/// `row` counts within the strip.
+template <Masking kMasking, int kRows, int kVectors>
+HWY_INLINE void mask_scores(Tile<kRows, kVectors>& s, const PanelPart& part, int row, int vector) {
+  if constexpr (kMasking == Masking::none) return;
+  const Tag d;
+  const Vec nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+  NSIMPLEX_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    const int column = (vector + v) * kLanes;
+    const auto common = within(column, part.low[0], part.high[0]);
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const auto seen = kMasking == Masking::common
+                            ? common
+                            : within(column, part.low[row + r], part.high[row + r]);
+      s.at[r][v] = hn::IfThenElse(seen, s.at[r][v], nothing);
+    }
+  }
+}
 
 /// Levels of partial products (or sums) over the leading axes: level p has combined the start row
 /// with the rows of positions 0 .. p, so that a step along the last leading axis costs one row.
