@@ -27,6 +27,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_bench_attention_command(bench, session);
   add_verify_command(app, session);
   add_info_command(app, session);
+  add_task_command(app, session);
 }
 
 int fail(int code, std::string_view message) {

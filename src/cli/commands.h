@@ -9,5 +9,6 @@ void add_info_command(CLI::App& parent, Session& session);
 void add_lm_command(CLI::App& parent, Session& session);
 void add_bench_attention_command(CLI::App& parent, Session& session);
 void add_verify_command(CLI::App& parent, Session& session);
+void add_task_command(CLI::App& parent, Session& session);
 
 }  // namespace nsimplex::cli
