@@ -17,7 +17,8 @@ void run_segment(const DenseBackward<float>& problem, const Geometry& geometry,
   const HaloLayout halo = halo_layout(problem, geometry, segments, index.block);
   std::fill(gradients + halo.begin, gradients + halo.end, 0.0f);
   const Range queries = segments.queries(problem, index.block);
-  BackwardTask(problem, geometry, pack, halo, gradients, index.batch, index.head, scratch)
+  const HaloGradients own(geometry, halo, gradients);
+  BackwardTask(problem, geometry, pack, own, index.batch, index.head, scratch)
       .run({queries.begin * geometry.group, queries.end * geometry.group});
 }
 

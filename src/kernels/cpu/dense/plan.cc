@@ -104,8 +104,8 @@ DensePlan plan_dense_backward(const DenseBackward<float>& problem) {
   const int64_t leading = geometry.inner();
   const int64_t scratch =
       kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth + 2 * kPanelKeys + kLineFloats) +
-      kChunkItems * (2 * geometry.depth + geometry.value_depth) + leading * geometry.depth +
-      (leading + 1) * geometry.value_depth;
+      kChunkItems * (2 * geometry.depth + geometry.value_depth) +
+      leading * (geometry.depth + geometry.value_depth);
   plan.workspace_bytes = plan.fused ? 0 : bytes((pack + halos) * heads_in_all(problem));
   plan.scratch_bytes = bytes(scratch + (plan.fused ? pack + halos : 0));
   return plan;

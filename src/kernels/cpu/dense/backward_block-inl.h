@@ -1,0 +1,231 @@
+// The six products of the backward pass on a block of rows, for one SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#endif
+
+#include <cstring>
+
+#include "kernels/cpu/dense/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// Where a block's gradients of the inner axis go (null: not wanted), and what its rows must hand
+/// on.
+struct BlockGradients {
+  float* inner_key;  ///< rows of the inner axis from inner_begin on; keys without ln 2
+  float* inner_value;
+  int64_t inner_begin;
+  bool want_ds, want_du, want_y;
+};
+
+/// A block's rows against the panels of the inner axis, six products in one pass:
+///   P  = 2^(U K^T - lse)        dV += P^T G        Y  += P V
+///   dS = P o (G V^T + bias)     dK += dS^T U       dU += dS K        sums += P 1
+/// Its owner fills `block`, `u`, `g`, `minus_lse` and `bias`, and takes `du`, `y` and `sums`.
+class BackwardBlock {
+ public:
+  BackwardBlock(const DenseProblem<float>& problem, const Geometry& geometry, const HeadPack& pack,
+                const BlockGradients& gradients, Arena& arena)
+      : u(arena.take(kBlockRows * geometry.depth)),
+        g(arena.take(kBlockRows * geometry.value_depth)),
+        du(arena.take(kBlockRows * geometry.depth)),
+        y(arena.take(kBlockRows * geometry.value_depth)),
+        sums(arena.take(kBlockRows * kLineFloats)),
+        problem_(problem),
+        geometry_(geometry),
+        pack_(pack),
+        gradients_(gradients),
+        p_(arena.take(kBlockRows * kPanelKeys)),
+        ds_(arena.take(kBlockRows * kPanelKeys)) {}
+
+  /// Runs the rows that `block` holds.
+  void run() {
+    const int rows = block.padded_rows();
+    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    block.pad(u, depth);
+    for (int r = block.rows; r < rows; ++r) {
+      minus_lse[r] = bias[r] = 0.0f;
+      std::fill(g + r * width, g + (r + 1) * width, 0.0f);
+    }
+    std::memset(du, 0, rows * depth * sizeof(float));
+    std::memset(y, 0, rows * width * sizeof(float));
+    std::memset(sums, 0, rows * kLineFloats * sizeof(float));
+    const Range hull = block.hull();
+    for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
+         first += kPanelKeys) {
+      add_panel(first, hull);
+    }
+  }
+
+  Block block;
+  float* const u;               // [kBlockRows, depth]        s1 log2 e query o leading keys
+  float* const g;               // [kBlockRows, value_depth]  s2 dO (o leading values)
+  float* const du;              // [kBlockRows, depth]        without s1
+  float* const y;               // [kBlockRows, value_depth]
+  float* const sums;            // [kBlockRows, kLineFloats]  row sums of P, lane by lane
+  float minus_lse[kBlockRows];  // base 2
+  float bias[kBlockRows];       // what dP lacks: -delta, and leading values when they are summed
+
+ private:
+  // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
+  // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
+  void add_panel(int64_t first, Range hull) {
+    const PanelPart whole(first, hull);
+    int row_begin = kBlockRows, row_end = 0;
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart part(first, block.inner + row);
+      if (part.empty()) continue;
+      row_begin = std::min(row_begin, row);
+      row_end = std::min(row + kStripRows, block.rows);
+      weigh_strip(part, row);
+      clear_unseen(part, whole, row);
+      add_to_rows(part, row);
+    }
+    if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+  }
+
+  void weigh_strip(const PanelPart& part, int strip) {
+    switch (part.masking) {
+      case Masking::none:
+        return weigh_tiles<Masking::none>(part, strip);
+      case Masking::common:
+        return weigh_tiles<Masking::common>(part, strip);
+      case Masking::each:
+        return weigh_tiles<Masking::each>(part, strip);
+    }
+  }
+
+  template <Masking kMasking>
+  void weigh_tiles(const PanelPart& part, int strip) {
+    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
+      int v = part.vector;
+      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
+        weight_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
+        if (gradients_.want_ds) score_gradient_tile<kTile.score_vectors>(part, strip + r, v);
+      }
+      for (; v < part.vector_end; ++v) {
+        weight_tile<1, kMasking>(part, strip, r, v);
+        if (gradients_.want_ds) score_gradient_tile<1>(part, strip + r, v);
+      }
+    }
+  }
+
+  // Sums over rows take every column that some strip of the block sees.
+  void clear_unseen(const PanelPart& part, const PanelPart& whole, int strip) {
+    if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
+    for (int r = strip; r < strip + kStripRows; ++r) {
+      for (float* const array : {p_, ds_}) {
+        float* const row = array + r * kPanelKeys;
+        std::fill(row + whole.vector * kLanes, row + part.vector * kLanes, 0.0f);
+        std::fill(row + part.vector_end * kLanes, row + whole.vector_end * kLanes, 0.0f);
+      }
+    }
+  }
+
+  // P = 2^(U K^T - lse), exactly 0 where masked. `row` counts within the strip.
+  template <int kVectors, Masking kMasking>
+  HWY_INLINE void weight_tile(const PanelPart& part, int strip, int row, int vector) {
+    constexpr int kRows = kTile.score_rows;
+    const Tag d;
+    const int block_row = strip + row;
+    Tile<kRows, kVectors> s;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, minus_lse[block_row + r]);
+    }
+    s.multiply_add(u + block_row * geometry_.depth, geometry_.depth, 1,
+                   pack_.keys_t + part.first * problem_.dim + vector * kLanes, kPanelKeys,
+                   problem_.dim);
+    mask_scores<kMasking>(s, part, row, vector);
+    float* const p = p_ + block_row * kPanelKeys + vector * kLanes;
+    float* const row_sums = sums + block_row * kLineFloats;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      Vec sum = hn::Load(d, row_sums + r * kLineFloats);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const Vec weight = exp2(s.at[r][v]);
+        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes);
+        sum = hn::Add(sum, weight);
+      }
+      hn::Store(sum, d, row_sums + r * kLineFloats);
+    }
+  }
+
+  // dS = P o (G V^T + bias).
+  template <int kVectors>
+  HWY_INLINE void score_gradient_tile(const PanelPart& part, int row, int vector) {
+    constexpr int kRows = kTile.score_rows;
+    const Tag d;
+    Tile<kRows, kVectors> dp;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) dp.at[r][v] = hn::Set(d, bias[row + r]);
+    }
+    dp.multiply_add(g + row * geometry_.value_depth, geometry_.value_depth, 1,
+                    pack_.values_t + part.first * problem_.value_dim + vector * kLanes, kPanelKeys,
+                    problem_.value_dim);
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes;
+        hn::Store(hn::Mul(hn::Load(d, p_ + at), dp.at[r][v]), d, ds_ + at);
+      }
+    }
+  }
+
+  // dU += dS K and Y += P V for the rows of a strip.
+  void add_to_rows(const PanelPart& part, int strip) {
+    const int inner = geometry_.inner();
+    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    const int64_t key = part.first + part.begin;
+    const int64_t at = strip * kPanelKeys + part.begin;
+    if (gradients_.want_du) {
+      add_product(du + strip * depth, depth, kStripRows, ds_ + at, kPanelKeys, 1,
+                  pack_.keys[inner] + key * depth, depth, part.end - part.begin, depth);
+    }
+    if (gradients_.want_y) {
+      add_product(y + strip * width, width, kStripRows, p_ + at, kPanelKeys, 1,
+                  pack_.values[inner] + key * width, width, part.end - part.begin, width);
+    }
+  }
+
+  // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
+  void add_to_keys(const PanelPart& part, int row_begin, int row_end) {
+    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    // Keys by eights; those that no row sees have P = 0.
+    const int begin = part.begin / 8 * 8;
+    const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
+    const int64_t halo_row = part.first + begin - gradients_.inner_begin;
+    const int64_t at = row_begin * kPanelKeys + begin;
+    if (gradients_.inner_value) {
+      add_product(gradients_.inner_value + halo_row * width, width, keys, p_ + at, 1, kPanelKeys,
+                  g + row_begin * width, width, row_end - row_begin, width);
+    }
+    if (gradients_.inner_key) {
+      add_product(gradients_.inner_key + halo_row * depth, depth, keys, ds_ + at, 1, kPanelKeys,
+                  u + row_begin * depth, depth, row_end - row_begin, depth);
+    }
+  }
+
+  const DenseProblem<float>& problem_;
+  const Geometry& geometry_;
+  const HeadPack& pack_;
+  const BlockGradients gradients_;
+  float* const p_;   // [kBlockRows, kPanelKeys]
+  float* const ds_;  // [kBlockRows, kPanelKeys]
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard
