@@ -42,3 +42,6 @@ install(FILES
   "${CMAKE_BINARY_DIR}/nsimplexConfig.cmake" "${CMAKE_BINARY_DIR}/nsimplexConfigVersion.cmake"
   cmake/LibTorch.cmake
   DESTINATION ${package_dir})
+if(SKBUILD)
+  install(FILES "${CMAKE_BINARY_DIR}/python/nsimplex/_build_info.py" DESTINATION .)
+endif()
