@@ -11,14 +11,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Runs `rounds` rounds of independent multiply-adds on registers; returns their floating-point
-/// operations. The result goes to `sink`, so that the work is not optimised away.
+/// operations. Start and result go through `sink`, so that no chain can be computed beforehand.
 double multiply_add_rounds(int64_t rounds, float* sink) {
   // 12 chains fill two units of four cycles' latency and fit 16 registers.
   constexpr int kChains = 12;
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
   hn::Vec<decltype(d)> chain[kChains];
-  for (int c = 0; c < kChains; ++c) chain[c] = hn::Set(d, static_cast<float>(c));
+  for (int c = 0; c < kChains; ++c) chain[c] = hn::Set(d, *sink + static_cast<float>(c));
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c) chain[c] = hn::MulAdd(chain[c], factor, term);
