@@ -1,0 +1,172 @@
+"""The operator as a citizen of PyTorch: opcheck, compile, export, autocast, memory order, counters."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from problems import random_problem
+from torch.utils.flop_counter import FlopCounterMode
+
+import nsimplex
+
+ORDERS = [1, 2, 3]
+DTYPES = [torch.float32, torch.float64]
+
+
+def heads_inside(tensor):
+    return tensor.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("inside", [False, True])
+def test_opcheck(order, dtype, inside):
+    problem = random_problem(order, heads=4, kv_heads=2, dim=3, value_dim=2).to(dtype)
+    inputs = [heads_inside(t) for t in problem.inputs] if inside else problem.inputs
+    query, keys, values = inputs[0], inputs[1 : 1 + order], inputs[1 + order :]
+    options = {"causal": True, "window": [3, 0] * order, "key_lengths": torch.tensor([5])}
+    torch.library.opcheck(torch.ops.nsimplex.attention.default, (query, keys, values), options)
+    with torch.no_grad():
+        out, lse = torch.ops.nsimplex.attention(query, keys, values, **options)
+    mask = [i % 3 != 1 for i in range(len(inputs))]
+    torch.library.opcheck(
+        torch.ops.nsimplex.attention_backward.default,
+        (query, keys, values, out, lse, out, None, mask),
+        options,
+    )
+
+
+def test_opcheck_of_the_reference():
+    problem = random_problem(2, dim=3).to(torch.float32)
+    query, k1, k2, v1, v2 = problem.inputs
+    torch.library.opcheck(
+        torch.ops.nsimplex.attention_reference.default, (query, [k1, k2], [v1, v2]), {"causal": True}
+    )
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_without_graph_breaks(dynamic):
+    def step(query, k1, k2, v1, v2):
+        out, lse = nsimplex.attention(
+            query.sin(), [k1, k2], [v1, v2], causal=True, window=[4, (query.size(2), 0)],
+            return_lse=True,
+        )  # fmt: skip
+        return out.cos().sum() + lse.sum()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for queries in (6, 9, 13) if dynamic else (6,):
+        problem = random_problem(2, queries=queries, lengths=[queries] * 2).to(torch.float32)
+        ours = torch.autograd.grad(compiled(*problem.inputs), problem.inputs)
+        expected = torch.autograd.grad(step(*problem.inputs), problem.inputs)
+        for a, b in zip(ours, expected):
+            torch.testing.assert_close(a, b)
+
+
+class Layer(torch.nn.Module):
+    def forward(self, query, key, value):
+        length = query.size(2)
+        return nsimplex.attention(
+            query, [key, key], [value, value], causal=True, window=[length // 2, 3]
+        )
+
+
+def test_export_with_dynamic_lengths_and_a_window_made_of_them():
+    length = torch.export.Dim("length", min=4, max=512)
+    inputs = tuple(torch.randn(1, 2, 16, 8) for _ in range(3))
+    program = torch.export.export(Layer(), inputs, dynamic_shapes=({2: length},) * 3)
+    for queries in (5, 16, 40):
+        fresh = tuple(torch.randn(1, 2, queries, 8) for _ in range(3))
+        torch.testing.assert_close(program.module()(*fresh), Layer()(*fresh), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("inside", [False, True])
+def test_out_and_gradients_have_the_memory_order_of_their_inputs(dtype, inside):
+    problem = random_problem(2, batch=2, heads=3, queries=5, dim=4, value_dim=6).to(dtype)
+    inputs = [heads_inside(t) if inside else t for t in problem.inputs]
+    for device in ("cpu", "meta"):
+        query, k1, k2, v1, v2 = (t.detach().to(device).requires_grad_() for t in inputs)
+        out, lse = nsimplex.attention(query, [k1, k2], [v1, v2], return_lse=True)
+        expected = heads_inside(torch.empty(out.shape)) if inside else torch.empty(out.shape)
+        assert out.stride() == expected.stride() and out.dtype == dtype
+        assert lse.is_contiguous()
+        assert lse.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        grads = torch.autograd.grad(out, [query, k1, k2, v1, v2], torch.empty_like(out))
+        for grad, tensor in zip(grads, inputs):
+            assert grad.stride() == tensor.stride() and grad.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype, rounding", [(torch.bfloat16, 2**-8), (torch.float16, 2**-11)])
+def test_low_precision_accumulates_in_float32(dtype, rounding):
+    """Against fp64 on the rounded inputs only the output's own rounding remains."""
+    problem = random_problem(2, queries=64, lengths=[64, 64], dim=8).to(dtype)
+    out, lse = problem.run()
+    expected_out, expected_lse = problem.to(torch.float64).run(nsimplex.reference)
+    assert (out.double() - expected_out).abs().max() <= rounding * expected_out.abs().max() * 1.01
+    torch.testing.assert_close(lse.double(), expected_lse, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("inputs", [torch.float32, torch.bfloat16])
+def test_autocast_computes_in_float32(inputs):
+    problem = random_problem(2, queries=8).to(inputs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, lse = problem.run()
+    assert out.dtype == torch.float32 and lse.dtype == torch.float32
+    expected, _ = problem.to(torch.float32).run()
+    torch.testing.assert_close(out, expected)
+    out.sum().backward()
+    assert all(t.grad.dtype == inputs for t in problem.inputs)
+
+
+def test_flops_are_counted():
+    problem = random_problem(
+        2, batch=3, heads=4, kv_heads=2, queries=20, lengths=[20, 20], dim=8, value_dim=6,
+        causal=True, window=[3, 5],
+    ).to(torch.float32)  # fmt: skip
+    tuples = sum(min(i + 1, 3) * min(i + 1, 5) for i in range(20))
+    forward = 2 * (8 + 6) * 3 * 4 * tuples
+    with FlopCounterMode(display=False) as counter:
+        out, _ = problem.run()
+    assert counter.get_total_flops() == forward
+    with FlopCounterMode(display=False) as counter:
+        out.sum().backward()
+    assert counter.get_total_flops() == 3 * forward
+
+
+def test_inference_mode_and_frozen_inputs():
+    problem = random_problem(2, dtype=torch.float32)
+    with torch.inference_mode():
+        out, _ = problem.run()
+    torch.testing.assert_close(out, problem.run()[0], rtol=0, atol=0)
+
+
+def test_fallback_is_told_on_request():
+    script = (
+        "import torch, nsimplex\n"
+        "x = torch.ones(1, 1, 2, 2, dtype=torch.float64)\n"
+        "for _ in range(2): nsimplex.attention(x, [x], [x])\n"
+        "nsimplex.attention(x.float(), [x.float()], [x.float()])\n"
+    )
+    path = nsimplex.__path__[0].rsplit("/", 1)[0]
+    for wanted, lines in (("1", 1), ("0", 0)):
+        run = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            env={"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": wanted},
+        )  # fmt: skip
+        told = [line for line in run.stderr.splitlines() if line.startswith("nsimplex: warning:")]
+        assert len(told) == lines, run.stderr
+        assert all("attention uses the reference version" in line for line in told)
+
+
+def test_package_metadata():
+    assert nsimplex.__version__ == nsimplex._build_info.VERSION
+    assert nsimplex.cmake_prefix_path == nsimplex.__path__[0]
+
+
+def test_another_torch_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(nsimplex, "_TORCH_VERSION", "1.13.0")
+    with pytest.raises(ImportError, match=r"built with torch 1\.13, but torch .* is installed") as error:
+        nsimplex._load_library()
+    assert "\n" not in str(error.value)
