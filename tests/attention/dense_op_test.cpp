@@ -1,0 +1,130 @@
+// The public C++ function: options, defaults and errors. Values and gradients are held against the
+// definition by the Python tests and by `nsimplex verify`, which drive the same operator.
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/attention.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <limits>
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using ::testing::HasSubstr;
+
+struct Inputs {
+  Tensor query;
+  std::vector<Tensor> keys, values;
+
+  explicit Inputs(int order, at::ScalarType dtype = at::kFloat, int64_t queries = 17) {
+    at::manual_seed(1);
+    query = at::randn({2, 4, queries, 8}, dtype);
+    for (int m = 0; m < order; ++m) {
+      keys.push_back(at::randn({2, 2, queries + 3 * m, 8}, dtype));
+      values.push_back(at::randn({2, 2, queries + 3 * m, 6}, dtype));
+    }
+  }
+  AttentionOutput run(const AttentionOptions& options = {}) const {
+    return attention(query, keys, values, options);
+  }
+  AttentionOutput reference(const AttentionOptions& options = {}) const {
+    std::vector<Tensor> wide_keys, wide_values;
+    for (const Tensor& key : keys) wide_keys.push_back(key.to(at::kDouble));
+    for (const Tensor& value : values) wide_values.push_back(value.to(at::kDouble));
+    return attention_reference(query.to(at::kDouble), wide_keys, wide_values, options);
+  }
+};
+
+void expect_close(const AttentionOutput& ours, const AttentionOutput& exact) {
+  EXPECT_TRUE(at::allclose(ours.out.to(at::kDouble), exact.out, 1e-4, 1e-5));
+  EXPECT_TRUE(at::allclose(ours.lse.to(at::kDouble), exact.lse, 1e-5, 1e-5));
+}
+
+TEST(DenseAttention, EveryOptionReachesTheOperator) {
+  for (const int order : {1, 2, 3}) {
+    const Inputs inputs(order);
+    for (const Reduce reduce : {Reduce::product, Reduce::sum, Reduce::mean}) {
+      AttentionOptions options{.causal = order == 2, .window = {{4, 1}}, .reduce = reduce};
+      expect_close(inputs.run(options), inputs.reference(options));
+      options.window.assign(static_cast<size_t>(order), Window::last(5));
+      options.window.back() = Window{};
+      options.scale = Scale::unit(order, 8, 6, reduce);
+      options.key_lengths = at::tensor({5, 16}, at::kLong);
+      expect_close(inputs.run(options), inputs.reference(options));
+    }
+  }
+}
+
+TEST(DenseAttention, OptionsChangeTheResultAsTheySay) {
+  const Inputs inputs(2);
+  const auto same = [&](const AttentionOptions& a, const AttentionOptions& b) {
+    return at::allclose(inputs.run(a).out, inputs.run(b).out, 1e-5, 1e-6);
+  };
+  EXPECT_FALSE(same({}, {.causal = true}));
+  EXPECT_TRUE(same({.window = {Window{}}}, {}));
+  EXPECT_TRUE(same({.window = {Window::last(3)}}, {.causal = true, .window = {{3, 7}, {3, -1}}}));
+  EXPECT_TRUE(same({.scale = Scale{1 / std::sqrt(8.0), 1.0}}, {}));
+  EXPECT_FALSE(same({.reduce = Reduce::mean}, {.reduce = Reduce::sum}));
+}
+
+TEST(DenseAttention, ScalesAreTheFormulas) {
+  EXPECT_DOUBLE_EQ(Scale::standard(64).logit, 0.125);
+  EXPECT_DOUBLE_EQ(Scale::standard(64).output, 1.0);
+  const Scale product = Scale::unit(3, 4, 9, Reduce::product);
+  EXPECT_DOUBLE_EQ(product.logit, std::pow(4.0, -2.0));
+  EXPECT_DOUBLE_EQ(product.output, 1.0 / 9.0);
+  EXPECT_DOUBLE_EQ(Scale::unit(3, 4, 9, Reduce::sum).output, 1.0 / 3.0);
+  EXPECT_DOUBLE_EQ(Scale::unit(3, 4, 9, Reduce::mean).output, 1.0);
+}
+
+// A window in a message is the caller's, not the flattened list.
+TEST(DenseAttention, ErrorsNameTheArgument) {
+  const Inputs inputs(2);
+  const auto message = [&](const AttentionOptions& options) {
+    try {
+      inputs.run(options);
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(message({.window = {{1, 0}, {2, 0}, {3, 0}}}),
+              HasSubstr("[attention] window: expected one for all axes or 2, got 3"));
+  EXPECT_THAT(message({.window = {{0, 0}}}), HasSubstr("[attention] window[0]: left counts"));
+  EXPECT_THAT(message({.form = Form::determinant}), HasSubstr("form='determinant': not supported"));
+  EXPECT_THAT(message({.normalizer = Normalizer::sigmoid}), HasSubstr("not supported"));
+  EXPECT_THROW(attention(inputs.query, inputs.keys, {inputs.values[0]}), c10::ValueError);
+  EXPECT_THROW(attention(inputs.query.to(at::kDouble), inputs.keys, inputs.values), c10::TypeError);
+}
+
+TEST(DenseAttention, GradientsFlowThroughVectorsOfTensors) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    Inputs inputs(2, dtype);
+    std::vector<Tensor> leaves{inputs.query};
+    leaves.insert(leaves.end(), inputs.keys.begin(), inputs.keys.end());
+    leaves.insert(leaves.end(), inputs.values.begin(), inputs.values.end());
+    for (Tensor& leaf : leaves) leaf.requires_grad_(true);
+    const AttentionOutput output = inputs.run({.causal = true});
+    const auto grads = torch::autograd::grad({output.out.square().sum(), output.lse.sum()}, leaves);
+    ASSERT_EQ(grads.size(), leaves.size());
+    for (size_t i = 0; i < grads.size(); ++i) {
+      EXPECT_EQ(grads[i].sizes(), leaves[i].sizes());
+      EXPECT_GT(grads[i].norm().item<double>(), 0.0) << i;
+    }
+  }
+}
+
+TEST(DenseAttention, AQueryWithoutKeysIsZero) {
+  Inputs inputs(2);
+  const AttentionOutput output = inputs.run({.key_lengths = at::tensor({0, 3}, at::kLong)});
+  EXPECT_EQ(output.out[0].abs().max().item<float>(), 0.0f);
+  EXPECT_EQ(output.lse[0].max().item<float>(), -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(at::isfinite(output.lse[1]).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace nsimplex
