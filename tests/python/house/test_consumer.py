@@ -17,13 +17,6 @@ def run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def prefix(build, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prefix")
-    run("cmake", "--install", build, "--prefix", folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def consumer(root, prefix, tmp_path_factory):
     """The consumer, built where find_package(Torch) would fail: nothing of ours may call it."""
     trap = tmp_path_factory.mktemp("trap")
