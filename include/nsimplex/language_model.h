@@ -29,7 +29,7 @@ struct LanguageModelOptions {
   double mlp_ratio = 0.0;  ///< hidden / dim; 0: the activation's usual one
   bool tied = true;        ///< the embedding is also the output projection
 
-  bool operator==(const LanguageModelOptions&) const;
+  NSIMPLEX_API bool operator==(const LanguageModelOptions&) const;
 };
 
 /// Options as text, for a file's header or a configuration: every field by its name, enums by

@@ -35,9 +35,10 @@ def _load_library() -> None:
 
 _load_library()
 
-from .functional import attention, reference  # noqa: E402  (needs the operators)
+from . import nn  # noqa: E402  (needs the operators)
+from .functional import attention, reference  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
 cmake_prefix_path = str(_package)
 
-__all__ = ["attention", "cmake_prefix_path", "reference", "__version__"]
+__all__ = ["attention", "cmake_prefix_path", "nn", "reference", "__version__"]

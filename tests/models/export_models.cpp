@@ -1,0 +1,69 @@
+// usage: export_models FOLDER. Writes FOLDER/<name>.safetensors for a few modules: their weights by
+// name, the tensors they were given (input.<i>), and what they returned (output).
+
+#include <ATen/ATen.h>
+#include <nsimplex/language_model.h>
+
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+
+namespace {
+
+using namespace nsimplex;
+
+void write(const std::string& path, const torch::nn::Module& module, std::vector<at::Tensor> inputs,
+           const at::Tensor& output, std::map<std::string, std::string> metadata = {}) {
+  io::Safetensors file;
+  for (const auto& item : module.named_parameters()) {
+    file.tensors.push_back({item.key(), item.value().detach()});
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    file.tensors.push_back({"input." + std::to_string(i), inputs[i]});
+  }
+  file.tensors.push_back({"output", output.detach()});
+  file.metadata = std::move(metadata);
+  io::write_safetensors(path, file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string folder = std::string(argv[1]) + "/";
+  at::manual_seed(1);
+
+  SimplicialAttentionOptions cross;
+  cross.dim = 24;
+  cross.heads = 4;
+  cross.kv_heads = 2;
+  cross.context_dims = {10, 16};
+  cross.norm = HeadNorm::qkv;
+  cross.scale = ScalePreset::unit;
+  SimplicialAttention layer(cross);
+  const at::Tensor x = at::randn({2, 5, 24});
+  const at::Tensor a = at::randn({2, 7, 10}), b = at::randn({2, 3, 16});
+  const at::Tensor lengths = at::tensor({4, 7, 3, 2}, at::kLong).view({2, 2});
+  write(folder + "cross_attention.safetensors", *layer, {x, a, b, lengths},
+        layer->forward(x, {a, b}, lengths));
+
+  LanguageModelOptions shape;
+  shape.vocabulary = 50;
+  shape.dim = 32;
+  shape.every = 2;
+  shape.window = {Window::last(3), Window::last(6)};
+  const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+  LanguageModel tied(shape);
+  write(folder + "tied.safetensors", *tied, {tokens}, tied->forward(tokens), to_map(shape));
+
+  shape.tied = false;
+  shape.kv_heads = 2;
+  shape.norm = HeadNorm::qk;
+  shape.mlp = Activation::gelu;
+  shape.mlp_ratio = 2.5;
+  shape.window = {Window::last(4)};
+  LanguageModel untied(shape);
+  write(folder + "untied.safetensors", *untied, {tokens}, untied->forward(tokens), to_map(shape));
+  return 0;
+}

@@ -1,0 +1,131 @@
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/language_model.h>
+
+#include <cmath>
+#include <string>
+
+namespace nsimplex {
+namespace {
+
+LanguageModelOptions small() {
+  LanguageModelOptions options;
+  options.vocabulary = 50;
+  options.layers = 4;
+  options.heads = 2;
+  options.dim = 16;
+  options.every = 2;
+  options.window = {Window::last(3), Window::last(5)};
+  return options;
+}
+
+at::Generator generator(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+
+TEST(LanguageModel, PositionsSeeOnlyWhatCameBefore) {
+  at::manual_seed(1);
+  LanguageModel model(small());
+  const at::NoGradGuard no_grad;
+  const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+  const at::Tensor logits = model->forward(tokens);
+  EXPECT_THAT(logits.sizes(), ::testing::ElementsAre(2, 12, 50));
+  for (const int64_t t : {0, 1, 5, 11}) {
+    at::Tensor changed = tokens.clone();
+    changed.select(1, t).add_(1).remainder_(50);
+    const at::Tensor difference =
+        (model->forward(changed) - logits).abs().amax(at::IntArrayRef{0, 2});
+    if (t > 0) EXPECT_LT(difference.slice(0, 0, t).max().item<float>(), 1e-6);
+    EXPECT_GT(difference[t].item<float>(), 1e-4);
+  }
+}
+
+TEST(LanguageModel, EveryKthLayerIsSimplicial) {
+  LanguageModelOptions options = small();
+  const auto rows = [](const LanguageModel& model, int layer) {
+    const std::string name = "blocks." + std::to_string(layer) + ".attention.qkv.weight";
+    return model->named_parameters()[name].size(0) / 16;
+  };
+  LanguageModel mixed(options);
+  EXPECT_EQ(rows(mixed, 0), 3);
+  EXPECT_EQ(rows(mixed, 1), 5);
+  EXPECT_EQ(rows(mixed, 2), 3);
+  EXPECT_EQ(rows(mixed, 3), 5);
+  options.every = 0;
+  LanguageModel plain(options);
+  for (int layer = 0; layer < 4; ++layer) EXPECT_EQ(rows(plain, layer), 3);
+}
+
+TEST(LanguageModel, LossIsTheCrossEntropyOfItsLogits) {
+  at::manual_seed(2);
+  LanguageModelOptions options = small();
+  options.tied = false;
+  LanguageModel model(options);
+  EXPECT_TRUE(model->named_parameters().contains("head.weight"));
+  const at::Tensor tokens = at::randint(50, {2, 9}, at::kLong);
+  at::Tensor targets = at::randint(50, {2, 9}, at::kLong);
+  const at::Tensor logp = at::log_softmax(model->forward(tokens).to(at::kDouble), -1);
+  const at::Tensor nll = -logp.gather(-1, targets.unsqueeze(-1)).squeeze(-1);
+  EXPECT_NEAR(model->loss(tokens, targets).item<double>(), nll.mean().item<double>(), 1e-5);
+  EXPECT_NEAR(model->loss(tokens, targets).item<double>(), std::log(50.0),
+              0.1);  // knows nothing yet
+
+  targets.slice(1, 4).fill_(-100);
+  EXPECT_NEAR(model->loss(tokens, targets).item<double>(), nll.slice(1, 0, 4).mean().item<double>(),
+              1e-5);
+}
+
+TEST(LanguageModel, GradientsReachEveryParameter) {
+  at::manual_seed(3);
+  LanguageModel model(small());
+  const at::Tensor tokens = at::randint(50, {2, 9}, at::kLong);
+  model->loss(tokens, tokens.roll(-1, 1)).backward();
+  for (const auto& item : model->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_GT(item.value().grad().abs().max().item<float>(), 0.0F) << item.key();
+  }
+}
+
+TEST(LanguageModel, TheSameSeedGivesTheSameWeightsAndLogits) {
+  LanguageModel a(small(), generator(7)), b(small(), generator(7)), c(small(), generator(8));
+  for (const auto& item : a->named_parameters()) {
+    EXPECT_TRUE(at::equal(item.value(), b->named_parameters()[item.key()])) << item.key();
+  }
+  EXPECT_FALSE(at::equal(a->named_parameters()["embedding.weight"],
+                         c->named_parameters()["embedding.weight"]));
+  const at::Tensor tokens = at::arange(10, at::kLong).unsqueeze(0);
+  EXPECT_TRUE(at::equal(a->forward(tokens), b->forward(tokens)));
+
+  // torch's own seed serves as well.
+  at::manual_seed(9);
+  LanguageModel d(small());
+  at::manual_seed(9);
+  LanguageModel e(small());
+  EXPECT_TRUE(at::equal(d->forward(tokens), e->forward(tokens)));
+}
+
+TEST(LanguageModel, StartsWithTheStatedDeviations) {
+  LanguageModelOptions options = small();
+  options.dim = 128;
+  LanguageModel model(options, generator(1));
+  const auto parameters = model->named_parameters();
+  const auto deviation = [&](const char* name) { return parameters[name].std().item<double>(); };
+  const double usual = 1.0 / std::sqrt(3.0 * 128.0);
+  EXPECT_NEAR(deviation("embedding.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("blocks.0.attention.qkv.weight"), usual, 0.03 * usual);
+  EXPECT_NEAR(deviation("blocks.0.attention.output.weight"), usual / std::sqrt(8.0), 0.03 * usual);
+}
+
+TEST(LanguageModel, TrainsAfterAnEvaluationInInferenceMode) {
+  LanguageModel model(small(), generator(1));
+  const at::Tensor tokens = at::randint(50, {1, 8}, at::kLong);
+  {
+    const c10::InferenceMode evaluating;
+    model->forward(tokens);
+  }
+  model->loss(tokens, tokens).backward();
+  EXPECT_TRUE(model->named_parameters()["blocks.0.attention.qkv.weight"].grad().defined());
+}
+
+}  // namespace
+}  // namespace nsimplex

@@ -1,0 +1,261 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/layers.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace nsimplex {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> names(const torch::nn::Module& module) {
+  std::vector<std::string> names;
+  for (const auto& item : module.named_parameters()) names.push_back(item.key());
+  return names;
+}
+
+at::Tensor unit_rms(const at::Tensor& x) { return x / x.square().mean(-1, true).sqrt(); }
+
+double error(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+SimplicialAttentionOptions layer_options(int64_t order) {
+  SimplicialAttentionOptions options;
+  options.dim = 24;
+  options.heads = 4;
+  options.order = order;
+  return options;
+}
+
+// Cuts the rows of the one projection into q, k1..kN, v1..vN, each [B, H, T, D], by hand.
+std::vector<at::Tensor> project(SimplicialAttention& layer, const at::Tensor& x) {
+  const auto& o = layer->options();
+  const at::Tensor weight = layer->named_parameters()["qkv.weight"];
+  std::vector<at::Tensor> parts;
+  int64_t row = 0;
+  for (int64_t part = 0; part < 1 + 2 * o.order; ++part) {
+    const int64_t heads = part == 0 ? o.heads : o.kv_heads;
+    const at::Tensor rows = weight.narrow(0, row, heads * o.head_dim);
+    row += heads * o.head_dim;
+    parts.push_back(at::matmul(x, rows.t())
+                        .view({x.size(0), x.size(1), heads, o.head_dim})
+                        .permute({0, 2, 1, 3}));
+  }
+  EXPECT_EQ(row, weight.size(0));
+  return parts;
+}
+
+class Order : public ::testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(SimplicialAttention, Order, ::testing::Values(1, 2, 3));
+
+TEST_P(Order, EqualsTheCallComposedByHand) {
+  at::manual_seed(1);
+  const int64_t order = GetParam();
+  for (const HeadNorm norm : {HeadNorm::none, HeadNorm::qk, HeadNorm::qkv}) {
+    SimplicialAttentionOptions o = layer_options(order);
+    o.kv_heads = 2;
+    o.head_dim = 5;
+    o.norm = norm;
+    o.causal = true;
+    o.window = {Window::last(3)};
+    SimplicialAttention layer(o);
+    layer->to(at::kDouble);
+    const at::Tensor x = at::randn({2, 7, 24}, at::kDouble);
+
+    auto parts = project(layer, x);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool value = i > static_cast<size_t>(order);
+      if (norm == HeadNorm::qkv || (norm == HeadNorm::qk && !value)) parts[i] = unit_rms(parts[i]);
+    }
+    const at::TensorList all(parts);
+    const at::Tensor heads = attention(all[0], all.slice(1, order), all.slice(1 + order),
+                                       {.causal = true, .window = {Window::last(3)}})
+                                 .out;
+    const at::Tensor output = layer->named_parameters()["output.weight"];
+    const at::Tensor expected = at::matmul(heads.permute({0, 2, 1, 3}).flatten(2), output.t());
+    // The layer's normalisation adds 1e-6 under the root.
+    EXPECT_LT(error(layer->forward(x), expected), norm == HeadNorm::none ? 1e-12 : 1e-4);
+  }
+}
+
+TEST_P(Order, GradientsReachEveryParameter) {
+  at::manual_seed(2);
+  TransformerBlockOptions options;
+  options.attention = layer_options(GetParam());
+  options.attention.norm = HeadNorm::qkv;
+  TransformerBlock block(options);
+  block->forward(at::randn({2, 6, 24})).square().sum().backward();
+  for (const auto& item : block->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0.0) << item.key();
+  }
+}
+
+TEST(SimplicialAttention, ContextsHaveTheirOwnLengthWidthAndPadding) {
+  at::manual_seed(3);
+  SimplicialAttentionOptions o = layer_options(2);
+  o.context_dims = {10, 24};
+  SimplicialAttention layer(o);
+  EXPECT_THAT(names(*layer),
+              ElementsAre("q.weight", "kv.0.weight", "kv.1.weight", "output.weight"));
+  const at::Tensor x = at::randn({2, 5, 24}), sound = at::randn({2, 9, 10});
+  const at::Tensor lengths = at::tensor({4, 9, 5, 3}, at::kLong).view({2, 2});  // [N, B]
+  const at::Tensor y = layer->forward(x, {sound, x}, lengths);
+  EXPECT_THAT(y.sizes(), ElementsAre(2, 5, 24));
+
+  // What lies beyond a length does not show, not even NaN; what lies before it does.
+  at::Tensor padded = sound.clone();
+  padded[0].slice(0, 4).fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(at::equal(layer->forward(x, {padded, x}, lengths)[0].isnan().any(),
+                        at::scalar_tensor(false, at::kBool)));
+  EXPECT_LT(error(layer->forward(x, {padded, x}, lengths), y), 1e-6);
+  at::Tensor changed = sound.clone();
+  changed[0][3].add_(1.0);
+  EXPECT_GT(error(layer->forward(x, {changed, x}, lengths)[0], y[0]), 1e-4);
+  EXPECT_EQ(error(layer->forward(x, {changed, x}, lengths)[1], y[1]), 0.0);
+}
+
+TEST(SimplicialAttention, AContextThatIsTheInputGivesSelfAttention) {
+  at::manual_seed(4);
+  SimplicialAttention self(layer_options(2));
+  SimplicialAttentionOptions o = layer_options(2);
+  o.context_dims = {24, 24};
+  SimplicialAttention cross(o);
+  const at::NoGradGuard no_grad;
+  const auto rows = self->named_parameters()["qkv.weight"].split(24);  // q, k1, k2, v1, v2
+  auto parameters = cross->named_parameters();
+  parameters["q.weight"].copy_(rows[0]);
+  parameters["kv.0.weight"].copy_(at::cat({rows[1], rows[3]}));
+  parameters["kv.1.weight"].copy_(at::cat({rows[2], rows[4]}));
+  parameters["output.weight"].copy_(self->named_parameters()["output.weight"]);
+  const at::Tensor x = at::randn({2, 6, 24});
+  EXPECT_LT(error(cross->forward(x, {x, x}), self->forward(x)), 1e-5);
+}
+
+TEST(SimplicialAttention, RotaryKeepsOnlyRelativePositions) {
+  at::manual_seed(5);
+  SimplicialAttentionOptions o = layer_options(1);
+  o.rotary = true;
+  o.window = {Window::last(3)};
+  SimplicialAttention layer(o);
+  layer->to(at::kDouble);
+  const at::Tensor x = at::randn({1, 8, 24}, at::kDouble);
+  const at::Tensor shifted = at::cat({at::randn({1, 5, 24}, at::kDouble), x}, 1);
+  // From the third position on the window lies inside x, wherever x stands.
+  const at::Tensor a = layer->forward(x).slice(1, 2);
+  EXPECT_LT(error(a, layer->forward(shifted).slice(1, 7)), 1e-12);
+
+  o.rotary = false;
+  SimplicialAttention plain(o);
+  plain->to(at::kDouble);
+  const at::NoGradGuard no_grad;
+  for (auto& item : plain->named_parameters()) {
+    item.value().copy_(layer->named_parameters()[item.key()]);
+  }
+  EXPECT_GT(error(a, plain->forward(x).slice(1, 2)), 1e-3);  // it does turn something
+}
+
+TEST(SimplicialAttention, RotaryTurnsPairsOfChannels) {
+  // One head of two channels, q = k = x and v = x: the logit of (i, j) is |x_i| |x_j| cos(i - j +
+  // angle).
+  SimplicialAttentionOptions o;
+  o.dim = 2;
+  o.order = 1;
+  o.rotary = true;
+  o.scale = Scale{1.0, 1.0};
+  SimplicialAttention layer(o);
+  layer->to(at::kDouble);
+  const at::NoGradGuard no_grad;
+  const at::Tensor eye = at::eye(2, at::kDouble);
+  layer->named_parameters()["qkv.weight"].copy_(at::cat({eye, eye, eye}));
+  layer->named_parameters()["output.weight"].copy_(eye);
+  const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble).view({1, 2, 2});
+  const double half_pi = std::acos(0.0);
+  // Query 1 is (0, 2), key 0 is (1, 0): turned by 1 and 0 they are half_pi + 1 apart.
+  const double to_0 = std::exp(2.0 * std::cos(half_pi + 1.0)), to_1 = std::exp(4.0);
+  const at::Tensor y = layer->forward(x)[0][1];
+  EXPECT_NEAR(y[0].item<double>(), to_0 / (to_0 + to_1), 1e-12);
+  EXPECT_NEAR(y[1].item<double>(), 2.0 * to_1 / (to_0 + to_1), 1e-12);
+}
+
+// Scale::unit's guarantee: with unit-RMS heads the derivative of the heads' output along directions
+// of unit norm in q, every k and every v is at most 1 a coordinate direction under max-RMS norms.
+// Probed through the operator on what the layer feeds it.
+TEST(SimplicialAttention, UnitScaleBoundsTheSensitivityOfNormalisedHeads) {
+  at::manual_seed(6);
+  SimplicialAttentionOptions o = layer_options(2);
+  o.norm = HeadNorm::qkv;
+  o.scale = ScalePreset::unit;
+  o.head_dim = 24;
+  o.heads = 1;
+  SimplicialAttention layer(o);
+  layer->to(at::kDouble);
+  {
+    // The layer passes the heads' output through unchanged.
+    const at::NoGradGuard no_grad;
+    layer->named_parameters()["output.weight"].copy_(at::eye(24, at::kDouble));
+  }
+  const at::Tensor x = at::randn({1, 6, 24}, at::kDouble) * 3.0;
+  const at::Tensor y = layer->forward(x);
+  auto parts = project(layer, x);
+  for (at::Tensor& part : parts) part = unit_rms(part);
+  const Scale scale = Scale::unit(2, 24, 24, Reduce::product);
+  const auto run = [&](const std::vector<at::Tensor>& p) {
+    const at::TensorList all(p);
+    return attention(all[0], all.slice(1, 2), all.slice(3), {.scale = scale}).out;
+  };
+  EXPECT_LT(error(run(parts)[0][0], y[0]), 1e-4);  // the guarantee is about what the layer computes
+  const auto norm = [](const at::Tensor& t) {
+    return t.square().mean(-1).sqrt().max().item<double>();
+  };
+  EXPECT_LE(norm(y), 1.0 + 1e-9);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (int trial = 0; trial < 20; ++trial) {
+      const double h = 1e-5;
+      const at::Tensor direction = unit_rms(at::randn_like(parts[i]));
+      auto plus = parts, minus = parts;
+      plus[i] = parts[i] + h * direction;
+      minus[i] = parts[i] - h * direction;
+      EXPECT_LE(norm(run(plus) - run(minus)) / (2 * h), 1.0) << "argument " << i;
+    }
+  }
+}
+
+TEST(TransformerBlock, IsTheSumOfItsBranches) {
+  at::manual_seed(7);
+  TransformerBlockOptions options;
+  options.attention = layer_options(2);
+  TransformerBlock block(options);
+  EXPECT_THAT(names(*block), ElementsAre("attention_norm.weight", "attention.qkv.weight",
+                                         "attention.output.weight", "mlp_norm.weight",
+                                         "mlp.up.weight", "mlp.down.weight"));
+  const at::Tensor x = at::randn({2, 6, 24});
+  const auto children = block->named_children();
+  const auto norm = [](const at::Tensor& t) { return unit_rms(t); };  // gains are ones
+  const at::Tensor h = x + children["attention"]->as<SimplicialAttentionImpl>()->forward(norm(x));
+  const auto parameters = block->named_parameters();
+  const auto up = at::matmul(norm(h), parameters["mlp.up.weight"].t()).chunk(2, -1);
+  const at::Tensor mlp = at::matmul(at::silu(up[0]) * up[1], parameters["mlp.down.weight"].t());
+  EXPECT_LT(error(block->forward(x), h + mlp), 1e-5);
+}
+
+TEST(FeedForward, HiddenWidthFollowsTheActivation) {
+  EXPECT_EQ(FeedForward(FeedForwardOptions{.dim = 96})->options().hidden, 256);
+  EXPECT_EQ(FeedForward(FeedForwardOptions{.dim = 128})->options().hidden, 344);
+  FeedForward gelu(FeedForwardOptions{.dim = 12, .activation = Activation::gelu});
+  EXPECT_EQ(gelu->options().hidden, 48);
+  const at::Tensor x = at::randn({3, 12});
+  const auto parameters = gelu->named_parameters();
+  const at::Tensor expected = at::matmul(at::gelu(at::matmul(x, parameters["up.weight"].t())),
+                                         parameters["down.weight"].t());
+  EXPECT_LT(error(gelu->forward(x), expected), 1e-6);
+}
+
+}  // namespace
+}  // namespace nsimplex

@@ -1,0 +1,130 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/language_model.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/error.h"
+
+namespace nsimplex {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string message(const std::function<void()>& build) {
+  try {
+    build();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
+  using Options = SimplicialAttentionOptions;
+  const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
+      {"dim: expected a positive width, got 0", [](Options& o) { o.dim = 0; }},
+      {"heads: expected a divisor of dim 24, got 5", [](Options& o) { o.heads = 5; }},
+      {"heads: expected at least 1, got -1", [](Options& o) { o.heads = -1; }},
+      {"kv_heads: expected a divisor of heads 4, got 3", [](Options& o) { o.kv_heads = 3; }},
+      {"order: expected at least 1, got 0", [](Options& o) { o.order = 0; }},
+      {"context_dims: expected 0 or 2 entries, got 1", [](Options& o) { o.context_dims = {8}; }},
+      {"window: expected 0, 1 or 2 entries, got 3",
+       [](Options& o) { o.window.assign(3, Window::last(4)); }},
+      {"window: expected left >= 1 or -1, got 0", [](Options& o) { o.window = {{0, 0}}; }},
+      {"window: expected right >= 0 or -1, got -2", [](Options& o) { o.window = {{4, -2}}; }},
+      {"set allow_non_invariant", [](Options& o) { o.rotary = true; }},
+      {"rotary: expected an even head_dim, got 3",
+       [](Options& o) { o.rotary = true, o.order = 1, o.head_dim = 3; }},
+  };
+  for (const auto& [expected, change] : cases) {
+    Options options;
+    options.dim = 24;
+    options.heads = 4;
+    change(options);
+    const std::string text = message([&] { SimplicialAttention layer(options); });
+    EXPECT_THAT(text, HasSubstr("[SimplicialAttention] ")) << expected;
+    EXPECT_THAT(text, HasSubstr(expected));
+  }
+}
+
+TEST(Options, NonInvariantRotaryIsThereOnRequest) {
+  SimplicialAttentionOptions options;
+  options.dim = 24;
+  options.heads = 4;
+  options.rotary = options.allow_non_invariant = true;
+  EXPECT_EQ(SimplicialAttention(options)->forward(at::randn({1, 5, 24})).size(1), 5);
+}
+
+TEST(Options, TensorsOfAWrongShapeAreNamed) {
+  SimplicialAttentionOptions options;
+  options.dim = 24;
+  options.context_dims = {8, 8};
+  SimplicialAttention layer(options);
+  const auto run = [&](const at::Tensor& x, at::TensorList contexts) -> std::string {
+    try {
+      layer->forward(x, contexts);
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "nothing was thrown";
+  };
+  const at::Tensor x = at::randn({2, 5, 24}), good = at::randn({2, 5, 8});
+  EXPECT_THAT(run(x[0], {good, good}), HasSubstr("x: expected shape [B, T, 24], got [5, 24]"));
+  EXPECT_THAT(run(x, {good}), HasSubstr("contexts: expected 2 tensors, got 1"));
+  EXPECT_THAT(run(x, {good, x}),
+              HasSubstr("contexts[1]: expected shape [2, T, 8], got [2, 5, 24]"));
+}
+
+TEST(Options, LanguageModelOptionsSurviveText) {
+  LanguageModelOptions options;
+  options.vocabulary = 1000;
+  options.kv_heads = 2;
+  options.order = 3;
+  options.window = {{8, 0}, {-1, 2}, {64, -1}};
+  options.norm = HeadNorm::qkv;
+  options.scale = ScalePreset::unit;
+  options.mlp = Activation::gelu;
+  options.mlp_ratio = 8.0 / 3.0;
+  options.tied = false;
+  const auto map = to_map(options);
+  EXPECT_EQ(map.at("window"), "8:0,-1:2,64:-1");
+  const LanguageModelOptions read = language_model_options(map);
+  EXPECT_EQ(read.vocabulary, 1000);
+  EXPECT_EQ(read.kv_heads, 2);
+  EXPECT_EQ(read.order, 3);
+  ASSERT_EQ(read.window.size(), 3U);
+  EXPECT_EQ(read.window[1].left, -1);
+  EXPECT_EQ(read.window[1].right, 2);
+  EXPECT_EQ(read.norm, HeadNorm::qkv);
+  EXPECT_EQ(read.scale, ScalePreset::unit);
+  EXPECT_EQ(read.mlp, Activation::gelu);
+  EXPECT_EQ(read.mlp_ratio, 8.0 / 3.0);
+  EXPECT_FALSE(read.tied);
+  EXPECT_TRUE(read == options);
+  EXPECT_TRUE(language_model_options({}) == LanguageModelOptions{});
+}
+
+TEST(Options, TextThatCannotBeReadNamesTheKey) {
+  const auto read = [](const char* key, const char* text) {
+    return message([&] { language_model_options({{key, text}}); });
+  };
+  EXPECT_EQ(read("colour", "red"), "[LanguageModel] colour: no such option");
+  EXPECT_EQ(read("layers", "four"), "[LanguageModel] layers: expected a number, got 'four'");
+  EXPECT_EQ(read("layers", "4x"), "[LanguageModel] layers: expected a number, got '4x'");
+  EXPECT_EQ(read("norm", "kq"), "[LanguageModel] norm: expected none or qk or qkv, got 'kq'");
+  EXPECT_EQ(read("window", "3:"), "[LanguageModel] window: expected a number, got ''");
+  EXPECT_THAT(message([] {
+                LanguageModelOptions options;
+                options.order = 3;  // and the two windows of the default
+                LanguageModel model(options);
+              }),
+              HasSubstr("window: expected 0, 1 or 3 entries, got 2"));
+}
+
+}  // namespace
+}  // namespace nsimplex

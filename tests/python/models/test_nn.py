@@ -1,0 +1,128 @@
+"""The Python modules: the same weights give what the C++ modules give."""
+
+import json
+import math
+import subprocess
+
+import pytest
+import torch
+
+import nsimplex
+from nsimplex.nn import (
+    FeedForward,
+    LanguageModel,
+    LanguageModelOptions,
+    SimplicialAttention,
+    TransformerBlock,
+)
+
+
+def read_safetensors(path):
+    """(tensors by name, metadata) of a file of float32 and int64 tensors."""
+    data = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    metadata = header.pop("__metadata__", {})
+    dtypes = {"F32": torch.float32, "I64": torch.int64}
+    tensors = {
+        name: torch.frombuffer(
+            data,
+            dtype=dtypes[entry["dtype"]],
+            offset=start + entry["data_offsets"][0],
+            count=math.prod(entry["shape"]),
+        ).view(entry["shape"])
+        for name, entry in header.items()
+    }
+    return tensors, metadata
+
+
+@pytest.fixture(scope="module")
+def exported(build, tmp_path_factory):
+    """name -> (weights, inputs, output, metadata), as the C++ library wrote them."""
+    program = build / "bin" / "export_models"
+    if not program.exists():
+        pytest.skip("the C++ tests are not built")
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run([program, folder], check=True)
+
+    def read(name):
+        tensors, metadata = read_safetensors(folder / f"{name}.safetensors")
+        output = tensors.pop("output")
+        names = sorted(key for key in tensors if key.startswith("input."))
+        inputs = [tensors.pop(key) for key in names]
+        return tensors, inputs, output, metadata
+
+    return read
+
+
+@pytest.mark.parametrize("name", ["tied", "untied"])
+def test_language_model_repeats_cpp(exported, name):
+    weights, (tokens,), output, metadata = exported(name)
+    model = LanguageModel(LanguageModelOptions.from_map(metadata))
+    model.load_state_dict(weights)  # strict: names and shapes are the same
+    torch.testing.assert_close(model(tokens), output, rtol=1e-5, atol=1e-6)
+
+
+def test_cross_attention_repeats_cpp(exported):
+    weights, (x, a, b, lengths), output, _ = exported("cross_attention")
+    layer = SimplicialAttention(
+        24, 4, kv_heads=2, context_dims=(10, 16), norm="qkv", scale="unit"
+    )
+    layer.load_state_dict(weights)
+    torch.testing.assert_close(layer(x, (a, b), lengths), output, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_reach_every_parameter():
+    torch.manual_seed(1)
+    model = LanguageModel(LanguageModelOptions(dim=32, every=2, window=(3, 6)))
+    tokens = torch.randint(256, (2, 12))
+    model.loss(tokens, tokens.roll(-1, 1)).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+
+def test_same_generator_same_weights():
+    def make(seed):
+        return LanguageModel(LanguageModelOptions(dim=32), torch.Generator().manual_seed(seed))
+
+    first, again, other = (make(seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["embedding.weight"], other["embedding.weight"])
+
+
+def test_layer_is_the_composed_call():
+    torch.manual_seed(1)
+    layer = SimplicialAttention(24, 4, order=2, causal=True, window=(3, 5)).double()
+    x = torch.randn(2, 7, 24, dtype=torch.float64)
+    q, k1, k2, v1, v2 = (
+        part.view(2, 7, 4, 6).transpose(1, 2) for part in layer.qkv(x).split(24, -1)
+    )
+    heads = nsimplex.attention(q, [k1, k2], [v1, v2], causal=True, window=(3, 5))
+    torch.testing.assert_close(layer(x), layer.output(heads.transpose(1, 2).reshape(2, 7, 24)))
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (dict(heads=5), "heads: expected a divisor of dim 24, got 5"),
+        (dict(kv_heads=3), "kv_heads: expected a divisor of heads 4, got 3"),
+        (dict(order=0), "order: expected at least 1, got 0"),
+        (dict(norm="kq"), "norm: expected none, qk or qkv, got 'kq'"),
+        (dict(context_dims=(8,)), "context_dims: expected 0 or 2 entries, got 1"),
+        (dict(rotary=True), "set allow_non_invariant"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(ValueError) as error:
+        SimplicialAttention(24, **{"heads": 4, **options})
+    assert words in str(error.value)
+
+
+def test_block_compiles():
+    torch.manual_seed(1)
+    block = TransformerBlock(
+        SimplicialAttention(24, 4, causal=True, window=(3, 5)), FeedForward(24)
+    )
+    x = torch.randn(2, 7, 24)
+    compiled = torch.compile(block, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), block(x))
