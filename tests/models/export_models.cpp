@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <nsimplex/language_model.h>
 
+#include <map>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <nsimplex/layers.h>
 
-#include <map>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <nsimplex/language_model.h>
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
