@@ -137,11 +137,19 @@ class BackwardBlock {
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, minus_lse[block_row + r]);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.multiply_add(u + block_row * geometry_.depth, geometry_.depth, 1,
                    pack_.keys_t + part.first * problem_.dim + vector * kLanes, kPanelKeys,
                    problem_.dim);
+    // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
+    // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vec shift = hn::Set(d, minus_lse[block_row + r]);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
+    }
     mask_scores<kMasking>(s, part, row, vector);
     float* const p = p_ + block_row * kPanelKeys + vector * kLanes;
     float* const row_sums = sums + block_row * kLineFloats;

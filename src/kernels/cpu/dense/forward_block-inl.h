@@ -109,10 +109,17 @@ class ForwardBlock {
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Set(d, bias[r]);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.multiply_add(u + (strip + row) * geometry_.depth, geometry_.depth, 1,
                    pack_.keys_t + part.first * dim_ + vector * kLanes, kPanelKeys, dim_);
+    // After the sum, as backward does, so that both round scores alike.
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vec shift = hn::Set(d, bias[r]);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
+    }
     mask_scores<kMasking>(s, part, row, vector);
     // x86 returns the second operand when one is NaN: NaN never hides a large score of another row.
     Vec largest = s.at[0][0];
