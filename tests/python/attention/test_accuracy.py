@@ -27,8 +27,14 @@ def test_error_is_within_twice_the_reference_s(name):
     ours = problem.to(dtype).outcome()
     tuples = max(2, math.prod(key.size(2) for key in problem.inputs[1 : 1 + problem.order]))
     noise = 4 * torch.finfo(dtype).eps * math.sqrt(math.log2(tuples))
+    # Gradients come from exp(logit - lse), and lse is held to half an epsilon of its size.
+    held = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
+    largest = exact["lse"].abs().max().item() if exact["lse"].numel() else 0.0
+    lse_noise = 0.5 * held * max(largest - 30.0, 0.0)
     for tensor, expected in exact.items():
         limit = 2 * relative_error(plain[tensor], expected) + noise
+        if tensor not in ("out", "lse"):
+            limit += lse_noise
         if dtype == torch.float32 and case.amplitude <= 1:
             limit = min(limit, FORWARD_GATE if tensor in ("out", "lse") else GRADIENT_GATE)
         error = relative_error(ours[tensor], expected)
