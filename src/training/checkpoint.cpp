@@ -69,6 +69,8 @@ template <class Convert>
 void read_state(const io::Safetensors& file, const std::string& path, Convert&& convert) {
   try {
     convert(Json::parse(file.metadata.at(kState)));
+  } catch (const InputError& error) {
+    throw InputError(invalid(path, error.what()));
   } catch (const std::out_of_range&) {
     throw InputError(invalid(path, "the header has no state"));
   } catch (const Json::exception& error) {
