@@ -1,0 +1,126 @@
+"""What a run directory holds, read leniently: a run that failed half-way is still worth a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Row = dict
+
+
+@dataclass
+class Match3Run:
+    """One `task match3`: points of the curves and one result an order and seed."""
+
+    name: str
+    points: list[Row]
+    results: list[Row]
+
+
+@dataclass
+class LanguageRun:
+    """One `lm train`: its metrics, step by step."""
+
+    name: str
+    metrics: list[Row]
+
+
+@dataclass
+class Run:
+    name: str
+    match3: list[Match3Run] = field(default_factory=list)
+    language: list[LanguageRun] = field(default_factory=list)
+    samples: list[Row] = field(default_factory=list)
+    bench: list[Row] = field(default_factory=list)
+    compare: list[Row] = field(default_factory=list)
+    info: Row = field(default_factory=dict)
+    machine: Row = field(default_factory=dict)
+    command: str = ""
+    commands: list[str] = field(default_factory=list)
+
+    def is_empty(self) -> bool:
+        return not (self.match3 or self.language or self.samples or self.bench or self.compare)
+
+
+def read_lines(path: Path) -> list[Row]:
+    """The JSON objects of a file, one a line; lines that are none are left out."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    rows = []
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
+
+
+def number(row: Row, key: str) -> float | None:
+    """A finite number, or None."""
+    value = row.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) < float("inf") else None  # false for NaN too
+
+
+def _command_of(config: Path) -> str:
+    try:
+        first = config.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+    except OSError:
+        return ""
+    return first[1:].strip() if first.startswith("# nsimplex ") else ""
+
+
+def machine_facts() -> Row:
+    """The machine this runs on, as far as it says."""
+    facts = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        facts["processor"] = next(l.partition(":")[2].strip() for l in lines if l.startswith("model name"))
+    except (OSError, StopIteration):
+        facts["processor"] = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(int(l.split()[1]) for l in lines if l.startswith("MemTotal"))
+        facts["memory"] = f"{kilobytes / 2**20:.1f} GiB"
+    except (OSError, StopIteration, ValueError):
+        pass
+    return facts
+
+
+def _add_metrics(run: Run, folder: Path) -> None:
+    rows = read_lines(folder / "metrics.jsonl")
+    name = folder.name
+    points = [r for r in rows if "order" in r and "step" in r and number(r, "accuracy") is not None]
+    results = [r for r in rows if "order" in r and "step" not in r and number(r, "majority") is not None]
+    if points or results:
+        run.match3.append(Match3Run(name, points, results))
+    metrics = [r for r in rows if "train_loss" in r and number(r, "step") is not None]
+    if metrics:
+        run.language.append(LanguageRun(name, metrics))
+
+
+def read_run(root: Path) -> Run:
+    """Reads a run directory and the folders directly below it."""
+    run = Run(name=root.resolve().name, machine=machine_facts())
+    for folder in [root, *sorted(p for p in root.iterdir() if p.is_dir())]:
+        _add_metrics(run, folder)
+        run.samples += [r for r in read_lines(folder / "samples.jsonl") if isinstance(r.get("text"), str)]
+        run.bench += [r for r in read_lines(folder / "bench.jsonl") if number(r, "gflops") is not None]
+        run.compare += [r for r in read_lines(folder / "compare.jsonl") if number(r, "speedup") is not None]
+        for row in read_lines(folder / "info.json"):
+            run.info.update(row)
+        if command := _command_of(folder / "config.toml"):
+            run.commands.append(command)
+    try:
+        run.command = (root / "command.txt").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        pass
+    return run

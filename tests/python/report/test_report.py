@@ -1,0 +1,165 @@
+"""The report of complete, partial, broken and hostile run directories."""
+
+import json
+import os
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from nsimplex.report import write_report
+
+
+class Page(HTMLParser):
+    """Collects what a browser would act on."""
+
+    VOID = {"meta", "br", "link", "img", "use", "path"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.stack, self.words, self.references = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+def write_lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def match3_rows(results=True):
+    rows = [
+        {"order": order, "seed": 1, "step": step, "loss": 0.5, "accuracy": 0.6 + 0.1 * order * step / 100}
+        for order in (1, 2)
+        for step in (0, 50, 100)
+    ]
+    if results:
+        rows += [
+            {"order": o, "seed": 1, "accuracy": a, "majority": 0.63, "seconds": 4.0, "parameters": 9}
+            for o, a in ((1, 0.7), (2, 0.8))
+        ]
+    return rows
+
+
+def language_rows():
+    return [
+        {"step": step, "train_loss": 4 - step / 100, "val_loss": 3.5 if step % 20 == 0 else None,
+         "tokens_per_second": 1000.0}
+        for step in range(10, 60, 10)
+    ]
+
+
+@pytest.fixture
+def full(tmp_path):
+    write_lines(tmp_path / "match3/metrics.jsonl", match3_rows())
+    write_lines(tmp_path / "language/metrics.jsonl", language_rows())
+    write_lines(tmp_path / "samples.jsonl", [{"prompt": "def ", "text": "def f(): pass", "tokens": 9}])
+    write_lines(tmp_path / "bench.jsonl", [
+        {"operator": "attention", "order": 2, "pass": "forward", "threads": 1, "milliseconds": 12.5,
+         "gflops": 80.0, "sgemm_gflops": 100.0, "ratio": 0.8, "workspace_bytes": 5, "window": [32, 512],
+         "seq": 2048}])
+    write_lines(tmp_path / "compare.jsonl", [
+        {"order": 2, "pass": "forward", "peer": "composite", "milliseconds": 1.0,
+         "peer_milliseconds": 6.5, "speedup": 6.5, "peak_bytes": 1, "peer_peak_bytes": 2}])
+    (tmp_path / "command.txt").write_text("make demo\n")
+    return tmp_path
+
+
+def read(directory):
+    text = write_report(directory).read_text()
+    page = Page(text)
+    assert page.stack == []
+    return text, page
+
+
+def test_a_full_run_shows_everything(full):
+    _, page = read(full)
+    assert page.tags.count("svg") == 2
+    for words in ("Match3", "Language model", "Samples", "Speed", "Machine", "make demo", "6.5×", "0.80"):
+        assert words in page.text
+    assert "80.0 %" in page.text and "63.0 %" in page.text
+
+
+def test_nothing_is_loaded_from_elsewhere(full):
+    text, page = read(full)
+    assert all(reference.startswith("#") for reference in page.references)
+    assert "script" not in page.tags and "url(http" not in text and "@import" not in text
+
+
+def test_samples_and_names_are_escaped(full):
+    attack = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
+    write_lines(full / "samples.jsonl", [{"prompt": attack, "text": attack + "</pre>" + attack}])
+    (full / "command.txt").write_text(attack)
+    _, page = read(full)
+    assert "script" not in page.tags and "img" not in page.tags
+    assert attack in page.text
+
+
+def test_figures_take_the_pages_colours(full):
+    text, _ = read(full)
+    svg = text[text.index("<svg") : text.rindex("</svg>")]
+    assert "var(--ink)" in svg or "var(--muted)" in svg
+    assert "var(--series-1)" in svg and "#0404" not in svg
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_a_run_that_broke_off_shows_what_is_there(tmp_path):
+    write_lines(tmp_path / "match3/metrics.jsonl", match3_rows(results=False)[:4])
+    (tmp_path / "language").mkdir()
+    (tmp_path / "language/metrics.jsonl").write_text('{"step": 1, "train_loss": 5.0, "val_loss": null}\n{"ste')
+    _, page = read(tmp_path)
+    assert page.tags.count("svg") == 2
+    assert "run not finished" in page.text
+
+
+def test_numbers_that_are_none_are_left_out(tmp_path):
+    rows = language_rows() + [{"step": 60, "train_loss": float("nan"), "val_loss": None}]
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    _, page = read(tmp_path)
+    assert "Language model" in page.text and "nan" not in page.text
+
+
+def test_the_same_run_gives_the_same_page(full):
+    assert write_report(full).read_bytes() == write_report(full).read_bytes()
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nothing to report"):
+        write_report(tmp_path)
+    with pytest.raises(NotADirectoryError):
+        write_report(tmp_path / "nobody")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_module_runs_and_says_errors_in_one_line(full, tmp_path_factory):
+    def run(directory):
+        return subprocess.run(
+            [sys.executable, "-m", "nsimplex.report", directory], capture_output=True, text=True, env=os.environ
+        )
+
+    assert run(full).returncode == 0
+    refused = run(tmp_path_factory.mktemp("empty"))
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
