@@ -11,21 +11,25 @@ bootstrap:
 bootstrap-clang:
 	@tools/bootstrap clang
 
+# Library, command line and Python package; the tests are built with make test.
 build: bootstrap
-	@tools/build release
+	@tools/build release --target nsimplex_cli
 
 # The exit code is bad when either runner's is; both always run, and their summaries come last.
-test: build
+test: bootstrap
+	@tools/build release
 	@tools/test
 
 # Slow experiments too.
-test-all: build
+test-all: bootstrap
+	@tools/build release
 	@tools/test --all
 
 demo: build
 	@tools/demo
 
-bench: build
+bench: bootstrap
+	@tools/build release
 	@tools/bench
 
 asan tsan: bootstrap-clang
