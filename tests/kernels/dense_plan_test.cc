@@ -55,7 +55,8 @@ TEST(Visibility, VisibleKeysAreTheUnionOverQueries) {
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 class DensePlanTest : public ::testing::TestWithParam<DenseCase> {};
@@ -100,6 +101,14 @@ TEST(DensePlan, MemoryGrowsLinearlyAndTheInnerAxisHasTheLongestWindow) {
     EXPECT_LE(backward.workspace_bytes, inputs * 3 / 2 + 4 * inputs + 4096);
     EXPECT_GE(backward.tasks[1], 2);
   }
+}
+
+TEST(DensePlan, FewQueriesAgainstManyKeysAreCutAlongTheKeys) {
+  DenseData data({.name = "", .heads = 4, .kv_heads = 2, .lengths = {4096}});
+  const DensePlan plan = plan_dense_forward(data.forward());
+  EXPECT_EQ(plan.splits, 16);
+  EXPECT_EQ(plan.tasks[0], 2 * 16);
+  EXPECT_EQ(plan.tasks[1], 2);
 }
 
 TEST(DensePlan, ProblemsWithoutOutputHaveNoTasks) {

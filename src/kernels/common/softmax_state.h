@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -32,6 +33,21 @@ struct SoftmaxState {
     max = new_max;
     sum *= factor;
     return factor;
+  }
+
+  /// Takes in the state of disjoint tuples. The weighted values of both sides are to be multiplied by
+  /// the factors returned and added.
+  struct Factors {
+    float own, other;
+  };
+  Factors merge(const SoftmaxState& other) {
+    const float both = std::max(max, other.max);
+    // Equal maxima first: both may be infinite, and their difference NaN.
+    const Factors factors{max == both ? 1.0f : std::exp2(max - both),
+                          other.max == both ? 1.0f : std::exp2(other.max - both)};
+    sum = sum * factors.own + other.sum * factors.other;
+    max = both;
+    return factors;
   }
 
   /// What the owner's weighted values are multiplied with in the end.

@@ -87,20 +87,16 @@ class BackwardTask {
     if (!problem_.grad_query.data) return;
     for (int i = 0; i < count; ++i) {
       const int64_t item = first + i, query = item / geometry_.group;
-      float* const to = problem_.grad_query.row(batch_, query_head(item), query);
+      float* const to = problem_.grad_query.row(batch_, geometry_.query_head(head_, item), query);
       const float* const from = grad_query_ + i * geometry_.depth;
       const float scale = static_cast<float>(problem_.logit_scale);
       for (int64_t c = 0; c < problem_.dim; ++c) to[c] = scale * from[c];
     }
   }
 
-  int64_t query_head(int64_t item) const {
-    return head_ * geometry_.group + item % geometry_.group;
-  }
-
   // Loads an item's query, output gradient, lse and delta; appends one row for each leading tuple.
   void add_item(int64_t item, int slot) {
-    const int64_t query = item / geometry_.group, head = query_head(item);
+    const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
     const float lse = problem_.lse[statistic];
     // Tuples whose logits are all minus infinity have no weights to change.

@@ -140,8 +140,8 @@ class BackwardBlock {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.multiply_add(u + block_row * geometry_.depth, geometry_.depth, 1,
-                   pack_.keys_t + part.first * problem_.dim + vector * kLanes, kPanelKeys,
-                   problem_.dim);
+                   pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim + vector * kLanes,
+                   kPanelKeys, problem_.dim);
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
     NSIMPLEX_UNROLL
@@ -177,9 +177,10 @@ class BackwardBlock {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) dp.at[r][v] = hn::Set(d, bias[row + r]);
     }
-    dp.multiply_add(g + row * geometry_.value_depth, geometry_.value_depth, 1,
-                    pack_.values_t + part.first * problem_.value_dim + vector * kLanes, kPanelKeys,
-                    problem_.value_dim);
+    dp.multiply_add(
+        g + row * geometry_.value_depth, geometry_.value_depth, 1,
+        pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim + vector * kLanes,
+        kPanelKeys, problem_.value_dim);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
@@ -194,7 +195,7 @@ class BackwardBlock {
   void add_to_rows(const PanelPart& part, int strip) {
     const int inner = geometry_.inner();
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
-    const int64_t key = part.first + part.begin;
+    const int64_t key = part.first - pack_.inner_begin + part.begin;
     const int64_t at = strip * kPanelKeys + part.begin;
     if (gradients_.want_du) {
       add_product(du + strip * depth, depth, kStripRows, ds_ + at, kPanelKeys, 1,

@@ -35,7 +35,7 @@ void backward_f32(const DenseBackward<float>& problem, const DensePlan& plan, in
     float* const pack = static_cast<float*>(scratch);
     float* const gradients = pack + layout.size;
     float* const rest = gradients + halos;
-    pack_head(problem, geometry, layout, index.batch, index.head, every_row, pack);
+    pack_head(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
     run_segment(problem, geometry, segments, HeadPack(layout, pack), index, gradients, rest);
     add_halos(problem, geometry, segments, index.batch, index.head, every_row, gradients, rest);
     return;
@@ -46,8 +46,8 @@ void backward_f32(const DenseBackward<float>& problem, const DensePlan& plan, in
   auto slot = [&](const TaskIndex& index) { return index.batch * problem.kv_heads + index.head; };
   if (phase == 0) {
     const TaskIndex index(problem, ceil_div(longest_axis(problem), kPackRows), task);
-    pack_head(problem, geometry, layout, index.batch, index.head,
-              {index.block * kPackRows, (index.block + 1) * kPackRows},
+    const Range rows{index.block * kPackRows, (index.block + 1) * kPackRows};
+    pack_head(problem, geometry, layout, index.batch, index.head, rows, rows,
               packs + slot(index) * layout.size);
   } else if (phase == 1) {
     TaskIndex index(problem, plan.blocks, task);

@@ -18,6 +18,7 @@ struct DensePlan {
   int inner_axis = 0;          ///< the axis that is the GEMM's inner one
   int64_t blocks = 0;          ///< cuts of the queries of one key/value head, one task each
   bool fused = false;          ///< one block a head: its task packs and adds up for itself
+  int64_t splits = 1;          ///< cuts of the inner keys of one head (decoding), merged in order
 };
 
 /// True when the SIMD kernel takes the problem (the caller uses the reference otherwise).

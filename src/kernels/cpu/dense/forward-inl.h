@@ -6,9 +6,11 @@
 #define NSIMPLEX_KERNELS_DENSE_FORWARD_INL_H_
 #endif
 
+#include <algorithm>
 #include <limits>
 
 #include "kernels/cpu/dense/forward_block-inl.h"
+#include "kernels/cpu/dense/forward_output.h"
 #include "kernels/cpu/dense/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -34,35 +36,49 @@ class ForwardTask {
         key_prefix_(arena_, geometry.inner(), geometry.depth),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth) {}
 
+  /// All tuples of the items, to the output.
   void run(Range items) {
     for (int64_t first = items.begin; first < items.end; first += kChunkItems) {
-      run_chunk(first, static_cast<int>(std::min<int64_t>(items.end - first, kChunkItems)));
+      const int count = static_cast<int>(std::min<int64_t>(items.end - first, kChunkItems));
+      run_chunk(first, count, kEveryKey);
+      for (int i = 0; i < count; ++i) {
+        write_item(problem_, geometry_, batch_, head_, first + i, rows_.state[i],
+                   rows_.total + i * geometry_.value_depth);
+      }
     }
+  }
+
+  /// One chunk's tuples with inner keys in `keys`, to states and totals for merge_parts().
+  void run_part(Range keys, SoftmaxState* states, float* totals) {
+    const int count = static_cast<int>(geometry_.items);
+    run_chunk(0, count, keys);
+    std::copy(rows_.state, rows_.state + count, states);
+    std::copy(rows_.total, rows_.total + count * geometry_.value_depth, totals);
   }
 
  private:
-  void run_chunk(int64_t first, int count) {
+  static constexpr Range kEveryKey{0, std::numeric_limits<int64_t>::max()};
+
+  void run_chunk(int64_t first, int count, Range keys) {
     rows_.start_items(count);
     for (int i = 0; i < count; ++i) {
       const int64_t query = (first + i) / geometry_.group;
-      if (query >= active_.begin && query < active_.end) add_item(first + i, i);
+      if (query >= active_.begin && query < active_.end) add_item(first + i, i, keys);
     }
     if (rows_.block.rows > 0) finish_block();
-    for (int i = 0; i < count; ++i) write_item(first + i, i);
-  }
-
-  int64_t query_head(int64_t item) const {
-    return head_ * geometry_.group + item % geometry_.group;
   }
 
   // Appends one row for each leading tuple of an item.
-  void add_item(int64_t item, int slot) {
+  void add_item(int64_t item, int slot, Range keys) {
     const int64_t query = item / geometry_.group;
+    const Visibility& visible = problem_.axes[geometry_.axis[geometry_.inner()]].visible;
+    const Range inner = intersect(keys, visible.of(batch_, query));
+    if (inner.size() == 0) return;
     const float scale = static_cast<float>(problem_.logit_scale * kLog2E);
-    copy_padded(query_, problem_.query.row(batch_, query_head(item), query), problem_.dim,
-                geometry_.depth);
+    copy_padded(query_, problem_.query.row(batch_, geometry_.query_head(head_, item), query),
+                problem_.dim, geometry_.depth);
     scale_row(query_, scale, geometry_.depth);
-    const Range inner = problem_.axes[geometry_.axis[geometry_.inner()]].visible.of(batch_, query);
+
     TupleWalk walk(problem_, geometry_, batch_, query);
     do {
       const int row = rows_.block.rows++;
@@ -127,24 +143,6 @@ class ForwardTask {
         hn::Store(hn::Add(hn::Load(d, total + c), both), d, total + c);
       }
     }
-  }
-
-  void write_item(int64_t item, int slot) {
-    const int64_t query = item / geometry_.group;
-    float* const out = problem_.out.row(batch_, query_head(item), query);
-    float& lse =
-        problem_.lse[(batch_ * problem_.heads + query_head(item)) * problem_.queries + query];
-    if (query < active_.begin || query >= active_.end) {
-      std::fill(out, out + problem_.value_dim, 0.0f);
-      lse = -std::numeric_limits<float>::infinity();
-      return;
-    }
-    const double mean = problem_.reduce == ValueReduce::mean ? problem_.order : 1;
-    const float factor =
-        static_cast<float>(problem_.output_scale / mean) * rows_.state[slot].normalizer();
-    const float* const total = rows_.total + slot * geometry_.value_depth;
-    for (int64_t c = 0; c < problem_.value_dim; ++c) out[c] = factor * total[c];
-    lse = rows_.state[slot].log_sum_exp();
   }
 
   const DenseForward<float>& problem_;

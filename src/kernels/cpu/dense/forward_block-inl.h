@@ -53,9 +53,10 @@ class ForwardBlock {
         const PanelPart part(first, block.inner + row);
         if (part.empty()) continue;
         score_strip(part, row);
-        add_product(y + row * width, width, kStripRows, p_ + part.begin, kPanelKeys, 1,
-                    pack_.values[geometry_.inner()] + (first + part.begin) * width, width,
-                    part.end - part.begin, width);
+        add_product(
+            y + row * width, width, kStripRows, p_ + part.begin, kPanelKeys, 1,
+            pack_.values[geometry_.inner()] + (first - pack_.inner_begin + part.begin) * width,
+            width, part.end - part.begin, width);
       }
     }
   }
@@ -112,7 +113,8 @@ class ForwardBlock {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.multiply_add(u + (strip + row) * geometry_.depth, geometry_.depth, 1,
-                   pack_.keys_t + part.first * dim_ + vector * kLanes, kPanelKeys, dim_);
+                   pack_.keys_t + (part.first - pack_.inner_begin) * dim_ + vector * kLanes,
+                   kPanelKeys, dim_);
     // After the sum, as backward does, so that both round scores alike.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/common/softmax_state.h"
+
 namespace nsimplex::kernels::dense {
 namespace {
 
@@ -36,8 +38,15 @@ Geometry::Geometry(const DenseProblem<float>& problem)
   axis[position] = last;
 }
 
-PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geometry,
-                       bool backward) {
+PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward)
+    : PackLayout(
+          problem, geometry, backward,
+          {0, round_up(problem.axes[geometry.axis[geometry.inner()]].visible.length, kPanelKeys)}) {
+}
+
+PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward,
+                       Range inner_keys)
+    : inner_begin(inner_keys.begin) {
   std::fill(keys, keys + kMaxOrder, -1);
   std::fill(values, values + kMaxOrder, -1);
   auto take = [this](int64_t floats) {
@@ -51,7 +60,7 @@ PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geome
     values[p] = take(length * geometry.value_depth);
   }
   const int inner = geometry.inner();
-  const int64_t padded = round_up(problem.axes[geometry.axis[inner]].visible.length, kPanelKeys);
+  const int64_t padded = inner_keys.size();
   keys_t = take(padded * problem.dim);
   values[inner] = take(padded * geometry.value_depth);
   if (backward) {
@@ -62,7 +71,8 @@ PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geome
 
 HeadPack::HeadPack(const PackLayout& layout, const float* base)
     : keys_t(base + layout.keys_t),
-      values_t(layout.values_t < 0 ? nullptr : base + layout.values_t) {
+      values_t(layout.values_t < 0 ? nullptr : base + layout.values_t),
+      inner_begin(layout.inner_begin) {
   for (int p = 0; p < kMaxOrder; ++p) {
     keys[p] = layout.keys[p] < 0 ? nullptr : base + layout.keys[p];
     values[p] = layout.values[p] < 0 ? nullptr : base + layout.values[p];
@@ -121,6 +131,12 @@ Segments make_segments(const DenseProblem<float>& problem, int64_t count) {
   segments.count = std::max<int64_t>(1, ceil_div(problem.queries, segments.length));
   return segments;
 }
+
+Splits::Splits(const DenseProblem<float>& problem, const Geometry& geometry, int64_t count)
+    : keys(make_segments(problem, 1).halo(problem, geometry, 0, geometry.inner())),
+      length(round_up(ceil_div(keys.size(), count), kPanelKeys)),
+      totals(round_up(kChunkItems * sizeof(SoftmaxState) / sizeof(float), kLineFloats)),
+      size(totals + geometry.items * geometry.value_depth) {}
 
 int64_t longest_axis(const DenseProblem<float>& problem) {
   int64_t longest = 1;

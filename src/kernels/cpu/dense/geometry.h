@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,7 @@ struct Geometry {
   explicit Geometry(const DenseProblem<float>& problem);
 
   int inner() const { return order - 1; }  ///< position of the inner axis
+  int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
 };
 
 /// Offsets, in floats, of one key/value head's packed copies; -1 where there is none. Rows outside
@@ -34,9 +36,13 @@ struct Geometry {
 struct PackLayout {
   int64_t keys[kMaxOrder], values[kMaxOrder];  ///< [length, depth], [length, value_depth]
   int64_t keys_t = 0, values_t = -1;           ///< inner axis: panels of [channels, kPanelKeys]
+  int64_t inner_begin = 0;                     ///< key of the inner axis that lies first
   int64_t size = 0;
 
-  /// The backward also needs the inner keys by rows and the inner values by panels.
+  /// Of keys `inner` (whole panels) of the inner axis and all keys of the others. The backward also
+  /// needs the inner keys by rows and the inner values by panels.
+  PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward,
+             Range inner);
   PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward);
 };
 
@@ -46,6 +52,7 @@ struct HeadPack {
   const float* values[kMaxOrder];
   const float* keys_t;
   const float* values_t;
+  int64_t inner_begin;
 
   HeadPack(const PackLayout& layout, const float* base);
 };
@@ -79,6 +86,21 @@ struct HaloLayout {
 /// The halo layout of every segment before `segment` laid end to end, then its own.
 HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geometry,
                        const Segments& segments, int64_t segment);
+
+/// Decoding: few items see many keys, which are cut into parts of whole panels. Every part leaves
+/// its items' softmax states and totals for the merge.
+struct Splits {
+  Range keys;          ///< of the inner axis, that some query may see; whole panels
+  int64_t length = 0;  ///< keys of one part
+  int64_t totals = 0;  ///< offset of the totals behind the states, in floats
+  int64_t size = 0;    ///< floats that one part leaves
+
+  Splits(const DenseProblem<float>& problem, const Geometry& geometry, int64_t count);
+
+  Range part(int64_t index) const {
+    return {keys.begin + index * length, std::min(keys.end, keys.begin + (index + 1) * length)};
+  }
+};
 
 Segments make_segments(const DenseProblem<float>& problem, int64_t count);
 

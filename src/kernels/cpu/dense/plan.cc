@@ -52,6 +52,18 @@ Segments choose_segments(const DenseProblem<float>& problem, const Geometry& geo
   return make_segments(problem, count);
 }
 
+// Decoding: where the items are one chunk and the heads too few to be tasks enough, the inner keys
+// are cut into parts of at least kSplitKeys.
+int64_t choose_splits(const DenseProblem<float>& problem, const Geometry& geometry) {
+  constexpr int64_t kSplitKeys = 256, kSplitTasks = 64;
+  if (geometry.items > kChunkItems) return 1;
+  const int64_t keys = Splits(problem, geometry, 1).keys.size();
+  const int64_t count = std::min(
+      keys / kSplitKeys, ceil_div(kSplitTasks, std::max<int64_t>(heads_in_all(problem), 1)));
+  if (count < 2) return 1;
+  return ceil_div(keys, Splits(problem, geometry, count).length);  // none of them empty
+}
+
 }  // namespace
 
 bool dense_supported(const DenseProblem<float>& problem) {
@@ -64,22 +76,35 @@ DensePlan plan_dense_forward(const DenseForward<float>& problem) {
   const Geometry geometry(problem);
   DensePlan plan;
   plan.inner_axis = geometry.axis[geometry.inner()];
-  if (heads_in_all(problem) == 0 || geometry.items == 0) return plan;
-  const int64_t pack = PackLayout(problem, geometry, /*backward=*/false).size;
-  plan.fused = fits_one_task(problem, geometry);
-  const int64_t chunks = ceil_div(geometry.items, kChunkItems);
-  const int64_t chunks_a_task = std::max<int64_t>(1, chunks * heads_in_all(problem) / kWantedTasks);
-  plan.blocks = plan.fused ? 1 : ceil_div(chunks, chunks_a_task);
-  if (!plan.fused) plan.tasks[plan.phases++] = pack_tasks(problem);
-  plan.tasks[plan.phases++] = heads_in_all(problem) * plan.blocks;
-
-  const int64_t leading = geometry.inner();
+  const int64_t heads = heads_in_all(problem);
+  if (heads == 0 || geometry.items == 0) return plan;
+  int64_t pack = PackLayout(problem, geometry, /*backward=*/false).size;
+  int64_t workspace = 0;
+  plan.splits = choose_splits(problem, geometry);
+  if (plan.splits > 1) {
+    const Splits splits(problem, geometry, plan.splits);
+    pack = PackLayout(problem, geometry, /*backward=*/false, splits.part(0)).size;
+    plan.tasks[plan.phases++] = heads * plan.splits;
+    plan.tasks[plan.phases++] = heads;
+    workspace = heads * plan.splits * splits.size;
+  } else if (fits_one_task(problem, geometry)) {
+    plan.fused = true;
+    plan.blocks = 1;
+    plan.tasks[plan.phases++] = heads;
+  } else {
+    const int64_t chunks = ceil_div(geometry.items, kChunkItems);
+    plan.blocks = ceil_div(chunks, std::max<int64_t>(1, chunks * heads / kWantedTasks));
+    plan.tasks[plan.phases++] = pack_tasks(problem);
+    plan.tasks[plan.phases++] = heads * plan.blocks;
+    workspace = pack * heads;
+    pack = 0;
+  }
   const int64_t scratch = kBlockRows * (geometry.depth + 2 * geometry.value_depth + kLineFloats) +
                           kStripRows * kPanelKeys + geometry.depth +
                           kChunkItems * geometry.value_depth +
-                          leading * (geometry.depth + geometry.value_depth);
-  plan.workspace_bytes = plan.fused ? 0 : bytes(pack * heads_in_all(problem));
-  plan.scratch_bytes = bytes(scratch + (plan.fused ? pack : 0));
+                          geometry.inner() * (geometry.depth + geometry.value_depth);
+  plan.workspace_bytes = bytes(workspace);
+  plan.scratch_bytes = bytes(scratch + pack);
   return plan;
 }
 
