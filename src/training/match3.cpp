@@ -109,7 +109,7 @@ Match3Result train_match3(const Match3Options& options, int64_t order, uint64_t 
   const Match3Sequences held_out = draw(o.held_out, other);
 
   Model model(o, order, weights);
-  AdamW optimizer(parameters(model), {.weight_decay = 0.01});
+  AdamW optimizer(parameters(model), {.beta2 = 0.999, .weight_decay = 0.01});
   const Schedule schedule{o.learning_rate, 0.0, std::min(kWarmup, o.steps / 10), o.steps};
   Match3Result result;
   for (int64_t step = 0; step < o.steps; ++step) {
