@@ -4,8 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/custom_class.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
@@ -17,31 +17,52 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The options of a call, owned by the node from forward to backward.
-struct SavedOptions : torch::CustomClassHolder {
-  bool causal;
-  std::optional<std::vector<c10::SymInt>> window;
-  std::string form, reduce, normalizer, distinct;
-  std::optional<double> logit_scale, output_scale;
+// The options of a call as the node keeps them: plain values in a tuple, which compiled autograd
+// can compare (it refuses opaque objects).
+c10::IValue pack(const Options& o) {
+  std::vector<c10::IValue> window;
+  if (o.window) window.assign(o.window->begin(), o.window->end());
+  return c10::ivalue::Tuple::create({o.causal, std::string(o.form), std::string(o.reduce),
+                                     std::string(o.normalizer), o.logit_scale, o.output_scale,
+                                     std::string(o.distinct),
+                                     c10::ivalue::Tuple::create(std::move(window))});
+}
 
-  explicit SavedOptions(const Options& o)
-      : causal(o.causal),
-        form(o.form),
-        reduce(o.reduce),
-        normalizer(o.normalizer),
-        distinct(o.distinct),
-        logit_scale(o.logit_scale),
-        output_scale(o.output_scale) {
-    if (o.window) window = o.window->vec();
+// Views packed options; lives as long as they are used.
+class UnpackedOptions {
+ public:
+  explicit UnpackedOptions(const c10::IValue& packed) : fields_(packed.toTuple()) {
+    for (const c10::IValue& each : field(7).toTupleRef().elements().asArrayRef()) {
+      window_.push_back(each.toSymInt());
+    }
   }
 
-  Options view(const OptionalTensor& key_lengths, const OptionalTensor& none) const {
-    at::OptionalSymIntArrayRef window_view;
-    if (window) window_view = c10::SymIntArrayRef(*window);
-    return {causal,      window_view,  form,         reduce, normalizer,
-            logit_scale, output_scale, key_lengths,  none,   none,
-            none,        distinct,     std::nullopt, 0.0,    std::nullopt};
+  Options view(const OptionalTensor& key_lengths) const {
+    at::OptionalSymIntArrayRef window;
+    if (!window_.empty()) window = c10::SymIntArrayRef(window_);
+    return {field(0).toBool(),
+            window,
+            field(1).toStringView(),
+            field(2).toStringView(),
+            field(3).toStringView(),
+            field(4).toOptional<double>(),
+            field(5).toOptional<double>(),
+            key_lengths,
+            none_,
+            none_,
+            none_,
+            field(6).toStringView(),
+            std::nullopt,
+            0.0,
+            std::nullopt};
   }
+
+ private:
+  const c10::IValue& field(size_t index) const { return fields_->elements().asArrayRef()[index]; }
+
+  c10::intrusive_ptr<c10::ivalue::Tuple> fields_;
+  c10::SmallVector<c10::SymInt, 8> window_;
+  OptionalTensor none_;
 };
 
 // The operators below autograd: the kernel of the device, or the reference on request.
@@ -71,8 +92,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction<Implement
     saved.push_back(options->key_lengths.value_or(Tensor()));
     context->save_for_backward(std::move(saved));
     context->set_materialize_grads(false);
-    context->saved_data["options"] =
-        c10::IValue::make_capsule(c10::make_intrusive<SavedOptions>(*options));
+    context->saved_data["options"] = pack(*options);
     return {out, lse};
   }
 
@@ -93,17 +113,14 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction<Implement
     wanted.reserve(inputs);
     for (size_t i = 0; i < inputs; ++i) wanted.push_back(context->needs_input_grad(i));
 
-    const auto options = c10::static_intrusive_pointer_cast<SavedOptions>(
-        context->saved_data["options"].toCapsule());
-    const OptionalTensor none;
-    auto [grad_query, grad_keys, grad_values] =
-        Implementation::backward({{all[0], all.slice(1, order), all.slice(1 + order, order),
-                                   options->view(key_lengths, none)},
-                                  out,
-                                  lse,
-                                  grad_out,
-                                  grad_lse,
-                                  wanted});
+    const UnpackedOptions options(context->saved_data["options"]);
+    auto [grad_query, grad_keys, grad_values] = Implementation::backward(
+        {{all[0], all.slice(1, order), all.slice(1 + order, order), options.view(key_lengths)},
+         out,
+         lse,
+         grad_out,
+         grad_lse,
+         wanted});
     if (wanted[0]) result[0] = std::move(grad_query);
     for (size_t m = 0; m < order; ++m) {
       if (wanted[1 + m]) result[1 + m] = std::move(grad_keys[m]);

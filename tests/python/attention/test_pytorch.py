@@ -5,6 +5,8 @@ import sys
 
 import pytest
 import torch
+import torch._dynamo.compiled_autograd
+import torch.utils.checkpoint
 from problems import random_problem
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -133,6 +135,28 @@ def test_flops_are_counted():
     with FlopCounterMode(display=False) as counter:
         out.sum().backward()
     assert counter.get_total_flops() == 3 * forward
+
+
+def test_compiled_autograd_and_checkpointing():
+    problem = random_problem(2, causal=True, window=[3, 4]).to(torch.float32)
+    expected = torch.autograd.grad(problem.run()[0].sum(), problem.inputs)
+    loss = torch.utils.checkpoint.checkpoint(lambda: problem.run()[0].sum(), use_reentrant=False)
+    for ours, exact in zip(torch.autograd.grad(loss, problem.inputs), expected):
+        torch.testing.assert_close(ours, exact, rtol=0, atol=0)
+    torch._dynamo.reset()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        problem.run()[0].sum().backward()
+    for tensor, exact in zip(problem.inputs, expected):
+        torch.testing.assert_close(tensor.grad, exact)
+
+
+def test_inputs_changed_in_place_before_backward_are_noticed():
+    query, key, value = random_problem(1).to(torch.float32).inputs
+    changed = query * 1
+    loss = nsimplex.attention(changed, [key], [value]).sum()
+    changed.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 def test_inference_mode_and_frozen_inputs():
