@@ -59,6 +59,29 @@ struct AttentionOutput {
   at::Tensor lse;  ///< [B, Hq, Tq], natural log; fp32, or fp64 for fp64 inputs
 };
 
+/// N-simplicial attention: every query attends to tuples of N keys, one from each of N key axes.
+///
+///     e_iJ  = s1 sum_a q_ia k1_{j1 a} .. kN_{jN a}              J = (j1, .., jN) admissible
+///     o_i   = s2 sum_J softmax_J(e_iJ) reduce(v1_{j1}, .., vN_{jN})
+///     lse_i = log sum_J exp(e_iJ)
+///
+/// One softmax a query, over all its tuples; N = 1 is ordinary attention.
+///
+/// Shapes: query [B, Hq, Tq, D]; keys N of [B, Hk, T_m, D]; values N of [B, Hk, T_m, Dv], N <= 8.
+/// Every axis has a length of its own, Hq is a multiple of Hk (grouped queries), strides are free.
+/// dtypes: float32, float64, bfloat16, float16, the same for all; accumulation and lse are never
+/// below float32. `out` has the memory order of the query.
+///
+/// A query without an admissible tuple has out = 0, lse = -inf and zero gradients. Both outputs are
+/// differentiable, any number of times. Results do not depend on the number of threads.
+///
+/// Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, three times that
+/// backward; O(T (D + Dv)) memory. float32 on the CPU runs the SIMD kernel, all else the reference.
+///
+/// Errors: c10::ValueError, c10::TypeError or c10::NotImplementedError with one line that names the
+/// argument, what was expected and what came.
+///
+/// Sources: Clift et al., arXiv 1909.00668; Roy et al., arXiv 2507.02754.
 NSIMPLEX_API AttentionOutput attention(const at::Tensor& query, at::TensorList keys,
                                        at::TensorList values, const AttentionOptions& options = {});
 
