@@ -52,18 +52,18 @@ class Metrics {
 training::Match3Result train(const Match3CommandOptions& options, int64_t order, uint64_t seed,
                              Metrics& metrics) {
   ProgressBar bar(fmt::format("order {} seed {}", order, seed), options.task.steps, options.json);
-  double accuracy = 0.0;
+  std::string accuracy;  // empty before the first evaluation
   const auto report = [&](const training::Match3Point& point) {
     interrupt::check();
     if (!std::isnan(point.accuracy)) {
-      accuracy = point.accuracy;
+      accuracy = fmt::format("  accuracy {:.3f}", point.accuracy);
       metrics.write({{"order", order},
                      {"seed", seed},
                      {"step", point.step},
                      {"loss", point.loss},
-                     {"accuracy", accuracy}});
+                     {"accuracy", point.accuracy}});
     }
-    bar.update(point.step, fmt::format("loss {:.3f}  accuracy {:.3f}", point.loss, accuracy));
+    bar.update(point.step, fmt::format("loss {:.3f}{}", point.loss, accuracy));
   };
   return training::train_match3(options.task, order, seed, report);
 }
