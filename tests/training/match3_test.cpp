@@ -40,14 +40,14 @@ TEST(Match3, TheSameGeneratorGivesTheSameSequences) {
 }
 
 TEST(Match3, ImpossibleBalanceIsRefused) {
-  EXPECT_THROW(draw_match3(10, 8, 4000, Match3Labels::balanced, generator(1)), InputError);
+  EXPECT_THROW(draw_match3(10, 8, 1000000, Match3Labels::balanced, generator(1)), InputError);
   EXPECT_THROW(draw_match3(10, 1, 37, Match3Labels::balanced, generator(1)), InputError);
 }
 
 TEST(Match3, OrdersHaveEqualParametersAndTheSameDataAndRepeat) {
   Match3Options options;
   options.dim = 16;
-  options.steps = 30;
+  options.steps = 20;
   options.batch = 32;
   options.evaluate_every = 10;
   options.held_out = 64;
@@ -59,7 +59,7 @@ TEST(Match3, OrdersHaveEqualParametersAndTheSameDataAndRepeat) {
   const Match3Result first = train(1), second = train(2);
   EXPECT_EQ(first.parameters, second.parameters);
   EXPECT_EQ(first.majority, 0.5);
-  ASSERT_EQ(curve.size(), 30U);
+  ASSERT_EQ(curve.size(), 20U);
   EXPECT_TRUE(std::isnan(curve[0].accuracy));
   EXPECT_FALSE(std::isnan(curve[9].accuracy));
   EXPECT_EQ(curve.back().accuracy, second.accuracy);
