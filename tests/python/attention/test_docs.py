@@ -1,0 +1,38 @@
+"""The page's Python example runs and says the truth."""
+
+import re
+
+import torch
+
+import nsimplex
+
+
+def test_the_example_runs(root):
+    page = (root / "docs" / "attention" / "dense.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(example, names)
+    assert names["q"].grad.isfinite().all()
+    assert names["out"].shape == (1, 8, 512, 64) and names["lse"].isfinite().all()
+
+
+def test_the_table_from_scaled_dot_product_attention(root):
+    """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
+    query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, scale=0.3, enable_gqa=True
+    )
+    ours = nsimplex.attention(query, [key], [value], causal=True, scale=0.3)
+    torch.testing.assert_close(ours, theirs)
+
+    one = query[:, :, -1:]
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        one, key, value, is_causal=True, enable_gqa=True
+    )
+    torch.testing.assert_close(
+        theirs, nsimplex.attention(one, [key[:, :, :1]], [value[:, :, :1]], causal=True)
+    )
+    torch.testing.assert_close(
+        nsimplex.attention(one, [key], [value], causal=True),
+        nsimplex.attention(query, [key], [value], causal=True)[:, :, -1:],
+    )
