@@ -22,12 +22,12 @@ namespace {
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2, kInterrupted = 130;
 
 void add_commands(CLI::App& app, Session& session) {
-  add_lm_command(app, session);
-  CLI::App& bench = add_group(app, "bench", "Rates of the operators, beside sgemm");
-  add_bench_attention_command(bench, session);
-  add_verify_command(app, session);
   add_info_command(app, session);
+  add_lm_command(app, session);
   add_task_command(app, session);
+  add_bench_command(app, session);
+  add_verify_command(app, session);
+  add_report_command(app, session);
 }
 
 int fail(int code, std::string_view message) {

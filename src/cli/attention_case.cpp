@@ -4,7 +4,7 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
-#include "kernels/cpu/dense/dense.h"
+#include "kernels/common/dense_problem.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -12,63 +12,6 @@ namespace {
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError(message);
-}
-
-kernels::Visibility visibility(const AttentionCase& shape, int axis) {
-  kernels::Visibility visible;
-  visible.length = shape.keys[axis];
-  visible.offset = shape.keys[axis] - shape.seq;
-  visible.causal = shape.causal;
-  if (!shape.window.empty() && shape.window[axis] >= 0) {
-    visible.left = shape.window[axis];
-    visible.right = 0;
-  }
-  if (!shape.key_lengths.empty()) visible.lengths = shape.key_lengths.data();
-  return visible;
-}
-
-// The kernel's description of a case. The plan depends on sizes only; pointers just have to be
-// there.
-template <class Problem>
-Problem describe(const AttentionCase& shape) {
-  static float somewhere = 0;
-  Problem problem;
-  problem.order = shape.order;
-  problem.reduce = shape.reduce == "product" ? kernels::ValueReduce::product
-                   : shape.reduce == "sum"   ? kernels::ValueReduce::sum
-                                             : kernels::ValueReduce::mean;
-  problem.batch = shape.batch;
-  problem.heads = shape.heads;
-  problem.kv_heads = shape.kv_heads;
-  problem.queries = shape.seq;
-  problem.dim = shape.dim;
-  problem.value_dim = shape.value_dim;
-  const auto rows = [&](int64_t heads, int64_t length, int64_t dim) {
-    return kernels::Rows<float>{&somewhere, heads * length * dim, length * dim, dim};
-  };
-  const auto view = [](const kernels::Rows<float>& r) {
-    return kernels::Rows<const float>{r.data, r.batch_stride, r.head_stride, r.row_stride};
-  };
-  problem.query = view(rows(shape.heads, shape.seq, shape.dim));
-  for (int axis = 0; axis < shape.order; ++axis) {
-    const auto key = rows(shape.kv_heads, shape.keys[axis], shape.dim);
-    const auto value = rows(shape.kv_heads, shape.keys[axis], shape.value_dim);
-    problem.axes[axis] = {view(key), view(value), visibility(shape, axis)};
-    if constexpr (std::is_same_v<Problem, kernels::DenseBackward<float>>) {
-      problem.grad_key[axis] = key;
-      problem.grad_value[axis] = value;
-    }
-  }
-  const auto out = rows(shape.heads, shape.seq, shape.value_dim);
-  if constexpr (std::is_same_v<Problem, kernels::DenseBackward<float>>) {
-    problem.grad_query = rows(shape.heads, shape.seq, shape.dim);
-    problem.out = problem.grad_out = view(out);
-    problem.lse = &somewhere;
-  } else {
-    problem.out = out;
-    problem.lse = &somewhere;
-  }
-  return problem;
 }
 
 }  // namespace
@@ -192,34 +135,6 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
                       : Scale::unit(shape.order, shape.dim, shape.value_dim, options.reduce);
   if (!shape.key_lengths.empty()) options.key_lengths = at::tensor(shape.key_lengths, at::kLong);
   return inputs;
-}
-
-double attention_tuples(const AttentionCase& shape) {
-  double tuples = 0;
-  for (int64_t entry = 0; entry < shape.batch; ++entry) {
-    for (int64_t query = 0; query < shape.seq; ++query) {
-      double admissible = 1;
-      for (int axis = 0; axis < shape.order; ++axis) {
-        admissible *= static_cast<double>(visibility(shape, axis).of(entry, query).size());
-      }
-      tuples += admissible;
-    }
-  }
-  return tuples * static_cast<double>(shape.heads);
-}
-
-double attention_flops(const AttentionCase& shape, bool backward) {
-  return (backward ? 3 : 1) * 2.0 * static_cast<double>(shape.dim + shape.value_dim) *
-         attention_tuples(shape);
-}
-
-int64_t attention_workspace_bytes(const AttentionCase& shape, bool backward, int threads) {
-  const auto forward = describe<kernels::DenseForward<float>>(shape);
-  if (shape.dtype != "float32" || !kernels::dense_supported(forward)) return 0;
-  const kernels::DensePlan plan =
-      backward ? kernels::plan_dense_backward(describe<kernels::DenseBackward<float>>(shape))
-               : kernels::plan_dense_forward(forward);
-  return static_cast<int64_t>(plan.workspace_bytes + plan.scratch_bytes * threads);
 }
 
 }  // namespace nsimplex::cli

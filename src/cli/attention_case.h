@@ -43,17 +43,6 @@ void complete(AttentionCase& shape);
 /// (rounded).
 AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
 
-/// Floating-point operations of the six (forward: two) matrix products for all admissible tuples:
-/// 2 (D + Dv) B Hq sum_i prod_m n_m(i) forward, three times that backward.
-double attention_flops(const AttentionCase& shape, bool backward);
-
-/// Bytes beside inputs and outputs that the CPU kernel takes: its workspace and one scratch a
-/// thread. 0 where the kernel does not take the case and the reference runs.
-int64_t attention_workspace_bytes(const AttentionCase& shape, bool backward, int threads);
-
-/// Admissible tuples of all queries of all heads.
-double attention_tuples(const AttentionCase& shape);
-
 at::ScalarType scalar_type(const std::string& dtype);
 
 }  // namespace nsimplex::cli

@@ -7,7 +7,8 @@ namespace nsimplex::cli {
 // One function a command, each in the file of its name.
 void add_info_command(CLI::App& parent, Session& session);
 void add_lm_command(CLI::App& parent, Session& session);
-void add_bench_attention_command(CLI::App& parent, Session& session);
+void add_bench_command(CLI::App& parent, Session& session);
+void add_report_command(CLI::App& parent, Session& session);
 void add_verify_command(CLI::App& parent, Session& session);
 void add_task_command(CLI::App& parent, Session& session);
 

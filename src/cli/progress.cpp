@@ -11,7 +11,7 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr auto kTerminalInterval = std::chrono::milliseconds(100);
-constexpr auto kPipedInterval = std::chrono::seconds(10);
+constexpr auto kPipedInterval = std::chrono::milliseconds(10'000);
 constexpr int kBarCells = 24;
 
 int terminal_width() {
@@ -49,7 +49,8 @@ void ProgressBar::update(int64_t done, std::string_view detail) {
   detail_ = detail;
   pending_ = true;
   const auto since = Clock::now() - drawn_;
-  if (terminal_ ? since >= kTerminalInterval : since >= kPipedInterval) draw();
+  const bool first = done > start_ && drawn_at_ <= start_;  // a sign of life
+  if (first || since >= (terminal_ ? kTerminalInterval : kPipedInterval)) draw();
 }
 
 void ProgressBar::note(std::string_view line) {
@@ -67,6 +68,7 @@ void ProgressBar::finish() {
 
 void ProgressBar::draw() {
   pending_ = false;
+  drawn_at_ = done_;
   drawn_ = Clock::now();
   if (quiet_) return;
   const double elapsed = std::chrono::duration<double>(drawn_ - begun_).count();

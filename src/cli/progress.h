@@ -41,7 +41,7 @@ class ProgressBar {
   std::string label_;
   int64_t total_;
   bool quiet_, terminal_;
-  int64_t start_ = 0, done_ = 0;
+  int64_t start_ = 0, done_ = 0, drawn_at_ = 0;
   std::string detail_;
   Clock::time_point begun_, drawn_;
   bool pending_ = false, finished_ = false;

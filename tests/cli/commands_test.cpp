@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "cli/process.h"
 #include "cli/verify_attention.h"
 #include "support/error.h"
+#include "temporary_folder.h"
 
 namespace nsimplex::cli::testing {
 namespace {
@@ -67,22 +69,6 @@ TEST(BenchAttention, JsonHasTheDocumentedFields) {
               line["gflops"].get<double>() / line["sgemm_gflops"].get<double>(), 1e-9);
 }
 
-TEST(BenchAttention, CountsTheAdmissibleTuples) {
-  AttentionCase shape;
-  shape.heads = 3;
-  shape.seq = 4;
-  shape.dim = 5;
-  shape.value_dim = 7;
-  shape.window = {2, 3};
-  shape.causal = true;
-  complete(shape);
-  // Queries 0..3 see 1, 2, 2, 2 keys of the first axis and 1, 2, 3, 3 of the second.
-  const double tuples = 3 * (1 * 1 + 2 * 2 + 2 * 3 + 2 * 3);
-  EXPECT_EQ(attention_tuples(shape), tuples);
-  EXPECT_EQ(attention_flops(shape, false), 2 * (5 + 7) * tuples);
-  EXPECT_EQ(attention_flops(shape, true), 3 * 2 * (5 + 7) * tuples);
-}
-
 TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
   const Finished finished = run({"bench", "attention", "--seq", "32", "--heads", "1", "--threads",
                                  "2", "--scaling", "--repeats", "1", "--json"});
@@ -120,6 +106,22 @@ TEST(Verify, AnErrorAboveItsLimitOrNotANumberFails) {
   EXPECT_TRUE(result.passed());
   result.same_bits = false;
   EXPECT_FALSE(result.passed());
+}
+
+TEST(Report, SaysInOneLineWhatIsMissing) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "metrics.jsonl", "{\"step\":1,\"train_loss\":2.0}\n");
+  // Stands for a Python without the package: it fails where the import would.
+  const std::string python = test::write_file(folder / "python", "#!/bin/sh\nexit 1\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  setenv("NSIMPLEX_PYTHON", python.c_str(), 1);
+  EXPECT_EQ(run({"report", folder.path().string()}).code, 1);
+  setenv("NSIMPLEX_PYTHON", "/nonexistent/python", 1);
+  const Finished finished = run({"report", folder.path().string()});
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("NSIMPLEX_PYTHON"));
+  EXPECT_EQ(lines_of(finished.err).size(), 1u);
+  unsetenv("NSIMPLEX_PYTHON");
 }
 
 TEST(Cases, NamesAreFoundInBothTables) {

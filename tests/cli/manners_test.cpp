@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct BadUsage {
   std::vector<std::string> arguments;
   std::string says;
 };
+
+void PrintTo(const BadUsage& usage, std::ostream* stream) {
+  *stream << "nsimplex";
+  for (const std::string& argument : usage.arguments) *stream << ' ' << argument;
+}
 
 class BadUsageTest : public ::testing::TestWithParam<BadUsage> {};
 
@@ -63,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"bench", "attention", "--pass", "sideways"}, "sideways"},
         BadUsage{{"bench", "attention", "--keys", "0,4"}, "no admissible tuple"},
         BadUsage{{"bench", "attention", "--case", "nobody"}, "nobody"},
-        BadUsage{{"verify", "--case", "nobody"}, "nobody"}));
+        BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
+        BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
 
 TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
   const std::vector<std::vector<std::string>> commands{

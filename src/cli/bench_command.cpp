@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nsimplex/attention_cost.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <string>
@@ -56,12 +57,16 @@ std::function<void()> prepare(Attention* attention, const AttentionInputs& input
 struct Row {
   int threads;
   double milliseconds, gflops, sgemm_gflops, reference_milliseconds;
+  int64_t workspace;
   double ratio() const { return gflops / sgemm_gflops; }
 };
 
 std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& thread_counts) {
   const bool backward = options.pass == "backward";
   const AttentionInputs inputs = make_inputs(options.shape, options.seed);
+  const double flops = (backward ? 3 : 1) *
+                       attention_flops(inputs.query, inputs.keys, inputs.values, inputs.options);
+  if (flops == 0) throw InputError("this shape has no admissible tuple to time");
   const at::Tensor left = at::randn({kGemmSize, kGemmSize});
   const at::Tensor right = at::randn({kGemmSize, kGemmSize});
   at::Tensor product = at::empty({kGemmSize, kGemmSize});
@@ -85,23 +90,26 @@ std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& th
       interleaved_medians(contestants, options.repeats, [&](int round) { bar.update(round); });
   bar.finish();
 
-  const double flops = attention_flops(options.shape, backward);
   const double gemm_flops = 2.0 * kGemmSize * kGemmSize * kGemmSize;
   std::vector<Row> rows;
   for (size_t i = 0; i < thread_counts.size(); ++i) {
     const double* of_count = medians.data() + i * work.size();
+    at::set_num_threads(thread_counts[i]);
+    const AttentionWorkspace workspace =
+        attention_workspace(inputs.query, inputs.keys, inputs.values, inputs.options);
     rows.push_back({thread_counts[i], of_count[0], flops / of_count[0] * 1e-6,
-                    gemm_flops / of_count[1] * 1e-6, options.peers ? of_count[2] : 0});
+                    gemm_flops / of_count[1] * 1e-6, options.peers ? of_count[2] : 0,
+                    backward ? workspace.backward_bytes : workspace.forward_bytes});
   }
   return rows;
 }
 
-void print_json(const BenchOptions& options, const Row& row, int64_t workspace, double peak) {
+void print_json(const BenchOptions& options, const Row& row, double peak) {
   Json line{{"operator", "attention"},        {"order", options.shape.order},
             {"pass", options.pass},           {"dtype", options.shape.dtype},
             {"threads", row.threads},         {"milliseconds", row.milliseconds},
             {"gflops", row.gflops},           {"sgemm_gflops", row.sgemm_gflops},
-            {"ratio", row.ratio()},           {"workspace_bytes", workspace},
+            {"ratio", row.ratio()},           {"workspace_bytes", row.workspace},
             {"fma_peak_gflops", peak},        {"batch", options.shape.batch},
             {"heads", options.shape.heads},   {"kv_heads", options.shape.kv_heads},
             {"seq", options.shape.seq},       {"dim", options.shape.dim},
@@ -131,8 +139,6 @@ int run_bench_attention(const BenchOptions& given) {
   if (options.shape.window.empty()) options.shape.window = usual_window(options.shape.order);
   complete(options.shape);
   const AttentionCase& shape = options.shape;
-  const bool backward = options.pass == "backward";
-  if (attention_tuples(shape) == 0) throw InputError("this shape has no admissible tuple to time");
   if (!options.torch_device().is_cpu()) {
     throw InputError("--device: bench attention measures the CPU kernel; use cpu");
   }
@@ -151,15 +157,14 @@ int run_bench_attention(const BenchOptions& given) {
     table = Table({"threads", "ms", "GFLOP/s", "sgemm", "ratio", "FMA peak", "workspace",
                    "reference ms", "speed-up"});
   for (const Row& row : rows) {
-    const int64_t workspace = attention_workspace_bytes(shape, backward, row.threads);
     if (options.json) {
-      print_json(options, row, workspace, peak * row.threads);
+      print_json(options, row, peak * row.threads);
       continue;
     }
     table.add({fmt::format("{}", row.threads), fmt::format("{:.2f}", row.milliseconds),
                fmt::format("{:.1f}", row.gflops), fmt::format("{:.1f}", row.sgemm_gflops),
                fmt::format("{:.3f}", row.ratio()), fmt::format("{:.1f}", peak * row.threads),
-               fmt::format("{:.2f} MB", static_cast<double>(workspace) * 1e-6),
+               fmt::format("{:.2f} MB", static_cast<double>(row.workspace) * 1e-6),
                fmt::format("{:.1f}", row.reference_milliseconds),
                fmt::format("{:.1f}x", row.reference_milliseconds / row.milliseconds)});
   }
@@ -176,7 +181,8 @@ int run_bench_attention(const BenchOptions& given) {
 
 }  // namespace
 
-void add_bench_attention_command(CLI::App& parent, Session& session) {
+void add_bench_command(CLI::App& app, Session& session) {
+  CLI::App& parent = add_group(app, "bench", "Rates of the operators, beside sgemm");
   const auto options = std::make_shared<BenchOptions>();
   CLI::App& command = add_command(
       parent, session,
