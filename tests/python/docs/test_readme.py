@@ -1,0 +1,42 @@
+"""The README's snippets run, and its links lead somewhere."""
+
+import re
+
+import pytest
+
+
+@pytest.fixture
+def readme(root):
+    return (root / "README.md").read_text()
+
+
+def blocks(readme, language):
+    return re.findall(rf"```{language}\n(.*?)```", readme, flags=re.DOTALL)
+
+
+def test_the_python_snippet_runs(readme):
+    (snippet,) = blocks(readme, "python")
+    names = {}
+    exec(compile(snippet, "README.md", "exec"), names)
+    assert names["out"].shape == names["query"].shape
+    assert names["query"].grad.isfinite().all() and names["query"].grad.abs().sum() > 0
+
+
+def test_the_cpp_snippet_is_the_program_that_the_consumer_test_builds(readme, root):
+    (snippet,) = blocks(readme, "cpp")
+    assert snippet == (root / "tests/consumer/call.cpp").read_text()
+
+
+def test_links_and_pictures_exist(readme, root):
+    targets = re.findall(r"\]\(([^)#]+)\)", readme)
+    assert targets
+    for target in targets:
+        assert target.startswith("https://") or (root / target).exists(), target
+
+
+def test_every_command_is_documented(root):
+    """docs/cli.md names every command and every option that the commands' sources add."""
+    page = (root / "docs/cli.md").read_text()
+    for source in (root / "src/cli").glob("*.cpp"):
+        for option in re.findall(r'"(--[a-z0-9][a-z0-9-]*)', source.read_text()):
+            assert f"`{option}" in page, f"{option} of {source.name}"
