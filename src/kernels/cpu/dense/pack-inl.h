@@ -42,20 +42,44 @@ inline void pack_rows(const Rows<const float>& source, int64_t batch, int64_t he
   }
 }
 
+/// Four rows of `channels` to four neighbouring columns of a panel, by 4 x 4 transposes.
+HWY_INLINE void transpose_four(const float* const (&from)[4], int64_t channels, float* to) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  for (; c + 4 <= channels; c += 4) {
+    const auto r0 = hn::LoadU(d, from[0] + c), r1 = hn::LoadU(d, from[1] + c);
+    const auto r2 = hn::LoadU(d, from[2] + c), r3 = hn::LoadU(d, from[3] + c);
+    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
+    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
+    hn::Store(hn::InterleaveLower(d, low02, low13), d, to + c * kPanelKeys);
+    hn::Store(hn::InterleaveUpper(d, low02, low13), d, to + (c + 1) * kPanelKeys);
+    hn::Store(hn::InterleaveLower(d, high02, high13), d, to + (c + 2) * kPanelKeys);
+    hn::Store(hn::InterleaveUpper(d, high02, high13), d, to + (c + 3) * kPanelKeys);
+  }
+#endif
+  for (; c < channels; ++c) {
+    for (int row = 0; row < 4; ++row) to[c * kPanelKeys + row] = from[row][c];
+  }
+}
+
 /// The same transposed: whole panels [channels, kPanelKeys], key `row` in column row % kPanelKeys.
 inline void pack_panels(const Rows<const float>& source, int64_t batch, int64_t head, Range range,
                         Range filled, int64_t channels, int64_t origin, float* to) {
-  for (int64_t first = filled.begin; first < filled.end; first += kPanelKeys) {
-    float* const panel = to + (first - origin) * channels;
-    for (int column = 0; column < kPanelKeys; ++column) {
-      const int64_t row = first + column;
-      if (row >= range.begin && row < range.end) {
-        const float* HWY_RESTRICT from = source.row(batch, head, row);
-        for (int64_t c = 0; c < channels; ++c) panel[c * kPanelKeys + column] = from[c];
-      } else {
-        for (int64_t c = 0; c < channels; ++c) panel[c * kPanelKeys + column] = 0.0f;
-      }
+  for (int64_t row = filled.begin; row < filled.end;) {
+    const int64_t panel = row / kPanelKeys * kPanelKeys;
+    float* const column = to + (panel - origin) * channels + row % kPanelKeys;
+    if (row % 4 == 0 && row >= range.begin && row + 4 <= range.end) {
+      const float* from[4];
+      for (int r = 0; r < 4; ++r) from[r] = source.row(batch, head, row + r);
+      transpose_four(from, channels, column);
+      row += 4;
+      continue;
     }
+    const bool inside = row >= range.begin && row < range.end;
+    const float* const from = inside ? source.row(batch, head, row) : nullptr;
+    for (int64_t c = 0; c < channels; ++c) column[c * kPanelKeys] = inside ? from[c] : 0.0f;
+    ++row;
   }
 }
 
