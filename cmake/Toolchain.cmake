@@ -10,7 +10,7 @@ if(NSIMPLEX_WERROR)
   target_compile_options(nsimplex_warnings INTERFACE -Werror)
 endif()
 
-# SSSE3 and SSE4 machines run the SSE2 code: nobody trains on them, and each target costs build time.
+# SSSE3 and SSE4 machines run Highway's portable code: nobody trains on them, and each target costs build time.
 # The bits are Highway's HWY_SSSE3 and HWY_SSE4.
 set(NSIMPLEX_HWY_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)")
 

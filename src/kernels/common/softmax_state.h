@@ -35,8 +35,8 @@ struct SoftmaxState {
     return factor;
   }
 
-  /// Takes in the state of disjoint tuples. The weighted values of both sides are to be multiplied by
-  /// the factors returned and added.
+  /// Takes in the state of disjoint tuples. The weighted values of both sides are to be multiplied
+  /// by the factors returned and added.
   struct Factors {
     float own, other;
   };
