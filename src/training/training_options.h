@@ -6,8 +6,8 @@
 
 namespace nsimplex::training {
 
-/// How a language model is trained. The defaults of the optimiser were tuned for small models (a
-/// few million weights, a few thousand steps); docs/cli.md says how they were found.
+/// How a language model is trained. The defaults are meant for small models: a million weights, a
+/// few thousand steps.
 struct TrainingOptions {
   int64_t steps = 2000;
   int64_t batch = 12;      ///< windows of one forward and backward pass

@@ -1,0 +1,241 @@
+// `nsimplex lm train | eval | sample` as a user meets them: files, exit codes, one line for what is
+// wrong.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using test::read_file;
+using test::TemporaryFolder;
+using test::write_file;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+std::string text() {
+  std::string text;
+  for (int i = 0; text.size() < 6000; ++i) text += fmt::format("{} and {} make {}\n", i, i, 2 * i);
+  return text;
+}
+
+// A folder with a text in it, and the options of a run that takes well under a second.
+struct Place : TemporaryFolder {
+  Place() { write_file(*this / "text", text()); }
+  std::string run(const std::string& name = "run") const { return *this / name; }
+  std::vector<std::string> train(std::vector<std::string> more,
+                                 const std::string& steps = "20") const {
+    std::vector<std::string> all = {
+        "lm",       "train", "--text",  *this / "text", "--layers",  "2",  "--every", "2",
+        "--heads",  "2",     "--dim",   "16",           "--context", "16", "--batch", "2",
+        "--window", "4,16",  "--steps", steps,          "--threads", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+// One line on standard error that names the program, exit code 2, nothing on standard output.
+void expect_bad_input(const std::vector<std::string>& arguments, const std::string& reason) {
+  const Finished finished = cli::testing::run(arguments);
+  EXPECT_EQ(finished.code, 2) << reason << "\n" << finished.err;
+  EXPECT_THAT(lines_of(finished.err), SizeIs(1)) << finished.err;
+  EXPECT_THAT(finished.err, AllOf(StartsWith("nsimplex: "), HasSubstr(reason)));
+  EXPECT_EQ(finished.out, "");
+}
+
+TEST(LmTrain, WritesARunThatCanBeEvaluatedAndSampled) {
+  const Place place;
+  const Finished trained = run(place.train({"--out", place.run(), "--json", "--eval-every", "10"}));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto lines = lines_of(trained.out);
+  ASSERT_THAT(lines, SizeIs(2));
+  const auto last = nlohmann::ordered_json::parse(lines.back());
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : last.items()) fields.push_back(name);
+  EXPECT_THAT(fields,
+              ::testing::ElementsAre("step", "train_loss", "val_loss", "tokens_per_second"));
+  EXPECT_EQ(read_file(place / "run/metrics.jsonl"), trained.out);
+  EXPECT_THAT(read_file(place / "run/config.toml"), HasSubstr("steps=20"));
+
+  const Finished evaluated = run({"lm", "eval", place.run(), "--json", "--threads", "1"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const auto evaluation = nlohmann::json::parse(evaluated.out);
+  EXPECT_EQ(evaluation["step"], 20);
+  EXPECT_NEAR(evaluation["val_loss"], last["val_loss"], 1e-5);  // the whole split both times
+
+  const std::vector<std::string> sample = {"lm",        "sample", place / "run/model.safetensors",
+                                           "--prompt",  "12 and", "--tokens",
+                                           "30",        "--seed", "5",
+                                           "--threads", "1"};
+  const Finished first = run(sample), second = run(sample);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_THAT(first.out, StartsWith("12 and"));
+  EXPECT_GE(first.out.size(), 36u);
+}
+
+TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {
+  const Place place;
+  write_file(place / "folder/a/part.txt", text());
+  write_file(place / "folder/other.md", "not this");
+  const std::string shared =
+      " --layers 1 --every 0 --heads 2 --dim 16 --context 16 --batch 2 --steps 3 --threads 1 "
+      "--json ";
+  const std::string program = std::string(NSIMPLEX_EXECUTABLE) + " lm train" + shared;
+  const auto shell = [](const std::string& line) { return WEXITSTATUS(std::system(line.c_str())); };
+  ASSERT_EQ(shell("cat " + (place / "text") + " | " + program + "--text - --out " + place.run("a") +
+                  " >/dev/null"),
+            0);
+  ASSERT_EQ(shell(program + "--text " + (place / "folder") + " --glob '*.txt' --out " +
+                  place.run("b") + " >/dev/null"),
+            0);
+  EXPECT_TRUE(read_file(place / "a/model.safetensors") == read_file(place / "b/model.safetensors"));
+}
+
+TEST(LmTrain, CtrlCSavesAndResumeContinuesBitForBit) {
+  const Place place;
+  const std::string steps = "400";
+  ASSERT_EQ(run(place.train({"--out", place.run("whole")}, steps)).code, 0);
+  Finished stopped;
+  {
+    Process process(place.train({"--out", place.run()}, steps));
+    while (!std::filesystem::exists(place / "run/metrics.jsonl")) std::this_thread::yield();
+    process.send(SIGINT);
+    stopped = process.wait();
+  }
+  EXPECT_EQ(stopped.code, 130);
+  EXPECT_THAT(stopped.err, HasSubstr("lm train --resume " + place.run()));
+  const Finished resumed = run({"lm", "train", "--resume", place.run()});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(read_file(place / "run/checkpoint.safetensors") ==
+              read_file(place / "whole/checkpoint.safetensors"));
+  // Nothing is left to do: resuming again changes nothing.
+  EXPECT_EQ(run({"lm", "train", "--resume", place.run()}).code, 0);
+  EXPECT_TRUE(read_file(place / "run/checkpoint.safetensors") ==
+              read_file(place / "whole/checkpoint.safetensors"));
+}
+
+TEST(LmTrain, AKilledProcessContinuesBitForBit) {
+  const Place place;
+  const std::vector<std::string> often = {"--checkpoint-every", "7", "--log-every", "3"};
+  const auto with_out = [&](const std::string& name) {
+    auto more = often;
+    more.insert(more.end(), {"--out", place.run(name)});
+    return place.train(more, "200");
+  };
+  ASSERT_EQ(run(with_out("whole")).code, 0);
+  for (int round = 0; round < 4; ++round) {
+    const bool begun = std::filesystem::exists(place / "run/checkpoint.safetensors");
+    Process process(begun ? std::vector<std::string>{"lm", "train", "--resume", place.run()}
+                          : with_out("run"));
+    while (!std::filesystem::exists(place / "run/checkpoint.safetensors"))
+      std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300 + 97 * round));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  ASSERT_EQ(run({"lm", "train", "--resume", place.run()}).code, 0);
+  EXPECT_TRUE(read_file(place / "run/checkpoint.safetensors") ==
+              read_file(place / "whole/checkpoint.safetensors"));
+  EXPECT_EQ(lines_of(read_file(place / "run/metrics.jsonl")).size(),
+            lines_of(read_file(place / "whole/metrics.jsonl")).size());
+}
+
+TEST(LmTrain, ALossThatIsNotFiniteEndsWithOneAndItsStep) {
+  const Place place;
+  const Finished finished =
+      run(place.train({"--out", place.run(), "--lr", "1e30", "--clip", "0", "--json"}));
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_THAT(finished.err, HasSubstr(" at step "));
+  EXPECT_TRUE(std::filesystem::exists(place / "run/checkpoint.safetensors"));
+}
+
+TEST(LmTrain, BadInputIsOneLineAndExitCodeTwo) {
+  const Place place;
+  const std::string out = place.run();
+  const auto train = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {"lm", "train", "--text", place / "text", "--out", out};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  expect_bad_input({"lm", "train", "--out", out}, "--text: expected files");
+  expect_bad_input(place.train({}), "--out: expected a folder");
+  expect_bad_input({"lm", "train", "--text", place / "no", "--out", out},
+                   "No such file or directory");
+  expect_bad_input({"lm", "train", "--text", write_file(place / "empty", ""), "--out", out},
+                   "empty is empty");
+  expect_bad_input(
+      {"lm", "train", "--text", write_file(place / "bin", std::string("a\0b", 3)), "--out", out},
+      "bin is not text");
+  expect_bad_input(train({"--tokenizer", place / "text"}), "text");
+  expect_bad_input(train({"--step", "3"}), "unknown option --step; did you mean --steps?");
+  expect_bad_input(train({"--heads", "3"}), "heads");
+  expect_bad_input(train({"--kv-heads", "3"}), "kv_heads");
+  expect_bad_input(train({"--window", "4,0"}), "window");
+  expect_bad_input(train({"--window", "4,5,6"}), "window");
+  expect_bad_input(train({"--preset", "large"}), "standard or unit");
+  expect_bad_input(train({"--lr", "-1"}), "lr: expected a positive number");
+  expect_bad_input(train({"--batch", "0"}), "batch: expected at least 1");
+  expect_bad_input(train({"--context", "100000"}), "too short for a context of 100000");
+  EXPECT_FALSE(std::filesystem::exists(place / "run/checkpoint.safetensors"));
+  write_file(place / "file", "");
+  expect_bad_input(place.train({"--out", place / "file/run"}), "file/run");
+  expect_bad_input({"lm", "train", "--resume", place / "no"}, "No such file or directory");
+}
+
+TEST(LmTrain, NothingIsOverwritten) {
+  const Place place;
+  write_file(place / "run/notes", "mine");
+  expect_bad_input(place.train({"--out", place.run()}), "is not empty");
+  expect_bad_input({"lm", "train", "--resume", place.run()}, "has no checkpoint.safetensors");
+  ASSERT_EQ(run(place.train({"--out", place.run("done"), "--json"})).code, 0);
+  const std::string before = read_file(place / "done/checkpoint.safetensors");
+  expect_bad_input(place.train({"--out", place.run("done")}), "is not empty");
+  expect_bad_input({"lm", "train", "--resume", place.run("done"), "--lr", "1"},
+                   "--lr cannot be given with --resume");
+  write_file(place / "text", text() + "more");
+  expect_bad_input({"lm", "train", "--resume", place.run("done")},
+                   "not the one this run began with");
+  EXPECT_TRUE(read_file(place / "done/checkpoint.safetensors") == before);
+}
+
+TEST(Lm, DamagedModelsAreNamed) {
+  const Place place;
+  ASSERT_EQ(run(place.train({"--out", place.run(), "--json"})).code, 0);
+  const std::string path = place / "run/checkpoint.safetensors";
+  const std::string whole = read_file(path);
+  write_file(path, whole.substr(0, whole.size() / 2));
+  expect_bad_input({"lm", "train", "--resume", place.run()}, path + ": tensor");
+  expect_bad_input({"lm", "eval", place.run()}, path + ": tensor");
+  expect_bad_input({"lm", "sample", place.run()}, path + ": tensor");
+  expect_bad_input({"lm", "sample", place / "text"}, "not a safetensors file");
+  expect_bad_input({"lm", "sample", place / "run/model.safetensors", "--top-p", "2"},
+                   "top-p: expected");
+  expect_bad_input({"lm", "eval", place / "run/model.safetensors"}, "--text: expected");
+}
+
+TEST(LmSample, AClosedPipeIsQuiet) {
+  const Place place;
+  ASSERT_EQ(run(place.train({"--out", place.run(), "--json"})).code, 0);
+  const std::string error = place / "error";
+  std::system((std::string(NSIMPLEX_EXECUTABLE) + " lm sample " + place.run() +
+               " --tokens 2000 --threads 1 2>" + error + " | head -c 20 >/dev/null")
+                  .c_str());
+  EXPECT_EQ(read_file(error), "");
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing
