@@ -7,6 +7,7 @@
 #endif
 
 #include <cstring>
+#include <limits>
 
 #include "kernels/common/softmax_state.h"
 #include "kernels/cpu/dense/rows-inl.h"
@@ -177,7 +178,10 @@ class ForwardBlock {
       for (int v = 1; v < vectors; ++v) {
         largest = hn::Max(hn::Load(d, scores + v * kLanes), largest);
       }
-      const float logit = hn::GetLane(hn::MaxOfLanes(d, largest)) + used[r];
+      const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+      // No admissible key. Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
+      if (top <= std::numeric_limits<float>::lowest()) continue;
+      const float logit = top + used[r];
       if (state[item].exceeded_by(logit)) raise_item(logit, part, strip, row + r, vector);
     }
     for (int r = 0; r < kTile.score_rows; ++r) {
