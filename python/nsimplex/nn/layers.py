@@ -1,7 +1,4 @@
-"""Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
-
-The C++ library has the same modules with the same parameter names and the same arithmetic
-(nsimplex/layers.h, nsimplex/language_model.h): ``load_state_dict`` takes either's weights.
+"""Attention, feed-forward and block modules.
 
 Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk key/value
 heads, D head dim. Weights are applied as x W^T; there are no biases.
@@ -9,7 +6,6 @@ heads, D head dim. Weights are applied as x W^T; there are no biases.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -17,23 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .functional import attention
-
-__all__ = [
-    "FeedForward",
-    "LanguageModel",
-    "LanguageModelOptions",
-    "RMSNorm",
-    "SimplicialAttention",
-    "TransformerBlock",
-    "rotate",
-]
+from ..functional import attention
 
 _HEAD_NORM_EPSILON = 1e-6
-_EMBEDDING_DEVIATION = 0.02
 
 
-def _require(ok: bool, message: str) -> None:
+def require(ok: bool, message: str) -> None:
     if not ok:
         raise ValueError(message)
 
@@ -117,35 +102,35 @@ class SimplicialAttention(nn.Module):
     ) -> None:
         super().__init__()
         at = "[SimplicialAttention] "
-        _require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
-        _require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
-        _require(order >= 1, f"{at}order: expected at least 1, got {order}")
+        require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
+        require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
+        require(order >= 1, f"{at}order: expected at least 1, got {order}")
         if head_dim == 0:
-            _require(dim % heads == 0, f"{at}heads: expected a divisor of dim {dim}, got {heads}")
+            require(dim % heads == 0, f"{at}heads: expected a divisor of dim {dim}, got {heads}")
             head_dim = dim // heads
-        _require(head_dim > 0, f"{at}head_dim: expected a positive width, got {head_dim}")
+        require(head_dim > 0, f"{at}head_dim: expected a positive width, got {head_dim}")
         kv_heads = kv_heads or heads
-        _require(
+        require(
             kv_heads > 0 and heads % kv_heads == 0,
             f"{at}kv_heads: expected a divisor of heads {heads}, got {kv_heads}",
         )
-        _require(
+        require(
             len(context_dims) in (0, order),
             f"{at}context_dims: expected 0 or {order} entries, got {len(context_dims)}",
         )
-        _require(norm in ("none", "qk", "qkv"), f"{at}norm: expected none, qk or qkv, got '{norm}'")
+        require(norm in ("none", "qk", "qkv"), f"{at}norm: expected none, qk or qkv, got '{norm}'")
         if rotary:
-            _require(not context_dims, f"{at}rotary: positions of different contexts do not compare")
-            _require(
+            require(not context_dims, f"{at}rotary: positions of different contexts do not compare")
+            require(
                 order == 1 or form == "product",
                 f"{at}rotary: form {form} of order {order} is not available yet",
             )
-            _require(
+            require(
                 order == 1 or allow_non_invariant,
                 f"{at}rotary: form product of order {order} does not depend on relative positions "
                 "alone; set allow_non_invariant to use it all the same",
             )
-            _require(head_dim % 2 == 0, f"{at}rotary: expected an even head_dim, got {head_dim}")
+            require(head_dim % 2 == 0, f"{at}rotary: expected an even head_dim, got {head_dim}")
 
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
@@ -224,9 +209,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
         super().__init__()
-        _require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
-        _require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
-        _require(
+        require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
+        require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
+        require(
             activation in ("swiglu", "gelu"),
             f"[FeedForward] activation: expected swiglu or gelu, got '{activation}'",
         )
@@ -275,110 +260,3 @@ class TransformerBlock(nn.Module):
     ) -> Tensor:
         h = x + self.attention(self.attention_norm(x), contexts, key_lengths)
         return h + self.mlp(self.mlp_norm(h))
-
-
-@dataclasses.dataclass
-class LanguageModelOptions:
-    """Shape of a :class:`LanguageModel`; fields and defaults as nsimplex::LanguageModelOptions."""
-
-    vocabulary: int = 256
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 0
-    dim: int = 128
-    context: int = 64
-    order: int = 2
-    every: int = 4
-    window: Sequence = (16, 256)
-    norm: str = "none"
-    scale: str = "standard"
-    mlp: str = "swiglu"
-    mlp_ratio: float = 0.0
-    tied: bool = True
-
-    @classmethod
-    def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
-        """Reads what the C++ library's to_map writes, as stored in a checkpoint's header."""
-        known = {field.name: field.type for field in dataclasses.fields(cls)}
-        for name in fields:
-            _require(name in known, f"[LanguageModel] {name}: no such option")
-        read = {"int": int, "float": float, "str": str, "bool": lambda text: text == "true"}
-        return cls(
-            **{
-                name: _parse_windows(text) if name == "window" else read[known[name]](text)
-                for name, text in fields.items()
-            }
-        )
-
-
-def _parse_windows(text: str) -> list[tuple[int, int]]:
-    """"left:right,left:right" -> [(left, right), ...]"""
-    return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
-
-
-class LanguageModel(nn.Module):
-    """Decoder-only transformer with a simplicial layer every ``every``-th block.
-
-    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
-    trilinear form has no rotation invariance: they see order through their causal windows and through
-    what the layers below wrote.
-
-    Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied, ``head.weight``.
-    """
-
-    def __init__(
-        self, options: LanguageModelOptions, generator: torch.Generator | None = None
-    ) -> None:
-        super().__init__()
-        o = self.options = options
-        for name, least in (("vocabulary", 1), ("layers", 1), ("context", 1), ("order", 1), ("every", 0)):
-            value = getattr(o, name)
-            _require(value >= least, f"[LanguageModel] {name}: expected at least {least}, got {value}")
-        self.embedding = nn.Embedding(o.vocabulary, o.dim)
-        self.blocks = nn.ModuleList(
-            self._block(o.every > 0 and layer % o.every == 0) for layer in range(1, o.layers + 1)
-        )
-        self.norm = RMSNorm(o.dim)
-        if not o.tied:
-            self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
-        self.reset_parameters(generator)
-
-    def _block(self, simplicial: bool) -> TransformerBlock:
-        o = self.options
-        order = o.order if simplicial else 1
-        window = [*o.window] * (order if len(o.window) == 1 else 1) or None
-        attention = SimplicialAttention(
-            o.dim,
-            o.heads,
-            kv_heads=o.kv_heads,
-            order=order,
-            norm=o.norm,
-            scale=o.scale if simplicial else "standard",
-            causal=True,
-            window=window if simplicial else None,
-            rotary=order == 1,
-        )
-        return TransformerBlock(attention, FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp))
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        with torch.no_grad():
-            self.embedding.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
-            for block in self.blocks:
-                block.reset_parameters(generator, 1.0 / math.sqrt(2.0 * self.options.layers))
-            self.norm.reset_parameters()
-            if not self.options.tied:
-                self.head.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only."""
-        x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
-        return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
-
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out."""
-        logits = self(tokens).flatten(0, 1)
-        if logits.dtype != torch.float64:
-            logits = logits.float()
-        return F.cross_entropy(logits, targets.flatten())

@@ -1,0 +1,18 @@
+"""Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
+
+The C++ library has the same modules with the same parameter names and the same arithmetic
+(nsimplex/layers.h, nsimplex/language_model.h): ``load_state_dict`` takes either's weights.
+"""
+
+from .language_model import LanguageModel, LanguageModelOptions
+from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, rotate
+
+__all__ = [
+    "FeedForward",
+    "LanguageModel",
+    "LanguageModelOptions",
+    "RMSNorm",
+    "SimplicialAttention",
+    "TransformerBlock",
+    "rotate",
+]

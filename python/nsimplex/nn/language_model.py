@@ -1,0 +1,122 @@
+"""The language model: ordinary blocks with a simplicial one every k-th."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, require
+
+_EMBEDDING_DEVIATION = 0.02
+
+
+@dataclasses.dataclass
+class LanguageModelOptions:
+    """Shape of a :class:`LanguageModel`; fields and defaults as nsimplex::LanguageModelOptions."""
+
+    vocabulary: int = 256
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 0
+    dim: int = 128
+    context: int = 64
+    order: int = 2
+    every: int = 4
+    window: Sequence = (16, 256)
+    norm: str = "none"
+    scale: str = "standard"
+    mlp: str = "swiglu"
+    mlp_ratio: float = 0.0
+    tied: bool = True
+
+    @classmethod
+    def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
+        """Reads what the C++ library's to_map writes, as stored in a checkpoint's header."""
+        known = {field.name: field.type for field in dataclasses.fields(cls)}
+        for name in fields:
+            require(name in known, f"[LanguageModel] {name}: no such option")
+        read = {"int": int, "float": float, "str": str, "bool": lambda text: text == "true"}
+        return cls(
+            **{
+                name: _parse_windows(text) if name == "window" else read[known[name]](text)
+                for name, text in fields.items()
+            }
+        )
+
+
+def _parse_windows(text: str) -> list[tuple[int, int]]:
+    """"left:right,left:right" -> [(left, right), ...]"""
+    return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
+
+
+class LanguageModel(nn.Module):
+    """Decoder-only transformer with a simplicial layer every ``every``-th block.
+
+    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
+    trilinear form has no rotation invariance: they see order through their causal windows and through
+    what the layers below wrote.
+
+    Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied, ``head.weight``.
+    """
+
+    def __init__(
+        self, options: LanguageModelOptions, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        o = self.options = options
+        for name, least in (("vocabulary", 1), ("layers", 1), ("context", 1), ("order", 1), ("every", 0)):
+            value = getattr(o, name)
+            require(value >= least, f"[LanguageModel] {name}: expected at least {least}, got {value}")
+        self.embedding = nn.Embedding(o.vocabulary, o.dim)
+        self.blocks = nn.ModuleList(
+            self._block(o.every > 0 and layer % o.every == 0) for layer in range(1, o.layers + 1)
+        )
+        self.norm = RMSNorm(o.dim)
+        if not o.tied:
+            self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
+        self.reset_parameters(generator)
+
+    def _block(self, simplicial: bool) -> TransformerBlock:
+        o = self.options
+        order = o.order if simplicial else 1
+        window = [*o.window] * (order if len(o.window) == 1 else 1) or None
+        attention = SimplicialAttention(
+            o.dim,
+            o.heads,
+            kv_heads=o.kv_heads,
+            order=order,
+            norm=o.norm,
+            scale=o.scale if simplicial else "standard",
+            causal=True,
+            window=window if simplicial else None,
+            rotary=order == 1,
+        )
+        return TransformerBlock(attention, FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        with torch.no_grad():
+            self.embedding.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
+            for block in self.blocks:
+                block.reset_parameters(generator, 1.0 / math.sqrt(2.0 * self.options.layers))
+            self.norm.reset_parameters()
+            if not self.options.tied:
+                self.head.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only."""
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out."""
+        logits = self(tokens).flatten(0, 1)
+        if logits.dtype != torch.float64:
+            logits = logits.float()
+        return F.cross_entropy(logits, targets.flatten())
