@@ -29,13 +29,17 @@ struct Range {
   int64_t size() const { return std::max<int64_t>(end - begin, 0); }
 };
 
-/// Which keys of an axis a query may see. Every mask of the dense kernel is an interval.
+/// Which keys of an axis a query may see, by position: an interval, both ends of which never fall
+/// from one query to the next.
 struct Visibility {
   int64_t length = 0;             ///< T_m, of the tensor
   int64_t offset = 0;             ///< T_m - Tq: bottom-right alignment
   int64_t left = -1, right = -1;  ///< window; -1 unbounded; left counts the query's own position
   bool causal = false;
   const int64_t* lengths = nullptr;  ///< [batch] valid keys, or null; masks only
+  /// Packed documents, or null: [queries] bounds of each query's document, the same for all axes
+  /// and batch entries. The offset is then 0.
+  const int64_t *document_begin = nullptr, *document_end = nullptr;
 
   Range of(int64_t batch, int64_t query) const {
     const int64_t position = query + offset;
@@ -44,11 +48,15 @@ struct Visibility {
     if (right >= 0) range.end = std::min(range.end, position + right + 1);
     if (causal) range.end = std::min(range.end, position + 1);
     if (lengths) range.end = std::min(range.end, lengths[batch]);
+    if (document_begin) {
+      range.begin = std::max(range.begin, document_begin[query]);
+      range.end = std::min(range.end, document_end[query]);
+    }
     return range;
   }
 
-  /// Of the queries [0, count), those that see at least one key: an interval, since both ends of a
-  /// query's range move with its position.
+  /// Of the queries [0, count), those that see at least one key. Exact but for documents, where it
+  /// is an interval that holds them: a document's last queries may see nothing.
   Range queries(int64_t batch, int64_t count) const {
     const int64_t valid = lengths ? std::min(length, lengths[batch]) : length;
     Range range{0, count};
@@ -60,13 +68,31 @@ struct Visibility {
   }
 };
 
-/// Keys that at least one of `queries` (all of which see some key) may see.
+/// The interval of keys that `queries` may see, the first and the last of which see some key.
 inline Range visible_keys(const Visibility& visible, int64_t batch, Range queries) {
   if (queries.size() == 0) return {0, 0};
   return {visible.of(batch, queries.begin).begin, visible.of(batch, queries.end - 1).end};
 }
 
 enum class ValueReduce { product, sum, mean };
+
+/// How a query and a tuple of keys give a logit (see the definition in docs/attention/dense.md).
+enum class Form { product, determinant };
+
+/// How the logits x of a query's tuples become weights.
+enum class Normalizer {
+  softmax,       ///< e^x / sum e^x
+  softmax_sink,  ///< e^x / (e^sink + sum e^x)
+  sigmoid,       ///< 1 / (1 + e^-x); lse is 0
+  relu           ///< max(x, 0) / sum max(x, 0); lse is the logarithm of that sum
+};
+
+/// Which tuples with equal positions are dropped.
+enum class Distinct {
+  none,
+  axes,       ///< j_m == j_m' for some m != m'
+  with_query  ///< these, and j_m == i + (T_m - Tq) for some m
+};
 
 /// Softmax statistics and other accumulations are never below fp32.
 template <class T>
@@ -76,24 +102,60 @@ template <class T>
 struct DenseAxis {
   Rows<const T> key, value;  ///< [batch, kv_heads, length, dim or value_dim]
   Visibility visible;
+  const bool* mask = nullptr;  ///< [batch, length], contiguous: true takes part; null: all do
+};
+
+/// A mask over [batch, heads, queries, T_1, .., T_N], of booleans (true: admissible) or of logits
+/// to add (minus infinity: inadmissible); neither pointer: no mask. Stride 0 broadcasts.
+template <class T>
+struct TupleMask {
+  const bool* admissible = nullptr;
+  const Accum<T>* logits = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, query_stride = 0;
+  int64_t axis_stride[kMaxOrder] = {};
+
+  bool present() const { return admissible || logits; }
+};
+
+/// Dropout of tuples after normalisation: see tuple_hash.h. p = 0: none.
+struct Dropout {
+  double p = 0.0;
+  uint64_t seed = 0;
 };
 
 template <class T>
 struct DenseProblem {
   int order = 1;
+  Form form = Form::product;
   ValueReduce reduce = ValueReduce::product;
+  Normalizer normalizer = Normalizer::softmax;
+  Distinct distinct = Distinct::none;
+  Dropout dropout;
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, dim = 0, value_dim = 0;
   double logit_scale = 1.0, output_scale = 1.0;
   Rows<const T> query;  ///< [batch, heads, queries, dim]
   DenseAxis<T> axes[kMaxOrder];
+  TupleMask<T> mask;
+  const Accum<T>* sink = nullptr;  ///< [heads], with softmax_sink
 
-  /// The queries of a batch entry that have an admissible tuple: they see a key on every axis.
+  /// Whether a query sees a key on every axis. (Masks may still leave it without a tuple.)
+  bool active(int64_t entry, int64_t query) const {
+    for (int m = 0; m < order; ++m) {
+      if (axes[m].visible.of(entry, query).size() == 0) return false;
+    }
+    return true;
+  }
+
+  /// From the first active query of a batch entry to the last. All between them are active, but for
+  /// documents.
   Range active_queries(int64_t entry) const {
     Range range{0, queries};
     for (int m = 0; m < order; ++m) {
       const Range seeing = axes[m].visible.queries(entry, queries);
       range = {std::max(range.begin, seeing.begin), std::min(range.end, seeing.end)};
     }
+    while (range.size() > 0 && !active(entry, range.begin)) ++range.begin;
+    while (range.size() > 0 && !active(entry, range.end - 1)) --range.end;
     return range.size() > 0 ? range : Range{0, 0};
   }
 };
@@ -111,6 +173,7 @@ struct DenseBackward : DenseProblem<T> {
   const Accum<T>* grad_lse = nullptr;  ///< null: zero
   Rows<T> grad_query;                  ///< a null data pointer: not wanted (here and below)
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
+  Accum<T>* grad_sink = nullptr;  ///< [heads]
 };
 
 }  // namespace nsimplex::kernels
