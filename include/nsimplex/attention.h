@@ -31,6 +31,10 @@ enum class Reduce { product, sum, mean };
 /// What turns the logits of one query into weights.
 enum class Normalizer { softmax, softmax_sink, sigmoid, relu };
 
+/// Which tuples are dropped for repeating a position: none; those where two axes meet at one key
+/// index; or also those where an axis meets the query's own position.
+enum class Distinct { none, axes, with_query };
+
 /// Factors of the logits (s1) and of the output (s2).
 struct Scale {
   double logit = 1.0;
@@ -52,6 +56,14 @@ struct AttentionOptions {
   Normalizer normalizer = Normalizer::softmax;
   std::optional<Scale> scale;             ///< absent: Scale::standard
   std::optional<at::Tensor> key_lengths;  ///< int64 [N, B] or [B]; masks only, never aligns
+  std::vector<at::Tensor> key_masks;      ///< empty, or N of bool [B, T_m]: true takes part
+  std::optional<at::Tensor> cu_seqlens;   ///< int64 [documents + 1]: boundaries, 0 to T
+  std::optional<at::Tensor> mask;  ///< bool or floating, broadcastable to [B, Hq, Tq, T_1, .., T_N]
+  std::optional<at::Tensor> sink;  ///< [Hq], with Normalizer::softmax_sink
+  Distinct distinct = Distinct::none;
+  std::vector<int64_t> augment;  ///< axes that get a row of ones
+  double dropout_p = 0.0;
+  std::optional<int64_t> seed;  ///< of the dropout; absent: drawn from torch's default generator
 };
 
 struct AttentionOutput {

@@ -29,6 +29,7 @@ def attention(
     normalizer: str = "softmax",
     scale: Scale = "standard",
     key_lengths: Tensor | None = None,
+    key_masks: Sequence[Tensor] | None = None,
     cu_seqlens: Tensor | None = None,
     mask: Tensor | None = None,
     sink: Tensor | None = None,
@@ -70,7 +71,7 @@ def attention(
             s1 = D^-(N+1)/2 and s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean.
         key_lengths: int64 [B], or [N, B] for one length an axis: keys at or beyond it are masked and
             never read. It only masks; alignment goes by T_m.
-        cu_seqlens, mask, sink, distinct, augment, dropout_p, seed: reserved; anything but the default
+        key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed: reserved; anything but the default
             raises NotImplementedError.
         return_lse: return (out, lse).
 
@@ -103,7 +104,7 @@ def attention(
     out, lse = _operators.attention(
         query, keys, values, causal=causal, window=_flat_window(window, len(keys)), form=form,
         reduce=reduce, normalizer=normalizer, logit_scale=logit_scale, output_scale=output_scale,
-        key_lengths=key_lengths, cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct,
+        key_lengths=key_lengths, key_masks=key_masks, cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct,
         augment=augment, dropout_p=dropout_p, seed=seed,
     )  # fmt: skip
     return (out, lse) if return_lse else out

@@ -40,6 +40,7 @@ void check_built(const Options& options) {
   refuse(index_of("normalizer", options.normalizer, kNormalizers) != 0,
          "a normalizer but 'softmax'");
   refuse(index_of("distinct", options.distinct, kDistinct) != 0, "distinct");
+  refuse(options.key_masks.has_value(), "key_masks");
   refuse(options.cu_seqlens.has_value(), "cu_seqlens");
   refuse(options.mask.has_value(), "mask");
   refuse(options.sink.has_value(), "sink");
@@ -176,9 +177,16 @@ void check(const BackwardCall& call) {
   expect("grad_out", call.grad_out, 4);
   expect("lse", call.lse, 3);
   if (call.grad_lse) expect("grad_lse", *call.grad_lse, 3);
-  const size_t inputs = 1 + 2 * call.forward.keys.size();
+  const size_t inputs = 3 + 2 * call.forward.keys.size();
   TORCH_CHECK_VALUE(call.wanted.size() == inputs, "[attention_backward] output_mask: expected ",
-                    inputs, " entries (query, keys, values), got ", call.wanted.size());
+                    inputs, " entries (query, keys, values, mask, sink), got ", call.wanted.size());
+  const auto differentiable = [&](size_t entry, const OptionalTensor& input, const char* name) {
+    TORCH_CHECK_VALUE(!call.wanted[entry] || (input && input->is_floating_point()),
+                      "[attention_backward] output_mask[", entry, "]: the call has no floating ",
+                      name, " to differentiate by");
+  };
+  differentiable(inputs - 2, call.forward.options.mask, "mask");
+  differentiable(inputs - 1, call.forward.options.sink, "sink");
 }
 
 void check_key_length_values(const Call& call) {

@@ -4,11 +4,9 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/functorch/DynamicLayer.h>
-#include <c10/util/SmallVector.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_saved.h"
 
 namespace nsimplex::dense {
 namespace {
@@ -16,54 +14,6 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-// The options of a call as the node keeps them: plain values in a tuple, which compiled autograd
-// can compare (it refuses opaque objects).
-c10::IValue pack(const Options& o) {
-  std::vector<c10::IValue> window;
-  if (o.window) window.assign(o.window->begin(), o.window->end());
-  return c10::ivalue::Tuple::create({o.causal, std::string(o.form), std::string(o.reduce),
-                                     std::string(o.normalizer), o.logit_scale, o.output_scale,
-                                     std::string(o.distinct),
-                                     c10::ivalue::Tuple::create(std::move(window))});
-}
-
-// Views packed options; lives as long as they are used.
-class UnpackedOptions {
- public:
-  explicit UnpackedOptions(const c10::IValue& packed) : fields_(packed.toTuple()) {
-    for (const c10::IValue& each : field(7).toTupleRef().elements().asArrayRef()) {
-      window_.push_back(each.toSymInt());
-    }
-  }
-
-  Options view(const OptionalTensor& key_lengths) const {
-    at::OptionalSymIntArrayRef window;
-    if (!window_.empty()) window = c10::SymIntArrayRef(window_);
-    return {field(0).toBool(),
-            window,
-            field(1).toStringView(),
-            field(2).toStringView(),
-            field(3).toStringView(),
-            field(4).toOptional<double>(),
-            field(5).toOptional<double>(),
-            key_lengths,
-            none_,
-            none_,
-            none_,
-            field(6).toStringView(),
-            std::nullopt,
-            0.0,
-            std::nullopt};
-  }
-
- private:
-  const c10::IValue& field(size_t index) const { return fields_->elements().asArrayRef()[index]; }
-
-  c10::intrusive_ptr<c10::ivalue::Tuple> fields_;
-  c10::SmallVector<c10::SymInt, 8> window_;
-  OptionalTensor none_;
-};
 
 // The operators below autograd: the kernel of the device, or the reference on request.
 struct Kernels {
@@ -77,63 +27,60 @@ struct ReferenceKernels {
 
 // Saves the inputs, out and lse, nothing else: O(T) memory. Key and value lists are TensorLists all
 // the way: apply() looks into those, and not into a std::vector<Tensor>, whose gradients would
-// vanish.
+// vanish. Mask and sink come besides the options for the same reason.
 template <class Implementation>
 struct AttentionFunction : torch::autograd::Function<AttentionFunction<Implementation>> {
   static variable_list forward(AutogradContext* context, const Tensor& query, at::TensorList keys,
-                               at::TensorList values, const Options* options) {
+                               at::TensorList values, const OptionalTensor& /*mask*/,
+                               const OptionalTensor& /*sink*/, const Options* options) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [out, lse] = Implementation::forward({query, keys, values, *options});
-    variable_list saved{query};
-    saved.insert(saved.end(), keys.begin(), keys.end());
-    saved.insert(saved.end(), values.begin(), values.end());
-    saved.push_back(out);
-    saved.push_back(lse);
-    saved.push_back(options->key_lengths.value_or(Tensor()));
-    context->save_for_backward(std::move(saved));
+    const Call call{query, keys, values, *options};
+    auto [out, lse] = Implementation::forward(call);
+    save_call(*context, call, {out, lse});
     context->set_materialize_grads(false);
-    context->saved_data["options"] = pack(*options);
     return {out, lse};
   }
 
   // Calls the backward operator, through its own autograd kernel: that one decides whether this
   // gradient will be differentiated again.
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const variable_list saved = context->get_saved_variables();
-    const size_t order = (saved.size() - 4) / 2, inputs = 1 + 2 * order;
-    variable_list result(inputs + 1);  // the last one belongs to the options
+    const SavedCall saved(*context);
+    const size_t order = saved.order(), inputs = 1 + 2 * order;
+    variable_list result(inputs + 3);  // mask and sink, and the options, which have no gradient
     if (!grads[0].defined() && !grads[1].defined()) return result;
 
-    const at::TensorList all(saved);
-    const Tensor &out = saved[inputs], &lse = saved[inputs + 1], &lengths = saved[inputs + 2];
-    const Tensor grad_out = grads[0].defined() ? grads[0] : at::zeros_like(out);
+    const Tensor grad_out = grads[0].defined() ? grads[0] : at::zeros_like(saved.out());
     const OptionalTensor grad_lse = grads[1].defined() ? OptionalTensor(grads[1]) : std::nullopt;
-    const OptionalTensor key_lengths = lengths.defined() ? OptionalTensor(lengths) : std::nullopt;
     c10::List<bool> wanted;
-    wanted.reserve(inputs);
+    wanted.reserve(inputs + 2);
     for (size_t i = 0; i < inputs; ++i) wanted.push_back(context->needs_input_grad(i));
-
-    const UnpackedOptions options(context->saved_data["options"]);
-    auto [grad_query, grad_keys, grad_values] = Implementation::backward(
-        {{all[0], all.slice(1, order), all.slice(1 + order, order), options.view(key_lengths)},
-         out,
-         lse,
-         grad_out,
-         grad_lse,
-         wanted});
-    if (wanted[0]) result[0] = std::move(grad_query);
-    for (size_t m = 0; m < order; ++m) {
-      if (wanted[1 + m]) result[1 + m] = std::move(grad_keys[m]);
-      if (wanted[1 + order + m]) result[1 + order + m] = std::move(grad_values[m]);
+    size_t edge = inputs;  // an absent option has no edge
+    for (const OptionalTensor* option : {&saved.mask(), &saved.sink()}) {
+      wanted.push_back(option->has_value() && context->needs_input_grad(edge++));
     }
+
+    auto [grad_query, grad_keys, grad_values, grad_mask, grad_sink] = Implementation::backward(
+        {saved.call(), saved.out(), saved.lse(), grad_out, grad_lse, wanted});
+    const auto hand_over = [&](size_t i, Tensor& gradient) {
+      if (wanted[i]) result[i] = std::move(gradient);
+    };
+    hand_over(0, grad_query);
+    for (size_t m = 0; m < order; ++m) {
+      hand_over(1 + m, grad_keys[m]);
+      hand_over(1 + order + m, grad_values[m]);
+    }
+    hand_over(inputs, grad_mask);
+    hand_over(inputs + 1, grad_sink);
     return result;
   }
 };
 
 template <class Predicate>
 bool any_input(const Call& call, Predicate&& predicate) {
+  const auto option = [&](const OptionalTensor& tensor) { return tensor && predicate(*tensor); };
   return predicate(call.query) || std::any_of(call.keys.begin(), call.keys.end(), predicate) ||
-         std::any_of(call.values.begin(), call.values.end(), predicate);
+         std::any_of(call.values.begin(), call.values.end(), predicate) ||
+         option(call.options.mask) || option(call.options.sink);
 }
 
 bool requires_grad(const Tensor& tensor) { return tensor.requires_grad(); }
@@ -152,8 +99,8 @@ Output autograd_forward(const Call& call) {
     const at::AutoDispatchBelowADInplaceOrView below;
     return Implementation::forward(call);
   }
-  variable_list result =
-      AttentionFunction<Implementation>::apply(call.query, call.keys, call.values, &call.options);
+  variable_list result = AttentionFunction<Implementation>::apply(
+      call.query, call.keys, call.values, call.options.mask, call.options.sink, &call.options);
   return {std::move(result[0]), std::move(result[1])};
 }
 

@@ -17,6 +17,7 @@
 namespace nsimplex::dense {
 
 using OptionalTensor = std::optional<at::Tensor>;
+using OptionalTensorList = std::optional<at::TensorList>;
 
 /// The keyword arguments, in the schema's order.
 struct Options {
@@ -25,6 +26,7 @@ struct Options {
   std::string_view form = "product", reduce = "product", normalizer = "softmax";
   std::optional<double> logit_scale, output_scale;
   const OptionalTensor& key_lengths;
+  OptionalTensorList key_masks;
   const OptionalTensor& cu_seqlens;
   const OptionalTensor& mask;
   const OptionalTensor& sink;
@@ -47,14 +49,16 @@ struct BackwardCall {
   const at::Tensor& lse;           ///< [B, Hq, Tq]
   const at::Tensor& grad_out;      ///< like out
   const OptionalTensor& grad_lse;  ///< like lse; absent: zero
-  const c10::List<bool>& wanted;   ///< query, keys..., values...: which gradients are computed
+  /// Which gradients are computed: query, keys..., values..., mask, sink.
+  const c10::List<bool>& wanted;
 };
 
 using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
 
-/// Gradients of the query, the keys and the values; an unwanted one is an empty tensor of shape
-/// [0].
-using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>>;
+/// Gradients of the query, the keys, the values, the mask and the sink; an unwanted one is an empty
+/// tensor of shape [0].
+using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
+                             at::Tensor, at::Tensor>;
 
 /// Adapts a kernel that takes a Call to the dispatcher's flat argument list.
 template <auto kernel>
@@ -62,14 +66,15 @@ Output flat(const at::Tensor& query, at::TensorList keys, at::TensorList values,
             at::OptionalSymIntArrayRef window, std::string_view form, std::string_view reduce,
             std::string_view normalizer, std::optional<double> logit_scale,
             std::optional<double> output_scale, const OptionalTensor& key_lengths,
-            const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
-            const OptionalTensor& sink, std::string_view distinct, at::OptionalIntArrayRef augment,
-            double dropout_p, std::optional<int64_t> seed) {
-  return kernel(Call{query,
-                     keys,
-                     values,
-                     {causal, window, form, reduce, normalizer, logit_scale, output_scale,
-                      key_lengths, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}});
+            OptionalTensorList key_masks, const OptionalTensor& cu_seqlens,
+            const OptionalTensor& mask, const OptionalTensor& sink, std::string_view distinct,
+            at::OptionalIntArrayRef augment, double dropout_p, std::optional<int64_t> seed) {
+  return kernel(
+      Call{query,
+           keys,
+           values,
+           {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
+            key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}});
 }
 
 /// The same for a kernel that takes a BackwardCall.
@@ -80,21 +85,22 @@ Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::Tensor
                         at::OptionalSymIntArrayRef window, std::string_view form,
                         std::string_view reduce, std::string_view normalizer,
                         std::optional<double> logit_scale, std::optional<double> output_scale,
-                        const OptionalTensor& key_lengths, const OptionalTensor& cu_seqlens,
-                        const OptionalTensor& mask, const OptionalTensor& sink,
-                        std::string_view distinct, at::OptionalIntArrayRef augment,
-                        double dropout_p, std::optional<int64_t> seed) {
-  return kernel(
-      BackwardCall{{query,
-                    keys,
-                    values,
-                    {causal, window, form, reduce, normalizer, logit_scale, output_scale,
-                     key_lengths, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}},
-                   out,
-                   lse,
-                   grad_out,
-                   grad_lse,
-                   wanted});
+                        const OptionalTensor& key_lengths, OptionalTensorList key_masks,
+                        const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
+                        const OptionalTensor& sink, std::string_view distinct,
+                        at::OptionalIntArrayRef augment, double dropout_p,
+                        std::optional<int64_t> seed) {
+  return kernel(BackwardCall{
+      {query,
+       keys,
+       values,
+       {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths, key_masks,
+        cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}},
+      out,
+      lse,
+      grad_out,
+      grad_lse,
+      wanted});
 }
 
 /// Calls the registered operators through the dispatcher.

@@ -84,7 +84,7 @@ Gradients cpu_backward(const BackwardCall& backward) {
     return grad;
   };
   Gradients gradients;
-  auto& [grad_query, grad_keys, grad_values] = gradients;
+  auto& [grad_query, grad_keys, grad_values, grad_mask, grad_sink] = gradients;
   grad_query = gradient(call.query, problem.grad_query);
   for (int m = 0; m < problem.order; ++m) {
     grad_keys.push_back(gradient(call.keys[m], problem.grad_key[m]));
@@ -92,6 +92,8 @@ Gradients cpu_backward(const BackwardCall& backward) {
   for (int m = 0; m < problem.order; ++m) {
     grad_values.push_back(gradient(call.values[m], problem.grad_value[m]));
   }
+  grad_mask = at::empty({0}, call.query.options());
+  grad_sink = at::empty({0}, call.query.options());
   const DensePlan plan = kernels::plan_dense_backward(problem);
   run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
     kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);

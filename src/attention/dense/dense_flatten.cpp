@@ -1,5 +1,9 @@
 #include "attention/dense/dense_flatten.h"
 
+#include <ATen/ops/randint.h>
+
+#include <limits>
+
 namespace nsimplex::dense {
 
 std::string_view name_of(Reduce reduce) {
@@ -28,6 +32,23 @@ std::string_view name_of(Normalizer normalizer) {
       return "relu";
   }
   TORCH_CHECK_VALUE(false, "[attention] normalizer: not an enumerator of Normalizer");
+}
+
+std::string_view name_of(Distinct distinct) {
+  switch (distinct) {
+    case Distinct::none:
+      return "none";
+    case Distinct::axes:
+      return "axes";
+    case Distinct::with_query:
+      return "with_query";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] distinct: not an enumerator of Distinct");
+}
+
+std::optional<int64_t> seed_of(const AttentionOptions& options) {
+  if (options.seed || options.dropout_p == 0.0) return options.seed;
+  return at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong).item<int64_t>();
 }
 
 }  // namespace nsimplex::dense

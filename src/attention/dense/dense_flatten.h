@@ -10,6 +10,10 @@ namespace nsimplex::dense {
 std::string_view name_of(Form form);
 std::string_view name_of(Reduce reduce);
 std::string_view name_of(Normalizer normalizer);
+std::string_view name_of(Distinct distinct);
+
+/// The seed of a call: the given one, or one drawn where dropout needs it.
+std::optional<int64_t> seed_of(const AttentionOptions& options);
 
 /// Flattens the public options and returns function(call).
 template <class Function>
@@ -34,13 +38,17 @@ auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList valu
     logit_scale = options.scale->logit;
     output_scale = options.scale->output;
   }
-  const OptionalTensor none;
+  OptionalTensorList key_masks;
+  if (!options.key_masks.empty()) key_masks = at::TensorList(options.key_masks);
+  at::OptionalIntArrayRef augment;
+  if (!options.augment.empty()) augment = at::IntArrayRef(options.augment);
   return function(Call{query,
                        keys,
                        values,
                        {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
                         name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
-                        none, none, none, "none", std::nullopt, 0.0, std::nullopt}});
+                        key_masks, options.cu_seqlens, options.mask, options.sink,
+                        name_of(options.distinct), augment, options.dropout_p, seed_of(options)}});
 }
 
 }  // namespace nsimplex::dense

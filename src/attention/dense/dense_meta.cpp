@@ -29,6 +29,12 @@ Gradients meta_backward(const BackwardCall& call) {
   for (const at::Tensor& key : call.forward.keys) std::get<1>(gradients).push_back(gradient(key));
   for (const at::Tensor& value : call.forward.values)
     std::get<2>(gradients).push_back(gradient(value));
+  const auto option_gradient = [&](const OptionalTensor& input) {
+    return call.wanted[next++] ? at::empty_symint(input->sym_sizes(), input->options())
+                               : at::empty({0}, call.forward.query.options());
+  };
+  std::get<3>(gradients) = option_gradient(call.forward.options.mask);
+  std::get<4>(gradients) = option_gradient(call.forward.options.sink);
   return gradients;
 }
 

@@ -15,11 +15,12 @@ namespace {
 // Written whole, options of later versions included: an argument added later would break saved
 // graphs. `window` holds SymInts so that one derived from a length survives export with dynamic
 // lengths.
-#define NSIMPLEX_OPTIONS_SCHEMA                                                               \
-  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', "      \
-  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "             \
-  "Tensor? key_lengths=None, Tensor? cu_seqlens=None, Tensor? mask=None, Tensor? sink=None, " \
-  "str distinct='none', int[]? augment=None, float dropout_p=0., int? seed=None"
+#define NSIMPLEX_OPTIONS_SCHEMA                                                          \
+  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', " \
+  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "        \
+  "Tensor? key_lengths=None, Tensor[]? key_masks=None, Tensor? cu_seqlens=None, "        \
+  "Tensor? mask=None, Tensor? sink=None, str distinct='none', int[]? augment=None, "     \
+  "float dropout_p=0., int? seed=None"
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
@@ -33,7 +34,8 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "attention_backward(Tensor query, Tensor[] keys, Tensor[] values, Tensor out, Tensor lse, "
       "Tensor grad_out, Tensor? grad_lse, bool[] output_mask, *, " NSIMPLEX_OPTIONS_SCHEMA
-      ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values)",
+      ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values, Tensor grad_mask, "
+      "Tensor grad_sink)",
       tags);
 }
 
@@ -46,8 +48,8 @@ template <class Operator>
 Output call_operator(const Operator& op, const Call& call) {
   const Options& o = call.options;
   return op.call(call.query, call.keys, call.values, o.causal, o.window, o.form, o.reduce,
-                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.cu_seqlens, o.mask,
-                 o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
+                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.key_masks,
+                 o.cu_seqlens, o.mask, o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
 }
 
 template <class Function>
@@ -72,8 +74,8 @@ Gradients dispatch(const BackwardCall& call) {
   const Options& o = call.forward.options;
   return op.call(call.forward.query, call.forward.keys, call.forward.values, call.out, call.lse,
                  call.grad_out, call.grad_lse, call.wanted, o.causal, o.window, o.form, o.reduce,
-                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.cu_seqlens, o.mask,
-                 o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
+                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.key_masks,
+                 o.cu_seqlens, o.mask, o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
 }
 
 }  // namespace dense

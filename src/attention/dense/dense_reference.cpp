@@ -168,6 +168,8 @@ Gradients reference_backward(const BackwardCall& backward) {
     std::get<2>(result).push_back(
         finish(call.values[m], grad_values[m], backward.wanted[1 + order + m]));
   }
+  std::get<3>(result) = at::empty({0}, call.query.options());
+  std::get<4>(result) = at::empty({0}, call.query.options());
   return result;
 }
 

@@ -68,6 +68,7 @@ BAD = [
     (dict(distinct="axes"), NotImplementedError, r"distinct: not supported"),
     (dict(mask=Q), NotImplementedError, r"mask: not supported"),
     (dict(sink=Q), NotImplementedError, r"sink: not supported"),
+    (dict(key_masks=[K, K]), NotImplementedError, r"key_masks: not supported"),
     (dict(cu_seqlens=LENGTHS), NotImplementedError, r"cu_seqlens: not supported"),
     (dict(augment=[1]), NotImplementedError, r"augment: not supported"),
     (dict(dropout_p=0.1), NotImplementedError, r"dropout_p: not supported"),
@@ -101,8 +102,8 @@ def test_backward_operator_checks_what_it_gets():
     out, lse = nsimplex.attention(Q, [K], [K], return_lse=True)
     backward = torch.ops.nsimplex.attention_backward
     with pytest.raises(ValueError, match=r"\[attention_backward\] grad_out: expected shape"):
-        backward(Q, [K], [K], out, lse, out[:1], None, [True] * 3)
-    with pytest.raises(ValueError, match=r"\[attention_backward\] output_mask: expected 3 entries"):
+        backward(Q, [K], [K], out, lse, out[:1], None, [True] * 3 + [False] * 2)
+    with pytest.raises(ValueError, match=r"\[attention_backward\] output_mask: expected 5 entries"):
         backward(Q, [K], [K], out, lse, out, None, [True] * 2)
 
 

@@ -31,7 +31,7 @@ def test_opcheck(order, dtype, inside):
     torch.library.opcheck(torch.ops.nsimplex.attention.default, (query, keys, values), options)
     with torch.no_grad():
         out, lse = torch.ops.nsimplex.attention(query, keys, values, **options)
-    mask = [i % 3 != 1 for i in range(len(inputs))]
+    mask = [i % 3 != 1 for i in range(len(inputs))] + [False, False]
     torch.library.opcheck(
         torch.ops.nsimplex.attention_backward.default,
         (query, keys, values, out, lse, out, None, mask),
