@@ -14,14 +14,14 @@ class DenseBackwardTest : public ::testing::TestWithParam<DenseCase> {
 
 TEST_P(DenseBackwardTest, MatchesTheDefinitionOnEveryLevel) {
   constexpr double kGate = 2e-5;
+  DenseData data(GetParam());
+  const DenseBackward<float> problem = data.backward();
+  const DenseOracle oracle = dense_oracle<float>(problem, &problem.grad_out, problem.grad_lse);
   for (const std::string& level : simd_levels()) {
     SCOPED_TRACE(level);
     set_simd_level(level);
-    DenseData data(GetParam());
     run_forward(data.forward());
-    const DenseBackward<float> problem = data.backward();
     run_backward(problem);
-    const DenseOracle oracle = dense_oracle(problem, &problem.grad_out, problem.grad_lse);
     EXPECT_LE(relative_error(data.grad_query.values(), oracle.grad_query), kGate);
     EXPECT_TRUE(data.grad_query.outside_untouched());
     for (int m = 0; m < problem.order; ++m) {

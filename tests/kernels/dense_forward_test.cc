@@ -15,13 +15,13 @@ class DenseForwardTest : public ::testing::TestWithParam<DenseCase> {
 };
 
 TEST_P(DenseForwardTest, MatchesTheDefinitionOnEveryLevel) {
+  DenseData data(GetParam());
+  const DenseForward<float> problem = data.forward();
+  const DenseOracle oracle = dense_oracle<float>(problem, nullptr, nullptr);
   for (const std::string& level : simd_levels()) {
     SCOPED_TRACE(level);
     set_simd_level(level);
-    DenseData data(GetParam());
-    const DenseForward<float> problem = data.forward();
     run_forward(problem);
-    const DenseOracle oracle = dense_oracle(problem, nullptr, nullptr);
     EXPECT_LE(relative_error(data.out.values(), oracle.out), 2e-6);
     ASSERT_EQ(data.lse.size(), oracle.lse.size());
     for (size_t i = 0; i < data.lse.size(); ++i) {

@@ -3,125 +3,300 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/common/tuple_hash.h"
+
 namespace nsimplex::kernels::testing {
 namespace {
 
+using Real = long double;
 using Tuple = std::vector<int64_t>;
+using Vector = std::vector<Real>;
 
-// Every admissible tuple of one query, straight from the definition of the masks.
-std::vector<Tuple> admissible_tuples(const DenseProblem<float>& p, int64_t batch, int64_t query) {
-  std::vector<Tuple> tuples{{}};
-  for (int m = 0; m < p.order; ++m) {
-    const Visibility& v = p.axes[m].visible;
-    std::vector<Tuple> longer;
-    for (const Tuple& tuple : tuples) {
-      for (int64_t j = 0; j < v.length; ++j) {
-        const int64_t position = query + v.offset;
-        if (v.left >= 0 && j <= position - v.left) continue;
-        if (v.right >= 0 && j > position + v.right) continue;
-        if (v.causal && j > position) continue;
-        if (v.lengths && j >= v.lengths[batch]) continue;
-        longer.push_back(tuple);
-        longer.back().push_back(j);
-      }
+constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+
+// The determinant of columns [column, ..) over the rows that are not `used`, by its first column.
+Real determinant(const std::vector<Vector>& columns, size_t column = 0, unsigned used = 0) {
+  if (column == columns.size()) return 1.0L;
+  Real sum = 0.0L, sign = 1.0L;
+  for (size_t row = 0; row < columns.size(); ++row) {
+    if (used & (1u << row)) continue;
+    if (columns[column][row] != 0.0L) {
+      sum += sign * columns[column][row] * determinant(columns, column + 1, used | (1u << row));
     }
-    tuples = std::move(longer);
+    sign = -sign;
   }
-  return tuples;
+  return sum;
 }
 
-double reduce_values(const DenseProblem<float>& p, int64_t b, int64_t kv, const Tuple& tuple,
-                     int64_t c, int skip) {
-  const bool product = p.reduce == ValueReduce::product;
-  double result = product ? 1.0 : 0.0;
-  for (int m = 0; m < p.order; ++m) {
-    if (m == skip) continue;
-    const double value = p.axes[m].value.row(b, kv, tuple[m])[c];
-    result = product ? result * value : result + value;
+// sum_a x0_a x1_a .., or the sum of the chunks' determinants with the vectors as columns.
+Real form_of(Form form, const std::vector<Vector>& vectors) {
+  const size_t dim = vectors[0].size(), size = vectors.size();
+  Real sum = 0.0L;
+  if (form == Form::product) {
+    for (size_t a = 0; a < dim; ++a) {
+      Real product = 1.0L;
+      for (const Vector& vector : vectors) product *= vector[a];
+      sum += product;
+    }
+    return sum;
   }
-  return p.reduce == ValueReduce::mean ? result / p.order : result;
+  for (size_t first = 0; first < dim; first += size) {
+    std::vector<Vector> columns;
+    for (const Vector& vector : vectors) {
+      columns.emplace_back(vector.begin() + first, vector.begin() + first + size);
+    }
+    sum += determinant(columns);
+  }
+  return sum;
+}
+
+// The form is linear in each vector: its derivative along channel a of vector t is the form with a
+// unit vector there (of which only the chunk, or channel, that holds a matters).
+Real form_derivative(Form form, const std::vector<Vector>& vectors, size_t t, size_t a) {
+  if (form == Form::product) {
+    Real others = 1.0L;
+    for (size_t u = 0; u < vectors.size(); ++u) others *= u == t ? 1.0L : vectors[u][a];
+    return others;
+  }
+  const size_t size = vectors.size(), first = a / size * size;
+  std::vector<Vector> part;
+  for (const Vector& vector : vectors) {
+    part.emplace_back(vector.begin() + first, vector.begin() + first + size);
+  }
+  part[t].assign(size, 0.0L);
+  part[t][a - first] = 1.0L;
+  return determinant(part);
+}
+
+// One query of a problem.
+template <class T>
+struct Query {
+  const DenseProblem<T>& p;
+  int64_t b, h, i, kv;
+
+  Query(const DenseProblem<T>& p, int64_t row)
+      : p(p),
+        b(row / p.queries / p.heads),
+        h(row / p.queries % p.heads),
+        i(row % p.queries),
+        kv(h / (p.heads / p.kv_heads)) {}
+
+  bool sees(int m, int64_t j) const {
+    const Visibility& v = p.axes[m].visible;
+    const int64_t position = i + v.offset;
+    if (v.left >= 0 && j <= position - v.left) return false;
+    if (v.right >= 0 && j > position + v.right) return false;
+    if (v.causal && j > position) return false;
+    if (v.lengths && j >= v.lengths[b]) return false;
+    if (v.document_begin && (j < v.document_begin[i] || j >= v.document_end[i])) return false;
+    if (p.axes[m].mask && !p.axes[m].mask[b * v.length + j]) return false;
+    return p.distinct != Distinct::with_query || j != position;
+  }
+
+  int64_t mask_offset(const Tuple& tuple) const {
+    int64_t at = b * p.mask.batch_stride + h * p.mask.head_stride + i * p.mask.query_stride;
+    for (int m = 0; m < p.order; ++m) at += tuple[m] * p.mask.axis_stride[m];
+    return at;
+  }
+
+  bool admits(const Tuple& tuple) const {
+    if (p.distinct != Distinct::none) {
+      for (int m = 0; m < p.order; ++m) {
+        for (int n = 0; n < m; ++n) {
+          if (tuple[m] == tuple[n]) return false;
+        }
+      }
+    }
+    if (p.mask.admissible && !p.mask.admissible[mask_offset(tuple)]) return false;
+    return !p.mask.logits || p.mask.logits[mask_offset(tuple)] > -kInfinity;
+  }
+
+  std::vector<Tuple> tuples() const {
+    std::vector<Tuple> all{{}};
+    for (int m = 0; m < p.order; ++m) {
+      std::vector<Tuple> longer;
+      for (const Tuple& tuple : all) {
+        for (int64_t j = 0; j < p.axes[m].visible.length; ++j) {
+          if (!sees(m, j)) continue;
+          longer.push_back(tuple);
+          longer.back().push_back(j);
+        }
+      }
+      all = std::move(longer);
+    }
+    std::erase_if(all, [&](const Tuple& tuple) { return !admits(tuple); });
+    return all;
+  }
+
+  // The query and the keys of a tuple.
+  std::vector<Vector> vectors(const Tuple& tuple) const {
+    const auto vector_of = [&](const T* data) {
+      Vector vector;
+      for (int64_t a = 0; a < p.dim; ++a) vector.push_back(static_cast<double>(data[a]));
+      return vector;
+    };
+    std::vector<Vector> all{vector_of(p.query.row(b, h, i))};
+    for (int m = 0; m < p.order; ++m) all.push_back(vector_of(p.axes[m].key.row(b, kv, tuple[m])));
+    return all;
+  }
+
+  Real logit(const Tuple& tuple) const {
+    const Real form = static_cast<Real>(p.logit_scale) * form_of(p.form, vectors(tuple));
+    return p.mask.logits ? form + static_cast<Real>(p.mask.logits[mask_offset(tuple)]) : form;
+  }
+
+  // Dropout's factor of a weight.
+  Real kept(const Tuple& tuple) const {
+    if (p.dropout.p == 0.0) return 1.0L;
+    uint32_t key = hash_row(p.dropout.seed, b * p.heads + h, i);
+    for (int m = 0; m < p.order; ++m) key ^= hash_key(m, tuple[m]);
+    return keeps_tuple(key, drop_threshold(p.dropout.p)) ? 1.0L / (1.0L - p.dropout.p) : 0.0L;
+  }
+
+  // One channel of the reduced values, without axis `skip`.
+  Real value(const Tuple& tuple, int64_t c, int skip = -1) const {
+    const bool product = p.reduce == ValueReduce::product;
+    Real result = product ? 1.0L : 0.0L;
+    for (int m = 0; m < p.order; ++m) {
+      if (m == skip) continue;
+      const Real value = static_cast<double>(p.axes[m].value.row(b, kv, tuple[m])[c]);
+      result = product ? result * value : result + value;
+    }
+    return p.reduce == ValueReduce::mean ? result / p.order : result;
+  }
+};
+
+// Weights before dropout and their derivatives by the logits, but for what all tuples of the row
+// have in common.
+struct Weights {
+  Vector weight, slope;
+  Real lse = 0.0L, sink_weight = 0.0L;
+  bool shared = true;  // the normaliser depends on all logits
+};
+
+Weights normalise(const Vector& logits, Normalizer normalizer, Real sink) {
+  Weights result;
+  Real total = 0.0L;
+  switch (normalizer) {
+    case Normalizer::sigmoid:
+      result.shared = false;
+      for (const Real x : logits) {
+        result.weight.push_back(1.0L / (1.0L + std::exp(-x)));
+        result.slope.push_back(result.weight.back() * (1.0L - result.weight.back()));
+      }
+      return result;
+    case Normalizer::relu:
+      for (const Real x : logits) total += std::max(x, 0.0L);
+      result.lse = std::log(total);
+      for (const Real x : logits) {
+        result.weight.push_back(total > 0.0L ? std::max(x, 0.0L) / total : 0.0L);
+        result.slope.push_back(total > 0.0L && x > 0.0L ? 1.0L / total : 0.0L);
+      }
+      return result;
+    case Normalizer::softmax:
+      sink = -kInfinity;
+      [[fallthrough]];
+    case Normalizer::softmax_sink:
+      Real largest = sink;
+      for (const Real x : logits) largest = std::max(largest, x);
+      for (const Real x : logits) total += std::exp(x - largest);
+      total += std::exp(sink - largest);
+      for (const Real x : logits) result.weight.push_back(std::exp(x - largest) / total);
+      result.slope = result.weight;
+      result.sink_weight = std::exp(sink - largest) / total;
+      result.lse = largest + std::log(total);
+      return result;
+  }
+  return result;
 }
 
 }  // namespace
 
-DenseOracle dense_oracle(const DenseProblem<float>& p, const Rows<const float>* grad_out,
-                         const float* grad_lse) {
+template <class T>
+DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out,
+                         const Accum<T>* grad_lse) {
   DenseOracle result;
-  const int64_t rows = p.batch * p.heads * p.queries, group = p.heads / p.kv_heads;
+  const int64_t rows = p.batch * p.heads * p.queries;
   result.out.assign(rows * p.value_dim, 0.0);
   result.lse.assign(rows, -std::numeric_limits<double>::infinity());
   result.grad_query.assign(rows * p.dim, 0.0);
+  if (p.sink) result.grad_sink.assign(p.heads, 0.0);
   for (int m = 0; m < p.order; ++m) {
     const int64_t keys = p.batch * p.kv_heads * p.axes[m].visible.length;
     result.grad_key.emplace_back(keys * p.dim, 0.0);
     result.grad_value.emplace_back(keys * p.value_dim, 0.0);
   }
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t b = row / p.queries / p.heads, h = row / p.queries % p.heads, i = row % p.queries;
-    const int64_t kv = h / group;
-    const float* const q = p.query.row(b, h, i);
-    const std::vector<Tuple> tuples = admissible_tuples(p, b, i);
+    const Query<T> query(p, row);
+    const std::vector<Tuple> tuples = query.tuples();
     if (tuples.empty()) continue;
-
-    std::vector<double> weight;
-    double largest = -std::numeric_limits<double>::infinity(), total = 0.0;
+    Vector logits, kept;
     for (const Tuple& tuple : tuples) {
-      double logit = 0.0;
-      for (int64_t a = 0; a < p.dim; ++a) {
-        double product = q[a];
-        for (int m = 0; m < p.order; ++m) product *= p.axes[m].key.row(b, kv, tuple[m])[a];
-        logit += product;
-      }
-      weight.push_back(p.logit_scale * logit);
-      largest = std::max(largest, weight.back());
+      logits.push_back(query.logit(tuple));
+      kept.push_back(query.kept(tuple));
     }
-    for (double& w : weight) total += w = std::exp(w - largest);
-    for (double& w : weight) w /= total;
-    result.lse[row] = largest + std::log(total);
+    const Real sink = p.sink ? static_cast<Real>(p.sink[query.h]) : -kInfinity;
+    const Weights weights = normalise(logits, p.normalizer, sink);
+    result.lse[row] = static_cast<double>(weights.lse);
 
-    std::vector<double> grad_weight(tuples.size(), 0.0);
-    double mean_grad = 0.0;
+    Vector out(p.value_dim, 0.0L), grad_weight(tuples.size(), 0.0L);
+    Real common = 0.0L;  // what the shared normaliser takes from every tuple's gradient: delta
     for (size_t t = 0; t < tuples.size(); ++t) {
       for (int64_t c = 0; c < p.value_dim; ++c) {
-        const double value = p.output_scale * reduce_values(p, b, kv, tuples[t], c, -1);
-        result.out[row * p.value_dim + c] += weight[t] * value;
-        if (grad_out) grad_weight[t] += grad_out->row(b, h, i)[c] * value;
+        const Real value = static_cast<Real>(p.output_scale) * query.value(tuples[t], c) * kept[t];
+        out[c] += weights.weight[t] * value;
+        if (grad_out) {
+          grad_weight[t] +=
+              static_cast<double>(grad_out->row(query.b, query.h, query.i)[c]) * value;
+        }
       }
-      mean_grad += weight[t] * grad_weight[t];
+      common += weights.weight[t] * grad_weight[t];
     }
-    if (!grad_out) continue;
-    const double from_lse = grad_lse ? grad_lse[row] : 0.0;
+    for (int64_t c = 0; c < p.value_dim; ++c) {
+      result.out[row * p.value_dim + c] = static_cast<double>(out[c]);
+    }
+    if (!grad_out || weights.lse == -kInfinity) continue;
+    if (grad_lse) common -= grad_lse[row];
+    if (!weights.shared) common = 0.0L;
+    if (p.sink) result.grad_sink[query.h] -= static_cast<double>(weights.sink_weight * common);
+
     for (size_t t = 0; t < tuples.size(); ++t) {
       const Tuple& tuple = tuples[t];
-      const double grad_logit = p.logit_scale * weight[t] * (grad_weight[t] - mean_grad + from_lse);
-      for (int64_t a = 0; a < p.dim; ++a) {
+      const std::vector<Vector> vectors = query.vectors(tuple);
+      const Real grad_form =
+          static_cast<Real>(p.logit_scale) * weights.slope[t] * (grad_weight[t] - common);
+      for (int64_t a = 0; a < p.dim && grad_form != 0.0L; ++a) {
         for (int target = -1; target < p.order; ++target) {  // -1: the query
-          double others = target < 0 ? 1.0 : q[a];
-          for (int m = 0; m < p.order; ++m) {
-            if (m != target) others *= p.axes[m].key.row(b, kv, tuple[m])[a];
+          const Real share = grad_form * form_derivative(p.form, vectors, target + 1, a);
+          if (target < 0) {
+            result.grad_query[row * p.dim + a] += static_cast<double>(share);
+            continue;
           }
-          const int64_t length = target < 0 ? 0 : p.axes[target].visible.length;
-          double& gradient =
-              target < 0
-                  ? result.grad_query[row * p.dim + a]
-                  : result.grad_key[target]
-                                   [((b * p.kv_heads + kv) * length + tuple[target]) * p.dim + a];
-          gradient += grad_logit * others;
+          const int64_t at =
+              (query.b * p.kv_heads + query.kv) * p.axes[target].visible.length + tuple[target];
+          result.grad_key[target][at * p.dim + a] += static_cast<double>(share);
         }
       }
       for (int64_t c = 0; c < p.value_dim; ++c) {
-        const double share = p.output_scale * weight[t] * grad_out->row(b, h, i)[c];
+        const Real share = static_cast<Real>(p.output_scale) * weights.weight[t] * kept[t] *
+                           static_cast<double>(grad_out->row(query.b, query.h, query.i)[c]);
         for (int m = 0; m < p.order; ++m) {
-          const int64_t at = (b * p.kv_heads + kv) * p.axes[m].visible.length + tuple[m];
-          double factor = 1.0;
-          if (p.reduce == ValueReduce::product) factor = reduce_values(p, b, kv, tuple, c, m);
-          if (p.reduce == ValueReduce::mean) factor = 1.0 / p.order;
-          result.grad_value[m][at * p.value_dim + c] += share * factor;
+          const int64_t at =
+              (query.b * p.kv_heads + query.kv) * p.axes[m].visible.length + tuple[m];
+          Real factor = 1.0L;
+          if (p.reduce == ValueReduce::product) factor = query.value(tuple, c, m);
+          if (p.reduce == ValueReduce::mean) factor = 1.0L / p.order;
+          result.grad_value[m][at * p.value_dim + c] += static_cast<double>(share * factor);
         }
       }
     }
   }
   return result;
 }
+
+template DenseOracle dense_oracle(const DenseProblem<float>&, const Rows<const float>*,
+                                  const float*);
+template DenseOracle dense_oracle(const DenseProblem<double>&, const Rows<const double>*,
+                                  const double*);
 
 }  // namespace nsimplex::kernels::testing

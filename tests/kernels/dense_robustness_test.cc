@@ -146,7 +146,7 @@ TEST_P(DenseRobustnessTest, LogitsOfTenThousandStayExact) {
     DenseForward<float> problem = data.forward();
     problem.logit_scale = sign * 1.0e4 / 32.0;
     run_forward(problem);
-    const DenseOracle oracle = dense_oracle(problem, nullptr, nullptr);
+    const DenseOracle oracle = dense_oracle<float>(problem, nullptr, nullptr);
     // fp32 keeps 1e4 log2(e) to 5e-4: neighbouring logits differ by hundreds or are equal.
     EXPECT_LE(relative_error(data.out.values(), oracle.out), 2e-3);
     EXPECT_LE(relative_error(data.lse, oracle.lse), 2e-6);
@@ -180,7 +180,7 @@ TEST_P(DenseRobustnessTest, RisingScoresRaiseTheMaximumAgainAndAgain) {
     const DenseForward<float> problem = data.forward();
     run_forward(problem);
     run_backward(data.backward());
-    const DenseOracle oracle = dense_oracle(problem, nullptr, nullptr);
+    const DenseOracle oracle = dense_oracle<float>(problem, nullptr, nullptr);
     // The largest logit is about 600 step: that times eps is the error of a weight.
     EXPECT_LE(relative_error(data.out.values(), oracle.out), 2e-6 + 1e-4 * step);
     EXPECT_LE(relative_error(data.lse, oracle.lse), 1e-6);
@@ -193,7 +193,7 @@ TEST_P(DenseRobustnessTest, EqualLogitsGiveTheMean) {
   for (int64_t i = 0; i < 40; ++i) fill_row(data.query, 0, 0, i, 0.0f);
   const DenseForward<float> problem = data.forward();
   run_forward(problem);
-  const DenseOracle oracle = dense_oracle(problem, nullptr, nullptr);
+  const DenseOracle oracle = dense_oracle<float>(problem, nullptr, nullptr);
   EXPECT_LE(relative_error(data.out.values(), oracle.out), 1e-6);
   for (int64_t i = 0; i < 40; ++i) {
     EXPECT_NEAR(data.lse[i], std::log((i + 1.0) * (i + 61.0)), 1e-5);

@@ -42,8 +42,7 @@ WedgeTable make_table(int order) {
       for (int a = 0; a <= order; ++a) {
         const unsigned bit = 1u << a;
         if (!(set & bit)) continue;
-        step.terms.push_back(
-            {target, index_of(from, set ^ bit), a, dual * sign_of(set ^ bit, a)});
+        step.terms.push_back({target, index_of(from, set ^ bit), a, dual * sign_of(set ^ bit, a)});
       }
     }
     table.steps.push_back(std::move(step));

@@ -6,8 +6,8 @@
 
 // The determinant form as a matrix product. For vectors of N + 1 components,
 //   det[q, k1, .., kN] = sum_a U_a kN_a
-// where U is the Hodge dual of q ^ k1 ^ .. ^ k(N-1): the cross product when N = 2. The wedge of p + 1
-// vectors has one component for every set of p + 1 of the N + 1 coordinates, and
+// where U is the Hodge dual of q ^ k1 ^ .. ^ k(N-1): the cross product when N = 2. The wedge of p +
+// 1 vectors has one component for every set of p + 1 of the N + 1 coordinates, and
 //   (w ^ k)_S = sum over a in S of (-1)^{b in S: b > a} w_(S without a) k_a.
 // Chunks are independent of each other, so that components are whole planes of channels.
 
