@@ -155,6 +155,7 @@ DenseData::DenseData(const DenseCase& shape, unsigned seed) : shape(shape) {
   lse.assign(s.batch * s.heads * s.queries, kSentinel);
   std::normal_distribution<float> normal;
   for (size_t i = 0; i < lse.size(); ++i) grad_lse.push_back(normal(generator));
+  make_options(seed);
 }
 
 void DenseData::fill(DenseProblem<float>& problem) const {
@@ -184,6 +185,7 @@ void DenseData::fill(DenseProblem<float>& problem) const {
       axis.visible.lengths = shape.key_lengths[m].data();
     }
   }
+  fill_options(problem);
 }
 
 DenseForward<float> DenseData::forward() {
@@ -206,6 +208,7 @@ DenseBackward<float> DenseData::backward(bool with_grad_lse) {
     problem.grad_key[m] = grad_keys[m].view();
     problem.grad_value[m] = grad_values[m].view();
   }
+  if (!grad_sink.empty()) problem.grad_sink = grad_sink.data();
   return problem;
 }
 

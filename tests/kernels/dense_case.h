@@ -17,6 +17,9 @@ struct WindowPair {
   int64_t left = -1, right = -1;
 };
 
+/// A random mask over tuples, of booleans or of logits to add (some of them minus infinity).
+enum class MaskKind { none, boolean, additive };
+
 /// What one test problem looks like. Empty vectors stand for the default.
 struct DenseCase {
   std::string name;
@@ -29,6 +32,15 @@ struct DenseCase {
   double logit_scale = 0.5, output_scale = 0.75;
   float key_spread = 1.0f;  ///< standard deviation of keys and queries
   bool strided = false;     ///< [batch, row, head, channel] with odd row strides
+
+  Form form = Form::product;
+  Normalizer normalizer = Normalizer::softmax;  ///< softmax_sink comes with a sink for each head
+  Distinct distinct = Distinct::none;
+  double dropout = 0.0;
+  std::vector<int64_t> documents;  ///< cu_seqlens
+  bool key_masks = false;          ///< on every axis; masked keys and their values are NaN
+  MaskKind mask = MaskKind::none;
+  std::vector<int> mask_broadcast;  ///< dimensions of [batch, head, query, axes ..] of stride 0
 
   int order() const { return static_cast<int>(lengths.size()); }
 };
@@ -73,10 +85,19 @@ struct DenseData {
   DenseCase shape;
   Array query, out, grad_out, grad_query;
   std::vector<Array> keys, values, grad_keys, grad_values;
-  std::vector<float> lse, grad_lse;
+  std::vector<float> lse, grad_lse, sink, grad_sink;
 
  private:
+  void make_options(unsigned seed);
   void fill(DenseProblem<float>& problem) const;
+  void fill_options(DenseProblem<float>& problem) const;
+
+  // Booleans as bytes, since a vector of bool has no pointer.
+  std::vector<std::vector<unsigned char>> key_masks_;
+  std::vector<unsigned char> mask_bits_;
+  std::vector<float> mask_logits_;
+  std::vector<int64_t> mask_strides_;  // of [batch, head, query, axes ..]
+  std::vector<int64_t> document_begin_, document_end_;
 };
 
 /// How the tasks of a phase are run.
