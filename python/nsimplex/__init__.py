@@ -37,9 +37,19 @@ _load_library()
 
 from . import nn  # noqa: E402  (needs the operators)
 from .functional import attention, reference  # noqa: E402
+from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .parts import merge  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
 cmake_prefix_path = str(_package)
 
-__all__ = ["attention", "cmake_prefix_path", "merge", "nn", "reference", "__version__"]
+__all__ = [
+    "KeyValueCache",
+    "LayerCaches",
+    "attention",
+    "cmake_prefix_path",
+    "merge",
+    "nn",
+    "reference",
+    "__version__",
+]

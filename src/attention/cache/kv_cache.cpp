@@ -1,0 +1,209 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/InferenceMode.h>
+#include <nsimplex/kv_cache.h>
+
+#include "attention/cache/storage.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using cache::Ring;
+
+constexpr const char* kAt = "[KeyValueCache] ";
+
+// Chunks of one call, all of which the first key speaks for until there is storage.
+struct Expected {
+  int64_t batch, heads, tokens, channels;
+  const Tensor& like;
+};
+
+void check_chunk(const Tensor& rows, const char* name, size_t axis, const Expected& expected) {
+  TORCH_CHECK_VALUE(
+      rows.dim() == 4 && rows.size(0) == expected.batch && rows.size(1) == expected.heads &&
+          rows.size(2) == expected.tokens && rows.size(3) == expected.channels,
+      kAt, name, "[", axis, "]: expected shape [", expected.batch, ", ", expected.heads, ", ",
+      expected.tokens, ", ", expected.channels, "], got ", rows.sizes());
+  TORCH_CHECK_TYPE(rows.scalar_type() == expected.like.scalar_type(), kAt, name, "[", axis,
+                   "]: expected ", expected.like.scalar_type(), ", got ", rows.scalar_type());
+  TORCH_CHECK_VALUE(rows.device() == expected.like.device(), kAt, name, "[", axis, "]: expected ",
+                    expected.like.device(), ", got ", rows.device());
+  TORCH_CHECK_VALUE(!(at::GradMode::is_enabled() && rows.requires_grad()), kAt, name, "[", axis,
+                    "]: requires a gradient, but a cache is for inference only: call it under "
+                    "no_grad, or detach");
+}
+
+// Keys and values of one chunk against each other and against what is stored.
+void check_chunks(const std::vector<Ring>& stored_keys, const std::vector<Ring>& stored_values,
+                  at::TensorList keys, at::TensorList values) {
+  const size_t order = stored_keys.size();
+  TORCH_CHECK_VALUE(keys.size() == order, kAt, "keys: expected one for each of ", order,
+                    " axes, got ", keys.size());
+  TORCH_CHECK_VALUE(values.size() == order, kAt, "values: expected one for each of ", order,
+                    " axes, got ", values.size());
+  const auto first = [](const std::vector<Ring>& stored, at::TensorList given, const char* name) {
+    TORCH_CHECK_VALUE(given[0].dim() == 4, kAt, name, "[0]: expected 4 dimensions, got ",
+                      given[0].sizes());
+    return stored[0].storage().defined() ? stored[0].storage() : given[0];
+  };
+  const Tensor key = first(stored_keys, keys, "keys");
+  const Tensor value = first(stored_values, values, "values");
+  const int64_t tokens = keys[0].size(2);
+  for (size_t m = 0; m < order; ++m) {
+    check_chunk(keys[m], "keys", m, {key.size(0), key.size(1), tokens, key.size(3), key});
+    check_chunk(values[m], "values", m, {key.size(0), key.size(1), tokens, value.size(3), key});
+  }
+}
+
+// Queries of the last tokens, for keys like `key`.
+void check_query(const Tensor& query, const Tensor& key) {
+  TORCH_CHECK_VALUE(query.dim() == 4 && query.size(0) == key.size(0) &&
+                        query.size(1) % key.size(1) == 0 && query.size(3) == key.size(3),
+                    kAt, "query: expected shape [", key.size(0), ", a multiple of ", key.size(1),
+                    ", t, ", key.size(3), "], got ", query.sizes());
+  TORCH_CHECK_TYPE(query.scalar_type() == key.scalar_type(), kAt, "query: expected ",
+                   key.scalar_type(), ", got ", query.scalar_type());
+}
+
+// Refuses windows, which are the cache's, and options that count keys by their place in a tensor,
+// which in a ring is not their position.
+void check_options(const AttentionOptions& options) {
+  TORCH_CHECK_VALUE(options.window.empty(), kAt, "window: belongs to the cache, got ",
+                    options.window.size(), " entries with the call");
+  const auto refuse = [](bool given, const char* name) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!given, kAt, name,
+                                ": counts keys by their place, which moves in a ring");
+  };
+  refuse(options.key_lengths.has_value(), "key_lengths");
+  refuse(!options.key_masks.empty(), "key_masks");
+  refuse(options.cu_seqlens.has_value(), "cu_seqlens");
+  refuse(options.mask.has_value(), "mask");
+  refuse(options.distinct != Distinct::none, "distinct");
+  refuse(options.dropout_p != 0, "dropout_p");
+}
+
+AttentionOutput attend_to(const Tensor& query, CachedKeys cached, AttentionOptions options) {
+  options.causal = !cached.window.empty();
+  options.window = std::move(cached.window);
+  return attention(query, cached.keys, cached.values, options);
+}
+
+// Windows for queries whose keys are in order.
+std::vector<Window> causal_windows(const std::vector<int64_t>& window) {
+  std::vector<Window> windows;
+  for (const int64_t w : window) windows.push_back(w < 0 ? Window{} : Window::last(w));
+  return windows;
+}
+
+}  // namespace
+
+KeyValueCache::KeyValueCache(std::vector<int64_t> window) : storage_(std::make_shared<Storage>()) {
+  TORCH_CHECK_VALUE(!window.empty(), kAt, "window: expected one entry an axis, got none");
+  for (size_t m = 0; m < window.size(); ++m) {
+    TORCH_CHECK_VALUE(window[m] == -1 || window[m] >= 1, kAt, "window[", m,
+                      "]: expected at least 1, or -1 (all keys), got ", window[m]);
+    storage_->keys.emplace_back(window[m]);
+    storage_->values.emplace_back(window[m]);
+  }
+  storage_->window = std::move(window);
+}
+
+void KeyValueCache::append(at::TensorList keys, at::TensorList values) {
+  check_chunks(storage_->keys, storage_->values, keys, values);
+  for (size_t m = 0; m < keys.size(); ++m) {
+    storage_->keys[m].append(keys[m]);
+    storage_->values[m].append(values[m]);
+  }
+}
+
+CachedKeys KeyValueCache::extend(const Tensor& query, at::TensorList keys, at::TensorList values) {
+  check_chunks(storage_->keys, storage_->values, keys, values);
+  check_query(query, keys[0]);
+  const int64_t tokens = keys[0].size(2);
+  TORCH_CHECK_VALUE(query.size(2) == tokens, kAt, "query: expected a query for each of the ",
+                    tokens, " keys, got ", query.size(2));
+  if (tokens == 1) {
+    append(keys, values);
+    return view(query);
+  }
+  CachedKeys chunk{{}, {}, causal_windows(storage_->window)};
+  const auto behind_its_past = [](const Ring& ring, int64_t window, const Tensor& rows) {
+    const int64_t past = window < 0 ? ring.held() : std::min(ring.held(), window - 1);
+    return past == 0 ? rows : at::cat({ring.last(past), rows}, 2);
+  };
+  for (size_t m = 0; m < keys.size(); ++m) {
+    const int64_t window = storage_->window[m];
+    chunk.keys.push_back(behind_its_past(storage_->keys[m], window, keys[m]));
+    chunk.values.push_back(behind_its_past(storage_->values[m], window, values[m]));
+  }
+  append(keys, values);
+  return chunk;
+}
+
+CachedKeys KeyValueCache::view(const Tensor& query) const {
+  const Tensor& stored = storage_->keys[0].storage();
+  TORCH_CHECK_VALUE(stored.defined(), kAt, "attend: nothing has been appended yet");
+  check_query(query, stored);
+  const int64_t queries = query.size(2), position = storage_->position();
+  TORCH_CHECK_VALUE(queries >= 1 && queries <= position, kAt, "query: expected 1 to ", position,
+                    " queries, one a token, got ", queries);
+  CachedKeys cached;
+  if (queries > 1) cached.window = causal_windows(storage_->window);
+  for (size_t m = 0; m < storage_->keys.size(); ++m) {
+    TORCH_CHECK_VALUE(queries == 1 || storage_->keys[m].held() == position, kAt,
+                      "query: expected 1 query, got ", queries, ": axis ", m,
+                      " has dropped keys that the first ones see; pass chunks with their queries");
+    cached.keys.push_back(storage_->keys[m].in_slots());
+    cached.values.push_back(storage_->values[m].in_slots());
+  }
+  return cached;
+}
+
+AttentionOutput KeyValueCache::attend(const Tensor& query, at::TensorList keys,
+                                      at::TensorList values, const AttentionOptions& options) {
+  check_options(options);
+  return attend_to(query, extend(query, keys, values), options);
+}
+
+AttentionOutput KeyValueCache::attend(const Tensor& query, const AttentionOptions& options) const {
+  check_options(options);
+  return attend_to(query, view(query), options);
+}
+
+const std::vector<int64_t>& KeyValueCache::window() const { return storage_->window; }
+int64_t KeyValueCache::position() const { return storage_->position(); }
+
+int64_t KeyValueCache::bytes() const {
+  int64_t sum = 0;
+  for (const auto* rings : {&storage_->keys, &storage_->values}) {
+    for (const Ring& ring : *rings) {
+      if (ring.storage().defined()) sum += static_cast<int64_t>(ring.storage().nbytes());
+    }
+  }
+  return sum;
+}
+
+void KeyValueCache::reset() {
+  for (auto* rings : {&storage_->keys, &storage_->values}) {
+    for (Ring& ring : *rings) ring.reset();
+  }
+}
+
+void KeyValueCache::select(const Tensor& entries) {
+  const Tensor& stored = storage_->keys[0].storage();
+  TORCH_CHECK_VALUE(stored.defined(), kAt, "select: nothing has been appended yet");
+  TORCH_CHECK_VALUE(entries.dim() == 1 && entries.numel() > 0, kAt,
+                    "select: expected entries of shape [B'], got ", entries.sizes());
+  TORCH_CHECK_TYPE(entries.scalar_type() == at::kLong, kAt,
+                   "select: expected entries of int64, got ", entries.scalar_type());
+  const int64_t lowest = entries.min().item<int64_t>(), highest = entries.max().item<int64_t>();
+  TORCH_CHECK_VALUE(lowest >= 0 && highest < stored.size(0), kAt,
+                    "select: expected entries in [0, ", stored.size(0), "), got ",
+                    lowest < 0 ? lowest : highest);
+  for (auto* rings : {&storage_->keys, &storage_->values}) {
+    for (Ring& ring : *rings) ring.select(entries.to(stored.device()));
+  }
+}
+
+}  // namespace nsimplex
