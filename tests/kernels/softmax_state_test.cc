@@ -9,8 +9,8 @@ namespace nsimplex::kernels {
 namespace {
 
 // State of some logits (base 2) whose values are all 1, so that the weighted value is the sum.
-SoftmaxState state_of(const std::vector<int>& logits) {
-  SoftmaxState state;
+SoftmaxState<float> state_of(const std::vector<int>& logits) {
+  SoftmaxState<float> state;
   state.init();
   for (const int logit : logits) {
     const auto x = static_cast<float>(logit);
@@ -26,9 +26,9 @@ TEST(SoftmaxState, MergeOfPartsIsTheStateOfAll) {
     const std::vector<int> first = *logits, second = *logits;
     std::vector<int> all = first;
     all.insert(all.end(), second.begin(), second.end());
-    SoftmaxState merged = state_of(first);
+    SoftmaxState<float> merged = state_of(first);
     merged.merge(state_of(second));
-    const SoftmaxState whole = state_of(all);
+    const SoftmaxState<float> whole = state_of(all);
     if (all.empty()) {
       RC_ASSERT(merged.fresh());
       RC_ASSERT(merged.sum == 0.0f);
@@ -41,8 +41,8 @@ TEST(SoftmaxState, MergeOfPartsIsTheStateOfAll) {
 }
 
 TEST(SoftmaxState, FactorsBringBothSidesToOneScale) {
-  SoftmaxState low = state_of({0}), high = state_of({7});
-  const SoftmaxState::Factors factors = low.merge(high);
+  SoftmaxState<float> low = state_of({0}), high = state_of({7});
+  const SoftmaxState<float>::Factors factors = low.merge(high);
   EXPECT_FLOAT_EQ(factors.own, 1.0f / 128.0f);
   EXPECT_FLOAT_EQ(factors.other, 1.0f);
   EXPECT_FLOAT_EQ(low.sum, 1.0f + 1.0f / 128.0f);
@@ -50,17 +50,17 @@ TEST(SoftmaxState, FactorsBringBothSidesToOneScale) {
 }
 
 TEST(SoftmaxState, EmptyStatesMergeWithoutNaN) {
-  SoftmaxState empty;
-  const SoftmaxState::Factors factors = empty.merge(SoftmaxState{});
+  SoftmaxState<float> empty;
+  const SoftmaxState<float>::Factors factors = empty.merge(SoftmaxState<float>{});
   EXPECT_EQ(factors.own, 1.0f);
   EXPECT_EQ(factors.other, 1.0f);
   EXPECT_EQ(empty.log_sum_exp(), -std::numeric_limits<float>::infinity());
 }
 
 TEST(SoftmaxState, MaximumLagsBehindBySlackOnly) {
-  SoftmaxState state = state_of({0});
-  EXPECT_FALSE(state.exceeded_by(SoftmaxState::kSlack));
-  EXPECT_TRUE(state.exceeded_by(SoftmaxState::kSlack + 1.0f));
+  SoftmaxState<float> state = state_of({0});
+  EXPECT_FALSE(state.exceeded_by(SoftmaxState<float>::kSlack));
+  EXPECT_TRUE(state.exceeded_by(SoftmaxState<float>::kSlack + 1.0f));
   EXPECT_FALSE(state.exceeded_by(std::numeric_limits<float>::quiet_NaN()));
 }
 

@@ -33,7 +33,27 @@ void run_phases(const DensePlan& plan, Run&& run) {
 // Why the call goes by the reference, or null. Other sizes than the kernel's have not passed the
 // door.
 const char* refusal(const Call& call) {
-  return call.query.scalar_type() == at::kFloat ? nullptr : "the CPU kernel takes float32 only";
+  return has_kernel(call.query.scalar_type())
+             ? nullptr
+             : "the CPU kernel takes float64, float32, bfloat16 and float16";
+}
+
+template <class T>
+Output kernel_forward(const Call& call) {
+  using R = kernels::Accum<T>;
+  const KernelInputs inputs(call);
+  kernels::DenseForward<T> problem;
+  inputs.fill(problem);
+  const Tensor out = empty_in_order(call.query, output_sizes(call), call.query.options());
+  const Tensor lse = at::empty(call.query.sizes().slice(0, 3),
+                               call.query.options().dtype(c10::CppTypeToScalarType<R>::value));
+  problem.out = output_rows<T>(out);
+  problem.lse = lse.mutable_data_ptr<R>();
+  const DensePlan plan = kernels::plan_dense_forward(problem);
+  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
+    kernels::run_dense_forward(problem, plan, phase, task, workspace, scratch);
+  });
+  return {out, lse};
 }
 
 Output cpu_forward(const Call& call) {
@@ -43,44 +63,31 @@ Output cpu_forward(const Call& call) {
     warn_fallback("attention", reason);
     return reference_forward(call);
   }
-  const KernelInputs inputs(call);
-  kernels::DenseForward<float> problem;
-  inputs.fill(problem);
-  const Tensor out = empty_in_order(call.query, output_sizes(call), call.query.options());
-  const Tensor lse = at::empty(call.query.sizes().slice(0, 3), call.query.options());
-  problem.out = output_rows(out);
-  problem.lse = lse.mutable_data_ptr<float>();
-  const DensePlan plan = kernels::plan_dense_forward(problem);
-  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
-    kernels::run_dense_forward(problem, plan, phase, task, workspace, scratch);
-  });
-  return {out, lse};
+  return with_storage_type(call.query.scalar_type(),
+                           [&](auto type) { return kernel_forward<decltype(type)>(call); });
 }
 
-Gradients cpu_backward(const BackwardCall& backward) {
-  check(backward);
+template <class T>
+Gradients kernel_backward(const BackwardCall& backward) {
+  using R = kernels::Accum<T>;
   const Call& call = backward.forward;
-  if (const char* reason = refusal(call)) {
-    warn_fallback("attention_backward", reason);
-    return reference_backward(backward);
-  }
   const KernelInputs inputs(call);
-  kernels::DenseBackward<float> problem;
+  kernels::DenseBackward<T> problem;
   inputs.fill(problem);
   const Tensor out = with_contiguous_channels(backward.out);
   const Tensor grad_out = with_contiguous_channels(backward.grad_out);
   const Tensor lse = backward.lse.contiguous();
   const Tensor grad_lse = backward.grad_lse ? backward.grad_lse->contiguous() : Tensor();
-  problem.out = input_rows(out);
-  problem.grad_out = input_rows(grad_out);
-  problem.lse = lse.const_data_ptr<float>();
-  if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<float>();
+  problem.out = input_rows<T>(out);
+  problem.grad_out = input_rows<T>(grad_out);
+  problem.lse = lse.const_data_ptr<R>();
+  if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<R>();
 
   size_t next = 0;
-  const auto gradient = [&](const Tensor& input, kernels::Rows<float>& rows) {
+  const auto gradient = [&](const Tensor& input, kernels::Rows<T>& rows) {
     if (!backward.wanted[next++]) return at::empty({0}, input.options());
     Tensor grad = empty_in_order(input, input.sym_sizes(), input.options());
-    rows = output_rows(grad);
+    rows = output_rows<T>(grad);
     return grad;
   };
   Gradients gradients;
@@ -101,21 +108,38 @@ Gradients cpu_backward(const BackwardCall& backward) {
   return gradients;
 }
 
-AttentionWorkspace workspace(const Call& call) {
-  check(call);
-  if (!call.query.is_cpu() || call.query.scalar_type() != at::kFloat) return {};
+Gradients cpu_backward(const BackwardCall& backward) {
+  check(backward);
+  const Call& call = backward.forward;
+  if (const char* reason = refusal(call)) {
+    warn_fallback("attention_backward", reason);
+    return reference_backward(backward);
+  }
+  return with_storage_type(call.query.scalar_type(),
+                           [&](auto type) { return kernel_backward<decltype(type)>(backward); });
+}
+
+template <class T>
+AttentionWorkspace kernel_workspace(const Call& call) {
   const KernelInputs inputs(call);
-  kernels::DenseForward<float> forward;
+  kernels::DenseForward<T> forward;
   inputs.fill(forward);
-  kernels::DenseBackward<float> backward;
+  kernels::DenseBackward<T> backward;
   inputs.fill(backward);
   // A plan depends on which gradients are wanted, not on where they go.
-  backward.grad_query.data = const_cast<float*>(forward.query.data);
+  backward.grad_query.data = const_cast<T*>(forward.query.data);
   for (int m = 0; m < backward.order; ++m) {
     backward.grad_key[m].data = backward.grad_value[m].data = backward.grad_query.data;
   }
   return {memory_of(kernels::plan_dense_forward(forward)).total(),
           memory_of(kernels::plan_dense_backward(backward)).total()};
+}
+
+AttentionWorkspace workspace(const Call& call) {
+  check(call);
+  if (!call.query.is_cpu() || refusal(call)) return {};
+  return with_storage_type(call.query.scalar_type(),
+                           [&](auto type) { return kernel_workspace<decltype(type)>(call); });
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {

@@ -31,7 +31,8 @@ KernelInputs::KernelInputs(const Call& call)
   }
 }
 
-void KernelInputs::fill(kernels::DenseProblem<float>& problem) const {
+template <class T>
+void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
   problem.order = settings_.order;
   problem.reduce = kernel_reduce(settings_.reduce);
   problem.batch = query_.size(0);
@@ -42,14 +43,19 @@ void KernelInputs::fill(kernels::DenseProblem<float>& problem) const {
   problem.value_dim = values_[0].size(3);
   problem.logit_scale = settings_.scale.logit;
   problem.output_scale = settings_.scale.output;
-  problem.query = input_rows(query_);
+  problem.query = input_rows<T>(query_);
   for (int m = 0; m < settings_.order; ++m) {
-    problem.axes[m] = {input_rows(keys_[m]), input_rows(values_[m]), settings_.visible[m]};
+    problem.axes[m] = {input_rows<T>(keys_[m]), input_rows<T>(values_[m]), settings_.visible[m]};
     if (valid_.defined()) {
       problem.axes[m].visible.lengths = valid_.const_data_ptr<int64_t>() + m * problem.batch;
     }
   }
 }
+
+template void KernelInputs::fill(kernels::DenseProblem<double>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<float>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<kernels::Bf16>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<kernels::Fp16>&) const;
 
 at::Tensor with_contiguous_channels(const at::Tensor& tensor) {
   return tensor.stride(-1) == 1 || tensor.size(-1) == 1 ? tensor : tensor.contiguous();
@@ -62,14 +68,6 @@ KernelMemory memory_of(const kernels::DensePlan& plan) {
       *std::max_element(plan.tasks, plan.tasks + kernels::DensePlan::kMaxPhases);
   return {padded(plan.workspace_bytes), padded(plan.scratch_bytes),
           std::clamp<int64_t>(most_tasks, 1, thread_count())};
-}
-
-kernels::Rows<const float> input_rows(const at::Tensor& tensor) {
-  return {tensor.const_data_ptr<float>(), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
-}
-
-kernels::Rows<float> output_rows(const at::Tensor& tensor) {
-  return {tensor.mutable_data_ptr<float>(), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
 }
 
 }  // namespace nsimplex::dense

@@ -3,7 +3,7 @@
 #include "attention/dense/dense_arguments.h"
 #include "kernels/cpu/dense/dense.h"
 
-// A call as the fp32 CPU kernel's problem: tensors become pointers and strides here and nowhere
+// A call as the CPU kernel's problem: tensors become pointers and strides here and nowhere
 // else.
 
 namespace nsimplex::dense {
@@ -15,7 +15,8 @@ class KernelInputs {
   explicit KernelInputs(const Call& call);
 
   /// Fills the part that forward and backward share. The problem lives no longer than this object.
-  void fill(kernels::DenseProblem<float>& problem) const;
+  template <class T>
+  void fill(kernels::DenseProblem<T>& problem) const;
 
  private:
   Settings settings_;
@@ -33,8 +34,37 @@ struct KernelMemory {
 };
 KernelMemory memory_of(const kernels::DensePlan& plan);
 
-/// Pointers to the rows of a [B, H, T, C] tensor with contiguous channels.
-kernels::Rows<const float> input_rows(const at::Tensor& tensor);
-kernels::Rows<float> output_rows(const at::Tensor& tensor);
+/// Whether the kernel has this storage type.
+inline bool has_kernel(at::ScalarType type) {
+  return type == at::kDouble || type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
+}
+
+/// Calls `run` with a value of the kernel's storage type for `type`, whose only use is its type.
+template <class Run>
+auto with_storage_type(at::ScalarType type, Run&& run) {
+  switch (type) {
+    case at::kDouble:
+      return run(double{});
+    case at::kBFloat16:
+      return run(kernels::Bf16{});
+    case at::kHalf:
+      return run(kernels::Fp16{});
+    default:
+      TORCH_INTERNAL_ASSERT(type == at::kFloat);
+      return run(float{});
+  }
+}
+
+/// Pointers to the rows of a [B, H, T, C] tensor with contiguous channels and storage type T.
+template <class T>
+kernels::Rows<const T> input_rows(const at::Tensor& tensor) {
+  return {static_cast<const T*>(tensor.const_data_ptr()), tensor.stride(0), tensor.stride(1),
+          tensor.stride(2)};
+}
+template <class T>
+kernels::Rows<T> output_rows(const at::Tensor& tensor) {
+  return {static_cast<T*>(tensor.mutable_data_ptr()), tensor.stride(0), tensor.stride(1),
+          tensor.stride(2)};
+}
 
 }  // namespace nsimplex::dense

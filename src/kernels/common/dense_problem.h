@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
+
+#include "kernels/common/half.h"
 
 // Plain description of one dense N-simplicial attention call, shared by every device. No ownership:
 // all pointers belong to the caller and outlive the call. Strides are in elements; channels are
-// contiguous.
+// contiguous. T is the storage type: double, float, Bf16 or Fp16.
 
 namespace nsimplex::kernels {
 
@@ -93,10 +94,6 @@ enum class Distinct {
   axes,       ///< j_m == j_m' for some m != m'
   with_query  ///< these, and j_m == i + (T_m - Tq) for some m
 };
-
-/// Softmax statistics and other accumulations are never below fp32.
-template <class T>
-using Accum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
 struct DenseAxis {

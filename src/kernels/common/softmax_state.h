@@ -12,24 +12,25 @@ namespace nsimplex::kernels {
 ///
 /// `max` may lag behind the true maximum by kSlack: weights then reach 2^kSlack, which fp32 bears
 /// easily, and after the first tiles no logit moves it any more.
+template <class R>
 struct SoftmaxState {
-  static constexpr float kSlack = 10.0f;
+  static constexpr R kSlack = 10;
 
-  float max = -std::numeric_limits<float>::infinity();
-  float sum = 0.0f;
+  R max = -std::numeric_limits<R>::infinity();
+  R sum = R{0};
 
   void init() { *this = SoftmaxState{}; }
 
   /// Nothing was seen yet (or only logits of minus infinity).
-  bool fresh() const { return max == -std::numeric_limits<float>::infinity(); }
+  bool fresh() const { return max == -std::numeric_limits<R>::infinity(); }
 
   /// Whether a logit calls for a new maximum. False for NaN, which needs none to spread.
-  bool exceeded_by(float logit) const { return fresh() ? logit > max : logit > max + kSlack; }
+  bool exceeded_by(R logit) const { return fresh() ? logit > max : logit > max + kSlack; }
 
   /// Moves to a new maximum; returns the factor for what the owner has summed in the old scale.
-  float raise(float new_max) {
+  R raise(R new_max) {
     // A fresh state has summed nothing: 0, and not the NaN of inf - inf.
-    const float factor = fresh() ? 0.0f : std::exp2(max - new_max);
+    const R factor = fresh() ? R{0} : std::exp2(max - new_max);
     max = new_max;
     sum *= factor;
     return factor;
@@ -38,26 +39,25 @@ struct SoftmaxState {
   /// Takes in the state of disjoint tuples. The weighted values of both sides are to be multiplied
   /// by the factors returned and added.
   struct Factors {
-    float own, other;
+    R own, other;
   };
   Factors merge(const SoftmaxState& other) {
-    const float both = std::max(max, other.max);
+    const R both = std::max(max, other.max);
     // Equal maxima first: both may be infinite, and their difference NaN.
-    const Factors factors{max == both ? 1.0f : std::exp2(max - both),
-                          other.max == both ? 1.0f : std::exp2(other.max - both)};
+    const Factors factors{max == both ? R{1} : std::exp2(max - both),
+                          other.max == both ? R{1} : std::exp2(other.max - both)};
     sum = sum * factors.own + other.sum * factors.other;
     max = both;
     return factors;
   }
 
   /// What the owner's weighted values are multiplied with in the end.
-  float normalizer() const { return 1.0f / sum; }
+  R normalizer() const { return R{1} / sum; }
 
   /// Natural logarithm of the sum of exp(logit).
-  float log_sum_exp() const {
+  R log_sum_exp() const {
     constexpr double kLn2 = 0.69314718055994530942;
-    return static_cast<float>((static_cast<double>(max) + std::log2(static_cast<double>(sum))) *
-                              kLn2);
+    return static_cast<R>((static_cast<double>(max) + std::log2(static_cast<double>(sum))) * kLn2);
   }
 };
 

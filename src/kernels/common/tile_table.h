@@ -25,8 +25,9 @@ inline constexpr int kPanelKeys = 32;
 /// has rows, full blocks come out for any number of tuples a pair.
 inline constexpr int kChunkItems = 32;
 
-/// Channels are padded with zeros to whole cache lines of fp32, whatever the vector length.
-inline constexpr int64_t kLineFloats = 16;
+/// Channels are padded with zeros to multiples of this, a cache line of fp32, whatever the vector
+/// length.
+inline constexpr int64_t kLineChannels = 16;
 
 /// Shape of the register tiles, in rows and vectors. `score` products are consumed in registers (S,
 /// dP); `sum` products add to memory (Y, dU, dK, dV).

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/dense/convert-inl.h"
 #include "kernels/cpu/dense/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,26 +22,27 @@ struct HaloPart {
 };
 
 /// to[row, :channels] = scale * sum over segments, in their order, of the private rows.
-inline void add_halo_rows(const Rows<float>& to, int64_t batch, int64_t head, Range rows,
-                          int64_t channels, int64_t padded, const HaloPart* parts, int64_t count,
-                          const float* gradients, float scale, float* sum) {
+template <class T, class R>
+void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows, int64_t channels,
+                   int64_t padded, const HaloPart* parts, int64_t count, const R* gradients,
+                   R scale, R* sum) {
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    std::fill(sum, sum + padded, 0.0f);
+    std::fill(sum, sum + padded, R{0});
     for (int64_t s = 0; s < count; ++s) {
       if (row < parts[s].range.begin || row >= parts[s].range.end) continue;
       add_rows(sum, sum, gradients + parts[s].offset + (row - parts[s].range.begin) * padded,
                padded);
     }
-    float* const target = to.row(batch, head, row);
-    for (int64_t c = 0; c < channels; ++c) target[c] = scale * sum[c];
+    store_row(to.row(batch, head, row), scale, sum, channels);
   }
 }
 
 /// Writes rows `part` of every wanted gradient of keys and values of one head. `sum` has room for
 /// one padded row. Private gradients of keys come without ln 2 (see BackwardTask).
-inline void add_halos(const DenseBackward<float>& problem, const Geometry& geometry,
-                      const Segments& segments, int64_t batch, int64_t head, Range part,
-                      const float* gradients, float* sum) {
+template <class T>
+void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
+               int64_t batch, int64_t head, Range part, const Accum<T>* gradients, Accum<T>* sum) {
+  using R = Accum<T>;
   HaloPart keys[kMaxSegments], values[kMaxSegments];
   for (int p = 0; p < geometry.order; ++p) {
     const int m = geometry.axis[p];
@@ -53,11 +55,11 @@ inline void add_halos(const DenseBackward<float>& problem, const Geometry& geome
     const Range rows{part.begin, std::min(part.end, problem.axes[m].visible.length)};
     if (problem.grad_key[m].data) {
       add_halo_rows(problem.grad_key[m], batch, head, rows, problem.dim, geometry.depth, keys,
-                    segments.count, gradients, static_cast<float>(kLn2), sum);
+                    segments.count, gradients, static_cast<R>(kLn2), sum);
     }
     if (problem.grad_value[m].data) {
       add_halo_rows(problem.grad_value[m], batch, head, rows, problem.value_dim,
-                    geometry.value_depth, values, segments.count, gradients, 1.0f, sum);
+                    geometry.value_depth, values, segments.count, gradients, R{1}, sum);
     }
   }
 }

@@ -18,12 +18,13 @@ namespace HWY_NAMESPACE {
 
 /// What one task writes: a segment's private gradients of every axis, in working order. Null: not
 /// wanted. Those of keys lack the factor ln 2, since U carries s1 log2 e.
+template <class R>
 struct HaloGradients {
   int64_t begin[kMaxOrder];
-  float *key[kMaxOrder], *value[kMaxOrder];
+  R *key[kMaxOrder], *value[kMaxOrder];
   bool leading_keys = false, leading_values = false;
 
-  HaloGradients(const Geometry& geometry, const HaloLayout& halo, float* gradients) {
+  HaloGradients(const Geometry& geometry, const HaloLayout& halo, R* gradients) {
     for (int p = 0; p < geometry.order; ++p) {
       begin[p] = halo.range[p].begin;
       key[p] = halo.keys[p] < 0 ? nullptr : gradients + halo.keys[p];
@@ -35,7 +36,8 @@ struct HaloGradients {
   }
 
   /// Products that no wanted gradient needs are left out.
-  BlockGradients of_block(const DenseBackward<float>& problem, int inner) const {
+  template <class T>
+  BlockGradients<R> of_block(const DenseBackward<T>& problem, int inner) const {
     const bool du = problem.grad_query.data || leading_keys;
     return {.inner_key = key[inner],
             .inner_value = value[inner],
@@ -49,10 +51,13 @@ struct HaloGradients {
 /// One task: a segment of one key/value head's queries against all their tuples, in a single pass.
 /// Rows are gathered into blocks; at the end of a block every row hands its dU and Y to the query
 /// and to the leading keys and values.
+template <class T>
 class BackwardTask {
+  using R = Accum<T>;
+
  public:
-  BackwardTask(const DenseBackward<float>& problem, const Geometry& geometry, const HeadPack& pack,
-               const HaloGradients& gradients, int64_t batch, int64_t head, void* scratch)
+  BackwardTask(const DenseBackward<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
+               const HaloGradients<R>& gradients, int64_t batch, int64_t head, R* scratch)
       : problem_(problem),
         geometry_(geometry),
         pack_(pack),
@@ -60,8 +65,8 @@ class BackwardTask {
         batch_(batch),
         head_(head),
         active_(problem.active_queries(batch)),
-        output_scale_(static_cast<float>(
-            problem.output_scale / (problem.reduce == ValueReduce::mean ? problem.order : 1))),
+        output_scale_(static_cast<R>(problem.output_scale /
+                                     (problem.reduce == ValueReduce::mean ? problem.order : 1))),
         arena_(scratch),
         rows_(problem, geometry, pack, gradients.of_block(problem, geometry.inner()), arena_),
         query_(arena_.take(kChunkItems * geometry.depth)),
@@ -78,7 +83,7 @@ class BackwardTask {
 
  private:
   void run_chunk(int64_t first, int count) {
-    std::memset(grad_query_, 0, count * geometry_.depth * sizeof(float));
+    std::memset(grad_query_, 0, count * geometry_.depth * sizeof(R));
     for (int i = 0; i < count; ++i) {
       const int64_t query = (first + i) / geometry_.group;
       if (query >= active_.begin && query < active_.end) add_item(first + i, i);
@@ -87,10 +92,9 @@ class BackwardTask {
     if (!problem_.grad_query.data) return;
     for (int i = 0; i < count; ++i) {
       const int64_t item = first + i, query = item / geometry_.group;
-      float* const to = problem_.grad_query.row(batch_, geometry_.query_head(head_, item), query);
-      const float* const from = grad_query_ + i * geometry_.depth;
-      const float scale = static_cast<float>(problem_.logit_scale);
-      for (int64_t c = 0; c < problem_.dim; ++c) to[c] = scale * from[c];
+      store_row(problem_.grad_query.row(batch_, geometry_.query_head(head_, item), query),
+                static_cast<R>(problem_.logit_scale), grad_query_ + i * geometry_.depth,
+                problem_.dim);
     }
   }
 
@@ -98,18 +102,20 @@ class BackwardTask {
   void add_item(int64_t item, int slot) {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
-    const float lse = problem_.lse[statistic];
+    const R lse = problem_.lse[statistic];
     // Tuples whose logits are all minus infinity have no weights to change.
-    if (lse == -std::numeric_limits<float>::infinity()) return;
-    float* const q = query_ + slot * geometry_.depth;
+    if (lse == -std::numeric_limits<R>::infinity()) return;
+    R* const q = query_ + slot * geometry_.depth;
     copy_padded(q, problem_.query.row(batch_, head, query), problem_.dim, geometry_.depth);
-    scale_row(q, static_cast<float>(problem_.logit_scale * kLog2E), geometry_.depth);
-    float* const go = grad_out_ + slot * geometry_.value_depth;
-    const float* const out = problem_.out.row(batch_, head, query);
+    scale_row(q, static_cast<R>(problem_.logit_scale * kLog2E), geometry_.depth);
+    R* const go = grad_out_ + slot * geometry_.value_depth;
+    const T* const out = problem_.out.row(batch_, head, query);
     copy_padded(go, problem_.grad_out.row(batch_, head, query), problem_.value_dim,
                 geometry_.value_depth);
     double delta = problem_.grad_lse ? -problem_.grad_lse[statistic] : 0.0;
-    for (int64_t c = 0; c < problem_.value_dim; ++c) delta += static_cast<double>(out[c]) * go[c];
+    for (int64_t c = 0; c < problem_.value_dim; ++c) {
+      delta += static_cast<double>(to_accum(out[c])) * go[c];
+    }
     scale_row(go, output_scale_, geometry_.value_depth);
 
     const Range inner = problem_.axes[geometry_.axis[geometry_.inner()]].visible.of(batch_, query);
@@ -119,8 +125,8 @@ class BackwardTask {
       rows_.block.item[row] = slot;
       rows_.block.inner[row] = inner;
       for (int p = 0; p < geometry_.inner(); ++p) rows_.block.tuple[row][p] = walk[p];
-      rows_.minus_lse[row] = static_cast<float>(-lse * kLog2E);
-      rows_.bias[row] = static_cast<float>(-delta);
+      rows_.minus_lse[row] = static_cast<R>(-lse * kLog2E);
+      rows_.bias[row] = static_cast<R>(-delta);
       combine_leading(walk, row);
       if (rows_.block.rows == kBlockRows) finish_block();
     } while (walk.next());
@@ -132,29 +138,29 @@ class BackwardTask {
     const int leading = geometry_.inner();
     const int slot = rows_.block.item[row];
     const int64_t width = geometry_.value_depth;
-    const float* u = query_ + slot * geometry_.depth;
-    const float* const go = grad_out_ + slot * width;
+    const R* u = query_ + slot * geometry_.depth;
+    const R* const go = grad_out_ + slot * width;
     const bool product = problem_.reduce == ValueReduce::product;
     for (int p = walk.changed(); p < leading; ++p) {
       multiply_rows(key_prefix_.level[p], p == 0 ? u : key_prefix_.level[p - 1],
                     pack_.keys[p] + walk[p] * geometry_.depth, geometry_.depth);
-      const float* const value = pack_.values[p] + walk[p] * width;
-      float* const to = value_prefix_.level[p];
+      const R* const value = pack_.values[p] + walk[p] * width;
+      R* const to = value_prefix_.level[p];
       if (product) {
         multiply_rows(to, p == 0 ? go : value_prefix_.level[p - 1], value, width);
       } else if (p == 0) {
-        std::memcpy(to, value, width * sizeof(float));
+        std::memcpy(to, value, width * sizeof(R));
       } else {
         add_rows(to, value_prefix_.level[p - 1], value, width);
       }
     }
     if (leading > 0) u = key_prefix_.level[leading - 1];
-    const float* g = go;
+    const R* g = go;
     if (leading > 0 && product) g = value_prefix_.level[leading - 1];
     if (leading > 0 && !product)
       rows_.bias[row] += dot(go, value_prefix_.level[leading - 1], width);
-    std::memcpy(rows_.u + row * geometry_.depth, u, geometry_.depth * sizeof(float));
-    std::memcpy(rows_.g + row * width, g, width * sizeof(float));
+    std::memcpy(rows_.u + row * geometry_.depth, u, geometry_.depth * sizeof(R));
+    std::memcpy(rows_.g + row * width, g, width * sizeof(R));
   }
 
   void finish_block() {
@@ -165,11 +171,11 @@ class BackwardTask {
 
   // Hands dU and Y of a row to the gradients of its query, leading keys and leading values.
   void add_row_gradients(int row) {
-    const Tag d;
+    const Tag<R> d;
     const int leading = geometry_.inner(), slot = rows_.block.item[row];
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
-    const float *key[kMaxOrder], *value[kMaxOrder];
-    float *grad_key[kMaxOrder], *grad_value[kMaxOrder];
+    const R *key[kMaxOrder], *value[kMaxOrder];
+    R *grad_key[kMaxOrder], *grad_value[kMaxOrder];
     for (int p = 0; p < leading; ++p) {
       const int64_t at = rows_.block.tuple[row][p], own = at - gradients_.begin[p];
       key[p] = pack_.keys[p] + at * depth;
@@ -183,31 +189,32 @@ class BackwardTask {
                         depth);
     }
     if (!gradients_.leading_values) return;
-    const float* const go = grad_out_ + slot * width;
+    const R* const go = grad_out_ + slot * width;
     if (problem_.reduce == ValueReduce::product) {
-      add_leave_one_out(rows_.y + row * width, go, value, leading, nullptr, grad_value, width);
+      add_leave_one_out(rows_.y + row * width, go, value, leading, static_cast<R*>(nullptr),
+                        grad_value, width);
     } else {
-      const Vec weights =
-          hn::Set(d, hn::GetLane(hn::SumOfLanes(d, hn::Load(d, rows_.sums + row * kLineFloats))));
+      const Vec<R> weights =
+          hn::Set(d, hn::GetLane(hn::SumOfLanes(d, hn::Load(d, rows_.sums + row * kLineChannels))));
       for (int p = 0; p < leading; ++p) {
         if (grad_value[p]) add_scaled(grad_value[p], weights, go, width);
       }
     }
   }
 
-  const DenseBackward<float>& problem_;
+  const DenseBackward<T>& problem_;
   const Geometry& geometry_;
-  const HeadPack& pack_;
-  const HaloGradients& gradients_;
+  const HeadPack<R>& pack_;
+  const HaloGradients<R>& gradients_;
   const int64_t batch_, head_;
   const Range active_;
-  const float output_scale_;
-  Arena arena_;
-  BackwardBlock rows_;
-  float* const query_;       // [kChunkItems, depth]       s1 log2 e query
-  float* const grad_out_;    // [kChunkItems, value_depth] s2 dO
-  float* const grad_query_;  // [kChunkItems, depth]       without s1
-  Prefix key_prefix_, value_prefix_;
+  const R output_scale_;
+  Arena<R> arena_;
+  BackwardBlock<T> rows_;
+  R* const query_;       // [kChunkItems, depth]       s1 log2 e query
+  R* const grad_out_;    // [kChunkItems, value_depth] s2 dO
+  R* const grad_query_;  // [kChunkItems, depth]       without s1
+  Prefix<R> key_prefix_, value_prefix_;
 };
 
 }  // namespace HWY_NAMESPACE

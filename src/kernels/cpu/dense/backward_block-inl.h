@@ -16,9 +16,10 @@ namespace HWY_NAMESPACE {
 
 /// Where a block's gradients of the inner axis go (null: not wanted), and what its rows must hand
 /// on.
+template <class R>
 struct BlockGradients {
-  float* inner_key;  ///< rows of the inner axis from inner_begin on; keys without ln 2
-  float* inner_value;
+  R* inner_key;  ///< rows of the inner axis from inner_begin on; keys without ln 2
+  R* inner_value;
   int64_t inner_begin;
   bool want_ds, want_du, want_y;
 };
@@ -27,15 +28,18 @@ struct BlockGradients {
 ///   P  = 2^(U K^T - lse)        dV += P^T G        Y  += P V
 ///   dS = P o (G V^T + bias)     dK += dS^T U       dU += dS K        sums += P 1
 /// Its owner fills `block`, `u`, `g`, `minus_lse` and `bias`, and takes `du`, `y` and `sums`.
+template <class T>
 class BackwardBlock {
+  using R = Accum<T>;
+
  public:
-  BackwardBlock(const DenseProblem<float>& problem, const Geometry& geometry, const HeadPack& pack,
-                const BlockGradients& gradients, Arena& arena)
+  BackwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
+                const BlockGradients<R>& gradients, Arena<R>& arena)
       : u(arena.take(kBlockRows * geometry.depth)),
         g(arena.take(kBlockRows * geometry.value_depth)),
         du(arena.take(kBlockRows * geometry.depth)),
         y(arena.take(kBlockRows * geometry.value_depth)),
-        sums(arena.take(kBlockRows * kLineFloats)),
+        sums(arena.take(kBlockRows * kLineChannels)),
         problem_(problem),
         geometry_(geometry),
         pack_(pack),
@@ -49,12 +53,12 @@ class BackwardBlock {
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
     block.pad(u, depth);
     for (int r = block.rows; r < rows; ++r) {
-      minus_lse[r] = bias[r] = 0.0f;
-      std::fill(g + r * width, g + (r + 1) * width, 0.0f);
+      minus_lse[r] = bias[r] = R{0};
+      std::fill(g + r * width, g + (r + 1) * width, R{0});
     }
-    std::memset(du, 0, rows * depth * sizeof(float));
-    std::memset(y, 0, rows * width * sizeof(float));
-    std::memset(sums, 0, rows * kLineFloats * sizeof(float));
+    std::memset(du, 0, rows * depth * sizeof(R));
+    std::memset(y, 0, rows * width * sizeof(R));
+    std::memset(sums, 0, rows * kLineChannels * sizeof(R));
     const Range hull = block.hull();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
@@ -63,22 +67,22 @@ class BackwardBlock {
   }
 
   Block block;
-  float* const u;               // [kBlockRows, depth]        s1 log2 e query o leading keys
-  float* const g;               // [kBlockRows, value_depth]  s2 dO (o leading values)
-  float* const du;              // [kBlockRows, depth]        without s1
-  float* const y;               // [kBlockRows, value_depth]
-  float* const sums;            // [kBlockRows, kLineFloats]  row sums of P, lane by lane
-  float minus_lse[kBlockRows];  // base 2
-  float bias[kBlockRows];       // what dP lacks: -delta, and leading values when they are summed
+  R* const u;               // [kBlockRows, depth]        s1 log2 e query o leading keys
+  R* const g;               // [kBlockRows, value_depth]  s2 dO (o leading values)
+  R* const du;              // [kBlockRows, depth]        without s1
+  R* const y;               // [kBlockRows, value_depth]
+  R* const sums;            // [kBlockRows, kLineChannels]  row sums of P, lane by lane
+  R minus_lse[kBlockRows];  // base 2
+  R bias[kBlockRows];       // what dP lacks: -delta, and leading values when they are summed
 
  private:
   // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
   // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
   void add_panel(int64_t first, Range hull) {
-    const PanelPart whole(first, hull);
+    const PanelPart<R> whole(first, hull);
     int row_begin = kBlockRows, row_end = 0;
     for (int row = 0; row < block.padded_rows(); row += kStripRows) {
-      const PanelPart part(first, block.inner + row);
+      const PanelPart<R> part(first, block.inner + row);
       if (part.empty()) continue;
       row_begin = std::min(row_begin, row);
       row_end = std::min(row + kStripRows, block.rows);
@@ -89,7 +93,7 @@ class BackwardBlock {
     if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
   }
 
-  void weigh_strip(const PanelPart& part, int strip) {
+  void weigh_strip(const PanelPart<R>& part, int strip) {
     switch (part.masking) {
       case Masking::none:
         return weigh_tiles<Masking::none>(part, strip);
@@ -101,7 +105,7 @@ class BackwardBlock {
   }
 
   template <Masking kMasking>
-  void weigh_tiles(const PanelPart& part, int strip) {
+  void weigh_tiles(const PanelPart<R>& part, int strip) {
     for (int r = 0; r < kStripRows; r += kTile.score_rows) {
       int v = part.vector;
       for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
@@ -116,62 +120,63 @@ class BackwardBlock {
   }
 
   // Sums over rows take every column that some strip of the block sees.
-  void clear_unseen(const PanelPart& part, const PanelPart& whole, int strip) {
+  void clear_unseen(const PanelPart<R>& part, const PanelPart<R>& whole, int strip) {
     if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
     for (int r = strip; r < strip + kStripRows; ++r) {
-      for (float* const array : {p_, ds_}) {
-        float* const row = array + r * kPanelKeys;
-        std::fill(row + whole.vector * kLanes, row + part.vector * kLanes, 0.0f);
-        std::fill(row + part.vector_end * kLanes, row + whole.vector_end * kLanes, 0.0f);
+      for (R* const array : {p_, ds_}) {
+        R* const row = array + r * kPanelKeys;
+        std::fill(row + whole.vector * kLanes<R>, row + part.vector * kLanes<R>, R{0});
+        std::fill(row + part.vector_end * kLanes<R>, row + whole.vector_end * kLanes<R>, R{0});
       }
     }
   }
 
   // P = 2^(U K^T - lse), exactly 0 where masked. `row` counts within the strip.
   template <int kVectors, Masking kMasking>
-  HWY_INLINE void weight_tile(const PanelPart& part, int strip, int row, int vector) {
+  HWY_INLINE void weight_tile(const PanelPart<R>& part, int strip, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
-    const Tag d;
+    const Tag<R> d;
     const int block_row = strip + row;
-    Tile<kRows, kVectors> s;
+    Tile<R, kRows, kVectors> s;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
-    s.multiply_add(u + block_row * geometry_.depth, geometry_.depth, 1,
-                   pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim + vector * kLanes,
-                   kPanelKeys, problem_.dim);
+    s.multiply_add(
+        u + block_row * geometry_.depth, geometry_.depth, 1,
+        pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim + vector * kLanes<R>,
+        kPanelKeys, problem_.dim);
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Vec shift = hn::Set(d, minus_lse[block_row + r]);
+      const Vec<R> shift = hn::Set(d, minus_lse[block_row + r]);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
-    float* const p = p_ + block_row * kPanelKeys + vector * kLanes;
-    float* const row_sums = sums + block_row * kLineFloats;
+    R* const p = p_ + block_row * kPanelKeys + vector * kLanes<R>;
+    R* const row_sums = sums + block_row * kLineChannels;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      Vec sum = hn::Load(d, row_sums + r * kLineFloats);
+      Vec<R> sum = hn::Load(d, row_sums + r * kLineChannels);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        const Vec weight = exp2(s.at[r][v]);
-        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes);
+        const Vec<R> weight = exp2(s.at[r][v]);
+        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes<R>);
         sum = hn::Add(sum, weight);
       }
-      hn::Store(sum, d, row_sums + r * kLineFloats);
+      hn::Store(sum, d, row_sums + r * kLineChannels);
     }
   }
 
   // dS = P o (G V^T + bias).
   template <int kVectors>
-  HWY_INLINE void score_gradient_tile(const PanelPart& part, int row, int vector) {
+  HWY_INLINE void score_gradient_tile(const PanelPart<R>& part, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
-    const Tag d;
-    Tile<kRows, kVectors> dp;
+    const Tag<R> d;
+    Tile<R, kRows, kVectors> dp;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
@@ -179,20 +184,20 @@ class BackwardBlock {
     }
     dp.multiply_add(
         g + row * geometry_.value_depth, geometry_.value_depth, 1,
-        pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim + vector * kLanes,
+        pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim + vector * kLanes<R>,
         kPanelKeys, problem_.value_dim);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes;
+        const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
         hn::Store(hn::Mul(hn::Load(d, p_ + at), dp.at[r][v]), d, ds_ + at);
       }
     }
   }
 
   // dU += dS K and Y += P V for the rows of a strip.
-  void add_to_rows(const PanelPart& part, int strip) {
+  void add_to_rows(const PanelPart<R>& part, int strip) {
     const int inner = geometry_.inner();
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
     const int64_t key = part.first - pack_.inner_begin + part.begin;
@@ -208,7 +213,7 @@ class BackwardBlock {
   }
 
   // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
-  void add_to_keys(const PanelPart& part, int row_begin, int row_end) {
+  void add_to_keys(const PanelPart<R>& part, int row_begin, int row_end) {
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
     // Keys by eights; those that no row sees have P = 0.
     const int begin = part.begin / 8 * 8;
@@ -225,12 +230,12 @@ class BackwardBlock {
     }
   }
 
-  const DenseProblem<float>& problem_;
+  const DenseProblem<T>& problem_;
   const Geometry& geometry_;
-  const HeadPack& pack_;
-  const BlockGradients gradients_;
-  float* const p_;   // [kBlockRows, kPanelKeys]
-  float* const ds_;  // [kBlockRows, kPanelKeys]
+  const HeadPack<R>& pack_;
+  const BlockGradients<R> gradients_;
+  R* const p_;   // [kBlockRows, kPanelKeys]
+  R* const ds_;  // [kBlockRows, kPanelKeys]
 };
 
 }  // namespace HWY_NAMESPACE

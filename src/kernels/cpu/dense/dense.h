@@ -21,15 +21,33 @@ struct DensePlan {
   int64_t splits = 1;          ///< cuts of the inner keys of one head (decoding), merged in order
 };
 
-/// True when the SIMD kernel takes the problem (the caller uses the reference otherwise).
-bool dense_supported(const DenseProblem<float>& problem);
+/// True when the SIMD kernel takes the problem (the caller uses the reference otherwise). Here and
+/// below T is double, float, Bf16 or Fp16.
+template <class T>
+bool dense_supported(const DenseProblem<T>& problem);
 
-DensePlan plan_dense_forward(const DenseForward<float>& problem);
+template <class T>
+DensePlan plan_dense_forward(const DenseForward<T>& problem);
+template <class T>
+DensePlan plan_dense_backward(const DenseBackward<T>& problem);
+
+/// Runs one task of one phase of the problem's plan.
+void run_dense_forward(const DenseForward<double>& problem, const DensePlan& plan, int phase,
+                       int64_t task, void* workspace, void* scratch);
 void run_dense_forward(const DenseForward<float>& problem, const DensePlan& plan, int phase,
                        int64_t task, void* workspace, void* scratch);
+void run_dense_forward(const DenseForward<Bf16>& problem, const DensePlan& plan, int phase,
+                       int64_t task, void* workspace, void* scratch);
+void run_dense_forward(const DenseForward<Fp16>& problem, const DensePlan& plan, int phase,
+                       int64_t task, void* workspace, void* scratch);
 
-DensePlan plan_dense_backward(const DenseBackward<float>& problem);
+void run_dense_backward(const DenseBackward<double>& problem, const DensePlan& plan, int phase,
+                        int64_t task, void* workspace, void* scratch);
 void run_dense_backward(const DenseBackward<float>& problem, const DensePlan& plan, int phase,
+                        int64_t task, void* workspace, void* scratch);
+void run_dense_backward(const DenseBackward<Bf16>& problem, const DensePlan& plan, int phase,
+                        int64_t task, void* workspace, void* scratch);
+void run_dense_backward(const DenseBackward<Fp16>& problem, const DensePlan& plan, int phase,
                         int64_t task, void* workspace, void* scratch);
 
 }  // namespace nsimplex::kernels

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "kernels/cpu/dense/forward_block-inl.h"
-#include "kernels/cpu/dense/forward_output.h"
+#include "kernels/cpu/dense/forward_output-inl.h"
 #include "kernels/cpu/dense/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,10 +19,13 @@ namespace HWY_NAMESPACE {
 
 /// One task: a run of items of one key/value head against all their tuples. Rows are gathered into
 /// blocks; at the end of a block every row adds (its leading values) o Y to its item.
+template <class T>
 class ForwardTask {
+  using R = Accum<T>;
+
  public:
-  ForwardTask(const DenseForward<float>& problem, const Geometry& geometry, const HeadPack& pack,
-              int64_t batch, int64_t head, void* scratch)
+  ForwardTask(const DenseForward<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
+              int64_t batch, int64_t head, R* scratch)
       : problem_(problem),
         geometry_(geometry),
         pack_(pack),
@@ -49,7 +52,7 @@ class ForwardTask {
   }
 
   /// One chunk's tuples with inner keys in `keys`, to states and totals for merge_parts().
-  void run_part(Range keys, SoftmaxState* states, float* totals) {
+  void run_part(Range keys, SoftmaxState<R>* states, R* totals) {
     const int count = static_cast<int>(geometry_.items);
     run_chunk(0, count, keys);
     std::copy(rows_.state, rows_.state + count, states);
@@ -74,7 +77,7 @@ class ForwardTask {
     const Visibility& visible = problem_.axes[geometry_.axis[geometry_.inner()]].visible;
     const Range inner = intersect(keys, visible.of(batch_, query));
     if (inner.size() == 0) return;
-    const float scale = static_cast<float>(problem_.logit_scale * kLog2E);
+    const R scale = static_cast<R>(problem_.logit_scale * kLog2E);
     copy_padded(query_, problem_.query.row(batch_, geometry_.query_head(head_, item), query),
                 problem_.dim, geometry_.depth);
     scale_row(query_, scale, geometry_.depth);
@@ -92,20 +95,20 @@ class ForwardTask {
   // U = query o leading keys, W = product or sum of the leading values.
   void combine_leading(const TupleWalk& walk, int row) {
     const int leading = geometry_.inner();
-    float* const u = rows_.u + row * geometry_.depth;
+    R* const u = rows_.u + row * geometry_.depth;
     if (leading == 0) {
-      std::memcpy(u, query_, geometry_.depth * sizeof(float));
+      std::memcpy(u, query_, geometry_.depth * sizeof(R));
       return;
     }
     const int64_t width = geometry_.value_depth;
     for (int p = walk.changed(); p < leading; ++p) {
-      float* const to = p + 1 == leading ? u : key_prefix_.level[p];
+      R* const to = p + 1 == leading ? u : key_prefix_.level[p];
       multiply_rows(to, p == 0 ? query_ : key_prefix_.level[p - 1],
                     pack_.keys[p] + walk[p] * geometry_.depth, geometry_.depth);
-      float* const w = p + 1 == leading ? w_ + row * width : value_prefix_.level[p];
-      const float* const value = pack_.values[p] + walk[p] * width;
+      R* const w = p + 1 == leading ? w_ + row * width : value_prefix_.level[p];
+      const R* const value = pack_.values[p] + walk[p] * width;
       if (p == 0) {
-        std::memcpy(w, value, width * sizeof(float));
+        std::memcpy(w, value, width * sizeof(R));
       } else if (problem_.reduce == ValueReduce::product) {
         multiply_rows(w, value_prefix_.level[p - 1], value, width);
       } else {
@@ -121,40 +124,40 @@ class ForwardTask {
   }
 
   void add_row_to_item(int row) {
-    const Tag d;
+    const Tag<R> d;
     const int item = rows_.block.item[row];
-    const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, rows_.sums + row * kLanes)));
+    const R sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, rows_.sums + row * kLanes<R>)));
     rows_.state[item].sum += sum;
     const int64_t width = geometry_.value_depth;
-    const float* HWY_RESTRICT y = rows_.y + row * width;
-    const float* HWY_RESTRICT w = w_ + row * width;
-    float* HWY_RESTRICT total = rows_.total + item * width;
+    const R* HWY_RESTRICT y = rows_.y + row * width;
+    const R* HWY_RESTRICT w = w_ + row * width;
+    R* HWY_RESTRICT total = rows_.total + item * width;
     if (geometry_.inner() == 0) {
       add_rows(total, total, y, width);
     } else if (problem_.reduce == ValueReduce::product) {
-      for (int64_t c = 0; c < width; c += kLanes) {
+      for (int64_t c = 0; c < width; c += kLanes<R>) {
         hn::Store(hn::MulAdd(hn::Load(d, w + c), hn::Load(d, y + c), hn::Load(d, total + c)), d,
                   total + c);
       }
     } else {
-      const Vec weight = hn::Set(d, sum);
-      for (int64_t c = 0; c < width; c += kLanes) {
-        const Vec both = hn::MulAdd(weight, hn::Load(d, w + c), hn::Load(d, y + c));
+      const Vec<R> weight = hn::Set(d, sum);
+      for (int64_t c = 0; c < width; c += kLanes<R>) {
+        const Vec<R> both = hn::MulAdd(weight, hn::Load(d, w + c), hn::Load(d, y + c));
         hn::Store(hn::Add(hn::Load(d, total + c), both), d, total + c);
       }
     }
   }
 
-  const DenseForward<float>& problem_;
+  const DenseForward<T>& problem_;
   const Geometry& geometry_;
-  const HeadPack& pack_;
+  const HeadPack<R>& pack_;
   const int64_t batch_, head_;
   const Range active_;
-  Arena arena_;
-  ForwardBlock rows_;
-  float* const w_;      // [kBlockRows, value_depth]  leading values combined
-  float* const query_;  // [depth]                    s1 log2 e query
-  Prefix key_prefix_, value_prefix_;
+  Arena<R> arena_;
+  ForwardBlock<T> rows_;
+  R* const w_;      // [kBlockRows, value_depth]  leading values combined
+  R* const query_;  // [depth]                    s1 log2 e query
+  Prefix<R> key_prefix_, value_prefix_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -13,7 +13,8 @@ int64_t widest_range(const Visibility& visible) {
   return std::min(visible.length, visible.left + (visible.causal ? 0 : visible.right));
 }
 
-int longest_window(const DenseProblem<float>& problem) {
+template <class T>
+int longest_window(const DenseProblem<T>& problem) {
   int best = 0;
   for (int m = 1; m < problem.order; ++m) {
     // Ties go to the last axis, the convention of the definition.
@@ -24,12 +25,13 @@ int longest_window(const DenseProblem<float>& problem) {
 
 }  // namespace
 
-Geometry::Geometry(const DenseProblem<float>& problem)
+template <class T>
+Geometry::Geometry(const DenseProblem<T>& problem)
     : order(problem.order),
       group(problem.kv_heads > 0 ? problem.heads / problem.kv_heads : 1),
       items(problem.queries * group),
-      depth(round_up(problem.dim, kLineFloats)),
-      value_depth(round_up(problem.value_dim, kLineFloats)) {
+      depth(round_up(problem.dim, kLineChannels)),
+      value_depth(round_up(problem.value_dim, kLineChannels)) {
   const int last = longest_window(problem);
   int position = 0;
   for (int m = 0; m < order; ++m) {
@@ -38,20 +40,22 @@ Geometry::Geometry(const DenseProblem<float>& problem)
   axis[position] = last;
 }
 
-PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward)
+template <class T>
+PackLayout::PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward)
     : PackLayout(
           problem, geometry, backward,
           {0, round_up(problem.axes[geometry.axis[geometry.inner()]].visible.length, kPanelKeys)}) {
 }
 
-PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward,
+template <class T>
+PackLayout::PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward,
                        Range inner_keys)
     : inner_begin(inner_keys.begin) {
   std::fill(keys, keys + kMaxOrder, -1);
   std::fill(values, values + kMaxOrder, -1);
-  auto take = [this](int64_t floats) {
+  auto take = [this](int64_t count) {
     const int64_t offset = size;
-    size += floats;
+    size += count;
     return offset;
   };
   for (int p = 0; p < geometry.inner(); ++p) {
@@ -69,22 +73,14 @@ PackLayout::PackLayout(const DenseProblem<float>& problem, const Geometry& geome
   }
 }
 
-HeadPack::HeadPack(const PackLayout& layout, const float* base)
-    : keys_t(base + layout.keys_t),
-      values_t(layout.values_t < 0 ? nullptr : base + layout.values_t),
-      inner_begin(layout.inner_begin) {
-  for (int p = 0; p < kMaxOrder; ++p) {
-    keys[p] = layout.keys[p] < 0 ? nullptr : base + layout.keys[p];
-    values[p] = layout.values[p] < 0 ? nullptr : base + layout.values[p];
-  }
-}
-
-Range Segments::queries(const DenseProblem<float>& problem, int64_t segment) const {
+template <class T>
+Range Segments::queries(const DenseProblem<T>& problem, int64_t segment) const {
   return {std::min(segment * length, problem.queries),
           std::min((segment + 1) * length, problem.queries)};
 }
 
-Range Segments::halo(const DenseProblem<float>& problem, const Geometry& geometry, int64_t segment,
+template <class T>
+Range Segments::halo(const DenseProblem<T>& problem, const Geometry& geometry, int64_t segment,
                      int position) const {
   // Key lengths differ by batch entry and only shrink the range: the layout ignores them.
   Visibility visible = problem.axes[geometry.axis[position]].visible;
@@ -99,7 +95,8 @@ Range Segments::halo(const DenseProblem<float>& problem, const Geometry& geometr
   return range;
 }
 
-HaloLayout::HaloLayout(const DenseBackward<float>& problem, const Geometry& geometry,
+template <class T>
+HaloLayout::HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry,
                        const Segments& segments, int64_t segment, int64_t begin)
     : begin(begin), end(begin) {
   for (int p = 0; p < geometry.order; ++p) {
@@ -116,7 +113,8 @@ HaloLayout::HaloLayout(const DenseBackward<float>& problem, const Geometry& geom
   }
 }
 
-HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geometry,
+template <class T>
+HaloLayout halo_layout(const DenseBackward<T>& problem, const Geometry& geometry,
                        const Segments& segments, int64_t segment) {
   HaloLayout layout(problem, geometry, segments, 0, 0);
   for (int64_t s = 1; s <= segment; ++s) {
@@ -125,25 +123,49 @@ HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geom
   return layout;
 }
 
-Segments make_segments(const DenseProblem<float>& problem, int64_t count) {
+template <class T>
+Segments make_segments(const DenseProblem<T>& problem, int64_t count) {
   Segments segments;
   segments.length = std::max<int64_t>(1, ceil_div(problem.queries, std::max<int64_t>(count, 1)));
   segments.count = std::max<int64_t>(1, ceil_div(problem.queries, segments.length));
   return segments;
 }
 
-Splits::Splits(const DenseProblem<float>& problem, const Geometry& geometry, int64_t count)
+template <class T>
+Splits::Splits(const DenseProblem<T>& problem, const Geometry& geometry, int64_t count)
     : keys(make_segments(problem, 1).halo(problem, geometry, 0, geometry.inner())),
       length(round_up(ceil_div(keys.size(), count), kPanelKeys)),
-      totals(round_up(kChunkItems * sizeof(SoftmaxState) / sizeof(float), kLineFloats)),
+      totals(
+          round_up(kChunkItems * sizeof(SoftmaxState<Accum<T>>) / sizeof(Accum<T>), kLineChannels)),
       size(totals + geometry.items * geometry.value_depth) {}
 
-int64_t longest_axis(const DenseProblem<float>& problem) {
+template <class T>
+int64_t longest_axis(const DenseProblem<T>& problem) {
   int64_t longest = 1;
   for (int m = 0; m < problem.order; ++m) {
     longest = std::max(longest, problem.axes[m].visible.length);
   }
   return longest;
 }
+
+#define NSIMPLEX_INSTANTIATE(T)                                                               \
+  template Geometry::Geometry(const DenseProblem<T>&);                                        \
+  template PackLayout::PackLayout(const DenseProblem<T>&, const Geometry&, bool, Range);      \
+  template PackLayout::PackLayout(const DenseProblem<T>&, const Geometry&, bool);             \
+  template Range Segments::queries(const DenseProblem<T>&, int64_t) const;                    \
+  template Range Segments::halo(const DenseProblem<T>&, const Geometry&, int64_t, int) const; \
+  template HaloLayout::HaloLayout(const DenseBackward<T>&, const Geometry&, const Segments&,  \
+                                  int64_t, int64_t);                                          \
+  template HaloLayout halo_layout(const DenseBackward<T>&, const Geometry&, const Segments&,  \
+                                  int64_t);                                                   \
+  template Segments make_segments(const DenseProblem<T>&, int64_t);                           \
+  template Splits::Splits(const DenseProblem<T>&, const Geometry&, int64_t);                  \
+  template int64_t longest_axis(const DenseProblem<T>&);
+
+NSIMPLEX_INSTANTIATE(double)
+NSIMPLEX_INSTANTIATE(float)
+NSIMPLEX_INSTANTIATE(Bf16)
+NSIMPLEX_INSTANTIATE(Fp16)
+#undef NSIMPLEX_INSTANTIATE
 
 }  // namespace nsimplex::kernels::dense

@@ -9,7 +9,9 @@
 #include "kernels/cpu/dense/dense.h"
 
 // How a dense problem lies in memory while it is computed: which axis is the GEMM's inner one,
-// where the packed copies of keys and values are, which keys a segment of queries touches.
+// where the packed copies of keys and values are, which keys a segment of queries touches. Sizes
+// and offsets count elements of the type computed with. Templates are instantiated in geometry.cc
+// for every storage type.
 
 namespace nsimplex::kernels::dense {
 
@@ -25,14 +27,16 @@ struct Geometry {
   int64_t items = 0;  ///< (query, head of the group) pairs of one key/value head, query first
   int64_t depth = 0, value_depth = 0;  ///< channels of keys and values, padded to cache lines
 
-  explicit Geometry(const DenseProblem<float>& problem);
+  template <class T>
+  explicit Geometry(const DenseProblem<T>& problem);
 
   int inner() const { return order - 1; }  ///< position of the inner axis
   int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
 };
 
-/// Offsets, in floats, of one key/value head's packed copies; -1 where there is none. Rows outside
-/// the admissible keys are not packed, apart from zeros that fill up the panels of the inner axis.
+/// Offsets, in elements, of one key/value head's packed copies; -1 where there is none. Rows
+/// outside the admissible keys are not packed, apart from zeros that fill up the panels of the
+/// inner axis.
 struct PackLayout {
   int64_t keys[kMaxOrder], values[kMaxOrder];  ///< [length, depth], [length, value_depth]
   int64_t keys_t = 0, values_t = -1;           ///< inner axis: panels of [channels, kPanelKeys]
@@ -41,20 +45,30 @@ struct PackLayout {
 
   /// Of keys `inner` (whole panels) of the inner axis and all keys of the others. The backward also
   /// needs the inner keys by rows and the inner values by panels.
-  PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward,
-             Range inner);
-  PackLayout(const DenseProblem<float>& problem, const Geometry& geometry, bool backward);
+  template <class T>
+  PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward, Range inner);
+  template <class T>
+  PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward);
 };
 
 /// One head's packed copies.
+template <class R>
 struct HeadPack {
-  const float* keys[kMaxOrder];
-  const float* values[kMaxOrder];
-  const float* keys_t;
-  const float* values_t;
+  const R* keys[kMaxOrder];
+  const R* values[kMaxOrder];
+  const R* keys_t;
+  const R* values_t;
   int64_t inner_begin;
 
-  HeadPack(const PackLayout& layout, const float* base);
+  HeadPack(const PackLayout& layout, const R* base)
+      : keys_t(base + layout.keys_t),
+        values_t(layout.values_t < 0 ? nullptr : base + layout.values_t),
+        inner_begin(layout.inner_begin) {
+    for (int p = 0; p < kMaxOrder; ++p) {
+      keys[p] = layout.keys[p] < 0 ? nullptr : base + layout.keys[p];
+      values[p] = layout.values[p] < 0 ? nullptr : base + layout.values[p];
+    }
+  }
 };
 
 /// Most segments that a head's queries are cut into.
@@ -65,26 +79,30 @@ inline constexpr int64_t kMaxSegments = 64;
 struct Segments {
   int64_t count = 0, length = 0;  ///< number of segments, queries of each
 
-  Range queries(const DenseProblem<float>& problem, int64_t segment) const;
+  template <class T>
+  Range queries(const DenseProblem<T>& problem, int64_t segment) const;
 
   /// Keys of the axis at `position` that a segment may touch in any batch entry; whole panels for
   /// the inner axis.
-  Range halo(const DenseProblem<float>& problem, const Geometry& geometry, int64_t segment,
+  template <class T>
+  Range halo(const DenseProblem<T>& problem, const Geometry& geometry, int64_t segment,
              int position) const;
 };
 
-/// Offsets, in floats, of a segment's private gradients; -1 where the gradient is not wanted.
+/// Offsets, in elements, of a segment's private gradients; -1 where the gradient is not wanted.
 struct HaloLayout {
   Range range[kMaxOrder];
   int64_t keys[kMaxOrder], values[kMaxOrder];
   int64_t begin = 0, end = 0;
 
-  HaloLayout(const DenseBackward<float>& problem, const Geometry& geometry,
-             const Segments& segments, int64_t segment, int64_t begin);
+  template <class T>
+  HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
+             int64_t segment, int64_t begin);
 };
 
 /// The halo layout of every segment before `segment` laid end to end, then its own.
-HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geometry,
+template <class T>
+HaloLayout halo_layout(const DenseBackward<T>& problem, const Geometry& geometry,
                        const Segments& segments, int64_t segment);
 
 /// Decoding: few items see many keys, which are cut into parts of whole panels. Every part leaves
@@ -92,29 +110,33 @@ HaloLayout halo_layout(const DenseBackward<float>& problem, const Geometry& geom
 struct Splits {
   Range keys;          ///< of the inner axis, that some query may see; whole panels
   int64_t length = 0;  ///< keys of one part
-  int64_t totals = 0;  ///< offset of the totals behind the states, in floats
-  int64_t size = 0;    ///< floats that one part leaves
+  int64_t totals = 0;  ///< offset of the totals behind the states, in elements
+  int64_t size = 0;    ///< elements that one part leaves
 
-  Splits(const DenseProblem<float>& problem, const Geometry& geometry, int64_t count);
+  template <class T>
+  Splits(const DenseProblem<T>& problem, const Geometry& geometry, int64_t count);
 
   Range part(int64_t index) const {
     return {keys.begin + index * length, std::min(keys.end, keys.begin + (index + 1) * length)};
   }
 };
 
-Segments make_segments(const DenseProblem<float>& problem, int64_t count);
+template <class T>
+Segments make_segments(const DenseProblem<T>& problem, int64_t count);
 
 /// Row panels that one packing task fills, keys that one gradient-adding task adds.
 inline constexpr int64_t kPackRows = 512;
 inline constexpr int64_t kAddRows = 256;
 
 /// Longest axis: what packing and adding tasks are counted by.
-int64_t longest_axis(const DenseProblem<float>& problem);
+template <class T>
+int64_t longest_axis(const DenseProblem<T>& problem);
 
 /// A task number taken apart: (batch, kv head, block), blocks fastest.
 struct TaskIndex {
   int64_t batch, head, block;
-  TaskIndex(const DenseProblem<float>& problem, int64_t blocks, int64_t task)
+  template <class T>
+  TaskIndex(const DenseProblem<T>& problem, int64_t blocks, int64_t task)
       : batch(task / blocks / problem.kv_heads),
         head(task / blocks % problem.kv_heads),
         block(task % blocks) {}

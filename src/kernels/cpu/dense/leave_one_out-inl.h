@@ -13,26 +13,29 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// sum_c a_c b_c over a multiple of kLineFloats channels.
-HWY_INLINE float dot(const float* a, const float* b, int64_t width) {
-  const Tag d;
-  Vec sum = hn::Zero(d);
-  for (int64_t c = 0; c < width; c += kLanes) {
+/// sum_c a_c b_c over a multiple of kLineChannels channels.
+template <class R>
+HWY_INLINE R dot(const R* a, const R* b, int64_t width) {
+  const Tag<R> d;
+  Vec<R> sum = hn::Zero(d);
+  for (int64_t c = 0; c < width; c += kLanes<R>) {
     sum = hn::MulAdd(hn::Load(d, a + c), hn::Load(d, b + c), sum);
   }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 /// to += factor * from.
-HWY_INLINE void add_scaled(float* to, Vec factor, const float* from, int64_t width) {
-  const Tag d;
-  for (int64_t c = 0; c < width; c += kLanes) {
+template <class R>
+HWY_INLINE void add_scaled(R* to, Vec<R> factor, const R* from, int64_t width) {
+  const Tag<R> d;
+  for (int64_t c = 0; c < width; c += kLanes<R>) {
     hn::Store(hn::MulAdd(factor, hn::Load(d, from + c), hn::Load(d, to + c)), d, to + c);
   }
 }
 
-HWY_INLINE void add_to(float* to, Vec value) {
-  const Tag d;
+template <class R>
+HWY_INLINE void add_to(R* to, Vec<R> value) {
+  const Tag<R> d;
   hn::Store(hn::Add(hn::Load(d, to), value), d, to);
 }
 
@@ -40,19 +43,19 @@ HWY_INLINE void add_to(float* to, Vec value) {
 ///   grad_base += error o f_1 o .. o f_n,      grad_f_m += error o base o (all f but f_m).
 /// Null gradients are left out. Products of the factors before m are kept, those after m carried
 /// along, so the cost is 4 n multiplications a channel.
-inline void add_leave_one_out(const float* error, const float* base, const float* const* factor,
-                              int count, float* grad_base, float* const* grad_factor,
-                              int64_t width) {
-  const Tag d;
-  for (int64_t c = 0; c < width; c += kLanes) {
-    Vec after = hn::Load(d, error + c);
+template <class R>
+void add_leave_one_out(const R* error, const R* base, const R* const* factor, int count,
+                       R* grad_base, R* const* grad_factor, int64_t width) {
+  const Tag<R> d;
+  for (int64_t c = 0; c < width; c += kLanes<R>) {
+    Vec<R> after = hn::Load(d, error + c);
     if (count == 1) {  // the most frequent case, without the array
       if (grad_base) add_to(grad_base + c, hn::Mul(after, hn::Load(d, factor[0] + c)));
       if (grad_factor[0]) add_to(grad_factor[0] + c, hn::Mul(after, hn::Load(d, base + c)));
       continue;
     }
-    Vec before[kMaxOrder];
-    Vec product = hn::Load(d, base + c);
+    Vec<R> before[kMaxOrder];
+    Vec<R> product = hn::Load(d, base + c);
     for (int m = 0; m < count; ++m) {
       before[m] = product;
       product = hn::Mul(product, hn::Load(d, factor[m] + c));

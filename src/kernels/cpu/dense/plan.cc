@@ -16,24 +16,32 @@ constexpr int64_t kWantedTasks = 256;
 // regions less, and the packed copies stay in the cache of the core that uses them.
 constexpr int64_t kFusedItems = 256, kFusedKeys = 512;
 
-bool fits_one_task(const DenseProblem<float>& problem, const Geometry& geometry) {
+template <class T>
+bool fits_one_task(const DenseProblem<T>& problem, const Geometry& geometry) {
   return geometry.items <= kChunkItems ||
          (geometry.items <= kFusedItems && longest_axis(problem) <= kFusedKeys);
 }
 
-size_t bytes(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
+// Of elements of the type computed with.
+template <class T>
+size_t bytes(int64_t count) {
+  return static_cast<size_t>(count) * sizeof(Accum<T>);
+}
 
-int64_t heads_in_all(const DenseProblem<float>& problem) {
+template <class T>
+int64_t heads_in_all(const DenseProblem<T>& problem) {
   return std::max<int64_t>(problem.batch * problem.kv_heads, 0);
 }
 
-int64_t pack_tasks(const DenseProblem<float>& problem) {
+template <class T>
+int64_t pack_tasks(const DenseProblem<T>& problem) {
   return heads_in_all(problem) * ceil_div(longest_axis(problem), kPackRows);
 }
 
 // The most segments with at most 4 private rows a key in all, for every
 // axis; at least 2 while there are 2 queries. Fewer where the heads are tasks enough by themselves.
-Segments choose_segments(const DenseProblem<float>& problem, const Geometry& geometry) {
+template <class T>
+Segments choose_segments(const DenseProblem<T>& problem, const Geometry& geometry) {
   const int64_t wanted = ceil_div(kWantedTasks, std::max<int64_t>(heads_in_all(problem), 1));
   const int64_t chunks = ceil_div(geometry.items, kChunkItems);
   int64_t count = std::min({kMaxSegments, wanted, chunks});
@@ -54,7 +62,8 @@ Segments choose_segments(const DenseProblem<float>& problem, const Geometry& geo
 
 // Decoding: where the items are one chunk and the heads too few to be tasks enough, the inner keys
 // are cut into parts of at least kSplitKeys.
-int64_t choose_splits(const DenseProblem<float>& problem, const Geometry& geometry) {
+template <class T>
+int64_t choose_splits(const DenseProblem<T>& problem, const Geometry& geometry) {
   constexpr int64_t kSplitKeys = 256, kSplitTasks = 64;
   if (geometry.items > kChunkItems) return 1;
   const int64_t keys = Splits(problem, geometry, 1).keys.size();
@@ -66,12 +75,14 @@ int64_t choose_splits(const DenseProblem<float>& problem, const Geometry& geomet
 
 }  // namespace
 
-bool dense_supported(const DenseProblem<float>& problem) {
+template <class T>
+bool dense_supported(const DenseProblem<T>& problem) {
   return problem.order >= 1 && problem.order <= kMaxOrder && problem.kv_heads > 0 &&
          problem.heads % problem.kv_heads == 0 && problem.dim > 0 && problem.value_dim > 0;
 }
 
-DensePlan plan_dense_forward(const DenseForward<float>& problem) {
+template <class T>
+DensePlan plan_dense_forward(const DenseForward<T>& problem) {
   read_simd_environment();
   const Geometry geometry(problem);
   DensePlan plan;
@@ -99,16 +110,17 @@ DensePlan plan_dense_forward(const DenseForward<float>& problem) {
     workspace = pack * heads;
     pack = 0;
   }
-  const int64_t scratch = kBlockRows * (geometry.depth + 2 * geometry.value_depth + kLineFloats) +
+  const int64_t scratch = kBlockRows * (geometry.depth + 2 * geometry.value_depth + kLineChannels) +
                           kStripRows * kPanelKeys + geometry.depth +
                           kChunkItems * geometry.value_depth +
                           geometry.inner() * (geometry.depth + geometry.value_depth);
-  plan.workspace_bytes = bytes(workspace);
-  plan.scratch_bytes = bytes(scratch + pack);
+  plan.workspace_bytes = bytes<T>(workspace);
+  plan.scratch_bytes = bytes<T>(scratch + pack);
   return plan;
 }
 
-DensePlan plan_dense_backward(const DenseBackward<float>& problem) {
+template <class T>
+DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
   read_simd_environment();
   const Geometry geometry(problem);
   DensePlan plan;
@@ -127,13 +139,24 @@ DensePlan plan_dense_backward(const DenseBackward<float>& problem) {
   }
 
   const int64_t leading = geometry.inner();
-  const int64_t scratch =
-      kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth + 2 * kPanelKeys + kLineFloats) +
-      kChunkItems * (2 * geometry.depth + geometry.value_depth) +
-      leading * (geometry.depth + geometry.value_depth);
-  plan.workspace_bytes = plan.fused ? 0 : bytes((pack + halos) * heads_in_all(problem));
-  plan.scratch_bytes = bytes(scratch + (plan.fused ? pack + halos : 0));
+  const int64_t scratch = kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
+                                        2 * kPanelKeys + kLineChannels) +
+                          kChunkItems * (2 * geometry.depth + geometry.value_depth) +
+                          leading * (geometry.depth + geometry.value_depth);
+  plan.workspace_bytes = plan.fused ? 0 : bytes<T>((pack + halos) * heads_in_all(problem));
+  plan.scratch_bytes = bytes<T>(scratch + (plan.fused ? pack + halos : 0));
   return plan;
 }
+
+#define NSIMPLEX_INSTANTIATE(T)                                  \
+  template bool dense_supported(const DenseProblem<T>&);         \
+  template DensePlan plan_dense_forward(const DenseForward<T>&); \
+  template DensePlan plan_dense_backward(const DenseBackward<T>&);
+
+NSIMPLEX_INSTANTIATE(double)
+NSIMPLEX_INSTANTIATE(float)
+NSIMPLEX_INSTANTIATE(Bf16)
+NSIMPLEX_INSTANTIATE(Fp16)
+#undef NSIMPLEX_INSTANTIATE
 
 }  // namespace nsimplex::kernels

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/cpu/dense/exp2-inl.h"
 #include "kernels/cpu/dense/geometry.h"
-#include "kernels/cpu/dense/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -21,48 +21,53 @@ namespace HWY_NAMESPACE {
 inline constexpr double kLog2E = 1.4426950408889634074;
 inline constexpr double kLn2 = 0.69314718055994530942;
 
-/// Carves aligned arrays out of a task's scratch. Rounds as scratch_floats() in plan.cc counts.
+/// Carves aligned arrays out of a task's scratch. Rounds as scratch sizes in plan.cc do.
+template <class R>
 class Arena {
  public:
-  explicit Arena(void* memory) : next_(static_cast<float*>(memory)) {}
-  float* take(int64_t floats) {
-    float* const taken = next_;
-    next_ += round_up(floats, kLineFloats);
+  explicit Arena(R* memory) : next_(memory) {}
+  R* take(int64_t count) {
+    R* const taken = next_;
+    next_ += round_up(count, kLineChannels);
     return taken;
   }
 
  private:
-  float* next_;
+  R* next_;
 };
 
-/// to = a o b over a multiple of kLineFloats channels; all aligned.
-HWY_INLINE void multiply_rows(float* to, const float* a, const float* b, int64_t width) {
-  const Tag d;
-  for (int64_t c = 0; c < width; c += kLanes) {
+/// to = a o b over a multiple of kLineChannels channels; all aligned.
+template <class R>
+HWY_INLINE void multiply_rows(R* to, const R* a, const R* b, int64_t width) {
+  const Tag<R> d;
+  for (int64_t c = 0; c < width; c += kLanes<R>) {
     hn::Store(hn::Mul(hn::Load(d, a + c), hn::Load(d, b + c)), d, to + c);
   }
 }
 
 /// to = a + b.
-HWY_INLINE void add_rows(float* to, const float* a, const float* b, int64_t width) {
-  const Tag d;
-  for (int64_t c = 0; c < width; c += kLanes) {
+template <class R>
+HWY_INLINE void add_rows(R* to, const R* a, const R* b, int64_t width) {
+  const Tag<R> d;
+  for (int64_t c = 0; c < width; c += kLanes<R>) {
     hn::Store(hn::Add(hn::Load(d, a + c), hn::Load(d, b + c)), d, to + c);
   }
 }
 
 /// to *= factor.
-HWY_INLINE void scale_row(float* to, float factor, int64_t width) {
-  const Tag d;
-  const Vec f = hn::Set(d, factor);
-  for (int64_t c = 0; c < width; c += kLanes) hn::Store(hn::Mul(hn::Load(d, to + c), f), d, to + c);
+template <class R>
+HWY_INLINE void scale_row(R* to, R factor, int64_t width) {
+  const Tag<R> d;
+  const Vec<R> f = hn::Set(d, factor);
+  for (int64_t c = 0; c < width; c += kLanes<R>)
+    hn::Store(hn::Mul(hn::Load(d, to + c), f), d, to + c);
 }
 
 /// All tuples of the leading axes that one query may see, in lexicographic order.
 class TupleWalk {
  public:
-  TupleWalk(const DenseProblem<float>& problem, const Geometry& geometry, int64_t batch,
-            int64_t query)
+  template <class T>
+  TupleWalk(const DenseProblem<T>& problem, const Geometry& geometry, int64_t batch, int64_t query)
       : leading_(geometry.inner()) {
     for (int p = 0; p < leading_; ++p) {
       range_[p] = problem.axes[geometry.axis[p]].visible.of(batch, query);
@@ -100,11 +105,12 @@ struct Block {
   int padded_rows() const { return strips() * kStripRows; }
 
   /// Adds rows of zeros that belong to no item, to fill the last strip.
-  void pad(float* u, int64_t depth) {
+  template <class R>
+  void pad(R* u, int64_t depth) {
     for (int r = rows; r < padded_rows(); ++r) {
       item[r] = kChunkItems;
       inner[r] = inner[rows - 1];
-      std::fill(u + r * depth, u + (r + 1) * depth, 0.0f);
+      std::fill(u + r * depth, u + (r + 1) * depth, R{0});
     }
   }
 
@@ -119,9 +125,10 @@ enum class Masking {
 };
 
 /// The part of a panel that a strip (or a whole block) needs.
+template <class R>
 struct PanelPart {
   /// Columns are computed by vectors, and at least by the eights that sums over rows take.
-  static constexpr int kUnit = kLanes < 8 ? 8 : kLanes;
+  static constexpr int kUnit = kLanes<R> < 8 ? 8 : kLanes<R>;
 
   int64_t first;           ///< key in column 0
   int begin, end;          ///< columns that some row may see; nothing when end <= begin
@@ -133,14 +140,15 @@ struct PanelPart {
       : first(first),
         begin(static_cast<int>(std::max<int64_t>(hull.begin - first, 0))),
         end(static_cast<int>(std::min<int64_t>(hull.end - first, kPanelKeys))),
-        vector(begin / kUnit * kUnit / kLanes),
-        vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes) {}
+        vector(begin / kUnit * kUnit / kLanes<R>),
+        vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes<R>) {}
 
   /// Of the strip whose rows start with `rows`.
   PanelPart(int64_t first, const Range* rows)
       : PanelPart(first, {rows[0].begin, rows[kStripRows - 1].end}) {
     const Range core{rows[kStripRows - 1].begin, rows[0].end};
-    if (core.begin <= first + vector * kLanes && core.end >= first + vector_end * kLanes) return;
+    if (core.begin <= first + vector * kLanes<R> && core.end >= first + vector_end * kLanes<R>)
+      return;
     const bool same = rows[0].begin == core.begin && rows[kStripRows - 1].end == core.end;
     masking = same ? Masking::common : Masking::each;
     for (int r = 0; r < kStripRows; ++r) {
@@ -154,20 +162,21 @@ struct PanelPart {
 
 /// Replaces the scores that their row may not see by minus infinity, whose weight is exactly 0.
 /// `row` counts within the strip.
-template <Masking kMasking, int kRows, int kVectors>
-HWY_INLINE void mask_scores(Tile<kRows, kVectors>& s, const PanelPart& part, int row, int vector) {
+template <Masking kMasking, class R, int kRows, int kVectors>
+HWY_INLINE void mask_scores(Tile<R, kRows, kVectors>& s, const PanelPart<R>& part, int row,
+                            int vector) {
   if constexpr (kMasking == Masking::none) return;
-  const Tag d;
-  const Vec nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const Tag<R> d;
+  const Vec<R> nothing = hn::Set(d, -std::numeric_limits<R>::infinity());
   NSIMPLEX_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    const int column = (vector + v) * kLanes;
-    const auto common = within(column, part.low[0], part.high[0]);
+    const int column = (vector + v) * kLanes<R>;
+    const auto common = within<R>(column, part.low[0], part.high[0]);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const auto seen = kMasking == Masking::common
                             ? common
-                            : within(column, part.low[row + r], part.high[row + r]);
+                            : within<R>(column, part.low[row + r], part.high[row + r]);
       s.at[r][v] = hn::IfThenElse(seen, s.at[r][v], nothing);
     }
   }
@@ -175,10 +184,11 @@ HWY_INLINE void mask_scores(Tile<kRows, kVectors>& s, const PanelPart& part, int
 
 /// Levels of partial products (or sums) over the leading axes: level p has combined the start row
 /// with the rows of positions 0 .. p, so that a step along the last leading axis costs one row.
+template <class R>
 struct Prefix {
-  float* level[kMaxOrder];
+  R* level[kMaxOrder];
 
-  Prefix(Arena& arena, int levels, int64_t width) {
+  Prefix(Arena<R>& arena, int levels, int64_t width) {
     for (int p = 0; p < levels; ++p) level[p] = arena.take(width);
   }
 };
