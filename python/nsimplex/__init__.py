@@ -39,6 +39,7 @@ from . import nn  # noqa: E402  (needs the operators)
 from .functional import attention, reference  # noqa: E402
 from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .parts import merge  # noqa: E402
+from .positions import rotary  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
 cmake_prefix_path = str(_package)
@@ -51,5 +52,6 @@ __all__ = [
     "merge",
     "nn",
     "reference",
+    "rotary",
     "__version__",
 ]
