@@ -8,7 +8,6 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -55,17 +54,13 @@ struct SimplicialAttentionOptions {
   Form form = Form::product;
   Reduce reduce = Reduce::product;
 
-  /// Rotary position encoding of q and every k (channel pairs 0-1, 2-3, ...; see docs/models.md).
-  /// The product form keeps only relative positions for N = 1; N >= 2 is refused unless
-  /// allow_non_invariant.
+  /// Rotary position encoding of q and every k (nsimplex/rotary.h): chunks of N + 1 channels for
+  /// form determinant, whose logits then depend on relative positions alone, pairs for product. The
+  /// product form has that invariance for N = 1 only: N >= 2 is refused unless allow_non_invariant.
   bool rotary = false;
   double rotary_base = 10000.0;
   bool allow_non_invariant = false;
 };
-
-namespace detail {
-class RotaryTable;
-}
 
 /// N-simplicial attention with its projections.
 ///
@@ -79,7 +74,6 @@ class RotaryTable;
 class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
  public:
   explicit SimplicialAttentionImpl(const SimplicialAttentionOptions& options);
-  ~SimplicialAttentionImpl() override;
 
   /// x [B, T, C] -> [B, T, C]. contexts: none for self-attention, else one tensor an axis, [B, T_m,
   /// context_dims[m]], lengths free. key_lengths, int64 [N, B] or [B], masks the keys at and beyond
@@ -98,7 +92,6 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   SimplicialAttentionOptions options_;
   torch::nn::Linear qkv_{nullptr}, q_{nullptr}, output_{nullptr};
   torch::nn::ModuleList kv_{nullptr};
-  std::unique_ptr<detail::RotaryTable> rotary_;
 };
 TORCH_MODULE(SimplicialAttention);
 

@@ -1,9 +1,9 @@
 #include <ATen/ops/rms_norm.h>
 #include <nsimplex/layers.h>
+#include <nsimplex/rotary.h>
 
 #include "models/initialize.h"
 #include "models/options_check.h"
-#include "models/rotary.h"
 
 namespace nsimplex {
 namespace {
@@ -43,14 +43,17 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
     require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
   }
 
+  require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
+          "head_dim: expected a multiple of order + 1 = ", o.order + 1,
+          " for form determinant, got ", o.head_dim);
   if (o.rotary) {
     require(o.context_dims.empty(), at, "rotary: positions of different contexts do not compare");
-    require(o.order == 1 || o.form == Form::product, at, "rotary: form determinant of order ",
-            o.order, " is not available yet");
-    require(o.order == 1 || o.allow_non_invariant, at, "rotary: form product of order ", o.order,
+    require(o.order == 1 || o.form == Form::determinant || o.allow_non_invariant, at,
+            "rotary: form product of order ", o.order,
             " does not depend on relative positions alone; set allow_non_invariant to use it all "
             "the same");
-    require(o.head_dim % 2 == 0, at, "rotary: expected an even head_dim, got ", o.head_dim);
+    require(o.head_dim % 2 == 0 || o.form == Form::determinant, at,
+            "rotary: expected an even head_dim, got ", o.head_dim);
     require(o.rotary_base > 0, at, "rotary_base: expected a positive number, got ", o.rotary_base);
   }
   return o;
@@ -67,7 +70,7 @@ at::Tensor unit_rms(const at::Tensor& heads) {
   return at::rms_norm(heads, {heads.size(-1)}, std::nullopt, kHeadNormEpsilon);
 }
 
-// [B, T, H, D] -> [B, H, T, D] without a copy.
+// [B, T, H, D] -> [B, H, T, D] without a copy, and back.
 at::Tensor heads_first(const at::Tensor& x) { return x.transpose(1, 2); }
 
 }  // namespace
@@ -89,11 +92,8 @@ SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOption
     }
   }
   output_ = register_module("output", linear(o.heads * o.head_dim, o.dim));
-  if (o.rotary) rotary_ = std::make_unique<detail::RotaryTable>(o.head_dim, o.rotary_base);
   reset_parameters();
 }
-
-SimplicialAttentionImpl::~SimplicialAttentionImpl() = default;
 
 void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
   for (const auto& child : children()) {
@@ -113,7 +113,10 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& 
   at::Tensor qk = halves[0], v = halves[1];
   if (o.norm != HeadNorm::none) qk = unit_rms(qk);
   if (o.norm == HeadNorm::qkv) v = unit_rms(v);
-  if (o.rotary) qk = rotary_->rotate(qk);
+  if (o.rotary) {
+    const int64_t chunk = o.form == Form::determinant ? o.order + 1 : 2;
+    qk = heads_first(rotary(heads_first(qk), {.chunk = chunk, .base = o.rotary_base}));
+  }
 
   std::vector<int64_t> sizes(o.order + 1, o.kv_heads);
   sizes[0] = o.heads;

@@ -39,6 +39,8 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
       {"set allow_non_invariant", [](Options& o) { o.rotary = true; }},
       {"rotary: expected an even head_dim, got 3",
        [](Options& o) { o.rotary = true, o.order = 1, o.head_dim = 3; }},
+      {"head_dim: expected a multiple of order + 1 = 3 for form determinant, got 8",
+       [](Options& o) { o.form = Form::determinant, o.head_dim = 8; }},
   };
   for (const auto& [expected, change] : cases) {
     Options options;

@@ -5,7 +5,7 @@ The C++ library has the same modules with the same parameter names and the same 
 """
 
 from .language_model import LanguageModel, LanguageModelOptions
-from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, rotate
+from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock
 
 __all__ = [
     "FeedForward",
@@ -14,5 +14,4 @@ __all__ = [
     "RMSNorm",
     "SimplicialAttention",
     "TransformerBlock",
-    "rotate",
 ]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..functional import attention
+from ..positions import rotary as rotate
 
 _HEAD_NORM_EPSILON = 1e-6
 
@@ -31,26 +32,6 @@ def _initialize(weight: Tensor, generator: torch.Generator | None, gain: float =
 
 def _unit_rms(heads: Tensor) -> Tensor:
     return F.rms_norm(heads, (heads.size(-1),), eps=_HEAD_NORM_EPSILON)
-
-
-def rotate(x: Tensor, base: float = 10000.0) -> Tensor:
-    """Standard RoPE of x [B, T, H, D] at positions 0..T-1.
-
-    Channel pair c = (2c, 2c+1) at position t turns by t base^(-c / (D/2)) (Su et al. 2021,
-    arXiv 2104.09864). Half types turn in fp32.
-    """
-    half = x.dtype not in (torch.float32, torch.float64)
-    wide = x.float() if half else x
-    length, planes = x.size(1), x.size(-1) // 2
-    theta = torch.pow(
-        base, torch.arange(planes, dtype=torch.float64, device=x.device) * (-2.0 / x.size(-1))
-    )
-    angles = torch.arange(length, dtype=torch.float64, device=x.device).unsqueeze(1) * theta
-    turns = torch.polar(torch.ones_like(angles), angles)
-    turns = turns.to(torch.complex128 if wide.dtype == torch.float64 else torch.complex64)
-    turned = torch.view_as_complex(wide.unflatten(-1, (planes, 2))) * turns.unsqueeze(1)
-    out = torch.view_as_real(turned).flatten(-2)
-    return out.to(x.dtype) if half else out
 
 
 class RMSNorm(nn.RMSNorm):
@@ -77,8 +58,10 @@ class SimplicialAttention(nn.Module):
         norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a gain.
             Only "qkv" with scale="unit" carries the sensitivity guarantee.
         scale, causal, window, form, reduce: as in :func:`nsimplex.attention`.
-        rotary: rotate q and every k (RoPE). Order >= 2 is refused unless ``allow_non_invariant``: its
-            product form does not depend on relative positions alone.
+        rotary: turn q and every k by their positions (:func:`nsimplex.rotary`): chunks of N + 1 channels
+            for form "determinant", whose logits then depend on relative positions alone, pairs for
+            "product". The product form has that invariance for N = 1 only; order >= 2 is refused unless
+            ``allow_non_invariant``.
     """
 
     def __init__(
@@ -119,18 +102,22 @@ class SimplicialAttention(nn.Module):
             f"{at}context_dims: expected 0 or {order} entries, got {len(context_dims)}",
         )
         require(norm in ("none", "qk", "qkv"), f"{at}norm: expected none, qk or qkv, got '{norm}'")
+        require(form in ("product", "determinant"), f"{at}form: expected product or determinant, got '{form}'")
+        require(
+            form == "product" or head_dim % (order + 1) == 0,
+            f"{at}head_dim: expected a multiple of order + 1 = {order + 1} for form determinant, got {head_dim}",
+        )
         if rotary:
             require(not context_dims, f"{at}rotary: positions of different contexts do not compare")
             require(
-                order == 1 or form == "product",
-                f"{at}rotary: form {form} of order {order} is not available yet",
-            )
-            require(
-                order == 1 or allow_non_invariant,
+                order == 1 or form == "determinant" or allow_non_invariant,
                 f"{at}rotary: form product of order {order} does not depend on relative positions "
                 "alone; set allow_non_invariant to use it all the same",
             )
-            require(head_dim % 2 == 0, f"{at}rotary: expected an even head_dim, got {head_dim}")
+            require(
+                head_dim % 2 == 0 or form == "determinant",
+                f"{at}rotary: expected an even head_dim, got {head_dim}",
+            )
 
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
@@ -164,7 +151,8 @@ class SimplicialAttention(nn.Module):
         if self.norm == "qkv":
             v = _unit_rms(v)
         if self.rotary:
-            qk = rotate(qk, self.rotary_base)
+            chunk = self.order + 1 if self.attention_options["form"] == "determinant" else 2
+            qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base).transpose(1, 2)
         return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
 
     def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:

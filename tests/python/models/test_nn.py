@@ -110,6 +110,9 @@ def test_layer_is_the_composed_call():
         (dict(norm="kq"), "norm: expected none, qk or qkv, got 'kq'"),
         (dict(context_dims=(8,)), "context_dims: expected 0 or 2 entries, got 1"),
         (dict(rotary=True), "set allow_non_invariant"),
+        (dict(rotary=True, order=1, head_dim=3), "rotary: expected an even head_dim, got 3"),
+        (dict(form="dot"), "form: expected product or determinant, got 'dot'"),
+        (dict(form="determinant", head_dim=8), "expected a multiple of order + 1 = 3"),
     ],
 )
 def test_bad_options_are_named(options, words):
