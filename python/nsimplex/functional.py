@@ -100,12 +100,14 @@ def attention(
         >>> attention(q, [k1, k2], [v1, v2], causal=True, window=[16, 64]).shape
         torch.Size([1, 4, 128, 32])
     """
-    logit_scale, output_scale = _scales(scale, query, values, reduce)
     out, lse = _operators.attention(
-        query, keys, values, causal=causal, window=_flat_window(window, len(keys)), form=form,
-        reduce=reduce, normalizer=normalizer, logit_scale=logit_scale, output_scale=output_scale,
-        key_lengths=key_lengths, key_masks=key_masks, cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct,
-        augment=augment, dropout_p=dropout_p, seed=seed,
+        query, keys, values,
+        **_operator_options(
+            query, keys, values, causal=causal, window=window, form=form, reduce=reduce,
+            normalizer=normalizer, scale=scale, key_lengths=key_lengths, key_masks=key_masks,
+            cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct, augment=augment,
+            dropout_p=dropout_p, seed=seed,
+        ),
     )  # fmt: skip
     return (out, lse) if return_lse else out
 
@@ -115,24 +117,33 @@ def reference(
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
     *,
-    causal: bool = False,
-    window: Window = None,
-    reduce: str = "product",
-    scale: Scale = "standard",
-    key_lengths: Tensor | None = None,
     return_lse: bool = False,
+    **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`attention` from plain tensor operations, for every dtype and device: the oracle.
 
-    Arguments and results are those of :func:`attention`. Forward and backward recompute tile by tile in
-    O(T) memory; float64 inputs give the values that kernels are measured against.
+    Arguments, options and results are those of :func:`attention`. Forward and backward recompute tile by
+    tile in O(T) memory; float64 inputs give the values that kernels are measured against.
     """
-    logit_scale, output_scale = _scales(scale, query, values, reduce)
     out, lse = _operators.attention_reference(
-        query, keys, values, causal=causal, window=_flat_window(window, len(keys)), reduce=reduce,
-        logit_scale=logit_scale, output_scale=output_scale, key_lengths=key_lengths,
-    )  # fmt: skip
+        query, keys, values, **_operator_options(query, keys, values, **options)
+    )
     return (out, lse) if return_lse else out
+
+
+def _operator_options(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], *, window: Window = None,
+    reduce: str = "product", scale: Scale = "standard", dropout_p: float = 0.0,
+    seed: int | None = None, **as_they_are,
+) -> dict[str, object]:  # fmt: skip
+    """The operator's keyword arguments: windows flattened, scales computed, a seed drawn."""
+    logit_scale, output_scale = _scales(scale, query, values, reduce)
+    if dropout_p > 0 and seed is None:
+        seed = int(torch.randint(2**63 - 1, ()).item())
+    return as_they_are | {
+        "window": _flat_window(window, len(keys)), "reduce": reduce, "logit_scale": logit_scale,
+        "output_scale": output_scale, "dropout_p": dropout_p, "seed": seed,
+    }  # fmt: skip
 
 
 def _is_int(value: object) -> bool:

@@ -95,8 +95,9 @@ TEST(DenseAttention, ErrorsNameTheArgument) {
   EXPECT_THAT(message({.window = {{1, 0}, {2, 0}, {3, 0}}}),
               HasSubstr("[attention] window: expected one for all axes or 2, got 3"));
   EXPECT_THAT(message({.window = {{0, 0}}}), HasSubstr("[attention] window[0]: left counts"));
-  EXPECT_THAT(message({.form = Form::determinant}), HasSubstr("form='determinant': not supported"));
-  EXPECT_THAT(message({.normalizer = Normalizer::sigmoid}), HasSubstr("not supported"));
+  EXPECT_THAT(message({.form = Form::determinant}), HasSubstr("divisible by N + 1 = 3, got 8"));
+  EXPECT_THAT(message({.normalizer = Normalizer::softmax_sink}), HasSubstr("[attention] sink: "));
+  EXPECT_THAT(message({.key_masks = {inputs.query}}), HasSubstr("[attention] key_masks: "));
   EXPECT_THROW(attention(inputs.query, inputs.keys, {inputs.values[0]}), c10::ValueError);
   EXPECT_THROW(attention(inputs.query.to(at::kDouble), inputs.keys, inputs.values), c10::TypeError);
 }

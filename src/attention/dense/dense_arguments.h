@@ -15,16 +15,31 @@ namespace nsimplex::dense {
 void check(const Call& call);
 void check(const BackwardCall& call);
 
-/// Refuses key lengths outside [0, T_m]. Reads the values, hence only for kernels that run on the
-/// CPU.
-void check_key_length_values(const Call& call);
+/// Refuses key lengths outside [0, T_m] and boundaries of documents that do not go from 0 to T.
+/// Reads the values, hence only for kernels that run on the CPU.
+void check_values(const Call& call);
+
+/// The options that are names. Refuses unknown ones.
+struct Names {
+  Form form;
+  Reduce reduce;
+  Normalizer normalizer;
+  Distinct distinct;
+};
+Names names_of(const Options& options);
 
 /// What a checked call asks for, in numbers.
 struct Settings {
   int order = 1;
+  Form form = Form::product;
   Reduce reduce = Reduce::product;
+  Normalizer normalizer = Normalizer::softmax;
+  Distinct distinct = Distinct::none;
   Scale scale;
-  std::array<kernels::Visibility, kernels::kMaxOrder> visible;  ///< without key lengths
+  double dropout_p = 0.0;
+  int64_t seed = 0;
+  /// Windows and the causal mask; without what depends on data.
+  std::array<kernels::Visibility, kernels::kMaxOrder> visible;
 };
 Settings settings_of(const Call& call);
 

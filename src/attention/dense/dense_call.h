@@ -33,7 +33,7 @@ struct Options {
   std::string_view distinct = "none";
   at::OptionalIntArrayRef augment;
   double dropout_p = 0.0;
-  std::optional<int64_t> seed;
+  std::optional<c10::SymInt> seed;
 };
 
 struct Call {
@@ -68,7 +68,7 @@ Output flat(const at::Tensor& query, at::TensorList keys, at::TensorList values,
             std::optional<double> output_scale, const OptionalTensor& key_lengths,
             OptionalTensorList key_masks, const OptionalTensor& cu_seqlens,
             const OptionalTensor& mask, const OptionalTensor& sink, std::string_view distinct,
-            at::OptionalIntArrayRef augment, double dropout_p, std::optional<int64_t> seed) {
+            at::OptionalIntArrayRef augment, double dropout_p, std::optional<c10::SymInt> seed) {
   return kernel(
       Call{query,
            keys,
@@ -89,7 +89,7 @@ Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::Tensor
                         const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
                         const OptionalTensor& sink, std::string_view distinct,
                         at::OptionalIntArrayRef augment, double dropout_p,
-                        std::optional<int64_t> seed) {
+                        std::optional<c10::SymInt> seed) {
   return kernel(BackwardCall{
       {query,
        keys,

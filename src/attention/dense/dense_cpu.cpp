@@ -33,9 +33,15 @@ void run_phases(const DensePlan& plan, Run&& run) {
 // Why the call goes by the reference, or null. Other sizes than the kernel's have not passed the
 // door.
 const char* refusal(const Call& call) {
-  return has_kernel(call.query.scalar_type())
-             ? nullptr
-             : "the CPU kernel takes float64, float32, bfloat16 and float16";
+  if (!has_kernel(call.query.scalar_type())) {
+    return "the CPU kernel takes float64, float32, bfloat16 and float16";
+  }
+  const Options& o = call.options;
+  if (o.form != "product" || o.normalizer != "softmax" || o.distinct != "none" || o.key_masks ||
+      o.cu_seqlens || o.mask || o.dropout_p > 0) {
+    return "the CPU kernel does not take this option";
+  }
+  return nullptr;
 }
 
 template <class T>
@@ -58,7 +64,7 @@ Output kernel_forward(const Call& call) {
 
 Output cpu_forward(const Call& call) {
   check(call);
-  check_key_length_values(call);
+  check_values(call);
   if (const char* reason = refusal(call)) {
     warn_fallback("attention", reason);
     return reference_forward(call);

@@ -46,8 +46,9 @@ std::string_view name_of(Distinct distinct) {
   TORCH_CHECK_VALUE(false, "[attention] distinct: not an enumerator of Distinct");
 }
 
-std::optional<int64_t> seed_of(const AttentionOptions& options) {
-  if (options.seed || options.dropout_p == 0.0) return options.seed;
+std::optional<c10::SymInt> seed_of(const AttentionOptions& options) {
+  if (options.seed) return *options.seed;
+  if (options.dropout_p == 0.0) return std::nullopt;
   return at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong).item<int64_t>();
 }
 

@@ -13,7 +13,7 @@ std::string_view name_of(Normalizer normalizer);
 std::string_view name_of(Distinct distinct);
 
 /// The seed of a call: the given one, or one drawn where dropout needs it.
-std::optional<int64_t> seed_of(const AttentionOptions& options);
+std::optional<c10::SymInt> seed_of(const AttentionOptions& options);
 
 /// Flattens the public options and returns function(call).
 template <class Function>

@@ -20,7 +20,7 @@ namespace {
   "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "        \
   "Tensor? key_lengths=None, Tensor[]? key_masks=None, Tensor? cu_seqlens=None, "        \
   "Tensor? mask=None, Tensor? sink=None, str distinct='none', int[]? augment=None, "     \
-  "float dropout_p=0., int? seed=None"
+  "float dropout_p=0., SymInt? seed=None"
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};

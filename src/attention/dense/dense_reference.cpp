@@ -2,8 +2,8 @@
 // every dtype and device, and the path of double backward and of functorch transforms.
 //
 // The work is cut into tiles: some neighbouring queries times a box of tuples. Only the slices of
-// keys and values that a tile can see are read. Forward merges the tiles of a query by online
-// softmax; backward recomputes each tile from lse. Nothing is written in place, so every step can
+// keys and values that a tile can see are read. Forward merges the tiles of a query (online
+// softmax); backward recomputes each tile from lse. Nothing is written in place, so every step can
 // be batched by vmap and differentiated again.
 
 #include <ATen/ATen.h>
@@ -11,48 +11,12 @@
 
 #include <limits>
 
-#include "attention/dense/dense_terms.h"
+#include "attention/dense/dense_normalizer.h"
 
 namespace nsimplex::dense {
 namespace {
 
 using at::Tensor;
-
-// Softmax over tiles: partial results of disjoint sets of tuples merge exactly.
-struct OnlineSoftmax {
-  Tensor maximum, sum, weighted;  // [B, H, G, Q], [B, H, G, Q], [B, H, G, Q, Dv]
-
-  void add(const TileTerms& terms) {
-    const Tensor logits = terms.logits();
-    // The maximum only keeps the exponentials in range; the result does not depend on it.
-    const Tensor tile_maximum = logits.detach().flatten(-2, -1).amax(-1);
-    const Tensor merged = maximum.defined() ? at::maximum(maximum, tile_maximum) : tile_maximum;
-    const Tensor finite = merged.masked_fill(at::isneginf(merged), 0);
-    const Tensor weights = (logits - finite.unsqueeze(-1).unsqueeze(-1)).exp();
-    const Tensor tile_sum = weights.sum({-2, -1});
-    const Tensor tile_weighted = terms.combine_values(weights);
-    if (maximum.defined()) {
-      const Tensor rescale = (maximum - finite).exp();
-      sum = sum * rescale + tile_sum;
-      weighted = weighted * rescale.unsqueeze(-1) + tile_weighted;
-    } else {
-      sum = tile_sum;
-      weighted = tile_weighted;
-    }
-    maximum = merged;
-  }
-
-  // Rows without any tuple become out = 0 and lse = -inf.
-  std::pair<Tensor, Tensor> finish(double output_scale) const {
-    const Tensor empty = at::isneginf(maximum);
-    const Tensor total = sum.masked_fill(empty, 1);
-    const Tensor out =
-        (weighted * (output_scale / total).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0);
-    const Tensor lse =
-        (maximum + total.log()).masked_fill(empty, -std::numeric_limits<double>::infinity());
-    return {out, lse};
-  }
-};
 
 // A [B, H, T, C] result in the dtype and memory order of `like`.
 Tensor in_order_of(const Tensor& like, const Tensor& result) {
@@ -84,9 +48,9 @@ Output reference_forward(const Call& call) {
                               -std::numeric_limits<double>::infinity(), options));
       return;
     }
-    OnlineSoftmax softmax;
-    for (const Tile& tile : tiles) softmax.add(TileTerms(problem, tile));
-    auto [out, lse] = softmax.finish(problem.output_scale());
+    RowSums sums(problem);
+    for (const Tile& tile : tiles) sums.add(TileTerms(problem, tile));
+    auto [out, lse] = sums.finish();
     outs.push_back(std::move(out));
     lses.push_back(std::move(lse));
   });
@@ -106,6 +70,8 @@ Gradients reference_backward(const BackwardCall& backward) {
     return false;
   };
   const bool want_keys = want_any(1), want_values = want_any(1 + order);
+  const bool want_mask = backward.wanted[1 + 2 * order], want_sink = backward.wanted[2 + 2 * order];
+  const Normalizer normalizer = problem.settings.normalizer;
 
   // delta_i = o_i . dO_i - dlse_i; a row without tuples has no weights and needs none.
   const Tensor out = backward.out.to(problem.accumulate),
@@ -113,21 +79,23 @@ Gradients reference_backward(const BackwardCall& backward) {
   Tensor delta = (out * grad).sum(-1);
   if (backward.grad_lse) delta = delta - backward.grad_lse->to(problem.accumulate);
   const Tensor empty = at::isneginf(backward.lse);
-  const Tensor rows_delta = problem.by_group(delta.masked_fill(empty, 0));
-  const Tensor rows_lse = problem.by_group(backward.lse.masked_fill(empty, 0));
+  delta = delta.masked_fill(empty, 0);
+  const Tensor lse = backward.lse.masked_fill(empty, 0);
+  const Tensor rows_delta = problem.by_group(delta), rows_lse = problem.by_group(lse);
   const Tensor rows_grad =
       problem.by_group((grad * problem.output_scale()).masked_fill(empty.unsqueeze(-1), 0));
 
   std::vector<Tensor> grad_query;
   std::vector<Tensor> grad_keys(order), grad_values(order);
+  MaskGradient grad_mask(problem.admissible.mask());
   const Tiling tiling(call, problem.settings);
   tiling.for_each_block([&](int64_t, int64_t queries, const std::vector<Tile>& tiles) {
     Tensor block_query;
     for (const Tile& tile : tiles) {
       const TileTerms terms(problem, tile);
       const Tensor tile_grad = terms.rows(rows_grad);
-      const Tensor weights =
-          (terms.logits() - terms.rows(rows_lse).unsqueeze(-1).unsqueeze(-1)).exp();
+      const Tensor logits = terms.logits(), tile_lse = terms.rows(rows_lse);
+      const Tensor weights = weights_of(normalizer, logits, tile_lse);
       const auto add = [&](std::vector<Tensor>& totals, const std::vector<Tensor>& parts, int first,
                            at::TensorList inputs) {
         for (int m = 0; m < order; ++m) {
@@ -135,11 +103,18 @@ Gradients reference_backward(const BackwardCall& backward) {
           add_rows(totals[m], parts[m], tile.keys[m].begin, inputs[m].size(2));
         }
       };
-      if (want_values)
-        add(grad_values, terms.grad_values(weights, tile_grad), 1 + order, call.values);
+      if (want_values) {
+        add(grad_values, terms.grad_values(terms.with_dropout(weights), tile_grad), 1 + order,
+            call.values);
+      }
+      if (!want_query && !want_keys && !want_mask) continue;
+      Tensor grad_weights = terms.with_dropout(terms.grad_weights(tile_grad));
+      if (normalized(normalizer)) {
+        grad_weights = grad_weights - terms.rows(rows_delta).unsqueeze(-1).unsqueeze(-1);
+      }
+      const Tensor grad_logits = slope_of(normalizer, logits, weights, tile_lse) * grad_weights;
+      if (want_mask) grad_mask.add(tile, grad_logits);
       if (!want_query && !want_keys) continue;
-      const Tensor grad_logits = weights * (terms.grad_weights(tile_grad) -
-                                            terms.rows(rows_delta).unsqueeze(-1).unsqueeze(-1));
       const Tensor grad_combined = terms.grad_combined(grad_logits);
       if (want_keys) add(grad_keys, terms.grad_keys(grad_logits, grad_combined), 1, call.keys);
       if (want_query) {
@@ -147,6 +122,7 @@ Gradients reference_backward(const BackwardCall& backward) {
         block_query = block_query.defined() ? block_query + part : part;
       }
     }
+    if (want_mask) grad_mask.end_block(queries, grad.options());
     if (!want_query) return;
     grad_query.push_back(block_query.defined()
                              ? block_query
@@ -168,17 +144,24 @@ Gradients reference_backward(const BackwardCall& backward) {
     std::get<2>(result).push_back(
         finish(call.values[m], grad_values[m], backward.wanted[1 + order + m]));
   }
-  std::get<3>(result) = at::empty({0}, call.query.options());
-  std::get<4>(result) = at::empty({0}, call.query.options());
+  const Tensor unwanted = at::empty({0}, call.query.options());
+  std::get<3>(result) = want_mask ? grad_mask.finish() : unwanted;
+  std::get<4>(result) = unwanted;
+  if (want_sink) {  // a sink is one more tuple, of value 0
+    const Tensor logits = call.options.sink->to(problem.accumulate).unsqueeze(-1) - lse;
+    const Tensor weights =
+        logits.masked_fill(empty, -std::numeric_limits<double>::infinity()).exp();
+    std::get<4>(result) = (weights * delta).sum({0, 2}).neg().to(call.options.sink->scalar_type());
+  }
   return result;
 }
 
 namespace {
 
-// The door of every backend: key lengths lie on the CPU or are trusted.
+// The door of every backend: the values of lengths and boundaries lie on the CPU or are trusted.
 Output composite_forward(const Call& call) {
   check(call);
-  if (call.query.is_cpu()) check_key_length_values(call);
+  if (call.query.is_cpu()) check_values(call);
   return reference_forward(call);
 }
 

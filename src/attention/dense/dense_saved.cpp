@@ -32,11 +32,12 @@ c10::IValue pack(size_t order, const Options& o) {
   std::vector<c10::IValue> window, augment;
   if (o.window) window.assign(o.window->begin(), o.window->end());
   if (o.augment) augment.assign(o.augment->begin(), o.augment->end());
-  return c10::ivalue::Tuple::create(
-      {static_cast<int64_t>(order), o.causal, std::string(o.form), std::string(o.reduce),
-       std::string(o.normalizer), o.logit_scale, o.output_scale, std::string(o.distinct),
-       c10::ivalue::Tuple::create(std::move(window)),
-       c10::ivalue::Tuple::create(std::move(augment)), o.dropout_p, o.seed});
+  return c10::ivalue::Tuple::create({static_cast<int64_t>(order), o.causal, std::string(o.form),
+                                     std::string(o.reduce), std::string(o.normalizer),
+                                     o.logit_scale, o.output_scale, std::string(o.distinct),
+                                     c10::ivalue::Tuple::create(std::move(window)),
+                                     c10::ivalue::Tuple::create(std::move(augment)), o.dropout_p,
+                                     o.seed ? c10::IValue(*o.seed) : c10::IValue()});
 }
 
 OptionalTensor optional(const Tensor& tensor) {
@@ -87,6 +88,8 @@ Call SavedCall::call() const {
   if (!window_.empty()) window = c10::SymIntArrayRef(window_);
   at::OptionalIntArrayRef augment;
   if (!augment_.empty()) augment = at::IntArrayRef(augment_);
+  std::optional<c10::SymInt> seed;
+  if (!fields[kSeed].isNone()) seed = fields[kSeed].toSymInt();
   const size_t first_mask = 3 + 2 * order_ + kOptionTensors;
   OptionalTensorList key_masks;
   if (tensors_.size() > first_mask) key_masks = all.slice(first_mask);
@@ -97,7 +100,7 @@ Call SavedCall::call() const {
            fields[kReduce].toStringView(), fields[kNormalizer].toStringView(),
            fields[kLogitScale].toOptional<double>(), fields[kOutputScale].toOptional<double>(),
            key_lengths_, key_masks, cu_seqlens_, mask_, sink_, fields[kDistinct].toStringView(),
-           augment, fields[kDropout].toDouble(), fields[kSeed].toOptional<int64_t>()}};
+           augment, fields[kDropout].toDouble(), seed}};
 }
 
 }  // namespace nsimplex::dense

@@ -2,7 +2,9 @@
 
 #include <vector>
 
-#include "attention/dense/dense_tiles.h"
+#include "attention/dense/dense_admissible.h"
+#include "attention/dense/dense_channels.h"
+#include "attention/dense/dense_dropout.h"
 
 // The formula on one tile, in ATen calls, for the reference version.
 //
@@ -16,11 +18,15 @@ struct Problem {
   Settings settings;
   at::Tensor query;  ///< [B, H, G, Tq, D]
   at::TensorList keys, values;
-  at::Tensor valid;  ///< see valid_keys
+  at::Tensor sink;  ///< [H, G, 1] in the accumulated dtype, or undefined
   at::ScalarType accumulate;
   int64_t groups = 1;
+  Admissible admissible;
+  Dropout dropout;
+  LeadingRows leading_keys, leading_values;
 
   explicit Problem(const Call& call);
+  Problem(const Problem&) = delete;  // its parts refer to its settings
 
   /// [B, H * G, ...] -> [B, H, G, ...]
   at::Tensor by_group(const at::Tensor& tensor) const;
@@ -37,8 +43,11 @@ class TileTerms {
   /// The tile's queries of a [B, H, G, Tq, ...] tensor, in the accumulated dtype.
   at::Tensor rows(const at::Tensor& tensor) const;
 
-  /// s1 * form, -inf where the tuple is masked: [B, H, G, Q, L, K].
+  /// s1 * form + mask, -inf where the tuple is inadmissible: [B, H, G, Q, L, K].
   at::Tensor logits() const;
+
+  /// Times keep / (1 - p) of the tuple where there is dropout.
+  at::Tensor with_dropout(const at::Tensor& weights) const;
 
   /// sum_J P_J reduce(v_J), without s2: [B, H, G, Q, Dv].
   at::Tensor combine_values(const at::Tensor& weights) const;
@@ -60,16 +69,13 @@ class TileTerms {
   int64_t leading_count() const;
   at::Tensor grad_rows(const at::Tensor& grad) const;
   at::Tensor marginal(const at::Tensor& weights, size_t axis) const;
-  at::Tensor positions(kernels::Range range) const;
   at::Tensor slice(const at::Tensor& tensor, int axis) const;
-  at::Tensor visible(int axis) const;
-  at::Tensor admissible() const;
 
   const Problem& problem_;
   const Tile& tile_;
   at::Tensor query_;                        ///< [B, H, G, Q, D], times s1
   std::vector<at::Tensor> keys_, values_;   ///< [B, H, n_m, D or Dv]
-  at::Tensor leading_key_, leading_value_;  ///< [B, H, L, D or Dv]
+  at::Tensor leading_key_, leading_value_;  ///< [B, H, 1, 1, L, ..], see LeadingRows
   at::Tensor combined_;                     ///< [B, H, G, Q, L, D]
 };
 

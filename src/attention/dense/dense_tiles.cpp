@@ -21,6 +21,10 @@ Tiling::Tiling(const Call& call, const Settings& settings)
       queries_(call.query.size(2)),
       sequences_(call.query.size(0) * call.query.size(1)),
       channels_(call.query.size(3) + call.values[0].size(3)) {
+  // Exterior products of N - 1 vectors have N / 2 times as many components.
+  if (settings.form == Form::determinant) {
+    channels_ += call.query.size(3) * ((settings.order - 1) / 2);
+  }
   block_ = std::max<int64_t>(queries_, 1);
   for (int m = 0; m < settings.order; ++m) {
     const kernels::Visibility& visible = settings.visible[m];

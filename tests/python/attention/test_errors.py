@@ -7,6 +7,9 @@ import nsimplex
 
 Q = torch.randn(2, 8, 128, 64)
 K = torch.randn(2, 2, 128, 64)
+VALID = torch.ones(2, 128, dtype=torch.bool)
+BOUNDS = torch.tensor([0, 40, 128])
+SINK = torch.zeros(8)
 LENGTHS = torch.tensor([[5, 6], [7, 8]])
 
 
@@ -62,17 +65,43 @@ BAD = [
     (dict(scale=(1, 2, 3)), ValueError, r"scale: expected \(s1, s2\), got 3 numbers"),
     (dict(scale=float("nan")), ValueError, r"logit_scale: expected a finite number, got nan"),
     (dict(scale=(1.0, float("inf"))), ValueError, r"output_scale: expected a finite number, got inf"),
+    # determinant
+    (dict(form="determinant"), ValueError,
+     r"query: form='determinant' expects a head dim divisible by N \+ 1 = 3, got 64"),
+    # key masks
+    (dict(key_masks=[VALID]), ValueError, r"key_masks: expected one for each of the 2 keys, got 1"),
+    (dict(key_masks=[VALID, VALID.float()]), TypeError, r"key_masks\[1\]: expected bool, got Float"),
+    (dict(key_masks=[VALID[:1], VALID]), ValueError,
+     r"key_masks\[0\]: expected shape \[2, 128\], got \[1, 128\]"),
+    (dict(key_masks=[VALID, VALID.to("meta")]), ValueError, r"key_masks\[1\]: expected the query's device"),
+    # documents
+    (dict(cu_seqlens=BOUNDS.int()), TypeError, r"cu_seqlens: expected int64, got Int"),
+    (dict(cu_seqlens=BOUNDS[None]), ValueError, r"cu_seqlens: expected shape \[documents \+ 1\], got \[1, 3\]"),
+    (dict(cu_seqlens=BOUNDS[:0]), ValueError, r"cu_seqlens: expected shape \[documents \+ 1\], got \[0\]"),
+    (dict(cu_seqlens=BOUNDS[1:]), ValueError, r"cu_seqlens: expected to start at 0, got 40"),
+    (dict(cu_seqlens=BOUNDS[:2]), ValueError, r"cu_seqlens: expected to end at the length 128, got 40"),
+    (dict(cu_seqlens=torch.tensor([0, 90, 70, 128])), ValueError,
+     r"cu_seqlens: expected not to decrease, got 90 before 70 at 2"),
+    (dict(cu_seqlens=BOUNDS, keys=(K, K[:, :, :9]), values=(K, K[:, :, :9])), ValueError,
+     r"cu_seqlens: .* the query has length 128 and keys\[1\] has 9"),
+    # masks
+    (dict(mask=torch.ones(128, 128).long()), TypeError, r"mask: expected bool or a floating dtype, got Long"),
+    (dict(mask=torch.ones(128, 127)), ValueError,
+     r"mask: expected a shape that broadcasts to \[2, 8, 128, 128, 128\], got \[128, 127\]"),
+    (dict(mask=torch.ones(1, 1, 1, 1, 1, 1)), ValueError, r"mask: expected a shape that broadcasts to"),
+    (dict(mask=torch.ones(128, device="meta")), ValueError, r"mask: expected the query's device cpu"),
+    # sinks
+    (dict(sink=SINK), ValueError,
+     r"sink: only normalizer='softmax_sink' takes one, got normalizer='softmax'"),
+    (dict(normalizer="softmax_sink"), ValueError, r"sink: .*'softmax_sink' expects shape \[8\], got none"),
+    (dict(normalizer="softmax_sink", sink=SINK.long()), TypeError, r"sink: expected a floating dtype"),
+    (dict(normalizer="softmax_sink", sink=SINK[:2]), ValueError, r"sink: expected shape \[8\], got \[2\]"),
+    # dropout
+    (dict(dropout_p=1.0, seed=1), ValueError, r"dropout_p: expected at least 0 and less than 1, got 1"),
+    (dict(dropout_p=-0.1, seed=1), ValueError, r"dropout_p: expected at least 0 and less than 1, got -0.1"),
+    (dict(dropout_p=float("nan"), seed=1), ValueError, r"dropout_p: .* got nan"),
     # reserved
-    (dict(form="determinant"), NotImplementedError, r"form='determinant': not supported"),
-    (dict(normalizer="relu"), NotImplementedError, r"normalizer but 'softmax': not supported"),
-    (dict(distinct="axes"), NotImplementedError, r"distinct: not supported"),
-    (dict(mask=Q), NotImplementedError, r"mask: not supported"),
-    (dict(sink=Q), NotImplementedError, r"sink: not supported"),
-    (dict(key_masks=[K, K]), NotImplementedError, r"key_masks: not supported"),
-    (dict(cu_seqlens=LENGTHS), NotImplementedError, r"cu_seqlens: not supported"),
     (dict(augment=[1]), NotImplementedError, r"augment: not supported"),
-    (dict(dropout_p=0.1), NotImplementedError, r"dropout_p: not supported"),
-    (dict(seed=1), NotImplementedError, r"seed: not supported"),
 ]  # fmt: skip
 
 
@@ -107,6 +136,21 @@ def test_backward_operator_checks_what_it_gets():
         backward(Q, [K], [K], out, lse, out, None, [True] * 2)
 
 
+def test_backward_operator_differentiates_only_what_the_call_has():
+    out, lse = nsimplex.attention(Q, [K], [K], return_lse=True)
+    backward = torch.ops.nsimplex.attention_backward
+    for entry, name in ((3, "mask"), (4, "sink")):
+        wanted = [i == entry for i in range(5)]
+        with pytest.raises(ValueError, match=rf"output_mask\[{entry}\]: the call has no floating {name}"):
+            backward(Q, [K], [K], out, lse, out, None, wanted, mask=VALID[0])
+
+
+def test_the_operator_draws_no_seed():
+    with pytest.raises(ValueError, match=r"\[attention\] seed: expected an integer with dropout_p > 0"):
+        torch.ops.nsimplex.attention(Q, [K], [K], dropout_p=0.5)
+
+
 def test_unknown_options_are_a_type_error():
-    with pytest.raises(TypeError, match="windows"):
-        call(windows=3)
+    for function in (nsimplex.attention, nsimplex.reference):
+        with pytest.raises((TypeError, RuntimeError), match="windows"):
+            function(Q, [K], [K], windows=3)

@@ -1,0 +1,124 @@
+// The door of the dense operator: tensors, windows and what the backward operator gets.
+
+#include "attention/dense/dense_door.h"
+
+#include <ATen/core/List.h>
+
+namespace nsimplex::dense {
+namespace {
+
+void check_axis(const char* name, size_t axis, const at::Tensor& tensor, const at::Tensor& query,
+                const at::Tensor& first_key) {
+  TORCH_CHECK_VALUE(tensor.dim() == 4, "[attention] ", name, "[", axis,
+                    "]: expected 4 dimensions [batch, heads, length, channels], got shape ",
+                    tensor.sym_sizes());
+  TORCH_CHECK_TYPE(tensor.scalar_type() == query.scalar_type(), "[attention] ", name, "[", axis,
+                   "]: expected the query's dtype ", query.scalar_type(), ", got ",
+                   tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[attention] ", name, "[", axis,
+                    "]: expected the query's device ", query.device(), ", got ", tensor.device());
+  const auto expect = [&](const char* what, int dimension, const c10::SymInt& expected) {
+    TORCH_CHECK_VALUE(holds(tensor.sym_size(dimension).sym_eq(expected)), "[attention] ", name, "[",
+                      axis, "]: expected ", what, " ", expected, ", got ",
+                      tensor.sym_size(dimension), " (shape ", tensor.sym_sizes(), ")");
+  };
+  expect("batch", 0, query.sym_size(0));
+  expect("heads", 1, first_key.sym_size(1));
+}
+
+void check_tensors(const Call& call) {
+  const at::Tensor& query = call.query;
+  const size_t order = call.keys.size();
+  TORCH_CHECK_VALUE(order >= 1 && order <= kernels::kMaxOrder, "[attention] keys: expected 1 to ",
+                    kernels::kMaxOrder, " key tensors, got ", order);
+  TORCH_CHECK_VALUE(call.values.size() == order,
+                    "[attention] values: expected one for each of the ", order, " keys, got ",
+                    call.values.size());
+  TORCH_CHECK_VALUE(
+      query.dim() == 4,
+      "[attention] query: expected 4 dimensions [batch, heads, length, channels], got "
+      "shape ",
+      query.sym_sizes());
+  const at::ScalarType type = query.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
+      "[attention] query: expected float32, float64, bfloat16 or float16, got ", type);
+  TORCH_CHECK_VALUE(holds(query.sym_size(3).sym_ge(1)),
+                    "[attention] query: expected head dim of at least 1, got shape ",
+                    query.sym_sizes());
+  for (size_t m = 0; m < order; ++m) {
+    const at::Tensor &key = call.keys[m], &value = call.values[m];
+    check_axis("keys", m, key, query, call.keys[0]);
+    check_axis("values", m, value, query, call.keys[0]);
+    TORCH_CHECK_VALUE(holds(key.sym_size(3).sym_eq(query.sym_size(3))), "[attention] keys[", m,
+                      "]: expected head dim ", query.sym_size(3), ", got ", key.sym_size(3),
+                      " (shape ", key.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(holds(value.sym_size(2).sym_eq(key.sym_size(2))), "[attention] values[", m,
+                      "]: expected length ", key.sym_size(2), " of keys[", m, "], got ",
+                      value.sym_size(2), " (shape ", value.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(holds(value.sym_size(3)
+                                .sym_eq(call.values[0].sym_size(3))
+                                .sym_and(value.sym_size(3).sym_ge(1))),
+                      "[attention] values[", m,
+                      "]: expected the value dim of values[0], at least 1, got ", value.sym_size(3),
+                      " (shape ", value.sym_sizes(), ")");
+  }
+  const c10::SymInt heads = query.sym_size(1), kv_heads = call.keys[0].sym_size(1);
+  TORCH_CHECK_VALUE(holds(kv_heads.sym_ge(1)) && holds((heads % kv_heads).sym_eq(0)),
+                    "[attention] query: expected a number of heads divisible by the ", kv_heads,
+                    " key heads, got ", heads);
+}
+
+void check_window(const Call& call) {
+  if (!call.options.window) return;
+  const c10::SymIntArrayRef window = *call.options.window;
+  const size_t order = call.keys.size();
+  TORCH_CHECK_VALUE(window.size() == 2 * order, "[attention] window: expected ", 2 * order,
+                    " numbers (left, right for each of ", order, " axes), got ", window.size());
+  for (size_t m = 0; m < order; ++m) {
+    const c10::SymInt &left = window[2 * m], &right = window[2 * m + 1];
+    TORCH_CHECK_VALUE(
+        holds(left.sym_ge(1).sym_or(left.sym_eq(-1))), "[attention] window[", m,
+        "]: left counts the query's own position and is at least 1, or -1 for unbounded; got ",
+        left);
+    TORCH_CHECK_VALUE(holds(right.sym_ge(-1)), "[attention] window[", m,
+                      "]: right is at least 0, or -1 for unbounded; got ", right);
+  }
+}
+
+}  // namespace
+
+void check(const Call& call) {
+  check_tensors(call);
+  check_window(call);
+  check_options(call);
+}
+
+void check(const BackwardCall& call) {
+  check(call.forward);
+  const std::array<c10::SymInt, 4> sizes = output_sizes(call.forward);
+  const auto expect = [&](const char* name, const at::Tensor& tensor, size_t dimensions) {
+    bool same = tensor.dim() == static_cast<int64_t>(dimensions);
+    for (size_t d = 0; same && d < dimensions; ++d) {
+      same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
+    }
+    TORCH_CHECK_VALUE(same, "[attention_backward] ", name, ": expected shape ",
+                      c10::SymIntArrayRef(sizes.data(), dimensions), ", got ", tensor.sym_sizes());
+  };
+  expect("out", call.out, 4);
+  expect("grad_out", call.grad_out, 4);
+  expect("lse", call.lse, 3);
+  if (call.grad_lse) expect("grad_lse", *call.grad_lse, 3);
+  const size_t inputs = 3 + 2 * call.forward.keys.size();
+  TORCH_CHECK_VALUE(call.wanted.size() == inputs, "[attention_backward] output_mask: expected ",
+                    inputs, " entries (query, keys, values, mask, sink), got ", call.wanted.size());
+  const auto differentiable = [&](size_t entry, const OptionalTensor& input, const char* name) {
+    TORCH_CHECK_VALUE(!call.wanted[entry] || (input && input->is_floating_point()),
+                      "[attention_backward] output_mask[", entry, "]: the call has no floating ",
+                      name, " to differentiate by");
+  };
+  differentiable(inputs - 2, call.forward.options.mask, "mask");
+  differentiable(inputs - 1, call.forward.options.sink, "sink");
+}
+
+}  // namespace nsimplex::dense

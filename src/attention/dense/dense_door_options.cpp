@@ -1,0 +1,187 @@
+// The door of the dense operator: its options.
+
+#include <cmath>
+
+#include "attention/dense/dense_door.h"
+
+namespace nsimplex::dense {
+namespace {
+
+// An option that the schema has and no kernel computes yet.
+void check_built(const Options& options) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!options.augment,
+                              "[attention] augment: not supported by this version");
+}
+
+// Every option lies where the query does.
+void check_device(const char* name, const at::Tensor& tensor, const at::Tensor& query) {
+  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[attention] ", name,
+                    ": expected the query's device ", query.device(), ", got ", tensor.device());
+}
+
+void check_form(const Call& call, Form form) {
+  if (form != Form::determinant) return;
+  const c10::SymInt dim = call.query.sym_size(3),
+                    chunk = static_cast<int64_t>(call.keys.size()) + 1;
+  TORCH_CHECK_VALUE(
+      holds((dim % chunk).sym_eq(0)),
+      "[attention] query: form='determinant' expects a head dim divisible by N + 1 = ", chunk,
+      ", got ", dim);
+}
+
+void check_key_lengths(const Call& call) {
+  if (!call.options.key_lengths) return;
+  const at::Tensor& lengths = *call.options.key_lengths;
+  const int64_t order = static_cast<int64_t>(call.keys.size());
+  TORCH_CHECK_TYPE(lengths.scalar_type() == at::kLong,
+                   "[attention] key_lengths: expected int64, got ", lengths.scalar_type());
+  TORCH_CHECK_VALUE(lengths.device() == call.query.device(),
+                    "[attention] key_lengths: expected the query's device ", call.query.device(),
+                    ", got ", lengths.device());
+  const bool per_axis = lengths.dim() == 2;
+  TORCH_CHECK_VALUE(
+      (lengths.dim() == 1 || (per_axis && holds(lengths.sym_size(0).sym_eq(order)))) &&
+          holds(lengths.sym_size(-1).sym_eq(call.query.sym_size(0))),
+      "[attention] key_lengths: expected shape [", call.query.sym_size(0), "] or [", order, ", ",
+      call.query.sym_size(0), "], got ", lengths.sym_sizes());
+}
+
+void check_key_masks(const Call& call) {
+  if (!call.options.key_masks) return;
+  const at::TensorList masks = *call.options.key_masks;
+  TORCH_CHECK_VALUE(masks.size() == call.keys.size(),
+                    "[attention] key_masks: expected one for each of the ", call.keys.size(),
+                    " keys, got ", masks.size());
+  for (size_t m = 0; m < masks.size(); ++m) {
+    const at::Tensor& mask = masks[m];
+    const std::string name = "key_masks[" + std::to_string(m) + "]";
+    TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool, "[attention] ", name, ": expected bool, got ",
+                     mask.scalar_type());
+    check_device(name.c_str(), mask, call.query);
+    const c10::SymInt batch = call.query.sym_size(0), length = call.keys[m].sym_size(2);
+    TORCH_CHECK_VALUE(mask.dim() == 2 && holds(mask.sym_size(0).sym_eq(batch)) &&
+                          holds(mask.sym_size(1).sym_eq(length)),
+                      "[attention] ", name, ": expected shape [", batch, ", ", length, "], got ",
+                      mask.sym_sizes());
+  }
+}
+
+void check_documents(const Call& call) {
+  if (!call.options.cu_seqlens) return;
+  const at::Tensor& bounds = *call.options.cu_seqlens;
+  TORCH_CHECK_TYPE(bounds.scalar_type() == at::kLong,
+                   "[attention] cu_seqlens: expected int64, got ", bounds.scalar_type());
+  check_device("cu_seqlens", bounds, call.query);
+  TORCH_CHECK_VALUE(bounds.dim() == 1 && holds(bounds.sym_size(0).sym_ge(1)),
+                    "[attention] cu_seqlens: expected shape [documents + 1], got ",
+                    bounds.sym_sizes());
+  const c10::SymInt queries = call.query.sym_size(2);
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    TORCH_CHECK_VALUE(holds(call.keys[m].sym_size(2).sym_eq(queries)), "[attention] cu_seqlens: ",
+                      "documents hold queries and keys alike, but the query has length ", queries,
+                      " and keys[", m, "] has ", call.keys[m].sym_size(2));
+  }
+}
+
+void check_mask(const Call& call) {
+  if (!call.options.mask) return;
+  const at::Tensor& mask = *call.options.mask;
+  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || at::isFloatingType(mask.scalar_type()),
+                   "[attention] mask: expected bool or a floating dtype, got ", mask.scalar_type());
+  check_device("mask", mask, call.query);
+  std::vector<c10::SymInt> expected = call.query.sym_sizes().slice(0, 3).vec();
+  for (const at::Tensor& key : call.keys) expected.push_back(key.sym_size(2));
+  const int64_t rank = static_cast<int64_t>(expected.size());
+  bool fits = mask.dim() <= rank;
+  for (int64_t d = 1; fits && d <= mask.dim(); ++d) {
+    const c10::SymInt size = mask.sym_size(-d), wanted = expected[rank - d];
+    fits = holds(size.sym_eq(1).sym_or(size.sym_eq(wanted)));
+  }
+  TORCH_CHECK_VALUE(fits, "[attention] mask: expected a shape that broadcasts to ",
+                    c10::SymIntArrayRef(expected), ", got ", mask.sym_sizes());
+}
+
+void check_sink(const Call& call, Normalizer normalizer) {
+  const bool wanted = normalizer == Normalizer::softmax_sink;
+  TORCH_CHECK_VALUE(wanted || !call.options.sink,
+                    "[attention] sink: only normalizer='softmax_sink' takes one, got normalizer='",
+                    call.options.normalizer, "'");
+  if (!wanted) return;
+  const c10::SymInt heads = call.query.sym_size(1);
+  TORCH_CHECK_VALUE(call.options.sink.has_value(),
+                    "[attention] sink: normalizer='softmax_sink' expects shape [", heads,
+                    "], got none");
+  const at::Tensor& sink = *call.options.sink;
+  TORCH_CHECK_TYPE(at::isFloatingType(sink.scalar_type()),
+                   "[attention] sink: expected a floating dtype, got ", sink.scalar_type());
+  check_device("sink", sink, call.query);
+  TORCH_CHECK_VALUE(sink.dim() == 1 && holds(sink.sym_size(0).sym_eq(heads)),
+                    "[attention] sink: expected shape [", heads, "], got ", sink.sym_sizes());
+}
+
+void check_dropout(const Options& options) {
+  TORCH_CHECK_VALUE(options.dropout_p >= 0 && options.dropout_p < 1,
+                    "[attention] dropout_p: expected at least 0 and less than 1, got ",
+                    options.dropout_p);
+  TORCH_CHECK_VALUE(options.dropout_p == 0 || options.seed,
+                    "[attention] seed: expected an integer with dropout_p > 0, got none");
+}
+
+void check_scale(const char* name, const std::optional<double>& scale) {
+  TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), "[attention] ", name,
+                    ": expected a finite number, got ", *scale);
+}
+
+void check_key_length_values(const Call& call) {
+  if (!call.options.key_lengths) return;
+  const at::Tensor lengths = call.options.key_lengths->contiguous();
+  const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
+  const int64_t* data = lengths.const_data_ptr<int64_t>();
+  for (int64_t m = 0; m < order; ++m) {
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t length = data[(lengths.dim() == 2 ? m * batch : 0) + b];
+      TORCH_CHECK_VALUE(length >= 0 && length <= call.keys[m].size(2),
+                        "[attention] key_lengths: axis ", m, ", batch entry ", b,
+                        ": expected 0 to ", call.keys[m].size(2), ", got ", length);
+    }
+  }
+}
+
+void check_document_values(const Call& call) {
+  if (!call.options.cu_seqlens) return;
+  const at::Tensor bounds = call.options.cu_seqlens->contiguous();
+  const int64_t* const data = bounds.const_data_ptr<int64_t>();
+  const int64_t count = bounds.numel(), length = call.query.size(2);
+  TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);
+  for (int64_t i = 1; i < count; ++i) {
+    TORCH_CHECK_VALUE(data[i] >= data[i - 1],
+                      "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
+                      " before ", data[i], " at ", i);
+  }
+  TORCH_CHECK_VALUE(data[count - 1] == length,
+                    "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
+                    data[count - 1]);
+}
+
+}  // namespace
+
+void check_options(const Call& call) {
+  const Names names = names_of(call.options);
+  check_built(call.options);
+  check_form(call, names.form);
+  check_key_lengths(call);
+  check_key_masks(call);
+  check_documents(call);
+  check_mask(call);
+  check_sink(call, names.normalizer);
+  check_dropout(call.options);
+  check_scale("logit_scale", call.options.logit_scale);
+  check_scale("output_scale", call.options.output_scale);
+}
+
+void check_values(const Call& call) {
+  check_key_length_values(call);
+  check_document_values(call);
+}
+
+}  // namespace nsimplex::dense
