@@ -38,6 +38,7 @@ _load_library()
 from . import nn  # noqa: E402  (needs the operators)
 from .functional import attention, reference  # noqa: E402
 from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
+from .orders import continuous_order  # noqa: E402
 from .parts import merge  # noqa: E402
 from .positions import rotary  # noqa: E402
 
@@ -49,6 +50,7 @@ __all__ = [
     "LayerCaches",
     "attention",
     "cmake_prefix_path",
+    "continuous_order",
     "merge",
     "nn",
     "reference",

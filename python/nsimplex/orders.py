@@ -1,0 +1,63 @@
+"""Orders between two whole ones (experimental)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+__all__ = ["continuous_order"]
+
+
+def continuous_order(
+    keys: Sequence[Tensor], values: Sequence[Tensor], order: float
+) -> tuple[list[Tensor], list[Tensor], tuple[float, float]]:
+    r"""Keys, values and scale of attention of an order n = N - 1 + a with 0 <= a <= 1.
+
+    .. math::
+        k^{(N)} &\leftarrow (1 - a)\,1 + a\,k^{(N)}, \qquad v^{(N)} \leftarrow (1 - a)\,1 + a\,v^{(N)} \\
+        s_1 &= D^{-(n+1)/2}, \qquad s_2 = D_v^{-(N-2)/2} / ((1 - a) + a \sqrt{D_v})
+
+    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; in between, a trained model's order
+    can be scaled. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the axes together, a = 0
+    gives the output of order N - 1 exactly, and an lse that is larger by the log of the number of keys that the
+    query sees on the last axis.
+
+    Args:
+        keys, values: N >= 2 tensors each, as for :func:`nsimplex.attention`.
+        order: n, from N - 1 to N.
+
+    Returns:
+        (keys, values, scale) for ``attention(query, keys, values, scale=scale)``; all but the last key and
+        value are the given ones.
+
+    Raises:
+        ValueError: fewer than 2 keys, or an order outside [N - 1, N].
+
+    Example:
+        >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 2, 8, 4)
+        >>> keys, values, scale = continuous_order([k1, k2], [v1, v2], 1.0)
+        >>> torch.allclose(attention(q, keys, values, scale=scale),
+        ...                attention(q, [k1], [v1], scale="unit"), atol=1e-6)
+        True
+    """
+    count = len(keys)
+    if count < 2:
+        raise ValueError(f"[continuous_order] keys: expected at least 2, got {count}")
+    if len(values) != count:
+        raise ValueError(
+            f"[continuous_order] values: expected {count}, one for each of the keys, got {len(values)}"
+        )
+    if not count - 1 <= order <= count:
+        raise ValueError(
+            f"[continuous_order] order: expected {count - 1} to {count}, one less than the keys or as many, "
+            f"got {order}"
+        )
+    a = order - (count - 1)
+    dim, value_dim = keys[-1].size(-1), values[-1].size(-1)
+    scale = (
+        dim ** (-0.5 * (order + 1)),
+        value_dim ** (-0.5 * (count - 2)) / ((1 - a) + a * value_dim**0.5),
+    )
+    blend = lambda x: (1 - a) + a * x  # noqa: E731
+    return [*keys[:-1], blend(keys[-1])], [*values[:-1], blend(values[-1])], scale
