@@ -24,6 +24,7 @@ TEST_P(DenseBackwardTest, MatchesTheDefinitionOnEveryLevel) {
     run_backward(problem);
     EXPECT_LE(relative_error(data.grad_query.values(), oracle.grad_query), kGate);
     EXPECT_TRUE(data.grad_query.outside_untouched());
+    EXPECT_LE(relative_error(data.grad_sink, oracle.grad_sink), kGate);
     for (int m = 0; m < problem.order; ++m) {
       SCOPED_TRACE(m);
       EXPECT_LE(relative_error(data.grad_keys[m].values(), oracle.grad_key[m]), kGate);
@@ -61,6 +62,8 @@ TEST_P(DenseBackwardTest, NullGradientsAreLeftOutAndChangeNoOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DenseBackwardTest, ::testing::ValuesIn(dense_cases()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Options, DenseBackwardTest, ::testing::ValuesIn(option_cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

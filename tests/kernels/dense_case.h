@@ -116,4 +116,7 @@ double relative_error(const std::vector<float>& value, const std::vector<double>
 /// The table of cases that most tests walk through.
 std::vector<DenseCase> dense_cases();
 
+/// More of them, with everything beyond windows.
+std::vector<DenseCase> option_cases();
+
 }  // namespace nsimplex::kernels::testing

@@ -37,6 +37,8 @@ TEST_P(DenseForwardTest, MatchesTheDefinitionOnEveryLevel) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, DenseForwardTest, ::testing::ValuesIn(dense_cases()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Options, DenseForwardTest, ::testing::ValuesIn(option_cases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace nsimplex::kernels::testing

@@ -72,6 +72,7 @@ TEST_P(DensePlanTest, SameBitsForAnyOrderOfTasksAndAnyThreads) {
     EXPECT_TRUE(same_bits(data.out.values(), expected.out.values()));
     EXPECT_TRUE(same_bits(data.lse, expected.lse));
     EXPECT_TRUE(same_bits(data.grad_query.values(), expected.grad_query.values()));
+    EXPECT_TRUE(same_bits(data.grad_sink, expected.grad_sink));
     for (int m = 0; m < data.shape.order(); ++m) {
       EXPECT_TRUE(same_bits(data.grad_keys[m].values(), expected.grad_keys[m].values()));
       EXPECT_TRUE(same_bits(data.grad_values[m].values(), expected.grad_values[m].values()));
@@ -80,6 +81,8 @@ TEST_P(DensePlanTest, SameBitsForAnyOrderOfTasksAndAnyThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DensePlanTest, ::testing::ValuesIn(dense_cases()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Options, DensePlanTest, ::testing::ValuesIn(option_cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(DensePlan, MemoryGrowsLinearlyAndTheInnerAxisHasTheLongestWindow) {

@@ -33,7 +33,7 @@ void expect_finite(const std::vector<float>& values, const char* what) {
 bool ever_admissible(const DenseProblem<float>& problem, int64_t batch, int m, int64_t row) {
   for (int64_t query = 0; query < problem.queries; ++query) {
     bool seen = true;
-    for (int a = 0; a < problem.order; ++a) {
+    for (int a = 0; a < problem.order; ++a) {  // by position: the other masks only take away
       const Range range = problem.axes[a].visible.of(batch, query);
       seen &= a == m ? row >= range.begin && row < range.end : range.size() > 0;
     }
@@ -43,7 +43,9 @@ bool ever_admissible(const DenseProblem<float>& problem, int64_t batch, int m, i
 }
 
 TEST_P(DenseRobustnessTest, RowsThatNobodyMaySeeNeverShow) {
-  for (const DenseCase& shape : dense_cases()) {
+  std::vector<DenseCase> shapes = dense_cases();
+  for (DenseCase& shape : option_cases()) shapes.push_back(std::move(shape));
+  for (const DenseCase& shape : shapes) {
     SCOPED_TRACE(shape.name);
     DenseData clean(shape), dirty(shape);
     const DenseForward<float> problem = dirty.forward();

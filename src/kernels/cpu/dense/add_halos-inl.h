@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/dense/convert-inl.h"
+#include "kernels/cpu/dense/pack-inl.h"
 #include "kernels/cpu/dense/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,11 +22,12 @@ struct HaloPart {
   Range range;
 };
 
-/// to[row, :channels] = scale * sum over segments, in their order, of the private rows.
+/// to[row] = scale * sum over segments, in their order, of the private rows.
 template <class T, class R>
-void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows, int64_t channels,
-                   int64_t padded, const HaloPart* parts, int64_t count, const R* gradients,
-                   R scale, R* sum) {
+void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows,
+                   const Channels& channels, const HaloPart* parts, int64_t count,
+                   const R* gradients, R scale, R* sum) {
+  const int64_t padded = channels.padded;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     std::fill(sum, sum + padded, R{0});
     for (int64_t s = 0; s < count; ++s) {
@@ -33,12 +35,12 @@ void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows, i
       add_rows(sum, sum, gradients + parts[s].offset + (row - parts[s].range.begin) * padded,
                padded);
     }
-    store_row(to.row(batch, head, row), scale, sum, channels);
+    store_channels(to.row(batch, head, row), scale, sum, channels);
   }
 }
 
 /// Writes rows `part` of every wanted gradient of keys and values of one head. `sum` has room for
-/// one padded row. Private gradients of keys come without ln 2 (see BackwardTask).
+/// one padded row. Private gradients of keys come times the unit (see BackwardTask).
 template <class T>
 void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
                int64_t batch, int64_t head, Range part, const Accum<T>* gradients, Accum<T>* sum) {
@@ -54,12 +56,12 @@ void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const 
     }
     const Range rows{part.begin, std::min(part.end, problem.axes[m].visible.length)};
     if (problem.grad_key[m].data) {
-      add_halo_rows(problem.grad_key[m], batch, head, rows, problem.dim, geometry.depth, keys,
-                    segments.count, gradients, static_cast<R>(kLn2), sum);
+      add_halo_rows(problem.grad_key[m], batch, head, rows, geometry.key(p), keys,
+                    segments.count, gradients, static_cast<R>(1.0 / geometry.unit), sum);
     }
     if (problem.grad_value[m].data) {
-      add_halo_rows(problem.grad_value[m], batch, head, rows, problem.value_dim,
-                    geometry.value_depth, values, segments.count, gradients, R{1}, sum);
+      add_halo_rows(problem.grad_value[m], batch, head, rows, geometry.value, values,
+                    segments.count, gradients, R{1}, sum);
     }
   }
 }

@@ -6,10 +6,12 @@
 #define NSIMPLEX_KERNELS_DENSE_BACKWARD_INL_H_
 #endif
 
+#include <cmath>
 #include <limits>
 
 #include "kernels/cpu/dense/backward_block-inl.h"
-#include "kernels/cpu/dense/leave_one_out-inl.h"
+#include "kernels/cpu/dense/combine-inl.h"
+#include "kernels/cpu/dense/item_delta.h"
 #include "kernels/cpu/dense/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,7 +19,7 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// What one task writes: a segment's private gradients of every axis, in working order. Null: not
-/// wanted. Those of keys lack the factor ln 2, since U carries s1 log2 e.
+/// wanted. Those of keys come times Geometry::unit, since U carries it.
 template <class R>
 struct HaloGradients {
   int64_t begin[kMaxOrder];
@@ -64,15 +66,16 @@ class BackwardTask {
         gradients_(gradients),
         batch_(batch),
         head_(head),
-        active_(problem.active_queries(batch)),
         output_scale_(static_cast<R>(problem.output_scale /
                                      (problem.reduce == ValueReduce::mean ? problem.order : 1))),
         arena_(scratch),
-        rows_(problem, geometry, pack, gradients.of_block(problem, geometry.inner()), arena_),
-        query_(arena_.take(kChunkItems * geometry.depth)),
+        filter_(problem, geometry, batch),
+        rows_(problem, geometry, pack, gradients.of_block(problem, geometry.inner()), filter_,
+              arena_),
+        query_(arena_.take(kChunkItems * geometry.lead_depth)),
         grad_out_(arena_.take(kChunkItems * geometry.value_depth)),
-        grad_query_(arena_.take(kChunkItems * geometry.depth)),
-        key_prefix_(arena_, geometry.inner(), geometry.depth),
+        grad_query_(arena_.take(kChunkItems * geometry.lead_depth)),
+        key_prefix_(arena_, geometry, /*backward=*/true),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth) {}
 
   void run(Range items) {
@@ -83,18 +86,16 @@ class BackwardTask {
 
  private:
   void run_chunk(int64_t first, int count) {
-    std::memset(grad_query_, 0, count * geometry_.depth * sizeof(R));
-    for (int i = 0; i < count; ++i) {
-      const int64_t query = (first + i) / geometry_.group;
-      if (query >= active_.begin && query < active_.end) add_item(first + i, i);
-    }
+    const int64_t depth = geometry_.lead_depth;
+    std::memset(grad_query_, 0, count * depth * sizeof(R));
+    for (int i = 0; i < count; ++i) add_item(first + i, i);
     if (rows_.block.rows > 0) finish_block();
     if (!problem_.grad_query.data) return;
     for (int i = 0; i < count; ++i) {
       const int64_t item = first + i, query = item / geometry_.group;
-      store_row(problem_.grad_query.row(batch_, geometry_.query_head(head_, item), query),
-                static_cast<R>(problem_.logit_scale), grad_query_ + i * geometry_.depth,
-                problem_.dim);
+      store_channels(problem_.grad_query.row(batch_, geometry_.query_head(head_, item), query),
+                     static_cast<R>(geometry_.logit_scale), grad_query_ + i * depth,
+                     geometry_.lead);
     }
   }
 
@@ -103,47 +104,48 @@ class BackwardTask {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
     const R lse = problem_.lse[statistic];
-    // Tuples whose logits are all minus infinity have no weights to change.
-    if (lse == -std::numeric_limits<R>::infinity()) return;
-    R* const q = query_ + slot * geometry_.depth;
-    copy_padded(q, problem_.query.row(batch_, head, query), problem_.dim, geometry_.depth);
-    scale_row(q, static_cast<R>(problem_.logit_scale * kLog2E), geometry_.depth);
-    R* const go = grad_out_ + slot * geometry_.value_depth;
-    const T* const out = problem_.out.row(batch_, head, query);
-    copy_padded(go, problem_.grad_out.row(batch_, head, query), problem_.value_dim,
-                geometry_.value_depth);
-    double delta = problem_.grad_lse ? -problem_.grad_lse[statistic] : 0.0;
-    for (int64_t c = 0; c < problem_.value_dim; ++c) {
-      delta += static_cast<double>(to_accum(out[c])) * go[c];
-    }
-    scale_row(go, output_scale_, geometry_.value_depth);
-
     const Range inner = problem_.axes[geometry_.axis[geometry_.inner()]].visible.of(batch_, query);
-    TupleWalk walk(problem_, geometry_, batch_, query);
-    do {
+    // Tuples whose logits are all minus infinity have no weights to change.
+    if (inner.size() == 0 || lse == -std::numeric_limits<R>::infinity()) return;
+    R* const q = query_ + slot * geometry_.lead_depth;
+    load_channels(q, problem_.query.row(batch_, head, query), geometry_.lead);
+    scale_row(q, static_cast<R>(geometry_.logit_scale * geometry_.unit), geometry_.lead_depth);
+    R* const go = grad_out_ + slot * geometry_.value_depth;
+    load_channels(go, problem_.grad_out.row(batch_, head, query), geometry_.value);
+    const R delta = problem_.normalizer == Normalizer::sigmoid
+                        ? R{0}
+                        : static_cast<R>(item_delta(problem_, batch_, head, query));
+    scale_row(go, output_scale_, geometry_.value_depth);
+    const R norm = problem_.normalizer == Normalizer::relu ? std::exp(-lse)
+                                                           : static_cast<R>(-lse * kLog2E);
+
+    const bool general = filter_.general();
+    for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
       const int row = rows_.block.rows++;
       rows_.block.item[row] = slot;
       rows_.block.inner[row] = inner;
       for (int p = 0; p < geometry_.inner(); ++p) rows_.block.tuple[row][p] = walk[p];
-      rows_.minus_lse[row] = static_cast<R>(-lse * kLog2E);
-      rows_.bias[row] = static_cast<R>(-delta);
+      if (general) filter_.set_row(row, head, query, walk);
+      rows_.norm[row] = norm;
+      rows_.minus_delta[row] = -delta;
       combine_leading(walk, row);
       if (rows_.block.rows == kBlockRows) finish_block();
-    } while (walk.next());
+    }
   }
 
-  // U = query o leading keys. Product: G = dO o leading values. Sum: G = dO, and the leading
-  // values' share of dP, which is the same for the whole row, goes to the bias.
+  // U = query combined with leading keys. Product: G = dO o leading values. Sum: G = dO, and the
+  // leading values' share of dP is the same for the whole row.
   void combine_leading(const TupleWalk& walk, int row) {
     const int leading = geometry_.inner();
     const int slot = rows_.block.item[row];
     const int64_t width = geometry_.value_depth;
-    const R* u = query_ + slot * geometry_.depth;
     const R* const go = grad_out_ + slot * width;
     const bool product = problem_.reduce == ValueReduce::product;
+    const R* keys[kMaxOrder];
+    for (int p = 0; p < leading; ++p) keys[p] = pack_.keys[p] + walk[p] * geometry_.lead_depth;
+    key_prefix_.combine(query_ + slot * geometry_.lead_depth, keys, walk.changed(),
+                        rows_.u + row * geometry_.depth);
     for (int p = walk.changed(); p < leading; ++p) {
-      multiply_rows(key_prefix_.level[p], p == 0 ? u : key_prefix_.level[p - 1],
-                    pack_.keys[p] + walk[p] * geometry_.depth, geometry_.depth);
       const R* const value = pack_.values[p] + walk[p] * width;
       R* const to = value_prefix_.level[p];
       if (product) {
@@ -154,13 +156,9 @@ class BackwardTask {
         add_rows(to, value_prefix_.level[p - 1], value, width);
       }
     }
-    if (leading > 0) u = key_prefix_.level[leading - 1];
-    const R* g = go;
-    if (leading > 0 && product) g = value_prefix_.level[leading - 1];
-    if (leading > 0 && !product)
-      rows_.bias[row] += dot(go, value_prefix_.level[leading - 1], width);
-    std::memcpy(rows_.u + row * geometry_.depth, u, geometry_.depth * sizeof(R));
-    std::memcpy(rows_.g + row * width, g, width * sizeof(R));
+    const R* const values = leading > 0 ? value_prefix_.level[leading - 1] : go;
+    rows_.share[row] = leading > 0 && !product ? dot(go, values, width) : R{0};
+    std::memcpy(rows_.g + row * width, product ? values : go, width * sizeof(R));
   }
 
   void finish_block() {
@@ -173,7 +171,7 @@ class BackwardTask {
   void add_row_gradients(int row) {
     const Tag<R> d;
     const int leading = geometry_.inner(), slot = rows_.block.item[row];
-    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    const int64_t depth = geometry_.lead_depth, width = geometry_.value_depth;
     const R *key[kMaxOrder], *value[kMaxOrder];
     R *grad_key[kMaxOrder], *grad_value[kMaxOrder];
     for (int p = 0; p < leading; ++p) {
@@ -184,9 +182,9 @@ class BackwardTask {
       grad_value[p] = gradients_.value[p] ? gradients_.value[p] + own * width : nullptr;
     }
     if (problem_.grad_query.data || gradients_.leading_keys) {
-      add_leave_one_out(rows_.du + row * depth, query_ + slot * depth, key, leading,
-                        problem_.grad_query.data ? grad_query_ + slot * depth : nullptr, grad_key,
-                        depth);
+      key_prefix_.add_gradients(rows_.du + row * geometry_.depth, query_ + slot * depth, key,
+                                problem_.grad_query.data ? grad_query_ + slot * depth : nullptr,
+                                grad_key);
     }
     if (!gradients_.leading_values) return;
     const R* const go = grad_out_ + slot * width;
@@ -207,14 +205,15 @@ class BackwardTask {
   const HeadPack<R>& pack_;
   const HaloGradients<R>& gradients_;
   const int64_t batch_, head_;
-  const Range active_;
   const R output_scale_;
   Arena<R> arena_;
+  TupleFilter<T> filter_;
   BackwardBlock<T> rows_;
-  R* const query_;       // [kChunkItems, depth]       s1 log2 e query
+  R* const query_;       // [kChunkItems, lead_depth]  s1 unit query
   R* const grad_out_;    // [kChunkItems, value_depth] s2 dO
-  R* const grad_query_;  // [kChunkItems, depth]       without s1
-  Prefix<R> key_prefix_, value_prefix_;
+  R* const grad_query_;  // [kChunkItems, lead_depth]  without s1
+  KeyPrefix<R> key_prefix_;
+  Prefix<R> value_prefix_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -8,7 +8,8 @@
 
 #include <cstring>
 
-#include "kernels/cpu/dense/rows-inl.h"
+#include "kernels/cpu/dense/backward_general-inl.h"
+#include "kernels/cpu/dense/backward_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -18,47 +19,33 @@ namespace HWY_NAMESPACE {
 /// on.
 template <class R>
 struct BlockGradients {
-  R* inner_key;  ///< rows of the inner axis from inner_begin on; keys without ln 2
+  R* inner_key;  ///< rows of the inner axis from inner_begin on; keys times the unit
   R* inner_value;
   int64_t inner_begin;
   bool want_ds, want_du, want_y;
 };
 
 /// A block's rows against the panels of the inner axis, six products in one pass:
-///   P  = 2^(U K^T - lse)        dV += P^T G        Y  += P V
-///   dS = P o (G V^T + bias)     dK += dS^T U       dU += dS K        sums += P 1
-/// Its owner fills `block`, `u`, `g`, `minus_lse` and `bias`, and takes `du`, `y` and `sums`.
+///   P  = 2^(U K^T - lse)                    dV += P^T G        Y  += P V
+///   dS = P o (G V^T + share - delta)        dK += dS^T U       dU += dS K        sums += P 1
 template <class T>
-class BackwardBlock {
+class BackwardBlock : public BackwardRows<T> {
+  using Base = BackwardRows<T>;
   using R = Accum<T>;
 
  public:
   BackwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
-                const BlockGradients<R>& gradients, Arena<R>& arena)
-      : u(arena.take(kBlockRows * geometry.depth)),
-        g(arena.take(kBlockRows * geometry.value_depth)),
-        du(arena.take(kBlockRows * geometry.depth)),
-        y(arena.take(kBlockRows * geometry.value_depth)),
-        sums(arena.take(kBlockRows * kLineChannels)),
+                const BlockGradients<R>& gradients, TupleFilter<T>& filter, Arena<R>& arena)
+      : Base(geometry, arena),
         problem_(problem),
-        geometry_(geometry),
         pack_(pack),
         gradients_(gradients),
-        p_(arena.take(kBlockRows * kPanelKeys)),
-        ds_(arena.take(kBlockRows * kPanelKeys)) {}
+        filter_(filter),
+        general_(problem, *this, filter) {}
 
   /// Runs the rows that `block` holds.
   void run() {
-    const int rows = block.padded_rows();
-    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
-    block.pad(u, depth);
-    for (int r = block.rows; r < rows; ++r) {
-      minus_lse[r] = bias[r] = R{0};
-      std::fill(g + r * width, g + (r + 1) * width, R{0});
-    }
-    std::memset(du, 0, rows * depth * sizeof(R));
-    std::memset(y, 0, rows * width * sizeof(R));
-    std::memset(sums, 0, rows * kLineChannels * sizeof(R));
+    this->start_block();
     const Range hull = block.hull();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
@@ -66,31 +53,48 @@ class BackwardBlock {
     }
   }
 
-  Block block;
-  R* const u;               // [kBlockRows, depth]        s1 log2 e query o leading keys
-  R* const g;               // [kBlockRows, value_depth]  s2 dO (o leading values)
-  R* const du;              // [kBlockRows, depth]        without s1
-  R* const y;               // [kBlockRows, value_depth]
-  R* const sums;            // [kBlockRows, kLineChannels]  row sums of P, lane by lane
-  R minus_lse[kBlockRows];  // base 2
-  R bias[kBlockRows];       // what dP lacks: -delta, and leading values when they are summed
+  using Base::block;
+  using Base::ds;
+  using Base::du;
+  using Base::g;
+  using Base::geometry;
+  using Base::minus_delta;
+  using Base::norm;
+  using Base::p;
+  using Base::share;
+  using Base::sums;
+  using Base::u;
+  using Base::y;
 
  private:
   // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
   // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
   void add_panel(int64_t first, Range hull) {
     const PanelPart<R> whole(first, hull);
+    const bool general = filter_.general();
+    if (general) filter_.start_panel(first);
     int row_begin = kBlockRows, row_end = 0;
     for (int row = 0; row < block.padded_rows(); row += kStripRows) {
       const PanelPart<R> part(first, block.inner + row);
       if (part.empty()) continue;
       row_begin = std::min(row_begin, row);
       row_end = std::min(row + kStripRows, block.rows);
-      weigh_strip(part, row);
+      if (general) {
+        general_.weigh_strip(part, row, keys(part), gradients_.want_ds ? values(part) : nullptr);
+      } else {
+        weigh_strip(part, row);
+      }
       clear_unseen(part, whole, row);
       add_to_rows(part, row);
     }
     if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+  }
+
+  const R* keys(const PanelPart<R>& part) const {
+    return pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim;
+  }
+  const R* values(const PanelPart<R>& part) const {
+    return pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim;
   }
 
   void weigh_strip(const PanelPart<R>& part, int strip) {
@@ -123,7 +127,7 @@ class BackwardBlock {
   void clear_unseen(const PanelPart<R>& part, const PanelPart<R>& whole, int strip) {
     if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
     for (int r = strip; r < strip + kStripRows; ++r) {
-      for (R* const array : {p_, ds_}) {
+      for (R* const array : {p, ds}) {
         R* const row = array + r * kPanelKeys;
         std::fill(row + whole.vector * kLanes<R>, row + part.vector * kLanes<R>, R{0});
         std::fill(row + part.vector_end * kLanes<R>, row + whole.vector_end * kLanes<R>, R{0});
@@ -143,20 +147,18 @@ class BackwardBlock {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
-    s.multiply_add(
-        u + block_row * geometry_.depth, geometry_.depth, 1,
-        pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim + vector * kLanes<R>,
-        kPanelKeys, problem_.dim);
+    s.multiply_add(u + block_row * geometry.depth, geometry.depth, 1,
+                   keys(part) + vector * kLanes<R>, kPanelKeys, problem_.dim);
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Vec<R> shift = hn::Set(d, minus_lse[block_row + r]);
+      const Vec<R> shift = hn::Set(d, norm[block_row + r]);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
-    R* const p = p_ + block_row * kPanelKeys + vector * kLanes<R>;
+    R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
     R* const row_sums = sums + block_row * kLineChannels;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -164,14 +166,14 @@ class BackwardBlock {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         const Vec<R> weight = exp2(s.at[r][v]);
-        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes<R>);
+        hn::Store(weight, d, weights + r * kPanelKeys + v * kLanes<R>);
         sum = hn::Add(sum, weight);
       }
       hn::Store(sum, d, row_sums + r * kLineChannels);
     }
   }
 
-  // dS = P o (G V^T + bias).
+  // dS = P o (G V^T + share - delta).
   template <int kVectors>
   HWY_INLINE void score_gradient_tile(const PanelPart<R>& part, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
@@ -180,62 +182,61 @@ class BackwardBlock {
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) dp.at[r][v] = hn::Set(d, bias[row + r]);
+      for (int v = 0; v < kVectors; ++v) {
+        dp.at[r][v] = hn::Set(d, share[row + r] + minus_delta[row + r]);
+      }
     }
-    dp.multiply_add(
-        g + row * geometry_.value_depth, geometry_.value_depth, 1,
-        pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim + vector * kLanes<R>,
-        kPanelKeys, problem_.value_dim);
+    dp.multiply_add(g + row * geometry.value_depth, geometry.value_depth, 1,
+                    values(part) + vector * kLanes<R>, kPanelKeys, problem_.value_dim);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
-        hn::Store(hn::Mul(hn::Load(d, p_ + at), dp.at[r][v]), d, ds_ + at);
+        hn::Store(hn::Mul(hn::Load(d, p + at), dp.at[r][v]), d, ds + at);
       }
     }
   }
 
   // dU += dS K and Y += P V for the rows of a strip.
   void add_to_rows(const PanelPart<R>& part, int strip) {
-    const int inner = geometry_.inner();
-    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    const int inner = geometry.inner();
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
     const int64_t key = part.first - pack_.inner_begin + part.begin;
     const int64_t at = strip * kPanelKeys + part.begin;
     if (gradients_.want_du) {
-      add_product(du + strip * depth, depth, kStripRows, ds_ + at, kPanelKeys, 1,
+      add_product(du + strip * depth, depth, kStripRows, ds + at, kPanelKeys, 1,
                   pack_.keys[inner] + key * depth, depth, part.end - part.begin, depth);
     }
     if (gradients_.want_y) {
-      add_product(y + strip * width, width, kStripRows, p_ + at, kPanelKeys, 1,
+      add_product(y + strip * width, width, kStripRows, p + at, kPanelKeys, 1,
                   pack_.values[inner] + key * width, width, part.end - part.begin, width);
     }
   }
 
   // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
   void add_to_keys(const PanelPart<R>& part, int row_begin, int row_end) {
-    const int64_t depth = geometry_.depth, width = geometry_.value_depth;
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
     // Keys by eights; those that no row sees have P = 0.
     const int begin = part.begin / 8 * 8;
     const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
     const int64_t halo_row = part.first + begin - gradients_.inner_begin;
     const int64_t at = row_begin * kPanelKeys + begin;
     if (gradients_.inner_value) {
-      add_product(gradients_.inner_value + halo_row * width, width, keys, p_ + at, 1, kPanelKeys,
+      add_product(gradients_.inner_value + halo_row * width, width, keys, p + at, 1, kPanelKeys,
                   g + row_begin * width, width, row_end - row_begin, width);
     }
     if (gradients_.inner_key) {
-      add_product(gradients_.inner_key + halo_row * depth, depth, keys, ds_ + at, 1, kPanelKeys,
+      add_product(gradients_.inner_key + halo_row * depth, depth, keys, ds + at, 1, kPanelKeys,
                   u + row_begin * depth, depth, row_end - row_begin, depth);
     }
   }
 
   const DenseProblem<T>& problem_;
-  const Geometry& geometry_;
   const HeadPack<R>& pack_;
   const BlockGradients<R> gradients_;
-  R* const p_;   // [kBlockRows, kPanelKeys]
-  R* const ds_;  // [kBlockRows, kPanelKeys]
+  TupleFilter<T>& filter_;
+  GeneralBackward<T> general_;
 };
 
 }  // namespace HWY_NAMESPACE

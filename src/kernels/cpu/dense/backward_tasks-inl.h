@@ -30,6 +30,9 @@ template <class T>
 void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, int phase,
                        int64_t task, void* workspace, void* scratch_memory) {
   using R = Accum<T>;
+  if (problem.grad_sink && phase + 1 == plan.phases) {
+    return write_sink_gradient(problem, task);
+  }
   const Geometry geometry(problem);
   const PackLayout layout(problem, geometry, /*backward=*/true);
   const Segments segments = make_segments(problem, plan.blocks);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/dense/combine-inl.h"
 #include "kernels/cpu/dense/forward_block-inl.h"
 #include "kernels/cpu/dense/forward_output-inl.h"
 #include "kernels/cpu/dense/pack-inl.h"
@@ -31,12 +32,12 @@ class ForwardTask {
         pack_(pack),
         batch_(batch),
         head_(head),
-        active_(problem.active_queries(batch)),
         arena_(scratch),
-        rows_(problem, geometry, pack, arena_),
+        filter_(problem, geometry, batch),
+        rows_(problem, geometry, pack, filter_, arena_),
         w_(arena_.take(kBlockRows * geometry.value_depth)),
-        query_(arena_.take(geometry.depth)),
-        key_prefix_(arena_, geometry.inner(), geometry.depth),
+        query_(arena_.take(geometry.lead_depth)),
+        key_prefix_(arena_, geometry, /*backward=*/false),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth) {}
 
   /// All tuples of the items, to the output.
@@ -64,47 +65,38 @@ class ForwardTask {
 
   void run_chunk(int64_t first, int count, Range keys) {
     rows_.start_items(count);
-    for (int i = 0; i < count; ++i) {
-      const int64_t query = (first + i) / geometry_.group;
-      if (query >= active_.begin && query < active_.end) add_item(first + i, i, keys);
-    }
+    for (int i = 0; i < count; ++i) add_item(first + i, i, keys);
     if (rows_.block.rows > 0) finish_block();
   }
 
   // Appends one row for each leading tuple of an item.
   void add_item(int64_t item, int slot, Range keys) {
-    const int64_t query = item / geometry_.group;
+    const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const Visibility& visible = problem_.axes[geometry_.axis[geometry_.inner()]].visible;
     const Range inner = intersect(keys, visible.of(batch_, query));
     if (inner.size() == 0) return;
-    const R scale = static_cast<R>(problem_.logit_scale * kLog2E);
-    copy_padded(query_, problem_.query.row(batch_, geometry_.query_head(head_, item), query),
-                problem_.dim, geometry_.depth);
-    scale_row(query_, scale, geometry_.depth);
+    load_channels(query_, problem_.query.row(batch_, head, query), geometry_.lead);
+    scale_row(query_, static_cast<R>(geometry_.logit_scale * geometry_.unit), geometry_.lead_depth);
 
-    TupleWalk walk(problem_, geometry_, batch_, query);
-    do {
+    const bool general = filter_.general();
+    for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
       const int row = rows_.block.rows++;
       rows_.block.item[row] = slot;
       rows_.block.inner[row] = inner;
+      if (general) filter_.set_row(row, head, query, walk);
       combine_leading(walk, row);
       if (rows_.block.rows == kBlockRows) finish_block();
-    } while (walk.next());
+    }
   }
 
-  // U = query o leading keys, W = product or sum of the leading values.
+  // U = query combined with leading keys, W = product or sum of the leading values.
   void combine_leading(const TupleWalk& walk, int row) {
     const int leading = geometry_.inner();
-    R* const u = rows_.u + row * geometry_.depth;
-    if (leading == 0) {
-      std::memcpy(u, query_, geometry_.depth * sizeof(R));
-      return;
-    }
     const int64_t width = geometry_.value_depth;
+    const R* keys[kMaxOrder];
+    for (int p = 0; p < leading; ++p) keys[p] = pack_.keys[p] + walk[p] * geometry_.lead_depth;
+    key_prefix_.combine(query_, keys, walk.changed(), rows_.u + row * geometry_.depth);
     for (int p = walk.changed(); p < leading; ++p) {
-      R* const to = p + 1 == leading ? u : key_prefix_.level[p];
-      multiply_rows(to, p == 0 ? query_ : key_prefix_.level[p - 1],
-                    pack_.keys[p] + walk[p] * geometry_.depth, geometry_.depth);
       R* const w = p + 1 == leading ? w_ + row * width : value_prefix_.level[p];
       const R* const value = pack_.values[p] + walk[p] * width;
       if (p == 0) {
@@ -126,8 +118,10 @@ class ForwardTask {
   void add_row_to_item(int row) {
     const Tag<R> d;
     const int item = rows_.block.item[row];
-    const R sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, rows_.sums + row * kLanes<R>)));
-    rows_.state[item].sum += sum;
+    const auto sum_of = [&](const R* lanes) HWY_ATTR {
+      return hn::GetLane(hn::SumOfLanes(d, hn::Load(d, lanes + row * kLanes<R>)));
+    };
+    rows_.state[item].sum += sum_of(rows_.sums);
     const int64_t width = geometry_.value_depth;
     const R* HWY_RESTRICT y = rows_.y + row * width;
     const R* HWY_RESTRICT w = w_ + row * width;
@@ -140,7 +134,7 @@ class ForwardTask {
                   total + c);
       }
     } else {
-      const Vec<R> weight = hn::Set(d, sum);
+      const Vec<R> weight = hn::Set(d, sum_of(rows_.value_sums));
       for (int64_t c = 0; c < width; c += kLanes<R>) {
         const Vec<R> both = hn::MulAdd(weight, hn::Load(d, w + c), hn::Load(d, y + c));
         hn::Store(hn::Add(hn::Load(d, total + c), both), d, total + c);
@@ -152,12 +146,13 @@ class ForwardTask {
   const Geometry& geometry_;
   const HeadPack<R>& pack_;
   const int64_t batch_, head_;
-  const Range active_;
   Arena<R> arena_;
+  TupleFilter<T> filter_;
   ForwardBlock<T> rows_;
   R* const w_;      // [kBlockRows, value_depth]  leading values combined
-  R* const query_;  // [depth]                    s1 log2 e query
-  Prefix<R> key_prefix_, value_prefix_;
+  R* const query_;  // [lead_depth]              s1 unit query
+  KeyPrefix<R> key_prefix_;
+  Prefix<R> value_prefix_;
 };
 
 }  // namespace HWY_NAMESPACE

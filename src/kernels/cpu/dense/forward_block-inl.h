@@ -6,11 +6,10 @@
 #define NSIMPLEX_KERNELS_DENSE_FORWARD_BLOCK_INL_H_
 #endif
 
-#include <cstring>
 #include <limits>
 
-#include "kernels/common/softmax_state.h"
-#include "kernels/cpu/dense/rows-inl.h"
+#include "kernels/cpu/dense/forward_general-inl.h"
+#include "kernels/cpu/dense/forward_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -18,64 +17,58 @@ namespace HWY_NAMESPACE {
 
 /// A block's rows against the panels of the inner axis:
 ///   S = U K^T,  P = 2^(S - max),  sums += P 1,  Y += P V
-/// with one running maximum an item. Its owner fills `block` and `u`, and takes `y` and `sums`.
+/// with one running maximum an item.
 template <class T>
-class ForwardBlock {
+class ForwardBlock : public ForwardRows<T> {
+  using Base = ForwardRows<T>;
   using R = Accum<T>;
 
  public:
   ForwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
-               Arena<R>& arena)
-      : u(arena.take(kBlockRows * geometry.depth)),
-        y(arena.take(kBlockRows * geometry.value_depth)),
-        sums(arena.take(kBlockRows * kLanes<R>)),
-        total(arena.take(kChunkItems * geometry.value_depth)),
-        geometry_(geometry),
+               TupleFilter<T>& filter, Arena<R>& arena)
+      : Base(problem, geometry, arena),
         pack_(pack),
         dim_(problem.dim),
-        p_(arena.take(kStripRows * kPanelKeys)) {}
-
-  /// Forgets all items; their totals are zero.
-  void start_items(int count) {
-    for (int i = 0; i < count; ++i) state[i].init();
-    state[kChunkItems].max = 0;  // of padding rows
-    std::memset(total, 0, count * geometry_.value_depth * sizeof(R));
-  }
+        filter_(filter),
+        general_(problem, *this, filter) {}
 
   /// Runs the rows that `block` holds.
   void run() {
-    const int rows = block.padded_rows();
-    const int64_t width = geometry_.value_depth;
-    block.pad(u, geometry_.depth);
-    for (int r = 0; r < rows; ++r) set_bias(r);
-    std::memset(y, 0, rows * width * sizeof(R));
-    std::memset(sums, 0, rows * kLanes<R> * sizeof(R));
+    const int64_t width = geometry.value_depth;
+    this->start_block();
     const Range hull = block.hull();
+    const bool general = filter_.general();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
-      for (int row = 0; row < rows; row += kStripRows) {
+      if (general) filter_.start_panel(first);
+      for (int row = 0; row < block.padded_rows(); row += kStripRows) {
         const PanelPart<R> part(first, block.inner + row);
         if (part.empty()) continue;
-        score_strip(part, row);
+        if (general) {
+          general_.weigh_strip(part, row, panel(part));
+        } else {
+          score_strip(part, row);
+        }
         add_product(
-            y + row * width, width, kStripRows, p_ + part.begin, kPanelKeys, 1,
-            pack_.values[geometry_.inner()] + (first - pack_.inner_begin + part.begin) * width,
+            y + row * width, width, kStripRows, p + part.begin, kPanelKeys, 1,
+            pack_.values[geometry.inner()] + (first - pack_.inner_begin + part.begin) * width,
             width, part.end - part.begin, width);
       }
     }
   }
 
-  Block block;
-  R* const u;      // [kBlockRows, depth]        s1 log2 e query o leading keys
-  R* const y;      // [kBlockRows, value_depth]  weights times inner values
-  R* const sums;   // [kBlockRows, kLanes<R>]       sums of weights, lane by lane
-  R* const total;  // [kChunkItems, value_depth] weighted values of every item
-  SoftmaxState<R> state[kChunkItems + 1];  // the last one stands for padding rows
+  using Base::bias;
+  using Base::block;
+  using Base::geometry;
+  using Base::p;
+  using Base::state;
+  using Base::sums;
+  using Base::u;
+  using Base::y;
 
  private:
-  void set_bias(int row) {
-    const SoftmaxState<R>& own = state[block.item[row]];
-    bias_[row] = own.fresh() ? R{0} : -own.max;
+  const R* panel(const PanelPart<R>& part) const {
+    return pack_.keys_t + (part.first - pack_.inner_begin) * dim_;
   }
 
   // P of the strip that starts with block row `strip`.
@@ -106,9 +99,9 @@ class ForwardBlock {
   HWY_INLINE void score_tile(const PanelPart<R>& part, int strip, int row, int vector) {
     constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
-    const R* const bias = bias_ + strip + row;
+    const R* const own_bias = bias + strip + row;
     const int* const item = block.item + strip + row;
-    R* const p = p_ + row * kPanelKeys + vector * kLanes<R>;
+    R* const weights = p + row * kPanelKeys + vector * kLanes<R>;
     R* const row_sums = sums + (strip + row) * kLanes<R>;
     Tile<R, kRows, kVectors> s;
     NSIMPLEX_UNROLL
@@ -116,13 +109,12 @@ class ForwardBlock {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
-    s.multiply_add(u + (strip + row) * geometry_.depth, geometry_.depth, 1,
-                   pack_.keys_t + (part.first - pack_.inner_begin) * dim_ + vector * kLanes<R>,
-                   kPanelKeys, dim_);
+    s.multiply_add(u + (strip + row) * geometry.depth, geometry.depth, 1,
+                   panel(part) + vector * kLanes<R>, kPanelKeys, dim_);
     // After the sum, as backward does, so that both round scores alike.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const Vec<R> shift = hn::Set(d, bias[r]);
+      const Vec<R> shift = hn::Set(d, own_bias[r]);
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
     }
@@ -142,7 +134,7 @@ class ForwardBlock {
       for (int r = 0; r < kRows; ++r) {
         NSIMPLEX_UNROLL
         for (int v = 0; v < kVectors; ++v) {
-          hn::Store(s.at[r][v], d, p + r * kPanelKeys + v * kLanes<R>);
+          hn::Store(s.at[r][v], d, weights + r * kPanelKeys + v * kLanes<R>);
         }
       }
       raise_maxima(part, strip, row, vector, kVectors);
@@ -150,7 +142,7 @@ class ForwardBlock {
       for (int r = 0; r < kRows; ++r) {
         NSIMPLEX_UNROLL
         for (int v = 0; v < kVectors; ++v) {
-          s.at[r][v] = hn::Load(d, p + r * kPanelKeys + v * kLanes<R>);
+          s.at[r][v] = hn::Load(d, weights + r * kPanelKeys + v * kLanes<R>);
         }
       }
     }
@@ -160,7 +152,7 @@ class ForwardBlock {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         const Vec<R> weight = exp2(s.at[r][v]);
-        hn::Store(weight, d, p + r * kPanelKeys + v * kLanes<R>);
+        hn::Store(weight, d, weights + r * kPanelKeys + v * kLanes<R>);
         sum = hn::Add(sum, weight);
       }
       hn::Store(sum, d, row_sums + r * kLanes<R>);
@@ -173,11 +165,11 @@ class ForwardBlock {
                                  int vectors) {
     const Tag<R> d;
     R used[kTile.score_rows];
-    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias_[strip + row + r];
+    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias[strip + row + r];
     for (int r = 0; r < kTile.score_rows; ++r) {
       const int item = block.item[strip + row + r];
       if (item == kChunkItems) break;
-      const R* const scores = p_ + (row + r) * kPanelKeys + vector * kLanes<R>;
+      const R* const scores = p + (row + r) * kPanelKeys + vector * kLanes<R>;
       Vec<R> largest = hn::Load(d, scores);
       for (int v = 1; v < vectors; ++v) {
         largest = hn::Max(hn::Load(d, scores + v * kLanes<R>), largest);
@@ -186,48 +178,36 @@ class ForwardBlock {
       // No admissible key. Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
       if (top <= std::numeric_limits<R>::lowest()) continue;
       const R logit = top + used[r];
-      if (state[item].exceeded_by(logit)) raise_item(logit, part, strip, row + r, vector);
+      if (state[item].exceeded_by(logit)) raise_strip(logit, part, strip, row + r, vector);
     }
     for (int r = 0; r < kTile.score_rows; ++r) {
-      const R shift = -bias_[strip + row + r] - used[r];
+      const R shift = -bias[strip + row + r] - used[r];
       if (shift == R{0}) continue;
       for (int v = 0; v < vectors; ++v) {
-        R* const scores = p_ + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
+        R* const scores = p + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
         hn::Store(hn::Sub(hn::Load(d, scores), hn::Set(d, shift)), d, scores);
       }
     }
   }
 
-  // Gives the item of a row a new maximum and brings everything summed for it so far to the new
-  // scale: its total, the block's Y and row sums, and weights of the strip computed before `vector`
-  // of this tile. Other strips' weights are in Y already.
-  void raise_item(R max, const PanelPart<R>& part, int strip, int row, int vector) {
-    const int item = block.item[strip + row];
-    const int64_t width = geometry_.value_depth;
-    const bool fresh = state[item].fresh();
-    const R factor = state[item].raise(max);
-    if (!fresh) scale_row(total + item * width, factor, width);
-    int first = strip + row;  // an item's rows are neighbours
-    while (first > 0 && block.item[first - 1] == item) --first;
+  // Gives the item of a row a new maximum. Of this strip's weights, those computed before `vector`
+  // of this tile are brought to the new scale too.
+  void raise_strip(R max, const PanelPart<R>& part, int strip, int row, int vector) {
+    const auto raised = this->raise_item(max, strip + row);
+    if (raised.factor == R{1}) return;
     const int tile = row / kTile.score_rows * kTile.score_rows;
-    for (int r = first; r < block.rows && block.item[r] == item; ++r) {
-      set_bias(r);
-      if (fresh) continue;
-      scale_row(y + r * width, factor, width);
-      scale_row(sums + r * kLanes<R>, factor, kLanes<R>);
-      const int in_strip = r - strip;
-      if (in_strip < 0 || in_strip >= tile + kTile.score_rows) continue;
-      const int done = in_strip < tile ? part.vector_end : vector;
-      scale_row(p_ + in_strip * kPanelKeys + part.vector * kLanes<R>, factor,
+    const int end = std::min(raised.end - strip, tile + kTile.score_rows);
+    for (int r = std::max(raised.begin - strip, 0); r < end; ++r) {
+      const int done = r < tile ? part.vector_end : vector;
+      scale_row(p + r * kPanelKeys + part.vector * kLanes<R>, raised.factor,
                 (done - part.vector) * kLanes<R>);
     }
   }
 
-  const Geometry& geometry_;
   const HeadPack<R>& pack_;
   const int64_t dim_;
-  R* const p_;          // [kStripRows, kPanelKeys]   scores of a strip, then weights
-  R bias_[kBlockRows];  // minus the maximum that the next scores are relative to
+  TupleFilter<T>& filter_;
+  GeneralForward<T> general_;
 };
 
 }  // namespace HWY_NAMESPACE

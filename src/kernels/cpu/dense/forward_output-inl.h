@@ -17,23 +17,33 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// out = s2 total / sum and lse of one item; 0 and minus infinity for a query without tuples.
+/// out = s2 total / normaliser and lse of one item; 0 and minus infinity for a query without tuples.
 template <class T, class R>
 void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_t batch,
-                int64_t head, int64_t item, const SoftmaxState<R>& state, const R* total) {
+                int64_t head, int64_t item, SoftmaxState<R> state, const R* total) {
   const int64_t query = item / geometry.group, query_head = geometry.query_head(head, item);
   T* const out = problem.out.row(batch, query_head, query);
   R& lse = problem.lse[(batch * problem.heads + query_head) * problem.queries + query];
-  const Range active = problem.active_queries(batch);
-  if (query < active.begin || query >= active.end) {
+  // No tuple, or weights of relu that are all 0. NaN is neither.
+  if (state.sum == 0 && (state.fresh() || problem.normalizer == Normalizer::relu)) {
     std::fill(out, out + problem.value_dim, T{});
     lse = -std::numeric_limits<R>::infinity();
     return;
   }
-  const double mean = problem.reduce == ValueReduce::mean ? problem.order : 1;
-  const R factor = static_cast<R>(problem.output_scale / mean) * state.normalizer();
+  R factor = static_cast<R>(problem.output_scale /
+                            (problem.reduce == ValueReduce::mean ? problem.order : 1));
+  if (problem.normalizer == Normalizer::sigmoid) {
+    lse = 0;
+  } else {
+    if (problem.normalizer == Normalizer::softmax_sink) {
+      // One more logit, without a value.
+      const R sink = static_cast<R>(problem.sink[query_head] * kLog2E);
+      factor *= state.merge({sink, R{1}}).own;
+    }
+    factor *= state.normalizer();
+    lse = state.log_sum_exp();
+  }
   store_row(out, factor, total, problem.value_dim);
-  lse = state.log_sum_exp();
 }
 
 /// Merges the `count` parts that one head's splits left, in their order, into the first, and writes

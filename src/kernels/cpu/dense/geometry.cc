@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/softmax_state.h"
+#include "kernels/cpu/dense/wedge.h"
 
 namespace nsimplex::kernels::dense {
 namespace {
@@ -30,14 +31,34 @@ Geometry::Geometry(const DenseProblem<T>& problem)
     : order(problem.order),
       group(problem.kv_heads > 0 ? problem.heads / problem.kv_heads : 1),
       items(problem.queries * group),
-      depth(round_up(problem.dim, kLineChannels)),
-      value_depth(round_up(problem.value_dim, kLineChannels)) {
+      logit_scale(problem.logit_scale),
+      unit(problem.normalizer == Normalizer::relu ? 1.0 : kLog2E) {
+  const int planes = problem.form == Form::determinant ? order + 1 : 1;
+  const int64_t chunks = problem.dim / planes, plane = round_up(chunks, kLineChannels);
+  lead = {planes, chunks, plane, lead_depth = planes * plane};
+  // U is written plane by plane in whole vectors: the last plane's may go beyond its chunks.
+  depth = round_up((planes - 1) * chunks + plane, kLineChannels);
+  inner_key = {planes, chunks, chunks, depth};
+  value_depth = round_up(problem.value_dim, kLineChannels);
+  value = {1, problem.value_dim, value_depth, value_depth};
   const int last = longest_window(problem);
   int position = 0;
   for (int m = 0; m < order; ++m) {
     if (m != last) axis[position++] = m;
   }
   axis[position] = last;
+  // Taking one column behind those after it swaps neighbours that many times.
+  if (problem.form == Form::determinant && (order - 1 - last) % 2 != 0) logit_scale = -logit_scale;
+}
+
+int64_t Geometry::level_size(int p) const {
+  return lead.planes == 1 ? lead_depth : wedge_table(order).steps[p].targets * lead.stride;
+}
+
+int64_t Geometry::levels_size() const {
+  int64_t size = 0;
+  for (int p = 0; p + 1 < inner(); ++p) size += level_size(p);
+  return size;
 }
 
 template <class T>
@@ -60,7 +81,7 @@ PackLayout::PackLayout(const DenseProblem<T>& problem, const Geometry& geometry,
   };
   for (int p = 0; p < geometry.inner(); ++p) {
     const int64_t length = problem.axes[geometry.axis[p]].visible.length;
-    keys[p] = take(length * geometry.depth);
+    keys[p] = take(length * geometry.lead_depth);
     values[p] = take(length * geometry.value_depth);
   }
   const int inner = geometry.inner();
@@ -104,7 +125,7 @@ HaloLayout::HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry
     keys[p] = values[p] = -1;
     if (problem.grad_key[geometry.axis[p]].data) {
       keys[p] = end;
-      end += range[p].size() * geometry.depth;
+      end += range[p].size() * geometry.key_depth(p);
     }
     if (problem.grad_value[geometry.axis[p]].data) {
       values[p] = end;

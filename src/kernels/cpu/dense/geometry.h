@@ -15,8 +15,23 @@
 
 namespace nsimplex::kernels::dense {
 
+inline constexpr double kLog2E = 1.4426950408889634074;
+
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// How a row of channels lies in packed memory: as planes, so that arithmetic on the components of
+/// chunks is elementwise. Channel chunk * planes + a goes to place a * stride + chunk.
+struct Channels {
+  int planes = 1;  ///< components of a chunk; 1: channels in their order
+  int64_t chunks = 0, stride = 0;
+  int64_t padded = 0;  ///< elements of a packed row; zeros between and behind the planes
+
+  int64_t count() const { return planes * chunks; }
+  int64_t place(int64_t channel) const {
+    return planes == 1 ? channel : channel % planes * stride + channel / planes;
+  }
+};
 
 /// Sizes that follow from the problem, with axes in working order: leading axes first, the inner
 /// last.
@@ -25,12 +40,25 @@ struct Geometry {
   int axis[kMaxOrder] = {};  ///< position in working order -> axis of the problem
   int64_t group = 1;         ///< query heads of one key/value head
   int64_t items = 0;  ///< (query, head of the group) pairs of one key/value head, query first
-  int64_t depth = 0, value_depth = 0;  ///< channels of keys and values, padded to cache lines
+  /// Queries and leading keys, whose planes begin at cache lines; U and inner keys, whose planes
+  /// follow each other without gaps; values.
+  Channels lead, inner_key, value;
+  int64_t lead_depth = 0, depth = 0, value_depth = 0;  ///< their padded rows
+  double logit_scale = 1.0;  ///< with the sign that working order gives the determinant
+  double unit = 1.0;         ///< of scores: log2 e for exponentials, 1 for relu
 
   template <class T>
   explicit Geometry(const DenseProblem<T>& problem);
 
   int inner() const { return order - 1; }  ///< position of the inner axis
+  const Channels& key(int position) const { return position == inner() ? inner_key : lead; }
+  int64_t key_depth(int position) const { return key(position).padded; }
+
+  /// Elements of the query combined with the keys of positions 0 .. p, before the last position.
+  int64_t level_size(int p) const;
+  /// Elements of all levels but the last, which is U.
+  int64_t levels_size() const;
+
   int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
 };
 

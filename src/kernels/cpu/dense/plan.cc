@@ -77,6 +77,7 @@ int64_t choose_splits(const DenseProblem<T>& problem, const Geometry& geometry) 
 
 template <class T>
 bool dense_supported(const DenseProblem<T>& problem) {
+  if (problem.form == Form::determinant && problem.dim % (problem.order + 1) != 0) return false;
   return problem.order >= 1 && problem.order <= kMaxOrder && problem.kv_heads > 0 &&
          problem.heads % problem.kv_heads == 0 && problem.dim > 0 && problem.value_dim > 0;
 }
@@ -110,10 +111,10 @@ DensePlan plan_dense_forward(const DenseForward<T>& problem) {
     workspace = pack * heads;
     pack = 0;
   }
-  const int64_t scratch = kBlockRows * (geometry.depth + 2 * geometry.value_depth + kLineChannels) +
-                          kStripRows * kPanelKeys + geometry.depth +
-                          kChunkItems * geometry.value_depth +
-                          geometry.inner() * (geometry.depth + geometry.value_depth);
+  const int64_t scratch =
+      kBlockRows * (geometry.depth + 2 * geometry.value_depth + 2 * kLineChannels) +
+      kStripRows * kPanelKeys + geometry.lead_depth + kChunkItems * geometry.value_depth +
+      geometry.levels_size() + geometry.inner() * geometry.value_depth;
   plan.workspace_bytes = bytes<T>(workspace);
   plan.scratch_bytes = bytes<T>(scratch + pack);
   return plan;
@@ -125,7 +126,13 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
   const Geometry geometry(problem);
   DensePlan plan;
   plan.inner_axis = geometry.axis[geometry.inner()];
-  if (heads_in_all(problem) == 0) return plan;  // no queries: gradients are still set to zero
+  const auto add_sink_phase = [&] {
+    if (problem.grad_sink) plan.tasks[plan.phases++] = problem.heads;
+  };
+  if (heads_in_all(problem) == 0) {  // no queries instead: gradients are still set to zero
+    add_sink_phase();
+    return plan;
+  }
   const int64_t pack = PackLayout(problem, geometry, /*backward=*/true).size;
   plan.fused = fits_one_task(problem, geometry);
   const Segments segments =
@@ -138,11 +145,12 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
     plan.tasks[plan.phases++] = heads_in_all(problem) * ceil_div(longest_axis(problem), kAddRows);
   }
 
-  const int64_t leading = geometry.inner();
+  add_sink_phase();
+
   const int64_t scratch = kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
                                         2 * kPanelKeys + kLineChannels) +
-                          kChunkItems * (2 * geometry.depth + geometry.value_depth) +
-                          leading * (geometry.depth + geometry.value_depth);
+                          kChunkItems * (2 * geometry.lead_depth + geometry.value_depth) +
+                          2 * geometry.levels_size() + geometry.inner() * geometry.value_depth;
   plan.workspace_bytes = plan.fused ? 0 : bytes<T>((pack + halos) * heads_in_all(problem));
   plan.scratch_bytes = bytes<T>(scratch + (plan.fused ? pack + halos : 0));
   return plan;

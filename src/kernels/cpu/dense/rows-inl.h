@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/dense/exp2-inl.h"
 #include "kernels/cpu/dense/geometry.h"
@@ -17,9 +18,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
-
-inline constexpr double kLog2E = 1.4426950408889634074;
-inline constexpr double kLn2 = 0.69314718055994530942;
 
 /// Carves aligned arrays out of a task's scratch. Rounds as scratch sizes in plan.cc do.
 template <class R>
@@ -63,16 +61,22 @@ HWY_INLINE void scale_row(R* to, R factor, int64_t width) {
     hn::Store(hn::Mul(hn::Load(d, to + c), f), d, to + c);
 }
 
-/// All tuples of the leading axes that one query may see, in lexicographic order.
+/// The tuples of the leading axes that take part for one query, in lexicographic order:
+///   for (TupleWalk walk(..); walk.next();) ..
 class TupleWalk {
  public:
   template <class T>
   TupleWalk(const DenseProblem<T>& problem, const Geometry& geometry, int64_t batch, int64_t query)
-      : leading_(geometry.inner()) {
+      : leading_(geometry.inner()), distinct_(problem.distinct) {
     for (int p = 0; p < leading_; ++p) {
-      range_[p] = problem.axes[geometry.axis[p]].visible.of(batch, query);
+      const DenseAxis<T>& axis = problem.axes[geometry.axis[p]];
+      range_[p] = axis.visible.of(batch, query);
+      empty_ |= range_[p].size() == 0;
       index_[p] = range_[p].begin;
+      own_[p] = query + axis.visible.offset;
+      mask_[p] = axis.mask ? axis.mask + batch * axis.visible.length : nullptr;
     }
+    if (leading_ > 0) --index_[leading_ - 1];
   }
 
   int64_t operator[](int position) const { return index_[position]; }
@@ -80,18 +84,43 @@ class TupleWalk {
   /// First position whose key differs from the tuple before.
   int changed() const { return changed_; }
 
+  /// Goes to the next tuple, at first to the first; false when there is none.
   bool next() {
-    for (changed_ = leading_ - 1; changed_ >= 0; --changed_) {
-      if (++index_[changed_] < range_[changed_].end) return true;
-      index_[changed_] = range_[changed_].begin;
-    }
-    return false;
+    if (empty_) return false;
+    // The first tuple changes every position; without leading axes it is the only one.
+    changed_ = std::exchange(first_, false) ? 0 : leading_;
+    if (leading_ == 0) return empty_ = true;
+    do {
+      int p = leading_ - 1;
+      while (++index_[p] >= range_[p].end) {
+        if (p == 0) return false;
+        index_[p] = range_[p].begin;
+        --p;
+      }
+      changed_ = std::min(changed_, p);
+    } while (!takes_part());
+    return true;
   }
 
  private:
+  bool takes_part() const {
+    for (int p = 0; p < leading_; ++p) {
+      if (mask_[p] && !mask_[p][index_[p]]) return false;
+      if (distinct_ == Distinct::none) continue;
+      if (distinct_ == Distinct::with_query && index_[p] == own_[p]) return false;
+      for (int other = 0; other < p; ++other) {
+        if (index_[p] == index_[other]) return false;
+      }
+    }
+    return true;
+  }
+
   int leading_, changed_ = 0;
+  bool empty_ = false, first_ = true;
+  Distinct distinct_;
   Range range_[kMaxOrder];
-  int64_t index_[kMaxOrder];
+  int64_t index_[kMaxOrder], own_[kMaxOrder];
+  const bool* mask_[kMaxOrder];
 };
 
 /// Book-keeping of the rows of one block.
@@ -181,17 +210,6 @@ HWY_INLINE void mask_scores(Tile<R, kRows, kVectors>& s, const PanelPart<R>& par
     }
   }
 }
-
-/// Levels of partial products (or sums) over the leading axes: level p has combined the start row
-/// with the rows of positions 0 .. p, so that a step along the last leading axis costs one row.
-template <class R>
-struct Prefix {
-  R* level[kMaxOrder];
-
-  Prefix(Arena<R>& arena, int levels, int64_t width) {
-    for (int p = 0; p < levels; ++p) level[p] = arena.take(width);
-  }
-};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace nsimplex::kernels::dense

@@ -61,12 +61,4 @@ const WedgeTable& wedge_table(int order) {
   return tables[order];
 }
 
-int wedge_planes(int order) {
-  int planes = 0;
-  for (const WedgeStep& step : wedge_table(order).steps) {
-    if (&step != &wedge_table(order).steps.back()) planes += step.targets;
-  }
-  return planes;
-}
-
 }  // namespace nsimplex::kernels::dense

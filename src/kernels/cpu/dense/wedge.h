@@ -36,7 +36,4 @@ struct WedgeTable {
 /// The table of `order`, built on the first call.
 const WedgeTable& wedge_table(int order);
 
-/// Planes of the wedges behind steps 0 .. order - 3 in all (the last step's result is U).
-int wedge_planes(int order);
-
 }  // namespace nsimplex::kernels::dense
