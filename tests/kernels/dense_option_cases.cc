@@ -48,9 +48,8 @@ void add_determinants(std::vector<DenseCase>& cases) {
     s.strided = true;
     s.reduce = ValueReduce::sum;
   }));
-  cases.push_back(with(of_dim("determinant2_decode_split", {900, 6}, 12), [](DenseCase& s) {
-    s.queries = 2;
-  }));
+  cases.push_back(
+      with(of_dim("determinant2_decode_split", {900, 6}, 12), [](DenseCase& s) { s.queries = 2; }));
 }
 
 void add_documents(std::vector<DenseCase>& cases) {
@@ -102,8 +101,8 @@ void add_masks(std::vector<DenseCase>& cases) {
     s.key_masks = true;
     s.queries = 2;
   }));
-  cases.push_back(with(small("distinct_axes", {11, 40}),
-                       [](DenseCase& s) { s.distinct = Distinct::axes; }));
+  cases.push_back(
+      with(small("distinct_axes", {11, 40}), [](DenseCase& s) { s.distinct = Distinct::axes; }));
   cases.push_back(with(small("distinct_axes_order4", {4, 4, 4, 12}), [](DenseCase& s) {
     s.distinct = Distinct::axes;
     s.queries = 5;
@@ -159,8 +158,8 @@ void add_dropout(std::vector<DenseCase>& cases) {
     s.reduce = ValueReduce::sum;
     s.causal = true;
   }));
-  cases.push_back(with(dropped("dropout_first_axis_inner"),
-                       [](DenseCase& s) { s.lengths = {75, 11}; }));
+  cases.push_back(
+      with(dropped("dropout_first_axis_inner"), [](DenseCase& s) { s.lengths = {75, 11}; }));
   cases.push_back(with(dropped("dropout_split"), [](DenseCase& s) {
     s.lengths = {2, 800};
     s.queries = 1;

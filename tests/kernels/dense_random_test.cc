@@ -16,7 +16,10 @@ Value one_of(std::initializer_list<Value> values) {
   return *rc::gen::elementOf(std::vector<Value>(values));
 }
 
-int64_t between(int64_t low, int64_t high) { return *rc::gen::inRange<int64_t>(low, high + 1); }
+// The whole range from the first case on.
+int64_t between(int64_t low, int64_t high) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int64_t>(low, high + 1));
+}
 
 DenseCase random_case() {
   DenseCase shape;
@@ -42,8 +45,8 @@ DenseCase random_case() {
   const int64_t most = order == 1 ? 90 : order == 2 ? 24 : 9;
   if (one_of({false, true})) {  // packed documents
     shape.documents = {0};
-    while (shape.documents.back() < most) {
-      shape.documents.push_back(shape.documents.back() + between(0, most));
+    for (int64_t left = between(1, 4); left > 0; --left) {
+      shape.documents.push_back(shape.documents.back() + between(0, most / 2));
     }
     shape.queries = shape.documents.back();
     shape.lengths.assign(order, shape.queries);

@@ -56,8 +56,8 @@ void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const 
     }
     const Range rows{part.begin, std::min(part.end, problem.axes[m].visible.length)};
     if (problem.grad_key[m].data) {
-      add_halo_rows(problem.grad_key[m], batch, head, rows, geometry.key(p), keys,
-                    segments.count, gradients, static_cast<R>(1.0 / geometry.unit), sum);
+      add_halo_rows(problem.grad_key[m], batch, head, rows, geometry.key(p), keys, segments.count,
+                    gradients, static_cast<R>(1.0 / geometry.unit), sum);
     }
     if (problem.grad_value[m].data) {
       add_halo_rows(problem.grad_value[m], batch, head, rows, geometry.value, values,

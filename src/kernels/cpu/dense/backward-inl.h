@@ -116,8 +116,8 @@ class BackwardTask {
                         ? R{0}
                         : static_cast<R>(item_delta(problem_, batch_, head, query));
     scale_row(go, output_scale_, geometry_.value_depth);
-    const R norm = problem_.normalizer == Normalizer::relu ? std::exp(-lse)
-                                                           : static_cast<R>(-lse * kLog2E);
+    const R norm =
+        problem_.normalizer == Normalizer::relu ? std::exp(-lse) : static_cast<R>(-lse * kLog2E);
 
     const bool general = filter_.general();
     for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {

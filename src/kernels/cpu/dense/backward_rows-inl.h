@@ -45,15 +45,15 @@ struct BackwardRows {
 
   const Geometry& geometry;
   Block block;
-  R* const u;     // [kBlockRows, depth]          s1 unit query combined with leading keys
-  R* const g;     // [kBlockRows, value_depth]    s2 dO (o leading values)
-  R* const du;    // [kBlockRows, depth]          without s1
-  R* const y;     // [kBlockRows, value_depth]
-  R* const sums;  // [kBlockRows, kLineChannels]  row sums of P, lane by lane
-  R* const p;     // [kBlockRows, kPanelKeys]     weights, after dropout
-  R* const ds;    // [kBlockRows, kPanelKeys]     gradients of logits
-  R norm[kBlockRows];         // minus lse in base 2; relu: 1 / sum
-  R share[kBlockRows];        // of leading values in dP when values are summed
+  R* const u;           // [kBlockRows, depth]          s1 unit query combined with leading keys
+  R* const g;           // [kBlockRows, value_depth]    s2 dO (o leading values)
+  R* const du;          // [kBlockRows, depth]          without s1
+  R* const y;           // [kBlockRows, value_depth]
+  R* const sums;        // [kBlockRows, kLineChannels]  row sums of P, lane by lane
+  R* const p;           // [kBlockRows, kPanelKeys]     weights, after dropout
+  R* const ds;          // [kBlockRows, kPanelKeys]     gradients of logits
+  R norm[kBlockRows];   // minus lse in base 2; relu: 1 / sum
+  R share[kBlockRows];  // of leading values in dP when values are summed
   R minus_delta[kBlockRows];  // what the shared normaliser takes from every tuple
 };
 

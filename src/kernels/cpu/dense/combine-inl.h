@@ -61,8 +61,7 @@ class KeyPrefix {
   void add_gradients(const R* grad_u, const R* query, const R* const* keys, R* grad_query,
                      R* const* grad_keys) {
     if (!determinant_) {
-      add_leave_one_out(grad_u, query, keys, leading_, grad_query, grad_keys,
-                        geometry_.lead_depth);
+      add_leave_one_out(grad_u, query, keys, leading_, grad_query, grad_keys, geometry_.lead_depth);
       return;
     }
     if (leading_ == 0) {

@@ -37,17 +37,16 @@ class TupleFilter {
   /// Whether scores have to be looked at one by one. Otherwise all is decided by intervals and by
   /// which leading tuples there are.
   bool general() const {
-    return key_mask_ || drops() || problem_.mask.present() ||
-           problem_.distinct != Distinct::none || problem_.normalizer == Normalizer::sigmoid ||
-           problem_.normalizer == Normalizer::relu;
+    return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
+           problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu;
   }
   bool drops() const { return problem_.dropout.p > 0.0; }
 
   void set_row(int row, int64_t query_head, int64_t query, const TupleWalk& walk) {
     const TupleMask<T>& mask = problem_.mask;
     Row& own = rows_[row];
-    own.mask = batch_ * mask.batch_stride + query_head * mask.head_stride +
-               query * mask.query_stride;
+    own.mask =
+        batch_ * mask.batch_stride + query_head * mask.head_stride + query * mask.query_stride;
     own.hash = hash_row(problem_.dropout.seed, batch_ * problem_.heads + query_head, query);
     own.holes = 0;
     for (int p = 0; p < geometry_.inner(); ++p) {
@@ -68,8 +67,8 @@ class TupleFilter {
     for (int c = 0; c < kPanelKeys; ++c) hash_[c] = hash_key(m, first + c);
   }
 
-  /// Adds the mask's logits to a row's scores and makes those of inadmissible tuples minus infinity:
-  /// columns [begin, end) but outside [low, high), and what the options exclude.
+  /// Adds the mask's logits to a row's scores and makes those of inadmissible tuples minus
+  /// infinity: columns [begin, end) but outside [low, high), and what the options exclude.
   void adjust(int row, int begin, int end, int low, int high, R* scores) const {
     constexpr R kNothing = -std::numeric_limits<R>::infinity();
     low = std::clamp(low, begin, end);

@@ -80,9 +80,8 @@ class GeneralForward {
       value_sum = hn::Add(value_sum, weight);
       hn::Store(weight, d, p + c);
     }
-    const auto add = [d](R* to, Vec<R> lanes) HWY_ATTR {
-      hn::Store(hn::Add(hn::Load(d, to), lanes), d, to);
-    };
+    const auto add = [d](R* to, Vec<R> lanes)
+                         HWY_ATTR { hn::Store(hn::Add(hn::Load(d, to), lanes), d, to); };
     add(rows_.sums + row * kLanes<R>, sum);
     if (filter_.drops()) add(rows_.value_sums + row * kLanes<R>, value_sum);
   }

@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// out = s2 total / normaliser and lse of one item; 0 and minus infinity for a query without tuples.
+/// out = s2 total / normaliser and lse of one item; 0 and minus infinity for a query without
+/// tuples.
 template <class T, class R>
 void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_t batch,
                 int64_t head, int64_t item, SoftmaxState<R> state, const R* total) {

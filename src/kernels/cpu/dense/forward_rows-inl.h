@@ -84,7 +84,7 @@ struct ForwardRows {
   R* const total;       // [kChunkItems, value_depth] weighted values of every item
   R* const p;           // [kStripRows, kPanelKeys]   scores of a strip, then weights
   SoftmaxState<R> state[kChunkItems + 1];  // the last one stands for padding rows
-  R bias[kBlockRows];  // minus the maximum that the next scores are relative to
+  R bias[kBlockRows];                      // minus the maximum that the next scores are relative to
 
  private:
   void set_bias(int row) {

@@ -33,7 +33,8 @@ void load_channels(R* to, const T* from, const Channels& channels) {
   std::memset(to, 0, channels.padded * sizeof(R));
   for (int a = 0; a < channels.planes; ++a) {
     R* const plane = to + a * channels.stride;
-    for (int64_t c = 0; c < channels.chunks; ++c) plane[c] = to_accum(from[c * channels.planes + a]);
+    for (int64_t c = 0; c < channels.chunks; ++c)
+      plane[c] = to_accum(from[c * channels.planes + a]);
   }
 }
 

@@ -36,8 +36,8 @@ HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t
 template <class R>
 void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth,
                     const PanelPart<R>& part, R* to) {
-  for (int r = 0; r < kStripRows; r += kTile.score_rows, a += kTile.score_rows * a_row,
-           to += kTile.score_rows * kPanelKeys) {
+  for (int r = 0; r < kStripRows;
+       r += kTile.score_rows, a += kTile.score_rows * a_row, to += kTile.score_rows * kPanelKeys) {
     int v = part.vector;
     for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
       multiply_tile<R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth,
