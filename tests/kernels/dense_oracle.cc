@@ -234,6 +234,8 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
     for (const Tuple& tuple : tuples) {
       logits.push_back(query.logit(tuple));
       kept.push_back(query.kept(tuple));
+      result.smallest_logit =
+          std::min(result.smallest_logit, static_cast<double>(std::abs(logits.back())));
     }
     const Real sink = p.sink ? static_cast<Real>(p.sink[query.h]) : -kInfinity;
     const Weights weights = normalise(logits, p.normalizer, sink);

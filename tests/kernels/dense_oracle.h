@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "kernels/common/dense_problem.h"
@@ -12,6 +13,7 @@ struct DenseOracle {
   std::vector<double> grad_query;
   std::vector<std::vector<double>> grad_key, grad_value;
   std::vector<double> grad_sink;  ///< [heads]; empty without a sink
+  double smallest_logit = std::numeric_limits<double>::infinity();  ///< in magnitude
 };
 
 /// A plain loop over all tuples, in long double. Gradients of `grad_out` and `grad_lse` (both zero
