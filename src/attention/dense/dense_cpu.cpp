@@ -36,12 +36,14 @@ const char* refusal(const Call& call) {
   if (!has_kernel(call.query.scalar_type())) {
     return "the CPU kernel takes float64, float32, bfloat16 and float16";
   }
-  const Options& o = call.options;
-  if (o.form != "product" || o.normalizer != "softmax" || o.distinct != "none" || o.key_masks ||
-      o.cu_seqlens || o.mask || o.dropout_p > 0) {
-    return "the CPU kernel does not take this option";
-  }
   return nullptr;
+}
+
+const char* refusal(const BackwardCall& backward) {
+  if (backward.wanted[1 + 2 * backward.forward.keys.size()]) {
+    return "the CPU kernel has no gradient of the mask";
+  }
+  return refusal(backward.forward);
 }
 
 template <class T>
@@ -106,18 +108,21 @@ Gradients kernel_backward(const BackwardCall& backward) {
     grad_values.push_back(gradient(call.values[m], problem.grad_value[m]));
   }
   grad_mask = at::empty({0}, call.query.options());
-  grad_sink = at::empty({0}, call.query.options());
+  const bool want_sink = backward.wanted[2 + 2 * problem.order];
+  grad_sink = at::empty({want_sink ? problem.heads : 0}, lse.options());
+  if (want_sink) problem.grad_sink = grad_sink.mutable_data_ptr<R>();
   const DensePlan plan = kernels::plan_dense_backward(problem);
   run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
     kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
   });
+  if (want_sink) grad_sink = grad_sink.to(call.options.sink->scalar_type());
   return gradients;
 }
 
 Gradients cpu_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
-  if (const char* reason = refusal(call)) {
+  if (const char* reason = refusal(backward)) {
     warn_fallback("attention_backward", reason);
     return reference_backward(backward);
   }

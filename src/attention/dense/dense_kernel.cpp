@@ -1,11 +1,15 @@
 #include "attention/dense/dense_kernel.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 
 #include "support/parallel.h"
 
 namespace nsimplex::dense {
 namespace {
+
+// The kernel's names of the public options. The end of each is not reached: names_of() knows them.
 
 kernels::ValueReduce kernel_reduce(Reduce reduce) {
   switch (reduce) {
@@ -16,7 +20,37 @@ kernels::ValueReduce kernel_reduce(Reduce reduce) {
     case Reduce::mean:
       return kernels::ValueReduce::mean;
   }
-  return kernels::ValueReduce::product;  // not reached: settings_of knows the three
+  return kernels::ValueReduce::product;
+}
+
+kernels::Form kernel_form(Form form) {
+  return form == Form::determinant ? kernels::Form::determinant : kernels::Form::product;
+}
+
+kernels::Normalizer kernel_normalizer(Normalizer normalizer) {
+  switch (normalizer) {
+    case Normalizer::softmax:
+      return kernels::Normalizer::softmax;
+    case Normalizer::softmax_sink:
+      return kernels::Normalizer::softmax_sink;
+    case Normalizer::sigmoid:
+      return kernels::Normalizer::sigmoid;
+    case Normalizer::relu:
+      return kernels::Normalizer::relu;
+  }
+  return kernels::Normalizer::softmax;
+}
+
+kernels::Distinct kernel_distinct(Distinct distinct) {
+  switch (distinct) {
+    case Distinct::none:
+      return kernels::Distinct::none;
+    case Distinct::axes:
+      return kernels::Distinct::axes;
+    case Distinct::with_query:
+      return kernels::Distinct::with_query;
+  }
+  return kernels::Distinct::none;
 }
 
 }  // namespace
@@ -29,6 +63,52 @@ KernelInputs::KernelInputs(const Call& call)
     keys_[m] = with_contiguous_channels(call.keys[m]);
     values_[m] = with_contiguous_channels(call.values[m]);
   }
+  if (call.options.key_masks) take_key_masks(call);
+  if (call.options.cu_seqlens) take_documents(call);
+  if (call.options.mask) take_mask(call);
+  if (call.options.sink) {
+    sink_ = call.options.sink->to(accumulate_type(query_.scalar_type())).contiguous();
+  }
+}
+
+// A batch entry that has an axis without keys has no tuple at all: all its lengths become 0, so
+// that no key of it is read.
+void KernelInputs::take_key_masks(const Call& call) {
+  const int64_t batch = query_.size(0);
+  if (!valid_.defined()) {
+    valid_ = at::empty({settings_.order, batch}, query_.options().dtype(at::kLong));
+    for (int m = 0; m < settings_.order; ++m) valid_.select(0, m).fill_(keys_[m].size(2));
+  }
+  int64_t* const valid = valid_.mutable_data_ptr<int64_t>();
+  for (int m = 0; m < settings_.order; ++m) {
+    key_mask_[m] = (*call.options.key_masks)[m].contiguous();
+  }
+  for (int64_t b = 0; b < batch; ++b) {
+    bool alive = true;
+    for (int m = 0; m < settings_.order; ++m) {
+      const bool* const mask = key_mask_[m].const_data_ptr<bool>() + b * keys_[m].size(2);
+      alive &= std::find(mask, mask + valid[m * batch + b], true) != mask + valid[m * batch + b];
+    }
+    for (int m = 0; m < settings_.order && !alive; ++m) valid[m * batch + b] = 0;
+  }
+}
+
+void KernelInputs::take_documents(const Call& call) {
+  const at::Tensor bounds = call.options.cu_seqlens->contiguous();
+  const int64_t* const bound = bounds.const_data_ptr<int64_t>();
+  const int64_t length = query_.size(2);
+  documents_ = at::empty({2, length}, bounds.options());
+  int64_t* const begin = documents_.mutable_data_ptr<int64_t>();
+  for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
+    std::fill(begin + bound[d], begin + bound[d + 1], bound[d]);
+    std::fill(begin + length + bound[d], begin + length + bound[d + 1], bound[d + 1]);
+  }
+}
+
+void KernelInputs::take_mask(const Call& call) {
+  mask_ = *call.options.mask;
+  if (mask_.scalar_type() != at::kBool) mask_ = mask_.to(accumulate_type(query_.scalar_type()));
+  while (mask_.dim() < 3 + settings_.order) mask_ = mask_.unsqueeze(0);
 }
 
 template <class T>
@@ -50,6 +130,36 @@ void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
       problem.axes[m].visible.lengths = valid_.const_data_ptr<int64_t>() + m * problem.batch;
     }
   }
+  fill_options(problem);
+}
+
+template <class T>
+void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
+  using R = kernels::Accum<T>;
+  problem.form = kernel_form(settings_.form);
+  problem.normalizer = kernel_normalizer(settings_.normalizer);
+  problem.distinct = kernel_distinct(settings_.distinct);
+  problem.dropout = {.p = settings_.dropout_p, .seed = static_cast<uint64_t>(settings_.seed)};
+  if (sink_.defined()) problem.sink = sink_.const_data_ptr<R>();
+  for (int m = 0; m < settings_.order; ++m) {
+    kernels::DenseAxis<T>& axis = problem.axes[m];
+    if (key_mask_[m].defined()) axis.mask = key_mask_[m].const_data_ptr<bool>();
+    if (!documents_.defined()) continue;
+    axis.visible.document_begin = documents_.const_data_ptr<int64_t>();
+    axis.visible.document_end = axis.visible.document_begin + problem.queries;
+  }
+  if (!mask_.defined()) return;
+  kernels::TupleMask<T>& mask = problem.mask;
+  if (mask_.scalar_type() == at::kBool) {
+    mask.admissible = mask_.const_data_ptr<bool>();
+  } else {
+    mask.logits = mask_.const_data_ptr<R>();
+  }
+  const auto stride = [&](int64_t d) { return mask_.size(d) == 1 ? 0 : mask_.stride(d); };
+  mask.batch_stride = stride(0);
+  mask.head_stride = stride(1);
+  mask.query_stride = stride(2);
+  for (int m = 0; m < settings_.order; ++m) mask.axis_stride[m] = stride(3 + m);
 }
 
 template void KernelInputs::fill(kernels::DenseProblem<double>&) const;

@@ -9,7 +9,7 @@
 namespace nsimplex::dense {
 
 /// The tensors that a kernel problem points into: the call's own, copies where channels are not
-/// contiguous, and the key lengths.
+/// contiguous, and what its options come to.
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call);
@@ -19,9 +19,20 @@ class KernelInputs {
   void fill(kernels::DenseProblem<T>& problem) const;
 
  private:
+  void take_key_masks(const Call& call);
+  void take_documents(const Call& call);
+  void take_mask(const Call& call);
+  template <class T>
+  void fill_options(kernels::DenseProblem<T>& problem) const;
+
   Settings settings_;
-  at::Tensor query_, valid_;
+  at::Tensor query_;
   std::array<at::Tensor, kernels::kMaxOrder> keys_, values_;
+  at::Tensor valid_;                                     // int64 [N, B]
+  std::array<at::Tensor, kernels::kMaxOrder> key_mask_;  // bool [B, T_m]
+  at::Tensor documents_;  // int64 [2, T]: begin and end of each query's
+  at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
+  at::Tensor sink_;  // [Hq]
 };
 
 /// The tensor itself where its channels are contiguous, else a copy.
