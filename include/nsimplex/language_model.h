@@ -58,6 +58,17 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   /// tokens [B, T], int64 or int32 -> logits [B, T, V]; position t sees tokens 0..t only.
   at::Tensor forward(const at::Tensor& tokens);
 
+  /// Goes on where the caches are: the next tokens [B, t], t >= 1 -> their logits [B, t, V]. To
+  /// rounding the rows that forward(all tokens so far) has, however these are cut, as long as no
+  /// axis without a window has dropped a token. For inference only.
+  at::Tensor forward(const at::Tensor& tokens, LayerCaches& caches);
+
+  /// Empty caches, one a layer. Windows bound the simplicial layers; an axis without a window, as
+  /// all of the ordinary layers, holds `unbounded` tokens: absent the context, -1 all. A token of a
+  /// longer text then sees the last `unbounded` tokens in each such layer, at the distances it was
+  /// trained with: through the layers below it still depends on what stood before those.
+  LayerCaches make_cache(std::optional<int64_t> unbounded = std::nullopt) const;
+
   /// Mean cross entropy in nats, computed in fp32 or wider, of targets [B, T] (int64; -100 is left
   /// out) under forward(tokens).
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);
@@ -67,6 +78,8 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   const LanguageModelOptions& options() const { return options_; }
 
  private:
+  at::Tensor run(const at::Tensor& tokens, LayerCaches* caches);
+
   LanguageModelOptions options_;
   torch::nn::Embedding embedding_{nullptr};
   torch::nn::ModuleList blocks_{nullptr};

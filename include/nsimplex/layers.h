@@ -2,6 +2,7 @@
 
 #include <nsimplex/attention.h>
 #include <nsimplex/export.h>
+#include <nsimplex/kv_cache.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
@@ -81,12 +82,21 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
+  /// Goes on where the cache is: x [B, t, C], the next t tokens of a causal self-attention, t >= 1.
+  /// Equals those rows of forward(whole sequence) to rounding.
+  at::Tensor forward(const at::Tensor& x, KeyValueCache& cache);
+
+  /// An empty cache with the layer's windows; an axis without a window holds `unbounded` keys, -1:
+  /// all. Throws InputError for a layer that is not causal or has contexts.
+  KeyValueCache make_cache(int64_t unbounded = -1) const;
+
   void reset_parameters(const Initialization& init = {});
 
   const SimplicialAttentionOptions& options() const { return options_; }
 
  private:
-  std::vector<at::Tensor> project_self(const at::Tensor& x);
+  void check_input(const at::Tensor& x) const;
+  std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0);
   std::vector<at::Tensor> project_contexts(const at::Tensor& x, at::TensorList contexts);
 
   SimplicialAttentionOptions options_;
@@ -146,6 +156,11 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
   explicit TransformerBlockImpl(const TransformerBlockOptions& options);
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
+
+  /// With the attention's cache: see SimplicialAttention.
+  at::Tensor forward(const at::Tensor& x, KeyValueCache& cache);
+  KeyValueCache make_cache(int64_t unbounded = -1) const;
+
   void reset_parameters(const Initialization& init = {});
 
  private:

@@ -76,12 +76,30 @@ void LanguageModelImpl::reset_parameters(const std::optional<at::Generator>& gen
   if (head_) head_->weight.normal_(0.0, kEmbeddingDeviation, generator);
 }
 
-at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens) {
+at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens) { return run(tokens, nullptr); }
+
+at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens, LayerCaches& caches) {
+  TORCH_CHECK(caches.size() == options_.layers, "[LanguageModel] caches: expected one for each of ",
+              options_.layers, " layers, got ", caches.size());
+  return run(tokens, &caches);
+}
+
+LayerCaches LanguageModelImpl::make_cache(std::optional<int64_t> unbounded) const {
+  std::vector<KeyValueCache> layers;
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    const auto& block = blocks_->at<TransformerBlockImpl>(i);
+    layers.push_back(block.make_cache(unbounded.value_or(options_.context)));
+  }
+  return LayerCaches(std::move(layers));
+}
+
+at::Tensor LanguageModelImpl::run(const at::Tensor& tokens, LayerCaches* caches) {
   TORCH_CHECK(tokens.dim() == 2, "[LanguageModel] tokens: expected shape [B, T], got ",
               tokens.sizes());
   at::Tensor x = embedding_->forward(tokens);
   for (size_t i = 0; i < blocks_->size(); ++i) {
-    x = blocks_->at<TransformerBlockImpl>(i).forward(x);
+    auto& block = blocks_->at<TransformerBlockImpl>(i);
+    x = caches ? block.forward(x, (*caches)[static_cast<int64_t>(i)]) : block.forward(x);
   }
   return at::linear(norm_->forward(x), head_ ? head_->weight : embedding_->weight);
 }

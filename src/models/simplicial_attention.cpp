@@ -59,6 +59,11 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   return o;
 }
 
+void require_cacheable(const SimplicialAttentionOptions& o) {
+  require(o.causal && o.context_dims.empty(),
+          "[SimplicialAttention] cache: only causal self-attention can go on from one");
+}
+
 Scale resolve(const SimplicialAttentionOptions& o) {
   if (const Scale* explicit_scale = std::get_if<Scale>(&o.scale)) return *explicit_scale;
   return std::get<ScalePreset>(o.scale) == ScalePreset::unit
@@ -68,6 +73,15 @@ Scale resolve(const SimplicialAttentionOptions& o) {
 
 at::Tensor unit_rms(const at::Tensor& heads) {
   return at::rms_norm(heads, {heads.size(-1)}, std::nullopt, kHeadNormEpsilon);
+}
+
+// What attention takes from the layer's options; causal and windows apart.
+AttentionOptions attention_options(const SimplicialAttentionOptions& o) {
+  AttentionOptions options;
+  options.form = o.form;
+  options.reduce = o.reduce;
+  options.scale = resolve(o);
+  return options;
 }
 
 // [B, T, H, D] -> [B, H, T, D] without a copy, and back.
@@ -105,7 +119,8 @@ void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
 
 // All projections in one product: [B, T, C] -> q, k1..kN, v1..vN, each [B, T, heads, D]. Queries
 // and keys lie side by side, so that normalising and turning them is one pass too.
-std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& x) {
+std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& x,
+                                                              int64_t first_position) {
   const auto& o = options_;
   const int64_t qk_heads = o.heads + o.order * o.kv_heads;
   const at::Tensor heads = qkv_->forward(x).unflatten(-1, {-1, o.head_dim});
@@ -115,7 +130,8 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& 
   if (o.norm == HeadNorm::qkv) v = unit_rms(v);
   if (o.rotary) {
     const int64_t chunk = o.form == Form::determinant ? o.order + 1 : 2;
-    qk = heads_first(rotary(heads_first(qk), {.chunk = chunk, .base = o.rotary_base}));
+    const RotaryOptions turn{.chunk = chunk, .base = o.rotary_base, .offset = first_position};
+    qk = heads_first(rotary(heads_first(qk), turn));
   }
 
   std::vector<int64_t> sizes(o.order + 1, o.kv_heads);
@@ -149,28 +165,53 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_contexts(const at::Tens
   return parts;
 }
 
+void SimplicialAttentionImpl::check_input(const at::Tensor& x) const {
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.dim,
+              "[SimplicialAttention] x: expected shape [B, T, ", options_.dim, "], got ",
+              x.sizes());
+}
+
 at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList contexts,
                                             const std::optional<at::Tensor>& key_lengths) {
   const auto& o = options_;
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == o.dim, "[SimplicialAttention] x: expected shape [B, T, ",
-              o.dim, "], got ", x.sizes());
+  check_input(x);
   TORCH_CHECK(contexts.size() == o.context_dims.size(), "[SimplicialAttention] contexts: expected ",
               o.context_dims.size(), " tensors, got ", contexts.size());
   std::vector<at::Tensor> parts =
       o.context_dims.empty() ? project_self(x) : project_contexts(x, contexts);
   for (at::Tensor& part : parts) part = heads_first(part);
 
-  AttentionOptions options;
+  AttentionOptions options = attention_options(o);
   options.causal = o.causal;
   options.window = o.window;
-  options.form = o.form;
-  options.reduce = o.reduce;
-  options.scale = resolve(o);
   options.key_lengths = key_lengths;
   const at::TensorList all(parts);
   const at::Tensor out =
       attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
   return output_->forward(heads_first(out).flatten(2));
+}
+
+at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, KeyValueCache& cache) {
+  const auto& o = options_;
+  check_input(x);
+  require_cacheable(o);
+  std::vector<at::Tensor> parts = project_self(x, cache.position());
+  for (at::Tensor& part : parts) part = heads_first(part);
+  const at::TensorList all(parts);
+  const at::Tensor out =
+      cache.attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options(o)).out;
+  return output_->forward(heads_first(out).flatten(2));
+}
+
+KeyValueCache SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
+  const auto& o = options_;
+  require_cacheable(o);
+  std::vector<int64_t> window(o.order, unbounded);
+  for (int64_t m = 0; m < o.order && !o.window.empty(); ++m) {
+    const int64_t left = o.window[o.window.size() == 1 ? 0 : m].left;
+    if (left >= 0) window[m] = left;
+  }
+  return KeyValueCache(std::move(window));
 }
 
 }  // namespace nsimplex

@@ -89,4 +89,13 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, at::TensorList con
   return h + mlp_->forward(mlp_norm_->forward(h));
 }
 
+at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, KeyValueCache& cache) {
+  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), cache);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
+KeyValueCache TransformerBlockImpl::make_cache(int64_t unbounded) const {
+  return attention_->make_cache(unbounded);
+}
+
 }  // namespace nsimplex

@@ -32,16 +32,32 @@ int32_t draw(const std::vector<double>& probabilities, double uniform) {
   return last;
 }
 
-std::vector<double> next_logits(LanguageModel& model, const std::vector<int32_t>& tokens) {
-  const auto context = std::min(static_cast<size_t>(model->options().context), tokens.size());
-  const at::Tensor window =
-      at::tensor(c10::ArrayRef<int32_t>(tokens).slice(tokens.size() - context));
-  const c10::Device device = model->parameters().front().device();
-  const at::Tensor logits =
-      model->forward(window.to(device).unsqueeze(0))[0][-1].to(at::kDouble).cpu().contiguous();
-  const double* data = logits.const_data_ptr<double>();
-  return {data, data + logits.numel()};
-}
+// A text that grows: each step appends tokens and gives the logits of the one that follows.
+class Continuation {
+ public:
+  explicit Continuation(LanguageModel& model)
+      : model_(model),
+        caches_(model->make_cache()),
+        device_(model->parameters().front().device()) {}
+
+  std::vector<double> next_logits(c10::ArrayRef<int32_t> tokens) {
+    // In chunks of the context, as it was trained: memory stays that of a training window.
+    const auto chunk = static_cast<size_t>(model_->options().context);
+    at::Tensor logits;
+    for (size_t first = 0; first < tokens.size(); first += chunk) {
+      const auto part = tokens.slice(first, std::min(chunk, tokens.size() - first));
+      logits = model_->forward(at::tensor(part).to(device_).unsqueeze(0), caches_);
+    }
+    logits = logits[0][-1].to(at::kDouble).cpu().contiguous();
+    const double* data = logits.const_data_ptr<double>();
+    return {data, data + logits.numel()};
+  }
+
+ private:
+  LanguageModel& model_;
+  LayerCaches caches_;
+  const c10::Device device_;
+};
 
 }  // namespace
 
@@ -87,10 +103,11 @@ void generate(LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
   check(options);
   TORCH_CHECK(!tokens.empty(), "[generate] the prompt has no token");
   const at::NoGradGuard no_grad;
+  Continuation text(model);
   for (int64_t n = 0; n < count; ++n) {
-    const auto probabilities = sampling_distribution(next_logits(model, tokens), options);
+    const auto probabilities = sampling_distribution(text.next_logits(tokens), options);
     const double uniform = random_unit(random_bits(options.seed, static_cast<uint64_t>(n)));
-    tokens.push_back(draw(probabilities, uniform));
+    tokens = {draw(probabilities, uniform)};
     if (!emit(tokens.back())) return;
   }
 }

@@ -25,9 +25,11 @@ void check(const SamplingOptions& options);
 std::vector<double> sampling_distribution(const std::vector<double>& logits,
                                           const SamplingOptions& options);
 
-/// Continues `prompt` (at least one token) by `count` tokens, each drawn given the last `context`
-/// tokens before it, and hands each to `emit`; ends early when that returns false. The window is
-/// recomputed for every token, O(count) forward passes. The n-th draw depends on seed and n alone.
+/// Continues `prompt` (at least one token) by `count` tokens, each drawn given those before it, and
+/// hands each to `emit`; ends early when that returns false. The n-th draw depends on seed and n
+/// alone. Keys and values are cached (LanguageModel::make_cache): the prompt is one pass in chunks
+/// of the context, every token one more step. Beyond the context, layers without windows see its
+/// last tokens, at every step as many as in training.
 void generate(LanguageModel& model, std::vector<int32_t> prompt, int64_t count,
               const SamplingOptions& options, const std::function<bool(int32_t)>& emit);
 

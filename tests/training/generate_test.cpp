@@ -1,5 +1,6 @@
 #include "training/generate.h"
 
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -89,18 +90,50 @@ TEST(Generate, EndsWhenToldTo) {
   EXPECT_EQ(count, 3);
 }
 
-// Only the last `context` tokens are seen: what stood before them changes nothing.
+std::vector<int32_t> greedy(LanguageModel& model, const std::vector<int32_t>& prompt,
+                            int64_t count) {
+  std::vector<int32_t> tokens;
+  generate(model, prompt, count, sampling(0), [&](int32_t token) {
+    tokens.push_back(token);
+    return true;
+  });
+  return tokens;
+}
+
+// The likeliest next token by recomputing the whole text.
+int32_t recomputed(LanguageModel& model, const std::vector<int32_t>& text) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor logits = model->forward(at::tensor(text).unsqueeze(0));
+  return static_cast<int32_t>(logits[0][-1].argmax().item<int64_t>());
+}
+
+TEST(Generate, CachedTokensAreTheRecomputedOnes) {
+  LanguageModelOptions options = test::small_model();
+  options.context = 60;
+  options.tied = false;  // tied and untrained, the likeliest token is the last one
+  LanguageModel model(options);
+  model->to(at::kDouble);
+  for (const std::vector<int32_t>& prompt :
+       {std::vector<int32_t>{7}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+    std::vector<int32_t> text = prompt;
+    const auto tokens = greedy(model, prompt, 50);
+    for (const int32_t token : tokens) {
+      EXPECT_EQ(token, recomputed(model, text));
+      text.push_back(token);
+    }
+  }
+}
+
+// A prompt beyond the context is read in chunks; a layer without window sees its last `context`
+// keys.
 TEST(Generate, SeesTheLastTokensOfTheContext) {
-  LanguageModel model(test::small_model());
-  const auto greedy = [&](std::vector<int32_t> prompt) {
-    int32_t first = -1;
-    generate(model, prompt, 1, sampling(0), [&](int32_t token) {
-      first = token;
-      return true;
-    });
-    return first;
-  };
-  EXPECT_EQ(greedy({9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8}), greedy({1, 2, 3, 4, 5, 6, 7, 8}));
+  LanguageModelOptions options = test::small_model();
+  options.layers = 1;
+  options.tied = false;
+  LanguageModel model(options);
+  model->to(at::kDouble);
+  EXPECT_EQ(greedy(model, {9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8}, 20),
+            greedy(model, {1, 2, 3, 4, 5, 6, 7, 8}, 20));
 }
 
 // Frequencies of many draws agree with the distribution.

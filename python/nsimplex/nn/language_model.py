@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..kv_cache import LayerCaches
 from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, require
 
 _EMBEDDING_DEVIATION = 0.02
@@ -107,11 +108,33 @@ class LanguageModel(nn.Module):
             if not self.options.tied:
                 self.head.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only."""
+    def make_cache(self, unbounded: int | None = None) -> LayerCaches:
+        """Empty caches, one a layer, for ``model(tokens, caches)``.
+
+        Windows bound the simplicial layers; an axis without a window, as all of the ordinary layers, holds
+        ``unbounded`` tokens: by default the context, -1 all. A token of a longer text then sees the last
+        ``unbounded`` tokens in each such layer, at the distances it was trained with: through the layers
+        below it still depends on what stood before those.
+        """
+        held = self.options.context if unbounded is None else unbounded
+        return LayerCaches([block.make_cache(held) for block in self.blocks])
+
+    def forward(self, tokens: Tensor, caches: LayerCaches | None = None) -> Tensor:
+        """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only.
+
+        With caches (:meth:`make_cache`), tokens are the next T ones, and the logits theirs: to rounding the
+        rows that ``model(all tokens so far)`` has, however these are cut, as long as no axis without a
+        window has dropped a token. For inference only.
+        """
+        layers = self.options.layers
+        require(
+            caches is None or len(caches) == layers,
+            f"[LanguageModel] caches: expected one for each of {layers} layers, "
+            f"got {0 if caches is None else len(caches)}",
+        )
         x = self.embedding(tokens)
-        for block in self.blocks:
-            x = block(x)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, cache=None if caches is None else caches[layer])
         return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..functional import attention
+from ..kv_cache import KeyValueCache
 from ..positions import rotary as rotate
 
 _HEAD_NORM_EPSILON = 1e-6
@@ -142,7 +143,7 @@ class SimplicialAttention(nn.Module):
             _initialize(projection.weight, generator)
         _initialize(self.output.weight, generator, residual_gain)
 
-    def _project_self(self, x: Tensor) -> list[Tensor]:
+    def _project_self(self, x: Tensor, first_position: int = 0) -> list[Tensor]:
         axes = self.order * self.kv_heads
         heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))
         qk, v = heads.split((self.heads + axes, axes), 2)
@@ -152,7 +153,8 @@ class SimplicialAttention(nn.Module):
             v = _unit_rms(v)
         if self.rotary:
             chunk = self.order + 1 if self.attention_options["form"] == "determinant" else 2
-            qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base).transpose(1, 2)
+            turn = dict(chunk=chunk, base=self.rotary_base, offset=first_position)
+            qk = rotate(qk.transpose(1, 2), **turn).transpose(1, 2)
         return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
 
     def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:
@@ -167,10 +169,44 @@ class SimplicialAttention(nn.Module):
             values.append(_unit_rms(v) if self.norm == "qkv" else v)
         return [q, *keys, *values]
 
+    def make_cache(self, unbounded: int = -1) -> KeyValueCache:
+        """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys, -1: all."""
+        self._require_cacheable()
+        window = self.attention_options["window"]
+        entries = [window] * self.order if isinstance(window, (int, type(None))) else window
+        lefts = [entry[0] if isinstance(entry, (list, tuple)) else entry for entry in entries]
+        return KeyValueCache([unbounded if left in (None, -1) else left for left in lefts])
+
+    def _require_cacheable(self) -> None:
+        require(
+            self.attention_options["causal"] and not self.context_dims,
+            "[SimplicialAttention] cache: only causal self-attention can go on from one",
+        )
+
+    def _continue(self, x: Tensor, cache: KeyValueCache) -> Tensor:
+        self._require_cacheable()
+        parts = self._project_self(x, cache.position)
+        q, *rest = (part.transpose(1, 2) for part in parts)
+        options = {k: v for k, v in self.attention_options.items() if k not in ("causal", "window")}
+        out = cache.attend(q, rest[: self.order], rest[self.order :], **options)
+        return self.output(out.transpose(1, 2).flatten(2))
+
     def forward(
-        self, x: Tensor, contexts: Sequence[Tensor] = (), key_lengths: Tensor | None = None
+        self,
+        x: Tensor,
+        contexts: Sequence[Tensor] = (),
+        key_lengths: Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] -> [B, T, C]."""
+        """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] -> [B, T, C].
+
+        With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention; the result
+        equals those rows of the whole sequence's to rounding. For inference only.
+        """
+        if cache is not None:
+            require(key_lengths is None, "[SimplicialAttention] key_lengths: not with a cache")
+            return self._continue(x, cache)
         if len(contexts) != len(self.context_dims):
             raise ValueError(
                 f"[SimplicialAttention] contexts: expected {len(self.context_dims)} tensors, "
@@ -243,8 +279,16 @@ class TransformerBlock(nn.Module):
         self.mlp_norm.reset_parameters()
         self.mlp.reset_parameters(generator, residual_gain)
 
+    def make_cache(self, unbounded: int = -1) -> KeyValueCache:
+        return self.attention.make_cache(unbounded)
+
     def forward(
-        self, x: Tensor, contexts: Sequence[Tensor] = (), key_lengths: Tensor | None = None
+        self,
+        x: Tensor,
+        contexts: Sequence[Tensor] = (),
+        key_lengths: Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
-        h = x + self.attention(self.attention_norm(x), contexts, key_lengths)
+        h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
         return h + self.mlp(self.mlp_norm(h))
