@@ -16,6 +16,12 @@ def test_the_example_runs(root):
     assert names["out"].shape == (1, 8, 512, 64) and names["lse"].isfinite().all()
 
 
+def test_the_cached_example_runs(root):
+    page = (root / "docs" / "attention" / "cache.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(example, {})  # compares for itself
+
+
 def test_the_table_from_scaled_dot_product_attention(root):
     """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
     query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)
