@@ -61,7 +61,9 @@ struct AttentionOptions {
   std::optional<at::Tensor> mask;  ///< bool or floating, broadcastable to [B, Hq, Tq, T_1, .., T_N]
   std::optional<at::Tensor> sink;  ///< [Hq], with Normalizer::softmax_sink
   Distinct distinct = Distinct::none;
-  std::vector<int64_t> augment;  ///< axes that get a row of ones
+  /// Axes, as indices of the keys, that get a row of ones: see attention(). The orders 1..N in one
+  /// softmax are axes 1..N-1.
+  std::vector<int64_t> augment;
   double dropout_p = 0.0;
   std::optional<int64_t> seed;  ///< of the dropout; absent: drawn from torch's default generator
 };
@@ -78,6 +80,12 @@ struct AttentionOutput {
 ///     lse_i = log sum_J exp(e_iJ)
 ///
 /// One softmax a query, over all its tuples; N = 1 is ordinary attention.
+///
+/// `augment` gives axes one more key, a row of ones that every query sees whatever window, causal
+/// mask and lengths say, with a value of ones (sum: zeros; mean: left out). A tuple that takes it
+/// is one of a lower order, with the scales of order N, so axes 1..N-1 put the orders 1..N into one
+/// softmax. The tuple of nothing but ones is left out. Product form only, without mask; dropout
+/// draws for each order by itself. Cost: that of one call for every choice of ones rows.
 ///
 /// Shapes: query [B, Hq, Tq, D]; keys N of [B, Hk, T_m, D]; values N of [B, Hk, T_m, Dv], N <= 8.
 /// Every axis has a length of its own, Hq is a multiple of Hk (grouped queries), strides are free.

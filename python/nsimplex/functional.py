@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress, product
 from typing import Union
 
 import torch
@@ -34,7 +35,7 @@ def attention(
     mask: Tensor | None = None,
     sink: Tensor | None = None,
     distinct: str = "none",
-    augment: Sequence[int] | None = None,
+    augment: bool | Sequence[int] | None = None,
     dropout_p: float = 0.0,
     seed: int | None = None,
     return_lse: bool = False,
@@ -134,13 +135,16 @@ def reference(
 def _operator_options(
     query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], *, window: Window = None,
     reduce: str = "product", scale: Scale = "standard", dropout_p: float = 0.0,
-    seed: int | None = None, **as_they_are,
+    augment: bool | Sequence[int] | None = None, seed: int | None = None, **as_they_are,
 ) -> dict[str, object]:  # fmt: skip
     """The operator's keyword arguments: windows flattened, scales computed, a seed drawn."""
     logit_scale, output_scale = _scales(scale, query, values, reduce)
     if dropout_p > 0 and seed is None:
         seed = int(torch.randint(2**63 - 1, ()).item())
+    if isinstance(augment, bool):
+        augment = range(1, len(keys)) if augment else ()
     return as_they_are | {
+        "augment": list(augment) if augment else None,
         "window": _flat_window(window, len(keys)), "reduce": reduce, "logit_scale": logit_scale,
         "output_scale": output_scale, "dropout_p": dropout_p, "seed": seed,
     }  # fmt: skip
@@ -205,24 +209,31 @@ def _scales(
 
 def _forward_flops(
     query: Sequence[int], keys: Sequence[Sequence[int]], values: Sequence[Sequence[int]],
-    causal: bool, window: Sequence[int] | None,
+    causal: bool, window: Sequence[int] | None, augment: Sequence[int] | None,
 ) -> int:  # fmt: skip
     batch, heads, queries, dim = query
-    tuples = _operators.attention_tuples(
-        queries, [key[2] for key in keys], causal=causal, window=window
-    )
+    tuples = 0
+    for ones in product((False, True), repeat=len(augment or ())):
+        axes = [m for m in range(len(keys)) if m not in set(compress(augment or (), ones))]
+        if axes:
+            tuples += _operators.attention_tuples(
+                queries, [keys[m][2] for m in axes], causal=causal,
+                window=window and [window[2 * m + side] for m in axes for side in (0, 1)],
+            )  # fmt: skip
     return 2 * (dim + values[0][3]) * batch * heads * int(tuples)
 
 
 @register_flop_formula([_operators.attention, _operators.attention_reference])
-def _attention_flops(query, keys, values, *, causal=False, window=None, out_shape=None, **_) -> int:
+def _attention_flops(
+    query, keys, values, *, causal=False, window=None, augment=None, out_shape=None, **_
+) -> int:
     """2 (D + Dv) flops for every query, head and admissible tuple; key lengths are not known here."""
-    return _forward_flops(query, keys, values, causal, window)
+    return _forward_flops(query, keys, values, causal, window, augment)
 
 
 @register_flop_formula(_operators.attention_backward)
 def _attention_backward_flops(
-    query, keys, values, *_, causal=False, window=None, out_shape=None, **__
+    query, keys, values, *_, causal=False, window=None, augment=None, out_shape=None, **__
 ) -> int:
     """Six products for each tuple where the forward has two."""
-    return 3 * _forward_flops(query, keys, values, causal, window)
+    return 3 * _forward_flops(query, keys, values, causal, window, augment)

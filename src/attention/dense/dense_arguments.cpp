@@ -86,4 +86,10 @@ at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
   return at::empty_symint(swapped, options).transpose(1, 2);
 }
 
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result) {
+  const at::Tensor typed = result.to(like.scalar_type());
+  return heads_inside(like) ? typed.transpose(1, 2).contiguous().transpose(1, 2)
+                            : typed.contiguous();
+}
+
 }  // namespace nsimplex::dense

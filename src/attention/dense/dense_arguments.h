@@ -59,6 +59,9 @@ bool heads_inside(const at::Tensor& tensor);
 at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
                           const at::TensorOptions& options);
 
+/// A [B, H, T, channels] result in the dtype and memory order of `like`.
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result);
+
 /// dtype of lse and of everything that is accumulated: double for double, else float.
 inline at::ScalarType accumulate_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;

@@ -14,6 +14,16 @@
 // once for the forward and once for the backward operator. Everything here is a view of the
 // caller's arguments.
 
+// Written whole, options of later versions included: an argument added later would break saved
+// graphs. `window` holds SymInts so that one derived from a length survives export with dynamic
+// lengths.
+#define NSIMPLEX_OPTIONS_SCHEMA                                                          \
+  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', " \
+  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "        \
+  "Tensor? key_lengths=None, Tensor[]? key_masks=None, Tensor? cu_seqlens=None, "        \
+  "Tensor? mask=None, Tensor? sink=None, str distinct='none', int[]? augment=None, "     \
+  "float dropout_p=0., SymInt? seed=None"
+
 namespace nsimplex::dense {
 
 using OptionalTensor = std::optional<at::Tensor>;

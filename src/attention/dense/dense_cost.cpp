@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 
 namespace nsimplex {
@@ -54,6 +55,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
 
 double flops(const Call& call) {
   check(call);
+  if (augmented(call)) {
+    double sum = 0;
+    for (const PartialCall& part : partial_calls(call)) sum += flops(part.call());
+    return sum;
+  }
   Settings settings = settings_of(call);
   at::Tensor valid = valid_keys(call);
   if (valid.defined()) valid = valid.cpu();

@@ -4,6 +4,7 @@
 #include <nsimplex/attention_cost.h>
 #include <torch/library.h>
 
+#include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 #include "attention/dense/dense_kernel.h"
 #include "support/log.h"
@@ -67,6 +68,7 @@ Output kernel_forward(const Call& call) {
 Output cpu_forward(const Call& call) {
   check(call);
   check_values(call);
+  if (augmented(call)) return augmented_forward(call, &cpu_forward);
   if (const char* reason = refusal(call)) {
     warn_fallback("attention", reason);
     return reference_forward(call);
@@ -122,6 +124,7 @@ Gradients kernel_backward(const BackwardCall& backward) {
 Gradients cpu_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
+  if (augmented(call)) return augmented_backward(backward, &cpu_backward);
   if (const char* reason = refusal(backward)) {
     warn_fallback("attention_backward", reason);
     return reference_backward(backward);
@@ -148,6 +151,8 @@ AttentionWorkspace kernel_workspace(const Call& call) {
 
 AttentionWorkspace workspace(const Call& call) {
   check(call);
+  // The call without ones rows comes first, and is the largest.
+  if (augmented(call)) return workspace(partial_calls(call).front().call());
   if (!call.query.is_cpu() || refusal(call)) return {};
   return with_storage_type(call.query.scalar_type(),
                            [&](auto type) { return kernel_workspace<decltype(type)>(call); });

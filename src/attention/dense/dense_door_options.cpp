@@ -2,16 +2,11 @@
 
 #include <cmath>
 
+#include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_door.h"
 
 namespace nsimplex::dense {
 namespace {
-
-// An option that the schema has and no kernel computes yet.
-void check_built(const Options& options) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!options.augment,
-                              "[attention] augment: not supported by this version");
-}
 
 // Every option lies where the query does.
 void check_device(const char* name, const at::Tensor& tensor, const at::Tensor& query) {
@@ -167,7 +162,6 @@ void check_document_values(const Call& call) {
 
 void check_options(const Call& call) {
   const Names names = names_of(call.options);
-  check_built(call.options);
   check_form(call, names.form);
   check_key_lengths(call);
   check_key_masks(call);
@@ -175,6 +169,7 @@ void check_options(const Call& call) {
   check_mask(call);
   check_sink(call, names.normalizer);
   check_dropout(call.options);
+  check_augment(call);
   check_scale("logit_scale", call.options.logit_scale);
   check_scale("output_scale", call.options.output_scale);
 }

@@ -103,4 +103,20 @@ Tensor slope_of(Normalizer normalizer, const Tensor& logits, const Tensor& weigh
   return {};  // not reached
 }
 
+Tensor delta_of(const BackwardCall& call) {
+  const at::ScalarType type = call.lse.scalar_type();
+  Tensor delta = (call.out.to(type) * call.grad_out.to(type)).sum(-1);
+  if (call.grad_lse) delta = delta - call.grad_lse->to(type);
+  return delta.masked_fill(at::isneginf(call.lse), 0);
+}
+
+Tensor grad_sink(const BackwardCall& call) {
+  const Tensor& sink = *call.forward.options.sink;
+  const Tensor empty = at::isneginf(call.lse);
+  const Tensor logits =
+      sink.to(call.lse.scalar_type()).unsqueeze(-1) - call.lse.masked_fill(empty, 0);
+  const Tensor weights = logits.masked_fill(empty, -kInfinity).exp();
+  return (weights * delta_of(call)).sum({0, 2}).neg().to(sink.scalar_type());
+}
+
 }  // namespace nsimplex::dense

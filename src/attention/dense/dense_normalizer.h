@@ -38,6 +38,13 @@ at::Tensor weights_of(Normalizer normalizer, const at::Tensor& logits, const at:
 at::Tensor slope_of(Normalizer normalizer, const at::Tensor& logits, const at::Tensor& weights,
                     const at::Tensor& lse);
 
+/// delta_i = o_i . grad_out_i - grad_lse_i, [B, Hq, Tq]; a row without tuples has no weights and
+/// gets 0.
+at::Tensor delta_of(const BackwardCall& call);
+
+/// Gradient of the call's sink, which is one more tuple of value 0.
+at::Tensor grad_sink(const BackwardCall& call);
+
 /// Whether a tuple's weight depends on the others, through delta = out . grad_out - grad_lse.
 inline bool normalized(Normalizer normalizer) { return normalizer != Normalizer::sigmoid; }
 

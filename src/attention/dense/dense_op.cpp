@@ -12,16 +12,6 @@ namespace nsimplex {
 namespace dense {
 namespace {
 
-// Written whole, options of later versions included: an argument added later would break saved
-// graphs. `window` holds SymInts so that one derived from a length survives export with dynamic
-// lengths.
-#define NSIMPLEX_OPTIONS_SCHEMA                                                          \
-  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', " \
-  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "        \
-  "Tensor? key_lengths=None, Tensor[]? key_masks=None, Tensor? cu_seqlens=None, "        \
-  "Tensor? mask=None, Tensor? sink=None, str distinct='none', int[]? augment=None, "     \
-  "float dropout_p=0., SymInt? seed=None"
-
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def("attention(Tensor query, Tensor[] keys, Tensor[] values, *, " NSIMPLEX_OPTIONS_SCHEMA
@@ -38,8 +28,6 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "Tensor grad_sink)",
       tags);
 }
-
-#undef NSIMPLEX_OPTIONS_SCHEMA
 
 using ForwardFunction = decltype(flat<&reference_forward>);
 using BackwardFunction = decltype(flat_backward<&reference_backward>);

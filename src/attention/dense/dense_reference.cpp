@@ -11,19 +11,13 @@
 
 #include <limits>
 
+#include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_normalizer.h"
 
 namespace nsimplex::dense {
 namespace {
 
 using at::Tensor;
-
-// A [B, H, T, C] result in the dtype and memory order of `like`.
-Tensor in_order_of(const Tensor& like, const Tensor& result) {
-  const Tensor typed = result.to(like.scalar_type());
-  return heads_inside(like) ? typed.transpose(1, 2).contiguous().transpose(1, 2)
-                            : typed.contiguous();
-}
 
 // total + part at rows [begin, begin + n) of `length`.
 void add_rows(Tensor& total, const Tensor& part, int64_t begin, int64_t length) {
@@ -35,6 +29,7 @@ void add_rows(Tensor& total, const Tensor& part, int64_t begin, int64_t length) 
 
 Output reference_forward(const Call& call) {
   check(call);
+  if (augmented(call)) return augmented_forward(call, &reference_forward);
   const Problem problem(call);
   const at::TensorOptions options = call.query.options().dtype(problem.accumulate);
   const int64_t batch = call.query.size(0), kv_heads = call.keys[0].size(1);
@@ -60,6 +55,7 @@ Output reference_forward(const Call& call) {
 Gradients reference_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
+  if (augmented(call)) return augmented_backward(backward, &reference_backward);
   const Problem problem(call);
   const int order = problem.settings.order;
   const bool want_query = backward.wanted[0];
@@ -73,15 +69,10 @@ Gradients reference_backward(const BackwardCall& backward) {
   const bool want_mask = backward.wanted[1 + 2 * order], want_sink = backward.wanted[2 + 2 * order];
   const Normalizer normalizer = problem.settings.normalizer;
 
-  // delta_i = o_i . dO_i - dlse_i; a row without tuples has no weights and needs none.
-  const Tensor out = backward.out.to(problem.accumulate),
-               grad = backward.grad_out.to(problem.accumulate);
-  Tensor delta = (out * grad).sum(-1);
-  if (backward.grad_lse) delta = delta - backward.grad_lse->to(problem.accumulate);
+  const Tensor grad = backward.grad_out.to(problem.accumulate);
   const Tensor empty = at::isneginf(backward.lse);
-  delta = delta.masked_fill(empty, 0);
-  const Tensor lse = backward.lse.masked_fill(empty, 0);
-  const Tensor rows_delta = problem.by_group(delta), rows_lse = problem.by_group(lse);
+  const Tensor rows_delta = problem.by_group(delta_of(backward));
+  const Tensor rows_lse = problem.by_group(backward.lse.masked_fill(empty, 0));
   const Tensor rows_grad =
       problem.by_group((grad * problem.output_scale()).masked_fill(empty.unsqueeze(-1), 0));
 
@@ -146,13 +137,7 @@ Gradients reference_backward(const BackwardCall& backward) {
   }
   const Tensor unwanted = at::empty({0}, call.query.options());
   std::get<3>(result) = want_mask ? grad_mask.finish() : unwanted;
-  std::get<4>(result) = unwanted;
-  if (want_sink) {  // a sink is one more tuple, of value 0
-    const Tensor logits = call.options.sink->to(problem.accumulate).unsqueeze(-1) - lse;
-    const Tensor weights =
-        logits.masked_fill(empty, -std::numeric_limits<double>::infinity()).exp();
-    std::get<4>(result) = (weights * delta).sum({0, 2}).neg().to(call.options.sink->scalar_type());
-  }
+  std::get<4>(result) = want_sink ? grad_sink(backward) : unwanted;
   return result;
 }
 

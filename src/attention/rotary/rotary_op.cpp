@@ -41,9 +41,7 @@ Tensor composite(const Call& call) {
     const Tensor last = wide.unflatten(-1, {-1, call.chunk}).narrow(-1, call.chunk - 1, 1);
     chunks = at::cat({chunks, last}, -1);
   }
-  const Tensor out = chunks.flatten(-2).to(call.x.scalar_type());
-  return dense::heads_inside(call.x) ? out.transpose(1, 2).contiguous().transpose(1, 2)
-                                     : out.contiguous();
+  return dense::in_order_of(call.x, chunks.flatten(-2));
 }
 
 namespace {

@@ -100,8 +100,13 @@ BAD = [
     (dict(dropout_p=1.0, seed=1), ValueError, r"dropout_p: expected at least 0 and less than 1, got 1"),
     (dict(dropout_p=-0.1, seed=1), ValueError, r"dropout_p: expected at least 0 and less than 1, got -0.1"),
     (dict(dropout_p=float("nan"), seed=1), ValueError, r"dropout_p: .* got nan"),
-    # reserved
-    (dict(augment=[1]), NotImplementedError, r"augment: not supported"),
+    # rows of ones
+    (dict(augment=[2]), ValueError, r"augment: expected axes from 0 to 1, got 2"),
+    (dict(augment=[-1]), ValueError, r"augment: expected axes from 0 to 1, got -1"),
+    (dict(augment=[1, 1]), ValueError, r"augment: axis 1 is repeated"),
+    (dict(augment=True, form="determinant", query=Q[..., :6], keys=(K[..., :6],) * 2), ValueError,
+     r"augment: .* under form='determinant'"),
+    (dict(augment=[1], mask=torch.zeros(1)), ValueError, r"augment: mask has no entries"),
 ]  # fmt: skip
 
 
