@@ -36,11 +36,13 @@ def _load_library() -> None:
 _load_library()
 
 from . import nn  # noqa: E402  (needs the operators)
+from .faces import face_attention  # noqa: E402
 from .functional import attention, reference  # noqa: E402
 from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .orders import continuous_order  # noqa: E402
 from .parts import merge  # noqa: E402
 from .positions import rotary  # noqa: E402
+from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
 cmake_prefix_path = str(_package)
@@ -49,8 +51,12 @@ __all__ = [
     "KeyValueCache",
     "LayerCaches",
     "attention",
+    "attention_marginals",
+    "attention_received",
+    "attention_weights",
     "cmake_prefix_path",
     "continuous_order",
+    "face_attention",
     "merge",
     "nn",
     "reference",

@@ -1,0 +1,106 @@
+"""What heads look at: weights of tuples, and their sums over axes or queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .functional import _operator_options
+
+__all__ = ["attention_marginals", "attention_received", "attention_weights"]
+
+_operators = torch.ops.nsimplex
+
+
+def attention_weights(query: Tensor, keys: Sequence[Tensor], **options) -> Tensor:
+    r"""The weight of every tuple, for small problems.
+
+    Args:
+        query: [B, Hq, Tq, D].
+        keys: N tensors [B, Hk, T_m, D].
+        options: those of :func:`nsimplex.attention` but ``augment``. ``reduce`` and the output scale have no
+            part in weights.
+
+    Returns:
+        [B, Hq, Tq, T_1, .., T_N], float32, or float64 for float64 inputs; 0 where a tuple is inadmissible.
+        With dropout these are the weights after it. Differentiable, any number of times; under
+        ``torch.compile`` with static shapes.
+
+    Raises:
+        ValueError: more than 2^26 weights (256 MiB in float32), augment, or what attention refuses.
+
+    Complexity: that of attention with Dv = D, and a few times the memory of the result.
+
+    Example:
+        >>> q, k1, k2 = torch.randn(3, 1, 2, 5, 4)
+        >>> weights = attention_weights(q, [k1, k2], causal=True)
+        >>> weights.shape, bool(weights.sum((3, 4)).allclose(torch.ones(1, 2, 5)))
+        (torch.Size([1, 2, 5, 5, 5]), True)
+    """
+    return _operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
+
+
+def attention_marginals(query: Tensor, keys: Sequence[Tensor], *, axis: int, **options) -> Tensor:
+    """The weight that a query puts on each key of one axis, summed over the other axes.
+
+    It is attention with ``reduce="sum"``, unit vectors as the values of that axis and zeros as the others: no
+    tuple is stored, and every option and derivative is the operator's.
+
+    Args:
+        query, keys: as in :func:`nsimplex.attention`.
+        axis: index into ``keys``.
+        options: those of :func:`nsimplex.attention`; ``reduce`` and the output scale have no part in it.
+
+    Returns:
+        [B, Hq, Tq, T_axis] in the query's dtype.
+
+    Complexity: one forward with Dv = T_axis.
+    """
+    width = _key(keys, axis, "attention_marginals").size(2)
+    if width == 0:
+        return query.new_zeros((*query.shape[:3], 0))
+    rows = [query.new_zeros(1, width).expand(*key.shape[:3], width) for key in keys]
+    rows[axis] = torch.eye(width, dtype=query.dtype, device=query.device).expand(
+        *keys[axis].shape[:3], width
+    )
+    return _operators.attention(query, keys, rows, **_summing(query, keys, rows, options))[0]
+
+
+def attention_received(query: Tensor, keys: Sequence[Tensor], *, axis: int, **options) -> Tensor:
+    """The weight that each key of one axis receives, from all queries and the heads of its group.
+
+    It is the gradient of that axis' values in attention with ``reduce="sum"`` and Dv = 1, so memory is O(T).
+
+    Args:
+        query, keys, axis, options: as in :func:`attention_marginals`.
+
+    Returns:
+        [B, Hk, T_axis] in the query's dtype. Differentiable, through the reference.
+
+    Complexity: one forward and one backward with Dv = 1.
+    """
+    _key(keys, axis, "attention_received")
+    zeros = [query.new_zeros(1).expand(*key.shape[:3], 1) for key in keys]
+    flat = _summing(query, keys, zeros, options)
+    out, lse = _operators.attention(query, keys, zeros, **flat)
+    wanted = [i == 1 + len(keys) + axis for i in range(3 + 2 * len(keys))]
+    gradients = _operators.attention_backward(
+        query, keys, zeros, out, lse, torch.ones_like(out), None, wanted, **flat
+    )
+    return gradients[2][axis].squeeze(-1)
+
+
+def _key(keys: Sequence[Tensor], axis: int, function: str) -> Tensor:
+    if not 0 <= axis < len(keys):
+        raise ValueError(f"[{function}] axis: expected 0 to {len(keys) - 1}, got {axis}")
+    return keys[axis]
+
+
+def _summing(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
+) -> dict[str, object]:
+    """The options of a sum of one-hot or unit values, whose output is made of weights alone."""
+    flat = _operator_options(query, keys, values, **(options | {"reduce": "sum"}))
+    return flat | {"output_scale": 1.0}

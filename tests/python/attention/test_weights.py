@@ -1,0 +1,212 @@
+"""Weights of tuples and their sums, and attention normalised a face, against the operator itself."""
+
+import pytest
+import torch
+from problems import naive, random_problem
+from torch.autograd import gradcheck, gradgradcheck
+
+import nsimplex
+
+OPTIONS = [
+    {},
+    {"causal": True, "window": [3, 4, 2]},
+    {"normalizer": "sigmoid"},
+    {"normalizer": "relu", "causal": True},
+    {"normalizer": "softmax_sink", "sink": torch.tensor([0.5, -0.5, 1.0, 2.0], dtype=torch.float64)},
+    {"distinct": "axes"},
+    {"dropout_p": 0.4, "seed": 3},
+]
+
+
+def make(order, options=None, **shape):
+    shape = dict(batch=2, heads=4, kv_heads=2, queries=5, dim=6, value_dim=3) | shape
+    options = dict(options or {})
+    if "window" in options:
+        options["window"] = options["window"][:order]
+    problem = random_problem(order, **shape)
+    return problem, problem.inputs[0], problem.inputs[1 : 1 + order], problem.inputs[1 + order :], options
+
+
+def weighted(weights, values, groups):
+    """sum_J w_J v1_{j1} .. vN_{jN}"""
+    letters = "uvwxyz"[: len(values)]
+    operands = ",".join(f"bh{axis}d" for axis in letters)
+    repeated = [value.repeat_interleave(groups, 1) for value in values]
+    return torch.einsum(f"bht{letters},{operands}->bhtd", weights, *repeated)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_weights_make_the_output(order, options):
+    _, query, keys, values, options = make(order, options)
+    weights = nsimplex.attention_weights(query, keys, **options)
+    assert weights.shape == (2, 4, 5, *(key.size(2) for key in keys)) and weights.dtype == torch.float64
+    torch.testing.assert_close(
+        weighted(weights, values, 2), nsimplex.attention(query, keys, values, **options)
+    )
+
+
+def test_weights_of_the_determinant_and_of_rows_without_tuples():
+    _, query, keys, values, _ = make(2)
+    weights = nsimplex.attention_weights(query, keys, form="determinant")
+    out = nsimplex.attention(query, keys, values, form="determinant")
+    torch.testing.assert_close(weighted(weights, values, 2), out)
+    none = nsimplex.attention_weights(query, keys, key_lengths=torch.tensor([0, 5]))
+    assert not none[0].any() and (none[1].sum((-1, -2)) - 1).abs().max() < 1e-12
+    assert nsimplex.attention_weights(query, [keys[0][:, :, :0], keys[1]]).shape == (2, 4, 5, 0, 6)
+    half = nsimplex.attention_weights(query.bfloat16(), [key.bfloat16() for key in keys])
+    assert half.dtype == torch.float32
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_marginals_are_sums_of_weights(order, options):
+    _, query, keys, _, options = make(order, options)
+    weights = nsimplex.attention_weights(query, keys, **options)
+    for axis in range(order):
+        others = [3 + m for m in range(order) if m != axis]
+        exact = weights.sum(others) if others else weights
+        for scale in ("standard", (query.size(-1) ** -0.5, 7.0)):
+            marginals = nsimplex.attention_marginals(query, keys, axis=axis, scale=scale, **options)
+            torch.testing.assert_close(marginals, exact)
+            received = nsimplex.attention_received(query, keys, axis=axis, scale=scale, **options)
+            torch.testing.assert_close(received, exact.unflatten(1, (2, 2)).sum((2, 3)))
+
+
+def test_marginals_by_the_kernel():
+    _, query, keys, _, _ = make(2, queries=70, lengths=[80, 33])
+    options = {"causal": True, "window": [9, 20]}
+    single = [t.float() for t in (query, *keys)]
+    for axis in range(2):
+        for function in (nsimplex.attention_marginals, nsimplex.attention_received):
+            exact = function(query, keys, axis=axis, **options)
+            ours = function(single[0], single[1:], axis=axis, **options)
+            torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_marginals_of_real_keys_beside_rows_of_ones():
+    _, query, keys, values, _ = make(2)
+    first = nsimplex.attention_marginals(query, keys, axis=0, augment=True)
+    torch.testing.assert_close(first.sum(-1), torch.ones(2, 4, 5, dtype=torch.float64))
+    _, whole = nsimplex.attention(query, keys, values, augment=True, return_lse=True)
+    _, pairs = nsimplex.attention(query, keys, values, return_lse=True)
+    second = nsimplex.attention_marginals(query, keys, axis=1, augment=True)
+    torch.testing.assert_close(second.sum(-1), (pairs - whole).exp())
+
+
+@pytest.mark.parametrize("function", [
+    lambda query, *keys: nsimplex.attention_weights(query, keys, causal=True),
+    lambda query, *keys: nsimplex.attention_marginals(query, keys, axis=1, causal=True),
+    lambda query, *keys: nsimplex.attention_received(query, keys, axis=0, causal=True),
+])  # fmt: skip
+def test_derivatives(function):
+    problem = random_problem(2, heads=2, kv_heads=1, queries=3, lengths=[3, 3], dim=2).to(torch.float64)
+    inputs = problem.inputs[:3]
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
+    stacked = [torch.stack([t, 2 * t]).detach() for t in inputs]
+    for i, ours in enumerate(torch.vmap(function)(*stacked)):
+        torch.testing.assert_close(ours, function(*(t[i] for t in stacked)))
+    torch._dynamo.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*inputs), function(*inputs))
+
+
+def test_errors():
+    x = torch.zeros(1, 1, 2**9, 2)
+    with pytest.raises(ValueError, match="expected at most 67108864 weights"):
+        nsimplex.attention_weights(x, [x, x])
+    with pytest.raises(ValueError, match="augment"):
+        nsimplex.attention_weights(x, [x], augment=[0])
+    for function in (nsimplex.attention_marginals, nsimplex.attention_received):
+        for axis in (-1, 2):
+            with pytest.raises(ValueError, match=f"axis: expected 0 to 1, got {axis}"):
+                function(x, [x, x], axis=axis)
+
+
+def faces(query, keys, values, *, reduce="product", scale=(0.7, 1.3), **options):
+    """The definition, from all logits: one ordinary call a tuple of the first N-1 keys."""
+    order = len(keys)
+    reached, means, lses = [], [], []
+    for flat in range(int(torch.tensor([key.size(2) for key in keys[:-1]] or [1]).prod())):
+        rows, row_values, index = [], [], flat
+        for key, value in zip(reversed(keys[:-1]), reversed(values[:-1])):
+            j = index % key.size(2)
+            index //= key.size(2)
+            rows.insert(0, key[:, :, j : j + 1])
+            row_values.insert(0, value[:, :, j : j + 1])
+        out, lse = naive(query, [*rows, keys[-1]], [*row_values, values[-1]], reduce=reduce, scale=scale)
+        means.append(out)
+        lses.append(lse)
+        reached.append(~lse.isneginf())
+    count = torch.stack(reached).sum(0).clamp(min=1)
+    out = torch.stack(means).sum(0) / count[..., None]
+    lse = torch.stack(lses, -1).unflatten(-1, [key.size(2) for key in keys[:-1]] or [1])
+    return out, lse.squeeze(-1) if order == 1 else lse
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("reduce", ["product", "sum", "mean"])
+def test_faces_are_ordinary_calls(order, reduce):
+    _, query, keys, values, _ = make(order)
+    ours = nsimplex.face_attention(
+        query, keys, values, reduce=reduce, scale=(0.7, 1.3), return_lse=True
+    )
+    for a, b in zip(ours, faces(query, keys, values, reduce=reduce)):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("form", ["product", "determinant"])
+def test_faces_from_weights(form):
+    """Under any mask: weights divided by what their face has together."""
+    _, query, keys, values, _ = make(2, queries=40, lengths=[40, 40], batch=1)
+    options = dict(causal=True, window=[7, 12], form=form, distinct="axes")
+    weights = nsimplex.attention_weights(query, keys, **options)
+    total = weights.sum(-1, keepdim=True)
+    count = (total > 0).sum((-1, -2))
+    exact = weighted(weights / total.clamp(min=1e-300), values, 2) / count.clamp(min=1)[..., None]
+    out, lse = nsimplex.face_attention(query, keys, values, return_lse=True, **options)
+    torch.testing.assert_close(out, exact)
+    _, whole = nsimplex.attention(query, keys, values, return_lse=True, **options)
+    torch.testing.assert_close(lse.logsumexp(-1), whole)
+    assert (count == 0).any() and not out[count == 0].any()  # the first query has no distinct pair
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_faces(order):
+    problem = random_problem(
+        order, heads=2, kv_heads=1, queries=3, lengths=[3, 2, 3][:order], dim=2
+    ).to(torch.float64)
+
+    def function(query, *rest):
+        out, lse = nsimplex.face_attention(
+            query, rest[:order], rest[order:], return_lse=True, window=[(3, 0)] * order
+        )
+        return out, lse.masked_fill(lse.isneginf(), 0)
+
+    assert gradcheck(function, problem.inputs, check_forward_ad=True)
+    assert gradgradcheck(function, problem.inputs)
+    stacked = [torch.stack([t, 2 * t]).detach() for t in problem.inputs]
+    out, _ = torch.vmap(function)(*stacked)
+    torch.testing.assert_close(out[1], function(*(t[1] for t in stacked))[0])
+
+
+def test_opcheck():
+    problem, query, keys, values, _ = make(2)
+    options = {"causal": True}
+    torch.library.opcheck(
+        torch.ops.nsimplex.attention_weights.default, (query, keys), options,
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+    )  # fmt: skip
+    torch.library.opcheck(
+        torch.ops.nsimplex.face_attention.default, (query, keys, values), options,
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+    )  # fmt: skip
+
+
+def test_errors_of_faces():
+    x = torch.zeros(1, 1, 3, 2)
+    with pytest.raises(ValueError, match="normalizer: expected 'softmax', got 'relu'"):
+        nsimplex.face_attention(x, [x], [x], normalizer="relu")
+    with pytest.raises(ValueError, match="augment: expected none"):
+        nsimplex.face_attention(x, [x], [x], augment=[0])
