@@ -1,6 +1,7 @@
 // The ladder of the dense kernel on one thread: plain loops, then the tiled kernel on every SIMD
-// level of this machine, best last. Counters: gflops (flop of the definition, 2 (D + Dv) a tuple,
-// backward three times that), of_peak (share of the level's multiply-add peak), workspace_bytes.
+// level of this machine, best last. Then its options, at the best level only. Counters: gflops
+// (flop of the definition, 2 (D + Dv) a tuple, backward three times that), of_peak (share of the
+// level's multiply-add peak), workspace_bytes.
 //
 //   kernels_bench [--benchmark_filter=window_32x512] [--benchmark_format=json]
 
@@ -20,10 +21,13 @@
 namespace nsimplex::kernels {
 namespace {
 
+using Change = void (*)(DenseProblem<float>&);
+
 struct Shape {
   std::string name;
   int64_t batch, heads, queries, dim;
   std::vector<int64_t> window;  // one causal window an axis; -1: all keys so far
+  Change change = nullptr;      // options
 };
 
 const std::vector<Shape> kShapes{
@@ -31,6 +35,45 @@ const std::vector<Shape> kShapes{
     {"window_8x16x64", 1, 1, 2048, 64, {8, 16, 64}},
     {"causal_4096", 1, 1, 4096, 64, {-1}},
     {"causal_small_heads", 12, 4, 64, 32, {-1}},
+};
+
+// What the options of one axis or of pairs point to: every fourth key masked, logits of 0.
+constexpr int64_t kQueries = 2048;
+const bool* key_mask() {
+  static const auto mask = [] {
+    auto all = std::make_unique<bool[]>(kQueries);
+    for (int64_t j = 0; j < kQueries; ++j) all[j] = j % 4 != 0;
+    return all;
+  }();
+  return mask.get();
+}
+const float* mask_logits() {
+  static const std::vector<float> logits(kQueries);
+  return logits.data();
+}
+
+Shape option(const std::string& name, int64_t dim, Change change) {
+  return {"option_" + name, 1, 1, kQueries, dim, {32, 512}, change};
+}
+
+// All on windows of 32 x 512. Masked keys are computed, so that their rate is that of all tuples.
+const std::vector<Shape> kOptions{
+    option("none_48", 48, nullptr),
+    option("determinant_48", 48, [](auto& problem) { problem.form = Form::determinant; }),
+    option("none_96", 96, nullptr),
+    option("determinant_96", 96, [](auto& problem) { problem.form = Form::determinant; }),
+    option("none", 64, nullptr),
+    option("sum", 64, [](auto& problem) { problem.reduce = ValueReduce::sum; }),
+    option("key_mask_of_inner", 64, [](auto& problem) { problem.axes[1].mask = key_mask(); }),
+    option("additive_mask_of_keys", 64,
+           [](auto& problem) {
+             problem.mask.logits = mask_logits();
+             problem.mask.axis_stride[1] = 1;
+           }),
+    option("distinct", 64, [](auto& problem) { problem.distinct = Distinct::axes; }),
+    option("dropout", 64, [](auto& problem) { problem.dropout = {.p = 0.1, .seed = 1}; }),
+    option("sigmoid", 64, [](auto& problem) { problem.normalizer = Normalizer::sigmoid; }),
+    option("relu", 64, [](auto& problem) { problem.normalizer = Normalizer::relu; }),
 };
 
 // One problem with all its arrays, contiguous.
@@ -91,6 +134,7 @@ class Instance {
       problem.axes[m].value = rows<const float>(shape, array(shape, generator));
       problem.axes[m].visible = {.length = shape.queries, .left = shape.window[m], .causal = true};
     }
+    if (shape.change) shape.change(problem);
   }
 
   std::vector<std::vector<float>> data_, lse_;
@@ -140,7 +184,7 @@ void run_plan(benchmark::State& state, const std::string& level, double flop, Pl
   set_simd_level("");
 }
 
-void register_shape(const Shape& shape) {
+void register_shape(const Shape& shape, bool ladder) {
   // Shared by the shape's benchmarks, made by the first that runs.
   auto instance = std::make_shared<std::unique_ptr<Instance>>();
   const auto get = [shape, instance]() -> const Instance& {
@@ -151,12 +195,14 @@ void register_shape(const Shape& shape) {
     benchmark::RegisterBenchmark((shape.name + "/" + name).c_str(), body)
         ->Unit(benchmark::kMillisecond);
   };
-  add("forward/loops", [get](benchmark::State& state) {
-    const Instance& problem = get();
-    for (auto _ : state) scalar_dense_forward(problem.forward());
-    report(state, problem.forward_flop(), peak_of(simd_level()));
-  });
+  if (ladder)
+    add("forward/loops", [get](benchmark::State& state) {
+      const Instance& problem = get();
+      for (auto _ : state) scalar_dense_forward(problem.forward());
+      report(state, problem.forward_flop(), peak_of(simd_level()));
+    });
   std::vector<std::string> levels = simd_levels();
+  if (!ladder) levels.resize(1);
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
     add("forward/" + *level, [get, level = *level](benchmark::State& state) {
       const auto& problem = get().forward();
@@ -183,7 +229,9 @@ void register_shape(const Shape& shape) {
 }  // namespace nsimplex::kernels
 
 int main(int argc, char** argv) {
-  for (const auto& shape : nsimplex::kernels::kShapes) nsimplex::kernels::register_shape(shape);
+  using namespace nsimplex::kernels;
+  for (const Shape& shape : kShapes) register_shape(shape, /*ladder=*/true);
+  for (const Shape& shape : kOptions) register_shape(shape, /*ladder=*/false);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

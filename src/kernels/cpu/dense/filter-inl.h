@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/common/tuple_hash.h"
 #include "kernels/cpu/dense/rows-inl.h"
@@ -62,6 +63,13 @@ class TupleFilter {
 
   void start_panel(int64_t first) {
     first_ = first;
+    if (key_mask_) {
+      const int64_t left = inner_axis().visible.length - first;
+      for (int c = 0; c < kPanelKeys; ++c) {
+        const bool takes_part = c < left && key_mask_[first + c];
+        key_bias_[c] = takes_part ? R{0} : -std::numeric_limits<R>::infinity();
+      }
+    }
     if (!drops()) return;
     const int m = geometry_.axis[geometry_.inner()];
     for (int c = 0; c < kPanelKeys; ++c) hash_[c] = hash_key(m, first + c);
@@ -77,21 +85,19 @@ class TupleFilter {
     std::fill(scores + high, scores + end, kNothing);
     const Row& own = rows_[row];
     const int64_t stride = problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
-    if (problem_.mask.logits) {
-      const R* const logits = problem_.mask.logits + own.mask + first_ * stride;
-      const R unit = static_cast<R>(geometry_.unit);
-      for_columns(low, high, stride, [&](int c, int64_t at) HWY_ATTR {
-        scores[c] = logits[at] == kNothing ? kNothing : scores[c] + unit * logits[at];
-      });
-    }
+    const int64_t mask = own.mask + first_ * stride;
+    if (problem_.mask.logits) add_logits(problem_.mask.logits + mask, stride, low, high, scores);
     if (problem_.mask.admissible) {
-      const bool* const admissible = problem_.mask.admissible + own.mask + first_ * stride;
-      for_columns(low, high, stride, [&](int c, int64_t at) HWY_ATTR {
-        scores[c] = admissible[at] ? scores[c] : kNothing;
-      });
+      const bool* const admissible = problem_.mask.admissible + mask;
+      for (int c = low; c < high; ++c) scores[c] = admissible[c * stride] ? scores[c] : kNothing;
     }
     if (key_mask_) {
-      for (int c = low; c < high; ++c) scores[c] = key_mask_[first_ + c] ? scores[c] : kNothing;
+      const Tag<R> d;
+      for (int c = begin; c < end; c += kLanes<R>) {
+        const Vec<R> bias = hn::Load(d, key_bias_ + c);
+        const auto takes_part = hn::Eq(bias, hn::Zero(d));
+        hn::Store(hn::IfThenElse(takes_part, hn::Load(d, scores + c), bias), d, scores + c);
+      }
     }
     for (int h = 0; h < own.holes; ++h) {
       const int64_t c = own.hole[h] - first_;
@@ -99,11 +105,15 @@ class TupleFilter {
     }
   }
 
-  /// Dropout's factors of a row's weights in columns [begin, end).
+  /// Dropout's factors of a row's weights in columns [begin, end), whole vectors.
   void drop(int row, int begin, int end, R* factors) const {
     const uint32_t hash = rows_[row].hash;
-    for (int c = begin; c < end; ++c) {
-      factors[c] = keeps_tuple(hash ^ hash_[c], threshold_) ? kept_ : R{0};
+    if constexpr (std::is_same_v<R, float>) {
+      for (int c = begin; c < end; c += kLanes<R>) drop_vector(hash, c, factors);
+    } else {
+      for (int c = begin; c < end; ++c) {
+        factors[c] = keeps_tuple(hash ^ hash_[c], threshold_) ? kept_ : R{0};
+      }
     }
   }
 
@@ -115,14 +125,41 @@ class TupleFilter {
     int64_t hole[kMaxOrder];
   };
 
-  // body(c, c * stride), the frequent strides as constants: compilers then use vectors.
-  template <class Body>
-  static HWY_INLINE void for_columns(int begin, int end, int64_t stride, Body&& body) {
+  void add_logits(const R* logits, int64_t stride, int begin, int end, R* scores) const {
+    constexpr R kNothing = -std::numeric_limits<R>::infinity();
+    const R unit = static_cast<R>(geometry_.unit);
+    int c = begin;
     if (stride == 1) {
-      for (int c = begin; c < end; ++c) body(c, c);
-    } else {
-      for (int c = begin; c < end; ++c) body(c, c * stride);
+      const Tag<R> d;
+      const Vec<R> nothing = hn::Set(d, kNothing), factor = hn::Set(d, unit);
+      for (; c + kLanes<R> <= end; c += kLanes<R>) {
+        const Vec<R> more = hn::LoadU(d, logits + c);
+        const Vec<R> sum = hn::MulAdd(factor, more, hn::LoadU(d, scores + c));
+        // A tuple that does not take part hides what it would have scored, NaN too.
+        hn::StoreU(hn::IfThenElse(hn::Eq(more, nothing), nothing, sum), d, scores + c);
+      }
     }
+    for (; c < end; ++c) {
+      const R more = logits[c * stride];
+      scores[c] = more == kNothing ? kNothing : scores[c] + unit * more;
+    }
+  }
+
+  // keeps_tuple() by vectors.
+  HWY_INLINE void drop_vector(uint32_t hash, int column, float* factors) const {
+    const Tag<float> d;
+    const hn::RebindToUnsigned<Tag<float>> du;
+    const hn::RebindToSigned<Tag<float>> di;
+    auto x = hn::Xor(hn::Set(du, hash), hn::Load(du, hash_ + column));
+    x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, uint32_t{0x85EBCA6B}));
+    x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(du, uint32_t{0xC2B2AE35}));
+    x = hn::Xor(x, hn::ShiftRight<16>(x));
+    // Comparing is for signed numbers: the upper bit changes sides.
+    constexpr uint32_t kUpper = 0x80000000u;
+    const auto drawn = hn::BitCast(di, hn::Xor(x, hn::Set(du, kUpper)));
+    const auto least = hn::BitCast(di, hn::Set(du, threshold_ ^ kUpper));
+    const auto dropped = hn::RebindMask(d, hn::Lt(drawn, least));
+    hn::Store(hn::IfThenZeroElse(dropped, hn::Set(d, kept_)), d, factors + column);
   }
 
   const DenseAxis<T>& inner_axis() const {
@@ -136,8 +173,9 @@ class TupleFilter {
   uint32_t threshold_ = 0;
   R kept_ = R{1};
   Row rows_[kBlockRows];
-  int64_t first_ = 0;          // key of the panel's first column
-  uint32_t hash_[kPanelKeys];  // of the panel's keys
+  int64_t first_ = 0;                    // key of the panel's first column
+  HWY_ALIGN uint32_t hash_[kPanelKeys];  // of the panel's keys
+  HWY_ALIGN R key_bias_[kPanelKeys];     // 0 for keys that take part, else minus infinity
 };
 
 }  // namespace HWY_NAMESPACE
