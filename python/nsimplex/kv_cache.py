@@ -33,7 +33,8 @@ class KeyValueCache:
     are turned before they come here; ``position`` counts them. The C++ class is nsimplex/kv_cache.h.
 
     Args:
-        window: one int an axis: keys that the axis holds and a query sees, its own position included; -1: all.
+        window: one int an axis: keys that the axis holds and a query sees, its own position included;
+            -1: all.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line; the cache is as it was.

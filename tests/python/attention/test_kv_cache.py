@@ -74,10 +74,16 @@ def test_prefill_then_tokens_far_past_the_windows(window, heads, kv_heads, value
         dict(reduce="sum"),
         dict(reduce="mean", scale=(0.3, 2.0)),
         dict(scale="unit"),
+        dict(form="determinant"),
+        dict(normalizer="sigmoid"),
+        dict(normalizer="relu"),
+        dict(normalizer="softmax_sink", sink=torch.tensor([0.5, -1.0, 2.0, 0.0]).double()),
+        dict(augment=[1]),
+        dict(augment=True, reduce="sum"),
     ],
 )
 def test_options_of_the_operator_pass_through(options):
-    query, keys, values = problem(2, 20)
+    query, keys, values = problem(2, 20, dim=9, value_dim=5)
     expected = one_shot(query, keys, values, (3, 6), **options)
     actual = decode(KeyValueCache((3, 6)), query, keys, values, [0, 8, *range(9, 21)], **options)
     torch.testing.assert_close(actual, list(expected), rtol=1e-12, atol=1e-12)

@@ -91,6 +91,18 @@ def test_saved_caches_go_on(tmp_path):
         torch.testing.assert_close(rest, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_rotary_of_order_two_counts_positions():
+    torch.manual_seed(1)
+    layer = SimplicialAttention(
+        36, 4, causal=True, window=(3, 5), form="determinant", rotary=True
+    ).double().requires_grad_(False)
+    x = torch.randn(2, 14, 36, dtype=torch.float64)
+    cache = layer.make_cache()
+    cuts = [0, 6, *range(7, 15)]
+    steps = torch.cat([layer(x[:, a:b], cache=cache) for a, b in itertools.pairwise(cuts)], 1)
+    torch.testing.assert_close(steps, layer(x), rtol=1e-10, atol=1e-10)
+
+
 def test_half_precision_layers_decode():
     torch.manual_seed(1)
     layer = SimplicialAttention(24, 4, causal=True, window=(3, 5)).bfloat16().requires_grad_(False)
