@@ -88,7 +88,7 @@ def attention(
         NotImplementedError: a reserved option.
 
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple forward, three times that
-    backward; O(T (D + Dv)) memory. float32 on the CPU runs a SIMD kernel; everything else runs
+    backward; O(T (D + Dv)) memory. On the CPU every dtype runs a SIMD kernel; everything else runs
     :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to be told). The bits of a result do not depend on the
     number of threads.
 

@@ -17,12 +17,25 @@ void require(bool condition, const std::string& message) {
 }  // namespace
 
 at::ScalarType scalar_type(const std::string& dtype) {
-  if (dtype == "float32") return at::kFloat;
-  if (dtype == "float64") return at::kDouble;
-  if (dtype == "bfloat16") return at::kBFloat16;
-  if (dtype == "float16") return at::kHalf;
+  if (dtype == "float32" || dtype == "fp32") return at::kFloat;
+  if (dtype == "float64" || dtype == "fp64") return at::kDouble;
+  if (dtype == "bfloat16" || dtype == "bf16") return at::kBFloat16;
+  if (dtype == "float16" || dtype == "fp16") return at::kHalf;
   throw InputError(
       fmt::format("--dtype: unknown dtype '{}'; use float32, float64, bfloat16 or float16", dtype));
+}
+
+std::string dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return "float64";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kHalf:
+      return "float16";
+    default:
+      return "float32";
+  }
 }
 
 void add_attention_flags(CLI::App& command, AttentionCase& shape) {
@@ -103,7 +116,7 @@ void complete(AttentionCase& shape) {
           fmt::format("--reduce: unknown '{}'; use product, sum or mean", shape.reduce));
   require(shape.scale == "standard" || shape.scale == "unit",
           fmt::format("--scale: unknown '{}'; use standard or unit", shape.scale));
-  scalar_type(shape.dtype);
+  shape.dtype = dtype_name(scalar_type(shape.dtype));
 }
 
 AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {

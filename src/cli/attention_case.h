@@ -43,6 +43,9 @@ void complete(AttentionCase& shape);
 /// (rounded).
 AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
 
+/// The dtype of a name, short ("bf16") or long ("bfloat16"), and the long name; InputError for
+/// others.
 at::ScalarType scalar_type(const std::string& dtype);
+std::string dtype_name(at::ScalarType type);
 
 }  // namespace nsimplex::cli

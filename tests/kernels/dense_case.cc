@@ -212,19 +212,30 @@ DenseBackward<float> DenseData::backward(bool with_grad_lse) {
   return problem;
 }
 
-void run_forward(const DenseForward<float>& problem, Drive drive) {
+template <class T>
+void run_forward(const DenseForward<T>& problem, Drive drive) {
   const DensePlan plan = plan_dense_forward(problem);
   drive_plan(plan, drive, [&](int phase, int64_t task, void* workspace, void* scratch) {
     run_dense_forward(problem, plan, phase, task, workspace, scratch);
   });
 }
 
-void run_backward(const DenseBackward<float>& problem, Drive drive) {
+template <class T>
+void run_backward(const DenseBackward<T>& problem, Drive drive) {
   const DensePlan plan = plan_dense_backward(problem);
   drive_plan(plan, drive, [&](int phase, int64_t task, void* workspace, void* scratch) {
     run_dense_backward(problem, plan, phase, task, workspace, scratch);
   });
 }
+
+template void run_forward(const DenseForward<double>&, Drive);
+template void run_forward(const DenseForward<float>&, Drive);
+template void run_forward(const DenseForward<Bf16>&, Drive);
+template void run_forward(const DenseForward<Fp16>&, Drive);
+template void run_backward(const DenseBackward<double>&, Drive);
+template void run_backward(const DenseBackward<float>&, Drive);
+template void run_backward(const DenseBackward<Bf16>&, Drive);
+template void run_backward(const DenseBackward<Fp16>&, Drive);
 
 double relative_error(const std::vector<float>& value, const std::vector<double>& expected) {
   if (value.size() != expected.size()) return std::numeric_limits<double>::infinity();

@@ -107,8 +107,10 @@ struct Drive {
 };
 
 /// Plans and runs; fails the running test when the kernel writes beyond its workspace or scratch.
-void run_forward(const DenseForward<float>& problem, Drive drive = {});
-void run_backward(const DenseBackward<float>& problem, Drive drive = {});
+template <class T>
+void run_forward(const DenseForward<T>& problem, Drive drive = {});
+template <class T>
+void run_backward(const DenseBackward<T>& problem, Drive drive = {});
 
 /// ||value - expected|| / ||expected|| over everything; the plain norm where expected is 0.
 double relative_error(const std::vector<float>& value, const std::vector<double>& expected);

@@ -132,7 +132,7 @@ struct Query {
   std::vector<Vector> vectors(const Tuple& tuple) const {
     const auto vector_of = [&](const T* data) {
       Vector vector;
-      for (int64_t a = 0; a < p.dim; ++a) vector.push_back(static_cast<double>(data[a]));
+      for (int64_t a = 0; a < p.dim; ++a) vector.push_back(static_cast<double>(to_accum(data[a])));
       return vector;
     };
     std::vector<Vector> all{vector_of(p.query.row(b, h, i))};
@@ -159,7 +159,7 @@ struct Query {
     Real result = product ? 1.0L : 0.0L;
     for (int m = 0; m < p.order; ++m) {
       if (m == skip) continue;
-      const Real value = static_cast<double>(p.axes[m].value.row(b, kv, tuple[m])[c]);
+      const Real value = static_cast<double>(to_accum(p.axes[m].value.row(b, kv, tuple[m])[c]));
       result = product ? result * value : result + value;
     }
     return p.reduce == ValueReduce::mean ? result / p.order : result;
@@ -249,7 +249,7 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
         out[c] += weights.weight[t] * value;
         if (grad_out) {
           grad_weight[t] +=
-              static_cast<double>(grad_out->row(query.b, query.h, query.i)[c]) * value;
+              static_cast<double>(to_accum(grad_out->row(query.b, query.h, query.i)[c])) * value;
         }
       }
       common += weights.weight[t] * grad_weight[t];
@@ -280,8 +280,9 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
         }
       }
       for (int64_t c = 0; c < p.value_dim; ++c) {
-        const Real share = static_cast<Real>(p.output_scale) * weights.weight[t] * kept[t] *
-                           static_cast<double>(grad_out->row(query.b, query.h, query.i)[c]);
+        const Real share =
+            static_cast<Real>(p.output_scale) * weights.weight[t] * kept[t] *
+            static_cast<double>(to_accum(grad_out->row(query.b, query.h, query.i)[c]));
         for (int m = 0; m < p.order; ++m) {
           const int64_t at =
               (query.b * p.kv_heads + query.kv) * p.axes[m].visible.length + tuple[m];
@@ -300,5 +301,7 @@ template DenseOracle dense_oracle(const DenseProblem<float>&, const Rows<const f
                                   const float*);
 template DenseOracle dense_oracle(const DenseProblem<double>&, const Rows<const double>*,
                                   const double*);
+template DenseOracle dense_oracle(const DenseProblem<Bf16>&, const Rows<const Bf16>*, const float*);
+template DenseOracle dense_oracle(const DenseProblem<Fp16>&, const Rows<const Fp16>*, const float*);
 
 }  // namespace nsimplex::kernels::testing

@@ -120,13 +120,14 @@ Gradients autograd_backward(const BackwardCall& call) {
   return dispatch(call);
 }
 
-// fp32 until a kernel of lower precision pays.
+// In autocast's dtype, as matrix products do; softmax and sums are fp32 inside.
 template <class Implementation, c10::DeviceType device>
 Output autocast_forward(const Call& call) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(
       c10::DispatchKeySet(at::autocast::get_autocast_dispatch_key_from_device_type(device)));
-  const auto cast = [](const auto& argument) {
-    return at::autocast::cached_cast(at::kFloat, argument, device);
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
+  const auto cast = [dtype](const auto& argument) {
+    return at::autocast::cached_cast(dtype, argument, device);
   };
   const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
   return Implementation::forward({cast(call.query), keys, values, call.options});

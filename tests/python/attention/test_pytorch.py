@@ -111,13 +111,14 @@ def test_low_precision_accumulates_in_float32(dtype, rounding):
 
 
 @pytest.mark.parametrize("inputs", [torch.float32, torch.bfloat16])
-def test_autocast_computes_in_float32(inputs):
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_computes_in_its_dtype(inputs, dtype):
     problem = random_problem(2, queries=8).to(inputs)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", dtype=dtype):
         out, lse = problem.run()
-    assert out.dtype == torch.float32 and lse.dtype == torch.float32
-    expected, _ = problem.to(torch.float32).run()
-    torch.testing.assert_close(out, expected)
+    assert out.dtype == dtype and lse.dtype == torch.float32
+    expected, _ = problem.to(dtype).run()
+    torch.testing.assert_close(out, expected, rtol=0, atol=0)
     out.sum().backward()
     assert all(t.grad.dtype == inputs for t in problem.inputs)
 
