@@ -34,6 +34,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -59,9 +60,28 @@ void choose_target(int64_t target) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+// AVX3 with AVX512-BF16: the one level that Highway does not know. Set together with the target.
+constexpr char kBf16Level[] = "AVX3_BF16";
+std::atomic<bool> bf16_pairs_chosen{false};
+
+bool has_bf16_pairs() {
+#if HWY_ARCH_X86_64
+  return (available_targets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 void choose_by_name(const std::string& name) {
+  if (has_bf16_pairs() && name == kBf16Level) {
+    bf16_pairs_chosen = true;
+    return choose_target(HWY_AVX3);
+  }
   for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
-    if (name == hwy::TargetName(rest & -rest)) return choose_target(rest & -rest);
+    if (name == hwy::TargetName(rest & -rest)) {
+      bf16_pairs_chosen = false;
+      return choose_target(rest & -rest);
+    }
   }
   std::string message = "unknown or unavailable SIMD level '" + name + "'; available:";
   for (const std::string& level : simd_levels()) message += " " + level;
@@ -72,6 +92,7 @@ void choose_by_name(const std::string& name) {
 
 std::vector<std::string> simd_levels() {
   std::vector<std::string> names;
+  if (has_bf16_pairs()) names.emplace_back(kBf16Level);
   for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
     names.emplace_back(hwy::TargetName(rest & -rest));
   }
@@ -83,8 +104,11 @@ void read_simd_environment() {
   (void)done;
 }
 
+bool bf16_pairs() { return bf16_pairs_chosen; }
+
 std::string simd_level() {
   read_simd_environment();
+  if (bf16_pairs()) return kBf16Level;
   const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   return hwy::TargetName(targets & -targets);
 }
@@ -95,6 +119,7 @@ void set_simd_level(const std::string& name) {
     return choose_by_name(name);
   }
   choose_target(0);
+  bf16_pairs_chosen = has_bf16_pairs();
   const char* const wanted = std::getenv("NSIMPLEX_SIMD");
   if (wanted && *wanted) choose_by_name(wanted);
 }

@@ -53,7 +53,7 @@ struct HaloGradients {
 /// One task: a segment of one key/value head's queries against all their tuples, in a single pass.
 /// Rows are gathered into blocks; at the end of a block every row hands its dU and Y to the query
 /// and to the leading keys and values.
-template <class T>
+template <class T, class E>
 class BackwardTask {
   using R = Accum<T>;
 
@@ -208,7 +208,7 @@ class BackwardTask {
   const R output_scale_;
   Arena<R> arena_;
   TupleFilter<T> filter_;
-  BackwardBlock<T> rows_;
+  BackwardBlock<T, E> rows_;
   R* const query_;       // [kChunkItems, lead_depth]  s1 unit query
   R* const grad_out_;    // [kChunkItems, value_depth] s2 dO
   R* const grad_query_;  // [kChunkItems, lead_depth]  without s1

@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/dense/backward_tasks-inl.h"
+#include "kernels/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -11,7 +12,12 @@ namespace HWY_NAMESPACE {
 
 void backward_bf16(const DenseBackward<Bf16>& problem, const DensePlan& plan, int phase,
                    int64_t task, void* workspace, void* scratch) {
-  run_backward_task(problem, plan, phase, task, workspace, scratch);
+#ifdef NSIMPLEX_BF16_PAIRS
+  if (bf16_pairs()) {
+    return run_backward_task<Bf16Pair>(problem, plan, phase, task, workspace, scratch);
+  }
+#endif
+  run_backward_task<float>(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -28,7 +28,7 @@ struct BlockGradients {
 /// A block's rows against the panels of the inner axis, six products in one pass:
 ///   P  = 2^(U K^T - lse)                    dV += P^T G        Y  += P V
 ///   dS = P o (G V^T + share - delta)        dK += dS^T U       dU += dS K        sums += P 1
-template <class T>
+template <class T, class E>
 class BackwardBlock : public BackwardRows<T> {
   using Base = BackwardRows<T>;
   using R = Accum<T>;
@@ -41,11 +41,17 @@ class BackwardBlock : public BackwardRows<T> {
         pack_(pack),
         gradients_(gradients),
         filter_(filter),
-        general_(problem, *this, filter) {}
+        general_(problem, *this, filter),
+        u_deep_(take_deep(u, geometry.depth, arena)),
+        g_deep_(take_deep(g, geometry.value_depth, arena)),
+        p_deep_(take_deep(p, kPanelKeys, arena)),
+        ds_deep_(take_deep(ds, kPanelKeys, arena)) {}
 
   /// Runs the rows that `block` holds.
   void run() {
     this->start_block();
+    pair(u, u_deep_, geometry.depth, 0, block.padded_rows());
+    pair(g, g_deep_, geometry.value_depth, 0, block.padded_rows());
     const Range hull = block.hull();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
@@ -85,9 +91,27 @@ class BackwardBlock : public BackwardRows<T> {
         weigh_strip(part, row);
       }
       clear_unseen(part, whole, row);
+      pair(p, p_deep_, kPanelKeys, row, row + kStripRows);
+      if (gradients_.want_ds) pair(ds, ds_deep_, kPanelKeys, row, row + kStripRows);
       add_to_rows(part, row);
     }
     if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+  }
+
+  // Products along the channels or keys and products along the rows read the same numbers: with
+  // pairs the latter need a copy of their own.
+  static R* take_deep(R* array, int64_t width, Arena<R>& arena) {
+    return kNumbers<E> == 2 ? arena.take(kBlockRows / 2 * width) : array;
+  }
+
+  // Numbers of rows [begin, end) to slots, along the rows in `deep` and along the row in `array`.
+  void pair(R* array, R* deep, int64_t width, int begin, int end) {
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = begin; r < end; r += 2) {
+        pair_rows(array + r * width, array + (r + 1) * width, width, deep + r / 2 * width);
+      }
+      for (int r = begin; r < end; ++r) pair_row(array + r * width, width);
+    }
   }
 
   const R* keys(const PanelPart<R>& part) const {
@@ -147,8 +171,8 @@ class BackwardBlock : public BackwardRows<T> {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
-    s.multiply_add(u + block_row * geometry.depth, geometry.depth, 1,
-                   keys(part) + vector * kLanes<R>, kPanelKeys, problem_.dim);
+    s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
+                               keys(part) + vector * kLanes<R>, kPanelKeys, slots<E>(problem_.dim));
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
     NSIMPLEX_UNROLL
@@ -186,8 +210,9 @@ class BackwardBlock : public BackwardRows<T> {
         dp.at[r][v] = hn::Set(d, share[row + r] + minus_delta[row + r]);
       }
     }
-    dp.multiply_add(g + row * geometry.value_depth, geometry.value_depth, 1,
-                    values(part) + vector * kLanes<R>, kPanelKeys, problem_.value_dim);
+    dp.template multiply_add<E>(g + row * geometry.value_depth, geometry.value_depth, 1,
+                                values(part) + vector * kLanes<R>, kPanelKeys,
+                                slots<E>(problem_.value_dim));
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
@@ -202,15 +227,17 @@ class BackwardBlock : public BackwardRows<T> {
   void add_to_rows(const PanelPart<R>& part, int strip) {
     const int inner = geometry.inner();
     const int64_t depth = geometry.depth, width = geometry.value_depth;
-    const int64_t key = part.first - pack_.inner_begin + part.begin;
-    const int64_t at = strip * kPanelKeys + part.begin;
+    const int64_t panel = part.first - pack_.inner_begin;
+    // A slot may hold a key that nobody sees: P and dS are 0 there.
+    const int64_t begin = part.begin / kNumbers<E>, count = slots<E>(part.end) - begin;
+    const int64_t at = strip * kPanelKeys + begin;
     if (gradients_.want_du) {
-      add_product(du + strip * depth, depth, kStripRows, ds + at, kPanelKeys, 1,
-                  pack_.keys[inner] + key * depth, depth, part.end - part.begin, depth);
+      add_product<E>(du + strip * depth, depth, kStripRows, ds + at, kPanelKeys, 1,
+                     pack_.keys[inner] + panel * depth + begin * depth, depth, count, depth);
     }
     if (gradients_.want_y) {
-      add_product(y + strip * width, width, kStripRows, p + at, kPanelKeys, 1,
-                  pack_.values[inner] + key * width, width, part.end - part.begin, width);
+      add_product<E>(y + strip * width, width, kStripRows, p + at, kPanelKeys, 1,
+                     pack_.values[inner] + panel * width + begin * width, width, count, width);
     }
   }
 
@@ -221,14 +248,15 @@ class BackwardBlock : public BackwardRows<T> {
     const int begin = part.begin / 8 * 8;
     const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
     const int64_t halo_row = part.first + begin - gradients_.inner_begin;
-    const int64_t at = row_begin * kPanelKeys + begin;
+    const int64_t row = row_begin / kNumbers<E>, count = slots<E>(row_end) - row;
+    const int64_t at = row * kPanelKeys + begin;
     if (gradients_.inner_value) {
-      add_product(gradients_.inner_value + halo_row * width, width, keys, p + at, 1, kPanelKeys,
-                  g + row_begin * width, width, row_end - row_begin, width);
+      add_product<E>(gradients_.inner_value + halo_row * width, width, keys, p_deep_ + at, 1,
+                     kPanelKeys, g_deep_ + row * width, width, count, width);
     }
     if (gradients_.inner_key) {
-      add_product(gradients_.inner_key + halo_row * depth, depth, keys, ds + at, 1, kPanelKeys,
-                  u + row_begin * depth, depth, row_end - row_begin, depth);
+      add_product<E>(gradients_.inner_key + halo_row * depth, depth, keys, ds_deep_ + at, 1,
+                     kPanelKeys, u_deep_ + row * depth, depth, count, depth);
     }
   }
 
@@ -236,7 +264,8 @@ class BackwardBlock : public BackwardRows<T> {
   const HeadPack<R>& pack_;
   const BlockGradients<R> gradients_;
   TupleFilter<T>& filter_;
-  GeneralBackward<T> general_;
+  GeneralBackward<T, E> general_;
+  R *const u_deep_, *const g_deep_, *const p_deep_, *const ds_deep_;
 };
 
 }  // namespace HWY_NAMESPACE

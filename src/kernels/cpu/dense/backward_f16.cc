@@ -11,7 +11,7 @@ namespace HWY_NAMESPACE {
 
 void backward_f16(const DenseBackward<Fp16>& problem, const DensePlan& plan, int phase,
                   int64_t task, void* workspace, void* scratch) {
-  run_backward_task(problem, plan, phase, task, workspace, scratch);
+  run_backward_task<float>(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -11,7 +11,7 @@ namespace HWY_NAMESPACE {
 
 void backward_f64(const DenseBackward<double>& problem, const DensePlan& plan, int phase,
                   int64_t task, void* workspace, void* scratch) {
-  run_backward_task(problem, plan, phase, task, workspace, scratch);
+  run_backward_task<double>(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 /// P and dS of the strip that starts with block row `strip`: all products first, then row by row
 /// masks, weights and dropout. With w the weight, w' its derivative and m dropout's factor,
 ///   P = m w,   dS = w' (m dP - delta).
-template <class T>
+template <class T, class E>
 class GeneralBackward {
   using R = Accum<T>;
 
@@ -31,9 +31,10 @@ class GeneralBackward {
   void weigh_strip(const PanelPart<R>& part, int strip, const R* keys, const R* values) {
     const int64_t depth = rows_.geometry.depth, width = rows_.geometry.value_depth;
     R *const p = rows_.p + strip * kPanelKeys, *const ds = rows_.ds + strip * kPanelKeys;
-    multiply_strip(rows_.u + strip * depth, depth, keys, problem_.dim, part, p);
+    multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim), part, p);
     if (values) {
-      multiply_strip(rows_.g + strip * width, width, values, problem_.value_dim, part, ds);
+      multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), part,
+                        ds);
     }
     const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);

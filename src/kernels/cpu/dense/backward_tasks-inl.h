@@ -14,7 +14,7 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// Gradients of one segment into its zeroed halo.
-template <class T, class R>
+template <class E, class T, class R>
 void run_segment(const DenseBackward<T>& problem, const Geometry& geometry,
                  const Segments& segments, const HeadPack<R>& pack, const TaskIndex& index,
                  R* gradients, R* scratch) {
@@ -22,11 +22,11 @@ void run_segment(const DenseBackward<T>& problem, const Geometry& geometry,
   std::fill(gradients + halo.begin, gradients + halo.end, R{0});
   const Range queries = segments.queries(problem, index.block);
   const HaloGradients own(geometry, halo, gradients);
-  BackwardTask(problem, geometry, pack, own, index.batch, index.head, scratch)
+  BackwardTask<T, E>(problem, geometry, pack, own, index.batch, index.head, scratch)
       .run({queries.begin * geometry.group, queries.end * geometry.group});
 }
 
-template <class T>
+template <class E, class T>
 void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, int phase,
                        int64_t task, void* workspace, void* scratch_memory) {
   using R = Accum<T>;
@@ -45,8 +45,8 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
     R* const pack = scratch;
     R* const gradients = pack + layout.size;
     R* const rest = gradients + halos;
-    pack_head(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
-    run_segment(problem, geometry, segments, HeadPack(layout, pack), index, gradients, rest);
+    pack_head<E>(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
+    run_segment<E>(problem, geometry, segments, HeadPack(layout, pack), index, gradients, rest);
     add_halos(problem, geometry, segments, index.batch, index.head, every_row, gradients, rest);
     return;
   }
@@ -57,13 +57,13 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
   if (phase == 0) {
     const TaskIndex index(problem, ceil_div(longest_axis(problem), kPackRows), task);
     const Range rows{index.block * kPackRows, (index.block + 1) * kPackRows};
-    pack_head(problem, geometry, layout, index.batch, index.head, rows, rows,
-              packs + slot(index) * layout.size);
+    pack_head<E>(problem, geometry, layout, index.batch, index.head, rows, rows,
+                 packs + slot(index) * layout.size);
   } else if (phase == 1) {
     TaskIndex index(problem, plan.blocks, task);
     index.block = plan.blocks - 1 - index.block;  // the most keys first, as in the forward
-    run_segment(problem, geometry, segments, HeadPack(layout, packs + slot(index) * layout.size),
-                index, all_gradients + slot(index) * halos, scratch);
+    run_segment<E>(problem, geometry, segments, HeadPack(layout, packs + slot(index) * layout.size),
+                   index, all_gradients + slot(index) * halos, scratch);
   } else {
     const TaskIndex index(problem, ceil_div(longest_axis(problem), kAddRows), task);
     add_halos(problem, geometry, segments, index.batch, index.head,

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 /// One task: a run of items of one key/value head against all their tuples. Rows are gathered into
 /// blocks; at the end of a block every row adds (its leading values) o Y to its item.
-template <class T>
+template <class T, class E>
 class ForwardTask {
   using R = Accum<T>;
 
@@ -148,7 +148,7 @@ class ForwardTask {
   const int64_t batch_, head_;
   Arena<R> arena_;
   TupleFilter<T> filter_;
-  ForwardBlock<T> rows_;
+  ForwardBlock<T, E> rows_;
   R* const w_;      // [kBlockRows, value_depth]  leading values combined
   R* const query_;  // [lead_depth]              s1 unit query
   KeyPrefix<R> key_prefix_;

@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/dense/forward_tasks-inl.h"
+#include "kernels/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -11,7 +12,12 @@ namespace HWY_NAMESPACE {
 
 void forward_bf16(const DenseForward<Bf16>& problem, const DensePlan& plan, int phase, int64_t task,
                   void* workspace, void* scratch) {
-  run_forward_task(problem, plan, phase, task, workspace, scratch);
+#ifdef NSIMPLEX_BF16_PAIRS
+  if (bf16_pairs()) {
+    return run_forward_task<Bf16Pair>(problem, plan, phase, task, workspace, scratch);
+  }
+#endif
+  run_forward_task<float>(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

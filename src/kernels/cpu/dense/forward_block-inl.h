@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 /// A block's rows against the panels of the inner axis:
 ///   S = U K^T,  P = 2^(S - max),  sums += P 1,  Y += P V
 /// with one running maximum an item.
-template <class T>
+template <class T, class E>
 class ForwardBlock : public ForwardRows<T> {
   using Base = ForwardRows<T>;
   using R = Accum<T>;
@@ -34,8 +34,11 @@ class ForwardBlock : public ForwardRows<T> {
 
   /// Runs the rows that `block` holds.
   void run() {
-    const int64_t width = geometry.value_depth;
     this->start_block();
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = 0; r < block.padded_rows(); ++r)
+        pair_row(u + r * geometry.depth, geometry.depth);
+    }
     const Range hull = block.hull();
     const bool general = filter_.general();
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
@@ -49,10 +52,7 @@ class ForwardBlock : public ForwardRows<T> {
         } else {
           score_strip(part, row);
         }
-        add_product(
-            y + row * width, width, kStripRows, p + part.begin, kPanelKeys, 1,
-            pack_.values[geometry.inner()] + (first - pack_.inner_begin + part.begin) * width,
-            width, part.end - part.begin, width);
+        add_values(part, row);
       }
     }
   }
@@ -69,6 +69,20 @@ class ForwardBlock : public ForwardRows<T> {
  private:
   const R* panel(const PanelPart<R>& part) const {
     return pack_.keys_t + (part.first - pack_.inner_begin) * dim_;
+  }
+
+  // Y += P V for the rows of a strip.
+  void add_values(const PanelPart<R>& part, int strip) {
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = 0; r < kStripRows; ++r) pair_row(p + r * kPanelKeys, kPanelKeys);
+    }
+    const int64_t width = geometry.value_depth;
+    const R* const values =
+        pack_.values[geometry.inner()] + (part.first - pack_.inner_begin) * width;
+    // A slot may hold a key that nobody sees, whose weight is 0.
+    const int64_t begin = part.begin / kNumbers<E>, end = slots<E>(part.end);
+    add_product<E>(y + strip * width, width, kStripRows, p + begin, kPanelKeys, 1,
+                   values + begin * width, width, end - begin, width);
   }
 
   // P of the strip that starts with block row `strip`.
@@ -109,8 +123,8 @@ class ForwardBlock : public ForwardRows<T> {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
-    s.multiply_add(u + (strip + row) * geometry.depth, geometry.depth, 1,
-                   panel(part) + vector * kLanes<R>, kPanelKeys, dim_);
+    s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
+                               panel(part) + vector * kLanes<R>, kPanelKeys, slots<E>(dim_));
     // After the sum, as backward does, so that both round scores alike.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -207,7 +221,7 @@ class ForwardBlock : public ForwardRows<T> {
   const HeadPack<R>& pack_;
   const int64_t dim_;
   TupleFilter<T>& filter_;
-  GeneralForward<T> general_;
+  GeneralForward<T, E> general_;
 };
 
 }  // namespace HWY_NAMESPACE

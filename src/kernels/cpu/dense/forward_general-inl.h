@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 /// Scores of the strip that starts with block row `strip` to weights in `rows.p`, in three passes:
 /// all scores as they come, then every row's masks and maximum, then its weights, sums and dropout.
 /// `panel` holds the keys.
-template <class T>
+template <class T, class E>
 class GeneralForward {
   using R = Accum<T>;
 
@@ -29,7 +29,7 @@ class GeneralForward {
 
   void weigh_strip(const PanelPart<R>& part, int strip, const R* panel) {
     const int64_t depth = rows_.geometry.depth;
-    multiply_strip(rows_.u + strip * depth, depth, panel, problem_.dim, part, rows_.p);
+    multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim), part, rows_.p);
     const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     for (int r = 0; r < count; ++r) {

@@ -13,7 +13,7 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// Decoding: one part of a head's inner keys, or the merge of all.
-template <class T, class R>
+template <class E, class T, class R>
 void run_split(const DenseForward<T>& problem, const Geometry& geometry, const DensePlan& plan,
                int phase, int64_t task, R* workspace, R* scratch) {
   const Splits splits(problem, geometry, plan.splits);
@@ -26,29 +26,30 @@ void run_split(const DenseForward<T>& problem, const Geometry& geometry, const D
   }
   const Range keys = splits.part(index.block);
   const PackLayout layout(problem, geometry, /*backward=*/false, keys);
-  pack_head(problem, geometry, layout, index.batch, index.head, keys,
-            {0, round_up(longest_axis(problem), kPanelKeys)}, scratch);
+  pack_head<E>(problem, geometry, layout, index.batch, index.head, keys,
+               {0, round_up(longest_axis(problem), kPanelKeys)}, scratch);
   const HeadPack pack(layout, scratch);
   R* const part = parts + index.block * splits.size;
-  ForwardTask(problem, geometry, pack, index.batch, index.head, scratch + layout.size)
+  ForwardTask<T, E>(problem, geometry, pack, index.batch, index.head, scratch + layout.size)
       .run_part(keys, reinterpret_cast<SoftmaxState<R>*>(part), part + splits.totals);
 }
 
-template <class T>
+template <class E, class T>
 void run_forward_task(const DenseForward<T>& problem, const DensePlan& plan, int phase,
                       int64_t task, void* workspace_memory, void* scratch_memory) {
   using R = Accum<T>;
   const Geometry geometry(problem);
   R* const workspace = static_cast<R*>(workspace_memory);
   R* scratch = static_cast<R*>(scratch_memory);
-  if (plan.splits > 1) return run_split(problem, geometry, plan, phase, task, workspace, scratch);
+  if (plan.splits > 1)
+    return run_split<E>(problem, geometry, plan, phase, task, workspace, scratch);
 
   const PackLayout layout(problem, geometry, /*backward=*/false);
   if (phase + 1 < plan.phases) {
     const TaskIndex index(problem, ceil_div(longest_axis(problem), kPackRows), task);
     const Range rows{index.block * kPackRows, (index.block + 1) * kPackRows};
-    pack_head(problem, geometry, layout, index.batch, index.head, rows, rows,
-              workspace + (index.batch * problem.kv_heads + index.head) * layout.size);
+    pack_head<E>(problem, geometry, layout, index.batch, index.head, rows, rows,
+                 workspace + (index.batch * problem.kv_heads + index.head) * layout.size);
     return;
   }
   const TaskIndex index(problem, plan.blocks, task);
@@ -57,7 +58,7 @@ void run_forward_task(const DenseForward<T>& problem, const DensePlan& plan, int
     const Range every_row{0, round_up(longest_axis(problem), kPanelKeys)};
     pack = scratch;
     scratch += layout.size;
-    pack_head(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
+    pack_head<E>(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
   }
   const int64_t items = ceil_div(ceil_div(geometry.items, kChunkItems), plan.blocks) * kChunkItems;
   // The last queries see the most keys when causal: they go first, so that the work ends evenly.
@@ -65,7 +66,7 @@ void run_forward_task(const DenseForward<T>& problem, const DensePlan& plan, int
   const Range own{std::min(block * items, geometry.items),
                   std::min((block + 1) * items, geometry.items)};
   const HeadPack head_pack(layout, pack);
-  ForwardTask(problem, geometry, head_pack, index.batch, index.head, scratch).run(own);
+  ForwardTask<T, E>(problem, geometry, head_pack, index.batch, index.head, scratch).run(own);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -132,9 +132,22 @@ void pack_panels(const Rows<const T>& source, int64_t batch, int64_t head, const
   }
 }
 
+/// Of whole panels of `rows` rows of `width` numbers: neighbouring rows to pairs, where they lie.
+inline void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t width, int64_t size,
+                        float* to) {
+  alignas(64) static constexpr float kNothing[kPanelKeys] = {};
+  for (int64_t first = filled.begin; first < filled.end; first += kPanelKeys) {
+    float* const panel = to + (first - origin) * size;
+    for (int64_t row = 0; row < rows; row += 2) {
+      const float* const second = row + 1 < rows ? panel + (row + 1) * width : kNothing;
+      pair_rows(panel + row * width, second, width, panel + row / 2 * width);
+    }
+  }
+}
+
 /// Packs keys of every axis of one head: `inner` of the inner axis and `leading` of the others
 /// (bounds multiples of kPanelKeys). Only keys that an active query may see are read.
-template <class T>
+template <class E, class T>
 void pack_head(const DenseProblem<T>& problem, const Geometry& geometry, const PackLayout& layout,
                int64_t batch, int64_t head, Range inner, Range leading, Accum<T>* base) {
   const Range active = problem.active_queries(batch);
@@ -162,6 +175,21 @@ void pack_head(const DenseProblem<T>& problem, const Geometry& geometry, const P
     if (is_inner && layout.values_t >= 0) {
       pack_panels(axis.value, batch, head, read, filled, geometry.value, origin,
                   base + layout.values_t);
+    }
+    if constexpr (kNumbers<E> == 2) {
+      if (!is_inner) continue;
+      const auto pair_columns = [&](int64_t offset, int64_t channels) {
+        if (offset < 0) return;
+        pair_panels(filled, origin, channels, kPanelKeys, channels, base + offset);
+      };
+      const auto pair_keys = [&](int64_t offset, int64_t depth) {
+        if (offset < 0) return;
+        pair_panels(filled, origin, kPanelKeys, depth, depth, base + offset);
+      };
+      pair_columns(layout.keys_t, problem.dim);
+      pair_columns(layout.values_t, problem.value_dim);
+      pair_keys(layout.keys[p], geometry.depth);
+      pair_keys(layout.values[p], geometry.value_depth);
     }
   }
 }

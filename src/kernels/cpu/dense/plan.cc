@@ -147,7 +147,12 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
 
   add_sink_phase();
 
-  const int64_t scratch = kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
+  // Copies of U, G, P and dS, as pairs along the rows.
+  const int64_t pairs =
+      sizeof(T) == 2 ? kBlockRows / 2 * (geometry.depth + geometry.value_depth + 2 * kPanelKeys)
+                     : 0;
+  const int64_t scratch = pairs +
+                          kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
                                         2 * kPanelKeys + kLineChannels) +
                           kChunkItems * (2 * geometry.lead_depth + geometry.value_depth) +
                           2 * geometry.levels_size() + geometry.inner() * geometry.value_depth;

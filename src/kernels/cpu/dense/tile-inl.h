@@ -12,17 +12,14 @@
 #include <cstdint>
 
 #include "kernels/common/tile_table.h"
+#include "kernels/cpu/dense/operand-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// R is the type computed with, float or double.
-template <class R>
-using Tag = hn::ScalableTag<R>;
-template <class R>
-using Vec = hn::Vec<Tag<R>>;
+// R is the type computed with, float or double; E what slots of operands hold.
 template <class R>
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<R>()));
 static_assert(kLineChannels % kLanes<float> == 0 && kPanelKeys % kLanes<float> == 0);
@@ -45,6 +42,7 @@ struct Tile {
 
   /// at[r][v] += sum_k a[r, k] * b[k, v], the depth k in order. `a` is read element by element,
   /// rows of `b` are aligned vectors.
+  template <class E>
   HWY_INLINE void multiply_add(const R* HWY_RESTRICT a, int64_t a_row, int64_t a_depth,
                                const R* HWY_RESTRICT b, int64_t b_row, int64_t depth) {
     const Tag<R> d;
@@ -57,14 +55,16 @@ struct Tile {
       for (int r = 0; r < kRows; ++r) {
         const Vec<R> scalar = hn::Set(d, a[r * a_row + k * a_depth]);
         NSIMPLEX_UNROLL
-        for (int v = 0; v < kVectors; ++v) at[r][v] = hn::MulAdd(scalar, row[v], at[r][v]);
+        for (int v = 0; v < kVectors; ++v) {
+          at[r][v] = multiply_add_slots<E>(scalar, row[v], at[r][v]);
+        }
       }
     }
   }
 };
 
 /// c[r, :] += sum_k a[r, k] b[k, :] for one tile.
-template <class R, int kRows, int kVectors>
+template <class E, class R, int kRows, int kVectors>
 HWY_INLINE void add_tile(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT a, int64_t a_row,
                          int64_t a_depth, const R* HWY_RESTRICT b, int64_t b_row, int64_t depth) {
   const Tag<R> d;
@@ -74,7 +74,7 @@ HWY_INLINE void add_tile(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT
     NSIMPLEX_UNROLL
     for (int v = 0; v < kVectors; ++v) tile.at[r][v] = hn::Load(d, c + r * c_row + v * kLanes<R>);
   }
-  tile.multiply_add(a, a_row, a_depth, b, b_row, depth);
+  tile.template multiply_add<E>(a, a_row, a_depth, b, b_row, depth);
   NSIMPLEX_UNROLL
   for (int r = 0; r < kRows; ++r) {
     NSIMPLEX_UNROLL
@@ -84,7 +84,7 @@ HWY_INLINE void add_tile(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT
 
 /// c[r, :width] += sum_k a[r, k] b[k, :width]: rows a multiple of 8, width of kLineChannels, c and
 /// b aligned. Narrow remainders take taller tiles, so that enough multiply-adds are in flight.
-template <class R>
+template <class E, class R>
 HWY_INLINE void add_product(R* c, int64_t c_row, int rows, const R* a, int64_t a_row,
                             int64_t a_depth, const R* b, int64_t b_row, int64_t depth,
                             int64_t width) {
@@ -93,21 +93,22 @@ HWY_INLINE void add_product(R* c, int64_t c_row, int rows, const R* a, int64_t a
   for (; left >= kWide * kLanes<R>;
        left -= kWide * kLanes<R>, b += kWide * kLanes<R>, c += kWide * kLanes<R>) {
     for (int r = 0; r < rows; r += kTile.sum_rows) {
-      add_tile<R, kTile.sum_rows, kWide>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b,
-                                         b_row, depth);
+      add_tile<E, R, kTile.sum_rows, kWide>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b,
+                                            b_row, depth);
     }
   }
   constexpr int kHalf = kWide / 2;
   for (; left >= kHalf * kLanes<R>;
        left -= kHalf * kLanes<R>, b += kHalf * kLanes<R>, c += kHalf * kLanes<R>) {
     for (int r = 0; r < rows; r += kTall) {
-      add_tile<R, kTall, kHalf>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b, b_row,
-                                depth);
+      add_tile<E, R, kTall, kHalf>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b, b_row,
+                                   depth);
     }
   }
   for (; left > 0; left -= kLanes<R>, b += kLanes<R>, c += kLanes<R>) {
     for (int r = 0; r < rows; r += kTall) {
-      add_tile<R, kTall, 1>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b, b_row, depth);
+      add_tile<E, R, kTall, 1>(c + r * c_row, c_row, a + r * a_row, a_row, a_depth, b, b_row,
+                               depth);
     }
   }
 }

@@ -14,7 +14,7 @@ namespace HWY_NAMESPACE {
 
 /// A strip's scores as they come: to[row, column] = sum_k a[row, k] panel[k, column] for kStripRows
 /// rows and the columns of `part`.
-template <class R, int kVectors>
+template <class E, class R, int kVectors>
 HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t depth, R* to) {
   const Tag<R> d;
   Tile<R, kTile.score_rows, kVectors> s;
@@ -23,7 +23,7 @@ HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t
     NSIMPLEX_UNROLL
     for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
   }
-  s.multiply_add(a, a_row, 1, panel, kPanelKeys, depth);
+  s.template multiply_add<E>(a, a_row, 1, panel, kPanelKeys, depth);
   NSIMPLEX_UNROLL
   for (int r = 0; r < kTile.score_rows; ++r) {
     NSIMPLEX_UNROLL
@@ -33,18 +33,18 @@ HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t
   }
 }
 
-template <class R>
+template <class E, class R>
 void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth,
                     const PanelPart<R>& part, R* to) {
   for (int r = 0; r < kStripRows;
        r += kTile.score_rows, a += kTile.score_rows * a_row, to += kTile.score_rows * kPanelKeys) {
     int v = part.vector;
     for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-      multiply_tile<R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth,
-                                            to + v * kLanes<R>);
+      multiply_tile<E, R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth,
+                                               to + v * kLanes<R>);
     }
     for (; v < part.vector_end; ++v) {
-      multiply_tile<R, 1>(a, a_row, panel + v * kLanes<R>, depth, to + v * kLanes<R>);
+      multiply_tile<E, R, 1>(a, a_row, panel + v * kLanes<R>, depth, to + v * kLanes<R>);
     }
   }
 }

@@ -1,0 +1,94 @@
+// What the products' operands are made of, for one SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <type_traits>
+
+// Products read their operands from slots of the type computed with, R. A slot holds a number, or a
+// Bf16Pair: two neighbours along the depth, rounded to bf16, which AVX512-BF16 multiplies and adds
+// in fp32 by one instruction. E names which; depths and strides along the depth count slots, so
+// that the same code serves both. Numbers become pairs where they lie.
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class R>
+using Tag = hn::ScalableTag<R>;
+template <class R>
+using Vec = hn::Vec<Tag<R>>;
+
+struct Bf16Pair {};
+
+/// Numbers of one slot.
+template <class E>
+inline constexpr int kNumbers = std::is_same_v<E, Bf16Pair> ? 2 : 1;
+
+/// Slots that hold `count` numbers.
+template <class E>
+constexpr int64_t slots(int64_t count) {
+  return (count + kNumbers<E> - 1) / kNumbers<E>;
+}
+
+/// sum + a b in every lane, of slots.
+template <class E, class V>
+HWY_INLINE V multiply_add_slots(V a, V b, V sum) {
+  return hn::MulAdd(a, b, sum);
+}
+
+// Whether this target has Bf16Pair. The machine must be asked, too: see simd.h.
+#undef NSIMPLEX_BF16_PAIRS
+#if HWY_TARGET == HWY_AVX3 && HWY_ARCH_X86_64
+#define NSIMPLEX_BF16_PAIRS 1
+
+// By name, since Highway has no such target: functions compiled with other options than this
+// namespace would not be inlined into it.
+template <>
+HWY_INLINE Vec<float> multiply_add_slots<Bf16Pair, Vec<float>>(Vec<float> a, Vec<float> b,
+                                                               Vec<float> sum) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+  return sum;
+}
+
+#endif
+
+/// Numbers of a row to pairs of neighbours, in its first half.
+inline void pair_row([[maybe_unused]] float* row, [[maybe_unused]] int64_t count) {
+#ifdef NSIMPLEX_BF16_PAIRS
+  for (int64_t c = 0; c < count; c += 16) {
+    __m256i pairs;
+    asm("vcvtneps2bf16 %1, %0" : "=v"(pairs) : "v"(_mm512_load_ps(row + c)));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(row + c / 2), pairs);
+  }
+#endif
+}
+
+/// to[c] = the pair (first[c], second[c]); `to` may be `first`, or lie before both.
+inline void pair_rows([[maybe_unused]] const float* first, [[maybe_unused]] const float* second,
+                      [[maybe_unused]] int64_t count, [[maybe_unused]] float* to) {
+#ifdef NSIMPLEX_BF16_PAIRS
+  for (int64_t c = 0; c < count; c += 16) {
+    __m512i both;
+    asm("vcvtne2ps2bf16 %1, %2, %0"
+        : "=v"(both)
+        : "v"(_mm512_load_ps(first + c)), "v"(_mm512_load_ps(second + c)));
+    const __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(both));
+    const __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1));
+    _mm512_store_si512(to + c, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+  }
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard
