@@ -4,8 +4,11 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nsimplex/attention_cost.h>
 #include <nsimplex/attention_merge.h>
+#include <nsimplex/attention_weights.h>
 #include <nsimplex/continuous_order.h>
+#include <nsimplex/face_attention.h>
 #include <nsimplex/rotary.h>
 
 #include <cmath>
@@ -56,6 +59,53 @@ TEST(MergeAttention, BlocksOfAnAxisMergeToTheWhole) {
   EXPECT_TRUE(close(merged.lse, whole.lse));
   EXPECT_THAT(error_of([&] { merge_attention(outs, {lses[0]}); }),
               HasSubstr("[merge_attention] lses: expected 2, one for each of outs, got 1"));
+}
+
+TEST(Augment, PutsTheOrdersIntoOneSoftmax) {
+  const Inputs in;
+  const Scale scale{0.5, 1.0};
+  const AttentionOutput pairs =
+      attention(in.query, {in.key, in.other}, {in.value, in.more}, {.scale = scale});
+  const AttentionOutput single = attention(in.query, {in.key}, {in.value}, {.scale = scale});
+  const AttentionOutput exact = merge_attention({pairs.out, single.out}, {pairs.lse, single.lse});
+  const AttentionOptions options{.scale = scale, .augment = {1}};
+  const AttentionOutput ours =
+      attention(in.query, {in.key, in.other}, {in.value, in.more}, options);
+  EXPECT_TRUE(close(ours.out, exact.out));
+  EXPECT_TRUE(close(ours.lse, exact.lse));
+  EXPECT_DOUBLE_EQ(attention_flops(in.query, {in.key, in.other}, {in.value, in.more}, options),
+                   2.0 * (6 + 3) * 2 * 4 * 5 * (7 * 4 + 7));
+  EXPECT_GT(
+      attention_workspace(in.query, {in.key, in.other}, {in.value, in.more}, options).forward_bytes,
+      0);
+}
+
+TEST(AttentionWeights, SumToTheMarginals) {
+  const Inputs in;
+  const std::vector<Tensor> keys{in.key, in.other};
+  const AttentionOptions options{.window = {{3, 2}}, .scale = Scale{0.5, 3.0}};
+  const Tensor weights = attention_weights(in.query, keys, options);
+  EXPECT_EQ(weights.sizes(), at::IntArrayRef({2, 4, 5, 7, 4}));
+  EXPECT_TRUE(close(attention_marginals(in.query, keys, 0, options), weights.sum(4)));
+  EXPECT_TRUE(close(attention_marginals(in.query, keys, 1, options), weights.sum(3)));
+  const Tensor received = weights.unflatten(1, {2, 2}).sum({2, 3, 4});
+  EXPECT_TRUE(close(attention_received(in.query, keys, 1, options), received));
+  EXPECT_THAT(error_of([&] { attention_received(in.query, keys, 2); }),
+              HasSubstr("[attention_received] axis: expected 0 to 1, got 2"));
+}
+
+TEST(FaceAttention, NormalisesOverTheLastAxis) {
+  const Inputs in;
+  const AttentionOutput faces =
+      face_attention(in.query, {in.other, in.key}, {in.more, in.value}, {.reduce = Reduce::sum});
+  const AttentionOutput whole = attention(in.query, {in.other, in.key}, {in.more, in.value});
+  EXPECT_EQ(faces.lse.sizes(), at::IntArrayRef({2, 4, 5, 4}));
+  EXPECT_TRUE(close(faces.lse.logsumexp(-1), whole.lse));
+  // With one value row on each axis the weights do not matter: every mean is of the same sum.
+  const Tensor ones = at::ones_like(in.more);
+  const AttentionOutput flat = face_attention(
+      in.query, {in.other, in.key}, {ones, at::ones_like(in.value)}, {.reduce = Reduce::sum});
+  EXPECT_TRUE(close(flat.out, at::full_like(flat.out, 2.0)));
 }
 
 TEST(Rotary, EveryOptionReachesTheOperator) {

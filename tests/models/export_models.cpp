@@ -49,6 +49,15 @@ int main(int argc, char** argv) {
   write(folder + "cross_attention.safetensors", *layer, {x, a, b, lengths},
         layer->forward(x, {a, b}, lengths));
 
+  SimplicialAttentionOptions turned;
+  turned.dim = 24;
+  turned.heads = 4;
+  turned.kv_heads = 2;
+  turned.form = Form::determinant;
+  turned.rotary = turned.causal = true;
+  SimplicialAttention determinant(turned);
+  write(folder + "determinant.safetensors", *determinant, {x}, determinant->forward(x));
+
   LanguageModelOptions shape;
   shape.vocabulary = 50;
   shape.dim = 32;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 namespace nsimplex {
@@ -139,10 +141,23 @@ TEST(SimplicialAttention, AContextThatIsTheInputGivesSelfAttention) {
   EXPECT_LT(error(cross->forward(x, {x, x}), self->forward(x)), 1e-5);
 }
 
-TEST(SimplicialAttention, RotaryKeepsOnlyRelativePositions) {
+// The product form of N >= 2 has no such invariance; what the layer does on request shows it.
+class Rotary : public ::testing::TestWithParam<std::tuple<int64_t, Form, bool>> {};
+INSTANTIATE_TEST_SUITE_P(SimplicialAttention, Rotary,
+                         ::testing::Values(std::tuple(1, Form::product, true),
+                                           std::tuple(1, Form::determinant, true),
+                                           std::tuple(2, Form::determinant, true),
+                                           std::tuple(3, Form::determinant, true),
+                                           std::tuple(2, Form::product, false)));
+
+TEST_P(Rotary, KeepsOnlyRelativePositions) {
+  const auto [order, form, invariant] = GetParam();
   at::manual_seed(5);
-  SimplicialAttentionOptions o = layer_options(1);
+  SimplicialAttentionOptions o = layer_options(order);
+  o.head_dim = 12;
+  o.form = form;
   o.rotary = true;
+  o.allow_non_invariant = !invariant;
   o.window = {Window::last(3)};
   SimplicialAttention layer(o);
   layer->to(at::kDouble);
@@ -150,6 +165,10 @@ TEST(SimplicialAttention, RotaryKeepsOnlyRelativePositions) {
   const at::Tensor shifted = at::cat({at::randn({1, 5, 24}, at::kDouble), x}, 1);
   // From the third position on the window lies inside x, wherever x stands.
   const at::Tensor a = layer->forward(x).slice(1, 2);
+  if (!invariant) {
+    EXPECT_GT(error(a, layer->forward(shifted).slice(1, 7)), 1e-3);
+    return;
+  }
   EXPECT_LT(error(a, layer->forward(shifted).slice(1, 7)), 1e-12);
 
   o.rotary = false;
@@ -160,6 +179,27 @@ TEST(SimplicialAttention, RotaryKeepsOnlyRelativePositions) {
     item.value().copy_(layer->named_parameters()[item.key()]);
   }
   EXPECT_GT(error(a, plain->forward(x).slice(1, 2)), 1e-3);  // it does turn something
+}
+
+TEST(SimplicialAttention, OneLayerServesThreadsAtOnce) {
+  at::manual_seed(8);
+  SimplicialAttentionOptions o = layer_options(2);
+  o.form = Form::determinant;
+  o.rotary = o.causal = true;
+  SimplicialAttention layer(o);
+  std::vector<at::Tensor> inputs, results(4);
+  for (const int64_t length : {3, 9, 17, 33}) inputs.push_back(at::randn({1, length, 24}));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const at::NoGradGuard no_grad;  // of each thread its own
+      for (int turn = 0; turn < 20; ++turn) results[i] = layer->forward(inputs[i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_TRUE(at::equal(results[i], layer->forward(inputs[i])));
+  }
 }
 
 TEST(SimplicialAttention, RotaryTurnsPairsOfChannels) {

@@ -98,6 +98,22 @@ def test_determinants_depend_on_relative_positions_alone(order):
     assert (determinant_logits(query, keys) - logits(0)).abs().max() > 0.1  # it does turn something
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("dtype, error", [(torch.float64, 1e-11), (torch.float32, 1e-4)])
+def test_attention_with_the_determinant_does_too(order, dtype, error):
+    tensors = [draw(1, 2, 9, 2 * (order + 1), seed=m).to(dtype) for m in range(order + 1)]
+    values = [draw(1, 2, 9, 3, seed=10 + m).to(dtype) for m in range(order)]
+
+    def run(shift):
+        query, *keys = (nsimplex.rotary(t, chunk=order + 1, offset=shift) for t in tensors)
+        return nsimplex.attention(
+            query, keys, values, form="determinant", causal=True, window=[4] * order, return_lse=True
+        )
+
+    for ours, later in zip(run(0), run(50)):
+        torch.testing.assert_close(ours, later, rtol=error, atol=error)
+
+
 @pytest.mark.parametrize("order, invariant", [(1, True), (2, False), (3, False)])
 def test_products_do_so_for_pairs_only(order, invariant):
     tensors = [draw(1, 1, 5, 12, seed=m) for m in range(order + 1)]

@@ -72,6 +72,13 @@ def test_cross_attention_repeats_cpp(exported):
     torch.testing.assert_close(layer(x, (a, b), lengths), output, rtol=1e-5, atol=1e-6)
 
 
+def test_determinant_with_rotary_positions_repeats_cpp(exported):
+    weights, (x,), output, _ = exported("determinant")
+    layer = SimplicialAttention(24, 4, kv_heads=2, form="determinant", rotary=True, causal=True)
+    layer.load_state_dict(weights)
+    torch.testing.assert_close(layer(x), output, rtol=1e-5, atol=1e-6)
+
+
 def test_gradients_reach_every_parameter():
     torch.manual_seed(1)
     model = LanguageModel(LanguageModelOptions(dim=32, every=2, window=(3, 6)))
