@@ -23,16 +23,25 @@ struct Window {
 };
 
 /// Score of a tuple: multilinear dot product, or a sum of determinants of (N+1)-chunks of channels.
+///
+/// product: sum_a q_a k1_a .. kN_a. determinant: sum over chunks of N + 1 channels, of which D
+/// holds a whole number, of det[q, k1, .., kN] with the vectors as columns; invariant under a
+/// common rotation of every chunk, and of the opposite sign with two axes exchanged.
 enum class Form { product, determinant };
 
 /// How the values of a tuple are combined: elementwise product ("and"), sum ("or"), or mean.
 enum class Reduce { product, sum, mean };
 
 /// What turns the logits of one query into weights.
+///
+///     softmax       exp(e) / sum exp(e)                   lse = log of the denominator
+///     softmax_sink  exp(e) / (exp(sink) + sum exp(e))     lse = log of the denominator
+///     sigmoid       1 / (1 + exp(-e))                     lse = 0
+///     relu          max(e, 0) / sum max(e, 0)             lse = log of the denominator
 enum class Normalizer { softmax, softmax_sink, sigmoid, relu };
 
-/// Which tuples are dropped for repeating a position: none; those where two axes meet at one key
-/// index; or also those where an axis meets the query's own position.
+/// Which tuples are inadmissible for repeating a position: none; those with j_m = j_m' on two axes;
+/// or also those with j_m = i + (T_m - Tq), the query's own position, on some axis.
 enum class Distinct { none, axes, with_query };
 
 /// Factors of the logits (s1) and of the output (s2).
@@ -56,14 +65,27 @@ struct AttentionOptions {
   Normalizer normalizer = Normalizer::softmax;
   std::optional<Scale> scale;             ///< absent: Scale::standard
   std::optional<at::Tensor> key_lengths;  ///< int64 [N, B] or [B]; masks only, never aligns
-  std::vector<at::Tensor> key_masks;      ///< empty, or N of bool [B, T_m]: true takes part
-  std::optional<at::Tensor> cu_seqlens;   ///< int64 [documents + 1]: boundaries, 0 to T
-  std::optional<at::Tensor> mask;  ///< bool or floating, broadcastable to [B, Hq, Tq, T_1, .., T_N]
-  std::optional<at::Tensor> sink;  ///< [Hq], with Normalizer::softmax_sink
+
+  /// Empty, or N of bool [B, T_m]: true takes part, the other keys are never read.
+  std::vector<at::Tensor> key_masks;
+
+  /// int64 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length, the same
+  /// for every batch entry and axis (all T_m = Tq). A query and its tuples lie in one document.
+  std::optional<at::Tensor> cu_seqlens;
+
+  /// Broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: true is admissible. Floating: added to the
+  /// logits, minus infinity allowed; differentiable.
+  std::optional<at::Tensor> mask;
+
+  std::optional<at::Tensor> sink;  ///< [Hq], with Normalizer::softmax_sink only; differentiable
   Distinct distinct = Distinct::none;
   /// Axes, as indices of the keys, that get a row of ones: see attention(). The orders 1..N in one
   /// softmax are axes 1..N-1.
   std::vector<int64_t> augment;
+
+  /// Share of tuples whose weight is dropped after normalisation, in [0, 1); the others grow by
+  /// 1 / (1 - p). lse is that of all. What is dropped is a function of seed, batch entry, head,
+  /// query and keys alone.
   double dropout_p = 0.0;
   std::optional<int64_t> seed;  ///< of the dropout; absent: drawn from torch's default generator
 };
@@ -75,11 +97,11 @@ struct AttentionOutput {
 
 /// N-simplicial attention: every query attends to tuples of N keys, one from each of N key axes.
 ///
-///     e_iJ  = s1 sum_a q_ia k1_{j1 a} .. kN_{jN a}              J = (j1, .., jN) admissible
+///     e_iJ  = s1 form(q_i, k1_{j1}, .., kN_{jN}) + mask_iJ      J = (j1, .., jN) admissible
 ///     o_i   = s2 sum_J softmax_J(e_iJ) reduce(v1_{j1}, .., vN_{jN})
 ///     lse_i = log sum_J exp(e_iJ)
 ///
-/// One softmax a query, over all its tuples; N = 1 is ordinary attention.
+/// One softmax a query (or another Normalizer), over all its tuples; N = 1 is ordinary attention.
 ///
 /// `augment` gives axes one more key, a row of ones that every query sees whatever window, causal
 /// mask and lengths say, with a value of ones (sum: zeros; mean: left out). A tuple that takes it

@@ -43,13 +43,14 @@ def attention(
     r"""N-simplicial attention: every query attends to tuples of N keys, one from each of N key axes.
 
     .. math::
-        e_{iJ} &= s_1 \sum_a q_{ia}\, k^{(1)}_{j_1 a} \cdots k^{(N)}_{j_N a}
+        e_{iJ} &= s_1\, \mathrm{form}(q_i, k^{(1)}_{j_1}, \dots, k^{(N)}_{j_N}) + \mathrm{mask}_{iJ}
             \quad\text{for admissible tuples } J = (j_1, \dots, j_N) \\
         o_i &= s_2 \sum_J \mathrm{softmax}_J(e_{iJ})\;
             \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
         \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
 
-    One softmax a query, over all its tuples. N = 1 is ordinary attention.
+    One softmax a query, over all its tuples. N = 1 is ordinary attention. A tuple is admissible where
+    every mask below lets it pass.
 
     Shapes: B batch, Hq query heads, Hk key heads (a divisor of Hq: grouped-query attention follows from
     the head counts), Tq queries, T_m keys of axis m (each axis its own), D head dim, Dv value head dim.
@@ -65,15 +66,32 @@ def attention(
             the last w keys, (w, 0), with or without ``causal``. -1 is unbounded. ``left`` counts the
             query's own position: the left = L of FlashAttention is L + 1 here. A bare pair is never
             read as (left, right).
-        form: "product".
+        form: "product", sum_a q_a k1_a .. kN_a; or "determinant", the sum over chunks of N + 1 channels
+            (D divisible by N + 1) of det[q, k1, .., kN] with the vectors as columns: invariant under a
+            common rotation of every chunk; exchanging two axes changes its sign.
         reduce: "product", "sum" or "mean": how the values of a tuple are combined, channel by channel.
-        normalizer: "softmax".
+        normalizer: "softmax"; "softmax_sink", whose denominator and lse hold exp(sink_h) too; "sigmoid",
+            1 / (1 + exp(-e)) each for itself, lse = 0; "relu", max(e, 0) / sum max(e, 0), lse the
+            logarithm of that sum (out = 0, lse = -inf where it is 0).
         scale: (s1, s2); or s1 alone, with s2 = 1; or "standard", s1 = D^-1/2 and s2 = 1; or "unit",
             s1 = D^-(N+1)/2 and s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean.
         key_lengths: int64 [B], or [N, B] for one length an axis: keys at or beyond it are masked and
             never read. It only masks; alignment goes by T_m.
-        key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed: reserved; anything but the default
-            raises NotImplementedError.
+        key_masks: N tensors bool [B, T_m], True where the key takes part; the others are never read.
+        cu_seqlens: int64 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length,
+            the same for every batch entry and axis (all T_m = Tq). A query and all keys of its tuples
+            lie in one document.
+        mask: broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: True is admissible. Floating: added to the
+            logits, -inf allowed, differentiable.
+        sink: [Hq], floating, one logit a query head for "softmax_sink"; differentiable.
+        distinct: "none"; "axes", without the tuples that have j_m = j_m' on two axes; "with_query", also
+            without those that have j_m = i + (T_m - Tq).
+        augment: reserved; anything but None raises NotImplementedError.
+        dropout_p: share of tuples whose weight is dropped after normalisation, the others growing by
+            1 / (1 - p). lse is that of all. What is dropped is a function of seed, batch entry, head,
+            query and keys alone.
+        seed: of the dropout; None draws one from torch's default generator, in compiled and exported
+            code too, but not under vmap.
         return_lse: return (out, lse).
 
     Returns:
@@ -83,7 +101,8 @@ def attention(
         lse = -inf and zero gradients.
 
     Raises:
-        ValueError: a rank, size, window, length or name that does not fit.
+        ValueError: a rank, size, window, length, boundary or name that does not fit, or an option
+            without the one it needs.
         TypeError: a dtype that is not supported, or differs between the tensors.
         NotImplementedError: a reserved option.
 
@@ -140,7 +159,7 @@ def _operator_options(
     """The operator's keyword arguments: windows flattened, scales computed, a seed drawn."""
     logit_scale, output_scale = _scales(scale, query, values, reduce)
     if dropout_p > 0 and seed is None:
-        seed = int(torch.randint(2**63 - 1, ()).item())
+        seed = torch.randint(2**63 - 1, ()).item()
     if isinstance(augment, bool):
         augment = range(1, len(keys)) if augment else ()
     return as_they_are | {

@@ -59,6 +59,31 @@ TEST(DenseAttention, EveryOptionReachesTheOperator) {
   }
 }
 
+TEST(DenseAttention, MasksAndNormalizersReachTheOperator) {
+  const Inputs inputs(1, at::kFloat, 8);
+  const Tensor position = at::arange(8);
+  const Tensor earlier = position.unsqueeze(1).gt(position);  // [Tq, T]
+  const std::vector<AttentionOptions> table{
+      {.form = Form::determinant},
+      {.normalizer = Normalizer::sigmoid},
+      {.normalizer = Normalizer::relu},
+      {.normalizer = Normalizer::softmax_sink, .sink = at::arange(4, at::kFloat)},
+      {.key_masks = {at::randn({2, 8}).gt(-0.5)}},
+      {.cu_seqlens = at::tensor({0, 3, 8}, at::kLong)},
+      {.mask = earlier},
+      {.mask = at::randn({4, 1, 8})},
+      {.distinct = Distinct::with_query},
+      {.dropout_p = 0.5, .seed = 4},
+  };
+  for (size_t i = 0; i < table.size(); ++i) {
+    SCOPED_TRACE(i);
+    expect_close(inputs.run(table[i]), inputs.reference(table[i]));
+    EXPECT_FALSE(at::allclose(inputs.run(table[i]).out, inputs.run().out, 1e-3, 1e-3));
+  }
+  expect_close(inputs.run({.mask = earlier}),
+               inputs.reference({.window = {{-1, 0}}, .distinct = Distinct::with_query}));
+}
+
 TEST(DenseAttention, OptionsChangeTheResultAsTheySay) {
   const Inputs inputs(2);
   const auto same = [&](const AttentionOptions& a, const AttentionOptions& b) {

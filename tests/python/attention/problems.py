@@ -1,4 +1,4 @@
-"""Inputs for the attention tests: random problems, the table of bench/cases, and an oracle of its own."""
+"""Inputs for the attention tests: random problems and the table of bench/cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+from definition import definition as naive  # noqa: F401 (what most tests compare with)
 from torch import Tensor
 
 import nsimplex
@@ -16,23 +17,37 @@ TABLE = Path(__file__).resolve().parents[3] / "bench" / "cases" / "attention.txt
 
 @dataclass
 class Problem:
-    """Arguments of one call. ``inputs`` is query, keys.., values.."""
+    """Arguments of one call. ``inputs`` is query, keys.., values..; ``learned`` are options with gradients."""
 
     inputs: list[Tensor]
     options: dict = field(default_factory=dict)
+    learned: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def order(self) -> int:
         return len(self.inputs) // 2
 
+    @property
+    def leaves(self) -> list[Tensor]:
+        return [*self.inputs, *self.learned.values()]
+
     def to(self, dtype: torch.dtype) -> Problem:
         """The same numbers, as leaves that want gradients."""
-        return Problem([t.detach().to(dtype).requires_grad_() for t in self.inputs], self.options)
+        leaves = [t.detach().to(dtype).requires_grad_() for t in self.leaves]
+        n = len(self.inputs)
+        return Problem(leaves[:n], self.options, dict(zip(self.learned, leaves[n:])))
+
+    def call(self, *leaves: Tensor, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
+        """(out, lse) as a function of the leaves."""
+        n = self.order
+        learned = dict(zip(self.learned, leaves[1 + 2 * n :]))
+        return function(
+            leaves[0], leaves[1 : 1 + n], leaves[1 + n : 1 + 2 * n], return_lse=True,
+            **self.options, **learned,
+        )  # fmt: skip
 
     def run(self, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
-        n = self.order
-        query, keys, values = self.inputs[0], self.inputs[1 : 1 + n], self.inputs[1 + n :]
-        return function(query, keys, values, return_lse=True, **self.options)
+        return self.call(*self.leaves, function=function)
 
     def outcome(self, function=nsimplex.attention) -> dict[str, Tensor]:
         """Both outputs and the gradient of every input of a loss that weighs all of both."""
@@ -42,12 +57,12 @@ class Problem:
         grad_lse = torch.randn(lse.shape, generator=generator, dtype=torch.float64)
         grad_lse = grad_lse.masked_fill(lse.isneginf(), 0)
         grads = torch.autograd.grad(
-            [out, lse], self.inputs, [grad_out.to(out.dtype), grad_lse.to(lse.dtype)]
+            [out, lse], self.leaves, [grad_out.to(out.dtype), grad_lse.to(lse.dtype)]
         )
         named = {"out": out.detach(), "lse": lse.detach().masked_fill(lse.isneginf(), 0)}
         n = self.order
         names = ["query"] + [f"key {m}" for m in range(n)] + [f"value {m}" for m in range(n)]
-        return named | dict(zip(names, grads))
+        return named | dict(zip([*names, *self.learned], grads))
 
 
 def random_problem(
@@ -69,48 +84,6 @@ def random_problem(
         + [draw(batch, kv_heads, length, value_dim or dim) for length in lengths],
         options,
     )
-
-
-def naive(query, keys, values, *, causal=False, window=None, reduce="product", scale="standard",
-          key_lengths=None, return_lse=True):  # fmt: skip
-    """The definition with all tuples at once, by einsum: independent of the library's own reference."""
-    order, queries, dim = len(keys), query.size(2), query.size(3)
-    groups = query.size(1) // keys[0].size(1)
-    keys = [key.repeat_interleave(groups, 1) for key in keys]
-    values = [value.repeat_interleave(groups, 1) for value in values]
-    axes = "uvwxyz"[:order]
-    s1, s2 = (dim**-0.5, 1.0) if scale == "standard" else scale
-    operands = ",".join(f"bh{axis}d" for axis in axes)
-    logits = s1 * torch.einsum(f"bhtd,{operands}->bht{axes}", query, *keys)
-    for m, key in enumerate(keys):
-        position = torch.arange(queries)[:, None] + key.size(2) - queries
-        index = torch.arange(key.size(2))[None, :]
-        seen = torch.ones(1, queries, key.size(2), dtype=torch.bool)
-        left, right = (-1, -1) if window is None else window[m]
-        if left >= 0:
-            seen = seen & (index > position - left)
-        if right >= 0:
-            seen = seen & (index <= position + right)
-        if causal:
-            seen = seen & (index <= position)
-        if key_lengths is not None:
-            seen = seen & (index < key_lengths[m][:, None, None])
-        shape = [seen.size(0), 1, queries] + [1] * order
-        shape[3 + m] = key.size(2)
-        logits = logits.masked_fill(~seen.view(shape), -torch.inf)
-    flat = logits.flatten(3)
-    lse = flat.logsumexp(-1)
-    empty = lse.isneginf()
-    weights = (flat - lse.masked_fill(empty, 0)[..., None]).exp().view_as(logits)
-    if reduce == "product":
-        out = torch.einsum(f"bht{axes},{operands}->bhtd", weights, *values)
-    else:
-        out = sum(
-            torch.einsum(f"bht{axes},bh{axis}d->bhtd", weights, value)
-            for axis, value in zip(axes, values)
-        )
-        out = out / order if reduce == "mean" else out
-    return s2 * out, lse
 
 
 #: Flags of the table and what they are without being named; a list is what has commas.

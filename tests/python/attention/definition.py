@@ -1,0 +1,145 @@
+"""The operator's definition with all tuples at once: independent of the library's own reference."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+AXES = "uvwxyz"
+
+
+def definition(
+    query, keys, values, *, causal=False, window=None, form="product", reduce="product",
+    normalizer="softmax", scale="standard", key_lengths=None, key_masks=None, cu_seqlens=None,
+    mask=None, sink=None, distinct="none", dropout_p=0.0, seed=None, return_lse=True,
+):  # fmt: skip
+    """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]."""
+    order, queries, dim = len(keys), query.size(2), query.size(3)
+    groups = query.size(1) // keys[0].size(1)
+    keys = [key.repeat_interleave(groups, 1) for key in keys]
+    values = [value.repeat_interleave(groups, 1) for value in values]
+    lengths = [key.size(2) for key in keys]
+    s1, s2 = (dim**-0.5, 1.0) if scale == "standard" else scale
+
+    logits = s1 * (products if form == "product" else determinants)(query, keys)
+    seen = visible(query, lengths, causal, window, key_lengths, key_masks, cu_seqlens, distinct)
+    if mask is not None and mask.dtype == torch.bool:
+        seen = seen & mask
+    elif mask is not None:
+        logits = logits + mask
+        seen = seen & ~mask.isneginf()
+    seen = seen.expand(logits.shape).flatten(3)
+    logits = logits.flatten(3)
+    some = seen.any(-1)
+    if normalizer == "sigmoid":
+        weights, lse = logits.sigmoid() * seen, 0 * logits.sum(-1)
+    elif normalizer == "relu":
+        positive = logits.clamp_min(0).masked_fill(~seen, 0)
+        total = positive.sum(-1)
+        some = total > 0
+        total = total.masked_fill(~some, 1)
+        weights, lse = positive / total[..., None], total.log()
+    else:
+        terms = logits.masked_fill(~seen, -torch.inf)
+        if sink is not None:
+            terms = torch.cat([terms, sink[:, None, None].expand_as(terms[..., :1])], -1)
+        lse = terms.masked_fill(~some[..., None], 0).logsumexp(-1)
+        weights = (logits.masked_fill(~seen, -torch.inf) - lse[..., None]).exp()
+    weights = weights.masked_fill(~some[..., None], 0).unflatten(-1, lengths)
+    if dropout_p:
+        weights = weights * kept(weights.shape, dropout_p, seed) / (1 - dropout_p)
+
+    axes = AXES[:order]
+    operands = ",".join(f"bh{axis}d" for axis in axes)
+    if reduce == "product":
+        out = torch.einsum(f"bht{axes},{operands}->bhtd", weights, *values)
+    else:
+        out = sum(
+            torch.einsum(f"bht{axes},bh{axis}d->bhtd", weights, value)
+            for axis, value in zip(axes, values)
+        )
+        out = out / order if reduce == "mean" else out
+    return s2 * out, lse.masked_fill(~some, -torch.inf)
+
+
+def products(query: Tensor, keys: list[Tensor]) -> Tensor:
+    axes = AXES[: len(keys)]
+    return torch.einsum(f"bhtd,{','.join(f'bh{a}d' for a in axes)}->bht{axes}", query, *keys)
+
+
+def determinants(query: Tensor, keys: list[Tensor]) -> Tensor:
+    """By the library of linear algebra, one matrix a tuple and chunk."""
+    order = len(keys)
+    vectors = [query.view(*query.shape[:3], *[1] * order, query.size(3))]
+    for m, key in enumerate(keys):
+        shape = [1] * order
+        shape[m] = key.size(2)
+        vectors.append(key.view(*key.shape[:2], 1, *shape, key.size(3)))
+    chunks = [v.unflatten(-1, (-1, order + 1)) for v in torch.broadcast_tensors(*vectors)]
+    return torch.linalg.det(torch.stack(chunks, -1)).sum(-1)
+
+
+def visible(query, lengths, causal, window, key_lengths, key_masks, cu_seqlens, distinct) -> Tensor:
+    """bool, broadcasts to [B, Hq, Tq, T_1, .., T_N]."""
+    order, queries = len(lengths), query.size(2)
+    row = torch.arange(queries)
+    seen = torch.ones(1, 1, queries, *lengths, dtype=torch.bool)
+    for m, length in enumerate(lengths):
+        position, index = row[:, None] + length - queries, torch.arange(length)[None, :]
+        sees = torch.ones(1, queries, length, dtype=torch.bool)
+        left, right = (-1, -1) if window is None else window[m]
+        if left >= 0:
+            sees = sees & (index > position - left)
+        if right >= 0:
+            sees = sees & (index <= position + right)
+        if causal:
+            sees = sees & (index <= position)
+        if key_lengths is not None:
+            sees = sees & (index < key_lengths[m][:, None, None])
+        if key_masks is not None:
+            sees = sees & key_masks[m][:, None, :]
+        if distinct == "with_query":
+            sees = sees & (index != position)
+        for begin, end in zip(cu_seqlens[:-1], cu_seqlens[1:]) if cu_seqlens is not None else []:
+            inside = (row >= begin) & (row < end)
+            sees = sees & (inside[:, None] == inside[None, :])
+        shape = [sees.size(0), 1, queries] + [1] * order
+        shape[3 + m] = length
+        seen = seen & sees.view(shape)
+    if distinct != "none":
+        for tuple_of_keys in itertools.product(*map(range, lengths)):
+            if len(set(tuple_of_keys)) < order:
+                seen[(..., *tuple_of_keys)] = False
+    return seen
+
+
+def kept(shape, p: float, seed: int) -> Tensor:
+    """Which tuples dropout keeps, one after the other, in Python's integers."""
+    batch, heads, queries, *lengths = shape
+    keys = [
+        [splitmix64(j + (m + 1) * GAMMA) & LOW for j in range(n)] for m, n in enumerate(lengths)
+    ]
+    threshold, keep = int(p * 2**32), []
+    for row in range(batch * heads):
+        for i in range(queries):
+            start = splitmix64(splitmix64(splitmix64(seed) ^ row) ^ i) & LOW
+            for chosen in itertools.product(*keys):
+                x = start
+                for key in chosen:
+                    x ^= key
+                x = (x ^ (x >> 16)) * 0x85EBCA6B & LOW
+                x = (x ^ (x >> 13)) * 0xC2B2AE35 & LOW
+                keep.append((x ^ (x >> 16)) >= threshold)
+    return torch.tensor(keep).view(shape)
+
+
+GAMMA, LOW, ALL = 0x9E3779B97F4A7C15, 2**32 - 1, 2**64 - 1
+
+
+def splitmix64(x: int) -> int:
+    x = (x + GAMMA) & ALL
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & ALL
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & ALL
+    return x ^ (x >> 31)

@@ -1,0 +1,95 @@
+"""The option table: every option alone and telling combinations, for the tests that go through all."""
+
+from __future__ import annotations
+
+import torch
+from problems import Problem, random_problem
+
+
+def _random(*shape: int, seed: int = 11) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _some(*shape: int, seed: int = 12) -> torch.Tensor:
+    """Two thirds are true."""
+    return _random(*shape, seed=seed) > -0.43
+
+
+def _with_holes(mask: torch.Tensor) -> torch.Tensor:
+    """Minus infinity here and there."""
+    return mask.masked_fill(~_some(*mask.shape, seed=13), -torch.inf)
+
+
+BOUNDS = torch.tensor([0, 2, 2, 3, 5])
+B, H, T = 2, 4, 5  # batch entries, query heads, queries
+
+#: name: (order, options without gradient, options with gradient)
+OPTIONS: dict[str, tuple[int, dict, dict]] = {
+    "determinant-1": (1, dict(form="determinant"), {}),
+    "determinant-2": (2, dict(form="determinant", scale=(0.7, 1.3)), {}),
+    "determinant-3": (3, dict(form="determinant", causal=True), {}),
+    "determinant-4": (4, dict(form="determinant", window=[(2, 1)] * 4), {}),
+    "determinant-sum": (2, dict(form="determinant", reduce="sum", window=[(2, 1), (3, 0)]), {}),
+    "documents-1": (1, dict(cu_seqlens=BOUNDS, causal=True), {}),
+    "documents-2": (2, dict(cu_seqlens=BOUNDS, window=[(2, 1), (3, -1)]), {}),
+    "documents-3": (3, dict(cu_seqlens=BOUNDS), {}),
+    "key-masks-1": (1, dict(key_masks=[_some(B, T)]), {}),
+    "key-masks-2": (2, dict(key_masks=[_some(B, T), _some(B, T, seed=3)], causal=True), {}),
+    "boolean-mask-1": (1, dict(mask=_some(T, T)), {}),
+    "boolean-mask-2": (2, dict(mask=_some(B, 1, T, T, T)), {}),
+    "boolean-mask-3": (3, dict(mask=_some(H, 1, T, 1, T)), {}),
+    "additive-mask-1": (1, {}, dict(mask=_with_holes(_random(B, H, T, T)))),
+    "additive-mask-2": (2, dict(causal=True), dict(mask=_with_holes(_random(H, T, 1, T)))),
+    "additive-mask-3": (3, dict(window=[(2, 1)] * 3), dict(mask=_random(T, T, T))),
+    "bias-of-heads": (2, {}, dict(mask=_random(H, 1, 1, 1))),
+    "distinct-2": (2, dict(distinct="axes", causal=True), {}),
+    "distinct-3": (3, dict(distinct="axes"), {}),
+    "no-self-loops-1": (1, dict(distinct="with_query"), {}),
+    "no-self-loops-2": (2, dict(distinct="with_query", window=[(3, 2)] * 2), {}),
+    "sink-1": (1, dict(normalizer="softmax_sink", causal=True), dict(sink=_random(H))),
+    "sink-2": (2, dict(normalizer="softmax_sink"), dict(sink=_random(H))),
+    "sigmoid-1": (1, dict(normalizer="sigmoid"), {}),
+    "sigmoid-2": (2, dict(normalizer="sigmoid", causal=True, reduce="mean"), {}),
+    "relu-1": (1, dict(normalizer="relu"), {}),
+    "relu-3": (3, dict(normalizer="relu", window=[(3, 0)] * 3), {}),
+    "dropout-1": (1, dict(dropout_p=0.4, seed=2**62 + 7), {}),
+    "dropout-2": (2, dict(dropout_p=0.25, seed=3, causal=True, reduce="sum"), {}),
+    "dropout-3": (3, dict(dropout_p=0.6, seed=0), {}),
+    "relu-masked-dropout": (
+        2, dict(normalizer="relu", mask=_some(T, T, T), dropout_p=0.3, seed=5, reduce="sum"), {},
+    ),
+    "sigmoid-documents-distinct": (
+        3, dict(normalizer="sigmoid", cu_seqlens=BOUNDS, distinct="axes", dropout_p=0.2, seed=9), {},
+    ),
+    "determinant-sink-mask": (
+        2,
+        dict(form="determinant", normalizer="softmax_sink", causal=True, window=[(3, 0), (4, 0)]),
+        dict(mask=_with_holes(_random(1, T, T, T)), sink=_random(H)),
+    ),
+    "everything": (
+        2,
+        dict(
+            form="determinant", normalizer="softmax_sink", cu_seqlens=BOUNDS, distinct="with_query",
+            key_lengths=torch.tensor([[5, 4], [3, 5]]), key_masks=[_some(B, T, seed=8), _some(B, T)],
+            window=[(4, 2), (3, -1)], reduce="mean", dropout_p=0.3, seed=-4, scale=(0.9, 1.1),
+        ),
+        dict(mask=_random(B, 1, T, 1, T), sink=_random(H)),
+    ),
+}  # fmt: skip
+
+#: One of each kind, for the slower gates.
+EACH = [
+    "determinant-2", "documents-2", "key-masks-2", "boolean-mask-2", "additive-mask-2", "distinct-2",
+    "no-self-loops-2", "sink-2", "sigmoid-2", "relu-3", "dropout-2", "everything",
+]  # fmt: skip
+
+
+def option_problem(name: str) -> Problem:
+    """Two batch entries, grouped heads, Dv != D; axes of equal length, as documents need them."""
+    order, options, learned = OPTIONS[name]
+    problem = random_problem(
+        order, batch=B, heads=H, kv_heads=2, queries=T, lengths=[T] * order, dim=2 * (order + 1),
+        value_dim=3,
+    )  # fmt: skip
+    problem.options, problem.learned = options, learned
+    return problem
