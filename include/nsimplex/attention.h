@@ -118,10 +118,11 @@ struct AttentionOutput {
 /// differentiable, any number of times. Results do not depend on the number of threads.
 ///
 /// Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, three times that
-/// backward; O(T (D + Dv)) memory. float32 on the CPU runs the SIMD kernel, all else the reference.
+/// backward; O(T (D + Dv)) memory besides a mask. The CPU runs the SIMD kernel for every dtype and
+/// option; other devices, the gradient of the mask and derivatives of second order, the reference.
 ///
-/// Errors: c10::ValueError, c10::TypeError or c10::NotImplementedError with one line that names the
-/// argument, what was expected and what came.
+/// Errors: c10::ValueError or c10::TypeError with one line that names the argument, what was
+/// expected and what came.
 ///
 /// Sources: Clift et al., arXiv 1909.00668; Roy et al., arXiv 2507.02754.
 NSIMPLEX_API AttentionOutput attention(const at::Tensor& query, at::TensorList keys,

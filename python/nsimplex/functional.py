@@ -86,7 +86,9 @@ def attention(
         sink: [Hq], floating, one logit a query head for "softmax_sink"; differentiable.
         distinct: "none"; "axes", without the tuples that have j_m = j_m' on two axes; "with_query", also
             without those that have j_m = i + (T_m - Tq).
-        augment: reserved; anything but None raises NotImplementedError.
+        augment: axes, as indices of ``keys``, that get a row of ones; True is all but the first: the orders
+            1..N in one softmax. Every query sees that row whatever window, causal mask and lengths say; its
+            value is ones (sum: zeros; mean: left out). Product form only, without ``mask``.
         dropout_p: share of tuples whose weight is dropped after normalisation, the others growing by
             1 / (1 - p). lse is that of all. What is dropped is a function of seed, batch entry, head,
             query and keys alone.
@@ -104,12 +106,12 @@ def attention(
         ValueError: a rank, size, window, length, boundary or name that does not fit, or an option
             without the one it needs.
         TypeError: a dtype that is not supported, or differs between the tensors.
-        NotImplementedError: a reserved option.
 
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple forward, three times that
-    backward; O(T (D + Dv)) memory. On the CPU every dtype runs a SIMD kernel; everything else runs
-    :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to be told). The bits of a result do not depend on the
-    number of threads.
+    backward; O(T (D + Dv)) memory besides a mask. The CPU runs a SIMD kernel for every dtype and option;
+    other devices, the gradient of ``mask``, derivatives of second order, forward mode and ``torch.func``
+    transforms run :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to be told). The bits of a result do not
+    depend on the number of threads.
 
     Sources: Clift et al., "Logic and the 2-Simplicial Transformer" (arXiv 1909.00668); Roy et al., "Fast
     and Simplex: 2-Simplicial Attention in Triton" (arXiv 2507.02754).

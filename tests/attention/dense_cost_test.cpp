@@ -32,6 +32,15 @@ TEST(AttentionFlops, KeyLengthsCount) {
       2.0 * 2 * (1 + 4 + 9 + 9 + 9));
 }
 
+TEST(AttentionFlops, DocumentsCount) {
+  const Tensor x = at::zeros({3, 1, 9, 1});
+  const Tensor bounds = at::tensor({0, 4, 4, 9}, at::kLong);
+  EXPECT_EQ(attention_flops(x, {x, x}, {x, x}, {.cu_seqlens = bounds}),
+            2.0 * 2 * 3 * (4 * 4 * 4 + 5 * 5 * 5));
+  EXPECT_EQ(attention_flops(x, {x}, {x}, {.causal = true, .cu_seqlens = bounds}),
+            2.0 * 2 * 3 * (10 + 15));
+}
+
 TEST(AttentionWorkspace, GrowsWithThreadsAndIsZeroForTheReference) {
   const Tensor x = at::zeros({1, 4, 512, 16});
   const AttentionOptions options{.causal = true, .window = {Window::last(8), Window::last(64)}};
@@ -44,8 +53,8 @@ TEST(AttentionWorkspace, GrowsWithThreadsAndIsZeroForTheReference) {
   EXPECT_GT(one.forward_bytes, 0);
   EXPECT_GT(one.backward_bytes, one.forward_bytes);
   EXPECT_GE(two.forward_bytes, one.forward_bytes);
-  const Tensor wide = x.to(at::kDouble);
-  EXPECT_EQ(attention_workspace(wide, {wide, wide}, {wide, wide}, options).forward_bytes, 0);
+  const Tensor meta = x.to(at::kMeta);
+  EXPECT_EQ(attention_workspace(meta, {meta, meta}, {meta, meta}, options).forward_bytes, 0);
 }
 
 }  // namespace

@@ -70,6 +70,19 @@ at::Tensor valid_keys(const Call& call) {
   return at::where(lengths.gt(0).all(0), lengths, 0).contiguous();
 }
 
+at::Tensor document_bounds(const Call& call) {
+  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
+  const int64_t* const bound = bounds.const_data_ptr<int64_t>();
+  const int64_t length = call.query.size(2);
+  at::Tensor documents = at::empty({2, length}, bounds.options());
+  int64_t* const begin = documents.mutable_data_ptr<int64_t>();
+  for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
+    std::fill(begin + bound[d], begin + bound[d + 1], bound[d]);
+    std::fill(begin + length + bound[d], begin + length + bound[d + 1], bound[d + 1]);
+  }
+  return documents;
+}
+
 std::array<c10::SymInt, 4> output_sizes(const Call& call) {
   return {call.query.sym_size(0), call.query.sym_size(1), call.query.sym_size(2),
           call.values[0].sym_size(3)};

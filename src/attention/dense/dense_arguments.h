@@ -16,7 +16,7 @@ void check(const Call& call);
 void check(const BackwardCall& call);
 
 /// Refuses key lengths outside [0, T_m] and boundaries of documents that do not go from 0 to T.
-/// Reads the values, hence only for kernels that run on the CPU.
+/// Reads the values: another device than the CPU is waited for.
 void check_values(const Call& call);
 
 /// The options that are names. Refuses unknown ones.
@@ -47,6 +47,10 @@ Settings settings_of(const Call& call);
 /// valid. An entry that has an axis without keys has no tuple at all: all its lengths are 0 then,
 /// so that no key of it is read.
 at::Tensor valid_keys(const Call& call);
+
+/// Where the document of each query begins and ends, int64 [2, Tq] contiguous, on the CPU. The call
+/// has documents.
+at::Tensor document_bounds(const Call& call);
 
 /// Sizes of the output: [B, Hq, Tq, Dv].
 std::array<c10::SymInt, 4> output_sizes(const Call& call);

@@ -67,6 +67,15 @@ double flops(const Call& call) {
   for (int m = 0; m < settings.order && valid.defined(); ++m) {
     settings.visible[m].lengths = valid.const_data_ptr<int64_t>() + m * batch;
   }
+  at::Tensor documents;
+  if (call.options.cu_seqlens) {
+    check_values(call);
+    documents = document_bounds(call);
+    for (int m = 0; m < settings.order; ++m) {
+      settings.visible[m].document_begin = documents.const_data_ptr<int64_t>();
+      settings.visible[m].document_end = documents.const_data_ptr<int64_t>() + queries;
+    }
+  }
   double tuples = 0;
   if (valid.defined()) {
     for (int64_t b = 0; b < batch; ++b) tuples += count_tuples(settings, queries, b);

@@ -129,7 +129,7 @@ void check_scale(const char* name, const std::optional<double>& scale) {
 
 void check_key_length_values(const Call& call) {
   if (!call.options.key_lengths) return;
-  const at::Tensor lengths = call.options.key_lengths->contiguous();
+  const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
   const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
   const int64_t* data = lengths.const_data_ptr<int64_t>();
   for (int64_t m = 0; m < order; ++m) {
@@ -144,7 +144,7 @@ void check_key_length_values(const Call& call) {
 
 void check_document_values(const Call& call) {
   if (!call.options.cu_seqlens) return;
-  const at::Tensor bounds = call.options.cu_seqlens->contiguous();
+  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
   const int64_t* const data = bounds.const_data_ptr<int64_t>();
   const int64_t count = bounds.numel(), length = call.query.size(2);
   TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);

@@ -64,7 +64,7 @@ KernelInputs::KernelInputs(const Call& call)
     values_[m] = with_contiguous_channels(call.values[m]);
   }
   if (call.options.key_masks) take_key_masks(call);
-  if (call.options.cu_seqlens) take_documents(call);
+  if (call.options.cu_seqlens) documents_ = document_bounds(call);
   if (call.options.mask) take_mask(call);
   if (call.options.sink) {
     sink_ = call.options.sink->to(accumulate_type(query_.scalar_type())).contiguous();
@@ -90,18 +90,6 @@ void KernelInputs::take_key_masks(const Call& call) {
       alive &= std::find(mask, mask + valid[m * batch + b], true) != mask + valid[m * batch + b];
     }
     for (int m = 0; m < settings_.order && !alive; ++m) valid[m * batch + b] = 0;
-  }
-}
-
-void KernelInputs::take_documents(const Call& call) {
-  const at::Tensor bounds = call.options.cu_seqlens->contiguous();
-  const int64_t* const bound = bounds.const_data_ptr<int64_t>();
-  const int64_t length = query_.size(2);
-  documents_ = at::empty({2, length}, bounds.options());
-  int64_t* const begin = documents_.mutable_data_ptr<int64_t>();
-  for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
-    std::fill(begin + bound[d], begin + bound[d + 1], bound[d]);
-    std::fill(begin + length + bound[d], begin + length + bound[d + 1], bound[d + 1]);
   }
 }
 

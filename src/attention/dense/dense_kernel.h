@@ -20,7 +20,6 @@ class KernelInputs {
 
  private:
   void take_key_masks(const Call& call);
-  void take_documents(const Call& call);
   void take_mask(const Call& call);
   template <class T>
   void fill_options(kernels::DenseProblem<T>& problem) const;

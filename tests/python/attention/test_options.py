@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch._dynamo.compiled_autograd
 from definition import definition
 from options import EACH, OPTIONS, option_problem
 from torch.autograd import gradcheck, gradgradcheck
@@ -98,6 +99,17 @@ def test_export_of_every_option_at_once():
     fresh = tuple(1.5 * t for t in leaves)
     for ours, expected in zip(program.module()(*fresh), problem.call(*fresh)):
         torch.testing.assert_close(ours, expected, rtol=0, atol=0)
+
+
+def test_compiled_autograd_of_every_option_at_once():
+    problem = option_problem("everything").to(torch.float32)
+    loss = lambda: finite(problem)(*problem.leaves)[0].sum()  # noqa: E731
+    expected = torch.autograd.grad(loss(), problem.leaves)
+    torch._dynamo.reset()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        loss().backward()
+    for tensor, exact in zip(problem.leaves, expected):
+        torch.testing.assert_close(tensor.grad, exact)
 
 
 @ONE_OF_EACH
