@@ -103,7 +103,7 @@ problem = random_problem(2, lengths=[2, 3], mask=mask).to(torch.float32)
 problem.run()[0].sum().backward()
 """
     folder = os.path.dirname(__file__)
-    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([folder, os.path.dirname(nsimplex.__path__[0])])
     run = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": "1"},
