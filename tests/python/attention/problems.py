@@ -17,7 +17,10 @@ TABLE = Path(__file__).resolve().parents[3] / "bench" / "cases" / "attention.txt
 
 @dataclass
 class Problem:
-    """Arguments of one call. ``inputs`` is query, keys.., values..; ``learned`` are options with gradients."""
+    """Arguments of one call.
+
+    ``inputs`` is query, keys.., values..; ``learned`` are the options with gradients.
+    """
 
     inputs: list[Tensor]
     options: dict = field(default_factory=dict)

@@ -76,7 +76,8 @@ BAD = [
     (dict(key_masks=[VALID, VALID.to("meta")]), ValueError, r"key_masks\[1\]: expected the query's device"),
     # documents
     (dict(cu_seqlens=BOUNDS.int()), TypeError, r"cu_seqlens: expected int64, got Int"),
-    (dict(cu_seqlens=BOUNDS[None]), ValueError, r"cu_seqlens: expected shape \[documents \+ 1\], got \[1, 3\]"),
+    (dict(cu_seqlens=BOUNDS[None]), ValueError,
+     r"cu_seqlens: expected shape \[documents \+ 1\], got \[1, 3\]"),
     (dict(cu_seqlens=BOUNDS[:0]), ValueError, r"cu_seqlens: expected shape \[documents \+ 1\], got \[0\]"),
     (dict(cu_seqlens=BOUNDS[1:]), ValueError, r"cu_seqlens: expected to start at 0, got 40"),
     (dict(cu_seqlens=BOUNDS[:2]), ValueError, r"cu_seqlens: expected to end at the length 128, got 40"),
