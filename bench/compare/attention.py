@@ -138,6 +138,7 @@ def compare(arguments, name: str, case, peer: str, pass_name: str) -> dict:
         "threads": torch.get_num_threads(),
         "peer": peer,
         "peer_form": best,
+        "form_milliseconds": {name: ms for name, ms in times.items() if name != "nsimplex"},
         "milliseconds": times["nsimplex"],
         "peer_milliseconds": times[best],
         "speedup": times[best] / times["nsimplex"],
