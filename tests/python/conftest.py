@@ -28,3 +28,9 @@ def build():
     if not BUILD:
         pytest.skip("an installed package is tested, not a build folder")
     return Path(BUILD).absolute()
+
+
+@pytest.fixture(scope="session")
+def subprocess_env():
+    """The environment of a process that imports the package as the tests do."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

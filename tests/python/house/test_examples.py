@@ -17,8 +17,8 @@ def run(*command, **options):
 
 
 @pytest.mark.parametrize("example", sorted((EXAMPLES / "python").glob("*.py")), ids=lambda p: p.stem)
-def test_python_example(example):
-    assert run(sys.executable, example, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+def test_python_example(example, subprocess_env):
+    assert run(sys.executable, example, env=subprocess_env)
 
 
 def test_cpp_examples(prefix, tmp_path):
