@@ -1,8 +1,10 @@
 #include "cli/attention_case.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "kernels/common/dense_problem.h"
 #include "support/error.h"
@@ -12,6 +14,12 @@ namespace {
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError(message);
+}
+
+void require_one_of(const char* flag, const std::string& value,
+                    const std::vector<std::string>& known) {
+  require(std::find(known.begin(), known.end(), value) != known.end(),
+          fmt::format("{}: unknown '{}'; use one of {}", flag, value, fmt::join(known, ", ")));
 }
 
 }  // namespace
@@ -62,7 +70,19 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
           ->delimiter(','));
   command.add_flag("--causal,!--no-causal", shape.causal, "No key after the query's own position")
       ->group("Shape");
+  shown(command.add_option("--form", shape.form, "Score: product or determinant"));
   shown(command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"));
+  shown(command.add_option("--normalizer", shape.normalizer,
+                           "softmax, softmax_sink (random sinks), sigmoid or relu"));
+  shown(command.add_option("--distinct", shape.distinct,
+                           "Tuples with equal positions are left out: none, axes or with_query"));
+  hidden_default(
+      command.add_option("--documents", shape.documents, "Lengths of packed documents")
+          ->delimiter(','));
+  command.add_flag("--key-masks", shape.key_masks, "Every axis leaves out a third of its keys")
+      ->group("Shape");
+  shown(command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"));
+  shown(command.add_option("--dropout", shape.dropout, "Part of the tuples that is dropped"));
   shown(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"));
   shown(command.add_option("--dtype", shape.dtype, "float32, float64, bfloat16 or float16"));
   shown(command.add_option("--amplitude", shape.amplitude, "Standard deviation of the inputs"));
@@ -112,42 +132,21 @@ void complete(AttentionCase& shape) {
               fmt::format("--key-lengths: expected 0 to {}, got {}", keys, length));
     }
   }
-  require(shape.reduce == "product" || shape.reduce == "sum" || shape.reduce == "mean",
-          fmt::format("--reduce: unknown '{}'; use product, sum or mean", shape.reduce));
-  require(shape.scale == "standard" || shape.scale == "unit",
-          fmt::format("--scale: unknown '{}'; use standard or unit", shape.scale));
+  require_one_of("--form", shape.form, {"product", "determinant"});
+  require_one_of("--reduce", shape.reduce, {"product", "sum", "mean"});
+  require_one_of("--normalizer", shape.normalizer, {"softmax", "softmax_sink", "sigmoid", "relu"});
+  require_one_of("--distinct", shape.distinct, {"none", "axes", "with_query"});
+  require_one_of("--mask", shape.mask, {"none", "boolean", "additive"});
+  require_one_of("--scale", shape.scale, {"standard", "unit"});
+  require(shape.form == "product" || shape.dim % (order + 1) == 0,
+          fmt::format("--dim: expected a multiple of {} for the determinant, got {}", order + 1,
+                      shape.dim));
+  const int64_t packed = std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
+  require(shape.documents.empty() || packed == shape.seq,
+          fmt::format("--documents: expected lengths that add up to {}, got {}", shape.seq, packed));
+  require(shape.dropout >= 0 && shape.dropout < 1,
+          fmt::format("--dropout: expected 0 to below 1, got {}", shape.dropout));
   shape.dtype = dtype_name(scalar_type(shape.dtype));
-}
-
-AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
-  at::Generator generator = at::detail::createCPUGenerator(seed);
-  const auto tensor = [&](int64_t heads, int64_t length, int64_t dim) {
-    const at::Tensor drawn = at::randn({shape.batch, length, heads, dim}, generator, at::kDouble)
-                                 .mul_(shape.amplitude)
-                                 .to(scalar_type(shape.dtype))
-                                 .transpose(1, 2);
-    return shape.heads_inside ? drawn : drawn.contiguous();
-  };
-  AttentionInputs inputs;
-  inputs.query = tensor(shape.heads, shape.seq, shape.dim);
-  for (const int64_t length : shape.keys) {
-    inputs.keys.push_back(tensor(shape.kv_heads, length, shape.dim));
-    inputs.values.push_back(tensor(shape.kv_heads, length, shape.value_dim));
-  }
-  inputs.grad_out = tensor(shape.heads, shape.seq, shape.value_dim);
-  AttentionOptions& options = inputs.options;
-  options.causal = shape.causal;
-  for (const int64_t left : shape.window) {
-    options.window.push_back(left < 0 ? Window{} : Window::last(left));
-  }
-  options.reduce = shape.reduce == "product" ? Reduce::product
-                   : shape.reduce == "sum"   ? Reduce::sum
-                                             : Reduce::mean;
-  options.scale = shape.scale == "standard"
-                      ? Scale::standard(shape.dim)
-                      : Scale::unit(shape.order, shape.dim, shape.value_dim, options.reduce);
-  if (!shape.key_lengths.empty()) options.key_lengths = at::tensor(shape.key_lengths, at::kLong);
-  return inputs;
 }
 
 }  // namespace nsimplex::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nsimplex/attention.h>
+#include <c10/core/ScalarType.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -19,18 +19,16 @@ struct AttentionCase {
   std::vector<int64_t> window;                  ///< one for all axes or one an axis; -1: unbounded
   std::vector<int64_t> key_lengths;             ///< valid keys of each batch entry, on every axis
   bool causal = false;
-  std::string reduce = "product";
+  std::string form = "product", reduce = "product", normalizer = "softmax";
   std::string scale = "standard";
+  std::string distinct = "none";
+  std::vector<int64_t> documents;  ///< lengths of packed documents; empty: one
+  bool key_masks = false;          ///< every axis leaves out some keys
+  std::string mask = "none";       ///< none, boolean or additive
+  double dropout = 0.0;
   std::string dtype = "float32";
   double amplitude = 1.0;     ///< standard deviation of query, keys and values
   bool heads_inside = false;  ///< tensors lie as [batch, row, head, channel] in memory
-};
-
-struct AttentionInputs {
-  at::Tensor query;                      ///< [batch, heads, seq, dim]
-  std::vector<at::Tensor> keys, values;  ///< [batch, kv_heads, T_m, dim or value_dim]
-  at::Tensor grad_out;                   ///< [batch, heads, seq, value_dim]
-  AttentionOptions options;
 };
 
 /// Adds the flags of a case to a command; the defaults are those `shape` has.
@@ -38,10 +36,6 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape);
 
 /// Fills in what follows from other fields and refuses what cannot be run (InputError).
 void complete(AttentionCase& shape);
-
-/// Random inputs of a completed case; the same seed gives the same numbers in every dtype
-/// (rounded).
-AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
 
 /// The dtype of a name, short ("bf16") or long ("bfloat16"), and the long name; InputError for
 /// others.

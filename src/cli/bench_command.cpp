@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/attention_cases.h"
+#include "cli/attention_inputs.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
 #include "cli/measure.h"

@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include "cli/attention_inputs.h"
+
 namespace nsimplex::cli {
 namespace {
 
@@ -23,7 +25,7 @@ using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorL
 // Everything that the operator computes for a case.
 struct Outcome {
   at::Tensor out, lse;
-  std::vector<at::Tensor> gradients;  // query, keys, values
+  std::vector<at::Tensor> gradients;  // query, keys, values, then those of mask and sink
 };
 
 Outcome compute(Attention* attention, const AttentionInputs& inputs, at::ScalarType dtype) {
@@ -33,7 +35,13 @@ Outcome compute(Attention* attention, const AttentionInputs& inputs, at::ScalarT
   std::vector<at::Tensor> leaves{leaf(inputs.query)}, keys, values;
   for (const at::Tensor& key : inputs.keys) leaves.push_back(keys.emplace_back(leaf(key)));
   for (const at::Tensor& value : inputs.values) leaves.push_back(values.emplace_back(leaf(value)));
-  const AttentionOutput output = attention(leaves[0], keys, values, inputs.options);
+  AttentionOptions options = inputs.options;
+  const auto add_option = [&](std::optional<at::Tensor>& option) {
+    if (option && option->is_floating_point()) leaves.push_back(option.emplace(leaf(*option)));
+  };
+  add_option(options.mask);
+  add_option(options.sink);
+  const AttentionOutput output = attention(leaves[0], keys, values, options);
   // lse takes part with a weight of its own for each query, so that its gradient is checked too.
   // Rows without a tuple have lse = -inf and no gradient.
   const at::Tensor lse_weight = inputs.grad_out.select(-1, 0)
@@ -117,6 +125,13 @@ bool same_bits(const Outcome& a, const Outcome& b) {
          std::equal(a.gradients.begin(), a.gradients.end(), b.gradients.begin(), same);
 }
 
+std::string gradient_name(size_t index, size_t order) {
+  if (index == 0) return "query";
+  if (index <= order) return fmt::format("key {}", index);
+  if (index <= 2 * order) return fmt::format("value {}", index - order);
+  return "mask or sink";
+}
+
 bool all_zero(const at::Tensor& tensor) { return !tensor.ne(0).any().item<bool>(); }
 
 }  // namespace
@@ -145,11 +160,7 @@ CaseResult verify_attention(const AttentionCase& shape, uint64_t seed) {
 
   Worst backward(rounding + lse_rounding(finite(exact.lse), dtype), gated ? kGradientGate : none);
   for (size_t i = 0; i < exact.gradients.size(); ++i) {
-    const size_t order = exact.gradients.size() / 2;
-    const std::string name = i == 0       ? "query"
-                             : i <= order ? fmt::format("key {}", i)
-                                          : fmt::format("value {}", i - order);
-    backward.add(name, ours.gradients[i], plain.gradients[i], exact.gradients[i]);
+    backward.add(gradient_name(i, inputs.keys.size()), ours.gradients[i], plain.gradients[i], exact.gradients[i]);
   }
   result.backward = backward.deviation();
 
