@@ -76,12 +76,12 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
                            "softmax, softmax_sink (random sinks), sigmoid or relu"));
   shown(command.add_option("--distinct", shape.distinct,
                            "Tuples with equal positions are left out: none, axes or with_query"));
-  hidden_default(
-      command.add_option("--documents", shape.documents, "Lengths of packed documents")
-          ->delimiter(','));
+  hidden_default(command.add_option("--documents", shape.documents, "Lengths of packed documents")
+                     ->delimiter(','));
   command.add_flag("--key-masks", shape.key_masks, "Every axis leaves out a third of its keys")
       ->group("Shape");
-  shown(command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"));
+  shown(
+      command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"));
   shown(command.add_option("--dropout", shape.dropout, "Part of the tuples that is dropped"));
   shown(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"));
   shown(command.add_option("--dtype", shape.dtype, "float32, float64, bfloat16 or float16"));
@@ -141,9 +141,11 @@ void complete(AttentionCase& shape) {
   require(shape.form == "product" || shape.dim % (order + 1) == 0,
           fmt::format("--dim: expected a multiple of {} for the determinant, got {}", order + 1,
                       shape.dim));
-  const int64_t packed = std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
-  require(shape.documents.empty() || packed == shape.seq,
-          fmt::format("--documents: expected lengths that add up to {}, got {}", shape.seq, packed));
+  const int64_t packed =
+      std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
+  require(
+      shape.documents.empty() || packed == shape.seq,
+      fmt::format("--documents: expected lengths that add up to {}, got {}", shape.seq, packed));
   require(shape.dropout >= 0 && shape.dropout < 1,
           fmt::format("--dropout: expected 0 to below 1, got {}", shape.dropout));
   shape.dtype = dtype_name(scalar_type(shape.dtype));

@@ -160,7 +160,8 @@ CaseResult verify_attention(const AttentionCase& shape, uint64_t seed) {
 
   Worst backward(rounding + lse_rounding(finite(exact.lse), dtype), gated ? kGradientGate : none);
   for (size_t i = 0; i < exact.gradients.size(); ++i) {
-    backward.add(gradient_name(i, inputs.keys.size()), ours.gradients[i], plain.gradients[i], exact.gradients[i]);
+    backward.add(gradient_name(i, inputs.keys.size()), ours.gradients[i], plain.gradients[i],
+                 exact.gradients[i]);
   }
   result.backward = backward.deviation();
 
