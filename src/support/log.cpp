@@ -8,17 +8,21 @@
 
 namespace nsimplex {
 
-void log_warning(std::string_view message) {
-  std::string line = "nsimplex: warning: ";
+bool environment_flag(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+void log_line(std::string_view message) {
+  std::string line = "nsimplex: ";
   line.append(message).append("\n");
   std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of threads do not mix
 }
 
+void log_warning(std::string_view message) { log_line(std::string("warning: ").append(message)); }
+
 void warn_fallback(std::string_view operation, std::string_view reason) {
-  static const bool wanted = [] {
-    const char* value = std::getenv("NSIMPLEX_WARN_FALLBACK");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
+  static const bool wanted = environment_flag("NSIMPLEX_WARN_FALLBACK");
   if (!wanted) return;
 
   static std::mutex mutex;

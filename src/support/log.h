@@ -4,6 +4,12 @@
 
 namespace nsimplex {
 
+/// Whether an environment variable is "1".
+bool environment_flag(const char* name);
+
+/// Writes "nsimplex: <message>" as one line to standard error.
+void log_line(std::string_view message);
+
 /// Writes "nsimplex: warning: <message>" as one line to standard error.
 void log_warning(std::string_view message);
 

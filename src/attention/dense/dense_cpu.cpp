@@ -7,6 +7,7 @@
 #include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 #include "attention/dense/dense_kernel.h"
+#include "attention/dense/dense_plan_log.h"
 #include "support/log.h"
 #include "support/parallel.h"
 
@@ -19,8 +20,9 @@ using kernels::DensePlan;
 
 // Runs the plan's phases one after another; `run(phase, task, workspace, scratch)` does one task.
 template <class Run>
-void run_phases(const DensePlan& plan, Run&& run) {
+void run_phases(const char* operation, int order, const DensePlan& plan, Run&& run) {
   const KernelMemory memory = memory_of(plan);
+  log_plan(operation, order, plan, memory);
   const Tensor buffer = at::empty({memory.total()}, at::kByte);
   char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
   char* const scratch = workspace + memory.workspace_bytes;
@@ -59,9 +61,10 @@ Output kernel_forward(const Call& call) {
   problem.out = output_rows<T>(out);
   problem.lse = lse.mutable_data_ptr<R>();
   const DensePlan plan = kernels::plan_dense_forward(problem);
-  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
+  const auto run = [&](int phase, int64_t task, void* workspace, void* scratch) {
     kernels::run_dense_forward(problem, plan, phase, task, workspace, scratch);
-  });
+  };
+  run_phases("attention", problem.order, plan, run);
   return {out, lse};
 }
 
@@ -114,9 +117,10 @@ Gradients kernel_backward(const BackwardCall& backward) {
   grad_sink = at::empty({want_sink ? problem.heads : 0}, lse.options());
   if (want_sink) problem.grad_sink = grad_sink.mutable_data_ptr<R>();
   const DensePlan plan = kernels::plan_dense_backward(problem);
-  run_phases(plan, [&](int phase, int64_t task, void* workspace, void* scratch) {
+  const auto run = [&](int phase, int64_t task, void* workspace, void* scratch) {
     kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
-  });
+  };
+  run_phases("attention_backward", problem.order, plan, run);
   if (want_sink) grad_sink = grad_sink.to(call.options.sink->scalar_type());
   return gradients;
 }

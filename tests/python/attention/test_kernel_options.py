@@ -86,6 +86,15 @@ def test_kernel_and_reference_agree(name):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
 
 
+def run_script(code, **environment):
+    """What a fresh interpreter writes: the library reads its environment once."""
+    path = os.pathsep.join([os.path.dirname(__file__), os.path.dirname(nsimplex.__path__[0])])
+    return subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path} | environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
 def test_no_option_falls_back():
     """But for the gradient of a mask, which the reference computes."""
     code = """
@@ -102,13 +111,26 @@ mask = torch.zeros(2, 3, requires_grad=True)
 problem = random_problem(2, lengths=[2, 3], mask=mask).to(torch.float32)
 problem.run()[0].sum().backward()
 """
-    folder = os.path.dirname(__file__)
-    path = os.pathsep.join([folder, os.path.dirname(nsimplex.__path__[0])])
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
-    )  # fmt: skip
-    before, after = run.stdout.split("next")
+    before, after = run_script(code, NSIMPLEX_WARN_FALLBACK="1").split("next")
     assert before == ""
     assert "gradient of the mask" in after
+
+
+def test_plans_are_printed_on_request():
+    code = """
+import torch, nsimplex
+q, k, v = torch.randn(3, 1, 1, 2048, 16)
+nsimplex.attention(q.requires_grad_(), [k, k], [v, v], causal=True, window=[64, 3]).sum().backward()
+nsimplex.attention(q[:, :, :1].double(), [k.double()], [v.double()])
+"""
+    assert run_script(code) == ""
+    lines = run_script(code, NSIMPLEX_PLAN="1", NSIMPLEX_SIMD="AVX2").splitlines()
+    plans = [dict(field.split("=") for field in line.split() if "=" in field) for line in lines]
+    assert [line.split()[:3] for line in lines] == [
+        ["nsimplex:", "plan:", name] for name in ("attention", "attention_backward", "attention")
+    ]
+    for plan in plans[:2]:  # the longer window is the inner axis
+        assert (plan["axes"], plan["inner"], plan["splits"], plan["fused"]) == ("1,0", "0", "1", "0")
+        assert int(plan["blocks"]) > 1 and int(plan["workspace"]) > 0
+        assert plan["simd"] == "AVX2"
+    assert int(plans[2]["splits"]) > 1  # decoding

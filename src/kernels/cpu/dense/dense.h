@@ -15,7 +15,8 @@ struct DensePlan {
   int64_t tasks[kMaxPhases] = {};
   size_t workspace_bytes = 0;  ///< shared by all tasks, 64-byte aligned, not initialised
   size_t scratch_bytes = 0;    ///< private to a running task, 64-byte aligned, not initialised
-  int inner_axis = 0;          ///< the axis that is the GEMM's inner one
+  int axis[kMaxOrder] = {};    ///< working order: leading axes, then the GEMM's inner one
+  int inner_axis = 0;          ///< the last of them
   int64_t blocks = 0;          ///< cuts of the queries of one key/value head, one task each
   bool fused = false;          ///< one block a head: its task packs and adds up for itself
   int64_t splits = 1;          ///< cuts of the inner keys of one head (decoding), merged in order

@@ -73,6 +73,11 @@ int64_t choose_splits(const DenseProblem<T>& problem, const Geometry& geometry) 
   return ceil_div(keys, Splits(problem, geometry, count).length);  // none of them empty
 }
 
+void set_axes(DensePlan& plan, const Geometry& geometry) {
+  std::copy(geometry.axis, geometry.axis + geometry.order, plan.axis);
+  plan.inner_axis = geometry.axis[geometry.inner()];
+}
+
 }  // namespace
 
 template <class T>
@@ -87,7 +92,7 @@ DensePlan plan_dense_forward(const DenseForward<T>& problem) {
   read_simd_environment();
   const Geometry geometry(problem);
   DensePlan plan;
-  plan.inner_axis = geometry.axis[geometry.inner()];
+  set_axes(plan, geometry);
   const int64_t heads = heads_in_all(problem);
   if (heads == 0 || geometry.items == 0) return plan;
   int64_t pack = PackLayout(problem, geometry, /*backward=*/false).size;
@@ -125,7 +130,7 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
   read_simd_environment();
   const Geometry geometry(problem);
   DensePlan plan;
-  plan.inner_axis = geometry.axis[geometry.inner()];
+  set_axes(plan, geometry);
   const auto add_sink_phase = [&] {
     if (problem.grad_sink) plan.tasks[plan.phases++] = problem.heads;
   };
