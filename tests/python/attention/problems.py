@@ -94,6 +94,8 @@ DEFAULTS = {
     "order": 2, "batch": 1, "heads": 4, "kv-heads": 0, "seq": 2048, "keys": [], "dim": 64,
     "value-dim": 0, "window": [], "key-lengths": [], "causal": False, "reduce": "product",
     "scale": "standard", "dtype": "float32", "amplitude": 1.0, "heads-inside": False,
+    "form": "product", "normalizer": "softmax", "distinct": "none", "documents": [],
+    "key-masks": False, "mask": "none", "dropout": 0.0,
 }  # fmt: skip
 
 
@@ -118,21 +120,48 @@ def table() -> dict[str, SimpleNamespace]:
     return cases
 
 
+def _options(case: SimpleNamespace, lengths: list[int]) -> tuple[dict, dict]:
+    """Options of a case, without and with gradients; masks keep two thirds of what they cover."""
+    same = ("causal", "reduce", "scale", "form", "normalizer", "distinct")
+    options = {name: getattr(case, name) for name in same}
+    learned = {}
+    generator = torch.Generator().manual_seed(5)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    if case.window:
+        options["window"] = case.window * case.order if len(case.window) == 1 else case.window
+    if case.key_lengths:
+        options["key_lengths"] = torch.tensor(case.key_lengths)
+    if case.documents:
+        options["cu_seqlens"] = torch.tensor([0, *case.documents]).cumsum(0)
+    if case.key_masks:
+        options["key_masks"] = [draw(case.batch, length) > -0.43 for length in lengths]
+    if case.mask == "boolean":
+        options["mask"] = draw(case.batch, case.heads, case.seq, *lengths) > -0.43
+    if case.mask == "additive":
+        mask = draw(case.batch, 1, case.seq, *lengths)
+        learned["mask"] = mask.masked_fill(draw(*mask.shape) < -0.43, -torch.inf)
+    if case.normalizer == "softmax_sink":
+        learned["sink"] = draw(case.heads)
+    if case.dropout > 0:
+        options |= {"dropout_p": case.dropout, "seed": 20250711}
+    return options, learned
+
+
 def from_case(case: SimpleNamespace) -> tuple[Problem, torch.dtype]:
     """A problem of the table, its numbers rounded to the case's dtype."""
     order, dtype = case.order, getattr(torch, case.dtype)
     lengths = case.keys or [case.seq]
     lengths = lengths * order if len(lengths) == 1 else lengths
-    options = {"causal": case.causal, "reduce": case.reduce, "scale": case.scale}
-    if case.window:
-        window = case.window * order if len(case.window) == 1 else case.window
-        options["window"] = window
-    if case.key_lengths:
-        options["key_lengths"] = torch.tensor(case.key_lengths)
+    options, learned = _options(case, lengths)
     problem = random_problem(
         order, batch=case.batch, heads=case.heads, kv_heads=case.kv_heads, queries=case.seq,
-        lengths=lengths, dim=case.dim, value_dim=case.value_dim, **options,
+        lengths=lengths, dim=case.dim, value_dim=case.value_dim,
     )  # fmt: skip
+    problem.options = options
+    problem.learned = {name: t.to(dtype) for name, t in learned.items()}
     problem.inputs = [(t * case.amplitude).to(dtype) for t in problem.inputs]
     if case.heads_inside:
         problem.inputs = [t.transpose(1, 2).contiguous().transpose(1, 2) for t in problem.inputs]

@@ -1,7 +1,6 @@
 """The report of complete, partial, broken and hostile run directories."""
 
 import json
-import os
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -153,10 +152,10 @@ def test_a_directory_without_a_run_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_module_runs_and_says_errors_in_one_line(full, tmp_path_factory):
+def test_the_module_runs_and_says_errors_in_one_line(full, tmp_path_factory, subprocess_env):
     def run(directory):
         return subprocess.run(
-            [sys.executable, "-m", "nsimplex.report", directory], capture_output=True, text=True, env=os.environ
+            [sys.executable, "-m", "nsimplex.report", directory], capture_output=True, text=True, env=subprocess_env
         )
 
     assert run(full).returncode == 0
