@@ -42,6 +42,12 @@ from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .orders import continuous_order  # noqa: E402
 from .parts import merge  # noqa: E402
 from .positions import rotary  # noqa: E402
+from .separable import (  # noqa: E402
+    SeparableCache,
+    feature_map,
+    separable_attention,
+    separable_reference,
+)
 from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
@@ -50,6 +56,7 @@ cmake_prefix_path = str(_package)
 __all__ = [
     "KeyValueCache",
     "LayerCaches",
+    "SeparableCache",
     "attention",
     "attention_marginals",
     "attention_received",
@@ -57,9 +64,12 @@ __all__ = [
     "cmake_prefix_path",
     "continuous_order",
     "face_attention",
+    "feature_map",
     "merge",
     "nn",
     "reference",
     "rotary",
+    "separable_attention",
+    "separable_reference",
     "__version__",
 ]

@@ -32,6 +32,14 @@ def test_the_example_of_the_functions_around_it_runs(root):
     torch.testing.assert_close(names["seen"], names["looks"].sum(2), rtol=1e-4, atol=1e-4)
 
 
+def test_the_separable_example_runs(root):
+    page = (root / "docs" / "attention" / "separable.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(example, names)  # compares for itself
+    assert names["windowed"].isfinite().all() and names["normalizer"].shape == (1, 4, 500)
+
+
 def test_the_table_from_scaled_dot_product_attention(root):
     """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
     query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)

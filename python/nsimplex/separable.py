@@ -1,0 +1,208 @@
+"""Attention in time linear in the length: separable kernels in place of the softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from .functional import Window, _flat_window
+
+__all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_reference"]
+
+_operators = torch.ops.nsimplex
+
+
+def feature_map(
+    x: Tensor,
+    kind: str = "elu",
+    *,
+    features: int = 0,
+    seed: int = 0,
+    orthogonal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    r"""Non-negative features of x [.., D], for :func:`separable_attention`.
+
+    .. math::
+        \text{elu: } \mathrm{elu}(s x) + 1 \qquad \text{relu: } \max(s x, 0) \qquad
+        \text{random: } \exp(w_r \cdot s x - |s x|^2 / 2) / \sqrt{R}
+
+    Over N keys the expectation of the ``random`` kernel is exp of the sum of all dot products among the
+    query and the keys of the tuple: for N = 1 the kernel of softmax attention itself, for more keys not the
+    multilinear form of :func:`nsimplex.attention`.
+
+    Args:
+        x: [.., D], floating. Of ``random``, vectors far longer than sqrt(D) underflow: normalise them.
+        kind: "elu", "relu" or "random".
+        features: R of ``random``; 0: D.
+        seed: of ``random``: w_r is standard normal and a function of seed, R and D alone, on every machine.
+        orthogonal: of ``random``: w_r orthogonal within blocks of D, with the lengths drawn.
+        scale: s; None: D^-1/4 for ``random``, so that dot products are scaled by D^-1/2, and 1 otherwise.
+
+    Returns:
+        [.., D], or [.., R] for ``random``, in the dtype of x; differentiable.
+
+    Raises:
+        ValueError, TypeError: an argument that does not fit, in one line.
+
+    Sources: Katharopoulos et al., arXiv 2006.16236, equation 7 (elu); Choromanski et al., arXiv 2009.14794,
+    lemma 1 and section 2.4 (random, orthogonal).
+
+    Example:
+        >>> feature_map(torch.randn(1, 4, 128, 32), "random", features=64, orthogonal=True).shape
+        torch.Size([1, 4, 128, 64])
+    """
+    return _operators.feature_map(
+        x, kind, features=features, seed=seed, orthogonal=orthogonal, scale=scale
+    )
+
+
+FeatureMap = str | Callable[[Tensor], Tensor] | None
+
+
+def _features(query: Tensor, keys: Sequence[Tensor], features: FeatureMap):
+    if features is None:
+        return query, [*keys]
+    make = features if callable(features) else lambda x: feature_map(x, features)
+    return make(query), [make(key) for key in keys]
+
+
+def separable_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    features: FeatureMap = "elu",
+    causal: bool = False,
+    window: Window = None,
+    return_normalizer: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""N-simplicial attention with a separable kernel: O(T) time and memory for any number of key axes.
+
+    .. math::
+        \mathrm{num}_i &= \sum_r \varphi_r(q_i) \prod_m
+            \Big(\sum_{j \in A_m(i)} \varphi_r(k^{(m)}_j)\, v^{(m)}_j\Big) \\
+        \mathrm{den}_i &= \sum_r \varphi_r(q_i) \prod_m \sum_{j \in A_m(i)} \varphi_r(k^{(m)}_j) \\
+        o_i &= \mathrm{num}_i / \mathrm{den}_i
+
+    The products are over channels: a tuple of keys weighs sum_r phi_r(q) phi_r(k1) .. phi_r(kN), and its values
+    are multiplied, as in :func:`nsimplex.attention`. These are the weights of this kernel, not of a softmax.
+    N = 1 is linear attention.
+
+    Args:
+        query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
+        keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8; Hq a multiple of Hk.
+        values: N tensors [B, Hk, T_m, Dv].
+        features: a kind of :func:`feature_map`; or a function of one tensor, applied to the query and every key;
+            or None: query and keys hold features already.
+        causal, window: as in :func:`nsimplex.attention`.
+        return_normalizer: return (out, den).
+
+    Returns:
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_normalizer`` also den
+        [B, Hq, Tq], float32 or float64. Both differentiable, any number of times. A query with den = 0 (no key
+        on some axis, or features that are all zero) has out = 0 and zero gradients.
+
+    Raises:
+        ValueError, TypeError: an argument that does not fit, in one line.
+
+    Complexity: 2 R (Dv + 1) (N + Hq / Hk) flops a token and key head for R features, about three times that
+    with windows, about five times that backward; nothing of size T R Dv is kept. The CPU runs a SIMD kernel in
+    float32 or float64; other devices and derivatives of second order run :func:`separable_reference`, whose work
+    is quadratic. The bits do not depend on the number of threads.
+
+    Sources: Katharopoulos et al., arXiv 2006.16236, equations 5 to 9, for N = 1.
+
+    Example:
+        >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 4, 1000, 32)
+        >>> separable_attention(q, [k1, k2], [v1, v2], causal=True).shape
+        torch.Size([1, 4, 1000, 32])
+    """
+    query, keys = _features(query, keys, features)
+    out, normalizer = _operators.separable_attention(
+        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys))
+    )
+    return (out, normalizer) if return_normalizer else out
+
+
+def separable_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    features: FeatureMap = "elu",
+    causal: bool = False,
+    window: Window = None,
+    return_normalizer: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device: the oracle."""
+    query, keys = _features(query, keys, features)
+    out, normalizer = _operators.separable_attention_reference(
+        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys))
+    )
+    return (out, normalizer) if return_normalizer else out
+
+
+class SeparableCache:
+    """Causal separable attention token after token, in memory that does not grow with them.
+
+    >>> cache = SeparableCache([-1, 64])                  # -1: all keys; 64: the last 64 of them
+    >>> out = cache.attend(query, [k1, k2], [v1, v2])     # the prompt, in chunks of any length
+    >>> out = cache.attend(query, [k1, k2], [v1, v2])     # then one token after the other
+
+    gives what :func:`separable_attention` of the whole sequence with ``causal=True`` and these windows gives, to
+    rounding, however the sequence is cut. An axis without a window keeps its state, [B, Hk, R, Dv + 1] in
+    float32 or wider, one with a window the features and values of its last keys. For inference only.
+
+    Args:
+        window: one int an axis; -1: all keys.
+        features: as in :func:`separable_attention`.
+    """
+
+    def __init__(self, window: Sequence[int], features: FeatureMap = "elu") -> None:
+        self._cache = torch.classes.nsimplex.SeparableCache([*window])
+        self._map = features
+
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        return_normalizer: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Appends t >= 1 tokens and attends with their queries [B, Hq, t, D]."""
+        query, keys = _features(query, keys, self._map)
+        out, normalizer = self._cache.attend(query, keys, [*values])
+        return (out, normalizer) if return_normalizer else out
+
+    @property
+    def window(self) -> list[int]:
+        return self._cache.window()
+
+    @property
+    def position(self) -> int:
+        """Tokens appended so far."""
+        return self._cache.position()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the states."""
+        return self._cache.bytes()
+
+    def reset(self) -> None:
+        """Forgets all tokens and shapes."""
+        self._cache.reset()
+
+    def select(self, entries: Tensor) -> None:
+        """Replaces the batch by entries [B'] (int64) of it (beam search)."""
+        self._cache.select(entries)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """``position``, and ``states.<m>`` or ``keys.<m>`` and ``values.<m>``: plain tensors."""
+        return dict(self._cache.state())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continues where :meth:`state_dict` was taken."""
+        self._cache.load_state(state)

@@ -1,0 +1,176 @@
+// The autograd node of the separable operator, autocast and the batching rule of vmap.
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "attention/separable/separable_call.h"
+
+namespace nsimplex::separable {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// The operators below autograd: the kernel of the device, or the reference on request.
+struct Kernels {
+  static Output forward(const Call& call) { return dispatch(call); }
+  static Gradients backward(const BackwardCall& call) { return dispatch(call); }
+};
+struct ReferenceKernels {
+  static Output forward(const Call& call) { return dispatch_reference(call); }
+  static Gradients backward(const BackwardCall& call) { return reference_backward(call); }
+};
+
+// Plain values: compiled autograd compares them.
+c10::IValue pack(const Call& call) {
+  std::vector<c10::IValue> window;
+  if (call.window) window.assign(call.window->begin(), call.window->end());
+  return c10::ivalue::Tuple::create({static_cast<int64_t>(call.keys.size()), call.causal,
+                                     c10::ivalue::Tuple::create(std::move(window))});
+}
+
+// Saves inputs and outputs, nothing else: O(T) memory. Key and value lists are TensorLists all the
+// way, since apply() does not look into vectors.
+template <class Implementation>
+struct SeparableFunction : torch::autograd::Function<SeparableFunction<Implementation>> {
+  static variable_list forward(AutogradContext* context, const Tensor& query, at::TensorList keys,
+                               at::TensorList values, const Call* call) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    auto [out, normalizer] =
+        Implementation::forward({query, keys, values, call->causal, call->window});
+    variable_list saved{query};
+    saved.insert(saved.end(), keys.begin(), keys.end());
+    saved.insert(saved.end(), values.begin(), values.end());
+    saved.insert(saved.end(), {out, normalizer});
+    context->save_for_backward(std::move(saved));
+    context->saved_data["options"] = pack(*call);
+    context->set_materialize_grads(false);
+    return {out, normalizer};
+  }
+
+  // Calls the backward operator through its own autograd kernel, which decides whether this
+  // gradient will be differentiated again.
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const variable_list saved = context->get_saved_variables();
+    const auto& options = context->saved_data["options"].toTupleRef().elements();
+    const auto order = static_cast<size_t>(options[0].toInt());
+    variable_list result(2 + 2 * order);  // the last is the options'
+    if (!grads[0].defined() && !grads[1].defined()) return result;
+
+    c10::SmallVector<c10::SymInt, 8> window;
+    for (const c10::IValue& each : options[2].toTupleRef().elements()) {
+      window.push_back(each.toSymInt());
+    }
+    at::OptionalSymIntArrayRef flat_window;
+    if (!window.empty()) flat_window = c10::SymIntArrayRef(window);
+    const at::TensorList all(saved);
+    const Tensor &out = saved[1 + 2 * order], &normalizer = saved[2 + 2 * order];
+    const Tensor grad_out = grads[0].defined() ? grads[0] : at::zeros_like(out);
+    const OptionalTensor grad_normalizer =
+        grads[1].defined() ? OptionalTensor(grads[1]) : std::nullopt;
+    auto [grad_query, grad_keys, grad_values] =
+        Implementation::backward({{all[0], all.slice(1, order), all.slice(1 + order, order),
+                                   options[1].toBool(), flat_window},
+                                  out,
+                                  normalizer,
+                                  grad_out,
+                                  grad_normalizer});
+    const auto hand_over = [&](size_t i, Tensor& gradient) {
+      if (context->needs_input_grad(i)) result[i] = std::move(gradient);
+    };
+    hand_over(0, grad_query);
+    for (size_t m = 0; m < order; ++m) {
+      hand_over(1 + m, grad_keys[m]);
+      hand_over(1 + order + m, grad_values[m]);
+    }
+    return result;
+  }
+};
+
+template <class Predicate>
+bool any_input(const Call& call, Predicate&& predicate) {
+  return predicate(call.query) || std::any_of(call.keys.begin(), call.keys.end(), predicate) ||
+         std::any_of(call.values.begin(), call.values.end(), predicate);
+}
+
+bool requires_grad(const Tensor& tensor) { return tensor.requires_grad(); }
+bool has_tangent(const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
+
+// A C++ autograd function knows neither functorch's transforms nor forward mode; ATen calls do.
+bool needs_composite(const Call& call) {
+  return at::functorch::maybeCurrentDynamicLayer().has_value() || any_input(call, has_tangent);
+}
+
+template <class Implementation>
+Output autograd_forward(const Call& call) {
+  if (needs_composite(call)) return reference_forward(call);
+  if (!at::GradMode::is_enabled() || !any_input(call, requires_grad)) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return Implementation::forward(call);
+  }
+  variable_list result =
+      SeparableFunction<Implementation>::apply(call.query, call.keys, call.values, &call);
+  return {std::move(result[0]), std::move(result[1])};
+}
+
+Gradients autograd_backward(const BackwardCall& call) {
+  const auto recorded = [](const Tensor& tensor) {
+    return requires_grad(tensor) || has_tangent(tensor);
+  };
+  const bool again = any_input(call.forward, recorded) || recorded(call.out) ||
+                     recorded(call.normalizer) || recorded(call.grad_out) ||
+                     (call.grad_normalizer && recorded(*call.grad_normalizer));
+  if ((at::GradMode::is_enabled() && again) || needs_composite(call.forward) ||
+      has_tangent(call.grad_out)) {
+    return reference_backward(call);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return dispatch(call);
+}
+
+// In float32: sums over whole sequences in 16 bits would lose their later terms.
+template <class Implementation, c10::DeviceType device>
+Output autocast_forward(const Call& call) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+      c10::DispatchKeySet(at::autocast::get_autocast_dispatch_key_from_device_type(device)));
+  const auto cast = [](const auto& argument) {
+    return at::autocast::cached_cast(at::kFloat, argument, device);
+  };
+  const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
+  return Implementation::forward({cast(call.query), keys, values, call.causal, call.window});
+}
+
+template <class Implementation>
+constexpr auto autocast_cpu = &autocast_forward<Implementation, c10::DeviceType::CPU>;
+template <class Implementation>
+constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
+
+TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
+  m.impl("separable_attention", TORCH_FN(flat<&autograd_forward<Kernels>>));
+  m.impl("separable_attention_reference", TORCH_FN(flat<&autograd_forward<ReferenceKernels>>));
+  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&autograd_backward>));
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {
+  m.impl("separable_attention", TORCH_FN(flat<autocast_cpu<Kernels>>));
+  m.impl("separable_attention_reference", TORCH_FN(flat<autocast_cpu<ReferenceKernels>>));
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, AutocastCUDA, m) {
+  m.impl("separable_attention", TORCH_FN(flat<autocast_cuda<Kernels>>));
+  m.impl("separable_attention_reference", TORCH_FN(flat<autocast_cuda<ReferenceKernels>>));
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
+  m.impl("separable_attention", TORCH_FN(flat<&reference_forward>));
+  m.impl("separable_attention_reference", TORCH_FN(flat<&reference_forward>));
+  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&reference_backward>));
+}
+
+}  // namespace
+}  // namespace nsimplex::separable
