@@ -38,8 +38,9 @@ def train_peer(arguments) -> None:
     import torch
     from torch.nn import functional as F
 
-    import nsimplex.nn as layers
+    import nsimplex
     import peers
+    from nsimplex.nn import LanguageModel, LanguageModelOptions, layers
 
     def composite(form, query, keys, values, window):
         length = query.size(2)
@@ -66,6 +67,7 @@ def train_peer(arguments) -> None:
             return F.scaled_dot_product_attention(query, keys[0], values[0], is_causal=causal)
         return composite(form, query, keys, values, window)
 
+    assert layers.attention is nsimplex.attention  # the name that the layers call
     layers.attention = plain_attention
     torch.manual_seed(1)
     torch.set_num_threads(arguments.threads)
@@ -74,9 +76,9 @@ def train_peer(arguments) -> None:
     form = None
     if setting["every"]:
         # A quarter of the batch is enough to choose by, and does not set the peak of memory.
-        form = faster_form((setting["batch"] // 4, setting["heads"], setting["context"], head_dim))
+        form = getattr(peers, arguments.composite, None) or faster_form((setting["batch"] // 4, setting["heads"], setting["context"], head_dim))
     shape = {name: setting[name] for name in ("layers", "heads", "dim", "context", "every")}
-    model = layers.LanguageModel(layers.LanguageModelOptions(window=WINDOW, **shape))
+    model = LanguageModel(LanguageModelOptions(window=WINDOW, **shape))
     text = b"".join(Path(name).read_bytes() for name in arguments.text)
     tokens = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
     matrices = [p for p in model.parameters() if p.dim() > 1]
@@ -128,7 +130,8 @@ def run_ours(arguments) -> tuple[float, int]:
 
 def run_peer(arguments) -> tuple[float, int]:
     command = [sys.executable, __file__, "--peer", "--setting", arguments.setting, "--steps", str(arguments.steps)]
-    command += ["--threads", str(arguments.threads), "--text", *arguments.text]
+    command += ["--threads", str(arguments.threads), "--composite", arguments.composite]
+    command += ["--text", *arguments.text]
     output, peak = run(command, dict(os.environ))
     return json.loads(output)["tokens_per_second"], peak
 
@@ -139,6 +142,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="of a run; 0: the setting's")
+    parser.add_argument("--composite", choices=["faster", "windowed_views", "banded_blocks"], default="faster")
     parser.add_argument("--nsimplex", type=Path, default=ROOT / "build/release/bin/nsimplex")
     parser.add_argument("--text", nargs="+", default=[argparse.__file__, json.__file__, tempfile.__file__, subprocess.__file__])
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
@@ -161,6 +165,7 @@ def main() -> None:
         "setting": label + (f", windows {WINDOW[0]} × {WINDOW[1]}" if setting["every"] else ""),
         "threads": arguments.threads,
         "peer": "same model",
+        "composite": arguments.composite if setting["every"] else None,
         "tokens_per_second": speed,
         "peer_tokens_per_second": peer_speed,
         "milliseconds": 1e3 * tokens / speed,
