@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/dense/backward_general-inl.h"
 #include "kernels/cpu/dense/backward_rows-inl.h"
+#include "kernels/cpu/dense/own_panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -45,7 +46,9 @@ class BackwardBlock : public BackwardRows<T> {
         u_deep_(take_deep(u, geometry.depth, arena)),
         g_deep_(take_deep(g, geometry.value_depth, arena)),
         p_deep_(take_deep(p, kPanelKeys, arena)),
-        ds_deep_(take_deep(ds, kPanelKeys, arena)) {}
+        ds_deep_(take_deep(ds, kPanelKeys, arena)),
+        own_keys_(problem.dim, arena),
+        own_values_(problem.value_dim, arena) {}
 
   /// Runs the rows that `block` holds.
   void run() {
@@ -53,8 +56,22 @@ class BackwardBlock : public BackwardRows<T> {
     pair(u, u_deep_, geometry.depth, 0, block.padded_rows());
     pair(g, g_deep_, geometry.value_depth, 0, block.padded_rows());
     const Range hull = block.hull();
+    // Pairs of keys cannot be cut between any two keys.
+    if (kNumbers<E> == 1 && !filter_.general() && OwnPanel<R>::pays(block)) {
+      own_keys_.load(pack_.keys_t, pack_.inner_begin, hull);
+      if (gradients_.want_ds) own_values_.load(pack_.values_t, pack_.inner_begin, hull);
+      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+        keys_ = own_keys_.view(first);
+        values_ = own_values_.view(first);
+        add_panel(first, hull);
+      }
+      return;
+    }
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
+      const int64_t column = first - pack_.inner_begin;
+      keys_ = {pack_.keys_t + column * problem_.dim, kPanelKeys};
+      values_ = {pack_.values_t + column * problem_.value_dim, kPanelKeys};
       add_panel(first, hull);
     }
   }
@@ -86,7 +103,8 @@ class BackwardBlock : public BackwardRows<T> {
       row_begin = std::min(row_begin, row);
       row_end = std::min(row + kStripRows, block.rows);
       if (general) {
-        general_.weigh_strip(part, row, keys(part), gradients_.want_ds ? values(part) : nullptr);
+        general_.weigh_strip(part, row, keys_.columns,
+                             gradients_.want_ds ? values_.columns : nullptr);
       } else {
         weigh_strip(part, row);
       }
@@ -114,13 +132,6 @@ class BackwardBlock : public BackwardRows<T> {
     }
   }
 
-  const R* keys(const PanelPart<R>& part) const {
-    return pack_.keys_t + (part.first - pack_.inner_begin) * problem_.dim;
-  }
-  const R* values(const PanelPart<R>& part) const {
-    return pack_.values_t + (part.first - pack_.inner_begin) * problem_.value_dim;
-  }
-
   void weigh_strip(const PanelPart<R>& part, int strip) {
     switch (part.masking) {
       case Masking::none:
@@ -138,11 +149,11 @@ class BackwardBlock : public BackwardRows<T> {
       int v = part.vector;
       for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
         weight_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
-        if (gradients_.want_ds) score_gradient_tile<kTile.score_vectors>(part, strip + r, v);
+        if (gradients_.want_ds) score_gradient_tile<kTile.score_vectors>(strip + r, v);
       }
       for (; v < part.vector_end; ++v) {
         weight_tile<1, kMasking>(part, strip, r, v);
-        if (gradients_.want_ds) score_gradient_tile<1>(part, strip + r, v);
+        if (gradients_.want_ds) score_gradient_tile<1>(strip + r, v);
       }
     }
   }
@@ -172,7 +183,8 @@ class BackwardBlock : public BackwardRows<T> {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
-                               keys(part) + vector * kLanes<R>, kPanelKeys, slots<E>(problem_.dim));
+                               keys_.columns + vector * kLanes<R>, keys_.row,
+                               slots<E>(problem_.dim));
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
     NSIMPLEX_UNROLL
@@ -199,7 +211,7 @@ class BackwardBlock : public BackwardRows<T> {
 
   // dS = P o (G V^T + share - delta).
   template <int kVectors>
-  HWY_INLINE void score_gradient_tile(const PanelPart<R>& part, int row, int vector) {
+  HWY_INLINE void score_gradient_tile(int row, int vector) {
     constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
     Tile<R, kRows, kVectors> dp;
@@ -211,7 +223,7 @@ class BackwardBlock : public BackwardRows<T> {
       }
     }
     dp.template multiply_add<E>(g + row * geometry.value_depth, geometry.value_depth, 1,
-                                values(part) + vector * kLanes<R>, kPanelKeys,
+                                values_.columns + vector * kLanes<R>, values_.row,
                                 slots<E>(problem_.value_dim));
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -266,6 +278,8 @@ class BackwardBlock : public BackwardRows<T> {
   TupleFilter<T>& filter_;
   GeneralBackward<T, E> general_;
   R *const u_deep_, *const g_deep_, *const p_deep_, *const ds_deep_;
+  OwnPanel<R> own_keys_, own_values_;
+  PanelView<R> keys_{}, values_{};  // of the panel that is being added
 };
 
 }  // namespace HWY_NAMESPACE

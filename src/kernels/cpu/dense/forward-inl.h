@@ -111,33 +111,44 @@ class ForwardTask {
 
   void finish_block() {
     rows_.run();
-    for (int r = 0; r < rows_.block.rows; ++r) add_row_to_item(r);
+    const Block& block = rows_.block;
+    for (int begin = 0, end; begin < block.rows; begin = end) {
+      end = begin + 1;
+      while (end < block.rows && block.item[end] == block.item[begin]) ++end;
+      add_rows_to_item(begin, end, block.item[begin]);
+    }
     rows_.block.rows = 0;
   }
 
-  void add_row_to_item(int row) {
+  // Rows [begin, end) to the one item that they belong to.
+  void add_rows_to_item(int begin, int end, int item) {
     const Tag<R> d;
-    const int item = rows_.block.item[row];
-    const auto sum_of = [&](const R* lanes) HWY_ATTR {
-      return hn::GetLane(hn::SumOfLanes(d, hn::Load(d, lanes + row * kLanes<R>)));
-    };
-    rows_.state[item].sum += sum_of(rows_.sums);
+    Vec<R> sum = hn::Zero(d);
+    for (int r = begin; r < end; ++r) sum = hn::Add(sum, hn::Load(d, rows_.sums + r * kLanes<R>));
+    rows_.state[item].sum += hn::GetLane(hn::SumOfLanes(d, sum));
     const int64_t width = geometry_.value_depth;
-    const R* HWY_RESTRICT y = rows_.y + row * width;
-    const R* HWY_RESTRICT w = w_ + row * width;
-    R* HWY_RESTRICT total = rows_.total + item * width;
+    R* const total = rows_.total + item * width;
     if (geometry_.inner() == 0) {
-      add_rows(total, total, y, width);
+      for (int r = begin; r < end; ++r) add_rows(total, total, rows_.y + r * width, width);
     } else if (problem_.reduce == ValueReduce::product) {
       for (int64_t c = 0; c < width; c += kLanes<R>) {
-        hn::Store(hn::MulAdd(hn::Load(d, w + c), hn::Load(d, y + c), hn::Load(d, total + c)), d,
-                  total + c);
+        const R* const y = rows_.y + c;
+        const R* const w = w_ + c;
+        Vec<R> all = hn::Load(d, total + c);
+        for (int r = begin; r < end; ++r) {
+          all = hn::MulAdd(hn::Load(d, w + r * width), hn::Load(d, y + r * width), all);
+        }
+        hn::Store(all, d, total + c);
       }
     } else {
-      const Vec<R> weight = hn::Set(d, sum_of(rows_.value_sums));
-      for (int64_t c = 0; c < width; c += kLanes<R>) {
-        const Vec<R> both = hn::MulAdd(weight, hn::Load(d, w + c), hn::Load(d, y + c));
-        hn::Store(hn::Add(hn::Load(d, total + c), both), d, total + c);
+      for (int r = begin; r < end; ++r) {
+        const Vec<R> lanes = hn::Load(d, rows_.value_sums + r * kLanes<R>);
+        const Vec<R> weight = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, lanes)));
+        for (int64_t c = 0; c < width; c += kLanes<R>) {
+          const Vec<R> both = hn::MulAdd(weight, hn::Load(d, w_ + r * width + c),
+                                         hn::Load(d, rows_.y + r * width + c));
+          hn::Store(hn::Add(hn::Load(d, total + c), both), d, total + c);
+        }
       }
     }
   }

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/dense/forward_general-inl.h"
 #include "kernels/cpu/dense/forward_rows-inl.h"
+#include "kernels/cpu/dense/own_panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -30,7 +31,8 @@ class ForwardBlock : public ForwardRows<T> {
         pack_(pack),
         dim_(problem.dim),
         filter_(filter),
-        general_(problem, *this, filter) {}
+        general_(problem, *this, filter),
+        own_(problem.dim, arena) {}
 
   /// Runs the rows that `block` holds.
   void run() {
@@ -41,18 +43,21 @@ class ForwardBlock : public ForwardRows<T> {
     }
     const Range hull = block.hull();
     const bool general = filter_.general();
+    // Pairs of keys cannot be cut between any two keys.
+    if (kNumbers<E> == 1 && !general && OwnPanel<R>::pays(block)) {
+      own_.load(pack_.keys_t, pack_.inner_begin, hull);
+      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+        run_panel(first, own_.view(first));
+      }
+      return;
+    }
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
-      if (general) filter_.start_panel(first);
-      for (int row = 0; row < block.padded_rows(); row += kStripRows) {
-        const PanelPart<R> part(first, block.inner + row);
-        if (part.empty()) continue;
-        if (general) {
-          general_.weigh_strip(part, row, panel(part));
-        } else {
-          score_strip(part, row);
-        }
-        add_values(part, row);
+      const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * dim_;
+      if (general) {
+        run_general_panel(first, columns);
+      } else {
+        run_panel(first, {columns, kPanelKeys});
       }
     }
   }
@@ -67,8 +72,25 @@ class ForwardBlock : public ForwardRows<T> {
   using Base::y;
 
  private:
-  const R* panel(const PanelPart<R>& part) const {
-    return pack_.keys_t + (part.first - pack_.inner_begin) * dim_;
+  // The panel whose first key is `first`.
+  void run_panel(int64_t first, PanelView<R> panel) {
+    panel_ = panel;
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) continue;
+      score_strip(part, row);
+      add_values(part, row);
+    }
+  }
+
+  void run_general_panel(int64_t first, const R* columns) {
+    filter_.start_panel(first);
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) continue;
+      general_.weigh_strip(part, row, columns);
+      add_values(part, row);
+    }
   }
 
   // Y += P V for the rows of a strip.
@@ -124,7 +146,7 @@ class ForwardBlock : public ForwardRows<T> {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
     }
     s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
-                               panel(part) + vector * kLanes<R>, kPanelKeys, slots<E>(dim_));
+                               panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
     // After the sum, as backward does, so that both round scores alike.
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -222,6 +244,8 @@ class ForwardBlock : public ForwardRows<T> {
   const int64_t dim_;
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;
+  OwnPanel<R> own_;
+  PanelView<R> panel_{};  // that is being run
 };
 
 }  // namespace HWY_NAMESPACE

@@ -122,6 +122,8 @@ HaloLayout::HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry
     : begin(begin), end(begin) {
   for (int p = 0; p < geometry.order; ++p) {
     range[p] = segments.halo(problem, geometry, segment, p);
+    // Sums over rows take keys by eights from any key on.
+    if (p == geometry.inner() && range[p].size() > 0) range[p].end += 8;
     keys[p] = values[p] = -1;
     if (problem.grad_key[geometry.axis[p]].data) {
       keys[p] = end;

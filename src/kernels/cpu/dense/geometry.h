@@ -33,6 +33,11 @@ struct Channels {
   }
 };
 
+/// Elements from a channel to the next of an interval's own panel, with room for a packed panel on
+/// either side; not a power of two, whose rows would fall on the same cache lines.
+inline constexpr int64_t kOwnRow = kOwnKeys + 2 * kPanelKeys + kLineChannels;
+constexpr int64_t own_panel_size(int64_t channels) { return channels * kOwnRow; }
+
 /// Sizes that follow from the problem, with axes in working order: leading axes first, the inner
 /// last.
 struct Geometry {

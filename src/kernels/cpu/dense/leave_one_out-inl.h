@@ -39,32 +39,44 @@ HWY_INLINE void add_to(R* to, Vec<R> value) {
   hn::Store(hn::Add(hn::Load(d, to), value), d, to);
 }
 
-/// For the product base o f_1 o .. o f_n, whose gradient is `error`:
-///   grad_base += error o f_1 o .. o f_n,      grad_f_m += error o base o (all f but f_m).
-/// Null gradients are left out. Products of the factors before m are kept, those after m carried
-/// along, so the cost is 4 n multiplications a channel.
-template <class R>
-void add_leave_one_out(const R* error, const R* base, const R* const* factor, int count,
-                       R* grad_base, R* const* grad_factor, int64_t width) {
+// kCount factors, or `count` where that is 0.
+template <int kCount, class R>
+void add_leave_one_out_of(const R* error, const R* base, const R* const* factor, int count,
+                          R* grad_base, R* const* grad_factor, int64_t width) {
   const Tag<R> d;
+  const int factors = kCount > 0 ? kCount : count;
   for (int64_t c = 0; c < width; c += kLanes<R>) {
-    Vec<R> after = hn::Load(d, error + c);
-    if (count == 1) {  // the most frequent case, without the array
-      if (grad_base) add_to(grad_base + c, hn::Mul(after, hn::Load(d, factor[0] + c)));
-      if (grad_factor[0]) add_to(grad_factor[0] + c, hn::Mul(after, hn::Load(d, base + c)));
-      continue;
-    }
-    Vec<R> before[kMaxOrder];
+    Vec<R> before[kCount > 0 ? kCount : kMaxOrder];
     Vec<R> product = hn::Load(d, base + c);
-    for (int m = 0; m < count; ++m) {
+    NSIMPLEX_UNROLL
+    for (int m = 0; m < factors; ++m) {
       before[m] = product;
       product = hn::Mul(product, hn::Load(d, factor[m] + c));
     }
-    for (int m = count - 1; m >= 0; --m) {
+    Vec<R> after = hn::Load(d, error + c);
+    NSIMPLEX_UNROLL
+    for (int m = factors - 1; m >= 0; --m) {
       if (grad_factor[m]) add_to(grad_factor[m] + c, hn::Mul(after, before[m]));
       after = hn::Mul(after, hn::Load(d, factor[m] + c));
     }
     if (grad_base) add_to(grad_base + c, after);
+  }
+}
+
+/// For the product base o f_1 o .. o f_n, whose gradient is `error`:
+///   grad_base += error o f_1 o .. o f_n,      grad_f_m += error o base o (all f but f_m).
+/// Null gradients are left out. Products of the factors before m are kept, those after m carried
+/// along, so the cost is 4 n multiplications a channel. Orders 2 and 3 keep them in registers.
+template <class R>
+void add_leave_one_out(const R* error, const R* base, const R* const* factor, int count,
+                       R* grad_base, R* const* grad_factor, int64_t width) {
+  switch (count) {
+    case 1:
+      return add_leave_one_out_of<1>(error, base, factor, 1, grad_base, grad_factor, width);
+    case 2:
+      return add_leave_one_out_of<2>(error, base, factor, 2, grad_base, grad_factor, width);
+    default:
+      return add_leave_one_out_of<0>(error, base, factor, count, grad_base, grad_factor, width);
   }
 }
 

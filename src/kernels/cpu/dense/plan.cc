@@ -118,8 +118,9 @@ DensePlan plan_dense_forward(const DenseForward<T>& problem) {
   }
   const int64_t scratch =
       kBlockRows * (geometry.depth + 2 * geometry.value_depth + 2 * kLineChannels) +
-      kStripRows * kPanelKeys + geometry.lead_depth + kChunkItems * geometry.value_depth +
-      geometry.levels_size() + geometry.inner() * geometry.value_depth;
+      kStripRows * kPanelKeys + own_panel_size(problem.dim) + geometry.lead_depth +
+      kChunkItems * geometry.value_depth + geometry.levels_size() +
+      geometry.inner() * geometry.value_depth;
   plan.workspace_bytes = bytes<T>(workspace);
   plan.scratch_bytes = bytes<T>(scratch + pack);
   return plan;
@@ -156,7 +157,7 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
   const int64_t pairs =
       sizeof(T) == 2 ? kBlockRows / 2 * (geometry.depth + geometry.value_depth + 2 * kPanelKeys)
                      : 0;
-  const int64_t scratch = pairs +
+  const int64_t scratch = pairs + own_panel_size(problem.dim) + own_panel_size(problem.value_dim) +
                           kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
                                         2 * kPanelKeys + kLineChannels) +
                           kChunkItems * (2 * geometry.lead_depth + geometry.value_depth) +
