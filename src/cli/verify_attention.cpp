@@ -84,13 +84,11 @@ double epsilon(at::ScalarType dtype) {
 }
 
 // Gradients come from exp(logit - lse), and a float32 lse is right to half an epsilon of its size:
-// with logits of thousands that is more than all other rounding. The plain version may be luckier
-// (where one tuple takes all the weight, its lse is that tuple's logit, exactly).
+// with logits of thousands that is more than all other rounding. The plain version may be luckier.
 double lse_rounding(const at::Tensor& lse, at::ScalarType dtype) {
-  constexpr double kModerateLse = 30.0;
   if (lse.numel() == 0) return 0.0;
   const double held = dtype == at::kDouble ? epsilon(at::kDouble) : epsilon(at::kFloat);
-  return 0.5 * held * std::max(lse.abs().max().item<double>() - kModerateLse, 0.0);
+  return 0.5 * held * lse.abs().max().item<double>();
 }
 
 // Collects tensors and keeps the one that comes nearest to its limit.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,13 @@ TEST(Cases, NamesAreFoundInBothTables) {
   EXPECT_EQ(find_case("order2-window").order, 2);
   EXPECT_EQ(find_case("order1-4096").seq, 4096);
   EXPECT_THROW(find_case("nobody"), InputError);
+}
+
+TEST(Cases, NoNameStandsForTwo) {
+  std::set<std::string> names;
+  for (const auto& cases : {verification_cases(), speed_cases()}) {
+    for (const NamedCase& named : cases) EXPECT_TRUE(names.insert(named.name).second) << named.name;
+  }
 }
 
 }  // namespace
