@@ -2,14 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <memory>
 #include <random>
-#include <thread>
 
 namespace nsimplex::kernels::testing {
 namespace {
@@ -25,55 +20,6 @@ Array random_array(std::mt19937& generator, int64_t batch, int64_t heads, int64_
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < channels; ++c) array.at(b, h, r, c) = normal(generator);
   return array;
-}
-
-// Memory of exactly the size asked for, 64-byte aligned, filled with NaN, with a guard behind it.
-class GuardedMemory {
- public:
-  explicit GuardedMemory(size_t bytes) : bytes_(bytes) {
-    const size_t whole = (bytes + kGuard + 63) / 64 * 64;
-    memory_.reset(static_cast<unsigned char*>(std::aligned_alloc(64, whole)));
-    std::memset(memory_.get(), 0xff, whole);  // NaN as fp32
-  }
-  void* get() { return memory_.get(); }
-  bool guard_untouched() const {
-    for (size_t i = bytes_; i < bytes_ + kGuard; ++i) {
-      if (memory_.get()[i] != 0xff) return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr size_t kGuard = 128;
-  struct Free {
-    void operator()(unsigned char* memory) const { std::free(memory); }
-  };
-  size_t bytes_;
-  std::unique_ptr<unsigned char, Free> memory_;
-};
-
-template <class Run>
-void drive_plan(const DensePlan& plan, Drive drive, Run run) {
-  GuardedMemory workspace(plan.workspace_bytes);
-  std::vector<std::unique_ptr<GuardedMemory>> scratch;
-  for (int t = 0; t < drive.threads; ++t) {
-    scratch.push_back(std::make_unique<GuardedMemory>(plan.scratch_bytes));
-  }
-  for (int phase = 0; phase < plan.phases; ++phase) {
-    std::atomic<int64_t> next{0};
-    auto work = [&](int thread) {
-      for (int64_t task; (task = next++) < plan.tasks[phase];) {
-        const int64_t number = drive.reversed ? plan.tasks[phase] - 1 - task : task;
-        run(phase, number, workspace.get(), scratch[thread]->get());
-      }
-    };
-    std::vector<std::thread> threads;
-    for (int t = 1; t < drive.threads; ++t) threads.emplace_back(work, t);
-    work(0);
-    for (std::thread& thread : threads) thread.join();
-  }
-  EXPECT_TRUE(workspace.guard_untouched()) << "workspace overrun";
-  for (auto& memory : scratch) EXPECT_TRUE(memory->guard_untouched()) << "scratch overrun";
 }
 
 }  // namespace

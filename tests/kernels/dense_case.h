@@ -7,9 +7,9 @@
 
 #include "kernels/common/dense_problem.h"
 #include "kernels/cpu/dense/dense.h"
+#include "kernels/drive.h"
 
-// Cases of the dense kernel's tests: a shape with masks, its data, and a driver that runs the
-// kernel's tasks the way a test wants them.
+// Cases of the dense kernel's tests: a shape with masks, and its data.
 
 namespace nsimplex::kernels::testing {
 
@@ -98,12 +98,6 @@ struct DenseData {
   std::vector<float> mask_logits_;
   std::vector<int64_t> mask_strides_;  // of [batch, head, query, axes ..]
   std::vector<int64_t> document_begin_, document_end_;
-};
-
-/// How the tasks of a phase are run.
-struct Drive {
-  int threads = 1;
-  bool reversed = false;
 };
 
 /// Plans and runs; fails the running test when the kernel writes beyond its workspace or scratch.
