@@ -13,6 +13,8 @@
 
 #include <cmath>
 
+#include "attention/error_of.h"
+
 namespace nsimplex {
 namespace {
 
@@ -20,16 +22,6 @@ using at::Tensor;
 using ::testing::HasSubstr;
 
 bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-9, 1e-9); }
-
-template <class Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
-}
 
 struct Inputs {
   Tensor query, key, other, value, more;
