@@ -159,13 +159,16 @@ at::Tensor with_contiguous_channels(const at::Tensor& tensor) {
   return tensor.stride(-1) == 1 || tensor.size(-1) == 1 ? tensor : tensor.contiguous();
 }
 
-KernelMemory memory_of(const kernels::DensePlan& plan) {
+KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks) {
   // ATen aligns CPU memory to 64 bytes; parts of that size keep what follows them aligned too.
   const auto padded = [](size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); };
-  const int64_t most_tasks =
-      *std::max_element(plan.tasks, plan.tasks + kernels::DensePlan::kMaxPhases);
-  return {padded(plan.workspace_bytes), padded(plan.scratch_bytes),
+  return {padded(workspace_bytes), padded(scratch_bytes),
           std::clamp<int64_t>(most_tasks, 1, thread_count())};
+}
+
+KernelMemory memory_of(const kernels::DensePlan& plan) {
+  return aligned_memory(plan.workspace_bytes, plan.scratch_bytes,
+                        *std::max_element(plan.tasks, plan.tasks + kernels::DensePlan::kMaxPhases));
 }
 
 }  // namespace nsimplex::dense

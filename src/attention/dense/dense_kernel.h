@@ -44,6 +44,9 @@ struct KernelMemory {
 };
 KernelMemory memory_of(const kernels::DensePlan& plan);
 
+/// The same of any kernel's sizes, the most tasks of one phase given.
+KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks);
+
 /// Whether the kernel has this storage type.
 inline bool has_kernel(at::ScalarType type) {
   return type == at::kDouble || type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;

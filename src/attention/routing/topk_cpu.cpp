@@ -1,0 +1,92 @@
+// topk_keys on the CPU: the SIMD kernel over torch's threads, or the reference.
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_kernel.h"
+#include "attention/routing/topk_call.h"
+#include "kernels/cpu/topk/topk.h"
+#include "support/log.h"
+#include "support/parallel.h"
+
+namespace nsimplex::routing {
+namespace {
+
+using at::Tensor;
+
+template <class R>
+void run(const kernels::TopkProblem<R>& problem) {
+  const kernels::TopkPlan plan = kernels::plan_topk(problem);
+  const dense::KernelMemory memory = dense::aligned_memory(plan.workspace_bytes, plan.scratch_bytes,
+                                                           std::max(plan.tasks[0], plan.tasks[1]));
+  const Tensor buffer = at::empty({memory.total()}, at::kByte);
+  char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
+  char* const scratch = workspace + memory.workspace_bytes;
+  for (int phase = 0; phase < kernels::TopkPlan::phases; ++phase) {
+    parallel_tasks(plan.tasks[phase], [&](int64_t task, int worker) {
+      kernels::run_topk(problem, phase, task, workspace, scratch + worker * memory.scratch_bytes);
+    });
+  }
+}
+
+template <class R>
+Output kernel(const Call& call) {
+  constexpr at::ScalarType kType = c10::CppTypeToScalarType<R>::value;
+  // In the kernel's own dtype; 16-bit inputs are copied, which is O(T) beside the pairs.
+  const Tensor query = dense::with_contiguous_channels(call.query.to(kType));
+  const Tensor key = dense::with_contiguous_channels(call.key.to(kType));
+  const auto rows = [&](const OptionalTensor& tensor) {
+    return tensor ? tensor->to(kType).contiguous() : Tensor();
+  };
+  const Tensor weights = rows(call.weights);
+  Tensor lse = rows(call.lse);
+  if (call.softmax() && !lse.defined()) lse = pair_lse(call).contiguous();
+  const Tensor lengths = call.key_lengths ? call.key_lengths->contiguous() : Tensor();
+  const Tensor adjacency = call.adjacency ? call.adjacency->contiguous() : Tensor();
+
+  kernels::TopkProblem<R> problem;
+  problem.batch = query.size(0);
+  problem.heads = query.size(1);
+  problem.kv_heads = key.size(1);
+  problem.queries = query.size(2);
+  problem.dim = query.size(3);
+  problem.k = call.k.guard_int(__FILE__, __LINE__);
+  problem.logit_scale = call.scale.value_or(Scale::standard(problem.dim).logit);
+  problem.query = dense::input_rows<R>(query);
+  problem.key = dense::input_rows<R>(key);
+  problem.visible = {.length = key.size(2),
+                     .offset = key.size(2) - query.size(2),
+                     .causal = call.causal,
+                     .lengths = lengths.defined() ? lengths.const_data_ptr<int64_t>() : nullptr};
+  if (weights.defined()) problem.weights = weights.const_data_ptr<R>();
+  if (lse.defined()) problem.lse = lse.const_data_ptr<R>();
+  if (adjacency.defined()) {
+    problem.adjacency = adjacency.const_data_ptr<bool>();
+    problem.adjacency_query_stride = adjacency.size(2);
+    problem.adjacency_batch_stride =
+        adjacency.size(0) == 1 ? 0 : adjacency.size(1) * adjacency.size(2);
+  }
+  const Tensor indices =
+      at::empty({problem.batch, problem.queries, problem.k}, query.options().dtype(at::kLong));
+  const Tensor scores = at::empty(indices.sizes(), query.options());
+  problem.indices = indices.mutable_data_ptr<int64_t>();
+  problem.scores = scores.mutable_data_ptr<R>();
+  run(problem);
+  return {indices, scores};
+}
+
+Output cpu(const Call& call) {
+  if (call.candidates) {
+    warn_fallback("topk_keys", "the CPU kernel has no tables of candidates");
+    return reference(call);
+  }
+  check(call);
+  check_values(call);
+  return call.query.scalar_type() == at::kDouble ? kernel<double>(call) : kernel<float>(call);
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("topk_keys", TORCH_FN(flat<&cpu>)); }
+
+}  // namespace
+}  // namespace nsimplex::routing

@@ -1,0 +1,98 @@
+// The best tuples of every query, each scored for itself, as a list.
+
+#include <ATen/ATen.h>
+#include <nsimplex/routing.h>
+#include <torch/library.h>
+
+#include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_augment.h"
+#include "attention/dense/dense_flatten.h"
+#include "attention/routing/best_tuples.h"
+#include "attention/routing/tuple_list.h"
+
+namespace nsimplex {
+namespace routing {
+namespace {
+
+using at::Tensor;
+using dense::OptionalTensor;
+using dense::OptionalTensorList;
+
+void check_tuples(const dense::Call& call, int64_t count, const OptionalTensor& weights) {
+  dense::check(call);
+  dense::check_values(call);
+  TORCH_CHECK_VALUE(!dense::augmented(call),
+                    "[topk_tuples] augment: a row of ones has no index, expected none");
+  TORCH_CHECK_VALUE(count >= 1, "[topk_tuples] count: expected at least 1, got ", count);
+  if (weights) {
+    TORCH_CHECK_VALUE(weights->sizes().equals(call.query.sizes().slice(0, 3)),
+                      "[topk_tuples] weights: expected shape ", call.query.sizes().slice(0, 3),
+                      ", got ", weights->sizes());
+    TORCH_CHECK_TYPE(at::isFloatingType(weights->scalar_type()),
+                     "[topk_tuples] weights: expected floating numbers, got ",
+                     weights->scalar_type());
+  }
+  double tuples = 1;  // an int64 could overflow
+  for (const Tensor& key : call.keys) tuples *= static_cast<double>(key.size(2));
+  TORCH_CHECK_VALUE(tuples < 0x1p62, "[topk_tuples] keys: expected fewer than 2^62 tuples, got ",
+                    tuples);
+}
+
+TupleList tuples(const dense::Call& call, int64_t count, const OptionalTensor& weights) {
+  check_tuples(call, count, weights);
+  Scoring scoring;
+  if (weights) scoring.weights = *weights;
+  const Tensor best = best_tuples(call, count, scoring).first;  // [B, Tq, count]
+  const Tensor keep = best >= 0;
+  Tensor rest = best.masked_select(keep);
+  std::vector<Tensor> columns(call.keys.size());
+  for (size_t m = columns.size(); m-- > 0;) {
+    const int64_t length = std::max<int64_t>(call.keys[m].size(2), 1);
+    columns[m] = rest.remainder(length);
+    rest = rest.div(length, "floor");
+  }
+  const Tensor owner = at::repeat_interleave(keep.sum(-1).flatten());
+  return list_of_rows(std::move(columns), owner, best.size(0), best.size(1));
+}
+
+std::tuple<Tensor, Tensor> flat_tuples(
+    const Tensor& query, at::TensorList keys, int64_t count, const OptionalTensor& weights,
+    bool causal, at::OptionalSymIntArrayRef window, std::string_view form, std::string_view reduce,
+    std::string_view normalizer, std::optional<double> logit_scale,
+    std::optional<double> output_scale, const OptionalTensor& key_lengths,
+    OptionalTensorList key_masks, const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
+    const OptionalTensor& sink, std::string_view distinct, at::OptionalIntArrayRef augment,
+    double dropout_p, std::optional<c10::SymInt> seed) {
+  const at::NoGradGuard no_grad;
+  const TupleList list =
+      tuples({query,
+              keys,
+              keys,
+              {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
+               key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, std::move(seed)}},
+             count, weights);
+  return {list.indices, list.offsets};
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(
+      "topk_tuples(Tensor query, Tensor[] keys, int count, *, Tensor? "
+      "weights=None, " NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor indices, Tensor offsets)");
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
+  m.impl("topk_tuples", TORCH_FN(flat_tuples));
+}
+
+}  // namespace
+}  // namespace routing
+
+TupleList topk_tuples(const at::Tensor& query, at::TensorList keys, int64_t count,
+                      const std::optional<at::Tensor>& weights, const AttentionOptions& options) {
+  const at::NoGradGuard no_grad;
+  return dense::with_call(query, keys, keys, options, [&](const dense::Call& call) {
+    return routing::tuples(call, count, weights);
+  });
+}
+
+}  // namespace nsimplex
