@@ -63,6 +63,17 @@ struct SimplicialAttentionOptions {
   bool allow_non_invariant = false;
 };
 
+/// Some tokens of a sequence, for self-attention among them alone.
+struct SelectedTokens {
+  /// int64 [B, T], rising: their places in the sequence, which rotary, causal mask and windows go
+  /// by.
+  at::Tensor positions;
+  std::optional<at::Tensor> key_lengths;  ///< int64 [B]: those that are there
+  /// bool [B, T, T], what each may attend to, on every axis. It and a window cost memory for every
+  /// tuple.
+  std::optional<at::Tensor> adjacency;
+};
+
 /// N-simplicial attention with its projections.
 ///
 ///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      c^(m) = x or the m-th context
@@ -86,6 +97,9 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   /// Equals those rows of forward(whole sequence) to rounding.
   at::Tensor forward(const at::Tensor& x, KeyValueCache& cache);
 
+  /// Among selected tokens, x [B, T, C], of a longer sequence: self-attention only.
+  at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
+
   /// An empty cache with the layer's windows; an axis without a window holds `unbounded` keys, -1:
   /// all. Throws InputError for a layer that is not causal or has contexts.
   KeyValueCache make_cache(int64_t unbounded = -1) const;
@@ -96,7 +110,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
 
  private:
   void check_input(const at::Tensor& x) const;
-  std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0);
+  std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0,
+                                       const std::optional<at::Tensor>& positions = std::nullopt);
   std::vector<at::Tensor> project_contexts(const at::Tensor& x, at::TensorList contexts);
 
   SimplicialAttentionOptions options_;

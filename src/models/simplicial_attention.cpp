@@ -4,6 +4,7 @@
 
 #include "models/initialize.h"
 #include "models/options_check.h"
+#include "models/selected_tokens.h"
 
 namespace nsimplex {
 namespace {
@@ -119,8 +120,8 @@ void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
 
 // All projections in one product: [B, T, C] -> q, k1..kN, v1..vN, each [B, T, heads, D]. Queries
 // and keys lie side by side, so that normalising and turning them is one pass too.
-std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& x,
-                                                              int64_t first_position) {
+std::vector<at::Tensor> SimplicialAttentionImpl::project_self(
+    const at::Tensor& x, int64_t first_position, const std::optional<at::Tensor>& positions) {
   const auto& o = options_;
   const int64_t qk_heads = o.heads + o.order * o.kv_heads;
   const at::Tensor heads = qkv_->forward(x).unflatten(-1, {-1, o.head_dim});
@@ -130,7 +131,8 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_self(const at::Tensor& 
   if (o.norm == HeadNorm::qkv) v = unit_rms(v);
   if (o.rotary) {
     const int64_t chunk = o.form == Form::determinant ? o.order + 1 : 2;
-    const RotaryOptions turn{.chunk = chunk, .base = o.rotary_base, .offset = first_position};
+    const RotaryOptions turn{
+        .chunk = chunk, .base = o.rotary_base, .offset = first_position, .positions = positions};
     qk = heads_first(rotary(heads_first(qk), turn));
   }
 
@@ -200,6 +202,23 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, KeyValueCache& 
   const at::TensorList all(parts);
   const at::Tensor out =
       cache.attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options(o)).out;
+  return output_->forward(heads_first(out).flatten(2));
+}
+
+at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
+                                                     const SelectedTokens& tokens) {
+  const auto& o = options_;
+  check_input(x);
+  require(o.context_dims.empty(), "[SimplicialAttention] positions: not with contexts");
+  std::vector<at::Tensor> parts = project_self(x, 0, tokens.positions);
+  for (at::Tensor& part : parts) part = heads_first(part);
+  AttentionOptions options = attention_options(o);
+  options.causal = o.causal;
+  options.key_lengths = tokens.key_lengths;
+  options.mask = detail::induced_mask(tokens, o.window, o.order);
+  const at::TensorList all(parts);
+  const at::Tensor out =
+      attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
   return output_->forward(heads_first(out).flatten(2));
 }
 

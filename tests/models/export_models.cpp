@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <nsimplex/language_model.h>
+#include <nsimplex/routing_layers.h>
 
 #include <map>
 #include <string>
@@ -57,6 +58,20 @@ int main(int argc, char** argv) {
   turned.rotary = turned.causal = true;
   SimplicialAttention determinant(turned);
   write(folder + "determinant.safetensors", *determinant, {x}, determinant->forward(x));
+
+  IndexerOptions chooser{.dim = 24, .heads = 3, .index_dim = 6, .rotary = true};
+  chooser.scores = IndexScores::softmax;
+  Indexer indexer(chooser);
+  write(folder + "indexer.safetensors", *indexer, {x},
+        indexer->forward(x, 3, {.causal = true}).indices);
+
+  ExpertChoiceOptions expert{.attention = {.dim = 24, .heads = 4}, .tokens = 0.5};
+  expert.attention.window = {Window{3, 2}};
+  expert.attention.form = Form::determinant;
+  expert.attention.rotary = true;
+  ExpertChoice choice(expert);
+  const at::Tensor real = at::tensor({5, 3}, at::kLong);
+  write(folder + "expert_choice.safetensors", *choice, {x, real}, choice->forward(x, real));
 
   LanguageModelOptions shape;
   shape.vocabulary = 50;

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nsimplex/layers.h>
+
+namespace nsimplex::detail {
+
+/// The mask that some tokens of a sequence take along when they attend among themselves: windows
+/// around their positions [B, T], and their adjacency, on every axis. bool, broadcastable to
+/// [B, 1, T, T_1, .., T_N]; absent where all is admissible.
+std::optional<at::Tensor> induced_mask(const SelectedTokens& tokens,
+                                       const std::vector<Window>& window, int64_t order);
+
+}  // namespace nsimplex::detail

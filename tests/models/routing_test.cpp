@@ -1,0 +1,175 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/routing_layers.h>
+
+#include <limits>
+
+#include "support/error.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> names(const torch::nn::Module& module) {
+  std::vector<std::string> names;
+  for (const auto& item : module.named_parameters()) names.push_back(item.key());
+  return names;
+}
+
+template <class Make>
+std::string input_error_of(Make&& make) {
+  try {
+    make();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Indexer, ChoosesByItsProjections) {
+  at::manual_seed(1);
+  Indexer indexer(IndexerOptions{.dim = 12, .heads = 3, .index_dim = 4});
+  EXPECT_THAT(names(*indexer), ElementsAre("query.weight", "key.weight", "weight.weight"));
+  const Tensor x = at::randn({2, 9, 12});
+  auto parameters = indexer->named_parameters();
+  const Tensor query =
+      at::matmul(x, parameters["query.weight"].t()).view({2, 9, 3, 4}).transpose(1, 2);
+  const Tensor key = at::matmul(x, parameters["key.weight"].t()).unsqueeze(1);
+  const Tensor weights = at::matmul(x, parameters["weight.weight"].t()).transpose(1, 2);
+  const Tensor expected = topk_keys(query, key, 4, {.weights = weights, .causal = true}).indices;
+  EXPECT_TRUE(at::equal(indexer->forward(x, 4, {.causal = true}).indices, expected));
+}
+
+TEST(Indexer, ReusesTheLayerBefore) {
+  at::manual_seed(2);
+  Indexer plain(IndexerOptions{
+      .dim = 12, .heads = 4, .source = IndexSource::reuse, .scores = IndexScores::softmax});
+  EXPECT_THAT(names(*plain), IsEmpty());
+  Indexer learned(
+      IndexerOptions{.dim = 12, .heads = 4, .source = IndexSource::reuse, .learned = true});
+  EXPECT_THAT(names(*learned), ElementsAre("weight.weight"));
+  const Tensor x = at::randn({2, 9, 12});
+  const ReusedPairs source{at::randn({2, 4, 9, 6}), at::randn({2, 2, 9, 6})};
+  const Tensor expected =
+      topk_keys(source.query, source.key, 3, {.scores = IndexScores::softmax, .causal = true})
+          .indices;
+  EXPECT_TRUE(at::equal(plain->forward(x, 3, {.causal = true}, source).indices, expected));
+  EXPECT_THROW(plain->forward(x, 3), c10::Error);
+}
+
+TEST(Indexer, TheLossReachesItsParametersAlone) {
+  at::manual_seed(3);
+  Indexer indexer(IndexerOptions{.dim = 12, .heads = 3, .index_dim = 4, .rotary = true});
+  const Tensor x = at::randn({2, 9, 12}).requires_grad_(true);
+  const Tensor query = at::randn({2, 2, 9, 6}).requires_grad_(true);
+  const Tensor key = at::randn({2, 2, 9, 6}).requires_grad_(true);
+  IndexerLossOptions options{.causal = true};
+  options.indices = indexer->forward(x, 4, {.causal = true}).indices;
+  indexer->loss(x, query, {key, key}, options).backward();
+  for (const auto& item : indexer->named_parameters()) {
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0.0) << item.key();
+  }
+  for (const Tensor& other : {x, query, key}) EXPECT_FALSE(other.grad().defined());
+}
+
+ExpertChoiceOptions choice_options() {
+  ExpertChoiceOptions options{.attention = {.dim = 12, .heads = 2}, .tokens = int64_t{3}};
+  return options;
+}
+
+TEST(ExpertChoice, AttendsAmongTheChosenAndPassesTheOthers) {
+  at::manual_seed(4);
+  ExpertChoice choice(choice_options());
+  EXPECT_THAT(names(*choice),
+              ElementsAre("router.weight", "attention.qkv.weight", "attention.output.weight"));
+  const Tensor x = at::randn({2, 7, 12});
+  const Tensor y = choice->forward(x);
+  const Tensor scores = at::matmul(x, choice->named_parameters()["router.weight"].t()).squeeze(-1);
+  auto layer =
+      std::dynamic_pointer_cast<SimplicialAttentionImpl>(choice->named_children()["attention"]);
+  for (int64_t b = 0; b < 2; ++b) {
+    const Tensor chosen = std::get<0>(std::get<1>(scores[b].topk(3)).sort());
+    const Tensor rows = x[b].index_select(0, chosen);
+    Tensor expected = x[b].clone();
+    expected.index_add_(
+        0, chosen,
+        layer->forward(rows.unsqueeze(0))[0] * scores[b].index_select(0, chosen).unsqueeze(-1));
+    EXPECT_TRUE(at::allclose(y[b], expected, 1e-5, 1e-6));
+  }
+}
+
+TEST(ExpertChoice, PaddingIsNeverChosenAndNeverRead) {
+  at::manual_seed(5);
+  ExpertChoiceOptions options = choice_options();
+  options.tokens = 0.5;
+  ExpertChoice choice(options);
+  Tensor x = at::randn({2, 7, 12});
+  const Tensor lengths = at::tensor({7, 3}, at::kLong);
+  const Tensor clean = choice->forward(x, lengths);
+  x[1].slice(0, 3).fill_(std::numeric_limits<float>::quiet_NaN());
+  const Tensor y = choice->forward(x, lengths);
+  EXPECT_TRUE(at::equal(y[0], clean[0]));
+  EXPECT_TRUE(at::equal(y[1].slice(0, 0, 3), clean[1].slice(0, 0, 3)));
+  // Half of three real tokens, rounded up.
+  EXPECT_EQ((clean[1] != at::nan_to_num(x[1], 0)).any(-1).slice(0, 0, 3).sum().item<int64_t>(), 2);
+  y.slice(1, 0, 3).sum().backward();
+  for (const auto& item : choice->named_parameters()) {
+    EXPECT_TRUE(item.value().grad().isfinite().all().item<bool>()) << item.key();
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0.0) << item.key();
+  }
+}
+
+TEST(ExpertChoice, ChosenTokensKeepTheirPlaces) {
+  at::manual_seed(6);
+  ExpertChoiceOptions options = choice_options();
+  options.attention.window = {Window{2, 1}};
+  options.attention.order = 1;
+  options.attention.rotary = true;
+  options.tokens = 1.0;  // all of them: the layer itself, by its own windows
+  ExpertChoice choice(options);
+  auto layer =
+      std::dynamic_pointer_cast<SimplicialAttentionImpl>(choice->named_children()["attention"]);
+  const Tensor x = at::randn({1, 7, 12});
+  const Tensor scores = at::matmul(x, choice->named_parameters()["router.weight"].t());
+  EXPECT_TRUE(at::allclose(choice->forward(x), x + scores * layer->forward(x), 1e-5, 1e-6));
+
+  // Places 10 apart: every token is alone in its window, whatever the number of tokens between.
+  const Tensor places = at::arange(7, at::kLong).mul(10).unsqueeze(0);
+  const Tensor alone = layer->forward_selected(x, {places, std::nullopt, std::nullopt});
+  for (int64_t i = 0; i < 7; ++i) {
+    const Tensor own = layer->forward(x.slice(1, i, i + 1));
+    EXPECT_TRUE(at::allclose(alone.slice(1, i, i + 1), own, 1e-5, 1e-6));
+  }
+  // The same by an adjacency of nothing but loops.
+  const Tensor loops = at::eye(7, at::kBool);
+  EXPECT_TRUE(
+      at::allclose(choice->forward(x, std::nullopt, loops), x + scores * alone, 1e-5, 1e-6));
+}
+
+TEST(Routers, BadOptionsAreNamed) {
+  ExpertChoiceOptions causal = choice_options();
+  causal.attention.causal = true;
+  EXPECT_THAT(input_error_of([&] { ExpertChoice choice(causal); }), HasSubstr("allow_leak"));
+  causal.allow_leak = true;
+  EXPECT_THAT(input_error_of([&] { ExpertChoice choice(causal); }),
+              HasSubstr("nothing was thrown"));
+  ExpertChoiceOptions none = choice_options();
+  none.tokens = int64_t{0};
+  EXPECT_THAT(input_error_of([&] { ExpertChoice choice(none); }), HasSubstr("tokens: expected at"));
+  none.tokens = 1.5;
+  EXPECT_THAT(input_error_of([&] { ExpertChoice choice(none); }), HasSubstr("share in (0, 1]"));
+  EXPECT_THAT(input_error_of([] { Indexer indexer(IndexerOptions{}); }),
+              HasSubstr("dim: expected"));
+  EXPECT_THAT(input_error_of([] {
+                Indexer indexer(IndexerOptions{.dim = 4, .index_dim = 3, .rotary = true});
+              }),
+              HasSubstr("even index_dim, got 3"));
+}
+
+}  // namespace
+}  // namespace nsimplex
