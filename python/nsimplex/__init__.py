@@ -48,6 +48,14 @@ from .separable import (  # noqa: E402
     separable_attention,
     separable_reference,
 )
+from .routing import (  # noqa: E402
+    indexer_loss,
+    retained_mass,
+    topk_keys,
+    topk_keys_reference,
+    topk_tuples,
+)
+from .tuples import hyperedge_list, neighbours, path_list, product_list  # noqa: E402
 from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
@@ -65,11 +73,20 @@ __all__ = [
     "continuous_order",
     "face_attention",
     "feature_map",
+    "hyperedge_list",
+    "indexer_loss",
     "merge",
+    "neighbours",
     "nn",
+    "path_list",
+    "product_list",
     "reference",
+    "retained_mass",
     "rotary",
     "separable_attention",
     "separable_reference",
+    "topk_keys",
+    "topk_keys_reference",
+    "topk_tuples",
     "__version__",
 ]

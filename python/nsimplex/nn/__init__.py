@@ -1,14 +1,20 @@
 """Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
 
 The C++ library has the same modules with the same parameter names and the same arithmetic
-(nsimplex/layers.h, nsimplex/language_model.h): ``load_state_dict`` takes either's weights.
+(nsimplex/layers.h, nsimplex/language_model.h,
+nsimplex/routing_layers.h): ``load_state_dict`` takes either's weights.
 """
 
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock
+from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 
 __all__ = [
+    "ExpertChoice",
     "FeedForward",
+    "IndexParts",
+    "IndexSource",
+    "Indexer",
     "LanguageModel",
     "LanguageModelOptions",
     "RMSNorm",

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from ..functional import attention
 from ..kv_cache import KeyValueCache
 from ..positions import rotary as rotate
+from .induced import induced
 
 _HEAD_NORM_EPSILON = 1e-6
 
@@ -123,9 +124,7 @@ class SimplicialAttention(nn.Module):
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
-        self.attention_options = dict(
-            causal=causal, window=window, form=form, reduce=reduce, scale=scale
-        )
+        self.attention_options = dict(causal=causal, window=window, form=form, reduce=reduce, scale=scale)
         if self.context_dims:
             self.q = nn.Linear(dim, heads * head_dim, bias=False)
             self.kv = nn.ModuleList(
@@ -143,7 +142,7 @@ class SimplicialAttention(nn.Module):
             _initialize(projection.weight, generator)
         _initialize(self.output.weight, generator, residual_gain)
 
-    def _project_self(self, x: Tensor, first_position: int = 0) -> list[Tensor]:
+    def _project_self(self, x: Tensor, **places) -> list[Tensor]:
         axes = self.order * self.kv_heads
         heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))
         qk, v = heads.split((self.heads + axes, axes), 2)
@@ -153,8 +152,7 @@ class SimplicialAttention(nn.Module):
             v = _unit_rms(v)
         if self.rotary:
             chunk = self.order + 1 if self.attention_options["form"] == "determinant" else 2
-            turn = dict(chunk=chunk, base=self.rotary_base, offset=first_position)
-            qk = rotate(qk.transpose(1, 2), **turn).transpose(1, 2)
+            qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base, **places).transpose(1, 2)
         return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
 
     def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:
@@ -185,7 +183,7 @@ class SimplicialAttention(nn.Module):
 
     def _continue(self, x: Tensor, cache: KeyValueCache) -> Tensor:
         self._require_cacheable()
-        parts = self._project_self(x, cache.position)
+        parts = self._project_self(x, offset=cache.position)
         q, *rest = (part.transpose(1, 2) for part in parts)
         options = {k: v for k, v in self.attention_options.items() if k not in ("causal", "window")}
         out = cache.attend(q, rest[: self.order], rest[self.order :], **options)
@@ -198,29 +196,38 @@ class SimplicialAttention(nn.Module):
         key_lengths: Tensor | None = None,
         *,
         cache: KeyValueCache | None = None,
+        positions: Tensor | None = None,
+        adjacency: Tensor | None = None,
     ) -> Tensor:
         """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] -> [B, T, C].
 
         With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention; the result
         equals those rows of the whole sequence's to rounding. For inference only.
+
+        For self-attention among some tokens of a sequence: positions, int64 [B, T] and rising, are their
+        places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T], is what each may
+        attend to, on every axis. A window or an adjacency then costs memory for every tuple.
         """
         if cache is not None:
-            require(key_lengths is None, "[SimplicialAttention] key_lengths: not with a cache")
-            return self._continue(x, cache)
-        if len(contexts) != len(self.context_dims):
-            raise ValueError(
-                f"[SimplicialAttention] contexts: expected {len(self.context_dims)} tensors, "
-                f"got {len(contexts)}"
+            given = key_lengths, positions, adjacency
+            require(
+                given == (None, None, None),
+                "[SimplicialAttention] key_lengths, positions and adjacency: not with a cache",
             )
-        parts = self._project_contexts(x, contexts) if contexts else self._project_self(x)
-        q, *rest = (part.transpose(1, 2) for part in parts)
-        out = attention(
-            q,
-            rest[: self.order],
-            rest[self.order :],
-            key_lengths=key_lengths,
-            **self.attention_options,
+            return self._continue(x, cache)
+        require(
+            len(contexts) == len(self.context_dims),
+            f"[SimplicialAttention] contexts: expected {len(self.context_dims)} tensors, got {len(contexts)}",
         )
+        require(
+            not contexts or (positions is None and adjacency is None),
+            "[SimplicialAttention] positions and adjacency: not with contexts",
+        )
+        places = {} if positions is None else dict(positions=positions)
+        parts = self._project_contexts(x, contexts) if contexts else self._project_self(x, **places)
+        q, *rest = (part.transpose(1, 2) for part in parts)
+        options = induced(self.attention_options, self.order, positions, adjacency)
+        out = attention(q, rest[: self.order], rest[self.order :], key_lengths=key_lengths, **options)
         return self.output(out.transpose(1, 2).flatten(2))
 
 

@@ -40,6 +40,15 @@ def test_the_separable_example_runs(root):
     assert names["windowed"].isfinite().all() and names["normalizer"].shape == (1, 4, 500)
 
 
+def test_the_example_of_routing_runs(root):
+    page = (root / "docs" / "attention" / "routing.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(example, names)
+    assert names["table"].shape == (1, 256, 32) and names["loss"] > 0
+    assert names["pairs"][0].shape[0] > names["paths"][0].shape[0] > 0
+
+
 def test_the_table_from_scaled_dot_product_attention(root):
     """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
     query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)

@@ -9,7 +9,9 @@ import torch
 
 import nsimplex
 from nsimplex.nn import (
+    ExpertChoice,
     FeedForward,
+    Indexer,
     LanguageModel,
     LanguageModelOptions,
     SimplicialAttention,
@@ -77,6 +79,21 @@ def test_determinant_with_rotary_positions_repeats_cpp(exported):
     layer = SimplicialAttention(24, 4, kv_heads=2, form="determinant", rotary=True, causal=True)
     layer.load_state_dict(weights)
     torch.testing.assert_close(layer(x), output, rtol=1e-5, atol=1e-6)
+
+
+def test_indexer_repeats_cpp(exported):
+    weights, (x,), output, _ = exported("indexer")
+    indexer = Indexer(24, 3, index_dim=6, scores="softmax", rotary=True)
+    indexer.load_state_dict(weights)
+    assert torch.equal(indexer(x, 3, causal=True), output)
+
+
+def test_expert_choice_repeats_cpp(exported):
+    weights, (x, lengths), output, _ = exported("expert_choice")
+    layer = SimplicialAttention(24, 4, window=[(3, 2)] * 2, form="determinant", rotary=True)
+    choice = ExpertChoice(layer, tokens=0.5)
+    choice.load_state_dict(weights)
+    torch.testing.assert_close(choice(x, lengths), output, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_reach_every_parameter():

@@ -1,0 +1,47 @@
+"""The mask that some tokens of a sequence take along when they attend among themselves."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def induced(
+    options: dict, order: int, positions: Tensor | None, adjacency: Tensor | None
+) -> dict[str, object]:
+    """Options of an attention among tokens at ``positions`` that may attend to what ``adjacency`` says."""
+    if positions is None and adjacency is None:
+        return options
+    mask = induced_mask(order, positions, options["window"], adjacency)
+    return options | {"mask": mask, "window": options["window"] if positions is None else None}
+
+
+def induced_mask(order: int, positions: Tensor | None, window, adjacency: Tensor | None) -> Tensor | None:
+    """bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T], and adjacency.
+
+    ``window`` as attention takes it; without positions it is left to attention. None where all is admissible.
+    """
+    entries = [None] * order
+    if positions is not None:
+        entries = [window] * order if isinstance(window, (int, type(None))) else list(window)
+    mask = None
+    for axis, entry in enumerate(entries):
+        left, right = entry if isinstance(entry, (list, tuple)) else (-1 if entry is None else entry, -1)
+        if isinstance(entry, int) and entry >= 0:
+            right = 0
+        pairs = adjacency
+        if left >= 0 or right >= 0:
+            distance = positions[:, None, :] - positions[:, :, None]  # j - i
+            inside = torch.ones_like(distance, dtype=torch.bool)
+            if left >= 0:
+                inside = inside & (distance > -left)
+            if right >= 0:
+                inside = inside & (distance <= right)
+            pairs = inside if pairs is None else pairs & inside
+        if pairs is None:
+            continue
+        shape = [*pairs.shape[:2]] + [1] * order
+        shape[2 + axis] = pairs.size(2)
+        pairs = pairs.view(shape).unsqueeze(1)
+        mask = pairs if mask is None else mask & pairs
+    return mask

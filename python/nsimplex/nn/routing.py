@@ -1,0 +1,270 @@
+"""Modules that choose: keys for a sparse layer, tokens for a dense one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..positions import rotary as rotate
+from ..routing import indexer_loss, topk_keys
+from .layers import SimplicialAttention, _initialize, require
+
+
+class IndexSource(NamedTuple):
+    """What an indexer reuses of the attention layer before: tensors as its attention call had them."""
+
+    query: Tensor  #: [B, Hq, T, D], positions turned in
+    key: Tensor  #: k^(1), [B, Hk, T, D]
+    lse: Tensor | None = None  #: [B, Hq, T] of pairs, for softmax scores; None: computed
+
+
+class IndexParts(NamedTuple):
+    """What scores are made of: the tensor arguments of :func:`nsimplex.topk_keys`."""
+
+    query: Tensor
+    key: Tensor
+    weights: Tensor | None
+    lse: Tensor | None
+
+
+class Indexer(nn.Module):
+    """Chooses k keys a query for a sparse attention layer (:func:`nsimplex.topk_keys`).
+
+    source "light": own projections, q = x Wq with H heads, one key head k = x Wk, w = x Ww.
+    source "reuse": q, k^(1) and lse of the attention layer before (:class:`IndexSource`), detached, with
+    w = 1, or w = x Ww where ``learned``. With softmax scores w = softplus(x Ww), which is not negative.
+
+    No gradient passes through the choice: the parameters learn from :meth:`loss` alone, and it reaches nothing
+    but them.
+
+    Parameters: light ``query.weight`` [H D, C], ``key.weight`` [D, C], ``weight.weight`` [H, C]; reuse none,
+    or ``weight.weight``.
+
+    Args:
+        dim: C, width of x.
+        heads: H; for "reuse" the query heads of the source.
+        index_dim: D of "light".
+        source: "light" or "reuse".
+        scores: "relu" or "softmax".
+        learned: a learned w for "reuse"; "light" always has one.
+        rotary: "light" turns its queries and keys by their positions (pairs of channels).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 4,
+        *,
+        index_dim: int = 32,
+        source: str = "light",
+        scores: str = "relu",
+        learned: bool = False,
+        rotary: bool = False,
+        rotary_base: float = 10000.0,
+    ) -> None:
+        super().__init__()
+        at = "[Indexer] "
+        require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
+        require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
+        require(index_dim > 0, f"{at}index_dim: expected a positive width, got {index_dim}")
+        require(source in ("light", "reuse"), f"{at}source: expected light or reuse, got '{source}'")
+        require(scores in ("relu", "softmax"), f"{at}scores: expected relu or softmax, got '{scores}'")
+        require(
+            not rotary or (source == "light" and index_dim % 2 == 0),
+            f"{at}rotary: expected source light and an even index_dim, got {source} and {index_dim}",
+        )
+        self.dim, self.heads, self.index_dim = dim, heads, index_dim
+        self.source, self.scores = source, scores
+        self.rotary, self.rotary_base = rotary, rotary_base
+        if source == "light":
+            self.query = nn.Linear(dim, heads * index_dim, bias=False)
+            self.key = nn.Linear(dim, index_dim, bias=False)
+        self.learned = learned or source == "light"
+        if self.learned:
+            self.weight = nn.Linear(dim, heads, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        for child in self.children():
+            _initialize(child.weight, generator)
+
+    def project(
+        self, x: Tensor, source: IndexSource | None = None, *, first_position: int = 0
+    ) -> IndexParts:
+        """x [B, T, C] -> what scores are made of. While decoding keys of earlier tokens go before ``key``."""
+        require(
+            x.dim() == 3 and x.size(2) == self.dim,
+            f"[Indexer] x: expected shape [B, T, {self.dim}], got {list(x.shape)}",
+        )
+        weights = None
+        if self.learned:
+            weights = self.weight(x).transpose(1, 2)
+            weights = F.softplus(weights) if self.scores == "softmax" else weights
+        if self.source == "reuse":
+            require(
+                source is not None,
+                "[Indexer] source: expected the tensors of the attention layer before; a first layer has "
+                "none and takes source light",
+            )
+            require(
+                source.query.dim() == 4 and source.query.size(1) == self.heads,
+                f"[Indexer] source.query: expected {self.heads} heads [B, H, T, D], got {list(source.query.shape)}",
+            )
+            lse = source.lse.detach() if source.lse is not None and self.scores == "softmax" else None
+            return IndexParts(source.query.detach(), source.key.detach(), weights, lse)
+        query = self.query(x).unflatten(-1, (self.heads, self.index_dim)).transpose(1, 2)
+        key = self.key(x).unsqueeze(1)
+        if self.rotary:
+            turn = dict(base=self.rotary_base, offset=first_position)
+            query, key = rotate(query, **turn), rotate(key, **turn)
+        return IndexParts(query, key, weights, None)
+
+    def forward(
+        self,
+        x: Tensor,
+        k: int,
+        *,
+        causal: bool = False,
+        source: IndexSource | None = None,
+        key_lengths: Tensor | None = None,
+        adjacency: Tensor | None = None,
+    ) -> Tensor:
+        """The table of chosen keys, int64 [B, T, k]: see :func:`nsimplex.topk_keys`."""
+        with torch.no_grad():
+            query, key, weights, lse = self.project(x, source)
+        return topk_keys(
+            query, key, k, weights=weights, scores=self.scores, causal=causal, lse=lse,
+            key_lengths=key_lengths, adjacency=adjacency,
+        )  # fmt: skip
+
+    def loss(
+        self,
+        x: Tensor,
+        query: Tensor,
+        keys,
+        *,
+        causal: bool = False,
+        source: IndexSource | None = None,
+        indices: Tensor | None = None,
+        pattern: str = "product",
+        form: str = "product",
+        logit_scale: float | None = None,
+    ) -> Tensor:
+        """How far the scores of x are from what the layer with ``query`` and ``keys`` attends to.
+
+        See :func:`nsimplex.indexer_loss`; without ``indices`` it is the dense warm-up. The gradient
+        reaches the indexer's parameters alone: not x, not the layer, not the source.
+        """
+        parts = self.project(x.detach(), source)
+        return indexer_loss(
+            parts.query, parts.key, query, keys, weights=parts.weights, lse=parts.lse, scores=self.scores,
+            causal=causal, indices=indices, pattern=pattern, form=form, logit_scale=logit_scale,
+        )  # fmt: skip
+
+
+class ExpertChoice(nn.Module):
+    """Attention among the K tokens that a router likes best; the others pass.
+
+    s_i = <x_i, w>; the K tokens of highest s are chosen in each sequence, and attend among themselves:
+    y_i = x_i + s_i f(X_chosen)_i for them, y_i = x_i for the others, with f the attention layer. The router
+    learns through s_i. Chosen tokens keep their positions: the layer turns (rotary), masks and windows by
+    them. Padding is never chosen; equal scores go to the earlier token.
+
+    It compares all tokens, so a token's fate depends on later ones: a causal layer is refused unless
+    ``allow_leak``. Made for sets and graphs.
+
+    Parameters: ``router.weight`` [1, C] and ``attention.*``.
+
+    Args:
+        attention: the layer f, without contexts.
+        tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded up. More
+            than the real tokens is all of them.
+        sigmoid: weigh by sigmoid(s_i) instead of s_i.
+
+    Source: "How Smoothing is N-simplicial Attention?", section 2.3; Raposo et al. (arXiv 2404.02258).
+    """
+
+    def __init__(
+        self,
+        attention: SimplicialAttention,
+        *,
+        tokens: int | float,
+        sigmoid: bool = False,
+        allow_leak: bool = False,
+    ) -> None:
+        super().__init__()
+        at = "[ExpertChoice] "
+        whole = isinstance(tokens, int)
+        require(
+            tokens >= 1 if whole else 0 < tokens <= 1,
+            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got {tokens}",
+        )
+        require(not attention.context_dims, f"{at}attention: expected a layer without contexts")
+        require(
+            allow_leak or not attention.attention_options["causal"],
+            f"{at}attention: choosing among all tokens leaks the future into a causal layer; "
+            "set allow_leak to use it all the same",
+        )
+        self.tokens, self.sigmoid = tokens, sigmoid
+        self.router = nn.Linear(attention.dim, 1, bias=False)
+        self.attention = attention
+        _initialize(self.router.weight, None)
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        _initialize(self.router.weight, generator)
+        self.attention.reset_parameters(generator, residual_gain)
+
+    def _count(self, length):
+        """K of `length` real tokens, a number or a tensor."""
+        if isinstance(self.tokens, int):
+            return min(self.tokens, length) if isinstance(length, int) else length.clamp_max(self.tokens)
+        share = self.tokens * length
+        return math.ceil(share) if isinstance(length, int) else share.ceil().long()
+
+    def choose(self, scores: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(positions int64 [B, K], counts int64 [B]): each entry's tokens in ascending order, 0 behind them."""
+        batch, length = scores.shape
+        place = torch.arange(length, device=scores.device)
+        if lengths is None:
+            counts = place.new_full((batch,), self._count(length))
+        else:
+            scores = scores.masked_fill(place >= lengths[:, None], -torch.inf)
+            counts = self._count(lengths)
+        best = scores.sort(dim=-1, descending=True, stable=True).indices[:, : self._count(length)]
+        missing = torch.arange(best.size(1), device=best.device) >= counts[:, None]
+        positions = best.masked_fill(missing, length).sort(-1).values
+        return positions.masked_fill(missing, 0), counts
+
+    def forward(
+        self, x: Tensor, lengths: Tensor | None = None, *, adjacency: Tensor | None = None
+    ) -> Tensor:
+        """x [B, T, C] -> [B, T, C].
+
+        lengths, int64 [B], are the real tokens of each sequence. adjacency, bool [T, T] or [B, T, T], is
+        what a token may attend to; the chosen ones keep what it says of them.
+        """
+        length, channels = x.size(1), x.size(2)
+        real = x
+        if lengths is not None:
+            padding = torch.arange(length, device=x.device) >= lengths[:, None]
+            real = x.masked_fill(padding[..., None], 0)
+        scores = self.router(real).squeeze(-1)
+        positions, counts = self.choose(scores.detach(), lengths)
+        missing = torch.arange(positions.size(1), device=x.device) >= counts[:, None]
+
+        rows = positions[..., None].expand(-1, -1, channels)
+        chosen = real.gather(1, rows).masked_fill(missing[..., None], 0)
+        if adjacency is not None:
+            table = adjacency.expand(x.size(0), -1, -1)
+            table = table.gather(1, positions[..., None].expand(-1, -1, length))
+            adjacency = table.gather(2, positions[:, None].expand(-1, positions.size(1), -1))
+        out = self.attention(chosen, key_lengths=counts, positions=positions, adjacency=adjacency)
+        weight = scores.gather(1, positions)
+        weight = (weight.sigmoid() if self.sigmoid else weight).masked_fill(missing, 0)
+        return x.scatter_add(1, rows, out * weight[..., None])

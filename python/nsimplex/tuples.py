@@ -1,0 +1,75 @@
+"""Tables of keys, graphs and hyperedges as lists of tuples."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["hyperedge_list", "neighbours", "path_list", "product_list"]
+
+_operators = torch.ops.nsimplex
+
+
+def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
+    """All tuples I_i x .. x I_i of a table of keys, as a list (indices, offsets).
+
+    Args:
+        table: int64 [B, Tq, k], -1 for none.
+        order: N.
+
+    Returns:
+        (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]), in the order of the table's columns.
+    """
+    return _operators.product_list(table, order)
+
+
+def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple[Tensor, Tensor]:
+    """All paths of a table of keys as a list: tuples with j1 in I_i, j2 in I_{j1}, ..
+
+    Args:
+        table: int64 [B, T, k], keys below T, -1 for none.
+        order: N.
+        queries: the last rows of the table, those of queries; None: all.
+
+    Returns:
+        (indices int64 [nnz, N], offsets int64 [B, 1, queries + 1]).
+    """
+    return _operators.path_list(table, order, -1 if queries is None else queries)
+
+
+def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
+    """The table of a graph's neighbours, for the product pattern or, as walks, the path pattern.
+
+    Args:
+        adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values have no meaning; entry (i, j)
+            makes j a neighbour of i.
+        self_loops: i is its own neighbour, whatever the adjacency says.
+
+    Returns:
+        int64 [1 or B, T, largest degree], ascending, each neighbour once, -1 behind the last; one column of
+        -1 for a graph without edges.
+
+    Raises:
+        ValueError: a shape that does not fit, or a CSR tensor whose indices are out of range.
+        TypeError: another dtype than bool.
+    """
+    if adjacency.layout != torch.sparse_csr:
+        return _operators.neighbours(adjacency, self_loops=self_loops)
+    return _operators.neighbours_csr(
+        adjacency.crow_indices(), adjacency.col_indices(), adjacency.size(-1), self_loops=self_loops
+    )
+
+
+def hyperedge_list(hyperedges: Tensor, nodes: int, *, permute: bool = True) -> tuple[Tensor, Tensor]:
+    """The list of given hyperedges.
+
+    Args:
+        hyperedges: int64 [E, N + 1], nodes below ``nodes``.
+        nodes: T, the number of queries.
+        permute: every hyperedge gives each of its nodes as query the tuples of the others in every order;
+            otherwise its first column is the query and the rest the tuple as it stands.
+
+    Returns:
+        (indices int64 [nnz, N], offsets int64 [1, 1, T + 1]); a tuple that comes twice counts once.
+    """
+    return _operators.hyperedge_list(hyperedges, nodes, permute=permute)
