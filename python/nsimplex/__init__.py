@@ -42,18 +42,18 @@ from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .orders import continuous_order  # noqa: E402
 from .parts import merge  # noqa: E402
 from .positions import rotary  # noqa: E402
-from .separable import (  # noqa: E402
-    SeparableCache,
-    feature_map,
-    separable_attention,
-    separable_reference,
-)
 from .routing import (  # noqa: E402
     indexer_loss,
     retained_mass,
     topk_keys,
     topk_keys_reference,
     topk_tuples,
+)
+from .separable import (  # noqa: E402
+    SeparableCache,
+    feature_map,
+    separable_attention,
+    separable_reference,
 )
 from .tuples import hyperedge_list, neighbours, path_list, product_list  # noqa: E402
 from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
