@@ -1,5 +1,6 @@
 #include "kernels/dense_oracle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,14 +15,33 @@ using Vector = std::vector<Real>;
 
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
-// The determinant of columns [column, ..) over the rows that are not `used`, by its first column.
-Real determinant(const std::vector<Vector>& columns, size_t column = 0, unsigned used = 0) {
-  if (column == columns.size()) return 1.0L;
+// The query and the keys of a tuple, in one piece of memory: there are millions of tuples.
+struct Vectors {
+  size_t count, dim;
+  Vector channels;
+
+  Real operator()(size_t vector, size_t channel) const { return channels[vector * dim + channel]; }
+};
+
+// Columns of one chunk; those behind the order stay empty.
+using Columns = Real[kMaxOrder + 1][kMaxOrder + 1];
+
+void read_chunk(const Vectors& vectors, size_t first, Columns& columns) {
+  for (size_t column = 0; column < vectors.count; ++column) {
+    for (size_t row = 0; row < vectors.count; ++row) {
+      columns[column][row] = vectors(column, first + row);
+    }
+  }
+}
+
+// The determinant of columns [column, size) over the rows that are not `used`, by its first column.
+Real determinant(const Columns& columns, size_t size, size_t column = 0, unsigned used = 0) {
+  if (column == size) return 1.0L;
   Real sum = 0.0L, sign = 1.0L;
-  for (size_t row = 0; row < columns.size(); ++row) {
+  for (size_t row = 0; row < size; ++row) {
     if (used & (1u << row)) continue;
     if (columns[column][row] != 0.0L) {
-      sum += sign * columns[column][row] * determinant(columns, column + 1, used | (1u << row));
+      sum += sign * columns[column][row] * determinant(columns, size, column + 1, used | 1u << row);
     }
     sign = -sign;
   }
@@ -29,43 +49,38 @@ Real determinant(const std::vector<Vector>& columns, size_t column = 0, unsigned
 }
 
 // sum_a x0_a x1_a .., or the sum of the chunks' determinants with the vectors as columns.
-Real form_of(Form form, const std::vector<Vector>& vectors) {
-  const size_t dim = vectors[0].size(), size = vectors.size();
+Real form_of(Form form, const Vectors& vectors) {
   Real sum = 0.0L;
   if (form == Form::product) {
-    for (size_t a = 0; a < dim; ++a) {
+    for (size_t a = 0; a < vectors.dim; ++a) {
       Real product = 1.0L;
-      for (const Vector& vector : vectors) product *= vector[a];
+      for (size_t u = 0; u < vectors.count; ++u) product *= vectors(u, a);
       sum += product;
     }
     return sum;
   }
-  for (size_t first = 0; first < dim; first += size) {
-    std::vector<Vector> columns;
-    for (const Vector& vector : vectors) {
-      columns.emplace_back(vector.begin() + first, vector.begin() + first + size);
-    }
-    sum += determinant(columns);
+  Columns columns;
+  for (size_t first = 0; first < vectors.dim; first += vectors.count) {
+    read_chunk(vectors, first, columns);
+    sum += determinant(columns, vectors.count);
   }
   return sum;
 }
 
 // The form is linear in each vector: its derivative along channel a of vector t is the form with a
 // unit vector there (of which only the chunk, or channel, that holds a matters).
-Real form_derivative(Form form, const std::vector<Vector>& vectors, size_t t, size_t a) {
+Real form_derivative(Form form, const Vectors& vectors, size_t t, size_t a) {
   if (form == Form::product) {
     Real others = 1.0L;
-    for (size_t u = 0; u < vectors.size(); ++u) others *= u == t ? 1.0L : vectors[u][a];
+    for (size_t u = 0; u < vectors.count; ++u) others *= u == t ? 1.0L : vectors(u, a);
     return others;
   }
-  const size_t size = vectors.size(), first = a / size * size;
-  std::vector<Vector> part;
-  for (const Vector& vector : vectors) {
-    part.emplace_back(vector.begin() + first, vector.begin() + first + size);
-  }
-  part[t].assign(size, 0.0L);
-  part[t][a - first] = 1.0L;
-  return determinant(part);
+  const size_t size = vectors.count, first = a / size * size;
+  Columns columns;
+  read_chunk(vectors, first, columns);
+  std::fill_n(columns[t], size, 0.0L);
+  columns[t][a - first] = 1.0L;
+  return determinant(columns, size);
 }
 
 // One query of a problem.
@@ -128,15 +143,16 @@ struct Query {
     return all;
   }
 
-  // The query and the keys of a tuple.
-  std::vector<Vector> vectors(const Tuple& tuple) const {
-    const auto vector_of = [&](const T* data) {
-      Vector vector;
-      for (int64_t a = 0; a < p.dim; ++a) vector.push_back(static_cast<double>(to_accum(data[a])));
-      return vector;
+  Vectors vectors(const Tuple& tuple) const {
+    Vectors all{static_cast<size_t>(p.order + 1), static_cast<size_t>(p.dim), {}};
+    all.channels.reserve(all.count * all.dim);
+    const auto append = [&](const T* row) {
+      for (int64_t a = 0; a < p.dim; ++a) {
+        all.channels.push_back(static_cast<double>(to_accum(row[a])));
+      }
     };
-    std::vector<Vector> all{vector_of(p.query.row(b, h, i))};
-    for (int m = 0; m < p.order; ++m) all.push_back(vector_of(p.axes[m].key.row(b, kv, tuple[m])));
+    append(p.query.row(b, h, i));
+    for (int m = 0; m < p.order; ++m) append(p.axes[m].key.row(b, kv, tuple[m]));
     return all;
   }
 
@@ -264,7 +280,7 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
 
     for (size_t t = 0; t < tuples.size(); ++t) {
       const Tuple& tuple = tuples[t];
-      const std::vector<Vector> vectors = query.vectors(tuple);
+      const Vectors vectors = query.vectors(tuple);
       const Real grad_form =
           static_cast<Real>(p.logit_scale) * weights.slope[t] * (grad_weight[t] - common);
       for (int64_t a = 0; a < p.dim && grad_form != 0.0L; ++a) {
