@@ -11,12 +11,13 @@ One line for every length: milliseconds and peak megabytes of
 
 The last lines are slopes of log time and of log memory in log T, least squares over the lengths. Time is the best of
 --repeats of the thread's own processor time with one thread, else of the clock; memory is what the call's process grew
-by at most, sampled by the kernel (VmHWM), each measurement in a process of its own.
+by at most, counted by the operating system (VmHWM), each measurement in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import os
@@ -36,6 +37,7 @@ def peak_megabytes() -> float:
 
 
 def reset_peak() -> None:
+    ctypes.CDLL(None).malloc_trim(0)  # or the call would first fill what making its inputs has freed
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 
