@@ -19,6 +19,38 @@ struct CachedKeys {
   std::vector<Window> window;            ///< one an axis, causal; empty: every query sees every key
 };
 
+/// What one layer keeps of the tokens so far. A handle, as tensors are: copies share what they
+/// keep.
+class NSIMPLEX_API LayerCache {
+ public:
+  virtual ~LayerCache() = default;
+
+  /// Keys that each axis sees; -1: all.
+  virtual const std::vector<int64_t>& window() const = 0;
+
+  virtual int64_t position() const = 0;  ///< tokens so far: the position of the next
+  virtual int64_t bytes() const = 0;     ///< memory of what is kept
+
+  /// Forgets all tokens, shapes and storage.
+  virtual void reset() = 0;
+
+  /// Replaces the batch by entries [B'] (int64) of it, in this order; repeated ones are copied
+  /// (beam search). O(bytes).
+  virtual void select(const at::Tensor& entries) = 0;
+
+  /// Everything kept, by name, and `position`. Copies.
+  virtual CacheState state() const = 0;
+
+  /// Continues where state() was taken, in a cache of the same kind and windows; else refused.
+  virtual void load_state(const CacheState& state) = 0;
+
+  /// An empty one of the same kind and windows.
+  virtual std::shared_ptr<LayerCache> fresh() const = 0;
+
+  /// Takes over what `other`, a fresh() one of this, keeps.
+  virtual void take(LayerCache& other) = 0;
+};
+
 /// Keys and values of the tokens so far, so that causal self-attention goes on without computing
 /// them again (decoding).
 ///
@@ -44,7 +76,7 @@ struct CachedKeys {
 ///
 /// Errors: c10::ValueError, c10::TypeError or c10::NotImplementedError with one line; what a call
 /// refuses by itself leaves the cache as it was.
-class NSIMPLEX_API KeyValueCache {
+class NSIMPLEX_API KeyValueCache : public LayerCache {
  public:
   /// `window`: keys that an axis holds and a query sees, its own position included; -1: all.
   explicit KeyValueCache(std::vector<int64_t> window);
@@ -68,26 +100,20 @@ class NSIMPLEX_API KeyValueCache {
   CachedKeys extend(const at::Tensor& query, at::TensorList keys, at::TensorList values);
   CachedKeys view(const at::Tensor& query) const;
 
-  const std::vector<int64_t>& window() const;
-  int64_t position() const;  ///< tokens appended so far: the position of the next
-  int64_t bytes() const;     ///< memory of the storage
-
-  /// Forgets all tokens, shapes and storage.
-  void reset();
-
-  /// Replaces the batch by entries [B'] (int64) of it, in this order; repeated ones are copied
-  /// (beam search). O(bytes).
-  void select(const at::Tensor& entries);
+  const std::vector<int64_t>& window() const override;
+  int64_t position() const override;
+  int64_t bytes() const override;
+  void reset() override;
+  void select(const at::Tensor& entries) override;
 
   /// `position`, and once there are tokens `keys.<m>` and `values.<m>`, the held ones in the order
-  /// of their positions. Copies.
-  CacheState state() const;
-
-  /// Continues where state() was taken: same windows, else refused.
-  void load_state(const CacheState& state);
+  /// of their positions.
+  CacheState state() const override;
+  void load_state(const CacheState& state) override;
+  std::shared_ptr<LayerCache> fresh() const override;
+  void take(LayerCache& other) override;
 
  private:
-  friend class LayerCaches;
   struct Storage;
   std::shared_ptr<Storage> storage_;
 };
@@ -95,12 +121,13 @@ class NSIMPLEX_API KeyValueCache {
 /// The caches of a model's layers, which advance together.
 class NSIMPLEX_API LayerCaches {
  public:
-  explicit LayerCaches(std::vector<KeyValueCache> layers);
+  explicit LayerCaches(std::vector<std::shared_ptr<LayerCache>> layers);
+  explicit LayerCaches(const std::vector<KeyValueCache>& layers);
 
   int64_t size() const { return static_cast<int64_t>(layers_.size()); }
-  KeyValueCache& operator[](int64_t layer) { return layers_.at(static_cast<size_t>(layer)); }
-  const KeyValueCache& operator[](int64_t layer) const {
-    return layers_.at(static_cast<size_t>(layer));
+  LayerCache& operator[](int64_t layer) { return *layers_.at(static_cast<size_t>(layer)); }
+  const LayerCache& operator[](int64_t layer) const {
+    return *layers_.at(static_cast<size_t>(layer));
   }
 
   int64_t position() const;  ///< of the first layer
@@ -118,7 +145,7 @@ class NSIMPLEX_API LayerCaches {
   void load(const std::string& path, c10::Device device = c10::kCPU);
 
  private:
-  std::vector<KeyValueCache> layers_;
+  std::vector<std::shared_ptr<LayerCache>> layers_;
 };
 
 }  // namespace nsimplex

@@ -23,6 +23,10 @@ struct LanguageModelOptions {
   /// Of the simplicial layers, causal, one entry or one an axis: short axes first is the fast
   /// order. An unbounded axis of every layer would cost context^order tuples a token.
   std::vector<Window> window = {Window::last(16), Window::last(256)};
+
+  /// How the simplicial layers avoid computing context^order tuples a token. linear: separable
+  /// features of all tokens so far, elu + 1; `window` has no part then.
+  Sparsity sparse = Sparsity::window;
   HeadNorm norm = HeadNorm::none;             ///< of every attention layer
   ScalePreset scale = ScalePreset::standard;  ///< of the simplicial layers
   Activation mlp = Activation::swiglu;

@@ -3,6 +3,7 @@
 #include <nsimplex/attention.h>
 #include <nsimplex/export.h>
 #include <nsimplex/kv_cache.h>
+#include <nsimplex/separable.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
@@ -90,23 +91,32 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   /// x [B, T, C] -> [B, T, C]. contexts: none for self-attention, else one tensor an axis, [B, T_m,
   /// context_dims[m]], lengths free. key_lengths, int64 [N, B] or [B], masks the keys at and beyond
   /// a length, on each axis.
-  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
-                     const std::optional<at::Tensor>& key_lengths = std::nullopt);
+  virtual at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
+                             const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
-  /// Goes on where the cache is: x [B, t, C], the next t tokens of a causal self-attention, t >= 1.
-  /// Equals those rows of forward(whole sequence) to rounding.
-  at::Tensor forward(const at::Tensor& x, KeyValueCache& cache);
+  /// Goes on where the cache, one of make_cache(), is: x [B, t, C], the next t tokens of a causal
+  /// self-attention, t >= 1. Equals those rows of forward(whole sequence) to rounding.
+  virtual at::Tensor forward(const at::Tensor& x, LayerCache& cache);
 
   /// Among selected tokens, x [B, T, C], of a longer sequence: self-attention only.
   at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
 
   /// An empty cache with the layer's windows; an axis without a window holds `unbounded` keys, -1:
   /// all. Throws InputError for a layer that is not causal or has contexts.
-  KeyValueCache make_cache(int64_t unbounded = -1) const;
+  virtual std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   void reset_parameters(const Initialization& init = {});
 
   const SimplicialAttentionOptions& options() const { return options_; }
+
+ protected:
+  /// q, k1..kN, v1..vN of self-attention, [B, heads, T, D] each.
+  std::vector<at::Tensor> heads_of(const at::Tensor& x, int64_t first_position = 0,
+                                   const std::optional<at::Tensor>& positions = std::nullopt);
+  /// [B, Hq, T, D] -> [B, T, C].
+  at::Tensor join_heads(const at::Tensor& out);
+  /// Throws InputError unless tokens can go on from a cache.
+  void require_cacheable() const;
 
  private:
   void check_input(const at::Tensor& x) const;
@@ -133,6 +143,33 @@ class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
   at::Tensor weight_;
 };
 TORCH_MODULE(RMSNorm);
+
+/// N-simplicial attention with a separable kernel (nsimplex/separable.h) in place of the softmax,
+/// in time linear in the length: features of q and every k, products of the values. Parameters and
+/// projections are those of SimplicialAttention with the same options; form and reduce are product,
+/// scale has no part, contexts and key lengths are refused.
+class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
+ public:
+  explicit SeparableAttentionImpl(const SimplicialAttentionOptions& options,
+                                  const FeatureOptions& features = {});
+
+  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
+                     const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
+  at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;
+
+  /// States, which do not grow, of the axes without a window, `unbounded` or not.
+  std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const override;
+
+ private:
+  std::vector<at::Tensor> features_of(const at::Tensor& x, int64_t first_position = 0);
+
+  FeatureOptions features_;
+};
+TORCH_MODULE(SeparableAttention);
+
+/// Which tuples a simplicial layer computes: those of its windows, or all of them as sums of
+/// separable features.
+enum class Sparsity { window, linear };
 
 enum class Activation { swiglu, gelu };
 
@@ -161,7 +198,8 @@ TORCH_MODULE(FeedForward);
 
 struct TransformerBlockOptions {
   SimplicialAttentionOptions attention;
-  FeedForwardOptions mlp;  ///< dim 0: that of the attention
+  Sparsity sparse = Sparsity::window;  ///< linear: SeparableAttention with these options
+  FeedForwardOptions mlp;              ///< dim 0: that of the attention
 };
 
 /// Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)). Children: `attention_norm`,
@@ -173,8 +211,8 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
   /// With the attention's cache: see SimplicialAttention.
-  at::Tensor forward(const at::Tensor& x, KeyValueCache& cache);
-  KeyValueCache make_cache(int64_t unbounded = -1) const;
+  at::Tensor forward(const at::Tensor& x, LayerCache& cache);
+  std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   void reset_parameters(const Initialization& init = {});
 

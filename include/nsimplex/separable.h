@@ -104,7 +104,7 @@ NSIMPLEX_API at::Tensor feature_map(const at::Tensor& x, const FeatureOptions& o
 /// Shapes, dtype and device are those of the first chunk. For inference only: tensors that require
 /// a gradient are refused while gradients are recorded. A handle, as tensors are: copies share one
 /// cache. Not for two threads at a time.
-class NSIMPLEX_API SeparableCache {
+class NSIMPLEX_API SeparableCache : public LayerCache {
  public:
   explicit SeparableCache(std::vector<int64_t> window);
 
@@ -112,17 +112,17 @@ class NSIMPLEX_API SeparableCache {
   /// separable_attention().
   SeparableOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values);
 
-  const std::vector<int64_t>& window() const;
-  int64_t position() const;  ///< tokens appended so far
-  int64_t bytes() const;     ///< memory of the states
+  const std::vector<int64_t>& window() const override;
+  int64_t position() const override;
+  int64_t bytes() const override;
+  void reset() override;
+  void select(const at::Tensor& entries) override;
 
-  void reset();                            ///< forgets all tokens and shapes
-  void select(const at::Tensor& entries);  ///< replaces the batch by entries [B'] (int64) of it
-
-  /// `position`, and once there are tokens `states.<m>` or `keys.<m>` and `values.<m>`. Copies.
-  CacheState state() const;
-  /// Continues where state() was taken: same windows, else refused.
-  void load_state(const CacheState& state);
+  /// `position`, and once there are tokens `states.<m>`, or `keys.<m>` and `values.<m>`.
+  CacheState state() const override;
+  void load_state(const CacheState& state) override;
+  std::shared_ptr<LayerCache> fresh() const override;
+  void take(LayerCache& other) override;
 
  private:
   struct Axis;

@@ -15,7 +15,45 @@ __all__ = ["KeyValueCache", "LayerCaches"]
 _classes = torch.classes.nsimplex
 
 
-class KeyValueCache:
+class LayerCache:
+    """What one layer keeps of the tokens so far: the base of the caches, each of which says what that is."""
+
+    def __init__(self, cache) -> None:
+        self._cache = cache
+
+    @property
+    def window(self) -> list[int]:
+        return self._cache.window()
+
+    @property
+    def position(self) -> int:
+        """Tokens appended so far: the position of the next one."""
+        return self._cache.position()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what is kept."""
+        return self._cache.bytes()
+
+    def reset(self) -> None:
+        """Forgets all tokens, shapes and storage."""
+        self._cache.reset()
+
+    def select(self, entries: Tensor) -> None:
+        """Replaces the batch by entries [B'] (int64) of it; repeated ones are copied (beam search)."""
+        self._cache.select(entries)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """``position`` and what is kept (``keys.<m>`` and ``values.<m>`` in the order of positions,
+        ``states.<m>``): plain tensors, so that torch.load(..., weights_only=True) reads what torch.save wrote."""
+        return dict(self._cache.state())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Continues where :meth:`state_dict` was taken, on the device of its tensors."""
+        self._cache.load_state(state)
+
+
+class KeyValueCache(LayerCache):
     """Keys and values of the tokens so far, one ring of the last ``window[m]`` of them an axis.
 
     >>> cache = KeyValueCache([32, 512])
@@ -41,7 +79,7 @@ class KeyValueCache:
     """
 
     def __init__(self, window: Sequence[int]) -> None:
-        self._cache = _classes.KeyValueCache([*window])
+        super().__init__(_classes.KeyValueCache([*window]))
 
     def append(self, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], t >= 0."""
@@ -78,37 +116,6 @@ class KeyValueCache:
         pairs = [*zip(window[::2], window[1::2])]  # empty: every query sees every key
         return attention(query, keys, values, causal=bool(pairs), window=pairs or None, **options)
 
-    @property
-    def window(self) -> list[int]:
-        return self._cache.window()
-
-    @property
-    def position(self) -> int:
-        """Tokens appended so far: the position of the next one."""
-        return self._cache.position()
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the storage."""
-        return self._cache.bytes()
-
-    def reset(self) -> None:
-        """Forgets all tokens, shapes and storage."""
-        self._cache.reset()
-
-    def select(self, entries: Tensor) -> None:
-        """Replaces the batch by entries [B'] (int64) of it; repeated ones are copied (beam search)."""
-        self._cache.select(entries)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """``position`` and ``keys.<m>``, ``values.<m>`` in the order of positions: plain tensors, so that
-        torch.load(..., weights_only=True) reads what torch.save wrote."""
-        return dict(self._cache.state())
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continues where :meth:`state_dict` was taken, on the device of its tensors."""
-        self._cache.load_state(state)
-
 
 # Options of the operator that name keys by their index.
 _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "dropout_p")
@@ -117,14 +124,14 @@ _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "drop
 class LayerCaches:
     """The caches of a model's layers, which advance together: ``caches[i]`` is that of layer i."""
 
-    def __init__(self, layers: Sequence[KeyValueCache]) -> None:
+    def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
         self._caches = _classes.LayerCaches([layer._cache for layer in self._layers])
 
     def __len__(self) -> int:
         return len(self._layers)
 
-    def __getitem__(self, layer: int) -> KeyValueCache:
+    def __getitem__(self, layer: int) -> LayerCache:
         return self._layers[layer]
 
     @property

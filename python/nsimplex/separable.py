@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .functional import Window, _flat_window
+from .kv_cache import LayerCache
 
 __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_reference"]
 
@@ -145,7 +146,7 @@ def separable_reference(
     return (out, normalizer) if return_normalizer else out
 
 
-class SeparableCache:
+class SeparableCache(LayerCache):
     """Causal separable attention token after token, in memory that does not grow with them.
 
     >>> cache = SeparableCache([-1, 64])                  # -1: all keys; 64: the last 64 of them
@@ -162,7 +163,7 @@ class SeparableCache:
     """
 
     def __init__(self, window: Sequence[int], features: FeatureMap = "elu") -> None:
-        self._cache = torch.classes.nsimplex.SeparableCache([*window])
+        super().__init__(torch.classes.nsimplex.SeparableCache([*window]))
         self._map = features
 
     def attend(
@@ -176,33 +177,3 @@ class SeparableCache:
         query, keys = _features(query, keys, self._map)
         out, normalizer = self._cache.attend(query, keys, [*values])
         return (out, normalizer) if return_normalizer else out
-
-    @property
-    def window(self) -> list[int]:
-        return self._cache.window()
-
-    @property
-    def position(self) -> int:
-        """Tokens appended so far."""
-        return self._cache.position()
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the states."""
-        return self._cache.bytes()
-
-    def reset(self) -> None:
-        """Forgets all tokens and shapes."""
-        self._cache.reset()
-
-    def select(self, entries: Tensor) -> None:
-        """Replaces the batch by entries [B'] (int64) of it (beam search)."""
-        self._cache.select(entries)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """``position``, and ``states.<m>`` or ``keys.<m>`` and ``values.<m>``: plain tensors."""
-        return dict(self._cache.state())
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continues where :meth:`state_dict` was taken."""
-        self._cache.load_state(state)

@@ -34,6 +34,9 @@ void add_model_options(CLI::App& command, TrainOptions& o) {
       ->delimiter(',')
       ->type_name("W,..")
       ->group("Model");
+  add("--sparse", o.sparse,
+      "Tuples of the simplicial layers: window, or linear (separable features of all keys)")
+      ->type_name("NAME");
   add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
   add("--norm", o.norm, "RMS-normalise heads: none, qk or qkv")->type_name("NAME");
   add("--mlp", o.mlp, "swiglu or gelu")->type_name("NAME");
@@ -81,6 +84,7 @@ LanguageModelOptions language_model_options(const TrainOptions& options, int64_t
   // Names become enums where a checkpoint's do: one table, in the model.
   auto fields = to_map(options.model);
   fields["vocabulary"] = std::to_string(vocabulary);
+  fields["sparse"] = options.sparse;
   fields["scale"] = options.preset;
   fields["norm"] = options.norm;
   fields["mlp"] = options.mlp;

@@ -34,7 +34,8 @@ TransformerBlockOptions block_options(const LanguageModelOptions& o, bool simpli
   block.attention.order = simplicial ? o.order : 1;
   block.attention.rotary = block.attention.order == 1;
   if (simplicial) {
-    block.attention.window = o.window;
+    block.sparse = o.sparse;
+    if (o.sparse == Sparsity::window) block.attention.window = o.window;
     block.attention.scale = o.scale;
   }
   block.mlp.activation = o.mlp;
@@ -85,7 +86,7 @@ at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens, LayerCaches& cac
 }
 
 LayerCaches LanguageModelImpl::make_cache(std::optional<int64_t> unbounded) const {
-  std::vector<KeyValueCache> layers;
+  std::vector<std::shared_ptr<LayerCache>> layers;
   for (size_t i = 0; i < blocks_->size(); ++i) {
     const auto& block = blocks_->at<TransformerBlockImpl>(i);
     layers.push_back(block.make_cache(unbounded.value_or(options_.context)));

@@ -19,6 +19,7 @@ const Names<HeadNorm> kHeadNorms = {
     {"none", HeadNorm::none}, {"qk", HeadNorm::qk}, {"qkv", HeadNorm::qkv}};
 const Names<ScalePreset> kScalePresets = {{"standard", ScalePreset::standard},
                                           {"unit", ScalePreset::unit}};
+const Names<Sparsity> kSparsities = {{"window", Sparsity::window}, {"linear", Sparsity::linear}};
 const Names<Activation> kActivations = {{"swiglu", Activation::swiglu}, {"gelu", Activation::gelu}};
 const Names<bool> kBooleans = {{"true", true}, {"false", false}};
 
@@ -113,6 +114,7 @@ const std::vector<Field>& fields() {
       number("every", &Options::every),
       {"window", [](const Options& o) { return format_windows(o.window); },
        [](Options& o, const std::string& text) { o.window = parse_windows("window", text); }},
+      choice("sparse", &Options::sparse, kSparsities),
       choice("norm", &Options::norm, kHeadNorms),
       choice("scale", &Options::scale, kScalePresets),
       choice("mlp", &Options::mlp, kActivations),

@@ -60,11 +60,6 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   return o;
 }
 
-void require_cacheable(const SimplicialAttentionOptions& o) {
-  require(o.causal && o.context_dims.empty(),
-          "[SimplicialAttention] cache: only causal self-attention can go on from one");
-}
-
 Scale resolve(const SimplicialAttentionOptions& o) {
   if (const Scale* explicit_scale = std::get_if<Scale>(&o.scale)) return *explicit_scale;
   return std::get<ScalePreset>(o.scale) == ScalePreset::unit
@@ -173,6 +168,23 @@ void SimplicialAttentionImpl::check_input(const at::Tensor& x) const {
               x.sizes());
 }
 
+std::vector<at::Tensor> SimplicialAttentionImpl::heads_of(
+    const at::Tensor& x, int64_t first_position, const std::optional<at::Tensor>& positions) {
+  check_input(x);
+  std::vector<at::Tensor> parts = project_self(x, first_position, positions);
+  for (at::Tensor& part : parts) part = heads_first(part);
+  return parts;
+}
+
+at::Tensor SimplicialAttentionImpl::join_heads(const at::Tensor& out) {
+  return output_->forward(heads_first(out).flatten(2));
+}
+
+void SimplicialAttentionImpl::require_cacheable() const {
+  require(options_.causal && options_.context_dims.empty(),
+          "[SimplicialAttention] cache: only causal self-attention can go on from one");
+}
+
 at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList contexts,
                                             const std::optional<at::Tensor>& key_lengths) {
   const auto& o = options_;
@@ -190,28 +202,26 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList 
   const at::TensorList all(parts);
   const at::Tensor out =
       attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
-  return output_->forward(heads_first(out).flatten(2));
+  return join_heads(out);
 }
 
-at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, KeyValueCache& cache) {
+at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cache) {
   const auto& o = options_;
-  check_input(x);
-  require_cacheable(o);
-  std::vector<at::Tensor> parts = project_self(x, cache.position());
-  for (at::Tensor& part : parts) part = heads_first(part);
+  require_cacheable();
+  auto* const held = dynamic_cast<KeyValueCache*>(&cache);
+  TORCH_CHECK(held != nullptr, "[SimplicialAttention] cache: expected a key/value cache");
+  const std::vector<at::Tensor> parts = heads_of(x, cache.position());
   const at::TensorList all(parts);
   const at::Tensor out =
-      cache.attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options(o)).out;
-  return output_->forward(heads_first(out).flatten(2));
+      held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options(o)).out;
+  return join_heads(out);
 }
 
 at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
                                                      const SelectedTokens& tokens) {
   const auto& o = options_;
-  check_input(x);
   require(o.context_dims.empty(), "[SimplicialAttention] positions: not with contexts");
-  std::vector<at::Tensor> parts = project_self(x, 0, tokens.positions);
-  for (at::Tensor& part : parts) part = heads_first(part);
+  const std::vector<at::Tensor> parts = heads_of(x, 0, tokens.positions);
   AttentionOptions options = attention_options(o);
   options.causal = o.causal;
   options.key_lengths = tokens.key_lengths;
@@ -219,18 +229,18 @@ at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
   const at::TensorList all(parts);
   const at::Tensor out =
       attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
-  return output_->forward(heads_first(out).flatten(2));
+  return join_heads(out);
 }
 
-KeyValueCache SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
+std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
   const auto& o = options_;
-  require_cacheable(o);
+  require_cacheable();
   std::vector<int64_t> window(o.order, unbounded);
   for (int64_t m = 0; m < o.order && !o.window.empty(); ++m) {
     const int64_t left = o.window[o.window.size() == 1 ? 0 : m].left;
     if (left >= 0) window[m] = left;
   }
-  return KeyValueCache(std::move(window));
+  return std::make_shared<KeyValueCache>(std::move(window));
 }
 
 }  // namespace nsimplex

@@ -30,6 +30,13 @@ FeedForwardOptions with_dim(FeedForwardOptions o, int64_t dim) {
   return o;
 }
 
+SimplicialAttention make_attention(const TransformerBlockOptions& options) {
+  if (options.sparse == Sparsity::window) return SimplicialAttention(options.attention);
+  const std::shared_ptr<SimplicialAttentionImpl> linear =
+      std::make_shared<SeparableAttentionImpl>(options.attention);
+  return SimplicialAttention(linear);
+}
+
 }  // namespace
 
 RMSNormImpl::RMSNormImpl(int64_t dim, double eps) : eps_(eps) {
@@ -69,7 +76,7 @@ at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
 
 TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& options) {
   const int64_t dim = options.attention.dim;
-  attention_ = SimplicialAttention(options.attention);  // first: it checks dim
+  attention_ = make_attention(options);  // first: it checks dim
   attention_norm_ = register_module("attention_norm", RMSNorm(dim));
   register_module("attention", attention_);
   mlp_norm_ = register_module("mlp_norm", RMSNorm(dim));
@@ -89,12 +96,12 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, at::TensorList con
   return h + mlp_->forward(mlp_norm_->forward(h));
 }
 
-at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, KeyValueCache& cache) {
+at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, LayerCache& cache) {
   const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), cache);
   return h + mlp_->forward(mlp_norm_->forward(h));
 }
 
-KeyValueCache TransformerBlockImpl::make_cache(int64_t unbounded) const {
+std::shared_ptr<LayerCache> TransformerBlockImpl::make_cache(int64_t unbounded) const {
   return attention_->make_cache(unbounded);
 }
 

@@ -87,6 +87,18 @@ TEST(LmTrain, WritesARunThatCanBeEvaluatedAndSampled) {
   EXPECT_GE(first.out.size(), 36u);
 }
 
+TEST(LmTrain, LinearLayersTrainAndSample) {
+  const Place place;
+  const Finished trained = run(place.train({"--out", place.run(), "--sparse", "linear"}, "5"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::vector<std::string> sample = {"lm", "sample", place.run(), "--tokens", "40", "--json"};
+  const Finished sampled = run(sample);
+  ASSERT_EQ(sampled.code, 0) << sampled.err;
+  EXPECT_EQ(nlohmann::json::parse(sampled.out)["tokens"], 40);
+  expect_bad_input(place.train({"--out", place.run("other"), "--sparse", "none"}),
+                   "sparse: expected window or linear, got 'none'");
+}
+
 TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {
   const Place place;
   write_file(place / "folder/a/part.txt", text());

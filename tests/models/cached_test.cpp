@@ -54,13 +54,14 @@ void expect_close(const Tensor& actual, const Tensor& expected) {
 
 TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   const at::NoGradGuard no_grad;
-  std::vector<LanguageModelOptions> shapes(4, small());
+  std::vector<LanguageModelOptions> shapes(5, small());
   shapes[1].order = 3;
   shapes[1].window = {Window::last(2), Window::last(3), Window::last(4)};
   shapes[2].window = {Window::last(5)};
   shapes[2].norm = HeadNorm::qkv;
   shapes[2].scale = ScalePreset::unit;
   shapes[3].every = 0;
+  shapes[4].sparse = Sparsity::linear;
   for (const LanguageModelOptions& shape : shapes) {
     LanguageModel model = make(shape);
     const Tensor tokens = at::randint(50, {3, 24}, at::kLong);
@@ -89,10 +90,10 @@ TEST(CachedLanguageModel, OrdinaryLayersHoldTheContextUnlessTold) {
   expect_close(continued(model, steps, tokens, then_tokens({0, 7, 50}, 60)), chunk);
 }
 
-TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
+void expect_goes_on_from_a_file(const LanguageModelOptions& options) {
   const at::NoGradGuard no_grad;
   const test::TemporaryFolder folder;
-  LanguageModel model = make(small());
+  LanguageModel model = make(options);
   const Tensor tokens = at::randint(50, {3, 20}, at::kLong);
   LayerCaches caches = model->make_cache(), loaded = model->make_cache();
   continued(model, caches, tokens, {0, 11});
@@ -105,6 +106,27 @@ TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
                model->forward(texts).slice(1, 11));
 }
 
+TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
+  expect_goes_on_from_a_file(small());
+  LanguageModelOptions linear = small();
+  linear.sparse = Sparsity::linear;
+  expect_goes_on_from_a_file(linear);
+}
+
+TEST(CachedLanguageModel, LinearLayersDoNotGrow) {
+  const at::NoGradGuard no_grad;
+  LanguageModelOptions options = small();
+  options.sparse = Sparsity::linear;
+  LanguageModel model = make(options);
+  LayerCaches caches = model->make_cache();
+  const Tensor tokens = at::randint(50, {1, 40}, at::kLong);
+  model->forward(tokens.slice(1, 0, 20), caches);
+  const int64_t before = caches[1].bytes();
+  model->forward(tokens.slice(1, 20), caches);
+  EXPECT_EQ(caches[1].bytes(), before);
+  EXPECT_EQ(caches[1].position(), 40);
+}
+
 TEST(CachedLanguageModel, RefusesWhatCannotGoOn) {
   SimplicialAttentionOptions options;
   options.dim = 8;
@@ -112,6 +134,14 @@ TEST(CachedLanguageModel, RefusesWhatCannotGoOn) {
   EXPECT_THROW(layer->make_cache(), InputError);  // not causal
   LanguageModel model = make(small());
   const Tensor tokens = at::randint(50, {1, 3}, at::kLong);
+  SeparableAttention linear(options);
+  EXPECT_THROW(linear->make_cache(), InputError);
+  options.causal = true;
+  const auto other = SimplicialAttention(options)->make_cache();
+  linear = SeparableAttention(options);
+  EXPECT_THROW(linear->forward(at::rand({1, 1, 8}), *other), c10::Error);
+  options.reduce = Reduce::sum;
+  EXPECT_THROW(SeparableAttention{options}, InputError);
   LayerCaches one({KeyValueCache({4})}), caches = model->make_cache();
   EXPECT_THROW(model->forward(tokens, one), c10::Error);
   EXPECT_THROW(model->forward(tokens, caches), c10::ValueError);  // gradients are recorded

@@ -90,5 +90,9 @@ int main(int argc, char** argv) {
   shape.window = {Window::last(4)};
   LanguageModel untied(shape);
   write(folder + "untied.safetensors", *untied, {tokens}, untied->forward(tokens), to_map(shape));
+
+  shape.sparse = Sparsity::linear;
+  LanguageModel linear(shape);
+  write(folder + "linear.safetensors", *linear, {tokens}, linear->forward(tokens), to_map(shape));
   return 0;
 }

@@ -89,6 +89,7 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   options.window = {{8, 0}, {-1, 2}, {64, -1}};
   options.norm = HeadNorm::qkv;
   options.scale = ScalePreset::unit;
+  options.sparse = Sparsity::linear;
   options.mlp = Activation::gelu;
   options.mlp_ratio = 8.0 / 3.0;
   options.tied = false;
@@ -103,6 +104,7 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   EXPECT_EQ(read.window[1].right, 2);
   EXPECT_EQ(read.norm, HeadNorm::qkv);
   EXPECT_EQ(read.scale, ScalePreset::unit);
+  EXPECT_EQ(read.sparse, Sparsity::linear);
   EXPECT_EQ(read.mlp, Activation::gelu);
   EXPECT_EQ(read.mlp_ratio, 8.0 / 3.0);
   EXPECT_FALSE(read.tied);

@@ -8,6 +8,7 @@ nsimplex/routing_layers.h): ``load_state_dict`` takes either's weights.
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
+from .separable import SeparableAttention
 
 __all__ = [
     "ExpertChoice",
@@ -18,6 +19,7 @@ __all__ = [
     "LanguageModel",
     "LanguageModelOptions",
     "RMSNorm",
+    "SeparableAttention",
     "SimplicialAttention",
     "TransformerBlock",
 ]

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ..kv_cache import LayerCaches
 from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, require
+from .separable import SeparableAttention
 
 _EMBEDDING_DEVIATION = 0.02
 
@@ -29,6 +30,7 @@ class LanguageModelOptions:
     order: int = 2
     every: int = 4
     window: Sequence = (16, 256)
+    sparse: str = "window"
     norm: str = "none"
     scale: str = "standard"
     mlp: str = "swiglu"
@@ -58,6 +60,9 @@ def _parse_windows(text: str) -> list[tuple[int, int]]:
 class LanguageModel(nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
+    ``sparse`` says which tuples the simplicial layers compute: those of their windows, or with "linear" all of
+    them, as sums of separable features (:class:`SeparableAttention`).
+
     Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
     trilinear form has no rotation invariance: they see order through their causal windows and through
     what the layers below wrote.
@@ -84,9 +89,14 @@ class LanguageModel(nn.Module):
 
     def _block(self, simplicial: bool) -> TransformerBlock:
         o = self.options
+        require(
+            o.sparse in ("window", "linear"),
+            f"[LanguageModel] sparse: expected window or linear, got '{o.sparse}'",
+        )
         order = o.order if simplicial else 1
+        linear = simplicial and o.sparse == "linear"
         window = [*o.window] * (order if len(o.window) == 1 else 1) or None
-        attention = SimplicialAttention(
+        attention = (SeparableAttention if linear else SimplicialAttention)(
             o.dim,
             o.heads,
             kv_heads=o.kv_heads,
@@ -94,7 +104,7 @@ class LanguageModel(nn.Module):
             norm=o.norm,
             scale=o.scale if simplicial else "standard",
             causal=True,
-            window=window if simplicial else None,
+            window=window if simplicial and not linear else None,
             rotary=order == 1,
         )
         return TransformerBlock(attention, FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp))

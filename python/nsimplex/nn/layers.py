@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..functional import attention
-from ..kv_cache import KeyValueCache
+from ..kv_cache import KeyValueCache, LayerCache
 from ..positions import rotary as rotate
 from .induced import induced
 
@@ -167,13 +167,16 @@ class SimplicialAttention(nn.Module):
             values.append(_unit_rms(v) if self.norm == "qkv" else v)
         return [q, *keys, *values]
 
-    def make_cache(self, unbounded: int = -1) -> KeyValueCache:
+    def make_cache(self, unbounded: int = -1) -> LayerCache:
         """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys, -1: all."""
+        return KeyValueCache(self._cache_window(unbounded))
+
+    def _cache_window(self, unbounded: int) -> list[int]:
         self._require_cacheable()
         window = self.attention_options["window"]
         entries = [window] * self.order if isinstance(window, (int, type(None))) else window
         lefts = [entry[0] if isinstance(entry, (list, tuple)) else entry for entry in entries]
-        return KeyValueCache([unbounded if left in (None, -1) else left for left in lefts])
+        return [unbounded if left in (None, -1) else left for left in lefts]
 
     def _require_cacheable(self) -> None:
         require(
@@ -181,7 +184,7 @@ class SimplicialAttention(nn.Module):
             "[SimplicialAttention] cache: only causal self-attention can go on from one",
         )
 
-    def _continue(self, x: Tensor, cache: KeyValueCache) -> Tensor:
+    def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
         self._require_cacheable()
         parts = self._project_self(x, offset=cache.position)
         q, *rest = (part.transpose(1, 2) for part in parts)
@@ -195,7 +198,7 @@ class SimplicialAttention(nn.Module):
         contexts: Sequence[Tensor] = (),
         key_lengths: Tensor | None = None,
         *,
-        cache: KeyValueCache | None = None,
+        cache: LayerCache | None = None,
         positions: Tensor | None = None,
         adjacency: Tensor | None = None,
     ) -> Tensor:
@@ -286,7 +289,7 @@ class TransformerBlock(nn.Module):
         self.mlp_norm.reset_parameters()
         self.mlp.reset_parameters(generator, residual_gain)
 
-    def make_cache(self, unbounded: int = -1) -> KeyValueCache:
+    def make_cache(self, unbounded: int = -1) -> LayerCache:
         return self.attention.make_cache(unbounded)
 
     def forward(
@@ -295,7 +298,7 @@ class TransformerBlock(nn.Module):
         contexts: Sequence[Tensor] = (),
         key_lengths: Tensor | None = None,
         *,
-        cache: KeyValueCache | None = None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
         h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
         return h + self.mlp(self.mlp_norm(h))

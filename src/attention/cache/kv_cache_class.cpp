@@ -1,15 +1,13 @@
 // The caches as classes for Python, torch.classes.nsimplex: the tensors' part only, since Python
 // calls the operator itself, with all its options.
 
-#include <nsimplex/kv_cache.h>
-#include <torch/custom_class.h>
 #include <torch/library.h>
 
+#include "attention/cache/layer_cache_class.h"
+
 namespace nsimplex::cache {
-namespace {
 
 using at::Tensor;
-using TensorDict = c10::Dict<std::string, Tensor>;
 
 TensorDict to_dict(const CacheState& state) {
   TensorDict dict;
@@ -23,6 +21,8 @@ CacheState to_state(const TensorDict& dict) {
   return state;
 }
 
+namespace {
+
 // Keys, values, and the windows as the operator's flat list.
 using Flat = std::tuple<std::vector<Tensor>, std::vector<Tensor>, std::vector<int64_t>>;
 
@@ -32,19 +32,28 @@ Flat flatten(CachedKeys cached) {
   return {std::move(cached.keys), std::move(cached.values), std::move(window)};
 }
 
-struct KeyValueCacheClass : torch::CustomClassHolder {
+struct KeyValueCacheClass : LayerCacheHolder {
   explicit KeyValueCacheClass(std::vector<int64_t> window) : cache(std::move(window)) {}
-  explicit KeyValueCacheClass(KeyValueCache cache) : cache(std::move(cache)) {}
+  std::shared_ptr<LayerCache> layer() const override {
+    return std::make_shared<KeyValueCache>(cache);
+  }
   KeyValueCache cache;
 };
 
 using CacheHandle = c10::intrusive_ptr<KeyValueCacheClass>;
 
 struct LayerCachesClass : torch::CustomClassHolder {
-  explicit LayerCachesClass(const std::vector<CacheHandle>& layers) : caches(unwrap(layers)) {}
-  static std::vector<KeyValueCache> unwrap(const std::vector<CacheHandle>& layers) {
-    std::vector<KeyValueCache> caches;
-    for (const CacheHandle& layer : layers) caches.push_back(layer->cache);
+  explicit LayerCachesClass(const c10::List<c10::IValue>& layers) : caches(unwrap(layers)) {}
+  // Every cache class of the library holds its cache through a LayerCacheHolder.
+  static std::vector<std::shared_ptr<LayerCache>> unwrap(const c10::List<c10::IValue>& layers) {
+    std::vector<std::shared_ptr<LayerCache>> caches;
+    for (const c10::IValue& each : layers) {
+      const c10::intrusive_ptr<c10::ivalue::Object> object = each.toObject();
+      const auto holder = object->getSlot(0).toCapsule();
+      const auto* const layer = dynamic_cast<const LayerCacheHolder*>(holder.get());
+      TORCH_CHECK_VALUE(layer != nullptr, "[LayerCaches] layers: expected caches of layers");
+      caches.push_back(layer->layer());
+    }
     return caches;
   }
   LayerCaches caches;
@@ -54,27 +63,19 @@ using LayersHandle = c10::intrusive_ptr<LayerCachesClass>;
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   using Tensors = std::vector<Tensor>;
-  m.class_<KeyValueCacheClass>("KeyValueCache")
-      .def(torch::init<std::vector<int64_t>>())
+  auto key_values = m.class_<KeyValueCacheClass>("KeyValueCache");
+  key_values.def(torch::init<std::vector<int64_t>>())
       .def("append", [](const CacheHandle& self, const Tensors& keys,
                         const Tensors& values) { self->cache.append(keys, values); })
       .def("extend",
            [](const CacheHandle& self, const Tensor& query, const Tensors& keys,
               const Tensors& values) { return flatten(self->cache.extend(query, keys, values)); })
-      .def("view", [](const CacheHandle& self,
-                      const Tensor& query) { return flatten(self->cache.view(query)); })
-      .def("window", [](const CacheHandle& self) { return self->cache.window(); })
-      .def("position", [](const CacheHandle& self) { return self->cache.position(); })
-      .def("bytes", [](const CacheHandle& self) { return self->cache.bytes(); })
-      .def("reset", [](const CacheHandle& self) { self->cache.reset(); })
-      .def("select",
-           [](const CacheHandle& self, const Tensor& entries) { self->cache.select(entries); })
-      .def("state", [](const CacheHandle& self) { return to_dict(self->cache.state()); })
-      .def("load_state", [](const CacheHandle& self, const TensorDict& state) {
-        self->cache.load_state(to_state(state));
+      .def("view", [](const CacheHandle& self, const Tensor& query) {
+        return flatten(self->cache.view(query));
       });
+  define_layer_cache(key_values);
   m.class_<LayerCachesClass>("LayerCaches")
-      .def(torch::init<std::vector<CacheHandle>>())
+      .def(torch::init<c10::List<c10::IValue>>())
       .def("position", [](const LayersHandle& self) { return self->caches.position(); })
       .def("bytes", [](const LayersHandle& self) { return self->caches.bytes(); })
       .def("reset", [](const LayersHandle& self) { self->caches.reset(); })

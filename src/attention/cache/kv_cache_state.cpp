@@ -83,30 +83,46 @@ void KeyValueCache::load_state(const CacheState& state) {
   *storage_ = std::move(*loaded.storage_);
 }
 
-LayerCaches::LayerCaches(std::vector<KeyValueCache> layers) : layers_(std::move(layers)) {
+std::shared_ptr<LayerCache> KeyValueCache::fresh() const {
+  return std::make_shared<KeyValueCache>(window());
+}
+
+void KeyValueCache::take(LayerCache& other) {
+  *storage_ = std::move(*dynamic_cast<KeyValueCache&>(other).storage_);
+}
+
+LayerCaches::LayerCaches(std::vector<std::shared_ptr<LayerCache>> layers)
+    : layers_(std::move(layers)) {
   TORCH_CHECK_VALUE(!layers_.empty(), "[LayerCaches] layers: expected at least one cache");
 }
 
-int64_t LayerCaches::position() const { return layers_[0].position(); }
+LayerCaches::LayerCaches(const std::vector<KeyValueCache>& layers) {
+  TORCH_CHECK_VALUE(!layers.empty(), "[LayerCaches] layers: expected at least one cache");
+  for (const KeyValueCache& layer : layers) {
+    layers_.push_back(std::make_shared<KeyValueCache>(layer));
+  }
+}
+
+int64_t LayerCaches::position() const { return layers_[0]->position(); }
 
 int64_t LayerCaches::bytes() const {
   int64_t sum = 0;
-  for (const KeyValueCache& layer : layers_) sum += layer.bytes();
+  for (const auto& layer : layers_) sum += layer->bytes();
   return sum;
 }
 
 void LayerCaches::reset() {
-  for (KeyValueCache& layer : layers_) layer.reset();
+  for (const auto& layer : layers_) layer->reset();
 }
 
 void LayerCaches::select(const Tensor& entries) {
-  for (KeyValueCache& layer : layers_) layer.select(entries);
+  for (const auto& layer : layers_) layer->select(entries);
 }
 
 CacheState LayerCaches::state() const {
   CacheState all;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    for (auto& [name, tensor] : layers_[i].state()) all.emplace(layer_prefix(i) + name, tensor);
+    for (auto& [name, tensor] : layers_[i]->state()) all.emplace(layer_prefix(i) + name, tensor);
   }
   return all;
 }
@@ -125,17 +141,15 @@ void LayerCaches::load_state(const CacheState& state) {
   TORCH_CHECK_VALUE(found == state.size(), "[LayerCaches] state: ", state.size() - found,
                     " tensors belong to none of ", layers_.size(), " layers");
   // Into caches of their own first: what is refused changes no layer.
-  std::vector<KeyValueCache> loaded;
+  std::vector<std::shared_ptr<LayerCache>> loaded;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    loaded.emplace_back(layers_[i].window());
-    loaded.back().load_state(parts[i]);
-    TORCH_CHECK_VALUE(loaded.back().position() == loaded[0].position(),
+    loaded.push_back(layers_[i]->fresh());
+    loaded.back()->load_state(parts[i]);
+    TORCH_CHECK_VALUE(loaded.back()->position() == loaded[0]->position(),
                       "[LayerCaches] state: layer ", i, " is at position ",
-                      loaded.back().position(), ", layer 0 at ", loaded[0].position());
+                      loaded.back()->position(), ", layer 0 at ", loaded[0]->position());
   }
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    *layers_[i].storage_ = std::move(*loaded[i].storage_);
-  }
+  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->take(*loaded[i]);
 }
 
 void LayerCaches::save(const std::string& path) const {

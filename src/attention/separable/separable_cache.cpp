@@ -192,6 +192,14 @@ int64_t SeparableCache::bytes() const {
 
 void SeparableCache::reset() { *storage_ = std::move(*SeparableCache(storage_->window).storage_); }
 
+std::shared_ptr<LayerCache> SeparableCache::fresh() const {
+  return std::make_shared<SeparableCache>(storage_->window);
+}
+
+void SeparableCache::take(LayerCache& other) {
+  *storage_ = std::move(*dynamic_cast<SeparableCache&>(other).storage_);
+}
+
 void SeparableCache::select(const Tensor& entries) {
   TORCH_CHECK_VALUE(storage_->position > 0, kAt, "select: nothing has been appended yet");
   for (Axis& axis : storage_->axes) {

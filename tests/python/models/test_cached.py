@@ -31,6 +31,9 @@ def cached(language_model, caches, tokens, cuts):
         dict(window=(5,), norm="qkv", scale="unit"),
         dict(window=(-1, 4)),
         dict(order=1, every=1, window=(-1,)),
+        dict(sparse="linear"),
+        dict(sparse="linear", order=3, every=1, norm="qkv"),
+        dict(sparse="linear", order=1, every=1),
     ],
 )
 @pytest.mark.parametrize("cuts", [[0, 24], [0, 5, 6, 13, 24], [*range(25)], [0, 16, *range(17, 25)]])

@@ -14,6 +14,7 @@ from nsimplex.nn import (
     Indexer,
     LanguageModel,
     LanguageModelOptions,
+    SeparableAttention,
     SimplicialAttention,
     TransformerBlock,
 )
@@ -57,7 +58,7 @@ def exported(build, tmp_path_factory):
     return read
 
 
-@pytest.mark.parametrize("name", ["tied", "untied"])
+@pytest.mark.parametrize("name", ["tied", "untied", "linear"])
 def test_language_model_repeats_cpp(exported, name):
     weights, (tokens,), output, metadata = exported(name)
     model = LanguageModel(LanguageModelOptions.from_map(metadata))
@@ -143,6 +144,26 @@ def test_bad_options_are_named(options, words):
     with pytest.raises(ValueError) as error:
         SimplicialAttention(24, **{"heads": 4, **options})
     assert words in str(error.value)
+
+
+def test_separable_layer_is_the_composed_call():
+    torch.manual_seed(1)
+    layer = SeparableAttention(24, 4, order=2, causal=True, window=(3, -1), features="relu").double()
+    x = torch.randn(2, 7, 24, dtype=torch.float64)
+    q, k1, k2, v1, v2 = (
+        part.view(2, 7, 4, 6).transpose(1, 2) for part in layer.qkv(x).split(24, -1)
+    )
+    heads = nsimplex.separable_attention(
+        q, [k1, k2], [v1, v2], features="relu", causal=True, window=(3, -1)
+    )
+    torch.testing.assert_close(layer(x), layer.output(heads.transpose(1, 2).reshape(2, 7, 24)))
+    for options, words in (
+        (dict(form="determinant"), "form: expected product"),
+        (dict(reduce="sum"), "reduce: expected product"),
+        (dict(context_dims=(3, 4)), "context_dims: expected none"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            SeparableAttention(24, 4, **options)
 
 
 def test_block_compiles():

@@ -1,0 +1,65 @@
+"""The attention module in linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from ..kv_cache import LayerCache
+from ..separable import FeatureMap, SeparableCache, separable_attention
+from .layers import SimplicialAttention, require
+
+
+class SeparableAttention(SimplicialAttention):
+    """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) in place of the softmax,
+    in time linear in the length.
+
+    Parameters and projections are those of :class:`SimplicialAttention` with the same arguments. Form and reduce are
+    "product"; ``scale`` has no part; contexts and key lengths are refused.
+
+    Args:
+        features: as in :func:`nsimplex.separable_attention`.
+        options: of :class:`SimplicialAttention`.
+    """
+
+    def __init__(self, dim: int, heads: int = 1, *, features: FeatureMap = "elu", **options) -> None:
+        super().__init__(dim, heads, **options)
+        at = "[SeparableAttention] "
+        for name in ("form", "reduce"):
+            value = self.attention_options[name]
+            require(value == "product", f"{at}{name}: expected product, the one that separates, got '{value}'")
+        require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
+        self.features = features
+
+    def make_cache(self, unbounded: int = -1) -> LayerCache:
+        """States, which do not grow, of the axes without a window, ``unbounded`` or not."""
+        return SeparableCache(self._cache_window(-1), self.features)
+
+    def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
+        self._require_cacheable()
+        q, *rest = (part.transpose(1, 2) for part in self._project_self(x, offset=cache.position))
+        out = cache.attend(q, rest[: self.order], rest[self.order :])
+        return self.output(out.transpose(1, 2).flatten(2))
+
+    def forward(
+        self,
+        x: Tensor,
+        contexts: Sequence[Tensor] = (),
+        key_lengths: Tensor | None = None,
+        *,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
+        require(
+            not contexts and key_lengths is None,
+            "[SeparableAttention] contexts and key_lengths: expected none",
+        )
+        if cache is not None:
+            return self._continue(x, cache)
+        q, *rest = (part.transpose(1, 2) for part in self._project_self(x))
+        options = {name: self.attention_options[name] for name in ("causal", "window")}
+        out = separable_attention(
+            q, rest[: self.order], rest[self.order :], features=self.features, **options
+        )
+        return self.output(out.transpose(1, 2).flatten(2))
