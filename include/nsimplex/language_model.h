@@ -8,6 +8,10 @@
 
 namespace nsimplex {
 
+/// Which tuples the simplicial layers compute: those of their windows, or all of them as sums of
+/// separable features.
+enum class Sparsity { window, linear };
+
 /// Shape of a decoder-only language model. Every `every`-th block holds a simplicial layer of order
 /// `order`, all others ordinary attention; 4 is the published 3:1 interleave, 0 means none.
 struct LanguageModelOptions {

@@ -75,6 +75,14 @@ struct SelectedTokens {
   std::optional<at::Tensor> adjacency;
 };
 
+/// What an indexer reuses (nsimplex/routing_layers.h): tensors as a layer's attention call had
+/// them.
+struct ReusedPairs {
+  at::Tensor query;                              ///< [B, Hq, T, D], positions turned in
+  at::Tensor key;                                ///< k^(1), [B, Hk, T, D]
+  std::optional<at::Tensor> lse = std::nullopt;  ///< [B, Hq, T], for softmax; absent: computed
+};
+
 /// N-simplicial attention with its projections.
 ///
 ///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      c^(m) = x or the m-th context
@@ -105,7 +113,11 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   /// all. Throws InputError for a layer that is not causal or has contexts.
   virtual std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
-  void reset_parameters(const Initialization& init = {});
+  virtual void reset_parameters(const Initialization& init = {});
+
+  /// From now on every forward() leaves its pairs, detached, for an indexer of a later layer.
+  void keep_pairs() { keeps_pairs_ = true; }
+  const std::optional<ReusedPairs>& pairs() const { return pairs_; }
 
   const SimplicialAttentionOptions& options() const { return options_; }
 
@@ -115,16 +127,24 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
                                    const std::optional<at::Tensor>& positions = std::nullopt);
   /// [B, Hq, T, D] -> [B, T, C].
   at::Tensor join_heads(const at::Tensor& out);
+  /// Leaves q and k^(1) of heads_of(), and lse where it is over the pairs themselves.
+  void leave_pairs(const std::vector<at::Tensor>& heads,
+                   const std::optional<at::Tensor>& lse = std::nullopt);
+  /// The factors that the options come to.
+  Scale scale() const;
   /// Throws InputError unless tokens can go on from a cache.
   void require_cacheable() const;
 
  private:
+  AttentionOptions attention_options() const;
   void check_input(const at::Tensor& x) const;
   std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0,
                                        const std::optional<at::Tensor>& positions = std::nullopt);
   std::vector<at::Tensor> project_contexts(const at::Tensor& x, at::TensorList contexts);
 
   SimplicialAttentionOptions options_;
+  bool keeps_pairs_ = false;
+  std::optional<ReusedPairs> pairs_;
   torch::nn::Linear qkv_{nullptr}, q_{nullptr}, output_{nullptr};
   torch::nn::ModuleList kv_{nullptr};
 };
@@ -167,10 +187,6 @@ class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
 };
 TORCH_MODULE(SeparableAttention);
 
-/// Which tuples a simplicial layer computes: those of its windows, or all of them as sums of
-/// separable features.
-enum class Sparsity { window, linear };
-
 enum class Activation { swiglu, gelu };
 
 struct FeedForwardOptions {
@@ -198,8 +214,7 @@ TORCH_MODULE(FeedForward);
 
 struct TransformerBlockOptions {
   SimplicialAttentionOptions attention;
-  Sparsity sparse = Sparsity::window;  ///< linear: SeparableAttention with these options
-  FeedForwardOptions mlp;              ///< dim 0: that of the attention
+  FeedForwardOptions mlp;  ///< dim 0: that of the attention
 };
 
 /// Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)). Children: `attention_norm`,
@@ -207,6 +222,9 @@ struct TransformerBlockOptions {
 class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerBlockOptions& options);
+
+  /// Around any attention layer for self-attention.
+  TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp);
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
@@ -215,6 +233,8 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
   std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   void reset_parameters(const Initialization& init = {});
+
+  const SimplicialAttention& attention() const { return attention_; }
 
  private:
   RMSNorm attention_norm_{nullptr}, mlp_norm_{nullptr};

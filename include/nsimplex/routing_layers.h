@@ -22,13 +22,6 @@ struct IndexerOptions {
   double rotary_base = 10000.0;
 };
 
-/// What an indexer reuses: tensors as the attention call of the layer before had them.
-struct ReusedPairs {
-  at::Tensor query;                              ///< [B, Hq, T, D], positions turned in
-  at::Tensor key;                                ///< k^(1), [B, Hk, T, D]
-  std::optional<at::Tensor> lse = std::nullopt;  ///< [B, Hq, T], for softmax; absent: computed
-};
-
 /// What scores are made of: arguments of topk_keys() and indexer_loss().
 struct IndexParts {
   at::Tensor query, key;

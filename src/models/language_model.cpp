@@ -24,23 +24,29 @@ void check(const LanguageModelOptions& o) {
   require(o.mlp_ratio >= 0, at, "mlp_ratio: expected 0 (the usual one) or more, got ", o.mlp_ratio);
 }
 
-TransformerBlockOptions block_options(const LanguageModelOptions& o, bool simplicial) {
-  TransformerBlockOptions block;
-  block.attention.dim = o.dim;
-  block.attention.heads = o.heads;
-  block.attention.kv_heads = o.kv_heads;
-  block.attention.norm = o.norm;
-  block.attention.causal = true;
-  block.attention.order = simplicial ? o.order : 1;
-  block.attention.rotary = block.attention.order == 1;
-  if (simplicial) {
-    block.sparse = o.sparse;
-    if (o.sparse == Sparsity::window) block.attention.window = o.window;
-    block.attention.scale = o.scale;
+// The attention of one block.
+SimplicialAttention make_attention(const LanguageModelOptions& o, bool simplicial) {
+  SimplicialAttentionOptions attention;
+  attention.dim = o.dim;
+  attention.heads = o.heads;
+  attention.kv_heads = o.kv_heads;
+  attention.norm = o.norm;
+  attention.causal = true;
+  attention.order = simplicial ? o.order : 1;
+  attention.rotary = attention.order == 1;
+  if (!simplicial) return SimplicialAttention(attention);
+  attention.scale = o.scale;
+  std::shared_ptr<SimplicialAttentionImpl> layer;
+  switch (o.sparse) {
+    case Sparsity::window:
+      attention.window = o.window;
+      layer = std::make_shared<SimplicialAttentionImpl>(attention);
+      break;
+    case Sparsity::linear:
+      layer = std::make_shared<SeparableAttentionImpl>(attention);
+      break;
   }
-  block.mlp.activation = o.mlp;
-  block.mlp.hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim));
-  return block;
+  return SimplicialAttention(layer);
 }
 
 }  // namespace
@@ -51,9 +57,11 @@ LanguageModelImpl::LanguageModelImpl(const LanguageModelOptions& options,
   check(options_);
   const auto& o = options_;
   blocks_ = torch::nn::ModuleList();
+  const FeedForwardOptions mlp{.hidden = std::llround(o.mlp_ratio * static_cast<double>(o.dim)),
+                               .activation = o.mlp};
   for (int64_t layer = 1; layer <= o.layers; ++layer) {
     const bool simplicial = o.every > 0 && layer % o.every == 0;
-    blocks_->push_back(TransformerBlock(block_options(o, simplicial)));
+    blocks_->push_back(TransformerBlock(make_attention(o, simplicial), mlp));
   }
   embedding_ = register_module("embedding", torch::nn::Embedding(o.vocabulary, o.dim));
   register_module("blocks", blocks_);

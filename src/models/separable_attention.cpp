@@ -25,6 +25,7 @@ SeparableAttentionImpl::SeparableAttentionImpl(const SimplicialAttentionOptions&
 // Features of q and the keys, then the values.
 std::vector<Tensor> SeparableAttentionImpl::features_of(const Tensor& x, int64_t first_position) {
   std::vector<Tensor> parts = heads_of(x, first_position);
+  leave_pairs(parts);
   for (int64_t p = 0; p <= options().order; ++p) parts[p] = feature_map(parts[p], features_);
   return parts;
 }

@@ -60,24 +60,8 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   return o;
 }
 
-Scale resolve(const SimplicialAttentionOptions& o) {
-  if (const Scale* explicit_scale = std::get_if<Scale>(&o.scale)) return *explicit_scale;
-  return std::get<ScalePreset>(o.scale) == ScalePreset::unit
-             ? Scale::unit(o.order, o.head_dim, o.head_dim, o.reduce)
-             : Scale::standard(o.head_dim);
-}
-
 at::Tensor unit_rms(const at::Tensor& heads) {
   return at::rms_norm(heads, {heads.size(-1)}, std::nullopt, kHeadNormEpsilon);
-}
-
-// What attention takes from the layer's options; causal and windows apart.
-AttentionOptions attention_options(const SimplicialAttentionOptions& o) {
-  AttentionOptions options;
-  options.form = o.form;
-  options.reduce = o.reduce;
-  options.scale = resolve(o);
-  return options;
 }
 
 // [B, T, H, D] -> [B, H, T, D] without a copy, and back.
@@ -168,6 +152,30 @@ void SimplicialAttentionImpl::check_input(const at::Tensor& x) const {
               x.sizes());
 }
 
+Scale SimplicialAttentionImpl::scale() const {
+  const auto& o = options_;
+  if (const Scale* explicit_scale = std::get_if<Scale>(&o.scale)) return *explicit_scale;
+  return std::get<ScalePreset>(o.scale) == ScalePreset::unit
+             ? Scale::unit(o.order, o.head_dim, o.head_dim, o.reduce)
+             : Scale::standard(o.head_dim);
+}
+
+// What attention takes from the layer's options; causal and windows apart.
+AttentionOptions SimplicialAttentionImpl::attention_options() const {
+  AttentionOptions options;
+  options.form = options_.form;
+  options.reduce = options_.reduce;
+  options.scale = scale();
+  return options;
+}
+
+void SimplicialAttentionImpl::leave_pairs(const std::vector<at::Tensor>& heads,
+                                          const std::optional<at::Tensor>& lse) {
+  if (!keeps_pairs_) return;
+  pairs_ = ReusedPairs{heads[0].detach(), heads[1].detach()};
+  if (lse) pairs_->lse = lse->detach();
+}
+
 std::vector<at::Tensor> SimplicialAttentionImpl::heads_of(
     const at::Tensor& x, int64_t first_position, const std::optional<at::Tensor>& positions) {
   check_input(x);
@@ -195,13 +203,14 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList 
       o.context_dims.empty() ? project_self(x) : project_contexts(x, contexts);
   for (at::Tensor& part : parts) part = heads_first(part);
 
-  AttentionOptions options = attention_options(o);
+  AttentionOptions options = attention_options();
   options.causal = o.causal;
   options.window = o.window;
   options.key_lengths = key_lengths;
   const at::TensorList all(parts);
-  const at::Tensor out =
-      attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
+  const auto [out, lse] = attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options);
+  const bool of_pairs = o.order == 1 && o.window.empty() && !key_lengths && contexts.empty();
+  leave_pairs(parts, of_pairs ? std::optional(lse) : std::nullopt);
   return join_heads(out);
 }
 
@@ -211,9 +220,10 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cac
   auto* const held = dynamic_cast<KeyValueCache*>(&cache);
   TORCH_CHECK(held != nullptr, "[SimplicialAttention] cache: expected a key/value cache");
   const std::vector<at::Tensor> parts = heads_of(x, cache.position());
+  leave_pairs(parts);
   const at::TensorList all(parts);
   const at::Tensor out =
-      held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options(o)).out;
+      held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options()).out;
   return join_heads(out);
 }
 
@@ -222,7 +232,7 @@ at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
   const auto& o = options_;
   require(o.context_dims.empty(), "[SimplicialAttention] positions: not with contexts");
   const std::vector<at::Tensor> parts = heads_of(x, 0, tokens.positions);
-  AttentionOptions options = attention_options(o);
+  AttentionOptions options = attention_options();
   options.causal = o.causal;
   options.key_lengths = tokens.key_lengths;
   options.mask = detail::induced_mask(tokens, o.window, o.order);

@@ -30,13 +30,6 @@ FeedForwardOptions with_dim(FeedForwardOptions o, int64_t dim) {
   return o;
 }
 
-SimplicialAttention make_attention(const TransformerBlockOptions& options) {
-  if (options.sparse == Sparsity::window) return SimplicialAttention(options.attention);
-  const std::shared_ptr<SimplicialAttentionImpl> linear =
-      std::make_shared<SeparableAttentionImpl>(options.attention);
-  return SimplicialAttention(linear);
-}
-
 }  // namespace
 
 RMSNormImpl::RMSNormImpl(int64_t dim, double eps) : eps_(eps) {
@@ -74,13 +67,16 @@ at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
   return down_->forward(at::silu(halves[0]) * halves[1]);
 }
 
-TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& options) {
-  const int64_t dim = options.attention.dim;
-  attention_ = make_attention(options);  // first: it checks dim
+TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& options)
+    : TransformerBlockImpl(SimplicialAttention(options.attention), options.mlp) {}
+
+TransformerBlockImpl::TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp)
+    : attention_(std::move(attention)) {
+  const int64_t dim = attention_->options().dim;
   attention_norm_ = register_module("attention_norm", RMSNorm(dim));
   register_module("attention", attention_);
   mlp_norm_ = register_module("mlp_norm", RMSNorm(dim));
-  mlp_ = register_module("mlp", FeedForward(with_dim(options.mlp, dim)));
+  mlp_ = register_module("mlp", FeedForward(with_dim(mlp, dim)));
 }
 
 void TransformerBlockImpl::reset_parameters(const Initialization& init) {

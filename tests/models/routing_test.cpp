@@ -62,6 +62,31 @@ TEST(Indexer, ReusesTheLayerBefore) {
   EXPECT_THROW(plain->forward(x, 3), c10::Error);
 }
 
+TEST(Indexer, ReusesWhatAnAttentionLayerLeaves) {
+  at::manual_seed(1);
+  const SimplicialAttentionOptions options{.dim = 12, .heads = 3, .order = 1, .causal = true};
+  SimplicialAttention layer(options);
+  const Tensor x = at::randn({2, 9, 12});
+  layer->forward(x);
+  EXPECT_FALSE(layer->pairs());
+  layer->keep_pairs();
+  layer->forward(x);
+  ASSERT_TRUE(layer->pairs() && layer->pairs()->lse);
+  EXPECT_FALSE(layer->pairs()->query.requires_grad());
+  Indexer indexer(IndexerOptions{
+      .dim = 12, .heads = 3, .source = IndexSource::reuse, .scores = IndexScores::softmax});
+  ReusedPairs without_lse = *layer->pairs();
+  without_lse.lse.reset();
+  const TopkOptions causal{.causal = true};
+  const TopkKeys ours = indexer->forward(x, 4, causal, layer->pairs());
+  EXPECT_TRUE(at::equal(ours.indices, indexer->forward(x, 4, causal, without_lse).indices));
+
+  const auto cache = layer->make_cache();
+  const at::NoGradGuard no_grad;
+  layer->forward(x.narrow(1, 0, 1), *cache);
+  EXPECT_EQ(layer->pairs()->key.size(2), 1);
+}
+
 TEST(Indexer, TheLossReachesItsParametersAlone) {
   at::manual_seed(3);
   Indexer indexer(IndexerOptions{.dim = 12, .heads = 3, .index_dim = 4, .rotary = true});

@@ -5,8 +5,9 @@ The C++ library has the same modules with the same parameter names and the same 
 nsimplex/routing_layers.h): ``load_state_dict`` takes either's weights.
 """
 
+from .blocks import FeedForward, TransformerBlock
 from .language_model import LanguageModel, LanguageModelOptions
-from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock
+from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .separable import SeparableAttention
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..kv_cache import LayerCaches
-from .layers import FeedForward, RMSNorm, SimplicialAttention, TransformerBlock, require
+from .blocks import FeedForward, TransformerBlock
+from .layers import RMSNorm, SimplicialAttention, require
 from .separable import SeparableAttention
 
 _EMBEDDING_DEVIATION = 0.02

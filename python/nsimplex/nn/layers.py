@@ -1,4 +1,4 @@
-"""Attention, feed-forward and block modules.
+"""The attention module, and what every module uses.
 
 Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk key/value
 heads, D head dim. Weights are applied as x W^T; there are no biases.
@@ -87,9 +87,8 @@ class SimplicialAttention(nn.Module):
     ) -> None:
         super().__init__()
         at = "[SimplicialAttention] "
-        require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
-        require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
-        require(order >= 1, f"{at}order: expected at least 1, got {order}")
+        for name, value in (("dim", dim), ("heads", heads), ("order", order)):
+            require(value > 0, f"{at}{name}: expected at least 1, got {value}")
         if head_dim == 0:
             require(dim % heads == 0, f"{at}heads: expected a divisor of dim {dim}, got {heads}")
             head_dim = dim // heads
@@ -124,6 +123,9 @@ class SimplicialAttention(nn.Module):
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
+        #: Whether forward leaves ``pairs``: (q, k^(1)), detached, for an :class:`Indexer` of a later layer.
+        self.keep_pairs = False
+        self.pairs: tuple[Tensor, Tensor] | None = None
         self.attention_options = dict(causal=causal, window=window, form=form, reduce=reduce, scale=scale)
         if self.context_dims:
             self.q = nn.Linear(dim, heads * head_dim, bias=False)
@@ -167,6 +169,10 @@ class SimplicialAttention(nn.Module):
             values.append(_unit_rms(v) if self.norm == "qkv" else v)
         return [q, *keys, *values]
 
+    def _leave_pairs(self, q: Tensor, k: Tensor) -> None:
+        if self.keep_pairs:
+            self.pairs = q.detach(), k.detach()
+
     def make_cache(self, unbounded: int = -1) -> LayerCache:
         """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys, -1: all."""
         return KeyValueCache(self._cache_window(unbounded))
@@ -188,6 +194,7 @@ class SimplicialAttention(nn.Module):
         self._require_cacheable()
         parts = self._project_self(x, offset=cache.position)
         q, *rest = (part.transpose(1, 2) for part in parts)
+        self._leave_pairs(q, rest[0])
         options = {k: v for k, v in self.attention_options.items() if k not in ("causal", "window")}
         out = cache.attend(q, rest[: self.order], rest[self.order :], **options)
         return self.output(out.transpose(1, 2).flatten(2))
@@ -218,9 +225,10 @@ class SimplicialAttention(nn.Module):
                 "[SimplicialAttention] key_lengths, positions and adjacency: not with a cache",
             )
             return self._continue(x, cache)
+        count = len(self.context_dims)
         require(
-            len(contexts) == len(self.context_dims),
-            f"[SimplicialAttention] contexts: expected {len(self.context_dims)} tensors, got {len(contexts)}",
+            len(contexts) == count,
+            f"[SimplicialAttention] contexts: expected {count} tensors, got {len(contexts)}",
         )
         require(
             not contexts or (positions is None and adjacency is None),
@@ -229,76 +237,7 @@ class SimplicialAttention(nn.Module):
         places = {} if positions is None else dict(positions=positions)
         parts = self._project_contexts(x, contexts) if contexts else self._project_self(x, **places)
         q, *rest = (part.transpose(1, 2) for part in parts)
+        self._leave_pairs(q, rest[0])
         options = induced(self.attention_options, self.order, positions, adjacency)
         out = attention(q, rest[: self.order], rest[self.order :], key_lengths=key_lengths, **options)
         return self.output(out.transpose(1, 2).flatten(2))
-
-
-class FeedForward(nn.Module):
-    """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
-
-    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]), ``down.weight``
-    [dim, hidden]. ``hidden`` 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8.
-    """
-
-    def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
-        super().__init__()
-        require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
-        require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
-        require(
-            activation in ("swiglu", "gelu"),
-            f"[FeedForward] activation: expected swiglu or gelu, got '{activation}'",
-        )
-        if hidden == 0:
-            usual = (8 * dim + 2) // 3 if activation == "swiglu" else 4 * dim
-            hidden = (usual + 7) // 8 * 8
-        self.activation = activation
-        self.up = nn.Linear(dim, 2 * hidden if activation == "swiglu" else hidden, bias=False)
-        self.down = nn.Linear(hidden, dim, bias=False)
-        self.reset_parameters()
-
-    def reset_parameters(
-        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
-    ) -> None:
-        _initialize(self.up.weight, generator)
-        _initialize(self.down.weight, generator, residual_gain)
-
-    def forward(self, x: Tensor) -> Tensor:
-        up = self.up(x)
-        if self.activation == "gelu":
-            return self.down(F.gelu(up))
-        gate, value = up.chunk(2, -1)
-        return self.down(F.silu(gate) * value)
-
-
-class TransformerBlock(nn.Module):
-    """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h))."""
-
-    def __init__(self, attention: SimplicialAttention, mlp: FeedForward) -> None:
-        super().__init__()
-        self.attention_norm = RMSNorm(attention.dim)
-        self.attention = attention
-        self.mlp_norm = RMSNorm(attention.dim)
-        self.mlp = mlp
-
-    def reset_parameters(
-        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
-    ) -> None:
-        self.attention_norm.reset_parameters()
-        self.attention.reset_parameters(generator, residual_gain)
-        self.mlp_norm.reset_parameters()
-        self.mlp.reset_parameters(generator, residual_gain)
-
-    def make_cache(self, unbounded: int = -1) -> LayerCache:
-        return self.attention.make_cache(unbounded)
-
-    def forward(
-        self,
-        x: Tensor,
-        contexts: Sequence[Tensor] = (),
-        key_lengths: Tensor | None = None,
-        *,
-        cache: LayerCache | None = None,
-    ) -> Tensor:
-        h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
-        return h + self.mlp(self.mlp_norm(h))

@@ -39,6 +39,7 @@ class SeparableAttention(SimplicialAttention):
     def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
         self._require_cacheable()
         q, *rest = (part.transpose(1, 2) for part in self._project_self(x, offset=cache.position))
+        self._leave_pairs(q, rest[0])
         out = cache.attend(q, rest[: self.order], rest[self.order :])
         return self.output(out.transpose(1, 2).flatten(2))
 
@@ -58,6 +59,7 @@ class SeparableAttention(SimplicialAttention):
         if cache is not None:
             return self._continue(x, cache)
         q, *rest = (part.transpose(1, 2) for part in self._project_self(x))
+        self._leave_pairs(q, rest[0])
         options = {name: self.attention_options[name] for name in ("causal", "window")}
         out = separable_attention(
             q, rest[: self.order], rest[self.order :], features=self.features, **options

@@ -12,6 +12,7 @@ from nsimplex.nn import (
     ExpertChoice,
     FeedForward,
     Indexer,
+    IndexSource,
     LanguageModel,
     LanguageModelOptions,
     SeparableAttention,
@@ -164,6 +165,22 @@ def test_separable_layer_is_the_composed_call():
     ):
         with pytest.raises(ValueError, match=words):
             SeparableAttention(24, 4, **options)
+
+
+def test_a_layer_leaves_its_pairs_for_an_indexer():
+    torch.manual_seed(1)
+    layer = SimplicialAttention(24, 4, order=1, causal=True, rotary=True)
+    x = torch.randn(2, 7, 24)
+    layer(x)
+    assert layer.pairs is None
+    layer.keep_pairs = True
+    layer(x)
+    query, key = layer.pairs
+    assert not query.requires_grad and query.shape == key.shape == (2, 4, 7, 6)
+    chosen = Indexer(24, 4, source="reuse")(x, 3, causal=True, source=IndexSource(query, key))
+    scores = (query @ key.transpose(-1, -2)).relu().sum(1).masked_fill(~torch.ones(7, 7).tril().bool(), -1)
+    best = scores.topk(3).values[:, 3:]  # equal scores may be chosen in another order
+    torch.testing.assert_close(scores[:, 3:].gather(-1, chosen[:, 3:]), best)
 
 
 def test_block_compiles():

@@ -1,0 +1,82 @@
+"""Feed-forward and block modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..kv_cache import LayerCache
+from .layers import RMSNorm, SimplicialAttention, _initialize, require
+
+
+class FeedForward(nn.Module):
+    """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
+
+    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]), ``down.weight``
+    [dim, hidden]. ``hidden`` 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8.
+    """
+
+    def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
+        super().__init__()
+        require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
+        require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
+        require(
+            activation in ("swiglu", "gelu"),
+            f"[FeedForward] activation: expected swiglu or gelu, got '{activation}'",
+        )
+        if hidden == 0:
+            usual = (8 * dim + 2) // 3 if activation == "swiglu" else 4 * dim
+            hidden = (usual + 7) // 8 * 8
+        self.activation = activation
+        self.up = nn.Linear(dim, 2 * hidden if activation == "swiglu" else hidden, bias=False)
+        self.down = nn.Linear(hidden, dim, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        _initialize(self.up.weight, generator)
+        _initialize(self.down.weight, generator, residual_gain)
+
+    def forward(self, x: Tensor) -> Tensor:
+        up = self.up(x)
+        if self.activation == "gelu":
+            return self.down(F.gelu(up))
+        gate, value = up.chunk(2, -1)
+        return self.down(F.silu(gate) * value)
+
+
+class TransformerBlock(nn.Module):
+    """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h))."""
+
+    def __init__(self, attention: SimplicialAttention, mlp: FeedForward) -> None:
+        super().__init__()
+        self.attention_norm = RMSNorm(attention.dim)
+        self.attention = attention
+        self.mlp_norm = RMSNorm(attention.dim)
+        self.mlp = mlp
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        self.attention_norm.reset_parameters()
+        self.attention.reset_parameters(generator, residual_gain)
+        self.mlp_norm.reset_parameters()
+        self.mlp.reset_parameters(generator, residual_gain)
+
+    def make_cache(self, unbounded: int = -1) -> LayerCache:
+        return self.attention.make_cache(unbounded)
+
+    def forward(
+        self,
+        x: Tensor,
+        contexts: Sequence[Tensor] = (),
+        key_lengths: Tensor | None = None,
+        *,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
+        return h + self.mlp(self.mlp_norm(h))
