@@ -55,6 +55,7 @@ from .separable import (  # noqa: E402
     separable_attention,
     separable_reference,
 )
+from .sparse import sparse_attention, sparse_reference  # noqa: E402
 from .tuples import hyperedge_list, neighbours, path_list, product_list  # noqa: E402
 from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
 
@@ -85,6 +86,8 @@ __all__ = [
     "rotary",
     "separable_attention",
     "separable_reference",
+    "sparse_attention",
+    "sparse_reference",
     "topk_keys",
     "topk_keys_reference",
     "topk_tuples",

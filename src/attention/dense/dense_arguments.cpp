@@ -14,24 +14,31 @@ constexpr std::string_view kReducers[] = {"product", "sum", "mean"};
 constexpr std::string_view kNormalizers[] = {"softmax", "softmax_sink", "sigmoid", "relu"};
 constexpr std::string_view kDistinct[] = {"none", "axes", "with_query"};
 
-template <size_t size>
-int index_of(const char* argument, std::string_view name, const std::string_view (&names)[size]) {
-  for (size_t i = 0; i < size; ++i) {
-    if (names[i] == name) return static_cast<int>(i);
-  }
-  std::string known;
-  for (const std::string_view& each : names) known.append(known.empty() ? "" : ", ").append(each);
-  TORCH_CHECK_VALUE(false, "[attention] ", argument, ": expected one of ", known, ", got '", name,
-                    "'");
-}
-
 }  // namespace
 
+int index_of(const char* operation, const char* argument, std::string_view name,
+             c10::ArrayRef<std::string_view> names) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<int>(found - names.begin());
+  std::string known;
+  for (const std::string_view each : names) known.append(known.empty() ? "" : ", ").append(each);
+  TORCH_CHECK_VALUE(false, "[", operation, "] ", argument, ": expected one of ", known, ", got '",
+                    name, "'");
+}
+
+Form form_named(const char* operation, std::string_view name) {
+  return static_cast<Form>(index_of(operation, "form", name, kForms));
+}
+
 Names names_of(const Options& options) {
-  return {static_cast<Form>(index_of("form", options.form, kForms)),
-          static_cast<Reduce>(index_of("reduce", options.reduce, kReducers)),
-          static_cast<Normalizer>(index_of("normalizer", options.normalizer, kNormalizers)),
-          static_cast<Distinct>(index_of("distinct", options.distinct, kDistinct))};
+  const auto index = [](const char* argument, std::string_view name,
+                        c10::ArrayRef<std::string_view> names) {
+    return index_of("attention", argument, name, names);
+  };
+  return {form_named("attention", options.form),
+          static_cast<Reduce>(index("reduce", options.reduce, kReducers)),
+          static_cast<Normalizer>(index("normalizer", options.normalizer, kNormalizers)),
+          static_cast<Distinct>(index("distinct", options.distinct, kDistinct))};
 }
 
 Settings settings_of(const Call& call) {

@@ -19,6 +19,12 @@ void check(const BackwardCall& call);
 /// Reads the values: another device than the CPU is waited for.
 void check_values(const Call& call);
 
+/// The place of `name` among `names`; refuses an unknown one, naming the operation and the
+/// argument.
+int index_of(const char* operation, const char* argument, std::string_view name,
+             c10::ArrayRef<std::string_view> names);
+Form form_named(const char* operation, std::string_view name);
+
 /// The options that are names. Refuses unknown ones.
 struct Names {
   Form form;

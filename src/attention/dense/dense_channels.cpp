@@ -93,7 +93,7 @@ Tensor LeadingRows::of(const std::vector<Tensor>& axes) const {
 // Rows of the first `count` axes.
 Tensor LeadingRows::rows(const std::vector<Tensor>& axes, size_t count) const {
   if (count == 0) {  // of grade 0: one component a chunk
-    return at::ones({1, 1, 1, chunk_ ? axes[0].size(-1) / chunk_ : 1}, axes[0].options());
+    return at::ones({1, 1, 1, unit_channels(axes[0].size(-1))}, axes[0].options());
   }
   Tensor rows = axes[0];
   for (size_t m = 1; m < count; ++m) {

@@ -57,6 +57,12 @@ class LeadingRows {
   /// The rows with the query: u with u . k^(N) = form(q, k^(1), .., k^(N)).
   const ChannelMap& with_query() const { return with_query_; }
 
+  /// Joins rows of the first `count` axes with one of the next.
+  const ChannelMap& join(size_t count) const { return join_[count - 1]; }
+
+  /// What the row of no axes holds in place of `channels`: ones, one a chunk (product form: one).
+  int64_t unit_channels(int64_t channels) const { return chunk_ ? channels / chunk_ : 1; }
+
  private:
   at::Tensor rows(const std::vector<at::Tensor>& axes, size_t count) const;
 

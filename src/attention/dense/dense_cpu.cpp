@@ -6,10 +6,8 @@
 
 #include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
-#include "attention/dense/dense_kernel.h"
-#include "attention/dense/dense_plan_log.h"
+#include "attention/dense/dense_phases.h"
 #include "support/log.h"
-#include "support/parallel.h"
 
 namespace nsimplex {
 namespace dense {
@@ -17,21 +15,6 @@ namespace {
 
 using at::Tensor;
 using kernels::DensePlan;
-
-// Runs the plan's phases one after another; `run(phase, task, workspace, scratch)` does one task.
-template <class Run>
-void run_phases(const char* operation, int order, const DensePlan& plan, Run&& run) {
-  const KernelMemory memory = memory_of(plan);
-  log_plan(operation, order, plan, memory);
-  const Tensor buffer = at::empty({memory.total()}, at::kByte);
-  char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
-  char* const scratch = workspace + memory.workspace_bytes;
-  for (int phase = 0; phase < plan.phases; ++phase) {
-    parallel_tasks(plan.tasks[phase], [&](int64_t task, int worker) {
-      run(phase, task, workspace, scratch + worker * memory.scratch_bytes);
-    });
-  }
-}
 
 // Why the call goes by the reference, or null. Other sizes than the kernel's have not passed the
 // door.

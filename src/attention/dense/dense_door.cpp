@@ -7,66 +7,23 @@
 namespace nsimplex::dense {
 namespace {
 
-void check_axis(const char* name, size_t axis, const at::Tensor& tensor, const at::Tensor& query,
-                const at::Tensor& first_key) {
-  TORCH_CHECK_VALUE(tensor.dim() == 4, "[attention] ", name, "[", axis,
+void check_axis(const char* operation, const char* name, size_t axis, const at::Tensor& tensor,
+                const at::Tensor& query, const at::Tensor& first_key) {
+  TORCH_CHECK_VALUE(tensor.dim() == 4, "[", operation, "] ", name, "[", axis,
                     "]: expected 4 dimensions [batch, heads, length, channels], got shape ",
                     tensor.sym_sizes());
-  TORCH_CHECK_TYPE(tensor.scalar_type() == query.scalar_type(), "[attention] ", name, "[", axis,
-                   "]: expected the query's dtype ", query.scalar_type(), ", got ",
+  TORCH_CHECK_TYPE(tensor.scalar_type() == query.scalar_type(), "[", operation, "] ", name, "[",
+                   axis, "]: expected the query's dtype ", query.scalar_type(), ", got ",
                    tensor.scalar_type());
-  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[attention] ", name, "[", axis,
+  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[", operation, "] ", name, "[", axis,
                     "]: expected the query's device ", query.device(), ", got ", tensor.device());
   const auto expect = [&](const char* what, int dimension, const c10::SymInt& expected) {
-    TORCH_CHECK_VALUE(holds(tensor.sym_size(dimension).sym_eq(expected)), "[attention] ", name, "[",
-                      axis, "]: expected ", what, " ", expected, ", got ",
+    TORCH_CHECK_VALUE(holds(tensor.sym_size(dimension).sym_eq(expected)), "[", operation, "] ",
+                      name, "[", axis, "]: expected ", what, " ", expected, ", got ",
                       tensor.sym_size(dimension), " (shape ", tensor.sym_sizes(), ")");
   };
   expect("batch", 0, query.sym_size(0));
   expect("heads", 1, first_key.sym_size(1));
-}
-
-void check_tensors(const Call& call) {
-  const at::Tensor& query = call.query;
-  const size_t order = call.keys.size();
-  TORCH_CHECK_VALUE(order >= 1 && order <= kernels::kMaxOrder, "[attention] keys: expected 1 to ",
-                    kernels::kMaxOrder, " key tensors, got ", order);
-  TORCH_CHECK_VALUE(call.values.size() == order,
-                    "[attention] values: expected one for each of the ", order, " keys, got ",
-                    call.values.size());
-  TORCH_CHECK_VALUE(
-      query.dim() == 4,
-      "[attention] query: expected 4 dimensions [batch, heads, length, channels], got "
-      "shape ",
-      query.sym_sizes());
-  const at::ScalarType type = query.scalar_type();
-  TORCH_CHECK_TYPE(
-      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf,
-      "[attention] query: expected float32, float64, bfloat16 or float16, got ", type);
-  TORCH_CHECK_VALUE(holds(query.sym_size(3).sym_ge(1)),
-                    "[attention] query: expected head dim of at least 1, got shape ",
-                    query.sym_sizes());
-  for (size_t m = 0; m < order; ++m) {
-    const at::Tensor &key = call.keys[m], &value = call.values[m];
-    check_axis("keys", m, key, query, call.keys[0]);
-    check_axis("values", m, value, query, call.keys[0]);
-    TORCH_CHECK_VALUE(holds(key.sym_size(3).sym_eq(query.sym_size(3))), "[attention] keys[", m,
-                      "]: expected head dim ", query.sym_size(3), ", got ", key.sym_size(3),
-                      " (shape ", key.sym_sizes(), ")");
-    TORCH_CHECK_VALUE(holds(value.sym_size(2).sym_eq(key.sym_size(2))), "[attention] values[", m,
-                      "]: expected length ", key.sym_size(2), " of keys[", m, "], got ",
-                      value.sym_size(2), " (shape ", value.sym_sizes(), ")");
-    TORCH_CHECK_VALUE(holds(value.sym_size(3)
-                                .sym_eq(call.values[0].sym_size(3))
-                                .sym_and(value.sym_size(3).sym_ge(1))),
-                      "[attention] values[", m,
-                      "]: expected the value dim of values[0], at least 1, got ", value.sym_size(3),
-                      " (shape ", value.sym_sizes(), ")");
-  }
-  const c10::SymInt heads = query.sym_size(1), kv_heads = call.keys[0].sym_size(1);
-  TORCH_CHECK_VALUE(holds(kv_heads.sym_ge(1)) && holds((heads % kv_heads).sym_eq(0)),
-                    "[attention] query: expected a number of heads divisible by the ", kv_heads,
-                    " key heads, got ", heads);
 }
 
 void check_window(const Call& call) {
@@ -88,8 +45,46 @@ void check_window(const Call& call) {
 
 }  // namespace
 
+void check_tensors(const char* operation, const at::Tensor& query, at::TensorList keys,
+                   at::TensorList values) {
+  const size_t order = keys.size();
+  TORCH_CHECK_VALUE(order >= 1 && order <= kernels::kMaxOrder, "[", operation,
+                    "] keys: expected 1 to ", kernels::kMaxOrder, " key tensors, got ", order);
+  TORCH_CHECK_VALUE(values.size() == order, "[", operation,
+                    "] values: expected one for each of the ", order, " keys, got ", values.size());
+  TORCH_CHECK_VALUE(query.dim() == 4, "[", operation,
+                    "] query: expected 4 dimensions [batch, heads, length, channels], got "
+                    "shape ",
+                    query.sym_sizes());
+  const at::ScalarType type = query.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf, "[",
+      operation, "] query: expected float32, float64, bfloat16 or float16, got ", type);
+  TORCH_CHECK_VALUE(holds(query.sym_size(3).sym_ge(1)), "[", operation,
+                    "] query: expected head dim of at least 1, got shape ", query.sym_sizes());
+  for (size_t m = 0; m < order; ++m) {
+    const at::Tensor &key = keys[m], &value = values[m];
+    check_axis(operation, "keys", m, key, query, keys[0]);
+    check_axis(operation, "values", m, value, query, keys[0]);
+    TORCH_CHECK_VALUE(holds(key.sym_size(3).sym_eq(query.sym_size(3))), "[", operation, "] keys[",
+                      m, "]: expected head dim ", query.sym_size(3), ", got ", key.sym_size(3),
+                      " (shape ", key.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(holds(value.sym_size(2).sym_eq(key.sym_size(2))), "[", operation, "] values[",
+                      m, "]: expected length ", key.sym_size(2), " of keys[", m, "], got ",
+                      value.sym_size(2), " (shape ", value.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(
+        holds(value.sym_size(3).sym_eq(values[0].sym_size(3)).sym_and(value.sym_size(3).sym_ge(1))),
+        "[", operation, "] values[", m, "]: expected the value dim of values[0], at least 1, got ",
+        value.sym_size(3), " (shape ", value.sym_sizes(), ")");
+  }
+  const c10::SymInt heads = query.sym_size(1), kv_heads = keys[0].sym_size(1);
+  TORCH_CHECK_VALUE(holds(kv_heads.sym_ge(1)) && holds((heads % kv_heads).sym_eq(0)), "[",
+                    operation, "] query: expected a number of heads divisible by the ", kv_heads,
+                    " key heads, got ", heads);
+}
+
 void check(const Call& call) {
-  check_tensors(call);
+  check_tensors("attention", call.query, call.keys, call.values);
   check_window(call);
   check_options(call);
 }

@@ -9,6 +9,11 @@ namespace nsimplex::dense {
 /// The part of check(call) that looks at the options, given tensors and windows that fit.
 void check_options(const Call& call);
 
+/// What every operator over key axes asks of its tensors: ranks, dtypes, devices and sizes that go
+/// together. Messages start with the operation's name.
+void check_tensors(const char* operation, const at::Tensor& query, at::TensorList keys,
+                   at::TensorList values);
+
 /// A size that is known is compared; one that is not becomes an assertion of the traced graph.
 inline bool holds(const c10::SymBool& condition) {
   return condition.expect_true(__FILE__, __LINE__);

@@ -103,11 +103,12 @@ Tensor slope_of(Normalizer normalizer, const Tensor& logits, const Tensor& weigh
   return {};  // not reached
 }
 
-Tensor delta_of(const BackwardCall& call) {
-  const at::ScalarType type = call.lse.scalar_type();
-  Tensor delta = (call.out.to(type) * call.grad_out.to(type)).sum(-1);
-  if (call.grad_lse) delta = delta - call.grad_lse->to(type);
-  return delta.masked_fill(at::isneginf(call.lse), 0);
+Tensor delta_of(const Tensor& out, const Tensor& lse, const Tensor& grad_out,
+                const OptionalTensor& grad_lse) {
+  const at::ScalarType type = lse.scalar_type();
+  Tensor delta = (out.to(type) * grad_out.to(type)).sum(-1);
+  if (grad_lse) delta = delta - grad_lse->to(type);
+  return delta.masked_fill(at::isneginf(lse), 0);
 }
 
 Tensor grad_sink(const BackwardCall& call) {
@@ -116,7 +117,8 @@ Tensor grad_sink(const BackwardCall& call) {
   const Tensor logits =
       sink.to(call.lse.scalar_type()).unsqueeze(-1) - call.lse.masked_fill(empty, 0);
   const Tensor weights = logits.masked_fill(empty, -kInfinity).exp();
-  return (weights * delta_of(call)).sum({0, 2}).neg().to(sink.scalar_type());
+  const Tensor delta = delta_of(call.out, call.lse, call.grad_out, call.grad_lse);
+  return (weights * delta).sum({0, 2}).neg().to(sink.scalar_type());
 }
 
 }  // namespace nsimplex::dense

@@ -40,7 +40,8 @@ at::Tensor slope_of(Normalizer normalizer, const at::Tensor& logits, const at::T
 
 /// delta_i = o_i . grad_out_i - grad_lse_i, [B, Hq, Tq]; a row without tuples has no weights and
 /// gets 0.
-at::Tensor delta_of(const BackwardCall& call);
+at::Tensor delta_of(const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
+                    const OptionalTensor& grad_lse);
 
 /// Gradient of the call's sink, which is one more tuple of value 0.
 at::Tensor grad_sink(const BackwardCall& call);

@@ -71,7 +71,8 @@ Gradients reference_backward(const BackwardCall& backward) {
 
   const Tensor grad = backward.grad_out.to(problem.accumulate);
   const Tensor empty = at::isneginf(backward.lse);
-  const Tensor rows_delta = problem.by_group(delta_of(backward));
+  const Tensor rows_delta =
+      problem.by_group(delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
   const Tensor rows_lse = problem.by_group(backward.lse.masked_fill(empty, 0));
   const Tensor rows_grad =
       problem.by_group((grad * problem.output_scale()).masked_fill(empty.unsqueeze(-1), 0));

@@ -49,6 +49,15 @@ def test_the_example_of_routing_runs(root):
     assert names["pairs"][0].shape[0] > names["paths"][0].shape[0] > 0
 
 
+def test_the_sparse_example_runs(root):
+    page = (root / "docs" / "attention" / "sparse.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(example, names)
+    for name in ("out", "top", "chains"):
+        assert names[name].shape == (1, 4, 256, 32) and names[name].isfinite().all()
+
+
 def test_the_table_from_scaled_dot_product_attention(root):
     """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
     query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)

@@ -61,6 +61,20 @@ int64_t Geometry::levels_size() const {
   return size;
 }
 
+int64_t Geometry::forward_scratch() const {
+  return kBlockRows * (depth + 2 * value_depth + 2 * kLineChannels) + kStripRows * kPanelKeys +
+         own_panel_size(inner_key.count()) + lead_depth + kChunkItems * value_depth +
+         levels_size() + inner() * value_depth;
+}
+
+int64_t Geometry::backward_scratch(bool pairs) const {
+  // Copies of U, G, P and dS, as pairs along the rows.
+  const int64_t copies = pairs ? kBlockRows / 2 * (depth + value_depth + 2 * kPanelKeys) : 0;
+  return copies + own_panel_size(inner_key.count()) + own_panel_size(value.count()) +
+         kBlockRows * (2 * depth + 2 * value_depth + 2 * kPanelKeys + kLineChannels) +
+         kChunkItems * (2 * lead_depth + value_depth) + 2 * levels_size() + inner() * value_depth;
+}
+
 template <class T>
 PackLayout::PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward)
     : PackLayout(

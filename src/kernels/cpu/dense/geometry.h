@@ -64,6 +64,10 @@ struct Geometry {
   /// Elements of all levels but the last, which is U.
   int64_t levels_size() const;
 
+  /// Elements of scratch that a forward or backward task takes; `pairs`: with operands of Bf16Pair.
+  int64_t forward_scratch() const;
+  int64_t backward_scratch(bool pairs) const;
+
   int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
 };
 

@@ -58,20 +58,16 @@ struct PackedRows {
   bool contains(int64_t row) const {
     return row >= range.begin && row < range.end && (!mask || mask[row]);
   }
-  bool contains_four(int64_t row) const {
-    return contains(row) && contains(row + 1) && contains(row + 2) && contains(row + 3);
-  }
 };
 
-/// Rows of [length, channels] to packed rows, zeros for those of `filled` that are not read; row
-/// `origin` goes first.
-template <class T, class R>
-void pack_rows(const Rows<const T>& source, int64_t batch, int64_t head, const PackedRows& read,
-               Range filled, const Channels& channels, int64_t origin, R* to) {
+/// Rows of channels to packed rows; `from(row)` is a row, or null for zeros. Row `origin` goes
+/// first.
+template <class R, class From>
+void pack_rows(const From& from, Range filled, const Channels& channels, int64_t origin, R* to) {
   for (int64_t row = filled.begin; row < filled.end; ++row) {
     R* const packed = to + (row - origin) * channels.padded;
-    if (read.contains(row)) {
-      load_channels(packed, source.row(batch, head, row), channels);
+    if (const auto* const source = from(row)) {
+      load_channels(packed, source, channels);
     } else {
       std::memset(packed, 0, channels.padded * sizeof(R));
     }
@@ -110,23 +106,23 @@ inline void transpose_four(const double* const (&from)[4], const Channels& chann
 }
 
 /// The same transposed: whole panels [channels, kPanelKeys], key `row` in column row % kPanelKeys.
-template <class T, class R>
-void pack_panels(const Rows<const T>& source, int64_t batch, int64_t head, const PackedRows& read,
-                 Range filled, const Channels& channels, int64_t origin, R* to) {
+template <class R, class From>
+void pack_panels(const From& from, Range filled, const Channels& channels, int64_t origin, R* to) {
   const int64_t count = channels.count();
   for (int64_t row = filled.begin; row < filled.end;) {
     const int64_t panel = row / kPanelKeys * kPanelKeys;
     R* const column = to + (panel - origin) * count + row % kPanelKeys;
-    if (row % 4 == 0 && read.contains_four(row)) {
-      const T* from[4];
-      for (int r = 0; r < 4; ++r) from[r] = source.row(batch, head, row + r);
-      transpose_four(from, channels, column);
-      row += 4;
-      continue;
+    if (row % 4 == 0) {
+      decltype(from(row)) const four[4] = {from(row), from(row + 1), from(row + 2), from(row + 3)};
+      if (four[0] && four[1] && four[2] && four[3]) {
+        transpose_four(four, channels, column);
+        row += 4;
+        continue;
+      }
     }
-    const T* const from = read.contains(row) ? source.row(batch, head, row) : nullptr;
+    const auto* const source = from(row);
     for (int64_t c = 0; c < count; ++c) {
-      column[channels.place(c) * kPanelKeys] = from ? to_accum(from[c]) : R{0};
+      column[channels.place(c) * kPanelKeys] = source ? to_accum(source[c]) : R{0};
     }
     ++row;
   }
@@ -145,6 +141,43 @@ inline void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t widt
   }
 }
 
+/// Packs the axis at `position`: rows `read`, of which key(row) and value(row) give the channels,
+/// or null for zeros.
+template <class E, class R, class Key, class Value>
+void pack_axis(const Geometry& geometry, const PackLayout& layout, int position, Range read,
+               const Key& key, const Value& value, R* base) {
+  const bool is_inner = position == geometry.inner();
+  Range filled = read;
+  int64_t origin = 0;
+  if (is_inner) {
+    origin = layout.inner_begin;
+    filled = {read.begin / kPanelKeys * kPanelKeys, round_up(read.end, kPanelKeys)};
+    pack_panels(key, filled, geometry.inner_key, origin, base + layout.keys_t);
+  }
+  if (layout.keys[position] >= 0) {
+    pack_rows(key, filled, geometry.key(position), origin, base + layout.keys[position]);
+  }
+  pack_rows(value, filled, geometry.value, origin, base + layout.values[position]);
+  if (is_inner && layout.values_t >= 0) {
+    pack_panels(value, filled, geometry.value, origin, base + layout.values_t);
+  }
+  if constexpr (kNumbers<E> == 2) {
+    if (!is_inner) return;
+    const auto pair_columns = [&](int64_t offset, int64_t channels) {
+      if (offset < 0) return;
+      pair_panels(filled, origin, channels, kPanelKeys, channels, base + offset);
+    };
+    const auto pair_keys = [&](int64_t offset, int64_t depth) {
+      if (offset < 0) return;
+      pair_panels(filled, origin, kPanelKeys, depth, depth, base + offset);
+    };
+    pair_columns(layout.keys_t, geometry.inner_key.count());
+    pair_columns(layout.values_t, geometry.value.count());
+    pair_keys(layout.keys[position], geometry.depth);
+    pair_keys(layout.values[position], geometry.value_depth);
+  }
+}
+
 /// Packs keys of every axis of one head: `inner` of the inner axis and `leading` of the others
 /// (bounds multiples of kPanelKeys). Only keys that an active query may see are read.
 template <class E, class T>
@@ -152,45 +185,17 @@ void pack_head(const DenseProblem<T>& problem, const Geometry& geometry, const P
                int64_t batch, int64_t head, Range inner, Range leading, Accum<T>* base) {
   const Range active = problem.active_queries(batch);
   for (int p = 0; p < geometry.order; ++p) {
-    const bool is_inner = p == geometry.inner();
     const DenseAxis<T>& axis = problem.axes[geometry.axis[p]];
-    const PackedRows read{
-        intersect(is_inner ? inner : leading, visible_keys(axis.visible, batch, active)),
-        axis.mask ? axis.mask + batch * axis.visible.length : nullptr};
+    const PackedRows read{intersect(p == geometry.inner() ? inner : leading,
+                                    visible_keys(axis.visible, batch, active)),
+                          axis.mask ? axis.mask + batch * axis.visible.length : nullptr};
     if (read.range.size() == 0) continue;
-    Range filled = read.range;
-    int64_t origin = 0;
-    if (is_inner) {
-      origin = layout.inner_begin;
-      filled = {filled.begin / kPanelKeys * kPanelKeys, round_up(filled.end, kPanelKeys)};
-      pack_panels(axis.key, batch, head, read, filled, geometry.inner_key, origin,
-                  base + layout.keys_t);
-    }
-    if (layout.keys[p] >= 0) {
-      pack_rows(axis.key, batch, head, read, filled, geometry.key(p), origin,
-                base + layout.keys[p]);
-    }
-    pack_rows(axis.value, batch, head, read, filled, geometry.value, origin,
-              base + layout.values[p]);
-    if (is_inner && layout.values_t >= 0) {
-      pack_panels(axis.value, batch, head, read, filled, geometry.value, origin,
-                  base + layout.values_t);
-    }
-    if constexpr (kNumbers<E> == 2) {
-      if (!is_inner) continue;
-      const auto pair_columns = [&](int64_t offset, int64_t channels) {
-        if (offset < 0) return;
-        pair_panels(filled, origin, channels, kPanelKeys, channels, base + offset);
-      };
-      const auto pair_keys = [&](int64_t offset, int64_t depth) {
-        if (offset < 0) return;
-        pair_panels(filled, origin, kPanelKeys, depth, depth, base + offset);
-      };
-      pair_columns(layout.keys_t, problem.dim);
-      pair_columns(layout.values_t, problem.value_dim);
-      pair_keys(layout.keys[p], geometry.depth);
-      pair_keys(layout.values[p], geometry.value_depth);
-    }
+    const auto row_of = [&](const Rows<const T>& rows, int64_t row) {
+      return read.contains(row) ? rows.row(batch, head, row) : nullptr;
+    };
+    pack_axis<E>(
+        geometry, layout, p, read.range, [&](int64_t row) { return row_of(axis.key, row); },
+        [&](int64_t row) { return row_of(axis.value, row); }, base);
   }
 }
 

@@ -116,13 +116,8 @@ DensePlan plan_dense_forward(const DenseForward<T>& problem) {
     workspace = pack * heads;
     pack = 0;
   }
-  const int64_t scratch =
-      kBlockRows * (geometry.depth + 2 * geometry.value_depth + 2 * kLineChannels) +
-      kStripRows * kPanelKeys + own_panel_size(problem.dim) + geometry.lead_depth +
-      kChunkItems * geometry.value_depth + geometry.levels_size() +
-      geometry.inner() * geometry.value_depth;
   plan.workspace_bytes = bytes<T>(workspace);
-  plan.scratch_bytes = bytes<T>(scratch + pack);
+  plan.scratch_bytes = bytes<T>(geometry.forward_scratch() + pack);
   return plan;
 }
 
@@ -153,15 +148,7 @@ DensePlan plan_dense_backward(const DenseBackward<T>& problem) {
 
   add_sink_phase();
 
-  // Copies of U, G, P and dS, as pairs along the rows.
-  const int64_t pairs =
-      sizeof(T) == 2 ? kBlockRows / 2 * (geometry.depth + geometry.value_depth + 2 * kPanelKeys)
-                     : 0;
-  const int64_t scratch = pairs + own_panel_size(problem.dim) + own_panel_size(problem.value_dim) +
-                          kBlockRows * (2 * geometry.depth + 2 * geometry.value_depth +
-                                        2 * kPanelKeys + kLineChannels) +
-                          kChunkItems * (2 * geometry.lead_depth + geometry.value_depth) +
-                          2 * geometry.levels_size() + geometry.inner() * geometry.value_depth;
+  const int64_t scratch = geometry.backward_scratch(/*pairs=*/sizeof(T) == 2);
   plan.workspace_bytes = plan.fused ? 0 : bytes<T>((pack + halos) * heads_in_all(problem));
   plan.scratch_bytes = bytes<T>(scratch + (plan.fused ? pack + halos : 0));
   return plan;

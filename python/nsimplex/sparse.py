@@ -1,0 +1,175 @@
+"""N-simplicial attention over lists of tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from .functional import Scale, _scales
+
+__all__ = ["sparse_attention", "sparse_reference"]
+
+_operators = torch.ops.nsimplex
+
+
+def sparse_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    *,
+    pattern: str = "list",
+    form: str = "product",
+    reduce: str = "product",
+    reducer_weights: Sequence[Tensor] | None = None,
+    scale: Scale = "standard",
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""N-simplicial attention over the tuples that a list names, instead of all admissible ones.
+
+    .. math::
+        e_{iJ} &= s_1\, \mathrm{form}(q_i, k^{(1)}_{j_1}, \dots, k^{(N)}_{j_N})
+            \quad\text{for the tuples } J \text{ in the list of query } i \\
+        o_i &= s_2 \sum_J \mathrm{softmax}_J(e_{iJ})\;
+            \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
+        \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
+
+    Equal to :func:`nsimplex.attention` under the boolean mask that is true for the same tuples. The list
+    decides everything: one without later keys is causal. A tuple that stands twice counts twice.
+
+    Shapes: B, Hq, Hk, Tq, T_m, D, Dv as in :func:`nsimplex.attention`. G is the number of lists of a batch
+    entry, a divisor of Hk: 1 is shared by all heads, Hk is one a key head, neighbours share. The leading
+    dimension of lists is B, or 1 for all entries.
+
+    Args:
+        query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
+        keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8.
+        values: N tensors [B, Hk, T_m, Dv].
+        indices: int32 or int64, as ``pattern`` says:
+
+            - "list": [nnz, N], any tuples.
+            - "product": [1 | B, G, Tq, k], sets I_i whose combinations I_i x .. x I_i are the tuples of
+              query i. [B, Tq, k] is one list for all heads.
+            - "path": [1 | B, G, T, k], all T_m = T: the tuples of the query at position p are the chains j1
+              in I_p, j2 in I_{j1}, .., jN in I_{j_{N-1}}. The queries are the last Tq of the T positions.
+              [B, T, k] is one list for all heads.
+
+            A set that has fewer than k keys is filled up with -1 behind them.
+        offsets: int64 [1 | B, G, Tq + 1], with "list" only: the tuples of query i are those from
+            offsets[.., i] to offsets[.., i + 1] - 1. Positions count through all of indices, so lists may
+            share tuples.
+        pattern: "list", "product" or "path".
+        form: "product" or "determinant", as in :func:`nsimplex.attention`.
+        reduce: "product", "sum", "mean"; or a learned one, with weights for every key head: "mlp",
+            W2 gelu(W1 [v1, .., vN] + b1) + b2, or "mlp_symmetric", W3 gelu(W2 sum_m gelu(W1 vm + b1) + b2) + b3.
+        reducer_weights: of a learned reducer, W1, b1, W2, b2 (, W3, b3), in the query's dtype: "mlp" [Hk, 2Dv,
+            N Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv]; "mlp_symmetric" [Hk, 2Dv, Dv], [Hk, 2Dv], [Hk, 2Dv, 2Dv],
+            [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv].
+        scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`; "unit" is not defined
+            for learned reducers.
+        return_lse: return (out, lse).
+
+    Returns:
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_lse`` also lse [B, Hq, Tq],
+        float32, or float64 for float64 inputs. Both are differentiable by query, keys, values and reducer
+        weights, any number of times. A query without tuples has out = 0, lse = -inf and zero gradients.
+
+    Raises:
+        ValueError: a rank, size or name that does not fit. On the CPU also offsets that fall or leave the list,
+            and keys out of range: no list makes the operator read elsewhere.
+        TypeError: a dtype that is not supported, or differs between the tensors.
+
+    Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, three times as
+    many backward; O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels; learned reducers, other
+    devices, derivatives of second order, forward mode and ``torch.func`` transforms run
+    :func:`sparse_reference`. The bits of a result do not depend on the number of threads.
+
+    Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of sets and the
+    learned reducer, "Beyond Attention as a Graph".
+
+    Example:
+        >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 4, 128, 32)
+        >>> sets = torch.arange(128).view(-1, 1) - torch.arange(8)  # the last 8 positions; -1 before the first
+        >>> out = sparse_attention(q, [k1, k2], [v1, v2], sets.clamp_min(-1)[None], pattern="product")
+        >>> torch.allclose(out, nsimplex.attention(q, [k1, k2], [v1, v2], window=8), atol=1e-5)
+        True
+    """
+    out, lse = _operators.sparse_attention(
+        query, keys, values, _with_heads(indices, pattern), offsets,
+        **_options(query, values, pattern, form, reduce, reducer_weights, scale),
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def sparse_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    *,
+    pattern: str = "list",
+    return_lse: bool = False,
+    **options,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """:func:`sparse_attention` from plain tensor operations, for every dtype and device: the oracle.
+
+    Arguments, options and results are those of :func:`sparse_attention`. Forward and backward gather the
+    tuples of some queries at a time.
+    """
+    out, lse = _operators.sparse_attention_reference(
+        query, keys, values, _with_heads(indices, pattern), offsets,
+        **_options(query, values, pattern, **options),
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def _with_heads(indices: Tensor, pattern: str) -> Tensor:
+    """Sets [B, rows, k], as :func:`nsimplex.topk_keys` gives them, are for all heads."""
+    return indices.unsqueeze(1) if pattern != "list" and indices.dim() == 3 else indices
+
+
+def _options(
+    query: Tensor, values: Sequence[Tensor], pattern: str, form: str = "product",
+    reduce: str = "product", reducer_weights: Sequence[Tensor] | None = None, scale: Scale = "standard",
+) -> dict[str, object]:  # fmt: skip
+    """The operator's keyword arguments, with scales computed."""
+    if scale == "unit" and reduce not in ("product", "sum", "mean"):
+        raise ValueError(
+            f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected numbers"
+        )
+    logit_scale, output_scale = _scales(scale, query, values, reduce)
+    return {
+        "pattern": pattern, "form": form, "reduce": reduce, "reducer_weights": reducer_weights,
+        "logit_scale": logit_scale, "output_scale": output_scale,
+    }  # fmt: skip
+
+
+def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:
+    """2 (D + Dv) flops for every query, head and tuple the list has room for; its contents are not known."""
+    batch, heads, queries, dim = query
+    if pattern == "list":
+        entries, groups, _ = offsets
+        tuples = indices[0] * (batch // entries) * (heads // groups)
+    else:
+        tuples = batch * heads * queries * indices[3] ** len(keys)
+    return 2 * (dim + values[0][3]) * tuples
+
+
+@register_flop_formula([_operators.sparse_attention, _operators.sparse_attention_reference])
+def _sparse_flops(
+    query, keys, values, indices, offsets=None, *, pattern="list", out_shape=None, **_
+) -> int:
+    return _forward_flops(query, keys, values, indices, offsets, pattern)
+
+
+@register_flop_formula(_operators.sparse_attention_backward)
+def _sparse_backward_flops(
+    query, keys, values, indices, offsets, *_, pattern="list", out_shape=None, **__
+) -> int:
+    """Six products for each tuple where the forward has two."""
+    return 3 * _forward_flops(query, keys, values, indices, offsets, pattern)

@@ -1,0 +1,146 @@
+// Schema and public functions of the sparse operator.
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "attention/dense/dense_flatten.h"
+#include "attention/sparse/sparse_tuples.h"
+
+namespace nsimplex {
+namespace sparse {
+namespace {
+
+using at::Tensor;
+
+#define NSIMPLEX_SPARSE_INPUTS \
+  "Tensor query, Tensor[] keys, Tensor[] values, Tensor indices, Tensor? offsets"
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
+  for (const char* name : {"sparse_attention", "sparse_attention_reference"}) {
+    const std::string schema = std::string(name) + "(" NSIMPLEX_SPARSE_INPUTS
+                                                   "=None, *, " NSIMPLEX_SPARSE_SCHEMA
+                                                   ") -> (Tensor out, Tensor lse)";
+    m.def(schema.c_str(), tags);
+  }
+  // The reference's backward is an operator too: its steps depend on the list's contents, which a
+  // traced graph does not know.
+  for (const char* name : {"sparse_attention_backward", "sparse_attention_reference_backward"}) {
+    const std::string schema =
+        std::string(name) +
+        "(" NSIMPLEX_SPARSE_INPUTS
+        ", Tensor out, Tensor lse, Tensor grad_out, Tensor? grad_lse, bool[] output_mask, "
+        "*, " NSIMPLEX_SPARSE_SCHEMA
+        ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values, Tensor[] "
+        "grad_reducer_weights)";
+    m.def(schema.c_str(), tags);
+  }
+}
+
+using ForwardFunction = decltype(flat<&reference_forward>);
+using BackwardFunction = decltype(flat_backward<&reference_backward>);
+
+template <class Function>
+c10::TypedOperatorHandle<Function> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+Gradients call_operator(const c10::TypedOperatorHandle<BackwardFunction>& op,
+                        const BackwardCall& backward) {
+  const Call& call = backward.forward;
+  const Options& o = call.options;
+  return op.call(call.query, call.keys, call.values, call.indices, call.offsets, backward.out,
+                 backward.lse, backward.grad_out, backward.grad_lse, backward.wanted, o.pattern,
+                 o.form, o.reduce, o.reducer_weights, o.logit_scale, o.output_scale);
+}
+
+Output call_operator(const c10::TypedOperatorHandle<ForwardFunction>& op, const Call& call) {
+  const Options& o = call.options;
+  return op.call(call.query, call.keys, call.values, call.indices, call.offsets, o.pattern, o.form,
+                 o.reduce, o.reducer_weights, o.logit_scale, o.output_scale);
+}
+
+// Flattens the public options and returns function(call).
+template <class Function>
+auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
+               const Tensor& indices, const OptionalTensor& offsets,
+               const SparseAttentionOptions& options, Function&& function) {
+  Options flattened{
+      name_of(options.pattern), dense::name_of(options.form), name_of(options.reduce), {}, {}, {}};
+  if (!options.reducer_weights.empty()) flattened.reducer_weights = options.reducer_weights;
+  if (options.scale) {
+    flattened.logit_scale = options.scale->logit;
+    flattened.output_scale = options.scale->output;
+  }
+  return function(Call{query, keys, values, indices, offsets, flattened});
+}
+
+// Tuples of every query summed over what the list is for.
+double count_tuples(const Call& call) {
+  check(call);
+  if (call.query.is_cpu()) check_values(call);
+  const Settings settings = settings_of(call);
+  const int64_t entries = settings.list_entries == 1 ? call.query.size(0) : 1;
+  const int64_t heads = call.query.size(1) / settings.list_groups;
+  double tuples = 0;
+  for (int64_t entry = 0; entry < settings.list_entries; ++entry) {
+    for (int64_t group = 0; group < settings.list_groups; ++group) {
+      tuples += TupleList(call, settings, entry, group).counts().sum().item<double>();
+    }
+  }
+  return tuples * static_cast<double>(entries * heads);
+}
+
+}  // namespace
+
+Output dispatch(const Call& call) {
+  static const auto op = find_operator<ForwardFunction>("nsimplex::sparse_attention");
+  return call_operator(op, call);
+}
+
+Output dispatch_reference(const Call& call) {
+  static const auto op = find_operator<ForwardFunction>("nsimplex::sparse_attention_reference");
+  return call_operator(op, call);
+}
+
+Gradients dispatch(const BackwardCall& backward) {
+  static const auto op = find_operator<BackwardFunction>("nsimplex::sparse_attention_backward");
+  return call_operator(op, backward);
+}
+
+Gradients dispatch_reference(const BackwardCall& backward) {
+  static const auto op =
+      find_operator<BackwardFunction>("nsimplex::sparse_attention_reference_backward");
+  return call_operator(op, backward);
+}
+
+}  // namespace sparse
+
+AttentionOutput sparse_attention(const at::Tensor& query, at::TensorList keys,
+                                 at::TensorList values, const at::Tensor& indices,
+                                 const std::optional<at::Tensor>& offsets,
+                                 const SparseAttentionOptions& options) {
+  auto [out, lse] =
+      sparse::with_call(query, keys, values, indices, offsets, options,
+                        [](const sparse::Call& call) { return sparse::dispatch(call); });
+  return {std::move(out), std::move(lse)};
+}
+
+AttentionOutput sparse_attention_reference(const at::Tensor& query, at::TensorList keys,
+                                           at::TensorList values, const at::Tensor& indices,
+                                           const std::optional<at::Tensor>& offsets,
+                                           const SparseAttentionOptions& options) {
+  auto [out, lse] =
+      sparse::with_call(query, keys, values, indices, offsets, options,
+                        [](const sparse::Call& call) { return sparse::dispatch_reference(call); });
+  return {std::move(out), std::move(lse)};
+}
+
+double sparse_attention_tuples(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+                               const at::Tensor& indices, const std::optional<at::Tensor>& offsets,
+                               const SparseAttentionOptions& options) {
+  return sparse::with_call(query, keys, values, indices, offsets, options, sparse::count_tuples);
+}
+
+}  // namespace nsimplex
