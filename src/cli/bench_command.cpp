@@ -211,6 +211,7 @@ void add_bench_command(CLI::App& app, Session& session) {
       ->capture_default_str();
   command.add_flag("--scaling", options->scaling, "Also with one thread, in the same run");
   command.add_flag("--peers", options->peers, "Also the plain version of the operator");
+  add_bench_sparse(parent, session);
 }
 
 }  // namespace nsimplex::cli

@@ -80,6 +80,31 @@ TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
   EXPECT_EQ(objects[1]["threads"], 2);
 }
 
+TEST(BenchSparse, CountsTheTuplesOfEveryPattern) {
+  for (const std::string pattern : {"list", "product", "path"}) {
+    for (const char* pass : {"forward", "backward"}) {
+      const Finished finished =
+          run({"bench", "sparse", "--pattern", pattern, "--seq", "32", "--size", "4", "--heads",
+               "2", "--dim", "12", "--pass", pass, "--repeats", "1", "--threads", "1", "--json"});
+      ASSERT_EQ(finished.code, 0) << finished.err;
+      const auto objects = json_lines(finished);
+      ASSERT_EQ(objects.size(), 1u);
+      const json& line = objects.front();
+      EXPECT_EQ(line["operator"], "sparse_attention");
+      EXPECT_EQ(line["pattern"], pattern);
+      EXPECT_EQ(line["pass"], pass);
+      EXPECT_GT(line["ratio"].get<double>(), 0);
+      // A set of query i has min(i + 1, 4) keys; chains are at most as many as their pairs.
+      const double tuples = line["tuples"].get<double>(), pairs = 2 * (1 + 4 + 9 + 29 * 16);
+      if (pattern == "path") {
+        EXPECT_TRUE(tuples > 0 && tuples <= pairs) << tuples;
+      } else {
+        EXPECT_EQ(tuples, pattern == "list" ? 2 * 32 * 4 : pairs);
+      }
+    }
+  }
+}
+
 TEST(Verify, EveryCaseHoldsOnThisMachine) {
   const Finished finished = run({"verify", "--json"});
   EXPECT_EQ(finished.code, 0) << finished.out << finished.err;

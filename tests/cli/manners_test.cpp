@@ -69,12 +69,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"bench", "attention", "--pass", "sideways"}, "sideways"},
         BadUsage{{"bench", "attention", "--keys", "0,4"}, "no admissible tuple"},
         BadUsage{{"bench", "attention", "--case", "nobody"}, "nobody"},
+        BadUsage{{"bench", "sparse", "--pattern", "graph"}, "graph"},
+        BadUsage{{"bench", "sparse", "--size", "0"}, "--size"},
+        BadUsage{{"bench", "sparse", "--heads", "3", "--kv-heads", "2"}, "--kv-heads"},
+        BadUsage{{"bench", "sparse", "--form", "determinant", "--dim", "4"}, "multiple of 3"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
         BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
 
 TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
   const std::vector<std::vector<std::string>> commands{
-      {"info"}, {"verify"}, {"report"}, {"bench", "attention"}};
+      {"info"}, {"verify"}, {"report"}, {"bench", "attention"}, {"bench", "sparse"}};
   for (const auto& command : commands) {
     const Finished finished = run(with(command, {"--help"}));
     EXPECT_EQ(finished.code, 0);

@@ -34,8 +34,10 @@ void pack_task(const TopkProblem<R>& problem, int64_t task, R* workspace) {
       visible_keys(problem.visible, batch, problem.visible.queries(batch, problem.queries));
   const dense::Channels channels{.chunks = problem.dim};
   R* const packed = workspace + (batch * problem.kv_heads + head) * packed_head(problem);
-  dense::HWY_NAMESPACE::pack_panels(problem.key, batch, head, {seen, nullptr}, {begin, end},
-                                    channels, 0, packed);
+  const auto row_of = [&](int64_t row) {
+    return row >= seen.begin && row < seen.end ? problem.key.row(batch, head, row) : nullptr;
+  };
+  dense::HWY_NAMESPACE::pack_panels(row_of, {begin, end}, channels, 0, packed);
 }
 
 /// Chooses the keys of up to kBlockRows neighbouring queries: panel after panel the scores are
