@@ -90,31 +90,6 @@ def test_topk_at_full_k_is_dense_and_path_is_the_chain(order, k):
     assert mask_of(nsimplex.path_list(whole, order), length, [length] * order).all()
 
 
-@pytest.mark.parametrize("scores", ["relu", "softmax"])
-def test_order_1_is_deepseek_sparse_attention(scores):
-    """I_ij = sum_h w_ih relu(q_ih . k_j); softmax attention over the k best keys of each query."""
-    heads, length, k = 3, 40, 6
-    index_query, index_key = draw(2, heads, length, 4), draw(2, 1, length, 4, seed=1)
-    weights = draw(2, heads, length, seed=2).abs()
-    query, key, value = (draw(2, 4, length, 8, seed=3 + m) for m in range(3))
-    table = nsimplex.topk_keys(
-        index_query, index_key, k, weights=weights, causal=True, scores=scores, scale=1.0
-    )
-    listed = nsimplex.product_list(table, 1)
-    mask = mask_of(listed, length, [length])
-    ours = nsimplex.attention(query, [key], [value], mask=mask)
-
-    for b in range(2):
-        for i in range(length):
-            logits = (index_query[b, :, i] @ index_key[b, 0, : i + 1].mT)  # [H, i + 1]
-            act = logits.relu() if scores == "relu" else logits.softmax(-1)
-            index = (weights[b, :, i, None] * act).sum(0)
-            order = index.sort(descending=True, stable=True).indices[:k]
-            for h in range(4):
-                attention = (key[b, h, order] @ query[b, h, i] / 8**0.5).softmax(-1)
-                torch.testing.assert_close(ours[b, h, i], attention @ value[b, h, order])
-
-
 def adjacency_of(nodes, seed=0, density=0.3):
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(nodes, nodes, generator=generator) < density
@@ -142,22 +117,6 @@ def test_neighbours(self_loops, layout):
     assert nsimplex.neighbours(repeated, self_loops=False).tolist() == [[[0, 1], [-1, -1]]]
     assert nsimplex.neighbours(torch.zeros(3, 3).bool(), self_loops=False).tolist() == [[[-1]] * 3]
     assert nsimplex.neighbours(torch.zeros(0, 0).bool()).shape == (1, 0, 1)
-
-
-def test_order_1_on_a_graph_is_attention_over_neighbours():
-    """GAT with dot-product scores: the softmax over N(i) and i, by messages along edges."""
-    flags = adjacency_of(12)
-    query, key, value = (draw(1, 2, 12, 6, seed=m) for m in range(3))
-    table = nsimplex.neighbours(flags)
-    mask = mask_of(nsimplex.product_list(table, 1), 12, [12])
-    ours = nsimplex.attention(query, [key], [value], mask=mask)
-    target, source = (flags | torch.eye(12).bool()).nonzero(as_tuple=True)
-    score = ((query[0, :, target] * key[0, :, source]).sum(-1) / 6**0.5).exp()
-    total = torch.zeros(2, 12, dtype=torch.float64).index_add(1, target, score)
-    message = torch.zeros(2, 12, 6, dtype=torch.float64).index_add(
-        1, target, (score / total[:, target])[..., None] * value[0, :, source]
-    )
-    torch.testing.assert_close(ours[0], message)
 
 
 def test_walks_and_pairs_of_neighbours():
