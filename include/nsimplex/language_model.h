@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nsimplex/layers.h>
+#include <nsimplex/sparse_layers.h>
 #include <torch/nn/modules/embedding.h>
 
 #include <map>
@@ -8,9 +8,10 @@
 
 namespace nsimplex {
 
-/// Which tuples the simplicial layers compute: those of their windows, or all of them as sums of
-/// separable features.
-enum class Sparsity { window, linear };
+/// Which tuples the simplicial layers compute: those of their windows; those of keys that an
+/// indexer chooses (topk: I_i x .. x I_i, path: j1 in I_i, j2 in I_{j1}, ..); or all of them as
+/// sums of separable features.
+enum class Sparsity { window, topk, path, linear };
 
 /// Shape of a decoder-only language model. Every `every`-th block holds a simplicial layer of order
 /// `order`, all others ordinary attention; 4 is the published 3:1 interleave, 0 means none.
@@ -31,7 +32,13 @@ struct LanguageModelOptions {
   /// How the simplicial layers avoid computing context^order tuples a token. linear: separable
   /// features of all tokens so far, elu + 1; `window` has no part then.
   Sparsity sparse = Sparsity::window;
-  HeadNorm norm = HeadNorm::none;             ///< of every attention layer
+
+  // Of topk and path.
+  int64_t topk = 64;                         ///< keys chosen for a query
+  IndexSource indexer = IndexSource::reuse;  ///< reuse: of the layer before, so not the first
+  IndexScores indexer_scores = IndexScores::softmax;
+  double indexer_loss = 0.0;       ///< weight of the indexer's loss; light learns nothing without
+  HeadNorm norm = HeadNorm::none;  ///< of every attention layer
   ScalePreset scale = ScalePreset::standard;  ///< of the simplicial layers
   Activation mlp = Activation::swiglu;
   double mlp_ratio = 0.0;  ///< hidden / dim; 0: the activation's usual one
@@ -78,7 +85,7 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   LayerCaches make_cache(std::optional<int64_t> unbounded = std::nullopt) const;
 
   /// Mean cross entropy in nats, computed in fp32 or wider, of targets [B, T] (int64; -100 is left
-  /// out) under forward(tokens).
+  /// out) under forward(tokens). While gradients are recorded the indexers' losses are added.
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);
 
   void reset_parameters(const std::optional<at::Generator>& generator = std::nullopt);

@@ -117,6 +117,28 @@ class KeyValueCache(LayerCache):
         return attention(query, keys, values, causal=bool(pairs), window=pairs or None, **options)
 
 
+class IndexedCache(LayerCache):
+    """What a layer that chooses its keys keeps: keys and values of all tokens, the rows its indexer scores them by and,
+    where it attends along paths, the keys that every token chose. For inference only."""
+
+    def __init__(self, order: int) -> None:
+        super().__init__(_classes.IndexedCache(order))
+
+    def extend(
+        self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Appends a chunk: the keys and values of all tokens."""
+        return self._cache.extend(query, [*keys], [*values])
+
+    def append_index(self, rows: Tensor) -> Tensor:
+        """Appends rows [B, H, t, C] of the indexer: those of all tokens."""
+        return self._cache.append_index(rows)
+
+    def append_table(self, chosen: Tensor) -> Tensor:
+        """Appends chosen keys [B, t, k]: those of all tokens."""
+        return self._cache.append_table(chosen)
+
+
 # Options of the operator that name keys by their index.
 _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "dropout_p")
 

@@ -35,8 +35,16 @@ void add_model_options(CLI::App& command, TrainOptions& o) {
       ->type_name("W,..")
       ->group("Model");
   add("--sparse", o.sparse,
-      "Tuples of the simplicial layers: window, or linear (separable features of all keys)")
+      "Tuples of the simplicial layers: window; topk or path, of keys that an indexer chooses; "
+      "linear, separable features of all keys")
       ->type_name("NAME");
+  add("--topk", o.model.topk, "Keys chosen for a query, of topk and path");
+  add("--indexer", o.indexer,
+      "Scores by the layer before (reuse) or projections of its own (light)")
+      ->type_name("NAME");
+  add("--indexer-scores", o.indexer_scores, "relu or softmax")->type_name("NAME");
+  add("--indexer-loss", o.model.indexer_loss,
+      "Weight of the indexer's loss; 0: none, and light learns nothing");
   add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
   add("--norm", o.norm, "RMS-normalise heads: none, qk or qkv")->type_name("NAME");
   add("--mlp", o.mlp, "swiglu or gelu")->type_name("NAME");
@@ -85,6 +93,8 @@ LanguageModelOptions language_model_options(const TrainOptions& options, int64_t
   auto fields = to_map(options.model);
   fields["vocabulary"] = std::to_string(vocabulary);
   fields["sparse"] = options.sparse;
+  fields["indexer"] = options.indexer;
+  fields["indexer_scores"] = options.indexer_scores;
   fields["scale"] = options.preset;
   fields["norm"] = options.norm;
   fields["mlp"] = options.mlp;

@@ -18,7 +18,8 @@ struct TrainOptions : CommonOptions {
   std::string resume;
   LanguageModelOptions model;
   std::vector<int64_t> window;  ///< keys of each axis; empty: by order
-  std::string sparse = "window", preset = "standard", norm = "none", mlp = "swiglu";
+  std::string sparse = "window", indexer = "reuse", indexer_scores = "softmax";
+  std::string preset = "standard", norm = "none", mlp = "swiglu";
   bool untied = false;
   training::TrainingOptions training;
 };

@@ -24,6 +24,18 @@ void check(const LanguageModelOptions& o) {
   require(o.mlp_ratio >= 0, at, "mlp_ratio: expected 0 (the usual one) or more, got ", o.mlp_ratio);
 }
 
+SelectionOptions selection(const LanguageModelOptions& o) {
+  SelectionOptions selection;
+  selection.pattern = o.sparse == Sparsity::path ? TuplePattern::path : TuplePattern::product;
+  selection.keys = o.topk;
+  selection.loss_weight = o.indexer_loss;
+  selection.indexer.heads = o.heads;
+  selection.indexer.source = o.indexer;
+  selection.indexer.scores = o.indexer_scores;
+  selection.indexer.rotary = o.indexer == IndexSource::light;
+  return selection;
+}
+
 // The attention of one block.
 SimplicialAttention make_attention(const LanguageModelOptions& o, bool simplicial) {
   SimplicialAttentionOptions attention;
@@ -41,6 +53,10 @@ SimplicialAttention make_attention(const LanguageModelOptions& o, bool simplicia
     case Sparsity::window:
       attention.window = o.window;
       layer = std::make_shared<SimplicialAttentionImpl>(attention);
+      break;
+    case Sparsity::topk:
+    case Sparsity::path:
+      layer = std::make_shared<SparseAttentionImpl>(attention, selection(o));
       break;
     case Sparsity::linear:
       layer = std::make_shared<SeparableAttentionImpl>(attention);
@@ -61,7 +77,15 @@ LanguageModelImpl::LanguageModelImpl(const LanguageModelOptions& options,
                                .activation = o.mlp};
   for (int64_t layer = 1; layer <= o.layers; ++layer) {
     const bool simplicial = o.every > 0 && layer % o.every == 0;
-    blocks_->push_back(TransformerBlock(make_attention(o, simplicial), mlp));
+    SimplicialAttention attention = make_attention(o, simplicial);
+    const auto sparse = std::dynamic_pointer_cast<SparseAttentionImpl>(attention.ptr());
+    if (sparse && o.indexer == IndexSource::reuse) {
+      require(layer > 1,
+              "[LanguageModel] indexer: reuse scores the pairs of the layer before, and the first "
+              "layer has none; use light, or every of at least 2");
+      sparse->set_source(blocks_->at<TransformerBlockImpl>(layer - 2).attention().ptr());
+    }
+    blocks_->push_back(TransformerBlock(std::move(attention), mlp));
   }
   embedding_ = register_module("embedding", torch::nn::Embedding(o.vocabulary, o.dim));
   register_module("blocks", blocks_);
@@ -118,7 +142,14 @@ at::Tensor LanguageModelImpl::loss(const at::Tensor& tokens, const at::Tensor& t
               tokens.sizes(), ", got ", targets.sizes());
   at::Tensor logits = forward(tokens).flatten(0, 1);
   if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
-  return at::cross_entropy_loss(logits, targets.flatten());
+  at::Tensor loss = at::cross_entropy_loss(logits, targets.flatten());
+  if (!at::GradMode::is_enabled()) return loss;
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    const auto attention = blocks_->at<TransformerBlockImpl>(i).attention().ptr();
+    const auto sparse = std::dynamic_pointer_cast<SparseAttentionImpl>(attention);
+    if (sparse && sparse->auxiliary_loss().defined()) loss = loss + sparse->auxiliary_loss();
+  }
+  return loss;
 }
 
 }  // namespace nsimplex

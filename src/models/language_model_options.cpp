@@ -19,7 +19,14 @@ const Names<HeadNorm> kHeadNorms = {
     {"none", HeadNorm::none}, {"qk", HeadNorm::qk}, {"qkv", HeadNorm::qkv}};
 const Names<ScalePreset> kScalePresets = {{"standard", ScalePreset::standard},
                                           {"unit", ScalePreset::unit}};
-const Names<Sparsity> kSparsities = {{"window", Sparsity::window}, {"linear", Sparsity::linear}};
+const Names<Sparsity> kSparsities = {{"window", Sparsity::window},
+                                     {"topk", Sparsity::topk},
+                                     {"path", Sparsity::path},
+                                     {"linear", Sparsity::linear}};
+const Names<IndexSource> kIndexSources = {{"reuse", IndexSource::reuse},
+                                          {"light", IndexSource::light}};
+const Names<IndexScores> kIndexScores = {{"relu", IndexScores::relu},
+                                         {"softmax", IndexScores::softmax}};
 const Names<Activation> kActivations = {{"swiglu", Activation::swiglu}, {"gelu", Activation::gelu}};
 const Names<bool> kBooleans = {{"true", true}, {"false", false}};
 
@@ -115,6 +122,13 @@ const std::vector<Field>& fields() {
       {"window", [](const Options& o) { return format_windows(o.window); },
        [](Options& o, const std::string& text) { o.window = parse_windows("window", text); }},
       choice("sparse", &Options::sparse, kSparsities),
+      number("topk", &Options::topk),
+      choice("indexer", &Options::indexer, kIndexSources),
+      choice("indexer_scores", &Options::indexer_scores, kIndexScores),
+      {"indexer_loss", [](const Options& o) { return format_number(o.indexer_loss); },
+       [](Options& o, const std::string& text) {
+         o.indexer_loss = parse_number<double>("indexer_loss", text);
+       }},
       choice("norm", &Options::norm, kHeadNorms),
       choice("scale", &Options::scale, kScalePresets),
       choice("mlp", &Options::mlp, kActivations),

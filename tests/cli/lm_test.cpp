@@ -96,7 +96,23 @@ TEST(LmTrain, LinearLayersTrainAndSample) {
   ASSERT_EQ(sampled.code, 0) << sampled.err;
   EXPECT_EQ(nlohmann::json::parse(sampled.out)["tokens"], 40);
   expect_bad_input(place.train({"--out", place.run("other"), "--sparse", "none"}),
-                   "sparse: expected window or linear, got 'none'");
+                   "sparse: expected window or topk or path or linear, got 'none'");
+}
+
+TEST(LmTrain, ChosenKeysTrainResumeAndSample) {
+  const Place place;
+  for (const std::string sparse : {"topk", "path"}) {
+    SCOPED_TRACE(sparse);
+    const std::string folder = place.run(sparse);
+    const Finished trained =
+        run(place.train({"--out", folder, "--sparse", sparse, "--topk", "4", "--indexer", "light",
+                         "--indexer-scores", "relu", "--indexer-loss", "0.5"},
+                        "5"));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Finished sampled = run({"lm", "sample", folder, "--tokens", "40", "--json"});
+    ASSERT_EQ(sampled.code, 0) << sampled.err;
+    EXPECT_EQ(nlohmann::json::parse(sampled.out)["tokens"], 40);
+  }
 }
 
 TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {

@@ -54,7 +54,7 @@ void expect_close(const Tensor& actual, const Tensor& expected) {
 
 TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   const at::NoGradGuard no_grad;
-  std::vector<LanguageModelOptions> shapes(5, small());
+  std::vector<LanguageModelOptions> shapes(8, small());
   shapes[1].order = 3;
   shapes[1].window = {Window::last(2), Window::last(3), Window::last(4)};
   shapes[2].window = {Window::last(5)};
@@ -62,6 +62,12 @@ TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   shapes[2].scale = ScalePreset::unit;
   shapes[3].every = 0;
   shapes[4].sparse = Sparsity::linear;
+  shapes[5].sparse = shapes[6].sparse = Sparsity::topk;
+  shapes[5].topk = 5;
+  shapes[6].topk = 24;
+  shapes[7].sparse = Sparsity::path;
+  shapes[7].topk = 3;
+  shapes[7].indexer = IndexSource::light;
   for (const LanguageModelOptions& shape : shapes) {
     LanguageModel model = make(shape);
     const Tensor tokens = at::randint(50, {3, 24}, at::kLong);
@@ -111,6 +117,10 @@ TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
   LanguageModelOptions linear = small();
   linear.sparse = Sparsity::linear;
   expect_goes_on_from_a_file(linear);
+  LanguageModelOptions path = small();
+  path.sparse = Sparsity::path;
+  path.topk = 4;
+  expect_goes_on_from_a_file(path);
 }
 
 TEST(CachedLanguageModel, LinearLayersDoNotGrow) {

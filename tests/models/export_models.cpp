@@ -94,5 +94,17 @@ int main(int argc, char** argv) {
   shape.sparse = Sparsity::linear;
   LanguageModel linear(shape);
   write(folder + "linear.safetensors", *linear, {tokens}, linear->forward(tokens), to_map(shape));
+
+  shape.sparse = Sparsity::topk;
+  shape.topk = 4;
+  LanguageModel topk(shape);
+  write(folder + "topk.safetensors", *topk, {tokens}, topk->forward(tokens), to_map(shape));
+
+  shape.sparse = Sparsity::path;
+  shape.indexer = IndexSource::light;
+  shape.indexer_scores = IndexScores::relu;
+  shape.indexer_loss = 0.5;
+  LanguageModel path(shape);
+  write(folder + "path.safetensors", *path, {tokens}, path->forward(tokens), to_map(shape));
   return 0;
 }

@@ -89,7 +89,10 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   options.window = {{8, 0}, {-1, 2}, {64, -1}};
   options.norm = HeadNorm::qkv;
   options.scale = ScalePreset::unit;
-  options.sparse = Sparsity::linear;
+  options.sparse = Sparsity::path;
+  options.topk = 12;
+  options.indexer = IndexSource::light;
+  options.indexer_loss = 0.25;
   options.mlp = Activation::gelu;
   options.mlp_ratio = 8.0 / 3.0;
   options.tied = false;
@@ -104,7 +107,10 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   EXPECT_EQ(read.window[1].right, 2);
   EXPECT_EQ(read.norm, HeadNorm::qkv);
   EXPECT_EQ(read.scale, ScalePreset::unit);
-  EXPECT_EQ(read.sparse, Sparsity::linear);
+  EXPECT_EQ(read.sparse, Sparsity::path);
+  EXPECT_EQ(read.topk, 12);
+  EXPECT_EQ(read.indexer, IndexSource::light);
+  EXPECT_EQ(read.indexer_loss, 0.25);
   EXPECT_EQ(read.mlp, Activation::gelu);
   EXPECT_EQ(read.mlp_ratio, 8.0 / 3.0);
   EXPECT_FALSE(read.tied);

@@ -10,6 +10,7 @@ from .language_model import LanguageModel, LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .separable import SeparableAttention
+from .sparse import SparseAttention
 
 __all__ = [
     "ExpertChoice",
@@ -22,5 +23,6 @@ __all__ = [
     "RMSNorm",
     "SeparableAttention",
     "SimplicialAttention",
+    "SparseAttention",
     "TransformerBlock",
 ]

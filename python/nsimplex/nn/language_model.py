@@ -14,6 +14,7 @@ from ..kv_cache import LayerCaches
 from .blocks import FeedForward, TransformerBlock
 from .layers import RMSNorm, SimplicialAttention, require
 from .separable import SeparableAttention
+from .sparse import SparseAttention
 
 _EMBEDDING_DEVIATION = 0.02
 
@@ -32,6 +33,10 @@ class LanguageModelOptions:
     every: int = 4
     window: Sequence = (16, 256)
     sparse: str = "window"
+    topk: int = 64
+    indexer: str = "reuse"
+    indexer_scores: str = "softmax"
+    indexer_loss: float = 0.0
     norm: str = "none"
     scale: str = "standard"
     mlp: str = "swiglu"
@@ -61,8 +66,9 @@ def _parse_windows(text: str) -> list[tuple[int, int]]:
 class LanguageModel(nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
-    ``sparse`` says which tuples the simplicial layers compute: those of their windows, or with "linear" all of
-    them, as sums of separable features (:class:`SeparableAttention`).
+    ``sparse`` says which tuples the simplicial layers compute: those of their windows; with "topk" and "path" those
+    of ``topk`` keys that an indexer chooses (:class:`SparseAttention`); with "linear" all of them, as sums of
+    separable features (:class:`SeparableAttention`).
 
     Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
     trilinear form has no rotation invariance: they see order through their causal windows and through
@@ -80,35 +86,55 @@ class LanguageModel(nn.Module):
             value = getattr(o, name)
             require(value >= least, f"[LanguageModel] {name}: expected at least {least}, got {value}")
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
-        self.blocks = nn.ModuleList(
-            self._block(o.every > 0 and layer % o.every == 0) for layer in range(1, o.layers + 1)
+        sparsities = ("window", "topk", "path", "linear")
+        require(
+            o.sparse in sparsities,
+            f"[LanguageModel] sparse: expected one of {', '.join(sparsities)}, got '{o.sparse}'",
         )
+        self.blocks = nn.ModuleList(self._blocks())
         self.norm = RMSNorm(o.dim)
         if not o.tied:
             self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
         self.reset_parameters(generator)
 
-    def _block(self, simplicial: bool) -> TransformerBlock:
+    def _attention(self, simplicial: bool) -> SimplicialAttention:
         o = self.options
-        require(
-            o.sparse in ("window", "linear"),
-            f"[LanguageModel] sparse: expected window or linear, got '{o.sparse}'",
-        )
         order = o.order if simplicial else 1
-        linear = simplicial and o.sparse == "linear"
-        window = [*o.window] * (order if len(o.window) == 1 else 1) or None
-        attention = (SeparableAttention if linear else SimplicialAttention)(
-            o.dim,
-            o.heads,
-            kv_heads=o.kv_heads,
-            order=order,
-            norm=o.norm,
+        common = dict(
+            kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True, rotary=order == 1,
             scale=o.scale if simplicial else "standard",
-            causal=True,
-            window=window if simplicial and not linear else None,
-            rotary=order == 1,
+        )  # fmt: skip
+        if not simplicial:
+            return SimplicialAttention(o.dim, o.heads, **common)
+        if o.sparse == "window":
+            window = [*o.window] * (order if len(o.window) == 1 else 1) or None
+            return SimplicialAttention(o.dim, o.heads, window=window, **common)
+        if o.sparse == "linear":
+            return SeparableAttention(o.dim, o.heads, **common)
+        indexer = dict(
+            heads=o.heads, source=o.indexer, scores=o.indexer_scores, rotary=o.indexer == "light"
         )
-        return TransformerBlock(attention, FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp))
+        pattern = "path" if o.sparse == "path" else "product"
+        return SparseAttention(
+            o.dim, o.heads, pattern=pattern, keys=o.topk, indexer=indexer,
+            loss_weight=o.indexer_loss, **common,
+        )  # fmt: skip
+
+    def _blocks(self) -> list[TransformerBlock]:
+        o = self.options
+        blocks: list[TransformerBlock] = []
+        for layer in range(1, o.layers + 1):
+            attention = self._attention(o.every > 0 and layer % o.every == 0)
+            if isinstance(attention, SparseAttention) and o.indexer == "reuse":
+                require(
+                    layer > 1,
+                    "[LanguageModel] indexer: reuse scores the pairs of the layer before, and the first layer "
+                    "has none; use light, or every of at least 2",
+                )
+                attention.set_source(blocks[-1].attention)
+            mlp = FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp)
+            blocks.append(TransformerBlock(attention, mlp))
+        return blocks
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         with torch.no_grad():
@@ -149,8 +175,16 @@ class LanguageModel(nn.Module):
         return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out."""
+        """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out.
+
+        While gradients are recorded the losses of the indexers are added.
+        """
         logits = self(tokens).flatten(0, 1)
         if logits.dtype != torch.float64:
             logits = logits.float()
-        return F.cross_entropy(logits, targets.flatten())
+        loss = F.cross_entropy(logits, targets.flatten())
+        if torch.is_grad_enabled():
+            for block in self.blocks:
+                auxiliary = getattr(block.attention, "auxiliary_loss", None)
+                loss = loss if auxiliary is None else loss + auxiliary
+        return loss

@@ -34,6 +34,11 @@ def cached(language_model, caches, tokens, cuts):
         dict(sparse="linear"),
         dict(sparse="linear", order=3, every=1, norm="qkv"),
         dict(sparse="linear", order=1, every=1),
+        dict(sparse="topk", topk=4),
+        dict(sparse="topk", topk=4, indexer="light", indexer_scores="relu", order=3, every=1),
+        dict(sparse="path", topk=3, indexer_scores="relu"),
+        dict(sparse="path", topk=3, indexer="light", indexer_loss=1.0, every=1),
+        dict(sparse="path", topk=3, order=1, every=1, indexer="light"),
     ],
 )
 @pytest.mark.parametrize("cuts", [[0, 24], [0, 5, 6, 13, 24], [*range(25)], [0, 16, *range(17, 25)]])

@@ -17,6 +17,7 @@ from nsimplex.nn import (
     LanguageModelOptions,
     SeparableAttention,
     SimplicialAttention,
+    SparseAttention,
     TransformerBlock,
 )
 
@@ -59,7 +60,7 @@ def exported(build, tmp_path_factory):
     return read
 
 
-@pytest.mark.parametrize("name", ["tied", "untied", "linear"])
+@pytest.mark.parametrize("name", ["tied", "untied", "linear", "topk", "path"])
 def test_language_model_repeats_cpp(exported, name):
     weights, (tokens,), output, metadata = exported(name)
     model = LanguageModel(LanguageModelOptions.from_map(metadata))
@@ -181,6 +182,43 @@ def test_a_layer_leaves_its_pairs_for_an_indexer():
     scores = (query @ key.transpose(-1, -2)).relu().sum(1).masked_fill(~torch.ones(7, 7).tril().bool(), -1)
     best = scores.topk(3).values[:, 3:]  # equal scores may be chosen in another order
     torch.testing.assert_close(scores[:, 3:].gather(-1, chosen[:, 3:]), best)
+
+
+def test_all_keys_chosen_are_dense_attention():
+    torch.manual_seed(1)
+    x = torch.randn(2, 7, 24, dtype=torch.float64)
+    dense = SimplicialAttention(24, 4, order=2, causal=True).double()
+    sparse = SparseAttention(24, 4, order=2, causal=True, keys=7).double()
+    sparse.load_state_dict(dense.state_dict(), strict=False)
+    torch.testing.assert_close(sparse(x), dense(x))
+
+
+@pytest.mark.parametrize("sparse", ["topk", "path"])
+@pytest.mark.parametrize("indexer", ["reuse", "light"])
+@pytest.mark.parametrize("scores", ["relu", "softmax"])
+def test_indexers_learn_from_their_loss_alone(sparse, indexer, scores):
+    torch.manual_seed(1)
+    options = LanguageModelOptions(dim=32, every=2, sparse=sparse, topk=4, indexer=indexer, indexer_scores=scores)
+    tokens = torch.randint(256, (2, 12))
+    gradients = {}
+    for weight in (0.0, 1.0):
+        options.indexer_loss = weight
+        model = LanguageModel(options, torch.Generator().manual_seed(3))
+        model.loss(tokens, tokens.roll(-1, 1)).backward()
+        gradients[weight] = {name: p.grad for name, p in model.named_parameters()}
+    of_indexer = [name for name in gradients[1.0] if "indexer" in name]
+    assert of_indexer
+    for name in of_indexer:
+        assert gradients[0.0].get(name) is None and gradients[1.0][name].abs().max() > 0, name
+    if indexer == "light":  # the same weights otherwise: the loss reaches nothing else
+        for name in gradients[0.0]:
+            if name not in of_indexer:
+                assert torch.equal(gradients[0.0][name], gradients[1.0][name]), name
+
+
+def test_a_first_layer_has_nothing_to_reuse():
+    with pytest.raises(ValueError, match="the first layer has none"):
+        LanguageModel(LanguageModelOptions(dim=32, every=1, sparse="topk"))
 
 
 def test_block_compiles():

@@ -1,0 +1,137 @@
+"""The attention module that chooses its tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..functional import _scales
+from ..kv_cache import IndexedCache, LayerCache
+from ..routing import indexer_loss, topk_keys
+from ..sparse import sparse_attention
+from .layers import SimplicialAttention, require
+from .routing import Indexer, IndexParts, IndexSource
+
+
+class SparseAttention(SimplicialAttention):
+    """N-simplicial attention over the tuples that an :class:`Indexer` chooses, k^N a query.
+
+    Projections and their parameters are those of :class:`SimplicialAttention` with the same arguments, without
+    contexts, windows and key lengths; the indexer's are ``indexer.*``. The choice passes no gradient: the indexer
+    learns from :attr:`auxiliary_loss` alone, which reaches nothing else.
+
+    Args:
+        pattern: "product", I_i x .. x I_i of the k keys chosen for query i; or "path", j1 in I_i, j2 in I_{j1}, ..
+        keys: k.
+        indexer: arguments of :class:`Indexer`. With source "reuse" it scores the pairs of the layer given to
+            :meth:`set_source`, which must have run before in the same pass.
+        loss_weight: of :func:`nsimplex.indexer_loss`; above 0 "reuse" learns a w.
+        options: of :class:`SimplicialAttention`.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 1,
+        *,
+        pattern: str = "product",
+        keys: int = 64,
+        indexer: dict | None = None,
+        loss_weight: float = 0.0,
+        **options,
+    ) -> None:
+        super().__init__(dim, heads, **options)
+        at = "[SparseAttention] "
+        require(pattern in ("product", "path"), f"{at}pattern: expected product or path, got '{pattern}'")
+        require(keys >= 1, f"{at}keys: expected at least 1, got {keys}")
+        require(loss_weight >= 0, f"{at}loss_weight: expected 0 or more, got {loss_weight}")
+        require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
+        window = self.attention_options["window"]
+        require(window is None, f"{at}window: expected none beside chosen keys, got {window}")
+        self.pattern, self.chosen_keys, self.loss_weight = pattern, keys, loss_weight
+        indexer = dict(indexer or {})
+        if indexer.get("source") == "reuse":
+            indexer["learned"] = loss_weight > 0
+        self.indexer = Indexer(dim, **indexer)
+        self._source: list[SimplicialAttention] = []  # not a child
+        #: loss_weight times the indexer's loss of the last forward(x); None where gradients were not recorded.
+        self.auxiliary_loss: Tensor | None = None
+
+    def reset_parameters(
+        self, generator: torch.Generator | None = None, residual_gain: float = 1.0
+    ) -> None:
+        super().reset_parameters(generator, residual_gain)
+        if hasattr(self, "indexer"):
+            self.indexer.reset_parameters(generator)
+
+    def set_source(self, source: SimplicialAttention) -> None:
+        """The layer whose pairs are reused; it keeps them from now on."""
+        source.keep_pairs = True
+        self._source = [source]
+
+    def _index_of(self, x: Tensor, first_position: int) -> IndexParts:
+        source = IndexSource(*self._source[0].pairs) if self._source else None
+        return self.indexer.project(x.detach(), source, first_position=first_position)
+
+    def _choose(self, index: IndexParts) -> Tensor:
+        with torch.no_grad():
+            return topk_keys(
+                index.query, index.key, self.chosen_keys, weights=index.weights, lse=index.lse,
+                scores=self.indexer.scores, causal=self.attention_options["causal"],
+            )  # fmt: skip
+
+    def _attend(self, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor) -> Tensor:
+        options = {name: self.attention_options[name] for name in ("form", "reduce", "scale")}
+        out = sparse_attention(q, keys, values, chosen.unsqueeze(1), pattern=self.pattern, **options)
+        return self.output(out.transpose(1, 2).flatten(2))
+
+    def make_cache(self, unbounded: int = -1) -> LayerCache:
+        """One that holds all tokens, whatever ``unbounded``: a chosen key may be any of them."""
+        self._require_cacheable()
+        return IndexedCache(self.order)
+
+    def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
+        self._require_cacheable()
+        first = cache.position
+        q, *rest = (part.transpose(1, 2) for part in self._project_self(x, offset=first))
+        self._leave_pairs(q, rest[0])
+        index = self._index_of(x, first)
+        keys, values = cache.extend(q, rest[: self.order], rest[self.order :])
+        # Without the source's lse, which may be over fewer keys than are scored here.
+        chosen = self._choose(index._replace(key=cache.append_index(index.key), lse=None))
+        if self.pattern == "path":
+            chosen = cache.append_table(chosen)
+        return self._attend(q, keys, values, chosen)
+
+    def forward(
+        self,
+        x: Tensor,
+        contexts: Sequence[Tensor] = (),
+        key_lengths: Tensor | None = None,
+        *,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
+        require(
+            not contexts and key_lengths is None,
+            "[SparseAttention] contexts and key_lengths: expected none",
+        )
+        if cache is not None:
+            return self._continue(x, cache)
+        q, *rest = (part.transpose(1, 2) for part in self._project_self(x))
+        self._leave_pairs(q, rest[0])
+        keys, values = rest[: self.order], rest[self.order :]
+        index = self._index_of(x, 0)
+        chosen = self._choose(index)
+        self.auxiliary_loss = None
+        if torch.is_grad_enabled() and self.loss_weight > 0:
+            options = self.attention_options
+            scale, _ = _scales(options["scale"], q, values, options["reduce"])
+            self.auxiliary_loss = self.loss_weight * indexer_loss(
+                index.query, index.key, q, keys, weights=index.weights, lse=index.lse,
+                scores=self.indexer.scores, causal=options["causal"], indices=chosen,
+                pattern=self.pattern, form=options["form"], logit_scale=scale,
+            )  # fmt: skip
+        return self._attend(q, keys, values, chosen)

@@ -1,0 +1,132 @@
+#include <ATen/core/grad_mode.h>
+#include <nsimplex/indexed_cache.h>
+#include <nsimplex/sparse_layers.h>
+
+#include "models/options_check.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using detail::require;
+
+SimplicialAttentionOptions checked(const SimplicialAttentionOptions& o) {
+  constexpr char kAt[] = "[SparseAttention] ";
+  require(o.context_dims.empty(), kAt, "context_dims: expected none, got ", o.context_dims.size());
+  require(o.window.empty(), kAt, "window: expected none beside chosen keys, got ", o.window.size());
+  return o;
+}
+
+TupleReduce tuple_reduce(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::product:
+      return TupleReduce::product;
+    case Reduce::sum:
+      return TupleReduce::sum;
+    case Reduce::mean:
+      return TupleReduce::mean;
+  }
+  return TupleReduce::product;
+}
+
+}  // namespace
+
+SparseAttentionImpl::SparseAttentionImpl(const SimplicialAttentionOptions& options,
+                                         const SelectionOptions& selection)
+    : SimplicialAttentionImpl(checked(options)), selection_(selection) {
+  constexpr char kAt[] = "[SparseAttention] ";
+  require(selection.pattern != TuplePattern::list, kAt, "pattern: expected product or path");
+  require(selection.keys >= 1, kAt, "keys: expected at least 1, got ", selection.keys);
+  require(selection.loss_weight >= 0, kAt, "loss_weight: expected 0 or more, got ",
+          selection.loss_weight);
+  IndexerOptions indexer = selection.indexer;
+  if (indexer.dim == 0) indexer.dim = this->options().dim;
+  if (indexer.source == IndexSource::reuse) indexer.learned = selection.loss_weight > 0;
+  indexer_ = register_module("indexer", Indexer(indexer));
+}
+
+void SparseAttentionImpl::reset_parameters(const Initialization& init) {
+  SimplicialAttentionImpl::reset_parameters(init);
+  indexer_->reset_parameters(init);
+}
+
+void SparseAttentionImpl::set_source(const std::shared_ptr<SimplicialAttentionImpl>& source) {
+  source->keep_pairs();
+  source_ = source;
+}
+
+IndexParts SparseAttentionImpl::index_of(const Tensor& x, int64_t first_position) {
+  std::optional<ReusedPairs> pairs;
+  if (const auto source = source_.lock()) pairs = source->pairs();
+  return indexer_->project(x.detach(), pairs, first_position);
+}
+
+// The keys of the last queries: [B, t, k].
+Tensor SparseAttentionImpl::choose(const IndexParts& index) const {
+  const at::NoGradGuard no_grad;
+  const TopkOptions topk{.weights = index.weights,
+                         .scores = selection_.indexer.scores,
+                         .causal = options().causal,
+                         .lse = index.lse};
+  return topk_keys(index.query, index.key, selection_.keys, topk).indices;
+}
+
+Tensor SparseAttentionImpl::attend(const Tensor& query, at::TensorList keys, at::TensorList values,
+                                   const Tensor& chosen) {
+  const SparseAttentionOptions sparse{.pattern = selection_.pattern,
+                                      .form = options().form,
+                                      .reduce = tuple_reduce(options().reduce),
+                                      .scale = scale()};
+  return join_heads(
+      sparse_attention(query, keys, values, chosen.unsqueeze(1), std::nullopt, sparse).out);
+}
+
+Tensor SparseAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
+                                    const std::optional<Tensor>& key_lengths) {
+  TORCH_CHECK(contexts.empty() && !key_lengths,
+              "[SparseAttention] contexts and key_lengths: expected none");
+  const int64_t order = options().order;
+  const std::vector<Tensor> parts = heads_of(x);
+  leave_pairs(parts);
+  const at::TensorList all(parts), keys = all.slice(1, order);
+  const IndexParts index = index_of(x, 0);
+  const Tensor chosen = choose(index);
+  auxiliary_loss_ = Tensor();
+  if (at::GradMode::is_enabled() && selection_.loss_weight > 0) {
+    const IndexerLossOptions loss{.weights = index.weights,
+                                  .scores = selection_.indexer.scores,
+                                  .causal = options().causal,
+                                  .lse = index.lse,
+                                  .indices = chosen,
+                                  .path = selection_.pattern == TuplePattern::path,
+                                  .form = options().form,
+                                  .attention_scale = scale()};
+    auxiliary_loss_ =
+        selection_.loss_weight * indexer_loss(index.query, index.key, all[0], keys, loss);
+  }
+  return attend(all[0], keys, all.slice(1 + order), chosen);
+}
+
+Tensor SparseAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
+  require_cacheable();
+  auto* const held = dynamic_cast<IndexedCache*>(&cache);
+  TORCH_CHECK(held != nullptr, "[SparseAttention] cache: expected an indexed cache");
+  const int64_t order = options().order, first = cache.position();
+  const std::vector<Tensor> parts = heads_of(x, first);
+  leave_pairs(parts);
+  const at::TensorList all(parts);
+  IndexParts index = index_of(x, first);
+  const CachedKeys cached = held->extend(all[0], all.slice(1, order), all.slice(1 + order));
+  index.key = held->append_index(index.key);
+  index.lse.reset();  // the source's may be over fewer keys than are scored here
+  Tensor chosen = choose(index);
+  if (selection_.pattern == TuplePattern::path) chosen = held->append_table(chosen);
+  return attend(all[0], cached.keys, cached.values, chosen);
+}
+
+std::shared_ptr<LayerCache> SparseAttentionImpl::make_cache(int64_t /*unbounded*/) const {
+  require_cacheable();
+  return std::make_shared<IndexedCache>(options().order);
+}
+
+}  // namespace nsimplex
