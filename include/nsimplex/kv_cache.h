@@ -54,9 +54,9 @@ class NSIMPLEX_API LayerCache {
 /// Keys and values of the tokens so far, so that causal self-attention goes on without computing
 /// them again (decoding).
 ///
-///     KeyValueCache cache({32, 512});                        // last keys seen on each axis
-///     cache.attend(query, {k1, k2}, {v1, v2});               // the prompt, in chunks of any
-///     length cache.attend(next_query, {k1, k2}, {v1, v2});          // one token after the other
+///     KeyValueCache cache({32, 512});                // the last keys seen on each axis
+///     cache.attend(query, {k1, k2}, {v1, v2});       // the prompt, in chunks of any length
+///     cache.attend(next_query, {k1, k2}, {v1, v2});  // one token after the other
 ///
 /// gives what attention() of the whole sequence with causal = true and these windows gives, to
 /// rounding, however the sequence is cut.

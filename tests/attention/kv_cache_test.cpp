@@ -126,22 +126,27 @@ TEST(KeyValueCache, NamesTheOptionsThatNeedPlaces) {
   EXPECT_EQ(cache.position(), 0);
 }
 
+KeyValueCache& layer(LayerCaches& caches, int64_t index) {
+  return dynamic_cast<KeyValueCache&>(caches[index]);
+}
+
 TEST(LayerCaches, GoOnFromAFileWhereTheyStopped) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "caches.safetensors";
   const Sequence one(1), two(2);
   const auto make = [] { return LayerCaches({KeyValueCache({-1}), KeyValueCache({3, 8})}); };
   LayerCaches caches = make();
-  one.attend(caches[0], 0, 25);
-  two.attend(caches[1], 0, 25);
+  one.attend(layer(caches, 0), 0, 25);
+  two.attend(layer(caches, 1), 0, 25);
   caches.save(path);
   LayerCaches again = make();
-  KeyValueCache handle = again[1];
+  KeyValueCache handle = layer(again, 1);
   again.load(path);
   EXPECT_EQ(again.position(), 25);
   EXPECT_EQ(handle.position(), 25);
   for (int64_t t = 25; t < 40; ++t) {
-    expect_close(one.attend(again[0], t, t + 1).out, one.one_shot({-1}).out.slice(2, t, t + 1));
+    expect_close(one.attend(layer(again, 0), t, t + 1).out,
+                 one.one_shot({-1}).out.slice(2, t, t + 1));
     expect_close(two.attend(handle, t, t + 1).out, two.one_shot({3, 8}).out.slice(2, t, t + 1));
   }
 }
@@ -151,7 +156,7 @@ TEST(LayerCaches, RefuseFilesAndStatesThatDoNotFit) {
   const std::string path = folder / "caches.safetensors";
   const Sequence sequence(1);
   LayerCaches caches({KeyValueCache({4}), KeyValueCache({4})});
-  sequence.attend(caches[0], 0, 5);
+  sequence.attend(layer(caches, 0), 0, 5);
   caches.save(path);
   expect_error<InputError>([&] { caches.load(path); }, "layer 1 is at position 0, layer 0 at 5");
   expect_error<InputError>([&] { LayerCaches({KeyValueCache({4})}).load(path); },
