@@ -13,7 +13,7 @@
 
 #include <cmath>
 
-#include "attention/error_of.h"
+#include "error_of.h"
 
 namespace nsimplex {
 namespace {

@@ -8,7 +8,7 @@
 #include <nsimplex/routing.h>
 
 #include "attention/counting_allocator.h"
-#include "attention/error_of.h"
+#include "error_of.h"
 
 namespace nsimplex {
 namespace {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace nsimplex::graph {
+
+/// A matrix int64 [count, width], one row after the other.
+struct Rows {
+  const int64_t* values = nullptr;
+  int64_t count = 0, width = 0;
+
+  std::span<const int64_t> operator[](int64_t row) const {
+    return {values + row * width, static_cast<size_t>(width)};
+  }
+};
+
+/// Whether row `a` comes before row `b` in lexicographic order; equal rows do not.
+inline bool row_before(const Rows& rows, int64_t a, int64_t b) {
+  const auto first = rows[a], second = rows[b];
+  return std::lexicographical_compare(first.begin(), first.end(), second.begin(), second.end());
+}
+
+inline bool rows_equal(const Rows& rows, int64_t a, int64_t b) {
+  return std::ranges::equal(rows[a], rows[b]);
+}
+
+/// The numbers of the rows in lexicographic order, equal rows as they stand. Entries are in
+/// [0, limit). A radix sort: O(width count log(limit)), sequential, nothing allocated that grows
+/// with the limit.
+std::vector<int64_t> row_order(const Rows& rows, int64_t limit);
+
+}  // namespace nsimplex::graph
