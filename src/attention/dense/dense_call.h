@@ -4,6 +4,7 @@
 #include <c10/core/SymInt.h>
 #include <c10/util/OptionalArrayRef.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -51,6 +52,15 @@ struct Call {
   at::TensorList keys;      ///< N of [B, Hk, T_m, D]
   at::TensorList values;    ///< N of [B, Hk, T_m, Dv]
   Options options;
+
+  /// Whether an input that has a gradient satisfies the predicate.
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    const auto option = [&](const OptionalTensor& tensor) { return tensor && predicate(*tensor); };
+    return predicate(query) || std::any_of(keys.begin(), keys.end(), predicate) ||
+           std::any_of(values.begin(), values.end(), predicate) || option(options.mask) ||
+           option(options.sink);
+  }
 };
 
 struct BackwardCall {
@@ -61,6 +71,12 @@ struct BackwardCall {
   const OptionalTensor& grad_lse;  ///< like lse; absent: zero
   /// Which gradients are computed: query, keys..., values..., mask, sink.
   const c10::List<bool>& wanted;
+
+  template <class Predicate>
+  bool any_tensor(Predicate&& predicate) const {
+    return forward.any_input(predicate) || predicate(out) || predicate(lse) ||
+           predicate(grad_out) || (grad_lse && predicate(*grad_lse));
+  }
 };
 
 using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse

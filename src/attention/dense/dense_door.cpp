@@ -89,16 +89,21 @@ void check(const Call& call) {
   check_options(call);
 }
 
+void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
+                  c10::SymIntArrayRef sizes) {
+  bool same = tensor.dim() == static_cast<int64_t>(sizes.size());
+  for (size_t d = 0; same && d < sizes.size(); ++d) {
+    same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
+  }
+  TORCH_CHECK_VALUE(same, "[", operation, "] ", name, ": expected shape ", sizes, ", got ",
+                    tensor.sym_sizes());
+}
+
 void check(const BackwardCall& call) {
   check(call.forward);
   const std::array<c10::SymInt, 4> sizes = output_sizes(call.forward);
   const auto expect = [&](const char* name, const at::Tensor& tensor, size_t dimensions) {
-    bool same = tensor.dim() == static_cast<int64_t>(dimensions);
-    for (size_t d = 0; same && d < dimensions; ++d) {
-      same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
-    }
-    TORCH_CHECK_VALUE(same, "[attention_backward] ", name, ": expected shape ",
-                      c10::SymIntArrayRef(sizes.data(), dimensions), ", got ", tensor.sym_sizes());
+    expect_shape("attention_backward", name, tensor, {sizes.data(), dimensions});
   };
   expect("out", call.out, 4);
   expect("grad_out", call.grad_out, 4);

@@ -14,6 +14,10 @@ void check_options(const Call& call);
 void check_tensors(const char* operation, const at::Tensor& query, at::TensorList keys,
                    at::TensorList values);
 
+/// A tensor whose shape follows from others.
+void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
+                  c10::SymIntArrayRef sizes);
+
 /// A size that is known is compared; one that is not becomes an assertion of the traced graph.
 inline bool holds(const c10::SymBool& condition) {
   return condition.expect_true(__FILE__, __LINE__);

@@ -1,12 +1,12 @@
 // Schema and public functions of the dense operator.
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <nsimplex/attention.h>
 #include <torch/library.h>
 
 #include <cmath>
 
 #include "attention/dense/dense_flatten.h"
+#include "attention/dispatch.h"
 
 namespace nsimplex {
 namespace dense {
@@ -38,11 +38,6 @@ Output call_operator(const Operator& op, const Call& call) {
   return op.call(call.query, call.keys, call.values, o.causal, o.window, o.form, o.reduce,
                  o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.key_masks,
                  o.cu_seqlens, o.mask, o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
-}
-
-template <class Function>
-c10::TypedOperatorHandle<Function> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/functorch/DynamicLayer.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "attention/autograd.h"
 #include "attention/rotary/rotary_call.h"
 
 namespace nsimplex::rotations {
@@ -66,12 +66,7 @@ struct RotaryFunction : torch::autograd::Function<RotaryFunction> {
 };
 
 Tensor autograd(const Call& call) {
-  const auto has_tangent = [](const Tensor& tensor) { return tensor._fw_grad(0).defined(); };
-  // A C++ autograd function knows neither functorch's transforms nor forward mode; ATen calls do.
-  if (at::functorch::maybeCurrentDynamicLayer().has_value() || has_tangent(call.x) ||
-      (call.angles && has_tangent(*call.angles))) {
-    return composite(call);
-  }
+  if (needs_composite(call)) return composite(call);
   return RotaryFunction::apply(call.x, call.angles, call.positions, &call);
 }
 

@@ -18,6 +18,12 @@ struct Call {
   const OptionalTensor& positions;
   const OptionalTensor& angles;
   bool inverse;
+
+  /// Whether an input that has a gradient satisfies the predicate.
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return predicate(x) || (angles && predicate(*angles));
+  }
 };
 
 /// Adapts a function of a Call to the dispatcher's flat argument list.

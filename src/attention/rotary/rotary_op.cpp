@@ -1,11 +1,11 @@
 // Schema, public function, shapes and the plain ATen version of the rotary operator.
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <nsimplex/rotary.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dispatch.h"
 #include "attention/rotary/rotary_call.h"
 
 namespace nsimplex {
@@ -14,9 +14,7 @@ namespace rotations {
 using at::Tensor;
 
 Tensor dispatch(const Call& call) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("nsimplex::rotary", "")
-                             .typed<decltype(flat<&composite>)>();
+  static const auto op = find_operator<decltype(flat<&composite>)>("nsimplex::rotary");
   return op.call(call.x, call.chunk, call.base, call.offset, call.positions, call.angles,
                  call.inverse);
 }

@@ -6,13 +6,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <nsimplex/routing.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
 #include "attention/dense/dense_flatten.h"
+#include "attention/dispatch.h"
 #include "attention/routing/loss_call.h"
 #include "attention/routing/topk_call.h"
 
@@ -105,9 +105,8 @@ LossOutput meta_gradients(const LossCall& call, const Wanted& wanted) {
 }
 
 LossOutput dispatch(const LossCall& call, const Wanted& wanted) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("nsimplex::indexer_loss_gradients", "")
-                             .typed<decltype(flat_gradients<&with_gradients>)>();
+  static const auto op =
+      find_operator<decltype(flat_gradients<&with_gradients>)>("nsimplex::indexer_loss_gradients");
   return op.call(call.query_index, call.key_index, call.query, call.keys, call.weights, call.lse,
                  call.indices, call.scores, call.causal, call.scale, call.pattern, call.form,
                  call.logit_scale, wanted);
@@ -192,9 +191,8 @@ at::Tensor indexer_loss(const at::Tensor& query_index, const at::Tensor& key_ind
   if (options.scores == IndexScores::softmax && !lse) {
     lse = routing::index_lse(query_index, key_index, options.causal, options.scale);
   }
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("nsimplex::indexer_loss", "")
-                             .typed<decltype(routing::flat_loss<&routing::loss_only>)>();
+  static const auto op =
+      find_operator<decltype(routing::flat_loss<&routing::loss_only>)>("nsimplex::indexer_loss");
   std::optional<double> logit_scale;
   if (options.attention_scale) logit_scale = options.attention_scale->logit;
   return op.call(query_index, key_index, query, keys, options.weights, lse, options.indices,

@@ -2,10 +2,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dispatch.h"
 #include "attention/routing/topk_call.h"
 
 namespace nsimplex {
@@ -33,15 +33,12 @@ Output call_operator(const Operator& op, const Call& call) {
 using Function = decltype(flat<&reference>);
 
 Output dispatch(const Call& call) {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("nsimplex::topk_keys", "").typed<Function>();
+  static const auto op = find_operator<Function>("nsimplex::topk_keys");
   return call_operator(op, call);
 }
 
 Output dispatch_reference(const Call& call) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("nsimplex::topk_keys_reference", "")
-                             .typed<Function>();
+  static const auto op = find_operator<Function>("nsimplex::topk_keys_reference");
   return call_operator(op, call);
 }
 

@@ -1,7 +1,6 @@
 // Feature maps of separable attention, from ATen calls.
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <nsimplex/separable.h>
 #include <torch/library.h>
 
@@ -9,6 +8,7 @@
 #include <numbers>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dispatch.h"
 #include "support/random.h"
 
 namespace nsimplex {
@@ -60,9 +60,7 @@ Tensor meta_directions(const Tensor& x, int64_t features, c10::SymInt /*seed*/,
 }
 
 Tensor dispatch_directions(const Tensor& x, int64_t features, c10::SymInt seed, bool orthogonal) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("nsimplex::random_directions", "")
-                             .typed<decltype(random_directions)>();
+  static const auto op = find_operator<decltype(random_directions)>("nsimplex::random_directions");
   // What it takes of x is its width, dtype and device.
   return op.call(x.detach(), features, std::move(seed), orthogonal);
 }

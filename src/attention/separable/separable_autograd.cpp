@@ -1,12 +1,10 @@
 // The autograd node of the separable operator, autocast and the batching rule of vmap.
 
-#include <ATen/autocast_mode.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/functorch/DynamicLayer.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "attention/autograd.h"
 #include "attention/separable/separable_call.h"
 
 namespace nsimplex::separable {
@@ -92,57 +90,26 @@ struct SeparableFunction : torch::autograd::Function<SeparableFunction<Implement
   }
 };
 
-template <class Predicate>
-bool any_input(const Call& call, Predicate&& predicate) {
-  return predicate(call.query) || std::any_of(call.keys.begin(), call.keys.end(), predicate) ||
-         std::any_of(call.values.begin(), call.values.end(), predicate);
-}
-
-bool requires_grad(const Tensor& tensor) { return tensor.requires_grad(); }
-bool has_tangent(const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
-
-// A C++ autograd function knows neither functorch's transforms nor forward mode; ATen calls do.
-bool needs_composite(const Call& call) {
-  return at::functorch::maybeCurrentDynamicLayer().has_value() || any_input(call, has_tangent);
-}
-
 template <class Implementation>
-Output autograd_forward(const Call& call) {
-  if (needs_composite(call)) return reference_forward(call);
-  if (!at::GradMode::is_enabled() || !any_input(call, requires_grad)) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return Implementation::forward(call);
-  }
-  variable_list result =
-      SeparableFunction<Implementation>::apply(call.query, call.keys, call.values, &call);
-  return {std::move(result[0]), std::move(result[1])};
+Output above_forward(const Call& call) {
+  return autograd_forward(call, &reference_forward, &Implementation::forward, [](const Call& own) {
+    variable_list result =
+        SeparableFunction<Implementation>::apply(own.query, own.keys, own.values, &own);
+    return Output(std::move(result[0]), std::move(result[1]));
+  });
 }
 
-Gradients autograd_backward(const BackwardCall& call) {
-  const auto recorded = [](const Tensor& tensor) {
-    return requires_grad(tensor) || has_tangent(tensor);
-  };
-  const bool again = any_input(call.forward, recorded) || recorded(call.out) ||
-                     recorded(call.normalizer) || recorded(call.grad_out) ||
-                     (call.grad_normalizer && recorded(*call.grad_normalizer));
-  if ((at::GradMode::is_enabled() && again) || needs_composite(call.forward) ||
-      has_tangent(call.grad_out)) {
-    return reference_backward(call);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below;
-  return dispatch(call);
+Gradients above_backward(const BackwardCall& call) {
+  return autograd_backward(call, &reference_backward, &Kernels::backward);
 }
 
 // In float32: sums over whole sequences in 16 bits would lose their later terms.
 template <class Implementation, c10::DeviceType device>
 Output autocast_forward(const Call& call) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-      c10::DispatchKeySet(at::autocast::get_autocast_dispatch_key_from_device_type(device)));
-  const auto cast = [](const auto& argument) {
-    return at::autocast::cached_cast(at::kFloat, argument, device);
-  };
-  const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
-  return Implementation::forward({cast(call.query), keys, values, call.causal, call.window});
+  return below_autocast(device, at::kFloat, [&](const auto& cast) {
+    const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
+    return Implementation::forward({cast(call.query), keys, values, call.causal, call.window});
+  });
 }
 
 template <class Implementation>
@@ -151,9 +118,9 @@ template <class Implementation>
 constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
 
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
-  m.impl("separable_attention", TORCH_FN(flat<&autograd_forward<Kernels>>));
-  m.impl("separable_attention_reference", TORCH_FN(flat<&autograd_forward<ReferenceKernels>>));
-  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&autograd_backward>));
+  m.impl("separable_attention", TORCH_FN(flat<&above_forward<Kernels>>));
+  m.impl("separable_attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
+  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&above_backward>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {

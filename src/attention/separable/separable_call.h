@@ -3,6 +3,7 @@
 #include <ATen/core/List.h>
 #include <nsimplex/separable.h>
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -19,6 +20,13 @@ struct Call {
   at::TensorList keys, values;
   bool causal;
   at::OptionalSymIntArrayRef window;
+
+  /// Whether an input that has a gradient satisfies the predicate.
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return predicate(query) || std::any_of(keys.begin(), keys.end(), predicate) ||
+           std::any_of(values.begin(), values.end(), predicate);
+  }
 };
 
 struct BackwardCall {
@@ -26,6 +34,12 @@ struct BackwardCall {
   const at::Tensor &out, &normalizer;
   const at::Tensor& grad_out;
   const OptionalTensor& grad_normalizer;  ///< absent: zero
+
+  template <class Predicate>
+  bool any_tensor(Predicate&& predicate) const {
+    return forward.any_input(predicate) || predicate(out) || predicate(normalizer) ||
+           predicate(grad_out) || (grad_normalizer && predicate(*grad_normalizer));
+  }
 };
 
 using Output = std::tuple<at::Tensor, at::Tensor>;

@@ -101,12 +101,7 @@ void check(const BackwardCall& call) {
   const std::vector<c10::SymInt> sizes{query.sym_size(0), query.sym_size(1), query.sym_size(2),
                                        call.forward.values[0].sym_size(3)};
   const auto expect = [&](const char* name, const Tensor& tensor, size_t dimensions) {
-    bool same = tensor.dim() == static_cast<int64_t>(dimensions);
-    for (size_t d = 0; same && d < dimensions; ++d) {
-      same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
-    }
-    TORCH_CHECK_VALUE(same, "[separable_attention_backward] ", name, ": expected shape ",
-                      c10::SymIntArrayRef(sizes.data(), dimensions), ", got ", tensor.sym_sizes());
+    dense::expect_shape("separable_attention_backward", name, tensor, {sizes.data(), dimensions});
   };
   expect("out", call.out, 4);
   expect("grad_out", call.grad_out, 4);

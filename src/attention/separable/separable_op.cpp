@@ -1,10 +1,10 @@
 // Schema, shapes and public functions of the separable operator.
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dispatch.h"
 #include "attention/separable/separable_call.h"
 
 #define NSIMPLEX_SEPARABLE_OPTIONS "*, bool causal=False, SymInt[]? window=None"
@@ -12,11 +12,6 @@
 namespace nsimplex {
 namespace separable {
 namespace {
-
-template <class Function>
-c10::TypedOperatorHandle<Function> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-}
 
 using ForwardFunction = decltype(flat<&reference_forward>);
 using BackwardFunction = decltype(flat_backward<&reference_backward>);

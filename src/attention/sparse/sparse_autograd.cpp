@@ -1,11 +1,9 @@
 // The autograd node of the sparse operator, and what stands above it in the dispatcher: autocast
 // and the batching rule of vmap.
 
-#include <ATen/autocast_mode.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/functorch/DynamicLayer.h>
 #include <torch/library.h>
 
+#include "attention/autograd.h"
 #include "attention/sparse/sparse_saved.h"
 
 namespace nsimplex::sparse {
@@ -66,67 +64,31 @@ struct SparseFunction : torch::autograd::Function<SparseFunction<Implementation>
   }
 };
 
-template <class Predicate>
-bool any_input(const Call& call, Predicate&& predicate) {
-  const auto any = [&](at::TensorList list) {
-    return std::any_of(list.begin(), list.end(), predicate);
-  };
-  return predicate(call.query) || any(call.keys) || any(call.values) || any(call.options.weights());
-}
-
-bool requires_grad(const Tensor& tensor) { return tensor.requires_grad(); }
-bool has_tangent(const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
-
-// A C++ autograd function knows neither functorch's transforms nor forward mode; the reference is
-// made of operators that do.
-bool needs_composite(const Call& call) {
-  return at::functorch::maybeCurrentDynamicLayer().has_value() || any_input(call, has_tangent);
+template <class Implementation>
+Output above_forward(const Call& call) {
+  return autograd_forward(call, &reference_forward, &Implementation::forward, [](const Call& own) {
+    variable_list result = SparseFunction<Implementation>::apply(own.query, own.keys, own.values,
+                                                                 own.options.weights(), &own);
+    return Output(std::move(result[0]), std::move(result[1]));
+  });
 }
 
 template <class Implementation>
-Output autograd_forward(const Call& call) {
-  if (needs_composite(call)) return reference_forward(call);
-  if (!at::GradMode::is_enabled() || !any_input(call, requires_grad)) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return Implementation::forward(call);
-  }
-  variable_list result = SparseFunction<Implementation>::apply(call.query, call.keys, call.values,
-                                                               call.options.weights(), &call);
-  return {std::move(result[0]), std::move(result[1])};
-}
-
-// A gradient that is differentiated again is the reference's, recorded operation by operation.
-template <class Implementation>
-Gradients autograd_backward(const BackwardCall& call) {
-  const auto recorded = [&](const Tensor& tensor) {
-    return requires_grad(tensor) || has_tangent(tensor);
-  };
-  const bool again = any_input(call.forward, recorded) || recorded(call.out) ||
-                     recorded(call.lse) || recorded(call.grad_out) ||
-                     (call.grad_lse && recorded(*call.grad_lse));
-  if ((at::GradMode::is_enabled() && again) || needs_composite(call.forward) ||
-      has_tangent(call.grad_out)) {
-    return reference_backward(call);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below;
-  return Implementation::backward(call);
+Gradients above_backward(const BackwardCall& call) {
+  return autograd_backward(call, &reference_backward, &Implementation::backward);
 }
 
 // In autocast's dtype, as matrix products do; softmax and sums are fp32 inside.
 template <class Implementation, c10::DeviceType device>
 Output autocast_forward(const Call& call) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-      c10::DispatchKeySet(at::autocast::get_autocast_dispatch_key_from_device_type(device)));
-  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
-  const auto cast = [dtype](const auto& argument) {
-    return at::autocast::cached_cast(dtype, argument, device);
-  };
-  const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
-  const std::vector<Tensor> weights = cast(call.options.weights());
-  Options options = call.options;
-  if (options.reducer_weights) options.reducer_weights = at::TensorList(weights);
-  return Implementation::forward(
-      {cast(call.query), keys, values, call.indices, call.offsets, options});
+  return below_autocast(device, at::autocast::get_autocast_dtype(device), [&](const auto& cast) {
+    const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
+    const std::vector<Tensor> weights = cast(call.options.weights());
+    Options options = call.options;
+    if (options.reducer_weights) options.reducer_weights = at::TensorList(weights);
+    return Implementation::forward(
+        {cast(call.query), keys, values, call.indices, call.offsets, options});
+  });
 }
 
 template <class Implementation>
@@ -135,11 +97,11 @@ template <class Implementation>
 constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
 
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
-  m.impl("sparse_attention", TORCH_FN(flat<&autograd_forward<Kernels>>));
-  m.impl("sparse_attention_reference", TORCH_FN(flat<&autograd_forward<ReferenceKernels>>));
-  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&autograd_backward<Kernels>>));
+  m.impl("sparse_attention", TORCH_FN(flat<&above_forward<Kernels>>));
+  m.impl("sparse_attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&above_backward<Kernels>>));
   m.impl("sparse_attention_reference_backward",
-         TORCH_FN(flat_backward<&autograd_backward<ReferenceKernels>>));
+         TORCH_FN(flat_backward<&above_backward<ReferenceKernels>>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {

@@ -32,6 +32,15 @@ struct Call {
   const at::Tensor& indices;
   const OptionalTensor& offsets;
   Options options;
+
+  /// Whether an input that has a gradient satisfies the predicate.
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    const auto any = [&](at::TensorList list) {
+      return std::any_of(list.begin(), list.end(), predicate);
+    };
+    return predicate(query) || any(keys) || any(values) || any(options.weights());
+  }
 };
 
 struct BackwardCall {
@@ -42,6 +51,12 @@ struct BackwardCall {
   const OptionalTensor& grad_lse;  ///< like lse; absent: zero
   /// Which gradients are computed: query, keys..., values..., reducer weights...
   const c10::List<bool>& wanted;
+
+  template <class Predicate>
+  bool any_tensor(Predicate&& predicate) const {
+    return forward.any_input(predicate) || predicate(out) || predicate(lse) ||
+           predicate(grad_out) || (grad_lse && predicate(*grad_lse));
+  }
 };
 
 /// Gradients of the query, the keys, the values and the reducer weights; an unwanted one is an

@@ -11,17 +11,9 @@ namespace nsimplex::sparse {
 namespace {
 
 using at::Tensor;
+using dense::expect_shape;
 using dense::holds;
 using kernels::ListFault;
-
-void expect_shape(const char* name, const Tensor& tensor, c10::SymIntArrayRef sizes) {
-  bool same = tensor.dim() == static_cast<int64_t>(sizes.size());
-  for (size_t d = 0; same && d < sizes.size(); ++d) {
-    same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
-  }
-  TORCH_CHECK_VALUE(same, "[sparse_attention] ", name, ": expected shape ", sizes, ", got ",
-                    tensor.sym_sizes());
-}
 
 // The batch entries and groups of what has a row for every query.
 void check_list_heads(const Call& call, const char* name, const Tensor& rows) {
@@ -108,7 +100,7 @@ void check_weights(const Call& call, TupleReduce reduce) {
     TORCH_CHECK_VALUE(weights[i].device() == call.query.device(), "[sparse_attention] ", name,
                       ": expected the query's device ", call.query.device(), ", got ",
                       weights[i].device());
-    expect_shape(name.c_str(), weights[i], expected[i]);
+    expect_shape("sparse_attention", name.c_str(), weights[i], expected[i]);
   }
 }
 
@@ -180,10 +172,10 @@ void check(const BackwardCall& call) {
   check(call.forward);
   const std::array<c10::SymInt, 4> sizes = output_sizes(call.forward);
   const c10::SymIntArrayRef rows(sizes.data(), 3);
-  expect_shape("out", call.out, sizes);
-  expect_shape("grad_out", call.grad_out, sizes);
-  expect_shape("lse", call.lse, rows);
-  if (call.grad_lse) expect_shape("grad_lse", *call.grad_lse, rows);
+  expect_shape("sparse_attention", "out", call.out, sizes);
+  expect_shape("sparse_attention", "grad_out", call.grad_out, sizes);
+  expect_shape("sparse_attention", "lse", call.lse, rows);
+  if (call.grad_lse) expect_shape("sparse_attention", "grad_lse", *call.grad_lse, rows);
   const size_t inputs = 1 + 2 * call.forward.keys.size() + call.forward.options.weights().size();
   TORCH_CHECK_VALUE(call.wanted.size() == inputs, "[sparse_attention] output_mask: expected ",
                     inputs, " entries (query, keys, values, reducer weights), got ",

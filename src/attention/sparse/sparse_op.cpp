@@ -1,10 +1,10 @@
 // Schema and public functions of the sparse operator.
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "attention/dense/dense_flatten.h"
+#include "attention/dispatch.h"
 #include "attention/sparse/sparse_tuples.h"
 
 namespace nsimplex {
@@ -40,11 +40,6 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
 
 using ForwardFunction = decltype(flat<&reference_forward>);
 using BackwardFunction = decltype(flat_backward<&reference_backward>);
-
-template <class Function>
-c10::TypedOperatorHandle<Function> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-}
 
 Gradients call_operator(const c10::TypedOperatorHandle<BackwardFunction>& op,
                         const BackwardCall& backward) {
