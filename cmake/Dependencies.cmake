@@ -1,21 +1,26 @@
 # Third-party libraries other than LibTorch, as imported targets with their upstream names.
 #
-# A folder filled by tools/bundle-deps (headers of Highway, CLI11, nlohmann-json and Eigen, and
-# libhwy.so.1) is looked into first, so that a machine without Debian packages can build; otherwise
+# A folder filled by tools/bundle-deps (headers of Highway, zlib, CLI11, nlohmann-json, Eigen and
+# Spectra, libhwy.so.1 and libz.so.1) is looked into first, so that a machine without Debian packages can build; otherwise
 # the system's packages are used.
 include_guard(GLOBAL)
 
 set(NSIMPLEX_DEPS_DIR "${CMAKE_CURRENT_SOURCE_DIR}/.deps" CACHE PATH "Folder filled by tools/bundle-deps")
 
-# nsimplex_dependency(PACKAGE TARGET HEADER [LIBRARY file]): TARGET from the bundle when HEADER is in
-# it, else from find_package(PACKAGE).
+# nsimplex_dependency(PACKAGE TARGET HEADER [LIBRARY file] [MODULE]): TARGET from the bundle when HEADER is
+# in it, else from find_package(PACKAGE), with MODULE from CMake's own FindPACKAGE.
 function(nsimplex_dependency package target header)
-  cmake_parse_arguments(arg "" "LIBRARY" "" ${ARGN})
+  cmake_parse_arguments(arg "MODULE" "LIBRARY" "" ${ARGN})
   if(TARGET ${target})
     return()
   endif()
   if(NOT EXISTS "${NSIMPLEX_DEPS_DIR}/include/${header}")
-    find_package(${package} REQUIRED CONFIG GLOBAL)
+    if(arg_MODULE)
+      find_package(${package} REQUIRED MODULE)
+      set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
+    else()
+      find_package(${package} REQUIRED CONFIG GLOBAL)
+    endif()
     return()
   endif()
   message(STATUS "${package}: from ${NSIMPLEX_DEPS_DIR}")
@@ -31,6 +36,7 @@ function(nsimplex_dependency package target header)
 endfunction()
 
 nsimplex_dependency(HWY hwy::hwy hwy/highway.h LIBRARY libhwy.so.1)
+nsimplex_dependency(ZLIB ZLIB::ZLIB zlib.h LIBRARY libz.so.1 MODULE)
 if(NOT NSIMPLEX_KERNELS_ONLY)
   nsimplex_dependency(nlohmann_json nlohmann_json::nlohmann_json nlohmann/json.hpp)
   if(NSIMPLEX_APP)

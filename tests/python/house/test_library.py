@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 NEEDED = {
-    "libtorch.so", "libtorch_cpu.so", "libc10.so", "libhwy.so.1",
+    "libtorch.so", "libtorch_cpu.so", "libc10.so", "libhwy.so.1", "libz.so.1",
     "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2",
 }  # fmt: skip
 
@@ -19,7 +19,7 @@ def tool(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_needs_only_torch_highway_and_the_runtime(library):
+def test_needs_only_torch_highway_zlib_and_the_runtime(library):
     lines = tool("readelf", "-d", library).splitlines()
     needed = {line.split("[")[1].rstrip("]") for line in lines if "(NEEDED)" in line}
     assert {"libtorch_cpu.so", "libc10.so"} <= needed

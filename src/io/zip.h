@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/source.h"
+
+namespace nsimplex::io {
+
+inline constexpr std::string_view kZipMagic = "PK\x03\x04";
+
+/// A file in a zip archive, as the archive's directory describes it.
+struct ZipEntry {
+  std::string name;
+  uint64_t flags = 0, method = 0, crc = 0;
+  uint64_t packed = 0, size = 0;  ///< bytes in the archive and unpacked
+  uint64_t header = 0;            ///< where its local header begins
+};
+
+/// A zip archive, of more than 4 GiB too (zip64); entries that are stored or deflated. The bytes of
+/// the source must live as long as this.
+/// Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+class Zip {
+ public:
+  /// Reads the directory; fails where there is none or it is damaged.
+  explicit Zip(Source source);
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+
+  /// What an entry unpacks to. Fails for encryption, other methods of compression, data that do not
+  /// unpack to the size and checksum that the directory has, and sizes that deflate cannot reach.
+  std::vector<uint8_t> contents(const ZipEntry& entry) const;
+
+ private:
+  void read_directory(uint64_t begin, uint64_t size, uint64_t count);
+  void read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size);
+
+  Source source_;
+  std::vector<ZipEntry> entries_;
+};
+
+}  // namespace nsimplex::io

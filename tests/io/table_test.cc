@@ -1,0 +1,126 @@
+#include "io/table.h"
+
+#include <gmock/gmock.h>
+
+#include "input_error_of.h"
+#include "io/samples.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::io {
+namespace {
+
+using test::input_error_of;
+using testing::ElementsAre;
+using testing::IsNan;
+
+Table parse(const std::string& text, const TableOptions& options = {}) {
+  return parse_table(source_of(text), options);
+}
+
+std::string error(const std::string& text, const TableOptions& options = {}) {
+  return input_error_of([&] { parse(text, options); });
+}
+
+TEST(Table, ReadsNumbersAndNames) {
+  const Table table = parse("a, b ,c\r\n1,-2.5e1,+3\r\n\r\n4,.5,6");
+  EXPECT_THAT(table.columns, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(table.values, ElementsAre(1, -25, 3, 4, 0.5, 6));
+  EXPECT_EQ(table.rows, 2);
+  EXPECT_EQ(table.width, 3);
+  EXPECT_EQ(table.at(1, 2), 6);
+  EXPECT_TRUE(table.labels.empty());
+}
+
+TEST(Table, FindsItsSeparator) {
+  EXPECT_THAT(parse("a\tb\n1\t2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(parse("a;b\n1;2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(parse("\n1,2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(parse("1\n2\n").values, ElementsAre(1, 2));
+}
+
+TEST(Table, UnderstandsQuotes) {
+  const Table table = parse("\xef\xbb\xbf\"a \"\"x\"\"\",\"b,\nc\" , d\n\"1\",2,3\n");
+  EXPECT_THAT(table.columns, ElementsAre("a \"x\"", "b,\nc", "d"));
+  EXPECT_THAT(table.values, ElementsAre(1, 2, 3));
+  EXPECT_EQ(error("a\n\"1\n2\n"), "cannot read f: line 2: a quote without its end");
+  EXPECT_EQ(error("a,b\n\"1\"2,3\n"),
+            "cannot read f: line 2: expected the end of the cell behind \"1\"");
+}
+
+TEST(Table, CountsMissingValues) {
+  const Table table = parse("a,b,c\n1,,NA\nnan,N/A,2\n");
+  EXPECT_EQ(table.missing, 4);
+  EXPECT_THAT(table.values, ElementsAre(1, IsNan(), IsNan(), IsNan(), IsNan(), 2));
+  EXPECT_EQ(error("a,b\n1,\n", {.allow_missing = false}),
+            "cannot read f: line 2, column b: expected a number, got a missing value");
+}
+
+TEST(Table, TakesLabels) {
+  const Table pandas = parse(",a,b\nr1,1,2\nr2,3,4\n");
+  EXPECT_THAT(pandas.labels, ElementsAre("r1", "r2"));
+  EXPECT_THAT(pandas.columns, ElementsAre("a", "b"));
+  EXPECT_THAT(pandas.values, ElementsAre(1, 2, 3, 4));
+  const Table r = parse("a\tb\nr1\t1\t2\nr2\t3\t4\n");
+  EXPECT_THAT(r.labels, ElementsAre("r1", "r2"));
+  EXPECT_THAT(r.columns, ElementsAre("a", "b"));
+  EXPECT_THAT(r.values, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Table, ReadsAHeaderOfNumbersWhenAsked) {
+  EXPECT_EQ(parse("4,8\n1,2\n").rows, 2);
+  const Table table = parse("4,8\n1,2\n", {.header = HeaderLine::present});
+  EXPECT_THAT(table.columns, ElementsAre("4", "8"));
+  EXPECT_EQ(table.rows, 1);
+  EXPECT_EQ(error("a,b\n1,2\n", {.header = HeaderLine::absent}),
+            "cannot read f: line 1, column 1: expected a number, got \"a\"");
+}
+
+TEST(Table, NamesLineAndColumn) {
+  EXPECT_EQ(error("a,b\n1,2\n\n3,x\n"),
+            "cannot read f: line 4, column b: expected a number, got \"x\"");
+  EXPECT_EQ(error("a,b\n1,inf\n"),
+            "cannot read f: line 2, column b: expected a number, got \"inf\"");
+  EXPECT_EQ(error("a,b\n1,1e999\n"),
+            "cannot read f: line 2, column b: expected a number, got \"1e999\"");
+  EXPECT_EQ(error("a,b\n1,0x10\n"),
+            "cannot read f: line 2, column b: expected a number, got \"0x10\"");
+  EXPECT_EQ(error("a,b\n1,2\n3\n"), "cannot read f: line 3: expected 2 cells as in line 2, got 1");
+  EXPECT_EQ(error("a,b,c,d\n1,2\n"), "cannot read f: line 2: expected 4 cells as in line 1, got 2");
+  EXPECT_EQ(error(""), "cannot read f: a table without rows");
+  EXPECT_EQ(error("a,b\n"), "cannot read f: a table without rows");
+  EXPECT_EQ(error("\x1f\x8b\x08"), "cannot read f: compressed with gzip: unpack it first");
+  EXPECT_EQ(error(std::string("\x89HDF\0", 5)), "cannot read f: neither npy, npz nor text");
+}
+
+TEST(Table, ReadsArrays) {
+  const std::string file = npy_file("<f4", "(2, 3)", raw<float>({1, 2, 3, 4, NAN, 6}));
+  const Table table = parse(file);
+  EXPECT_EQ(table.rows, 2);
+  EXPECT_EQ(table.width, 3);
+  EXPECT_EQ(table.missing, 1);
+  EXPECT_EQ(error(file, {.allow_missing = false}),
+            "cannot read f: row 1, column 1: expected a number, got a missing value");
+  EXPECT_EQ(parse(npy_file("<i4", "(3,)", raw<int32_t>({1, 2, 3}))).width, 1);
+  EXPECT_EQ(error(npy_file("<f4", "(1, 1, 1)", "1234")),
+            "cannot read f: expected a table of two dimensions, got shape [1, 1, 1]");
+  EXPECT_EQ(error(npy_file("<f4", "(2, 0)", "")), "cannot read f: a table without columns");
+  EXPECT_EQ(error(npy_file("<f4", "(1, 1)", raw<float>({INFINITY}))),
+            "cannot read f: row 0, column 0: expected a number, got infinity");
+
+  const std::string npz =
+      zip_file({{"x.npy", file}, {"y.npy", npy_file("|i1", "(1, 1)", "\x07")}}, true);
+  EXPECT_THAT(parse(npz, {.key = "y"}).values, ElementsAre(7));
+  EXPECT_EQ(error(npz),
+            "cannot read f: expected one array of two dimensions, got 2 among x, y: name one");
+}
+
+TEST(Table, ReadsAFile) {
+  const test::TemporaryFolder folder;
+  const std::string path = test::write_file(folder / "t.csv", "a\n7\n");
+  EXPECT_THAT(read_table(path).values, ElementsAre(7));
+  EXPECT_EQ(input_error_of([&] { read_table(folder / "none"); }),
+            "cannot read " + (folder / "none") + ": No such file or directory");
+}
+
+}  // namespace
+}  // namespace nsimplex::io
