@@ -3,6 +3,7 @@
 #include <c10/core/SymBool.h>
 #include <c10/util/StringUtil.h>
 
+#include "attention/dense/dense_door.h"
 #include "attention/separable/separable_call.h"
 
 namespace nsimplex::separable {
