@@ -1,140 +1,98 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/json_lines.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "support/error.h"
-#include "training/match3.h"
+#include "cli/task_match.h"
 
 namespace nsimplex::cli {
 namespace {
 
-using training::Match3Labels;
+constexpr int64_t kLargestModulus = 1 << 20;  // of an embedding that still fits into memory
 
-struct Match3CommandOptions : CommonOptions {
-  training::Match3Options task;
-  std::vector<int64_t> orders = {1, 2};
-  int64_t seeds = 1;
-  std::string labels = "balanced";
+// Text of a command, with {0} for its name.
+struct MatchText {
+  int64_t arity;
+  std::string summary, examples;
 };
 
-// metrics.jsonl of a run directory: one line a point of a curve, one line a result. Each line is
-// written through at once, so that an interrupted run keeps what it reached.
-class Metrics {
- public:
-  explicit Metrics(const Match3CommandOptions& options) {
-    if (options.out.empty()) return;
-    make_run_directory(options.out);
-    std::ofstream(options.out + "/config.toml") << options.config_toml;
-    file_.open(options.out + "/metrics.jsonl", std::ios::trunc);
-    if (!file_) throw InputError(fmt::format("--out: cannot write {}/metrics.jsonl", options.out));
-  }
-
-  void write(const Json& line) {
-    if (!file_.is_open()) return;
-    file_ << line.dump() << std::endl;
-    if (!file_) throw std::runtime_error("metrics.jsonl: cannot write (disk full?)");
-  }
-
- private:
-  std::ofstream file_;
-};
-
-training::Match3Result train(const Match3CommandOptions& options, int64_t order, uint64_t seed,
-                             Metrics& metrics) {
-  ProgressBar bar(fmt::format("order {} seed {}", order, seed), options.task.steps, options.json);
-  std::string accuracy;  // empty before the first evaluation
-  const auto report = [&](const training::Match3Point& point) {
-    interrupt::check();
-    if (!std::isnan(point.accuracy)) {
-      accuracy = fmt::format("  accuracy {:.3f}", point.accuracy);
-      metrics.write({{"order", order},
-                     {"seed", seed},
-                     {"step", point.step},
-                     {"loss", point.loss},
-                     {"accuracy", point.accuracy}});
-    }
-    bar.update(point.step, fmt::format("loss {:.3f}{}", point.loss, accuracy));
-  };
-  return training::train_match3(options.task, order, seed, report);
+const std::vector<MatchText>& match_texts() {
+  static const std::vector<MatchText> texts{
+      {2, "Is there a j with x_i + x_j = 0 mod M? Ordinary attention suffices",
+       "nsimplex task {0} --order 1 --sparse dense,topk --topk 1,2,4 --threads 1\n"
+       "nsimplex task {0} --order 1,2,3 --out runs/{0}"},
+      {3, "Is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M? Order 1 against order 2",
+       "nsimplex task {0} --out runs/{0}\n"
+       "nsimplex task {0} --seeds 3 --threads 1 --json\n"
+       "nsimplex task {0} --labels natural --order 2 --steps 3000\n"
+       "nsimplex task {0} --order 2 --sparse dense,topk,path --topk 2,4,6 --out runs/sparse\n"
+       "nsimplex task {0} --order 1 --depth 1,2,3,4,6 --beside 2 --equal flops --out runs/depth"},
+      {4, "Is there a triple j1, j2, j3 with x_i + x_j1 + x_j2 + x_j3 = 0 mod M?",
+       "nsimplex task {0} --order 1,2,3 --threads 1 --out runs/{0}\n"
+       "nsimplex task {0} --modulus 89 --steps 4000"}};
+  return texts;
 }
 
-int run_match3(const Match3CommandOptions& options) {
-  if (options.torch_device() != c10::Device(c10::kCPU)) {
-    throw InputError("--device: task match3 runs on the CPU");
-  }
-  Match3CommandOptions complete = options;
-  complete.task.labels =
-      options.labels == "natural" ? Match3Labels::natural : Match3Labels::balanced;
-  for (const int64_t order : options.orders) {
-    complete.task.highest_order = std::max(complete.task.highest_order, order);
-  }
-  Metrics metrics(options);
-  Table table({"order", "seed", "accuracy", "majority", "parameters", "seconds"});
-  for (int64_t s = 0; s < options.seeds; ++s) {
-    const uint64_t seed = options.seed + s;
-    for (const int64_t order : options.orders) {
-      const training::Match3Result result = train(complete, order, seed, metrics);
-      const Json line{{"order", order},
-                      {"seed", seed},
-                      {"accuracy", result.accuracy},
-                      {"majority", result.majority},
-                      {"seconds", result.seconds},
-                      {"parameters", result.parameters}};
-      metrics.write(line);
-      if (options.json) print_json_line(line);
-      table.add({fmt::format("{}", order), fmt::format("{}", seed),
-                 fmt::format("{:.4f}", result.accuracy), fmt::format("{:.4f}", result.majority),
-                 fmt::format("{}", result.parameters), fmt::format("{:.1f}", result.seconds)});
-    }
-  }
-  if (!options.json) print(table.text());
-  return 0;
-}
-
-void add_match3_command(CLI::App& parent, Session& session) {
-  auto options = std::make_shared<Match3CommandOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "match3",
-       .summary =
-           "Is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M? Order 1 against order 2",
-       .examples = "nsimplex task match3 --out runs/match3\n"
-                   "nsimplex task match3 --seeds 3 --threads 1 --json\n"
-                   "nsimplex task match3 --labels natural --order 2 --steps 3000"},
-      options, run_match3);
+// What is compared.
+void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
-  training::Match3Options& task = options->task;
-  command.add_option("--order", options->orders, "Orders to train, one after the other")
+  command.add_option("--order", options.orders, "Orders to train")
       ->delimiter(',')
       ->check(CLI::Range(1, 4))
       ->capture_default_str();
-  command.add_option("--seeds", options->seeds, "Number of seeds, counted up from --seed")
-      ->check(positive)
+  command.add_option("--depth", options.depths, "Layers, each number for every order")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command.add_option("--modulus", task.modulus, "M")->check(positive)->capture_default_str();
-  command.add_option("--length", task.length, "Numbers in a sequence")
+  command
+      .add_option("--sparse", options.sparse,
+                  "Tuples, each for every order and depth: dense; topk or path, of keys that an "
+                  "indexer chooses (one thing for order 1)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"dense", "topk", "path"}))
+      ->capture_default_str();
+  command.add_option("--topk", options.topk, "Keys chosen for a position, each for topk and path")
+      ->delimiter(',')
       ->check(positive)
       ->capture_default_str();
   command
-      .add_option("--labels", options->labels,
+      .add_option("--beside", options.beside,
+                  "Orders that are trained besides, with one dense layer each; 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4))
+      ->capture_default_str();
+  command
+      .add_option("--equal", options.equal,
+                  "What all models have as much of as one dense layer of the highest order (at "
+                  "least 2): parameters, or flops of a training step")
+      ->check(CLI::IsMember({"parameters", "flops"}))
+      ->capture_default_str();
+  command.add_option("--seeds", options.seeds, "Number of seeds, counted up from --seed")
+      ->check(positive)
+      ->capture_default_str();
+}
+
+// The task, the reference model and how it is trained.
+void add_training_options(CLI::App& command, MatchCommandOptions& options) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  training::MatchOptions& task = options.task;
+  command.add_option("--modulus", task.task.modulus, "M")
+      ->check(CLI::Range(int64_t{1}, kLargestModulus))
+      ->capture_default_str();
+  command.add_option("--length", task.task.length, "Numbers in a sequence")
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--labels", options.labels,
                   "balanced: half of each sequence's labels are 1; natural: all uniform sequences")
       ->check(CLI::IsMember({"balanced", "natural"}))
       ->capture_default_str();
-  command.add_option("--dim", task.dim, "Width of the block")
+  command.add_option("--dim", task.dim, "Width of the widest model")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--heads", task.heads, "Attention heads")
       ->check(positive)
+      ->capture_default_str();
+  command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
+      ->check(CLI::IsMember({"none", "qk", "qkv"}))
       ->capture_default_str();
   command.add_option("--batch", task.batch, "Fresh sequences a step")
       ->check(positive)
@@ -151,11 +109,25 @@ void add_match3_command(CLI::App& parent, Session& session) {
       ->capture_default_str();
 }
 
+void add_match_command(CLI::App& parent, Session& session, const MatchText& text) {
+  auto options = std::make_shared<MatchCommandOptions>();
+  options->task.task = training::match_task(text.arity);
+  if (text.arity == 4) options->orders = {1, 2, 3};
+  const std::string name = fmt::format("match{}", text.arity);
+  CLI::App& command = add_command(parent, session,
+                                  {.name = name,
+                                   .summary = text.summary,
+                                   .examples = fmt::format(fmt::runtime(text.examples), name)},
+                                  options, run_match);
+  add_arm_options(command, *options);
+  add_training_options(command, *options);
+}
+
 }  // namespace
 
 void add_task_command(CLI::App& parent, Session& session) {
   CLI::App& group = add_group(parent, "task", "Small tasks that separate orders of attention");
-  add_match3_command(group, session);
+  for (const MatchText& text : match_texts()) add_match_command(group, session, text);
 }
 
 }  // namespace nsimplex::cli

@@ -73,12 +73,19 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"bench", "sparse", "--size", "0"}, "--size"},
         BadUsage{{"bench", "sparse", "--heads", "3", "--kv-heads", "2"}, "--kv-heads"},
         BadUsage{{"bench", "sparse", "--form", "determinant", "--dim", "4"}, "multiple of 3"},
+        BadUsage{{"task", "match5"}, "did you mean match"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
         BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
 
 TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
-  const std::vector<std::vector<std::string>> commands{
-      {"info"}, {"verify"}, {"report"}, {"bench", "attention"}, {"bench", "sparse"}};
+  const std::vector<std::vector<std::string>> commands{{"info"},
+                                                       {"verify"},
+                                                       {"report"},
+                                                       {"bench", "attention"},
+                                                       {"bench", "sparse"},
+                                                       {"task", "match2"},
+                                                       {"task", "match3"},
+                                                       {"task", "match4"}};
   for (const auto& command : commands) {
     const Finished finished = run(with(command, {"--help"}));
     EXPECT_EQ(finished.code, 0);
