@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from nsimplex.report.data import read_run
-from nsimplex.report.plots import match3_curves
+from nsimplex.report.match_plots import match_curves
 from nsimplex.report.style import STYLE
 
 
 def main() -> None:
     run, target = Path(sys.argv[1]), Path(sys.argv[2])
-    svg = match3_curves(read_run(run).match3[0])
+    svg = match_curves(read_run(run).match[0])
     light = STYLE.partition("@media")[0]
     for name, color in re.findall(r"(--[\w-]+): (#\w+)", light):
         svg = svg.replace(f"var({name})", color)

@@ -11,13 +11,50 @@ from pathlib import Path
 Row = dict
 
 
+@dataclass(frozen=True)
+class Arm:
+    """One of the models that a match task compares."""
+
+    order: int
+    depth: int = 1
+    sparse: str = "dense"
+    topk: int = 0
+
+    @staticmethod
+    def of(row: Row) -> Arm:
+        depth, topk = number(row, "depth"), number(row, "topk")
+        return Arm(int(row["order"]), int(depth or 1), str(row.get("sparse") or "dense"), int(topk or 0))
+
+    def __str__(self) -> str:
+        parts = [f"order {self.order}"]
+        if self.depth > 1:
+            parts.append(f"{self.depth} layers")
+        if self.sparse != "dense":
+            parts.append(f"{self.sparse} {self.topk}")
+        return ", ".join(parts)
+
+
 @dataclass
-class Match3Run:
-    """One `task match3`: points of the curves and one result an order and seed."""
+class MatchRun:
+    """One `task match2`, `match3` or `match4`: points of the curves and one result an arm and seed."""
 
     name: str
     points: list[Row]
     results: list[Row]
+
+    @property
+    def task(self) -> str:
+        return next((str(row["task"]) for row in self.results + self.points if "task" in row), "match3")
+
+    @property
+    def arms(self) -> list[Arm]:
+        arms = {Arm.of(row) for row in self.points + self.results}
+        return sorted(arms, key=lambda a: (a.order, a.depth, a.sparse, a.topk))
+
+    def values(self, arm: Arm, key: str) -> list[float]:
+        """What the results of an arm say, one number a seed."""
+        values = [number(row, key) for row in self.results if Arm.of(row) == arm]
+        return [value for value in values if value is not None]
 
 
 @dataclass
@@ -31,7 +68,7 @@ class LanguageRun:
 @dataclass
 class Run:
     name: str
-    match3: list[Match3Run] = field(default_factory=list)
+    match: list[MatchRun] = field(default_factory=list)
     language: list[LanguageRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
@@ -42,7 +79,7 @@ class Run:
     commands: list[str] = field(default_factory=list)
 
     def is_empty(self) -> bool:
-        return not (self.match3 or self.language or self.samples or self.bench or self.compare)
+        return not (self.match or self.language or self.samples or self.bench or self.compare)
 
 
 def read_lines(path: Path) -> list[Row]:
@@ -98,10 +135,11 @@ def machine_facts() -> Row:
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
-    points = [r for r in rows if "order" in r and "step" in r and number(r, "accuracy") is not None]
-    results = [r for r in rows if "order" in r and "step" not in r and number(r, "majority") is not None]
+    arms = [r for r in rows if number(r, "order") is not None]
+    points = [r for r in arms if "step" in r and number(r, "accuracy") is not None]
+    results = [r for r in arms if "step" not in r and number(r, "majority") is not None]
     if points or results:
-        run.match3.append(Match3Run(name, points, results))
+        run.match.append(MatchRun(name, points, results))
     metrics = [r for r in rows if "train_loss" in r and number(r, "step") is not None]
     if metrics:
         run.language.append(LanguageRun(name, metrics))

@@ -5,41 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from . import plots
-from .data import LanguageRun, Match3Run, Row, Run, number
+from .data import LanguageRun, Row, Run, number
+from .match import match_section, match_tiles
+from .parts import amount, megabytes, section, table, tile
 from .style import STYLE
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
-
-
-def _amount(value: float | None, digits: int = 1, unit: str = "") -> str:
-    return "–" if value is None else f"{value:,.{digits}f}{unit}"
-
-
-def _megabytes(value: float | None) -> str:
-    return "–" if value is None else f"{value / 1e6:,.1f} MB"
-
-
-def _table(header: list[str], rows: list[list[str]], strong: int | None = None) -> str:
-    def cell(index: int, text: str) -> str:
-        kind = ' class="strong"' if index == strong and text != "–" else ""
-        return f"<td{kind}>{escape(text)}</td>"
-
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
-    body = "".join("<tr>" + "".join(cell(i, t) for i, t in enumerate(row)) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _section(title: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
-
-
-def _tile(value: str, label: str, note: str) -> str:
-    return (
-        f'<div class="tile"><b>{escape(value)}</b><div class="label">{escape(label)}</div>'
-        f'<div class="note">{escape(note)}</div></div>'
-    )
 
 
 def shape_label(row: Row) -> str:
@@ -53,69 +22,30 @@ def shape_label(row: Row) -> str:
     return ", ".join(parts + [str(row.get("pass", ""))]).rstrip(", ")
 
 
-def _best(run: Match3Run, order: int) -> float | None:
-    """Accuracy of the last measured point: the result, or the curve's end where a run broke off."""
-    rows = [r for r in run.results if r["order"] == order] or [
-        r for r in run.points if r["order"] == order
-    ][-1:]
-    values = sorted(v for r in rows if (v := number(r, "accuracy")) is not None)
-    return values[len(values) // 2] if values else None
-
-
-def _orders(run: Match3Run) -> list:
-    return sorted({row["order"] for row in run.points + run.results}, key=str)
-
-
 def _tiles(run: Run) -> str:
     tiles = []
-    for match3 in run.match3[:1]:
-        majority = next((number(r, "majority") for r in match3.results), None)
-        for order in reversed(_orders(match3)):
-            note = f"majority class {_percent(majority)}" if majority is not None else "run not finished"
-            tiles.append(_tile(_percent(_best(match3, order)), f"Match3, order {order}", note))
+    for match in run.match[:1]:
+        tiles += match_tiles(match)
     for language in run.language[:1]:
         losses = [v for row in language.metrics if (v := number(row, "val_loss")) is not None]
         step = language.metrics[-1]["step"]
         if losses:
-            tiles.append(_tile(f"{losses[-1]:.3f}", "Validation loss", f"nats per token, step {step:,}"))
+            tiles.append(tile(f"{losses[-1]:.3f}", "Validation loss", f"nats per token, step {step:,}"))
     kernel = [r for r in run.compare if r.get("peer") == "composite" and r.get("pass") == "forward"]
     if kernel:
         tiles.append(
-            _tile(f"{kernel[0]['speedup']:.1f}×", "Faster than PyTorch", "best composite, " + shape_label(kernel[0]))
+            tile(f"{kernel[0]['speedup']:.1f}×", "Faster than PyTorch", "best composite, " + shape_label(kernel[0]))
         )
     elif run.bench and (ratio := number(run.bench[0], "ratio")) is not None:
-        tiles.append(_tile(f"{ratio:.2f}", "Of sgemm's own rate", shape_label(run.bench[0])))
+        tiles.append(tile(f"{ratio:.2f}", "Of sgemm's own rate", shape_label(run.bench[0])))
     return f'<div class="tiles">{"".join(tiles)}</div>' if tiles else ""
-
-
-def _match3(run: Match3Run) -> str:
-    rows = []
-    for result in run.results:
-        rows.append(
-            [
-                f"order {result['order']}" + (f", seed {result['seed']}" if "seed" in result else ""),
-                _percent(number(result, "accuracy")),
-                _percent(number(result, "majority")),
-                _amount(number(result, "parameters"), 0),
-                _amount(number(result, "seconds"), 1, " s"),
-            ]
-        )
-    table = _table(["", "accuracy", "majority class", "parameters", "time"], rows) if rows else ""
-    return _section(
-        "Match3: a task of three-way matches",
-        '<p class="muted">Does a sequence hold two numbers that add up with this one to 0 modulo M? '
-        "A layer of order 1 compares pairs of positions; a layer of order 2 compares triples. Both have "
-        "as many parameters and see the same data.</p>",
-        plots.match3_curves(run) if run.points else "",
-        table,
-    )
 
 
 def _language(run: LanguageRun, only: bool) -> str:
     speeds = sorted(v for row in run.metrics if (v := number(row, "tokens_per_second")) is not None)
     speed = f"{speeds[len(speeds) // 2]:,.0f} tokens per second (median). " if speeds else ""
     title = "Language model" if only else f"Language model: {run.name}"
-    return _section(
+    return section(
         title,
         f'<p class="muted">{escape(speed)}{run.metrics[-1]["step"]:,} steps. Validation is text that was '
         "never trained on.</p>",
@@ -136,7 +66,7 @@ def _samples(samples: list[Row]) -> str:
             f'<figure class="sample"><figcaption>{escape(caption)}</figcaption>'
             f'<pre class="sample">{shown}</pre></figure>'
         )
-    return _section("Samples", f'<div class="samples">{"".join(figures)}</div>')
+    return section("Samples", f'<div class="samples">{"".join(figures)}</div>')
 
 
 def _speed(run: Run) -> str:
@@ -145,34 +75,34 @@ def _speed(run: Run) -> str:
         rows = [
             [
                 shape_label(row),
-                _amount(number(row, "threads"), 0),
-                _amount(number(row, "milliseconds"), 1, " ms"),
-                _amount(number(row, "gflops")),
-                _amount(number(row, "sgemm_gflops")),
-                _amount(number(row, "ratio"), 2),
-                _megabytes(number(row, "workspace_bytes")),
+                amount(number(row, "threads"), 0),
+                amount(number(row, "milliseconds"), 1, " ms"),
+                amount(number(row, "gflops")),
+                amount(number(row, "sgemm_gflops")),
+                amount(number(row, "ratio"), 2),
+                megabytes(number(row, "workspace_bytes")),
             ]
             for row in run.bench
         ]
         header = ["operator", "threads", "time", "GFLOP/s", "sgemm GFLOP/s", "of sgemm", "workspace"]
-        parts.append(_table(header, rows, strong=5))
+        parts.append(table(header, rows, strong=5))
     if run.compare:
         rows = [
             [
                 row["setting"] if isinstance(row.get("setting"), str) else shape_label(row),
                 str(row.get("peer", "?")),
-                _amount(number(row, "milliseconds"), 1, " ms"),
-                _amount(number(row, "peer_milliseconds"), 1, " ms"),
-                _amount(number(row, "speedup"), 1, "×"),
-                _megabytes(number(row, "peak_bytes")),
-                _megabytes(number(row, "peer_peak_bytes")),
+                amount(number(row, "milliseconds"), 1, " ms"),
+                amount(number(row, "peer_milliseconds"), 1, " ms"),
+                amount(number(row, "speedup"), 1, "×"),
+                megabytes(number(row, "peak_bytes")),
+                megabytes(number(row, "peer_peak_bytes")),
             ]
             for row in run.compare
         ]
         header = ["", "peer in PyTorch", "nsimplex", "peer", "speed-up", "peak memory", "peer's"]
         parts.append("<h3>Beside plain PyTorch, in one process, taking turns</h3>")
-        parts.append(_table(header, rows, strong=4))
-    return _section(
+        parts.append(table(header, rows, strong=4))
+    return section(
         "Speed",
         '<p class="muted">Medians of runs that take turns, so that a busy machine slows both sides. '
         "sgemm is this machine's own single-precision matrix product of 1024³.</p>",
@@ -196,12 +126,12 @@ def _machine(run: Run) -> str:
     )
     commands = "\n".join([run.command] if run.command else run.commands)
     repeat = f"<h3>To repeat this</h3><pre>{escape(commands)}</pre>" if commands else ""
-    return _section("Machine", f"<dl>{items}</dl>", repeat)
+    return section("Machine", f"<dl>{items}</dl>", repeat)
 
 
 def render(run: Run) -> str:
     """The whole page."""
-    sections = [_match3(match3) for match3 in run.match3]
+    sections = [match_section(match) for match in run.match]
     sections += [_language(language, len(run.language) == 1) for language in run.language]
     if run.samples:
         sections.append(_samples(run.samples))

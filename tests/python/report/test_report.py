@@ -133,6 +133,49 @@ def test_a_run_that_broke_off_shows_what_is_there(tmp_path):
     assert "run not finished" in page.text
 
 
+def arm_rows(arms, task="match3", equal="parameters"):
+    """Results as `nsimplex task` writes them: (order, depth, sparse, topk, accuracy) each, two seeds."""
+    return [
+        {"order": order, "seed": seed, "accuracy": accuracy, "majority": 0.5, "seconds": 4.0, "parameters": 900,
+         "task": task, "depth": depth, "sparse": sparse, "topk": topk, "equal": equal, "dim": 8, "hidden": 32,
+         "flops": 1.25e6, "step_seconds": 0.031 * depth}
+        for order, depth, sparse, topk, accuracy in arms
+        for seed in (1, 2)
+    ]
+
+
+def test_sparse_arms_are_drawn_against_k(tmp_path):
+    rows = arm_rows([(1, 1, "dense", None, 0.81), (2, 1, "topk", 2, 0.7), (2, 1, "topk", 4, 0.9),
+                     (2, 1, "path", 2, 0.6), (2, 1, "path", 4, 0.8)], task="match2")
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    text, page = read(tmp_path)
+    assert page.tags.count("svg") == 1
+    for words in ("Match2: a task of two-way matches", "order 2 topk", "order 2 path", "order 1, all tuples",
+                  "order 2, path 4, seed 2", "1.250", "31.0 ms", "k, keys chosen"):
+        assert words in page.text, words
+    assert "#0404" not in text
+
+
+def test_depths_are_drawn_beside_the_time_of_a_step(tmp_path):
+    rows = arm_rows([(1, 1, "dense", None, 0.8), (1, 3, "dense", None, 0.9), (2, 1, "dense", None, 0.99)],
+                    equal="flops")
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    _, page = read(tmp_path)
+    assert page.tags.count("svg") == 1
+    for words in ("milliseconds a training step, median", "layers", "order 1, 3 layers, seed 1", "training flops",
+                  "93.0 ms"):
+        assert words in page.text, words
+
+
+def test_arms_are_not_mixed(tmp_path):
+    points = [{"order": 1, "depth": depth, "sparse": "dense", "topk": None, "seed": 1, "step": step, "loss": 1.0,
+               "accuracy": 0.5 + depth * step / 1000} for depth in (1, 2) for step in (50, 100)]
+    write_lines(tmp_path / "metrics.jsonl", points)
+    _, page = read(tmp_path)
+    assert page.tags.count("svg") == 1
+    assert "order 1, 2 layers" in page.text and "60.0 %" in page.text
+
+
 def test_numbers_that_are_none_are_left_out(tmp_path):
     rows = language_rows() + [{"step": 60, "train_loss": float("nan"), "val_loss": None}]
     write_lines(tmp_path / "metrics.jsonl", rows)
