@@ -64,10 +64,10 @@ def look_inside(model: LanguageModel, tokens: torch.Tensor):
     x = model.embedding(tokens)
     for block in model.blocks:
         normed, attention = block.attention_norm(x), block.attention
-        parts = [part.transpose(1, 2) for part in attention._project_self(normed)]
+        query, keys, _ = attention._heads_of(normed)
         if block is model.blocks[-1]:
-            return normed, parts[0], parts[1 : 1 + attention.order], before
-        before = IndexSource(parts[0], parts[1])
+            return normed, query, keys, before
+        before = IndexSource(query, keys[0])
         x = block(x)
 
 

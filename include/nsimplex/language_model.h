@@ -85,8 +85,18 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   LayerCaches make_cache(std::optional<int64_t> unbounded = std::nullopt) const;
 
   /// Mean cross entropy in nats, computed in fp32 or wider, of targets [B, T] (int64; -100 is left
-  /// out) under forward(tokens). While gradients are recorded the indexers' losses are added.
+  /// out) under forward(tokens). While gradients are recorded auxiliary_loss() is added.
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);
+
+  /// Sum of the indexers' losses in the last forward(tokens); undefined where there was none.
+  at::Tensor auxiliary_loss() const;
+
+  /// Whether the layers that choose keys attend to all tuples for now (see SparseAttention).
+  void set_warm_up(bool warms_up);
+
+  /// Share of dense attention's weight on the chosen tuples, for each layer that chooses keys, in
+  /// the order of the blocks: a forward pass over tokens [B, T] with dense attention besides.
+  std::vector<double> retained_mass(const at::Tensor& tokens);
 
   void reset_parameters(const std::optional<at::Generator>& generator = std::nullopt);
 
@@ -94,6 +104,7 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
 
  private:
   at::Tensor run(const at::Tensor& tokens, LayerCaches* caches);
+  std::vector<std::shared_ptr<SparseAttentionImpl>> choosing_layers() const;
 
   LanguageModelOptions options_;
   torch::nn::Embedding embedding_{nullptr};

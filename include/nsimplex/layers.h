@@ -132,11 +132,14 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
                    const std::optional<at::Tensor>& lse = std::nullopt);
   /// The factors that the options come to.
   Scale scale() const;
+  /// What attention takes from the layer's options; causal and windows apart.
+  AttentionOptions attention_options() const;
   /// Throws InputError unless tokens can go on from a cache.
   void require_cacheable() const;
+  /// How many keys a cache holds of each axis: its window, or `unbounded` where it has none.
+  std::vector<int64_t> cache_window(int64_t unbounded) const;
 
  private:
-  AttentionOptions attention_options() const;
   void check_input(const at::Tensor& x) const;
   std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0,
                                        const std::optional<at::Tensor>& positions = std::nullopt);

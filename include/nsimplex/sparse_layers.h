@@ -44,16 +44,30 @@ class NSIMPLEX_API SparseAttentionImpl : public SimplicialAttentionImpl {
   /// recorded or nothing learns.
   const at::Tensor& auxiliary_loss() const { return auxiliary_loss_; }
 
+  /// While it warms up the layer attends to all admissible tuples, O(T^N) a query, and the indexer
+  /// learns over all admissible keys; afterwards both keep to what is chosen.
+  void set_warm_up(bool warms_up) { warms_up_ = warms_up; }
+
+  /// From now on forward(x) leaves retained_mass(): the share of dense attention's weight that lies
+  /// on the chosen tuples (nsimplex/routing.h), which costs dense attention besides.
+  void measure_retained_mass(bool measures) { measures_mass_ = measures; }
+  const at::Tensor& retained_mass() const { return retained_mass_; }
+
  private:
   IndexParts index_of(const at::Tensor& x, int64_t first_position);
   at::Tensor choose(const IndexParts& index) const;
-  at::Tensor attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                    const at::Tensor& chosen);
+  at::Tensor alignment_loss(const IndexParts& index, const at::Tensor& query, at::TensorList keys,
+                            const std::optional<at::Tensor>& chosen) const;
+  AttentionOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+                         const at::Tensor& chosen) const;
+  AttentionOutput attend_to_all(const at::Tensor& query, at::TensorList keys,
+                                at::TensorList values) const;
 
   SelectionOptions selection_;
   Indexer indexer_{nullptr};
   std::weak_ptr<SimplicialAttentionImpl> source_;
-  at::Tensor auxiliary_loss_;
+  bool warms_up_ = false, measures_mass_ = false;
+  at::Tensor auxiliary_loss_, retained_mass_;
 };
 TORCH_MODULE(SparseAttention);
 

@@ -144,12 +144,45 @@ at::Tensor LanguageModelImpl::loss(const at::Tensor& tokens, const at::Tensor& t
   if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
   at::Tensor loss = at::cross_entropy_loss(logits, targets.flatten());
   if (!at::GradMode::is_enabled()) return loss;
+  const at::Tensor auxiliary = auxiliary_loss();
+  return auxiliary.defined() ? loss + auxiliary : loss;
+}
+
+std::vector<std::shared_ptr<SparseAttentionImpl>> LanguageModelImpl::choosing_layers() const {
+  std::vector<std::shared_ptr<SparseAttentionImpl>> layers;
   for (size_t i = 0; i < blocks_->size(); ++i) {
     const auto attention = blocks_->at<TransformerBlockImpl>(i).attention().ptr();
-    const auto sparse = std::dynamic_pointer_cast<SparseAttentionImpl>(attention);
-    if (sparse && sparse->auxiliary_loss().defined()) loss = loss + sparse->auxiliary_loss();
+    if (const auto sparse = std::dynamic_pointer_cast<SparseAttentionImpl>(attention)) {
+      layers.push_back(sparse);
+    }
   }
-  return loss;
+  return layers;
+}
+
+at::Tensor LanguageModelImpl::auxiliary_loss() const {
+  at::Tensor sum;
+  for (const auto& layer : choosing_layers()) {
+    const at::Tensor& loss = layer->auxiliary_loss();
+    if (loss.defined()) sum = sum.defined() ? sum + loss : loss;
+  }
+  return sum;
+}
+
+void LanguageModelImpl::set_warm_up(bool warms_up) {
+  for (const auto& layer : choosing_layers()) layer->set_warm_up(warms_up);
+}
+
+std::vector<double> LanguageModelImpl::retained_mass(const at::Tensor& tokens) {
+  const at::NoGradGuard no_grad;
+  const auto layers = choosing_layers();
+  for (const auto& layer : layers) layer->measure_retained_mass(true);
+  forward(tokens);
+  std::vector<double> masses;
+  for (const auto& layer : layers) {
+    layer->measure_retained_mass(false);
+    masses.push_back(layer->retained_mass().item<double>());
+  }
+  return masses;
 }
 
 }  // namespace nsimplex

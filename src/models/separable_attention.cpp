@@ -53,12 +53,7 @@ Tensor SeparableAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
 }
 
 std::shared_ptr<LayerCache> SeparableAttentionImpl::make_cache(int64_t /*unbounded*/) const {
-  require_cacheable();
-  std::vector<int64_t> window(options().order, -1);
-  for (int64_t m = 0; m < options().order && !options().window.empty(); ++m) {
-    window[m] = options().window[options().window.size() == 1 ? 0 : m].left;
-  }
-  return std::make_shared<SeparableCache>(std::move(window));
+  return std::make_shared<SeparableCache>(cache_window(-1));
 }
 
 }  // namespace nsimplex

@@ -160,7 +160,6 @@ Scale SimplicialAttentionImpl::scale() const {
              : Scale::standard(o.head_dim);
 }
 
-// What attention takes from the layer's options; causal and windows apart.
 AttentionOptions SimplicialAttentionImpl::attention_options() const {
   AttentionOptions options;
   options.form = options_.form;
@@ -242,7 +241,7 @@ at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
   return join_heads(out);
 }
 
-std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
+std::vector<int64_t> SimplicialAttentionImpl::cache_window(int64_t unbounded) const {
   const auto& o = options_;
   require_cacheable();
   std::vector<int64_t> window(o.order, unbounded);
@@ -250,7 +249,11 @@ std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounde
     const int64_t left = o.window[o.window.size() == 1 ? 0 : m].left;
     if (left >= 0) window[m] = left;
   }
-  return std::make_shared<KeyValueCache>(std::move(window));
+  return window;
+}
+
+std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
+  return std::make_shared<KeyValueCache>(cache_window(unbounded));
 }
 
 }  // namespace nsimplex

@@ -71,14 +71,36 @@ Tensor SparseAttentionImpl::choose(const IndexParts& index) const {
   return topk_keys(index.query, index.key, selection_.keys, topk).indices;
 }
 
-Tensor SparseAttentionImpl::attend(const Tensor& query, at::TensorList keys, at::TensorList values,
-                                   const Tensor& chosen) {
+// The indexer's loss, over all admissible keys where none are chosen yet.
+Tensor SparseAttentionImpl::alignment_loss(const IndexParts& index, const Tensor& query,
+                                           at::TensorList keys,
+                                           const std::optional<Tensor>& chosen) const {
+  if (!at::GradMode::is_enabled() || selection_.loss_weight <= 0) return {};
+  const IndexerLossOptions loss{.weights = index.weights,
+                                .scores = selection_.indexer.scores,
+                                .causal = options().causal,
+                                .lse = index.lse,
+                                .indices = chosen,
+                                .path = chosen && selection_.pattern == TuplePattern::path,
+                                .form = options().form,
+                                .attention_scale = scale()};
+  return selection_.loss_weight * indexer_loss(index.query, index.key, query, keys, loss);
+}
+
+AttentionOutput SparseAttentionImpl::attend(const Tensor& query, at::TensorList keys,
+                                            at::TensorList values, const Tensor& chosen) const {
   const SparseAttentionOptions sparse{.pattern = selection_.pattern,
                                       .form = options().form,
                                       .reduce = tuple_reduce(options().reduce),
                                       .scale = scale()};
-  return join_heads(
-      sparse_attention(query, keys, values, chosen.unsqueeze(1), std::nullopt, sparse).out);
+  return sparse_attention(query, keys, values, chosen.unsqueeze(1), std::nullopt, sparse);
+}
+
+AttentionOutput SparseAttentionImpl::attend_to_all(const Tensor& query, at::TensorList keys,
+                                                   at::TensorList values) const {
+  AttentionOptions dense = attention_options();
+  dense.causal = options().causal;
+  return attention(query, keys, values, dense);
 }
 
 Tensor SparseAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
@@ -88,23 +110,20 @@ Tensor SparseAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
   const int64_t order = options().order;
   const std::vector<Tensor> parts = heads_of(x);
   leave_pairs(parts);
-  const at::TensorList all(parts), keys = all.slice(1, order);
+  const at::TensorList all(parts), keys = all.slice(1, order), values = all.slice(1 + order);
   const IndexParts index = index_of(x, 0);
-  const Tensor chosen = choose(index);
-  auxiliary_loss_ = Tensor();
-  if (at::GradMode::is_enabled() && selection_.loss_weight > 0) {
-    const IndexerLossOptions loss{.weights = index.weights,
-                                  .scores = selection_.indexer.scores,
-                                  .causal = options().causal,
-                                  .lse = index.lse,
-                                  .indices = chosen,
-                                  .path = selection_.pattern == TuplePattern::path,
-                                  .form = options().form,
-                                  .attention_scale = scale()};
-    auxiliary_loss_ =
-        selection_.loss_weight * indexer_loss(index.query, index.key, all[0], keys, loss);
+  if (warms_up_) {
+    auxiliary_loss_ = alignment_loss(index, all[0], keys, std::nullopt);
+    return join_heads(attend_to_all(all[0], keys, values).out);
   }
-  return attend(all[0], keys, all.slice(1 + order), chosen);
+  const Tensor chosen = choose(index);
+  auxiliary_loss_ = alignment_loss(index, all[0], keys, chosen);
+  const AttentionOutput attended = attend(all[0], keys, values, chosen);
+  if (measures_mass_) {
+    const at::NoGradGuard no_grad;
+    retained_mass_ = nsimplex::retained_mass(attended.lse, attend_to_all(all[0], keys, values).lse);
+  }
+  return join_heads(attended.out);
 }
 
 Tensor SparseAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
@@ -121,7 +140,7 @@ Tensor SparseAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
   index.lse.reset();  // the source's may be over fewer keys than are scored here
   Tensor chosen = choose(index);
   if (selection_.pattern == TuplePattern::path) chosen = held->append_table(chosen);
-  return attend(all[0], cached.keys, cached.values, chosen);
+  return join_heads(attend(all[0], cached.keys, cached.values, chosen).out);
 }
 
 std::shared_ptr<LayerCache> SparseAttentionImpl::make_cache(int64_t /*unbounded*/) const {

@@ -129,5 +129,53 @@ TEST(LanguageModel, TrainsAfterAnEvaluationInInferenceMode) {
   EXPECT_TRUE(model->named_parameters()["blocks.0.attention.qkv.weight"].grad().defined());
 }
 
+TEST(LanguageModel, LayersThatWarmUpAreDense) {
+  for (const Sparsity sparse : {Sparsity::topk, Sparsity::path}) {
+    LanguageModelOptions options = small();
+    options.sparse = sparse;
+    options.topk = 2;
+    options.indexer = IndexSource::light;
+    options.indexer_loss = 1.0;
+    LanguageModel model(options, generator(1));
+    options.sparse = Sparsity::window;
+    options.window = {};
+    LanguageModel dense(options, generator(2));
+    const at::NoGradGuard no_grad;
+    for (const auto& item : dense->named_parameters()) {
+      at::Tensor(item.value()).copy_(model->named_parameters()[item.key()]);
+    }
+    const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+    const at::Tensor expected = dense->forward(tokens);
+    EXPECT_FALSE(at::allclose(model->forward(tokens), expected));
+    model->set_warm_up(true);
+    EXPECT_TRUE(at::allclose(model->forward(tokens), expected, 1e-5, 1e-6));
+    {
+      const at::AutoGradMode recording(true);
+      model->loss(tokens, tokens);
+    }
+    EXPECT_GT(model->auxiliary_loss().item<double>(), 0.0);
+    model->set_warm_up(false);
+    EXPECT_FALSE(at::allclose(model->forward(tokens), expected));
+  }
+}
+
+TEST(LanguageModel, SaysWhatMassItsChoicesRetain) {
+  LanguageModelOptions options = small();
+  options.sparse = Sparsity::topk;
+  const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+  std::vector<double> masses;
+  for (const int64_t keys : {1, 4, 12}) {
+    options.topk = keys;
+    const auto of_layers = LanguageModel(options, generator(1))->retained_mass(tokens);
+    ASSERT_EQ(of_layers.size(), static_cast<size_t>(options.layers / options.every));
+    masses.push_back(of_layers[0]);
+  }
+  EXPECT_LT(masses[0], masses[1]);
+  EXPECT_LT(masses[1], masses[2]);
+  EXPECT_NEAR(masses[2], 1.0, 1e-5);
+  options.sparse = Sparsity::window;
+  EXPECT_TRUE(LanguageModel(options)->retained_mass(tokens).empty());
+}
+
 }  // namespace
 }  // namespace nsimplex

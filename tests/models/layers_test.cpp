@@ -10,17 +10,14 @@
 #include <tuple>
 #include <vector>
 
+#include "models/module_checks.h"
+
 namespace nsimplex {
 namespace {
 
+using test::names;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
-
-std::vector<std::string> names(const torch::nn::Module& module) {
-  std::vector<std::string> names;
-  for (const auto& item : module.named_parameters()) names.push_back(item.key());
-  return names;
-}
 
 at::Tensor unit_rms(const at::Tensor& x) { return x / x.square().mean(-1, true).sqrt(); }
 

@@ -7,21 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "support/error.h"
+#include "models/module_checks.h"
 
 namespace nsimplex {
 namespace {
 
+using test::input_error_of;
 using ::testing::HasSubstr;
-
-std::string message(const std::function<void()>& build) {
-  try {
-    build();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
   using Options = SimplicialAttentionOptions;
@@ -47,7 +39,7 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
     options.dim = 24;
     options.heads = 4;
     change(options);
-    const std::string text = message([&] { SimplicialAttention layer(options); });
+    const std::string text = input_error_of([&] { SimplicialAttention layer(options); });
     EXPECT_THAT(text, HasSubstr("[SimplicialAttention] ")) << expected;
     EXPECT_THAT(text, HasSubstr(expected));
   }
@@ -120,14 +112,14 @@ TEST(Options, LanguageModelOptionsSurviveText) {
 
 TEST(Options, TextThatCannotBeReadNamesTheKey) {
   const auto read = [](const char* key, const char* text) {
-    return message([&] { language_model_options({{key, text}}); });
+    return input_error_of([&] { language_model_options({{key, text}}); });
   };
   EXPECT_EQ(read("colour", "red"), "[LanguageModel] colour: no such option");
   EXPECT_EQ(read("layers", "four"), "[LanguageModel] layers: expected a number, got 'four'");
   EXPECT_EQ(read("layers", "4x"), "[LanguageModel] layers: expected a number, got '4x'");
   EXPECT_EQ(read("norm", "kq"), "[LanguageModel] norm: expected none or qk or qkv, got 'kq'");
   EXPECT_EQ(read("window", "3:"), "[LanguageModel] window: expected a number, got ''");
-  EXPECT_THAT(message([] {
+  EXPECT_THAT(input_error_of([] {
                 LanguageModelOptions options;
                 options.order = 3;  // and the two windows of the default
                 LanguageModel model(options);

@@ -5,31 +5,17 @@
 
 #include <limits>
 
-#include "support/error.h"
+#include "models/module_checks.h"
 
 namespace nsimplex {
 namespace {
 
 using at::Tensor;
+using test::input_error_of;
+using test::names;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::vector<std::string> names(const torch::nn::Module& module) {
-  std::vector<std::string> names;
-  for (const auto& item : module.named_parameters()) names.push_back(item.key());
-  return names;
-}
-
-template <class Make>
-std::string input_error_of(Make&& make) {
-  try {
-    make();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Indexer, ChoosesByItsProjections) {
   at::manual_seed(1);

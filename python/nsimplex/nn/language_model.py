@@ -177,14 +177,40 @@ class LanguageModel(nn.Module):
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out.
 
-        While gradients are recorded the losses of the indexers are added.
+        While gradients are recorded :attr:`auxiliary_loss` is added.
         """
         logits = self(tokens).flatten(0, 1)
         if logits.dtype != torch.float64:
             logits = logits.float()
         loss = F.cross_entropy(logits, targets.flatten())
-        if torch.is_grad_enabled():
-            for block in self.blocks:
-                auxiliary = getattr(block.attention, "auxiliary_loss", None)
-                loss = loss if auxiliary is None else loss + auxiliary
-        return loss
+        auxiliary = self.auxiliary_loss if torch.is_grad_enabled() else None
+        return loss if auxiliary is None else loss + auxiliary
+
+    def _choosing_layers(self) -> list[SparseAttention]:
+        return [block.attention for block in self.blocks if isinstance(block.attention, SparseAttention)]
+
+    @property
+    def auxiliary_loss(self) -> Tensor | None:
+        """Sum of the indexers' losses in the last forward(tokens); None where there was none."""
+        losses = [layer.auxiliary_loss for layer in self._choosing_layers()]
+        losses = [loss for loss in losses if loss is not None]
+        return sum(losses[1:], losses[0]) if losses else None
+
+    def set_warm_up(self, warms_up: bool) -> None:
+        """Whether the layers that choose keys attend to all tuples for now (see :class:`SparseAttention`)."""
+        for layer in self._choosing_layers():
+            layer.warms_up = warms_up
+
+    @torch.no_grad()
+    def retained_mass(self, tokens: Tensor) -> list[float]:
+        """Share of dense attention's weight on the chosen tuples, for each layer that chooses keys.
+
+        Costs a forward pass over tokens [B, T] with dense attention besides.
+        """
+        layers = self._choosing_layers()
+        for layer in layers:
+            layer.measures_mass = True
+        self(tokens)
+        for layer in layers:
+            layer.measures_mass = False
+        return [layer.retained_mass.item() for layer in layers]

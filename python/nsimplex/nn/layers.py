@@ -169,9 +169,26 @@ class SimplicialAttention(nn.Module):
             values.append(_unit_rms(v) if self.norm == "qkv" else v)
         return [q, *keys, *values]
 
-    def _leave_pairs(self, q: Tensor, k: Tensor) -> None:
+    def _heads_first(self, parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """What a projection gives -> (q, keys, values), [B, heads, T, D] each; leaves the pairs."""
+        q, *rest = (part.transpose(1, 2) for part in parts)
         if self.keep_pairs:
-            self.pairs = q.detach(), k.detach()
+            self.pairs = q.detach(), rest[0].detach()
+        return q, rest[: self.order], rest[self.order :]
+
+    def _heads_of(self, x: Tensor, **places) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """(q, keys, values) of self-attention."""
+        return self._heads_first(self._project_self(x, **places))
+
+    def _join_heads(self, out: Tensor) -> Tensor:
+        """[B, Hq, T, D] -> [B, T, C]."""
+        return self.output(out.transpose(1, 2).flatten(2))
+
+    def _refuse_contexts(self, contexts: Sequence[Tensor], key_lengths: Tensor | None) -> None:
+        require(
+            not contexts and key_lengths is None,
+            f"[{type(self).__name__}] contexts and key_lengths: expected none",
+        )
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
         """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys, -1: all."""
@@ -192,12 +209,8 @@ class SimplicialAttention(nn.Module):
 
     def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
         self._require_cacheable()
-        parts = self._project_self(x, offset=cache.position)
-        q, *rest = (part.transpose(1, 2) for part in parts)
-        self._leave_pairs(q, rest[0])
         options = {k: v for k, v in self.attention_options.items() if k not in ("causal", "window")}
-        out = cache.attend(q, rest[: self.order], rest[self.order :], **options)
-        return self.output(out.transpose(1, 2).flatten(2))
+        return self._join_heads(cache.attend(*self._heads_of(x, offset=cache.position), **options))
 
     def forward(
         self,
@@ -236,8 +249,5 @@ class SimplicialAttention(nn.Module):
         )
         places = {} if positions is None else dict(positions=positions)
         parts = self._project_contexts(x, contexts) if contexts else self._project_self(x, **places)
-        q, *rest = (part.transpose(1, 2) for part in parts)
-        self._leave_pairs(q, rest[0])
         options = induced(self.attention_options, self.order, positions, adjacency)
-        out = attention(q, rest[: self.order], rest[self.order :], key_lengths=key_lengths, **options)
-        return self.output(out.transpose(1, 2).flatten(2))
+        return self._join_heads(attention(*self._heads_first(parts), key_lengths=key_lengths, **options))

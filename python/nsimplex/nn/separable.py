@@ -38,10 +38,7 @@ class SeparableAttention(SimplicialAttention):
 
     def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
         self._require_cacheable()
-        q, *rest = (part.transpose(1, 2) for part in self._project_self(x, offset=cache.position))
-        self._leave_pairs(q, rest[0])
-        out = cache.attend(q, rest[: self.order], rest[self.order :])
-        return self.output(out.transpose(1, 2).flatten(2))
+        return self._join_heads(cache.attend(*self._heads_of(x, offset=cache.position)))
 
     def forward(
         self,
@@ -52,16 +49,8 @@ class SeparableAttention(SimplicialAttention):
         cache: LayerCache | None = None,
     ) -> Tensor:
         """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
-        require(
-            not contexts and key_lengths is None,
-            "[SeparableAttention] contexts and key_lengths: expected none",
-        )
+        self._refuse_contexts(contexts, key_lengths)
         if cache is not None:
             return self._continue(x, cache)
-        q, *rest = (part.transpose(1, 2) for part in self._project_self(x))
-        self._leave_pairs(q, rest[0])
         options = {name: self.attention_options[name] for name in ("causal", "window")}
-        out = separable_attention(
-            q, rest[: self.order], rest[self.order :], features=self.features, **options
-        )
-        return self.output(out.transpose(1, 2).flatten(2))
+        return self._join_heads(separable_attention(*self._heads_of(x), features=self.features, **options))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..functional import _scales
+from ..functional import _scales, attention
 from ..kv_cache import IndexedCache, LayerCache
-from ..routing import indexer_loss, topk_keys
+from ..routing import indexer_loss, retained_mass, topk_keys
 from ..sparse import sparse_attention
 from .layers import SimplicialAttention, require
 from .routing import Indexer, IndexParts, IndexSource
@@ -58,6 +58,11 @@ class SparseAttention(SimplicialAttention):
         self._source: list[SimplicialAttention] = []  # not a child
         #: loss_weight times the indexer's loss of the last forward(x); None where gradients were not recorded.
         self.auxiliary_loss: Tensor | None = None
+        #: While true the layer attends to all admissible tuples, and the indexer learns over all admissible keys.
+        self.warms_up = False
+        #: While true forward(x) leaves ``retained_mass``, the share of dense attention's weight on the chosen tuples.
+        self.measures_mass = False
+        self.retained_mass: Tensor | None = None
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0
@@ -82,10 +87,32 @@ class SparseAttention(SimplicialAttention):
                 scores=self.indexer.scores, causal=self.attention_options["causal"],
             )  # fmt: skip
 
-    def _attend(self, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor) -> Tensor:
+    def _alignment_loss(
+        self, index: IndexParts, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor | None
+    ) -> Tensor | None:
+        """The indexer's loss, over all admissible keys where none are chosen yet."""
+        if not torch.is_grad_enabled() or self.loss_weight <= 0:
+            return None
+        options = self.attention_options
+        scale, _ = _scales(options["scale"], q, values, options["reduce"])
+        return self.loss_weight * indexer_loss(
+            index.query, index.key, q, keys, weights=index.weights, lse=index.lse,
+            scores=self.indexer.scores, causal=options["causal"], indices=chosen,
+            pattern="product" if chosen is None else self.pattern, form=options["form"], logit_scale=scale,
+        )  # fmt: skip
+
+    def _attend(
+        self, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor
+    ) -> tuple[Tensor, Tensor]:
         options = {name: self.attention_options[name] for name in ("form", "reduce", "scale")}
-        out = sparse_attention(q, keys, values, chosen.unsqueeze(1), pattern=self.pattern, **options)
-        return self.output(out.transpose(1, 2).flatten(2))
+        return sparse_attention(
+            q, keys, values, chosen.unsqueeze(1), pattern=self.pattern, return_lse=True, **options
+        )
+
+    def _attend_to_all(
+        self, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        return attention(q, keys, values, return_lse=True, **self.attention_options)
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
         """One that holds all tokens, whatever ``unbounded``: a chosen key may be any of them."""
@@ -95,15 +122,14 @@ class SparseAttention(SimplicialAttention):
     def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
         self._require_cacheable()
         first = cache.position
-        q, *rest = (part.transpose(1, 2) for part in self._project_self(x, offset=first))
-        self._leave_pairs(q, rest[0])
+        q, keys, values = self._heads_of(x, offset=first)
         index = self._index_of(x, first)
-        keys, values = cache.extend(q, rest[: self.order], rest[self.order :])
+        keys, values = cache.extend(q, keys, values)
         # Without the source's lse, which may be over fewer keys than are scored here.
         chosen = self._choose(index._replace(key=cache.append_index(index.key), lse=None))
         if self.pattern == "path":
             chosen = cache.append_table(chosen)
-        return self._attend(q, keys, values, chosen)
+        return self._join_heads(self._attend(q, keys, values, chosen)[0])
 
     def forward(
         self,
@@ -114,24 +140,18 @@ class SparseAttention(SimplicialAttention):
         cache: LayerCache | None = None,
     ) -> Tensor:
         """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
-        require(
-            not contexts and key_lengths is None,
-            "[SparseAttention] contexts and key_lengths: expected none",
-        )
+        self._refuse_contexts(contexts, key_lengths)
         if cache is not None:
             return self._continue(x, cache)
-        q, *rest = (part.transpose(1, 2) for part in self._project_self(x))
-        self._leave_pairs(q, rest[0])
-        keys, values = rest[: self.order], rest[self.order :]
+        q, keys, values = self._heads_of(x)
         index = self._index_of(x, 0)
+        if self.warms_up:
+            self.auxiliary_loss = self._alignment_loss(index, q, keys, values, None)
+            return self._join_heads(self._attend_to_all(q, keys, values)[0])
         chosen = self._choose(index)
-        self.auxiliary_loss = None
-        if torch.is_grad_enabled() and self.loss_weight > 0:
-            options = self.attention_options
-            scale, _ = _scales(options["scale"], q, values, options["reduce"])
-            self.auxiliary_loss = self.loss_weight * indexer_loss(
-                index.query, index.key, q, keys, weights=index.weights, lse=index.lse,
-                scores=self.indexer.scores, causal=options["causal"], indices=chosen,
-                pattern=self.pattern, form=options["form"], logit_scale=scale,
-            )  # fmt: skip
-        return self._attend(q, keys, values, chosen)
+        self.auxiliary_loss = self._alignment_loss(index, q, keys, values, chosen)
+        out, lse = self._attend(q, keys, values, chosen)
+        if self.measures_mass:
+            with torch.no_grad():
+                self.retained_mass = retained_mass(lse, self._attend_to_all(q, keys, values)[1])
+        return self._join_heads(out)

@@ -216,6 +216,43 @@ def test_indexers_learn_from_their_loss_alone(sparse, indexer, scores):
                 assert torch.equal(gradients[0.0][name], gradients[1.0][name]), name
 
 
+@pytest.mark.parametrize("sparse", ["topk", "path"])
+def test_a_layer_that_warms_up_is_dense(sparse):
+    torch.manual_seed(1)
+    options = LanguageModelOptions(dim=32, every=2, sparse=sparse, topk=2, indexer="light", indexer_loss=1.0)
+    model = LanguageModel(options).double()
+    dense = LanguageModel(LanguageModelOptions(dim=32, every=2, window=())).double()
+    dense.load_state_dict({n: p for n, p in model.state_dict().items() if "indexer" not in n})
+    tokens = torch.randint(256, (2, 12))
+    assert not torch.allclose(model(tokens), dense(tokens))
+    model.set_warm_up(True)
+    torch.testing.assert_close(model(tokens), dense(tokens))
+    model.loss(tokens, tokens).backward()
+    assert model.auxiliary_loss > 0
+    assert model.blocks[1].attention.indexer.query.weight.grad.abs().max() > 0
+    model.set_warm_up(False)
+    assert not torch.allclose(model(tokens), dense(tokens))
+
+
+def test_retained_mass_is_the_dense_weight_of_the_chosen():
+    torch.manual_seed(1)
+    options = LanguageModelOptions(dim=32, every=2, layers=2, sparse="topk", topk=3)
+    model = LanguageModel(options).double()
+    tokens = torch.randint(256, (1, 9))
+    layer = model.blocks[1].attention
+    x = model.blocks[0](model.embedding(tokens))
+    q, keys, values = layer._heads_of(model.blocks[1].attention_norm(x))
+    weights = nsimplex.attention_weights(q, keys, causal=True)
+    chosen = layer._choose(layer._index_of(model.blocks[1].attention_norm(x), 0))[0]
+    kept = torch.zeros(9, 9, dtype=torch.bool)
+    for i, row in enumerate(chosen):
+        kept[i, row[row >= 0]] = True
+    mass = (weights[0] * (kept[:, :, None] & kept[:, None, :])).sum((-1, -2)).mean()
+    (measured,) = model.retained_mass(tokens)
+    assert measured == pytest.approx(mass.item(), abs=1e-9) and 0.1 < measured < 1
+    assert LanguageModel(LanguageModelOptions(dim=32)).retained_mass(tokens) == []
+
+
 def test_a_first_layer_has_nothing_to_reuse():
     with pytest.raises(ValueError, match="the first layer has none"):
         LanguageModel(LanguageModelOptions(dim=32, every=1, sparse="topk"))

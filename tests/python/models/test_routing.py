@@ -66,8 +66,7 @@ def test_chosen_tokens_keep_window_and_adjacency():
     first = (place > place[:, None] - 3) & (place <= place[:, None] + 2) & flags
     second = (place > place[:, None] - 2) & (place <= place[:, None]) & flags
     mask = first[chosen][:, chosen, None] & second[chosen][:, None, chosen]
-    parts = [p.transpose(1, 2) for p in layer._project_self(x[:, chosen])]
-    heads = nsimplex.attention(parts[0], parts[1:3], parts[3:], mask=mask)
+    heads = nsimplex.attention(*layer._heads_of(x[:, chosen]), mask=mask)
     out = layer.output(heads.transpose(1, 2).flatten(2))
     expected = x.index_add(1, chosen, out * scores[:, chosen, None])
     torch.testing.assert_close(module(x, adjacency=flags), expected)
