@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "data/text_files.h"
@@ -18,6 +20,11 @@ class Tokens {
  public:
   Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer);
 
+  /// Files of token numbers, little-endian uint16 without a header, as nanoGPT's data scripts write
+  /// them; mapped, one after the other. Throws InputError where a file is missing, empty, of an odd
+  /// number of bytes or holds a number that is not below `vocabulary`. O(tokens).
+  static Tokens of_uint16_files(const std::vector<std::string>& paths, int64_t vocabulary);
+
   int64_t size() const { return size_; }
 
   /// Copies tokens [begin, begin + count) to `out`; the range must lie inside.
@@ -27,15 +34,15 @@ class Tokens {
   uint64_t fingerprint() const;
 
  private:
-  // A run of tokens; exactly one of the two is set.
+  // A run of tokens, wherever they lie.
   struct Piece {
     int64_t begin;
-    std::span<const uint8_t> bytes;
-    std::span<const int32_t> words;
+    std::variant<std::span<const uint8_t>, std::span<const uint16_t>, std::span<const int32_t>> run;
     std::shared_ptr<const void> owner;
-    int64_t size() const { return static_cast<int64_t>(bytes.size() + words.size()); }
+    int64_t size() const;
   };
 
+  Tokens() = default;
   void append(Piece piece);
 
   std::vector<Piece> pieces_;
