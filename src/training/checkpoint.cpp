@@ -13,7 +13,7 @@
 namespace nsimplex::training {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TextRecord, sources, glob, tokens, fingerprint)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, position, loss_sum, loss_steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, position, loss_sum, loss_steps, auxiliary_sum)
 
 namespace {
 

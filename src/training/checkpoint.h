@@ -21,10 +21,12 @@ struct TextRecord {
 
 /// How far a run has come.
 struct Progress {
-  int64_t step = 0;       ///< updates done
-  int64_t position = 0;   ///< windows drawn from the training text
-  double loss_sum = 0.0;  ///< of the steps since the last line of metrics.jsonl
+  int64_t step = 0;      ///< updates done
+  int64_t position = 0;  ///< windows drawn from the training text
+  // Of the steps since the last line of metrics.jsonl.
+  double loss_sum = 0.0;
   int64_t loss_steps = 0;
+  double auxiliary_sum = 0.0;  ///< the indexers' losses
 };
 
 /// All that resuming a run needs; one file. Holds no time and no name of a machine, so that equal

@@ -34,6 +34,7 @@ Json to_json(const Metrics& metrics) {
   Json json = {{"step", metrics.step}, {"train_loss", metrics.train_loss}, {"val_loss", nullptr}};
   if (metrics.val_loss) json["val_loss"] = *metrics.val_loss;
   json["tokens_per_second"] = metrics.tokens_per_second;
+  if (metrics.auxiliary_loss) json["auxiliary_loss"] = *metrics.auxiliary_loss;
   return json;
 }
 

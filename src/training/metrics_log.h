@@ -13,6 +13,9 @@ struct Metrics {
   double train_loss = 0.0;         ///< mean over the steps since the line before, nats a token
   std::optional<double> val_loss;  ///< null where no validation was due
   double tokens_per_second = 0.0;  ///< of those steps, without validation and saving
+
+  /// The indexers' part of what was minimised, beside train_loss; no field where none learns.
+  std::optional<double> auxiliary_loss = std::nullopt;
 };
 nlohmann::ordered_json to_json(const Metrics& metrics);
 

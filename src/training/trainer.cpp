@@ -1,11 +1,9 @@
 #include "training/trainer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 
 #include "support/error.h"
@@ -15,39 +13,6 @@ namespace nsimplex::training {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// bf16 autocast for one scope; casts of weights are shared within it.
-class Autocast {
- public:
-  Autocast(c10::DeviceType device, bool wanted)
-      : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
-    if (wanted) {
-      at::autocast::set_autocast_enabled(device, true);
-      at::autocast::set_autocast_dtype(device, at::kBFloat16);
-    }
-    at::autocast::increment_nesting();
-  }
-  ~Autocast() {
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, before_);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  c10::DeviceType device_;
-  bool before_;
-};
-
-AdamWOptions adamw_options(const TrainingOptions& o) {
-  return {.beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay};
-}
-
-LanguageModel make_model(const LanguageModelOptions& options, c10::Device device) {
-  LanguageModel model(options);
-  model->to(device);
-  return model;
-}
 
 bool due(int64_t step, int64_t every, int64_t last) {
   return step == last || (every > 0 && step % every == 0);
@@ -62,7 +27,7 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
   const LanguageModel first(model, generator);
   checkpoint.weights = named_parameters(first);
-  checkpoint.optimizer = AdamW(checkpoint.weights, adamw_options(training)).state();
+  checkpoint.optimizer = AdamW(checkpoint.weights, {}).state();
   checkpoint.generator = generator.get_state();
   return checkpoint;
 }
@@ -73,22 +38,17 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
       lock_(folder_),
       state_(start),
       tokens_(tokens),
-      device_(device),
-      model_(make_model(start.model, device)),
-      optimizer_(named_parameters(model_), adamw_options(start.training)),
-      schedule_{start.training.lr, start.training.min_lr, start.training.warmup,
-                start.training.steps},
+      learner_(start.model, start.training, device),
       sampler_(tokens, data::split(tokens).train, start.training.batch, start.model.context,
                start.training.seed) {
-  check(start.training);
   if (tokens.size() != start.text.tokens || tokens.fingerprint() != start.text.fingerprint) {
     throw InputError(
         fmt::format("the text is not the one this run began with ({} tokens then, {} now)",
                     start.text.tokens, tokens.size()));
   }
   const std::string origin = (std::filesystem::path(folder_) / kCheckpointFile).string();
-  state_.weights = named_parameters(model_);
-  state_.optimizer = optimizer_.state();
+  state_.weights = named_parameters(learner_.model());
+  state_.optimizer = learner_.optimizer().state();
   copy_into(state_.weights, start.weights, origin);
   copy_into(state_.optimizer, start.optimizer, origin);
   sampler_.seek(start.progress.position);
@@ -117,15 +77,17 @@ TrainingEnd Trainer::run(const TrainingEvents& events) {
       return TrainingEnd::stopped;
     }
     const auto begun = Clock::now();
-    const double loss = step();
+    const StepLoss loss = step();
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
     ++progress.step;
-    progress.loss_sum += loss;
+    progress.loss_sum += loss.cross_entropy;
+    progress.auxiliary_sum += loss.auxiliary.value_or(0.0);
+    learns_auxiliary_ = loss.auxiliary.has_value();
     ++progress.loss_steps;
     seconds_ += seconds;
     ++timed_steps_;
     const double tokens = static_cast<double>(o.batch * o.accumulate * state_.model.context);
-    if (events.step) events.step(progress.step, loss, tokens / seconds);
+    if (events.step) events.step(progress.step, loss.cross_entropy, tokens / seconds);
 
     const int64_t now = progress.step;
     if (due(now, o.log_every, o.steps) || due(now, o.eval_every, o.steps)) {
@@ -138,37 +100,10 @@ TrainingEnd Trainer::run(const TrainingEvents& events) {
   return TrainingEnd::finished;
 }
 
-// Gradients of the mean loss over the windows of one update; returns that loss.
-double Trainer::accumulate_gradients() {
-  const TrainingOptions& o = state_.training;
-  optimizer_.zero_grad();
-  double sum = 0.0;
-  for (int64_t pass = 0; pass < o.accumulate; ++pass) {
-    const data::Batch batch = sampler_.next();
-    at::Tensor loss;
-    {
-      const Autocast autocast(device_.type(), o.bf16);
-      loss = model_->loss(batch.inputs.to(device_), batch.targets.to(device_));
-    }
-    if (o.accumulate > 1) loss = loss / static_cast<double>(o.accumulate);
-    loss.backward();
-    sum += loss.item<double>();
-  }
-  return sum;
-}
-
-double Trainer::step() {
-  const TrainingOptions& o = state_.training;
-  const int64_t number = state_.progress.step + 1;
-  const double loss = accumulate_gradients();
-  const double norm = optimizer_.gradient_norm();
-  // Checked before the update, which would spread the damage over every weight.
-  if (!std::isfinite(loss) || !std::isfinite(norm)) {
-    throw Diverged(fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
-                               std::isfinite(loss) ? "gradient norm" : "loss",
-                               std::isfinite(loss) ? norm : loss, number));
-  }
-  optimizer_.step(schedule_.rate(number - 1), o.clip > 0 ? std::max(norm / o.clip, 1.0) : 1.0);
+StepLoss Trainer::step() {
+  std::vector<data::Batch> batches;
+  for (int64_t i = 0; i < state_.training.accumulate; ++i) batches.push_back(sampler_.next());
+  const StepLoss loss = learner_.update(state_.progress.step + 1, batches);
   state_.progress.position = sampler_.position();
   return loss;
 }
@@ -179,16 +114,18 @@ Metrics Trainer::measure() {
   Progress& progress = state_.progress;
   Metrics metrics;
   metrics.step = progress.step;
-  metrics.train_loss = progress.loss_sum / static_cast<double>(progress.loss_steps);
+  const double steps = static_cast<double>(progress.loss_steps);
+  metrics.train_loss = progress.loss_sum / steps;
+  if (learns_auxiliary_) metrics.auxiliary_loss = progress.auxiliary_sum / steps;
   const double tokens =
       static_cast<double>(timed_steps_ * o.batch * o.accumulate * state_.model.context);
   metrics.tokens_per_second = tokens / seconds_;
   if (due(progress.step, o.eval_every, o.steps)) {
-    metrics.val_loss = evaluate(model_, tokens_, data::split(tokens_).validation,
+    metrics.val_loss = evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
                                 state_.model.context, o.eval_tokens)
                            .loss;
   }
-  progress.loss_sum = 0.0;
+  progress.loss_sum = progress.auxiliary_sum = 0.0;
   progress.loss_steps = 0;
   seconds_ = 0.0;
   timed_steps_ = 0;

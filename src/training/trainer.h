@@ -4,15 +4,13 @@
 
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "data/tokens.h"
 #include "io/folder_lock.h"
-#include "training/adamw.h"
 #include "training/checkpoint.h"
+#include "training/learner.h"
 #include "training/metrics_log.h"
-#include "training/schedule.h"
 
 namespace nsimplex::training {
 
@@ -25,11 +23,6 @@ struct TrainingEvents {
 };
 
 enum class TrainingEnd { finished, stopped };
-
-/// A run that cannot go on: its loss or gradient is no longer finite.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// State of a run before its first step: weights from the seed, an empty optimiser. Throws
 /// InputError when the options or the text cannot be used.
@@ -53,26 +46,23 @@ class Trainer {
   /// the last checkpoint are from before that step.
   TrainingEnd run(const TrainingEvents& events = {});
 
-  LanguageModel& model() { return model_; }
+  LanguageModel& model() { return learner_.model(); }
 
  private:
-  double step();
-  double accumulate_gradients();
+  StepLoss step();
   Metrics measure();
   void save();
 
   std::string folder_;
   io::FolderLock lock_;
-  Checkpoint state_;  // options and progress; its tensors are those of model_ and optimizer_
+  Checkpoint state_;  // options and progress; its tensors are those of learner_
   const data::Tokens& tokens_;
-  c10::Device device_;
-  LanguageModel model_;
-  AdamW optimizer_;
-  Schedule schedule_;
+  Learner learner_;
   data::BatchSampler sampler_;
   std::optional<MetricsLog> log_;
   double seconds_ = 0.0;  // spent in the steps since the last line
   int64_t timed_steps_ = 0;
+  bool learns_auxiliary_ = false;
 };
 
 }  // namespace nsimplex::training

@@ -27,6 +27,7 @@ void check(const TrainingOptions& o) {
   at_least("batch", 1, o.batch);
   at_least("accumulate", 1, o.accumulate);
   at_least("warmup", 0, o.warmup);
+  at_least("indexer-warmup", 0, o.indexer_warmup);
   at_least("log-every", 1, o.log_every);
   at_least("eval-every", 0, o.eval_every);
   at_least("eval-tokens", 0, o.eval_tokens);

@@ -20,6 +20,7 @@ struct TrainingOptions {
   double weight_decay = 0.1;
   double clip = 1.0;               ///< largest norm of the whole gradient; 0: unlimited
   bool bf16 = false;               ///< autocast of the forward pass
+  int64_t indexer_warmup = 0;      ///< first steps, in which layers that choose keys are dense
   int64_t log_every = 10;          ///< steps between lines of metrics.jsonl
   int64_t eval_every = 250;        ///< steps between validations; 0: only after the last step
   int64_t eval_tokens = 65536;     ///< validation tokens looked at each time, evenly spread; 0: all
@@ -28,8 +29,9 @@ struct TrainingOptions {
   int threads = 0;                 ///< 0: torch's own choice; sums differ in the last bits with it
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr, min_lr, warmup,
-                                   beta1, beta2, weight_decay, clip, bf16, log_every, eval_every,
-                                   eval_tokens, checkpoint_every, seed, threads)
+                                   beta1, beta2, weight_decay, clip, bf16, indexer_warmup,
+                                   log_every, eval_every, eval_tokens, checkpoint_every, seed,
+                                   threads)
 
 /// Throws InputError that names the first option out of its range.
 void check(const TrainingOptions& options);

@@ -21,7 +21,7 @@ Checkpoint example() {
   const data::Tokens tokens = test::small_tokens();
   Checkpoint checkpoint = test::small_start(tokens);
   checkpoint.text.sources = {"a b", "-"};
-  checkpoint.progress = {7, 42, 0.1 + 0.2, 3};
+  checkpoint.progress = {7, 42, 0.1 + 0.2, 3, 0.7};
   checkpoint.tokenizer = std::string("bytes\0of a model", 16);
   return checkpoint;
 }
@@ -48,6 +48,7 @@ TEST(Checkpoint, RoundTrip) {
   EXPECT_EQ(read.progress.position, 42);
   EXPECT_EQ(read.progress.loss_sum, 0.1 + 0.2);
   EXPECT_EQ(read.progress.loss_steps, 3);
+  EXPECT_EQ(read.progress.auxiliary_sum, 0.7);
   EXPECT_EQ(read.tokenizer, written.tokenizer);
   EXPECT_TRUE(at::equal(read.generator, written.generator));
   expect_equal(read.weights, written.weights);

@@ -26,6 +26,12 @@ TEST(MetricsLog, WritesOneObjectALine) {
   EXPECT_EQ(read_file(folder / "m"), std::string(kTwo) + kFour);
 }
 
+TEST(MetricsLog, HasTheIndexersLossWhereThereIsOne) {
+  const Metrics metrics{.step = 2, .train_loss = 1.5, .auxiliary_loss = 0.25};
+  EXPECT_EQ(to_json(metrics)["auxiliary_loss"], 0.25);
+  EXPECT_FALSE(to_json(Metrics{}).contains("auxiliary_loss"));
+}
+
 TEST(MetricsLog, KeepsWholeLinesUpToTheStep) {
   const TemporaryFolder folder;
   const std::string two = kTwo, both = two + kFour;
