@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "cli/comparison_arms.h"
+#include "cli/comparison_summary.h"
+#include "cli/comparison_training.h"
+#include "cli/corpus_flags.h"
+#include "cli/interrupt.h"
+#include "cli/lm.h"
+#include "cli/model_flags.h"
+#include "cli/output.h"
+#include "cli/training_flags.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+constexpr int64_t kTimedSteps = 15;  // by which equal time is measured out
+
+struct CompareOptions : CommonOptions, CorpusFlags, ModelFlags {
+  const CLI::App* command = nullptr;  ///< tells which options were given
+  std::vector<std::string> arms = {"ordinary", "window", "topk"};
+  std::vector<std::string> equal = {"tokens", "time"};
+  int64_t seeds = 3;
+  std::string size = "small";
+  training::TrainingOptions training;
+
+  CompareOptions() {
+    model.context = 128;
+    model.topk = 0;
+    model.indexer_loss = 0.1;
+    training.steps = 600;
+    training.lr = 2e-3;
+    training.warmup = 60;
+    training.eval_every = 25;
+    training.eval_tokens = 16384;
+  }
+};
+
+// Figure 8 of "Beyond attention as a graph": nanoGPT of 124 million weights, layers 4, 8 and 12
+// 2-simplicial, 60 million tokens. Batch, rate and data are not published; these are nanoGPT's
+// rate and a batch that one machine holds.
+void apply_fig8(CompareOptions& o) {
+  const auto set = [&](const char* flag, const std::function<void()>& value) {
+    if (o.command->get_option(flag)->count() == 0) value();
+  };
+  set("--layers", [&] { o.model.layers = 12; });
+  set("--heads", [&] { o.model.heads = 12; });
+  set("--dim", [&] { o.model.dim = 768; });
+  set("--context", [&] { o.model.context = 512; });
+  set("--vocabulary", [&] { o.vocabulary = 50304; });
+  set("--mlp", [&] { o.mlp = "gelu"; });
+  set("--arms", [&] { o.arms = {"ordinary", "ordinary:wide", "window", "topk"}; });
+  set("--batch", [&] { o.training.batch = 12; });
+  set("--accumulate", [&] { o.training.accumulate = 4; });
+  set("--steps", [&] { o.training.steps = 2441; });
+  set("--lr", [&] { o.training.lr = 6e-4; });
+  set("--min-lr", [&] { o.training.min_lr = 6e-5; });
+  set("--warmup", [&] { o.training.warmup = 100; });
+  set("--beta2", [&] { o.training.beta2 = 0.95; });
+  set("--eval-every", [&] { o.training.eval_every = 25; });
+}
+
+// A quarter of the context on both axes and as many keys, where nothing else is asked for.
+void complete(CompareOptions& o) {
+  if (o.size == "fig8") apply_fig8(o);
+  const int64_t quarter = std::max<int64_t>(o.model.context / 4, 1);
+  if (o.window.empty()) o.window = {quarter};
+  if (o.model.topk == 0) o.model.topk = quarter;
+  if (o.arms == std::vector<std::string>{"indexers"}) o.arms = indexer_arms();
+  o.training.seed = o.seed;
+  o.training.threads = o.threads;
+  training::check(o.training);
+}
+
+// Steps of each arm, so that all take as long as the fastest one takes for training.steps.
+std::vector<training::Arm> equal_in_time(std::vector<training::Arm> arms, const CompareOptions& o,
+                                         const training::Corpus& corpus) {
+  const std::vector<double> seconds =
+      training::time_steps(arms, o.training, corpus, o.torch_device(), kTimedSteps);
+  const double least = *std::min_element(seconds.begin(), seconds.end());
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const double steps = static_cast<double>(o.training.steps) * least / seconds[i];
+    arms[i].steps = std::max<int64_t>(std::llround(steps), 1);
+  }
+  return arms;
+}
+
+ComparedSeed train_seed(const std::vector<training::Arm>& arms, const CompareOptions& o,
+                        const training::Corpus& corpus, const std::string& equal, uint64_t seed,
+                        RunLog& log) {
+  ComparedSeed run{equal, seed, {}};
+  training::TrainingOptions training = o.training;
+  training.seed = seed;
+  const auto write = [&](const training::ArmPoint& point) {
+    log.write(to_json(arms[point.arm], run, point), /*shown=*/false);
+  };
+  const std::string label = fmt::format("equal {} seed {}", equal, seed);
+  run.results = train_arms_shown(label, arms, training, corpus, o, write);
+  for (size_t i = 0; i < arms.size(); ++i) log.write(to_json(arms[i], run, run.results[i]));
+  return run;
+}
+
+int run_compare(const CompareOptions& given) {
+  CompareOptions o = given;
+  complete(o);
+  const OpenCorpus opened = open_corpus(o);
+  const training::Corpus& corpus = opened.corpus;
+  const auto arms = comparison_arms(o.arms, language_model_options(o, opened.vocabulary));
+  RunLog log(o);
+  if (!o.json) print(describe(corpus, o.training, o.model.context));
+
+  std::vector<ComparedSeed> runs;
+  const auto report = [&] {
+    if (runs.empty()) return;
+    const std::string text = summarize(arms, runs, log);
+    if (!o.json) print(text);
+  };
+  try {
+    for (const std::string& equal : o.equal) {
+      const auto timed = equal == "time" ? equal_in_time(arms, o, corpus) : arms;
+      for (int64_t s = 0; s < o.seeds; ++s) {
+        runs.push_back(train_seed(timed, o, corpus, equal, o.seed + s, log));
+      }
+    }
+  } catch (const Interrupted&) {
+    report();  // of the seeds that are whole
+    throw;
+  }
+  report();
+  return 0;
+}
+
+}  // namespace
+
+void add_lm_compare(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<CompareOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "compare",
+       .summary = "Train several models by turns on the same batches; paired differences",
+       .examples = "nsimplex lm compare --text shakespeare.txt --out runs/compare\n"
+                   "nsimplex lm compare --text shakespeare.txt --arms indexers --equal tokens\n"
+                   "nsimplex lm compare --text src --arms window,topk:light:loss,path --seeds 5\n"
+                   "nsimplex lm compare --size fig8 --tokens train.bin val.bin --device cuda"},
+      options, run_compare);
+  options->command = &command;
+  CompareOptions& o = *options;
+  add_corpus_flags(command, o);
+  command
+      .add_option("--arms", o.arms,
+                  "NAME[:WORD].. of the models: ordinary, window, topk, path, linear; words reuse, "
+                  "light, relu, softmax, loss, wide; indexers: the eight of topk")
+      ->delimiter(',')
+      ->type_name("NAME,..")
+      ->capture_default_str();
+  command
+      .add_option("--equal", o.equal,
+                  "tokens: all arms the same steps; time: as many as fit the fastest one's time")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"tokens", "time"}))
+      ->capture_default_str();
+  command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--size", o.size,
+                  "small: minutes on two cores; fig8: nanoGPT of 124M weights, for a GPU")
+      ->check(CLI::IsMember({"small", "fig8"}))
+      ->capture_default_str();
+  add_shape_flags(command, o, "a quarter of the context on every axis");
+  command.add_option("--scale", o.preset, "Scale of the simplicial layers: standard or unit")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Model");
+  add_training_flags(command, o.training);
+}
+
+}  // namespace nsimplex::cli

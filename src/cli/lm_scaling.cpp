@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/comparison_arms.h"
+#include "cli/comparison_training.h"
+#include "cli/corpus_flags.h"
+#include "cli/lm.h"
+#include "cli/model_flags.h"
+#include "cli/output.h"
+#include "cli/published_losses.h"
+#include "cli/run_log.h"
+#include "cli/training_flags.h"
+#include "support/error.h"
+#include "training/statistics.h"
+
+namespace nsimplex::cli {
+namespace {
+
+struct ScalingOptions : CommonOptions, CorpusFlags, ModelFlags {
+  std::vector<int64_t> widths = {64, 96, 144};
+  std::vector<std::string> arms = {"ordinary", "window"};
+  int64_t seeds = 1;
+  bool published = false;
+  training::TrainingOptions training;
+
+  ScalingOptions() {
+    model.context = 128;
+    training.steps = 600;
+    training.lr = 2e-3;
+    training.warmup = 60;
+    training.eval_every = 0;
+    training.eval_tokens = 16384;
+  }
+};
+
+// -log L = alpha log N + beta.
+training::Line fit(const std::vector<double>& sizes, const std::vector<double>& losses) {
+  std::vector<double> x, y;
+  for (const double size : sizes) x.push_back(std::log(size));
+  for (const double loss : losses) y.push_back(-std::log(loss));
+  return training::fit_line(x, y);
+}
+
+Json to_json(const std::string& source, const std::string& arm, const training::Line& line) {
+  return {{"source", source},
+          {"arm", arm},
+          {"alpha", line.slope},
+          {"beta", line.intercept},
+          {"r_squared", line.r_squared}};
+}
+
+std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }
+
+void refit_published(RunLog& log, bool json) {
+  Table table({"task", "arm", "alpha refitted", "beta", "R^2", "alpha printed", "gain in alpha",
+               "printed gain"});
+  double refitted = 0.0, printed = 0.0;  // of the transformer, which comes before its rival
+  for (const PublishedLosses& each : kPublishedLosses) {
+    const training::Line line = fit({kPublishedSizes.begin(), kPublishedSizes.end()},
+                                    {each.losses.begin(), each.losses.end()});
+    Json object = to_json("published", std::string(each.arm), line);
+    object["task"] = each.task;
+    object["printed_alpha"] = each.alpha;
+    object["printed_beta"] = each.beta;
+    log.write(object);
+    const bool rival = each.arm != "transformer";
+    table.add({std::string(each.task), std::string(each.arm), fmt::format("{:.4f}", line.slope),
+               fmt::format("{:.4f}", line.intercept), fmt::format("{:.4f}", line.r_squared),
+               fmt::format("{:.4f}", each.alpha), rival ? percent(line.slope / refitted) : "",
+               rival ? percent(each.alpha / printed) : ""});
+    if (!rival) refitted = line.slope, printed = each.alpha;
+  }
+  if (json) return;
+  print("Published losses of 1, 2 and 3.5 billion active weights, refitted:\n" + table.text());
+}
+
+void check_widths(const ScalingOptions& o) {
+  if (o.widths.size() < 3) {
+    throw InputError(fmt::format(
+        "--widths: expected at least 3, since two always lie on a line, got {}", o.widths.size()));
+  }
+  for (const int64_t width : o.widths) {
+    if (width < 1 || width % o.model.heads != 0) {
+      throw InputError(
+          fmt::format("--widths: expected multiples of {} heads, got {}", o.model.heads, width));
+    }
+  }
+}
+
+void sweep(ScalingOptions o, RunLog& log) {
+  check_widths(o);
+  o.training.threads = o.threads;
+  training::check(o.training);
+  if (o.window.empty()) o.window = {std::max<int64_t>(o.model.context / 4, 1)};
+  const OpenCorpus opened = open_corpus(o);
+  if (!o.json) print(describe(opened.corpus, o.training, o.model.context));
+
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> points;
+  Table table({"arm", "width", "weights", "val loss"});
+  for (const int64_t width : o.widths) {
+    o.model.dim = width;
+    const auto arms = comparison_arms(o.arms, language_model_options(o, opened.vocabulary));
+    std::vector<double> sums(arms.size(), 0.0);
+    std::vector<training::ArmResult> results;
+    for (int64_t s = 0; s < o.seeds; ++s) {
+      const uint64_t seed = o.seed + static_cast<uint64_t>(s);
+      o.training.seed = seed;
+      results = train_arms_shown(fmt::format("width {} seed {}", width, seed), arms, o.training,
+                                 opened.corpus, o);
+      for (size_t i = 0; i < arms.size(); ++i) {
+        const double loss = results[i].curve.back().loss;
+        sums[i] += loss;
+        log.write({{"arm", arms[i].name},
+                   {"width", width},
+                   {"seed", seed},
+                   {"parameters", results[i].parameters},
+                   {"val_loss", loss},
+                   {"seconds_per_step", results[i].seconds_per_step}});
+      }
+    }
+    for (size_t i = 0; i < arms.size(); ++i) {
+      const double loss = sums[i] / static_cast<double>(o.seeds);
+      auto& [sizes, losses] = points[arms[i].name];
+      sizes.push_back(static_cast<double>(results[i].parameters));
+      losses.push_back(loss);
+      table.add({arms[i].name, fmt::format("{}", width), fmt::format("{}", results[i].parameters),
+                 fmt::format("{:.4f}", loss)});
+    }
+  }
+  Table fits({"arm", "alpha", "beta", "R^2"});
+  for (const auto& [arm, curve] : points) {
+    const training::Line line = fit(curve.first, curve.second);
+    log.write(to_json("sweep", arm, line));
+    fits.add({arm, fmt::format("{:.4f}", line.slope), fmt::format("{:.4f}", line.intercept),
+              fmt::format("{:.4f}", line.r_squared)});
+  }
+  if (o.json) return;
+  print(table.text() + "\n" + fits.text());
+  print(
+      "These sizes lie far below two billion active weights, where the published curves cross.\n");
+}
+
+int run_scaling(const ScalingOptions& options) {
+  RunLog log(options);
+  refit_published(log, options.json);
+  if (!options.published) sweep(options, log);
+  return 0;
+}
+
+}  // namespace
+
+void add_lm_scaling(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<ScalingOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "scaling",
+       .summary = "Loss against size: published figures refitted, and a sweep of widths",
+       .examples = "nsimplex lm scaling --published\n"
+                   "nsimplex lm scaling --text shakespeare.txt --out runs/scaling\n"
+                   "nsimplex lm scaling --text src --widths 64,128,256,512 --seeds 3"},
+      options, run_scaling);
+  ScalingOptions& o = *options;
+  command.add_flag("--published", o.published, "Only the published figures; nothing is trained");
+  command.add_option("--widths", o.widths, "Widths of the models; --dim has no part")
+      ->delimiter(',')
+      ->type_name("C,..")
+      ->capture_default_str();
+  command.add_option("--arms", o.arms, "Models, as of lm compare")
+      ->delimiter(',')
+      ->type_name("NAME,..")
+      ->capture_default_str();
+  command.add_option("--seeds", o.seeds, "Seeds whose losses are averaged, from --seed")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  add_corpus_flags(command, o);
+  add_shape_flags(command, o, "a quarter of the context on every axis");
+  add_training_flags(command, o.training);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,79 @@
+#include "cli/model_flags.h"
+
+#include <algorithm>
+
+namespace nsimplex::cli {
+namespace {
+
+// Keys that each axis of a simplicial layer sees by default: one long axis, the others short, so
+// that a layer costs about as much as ordinary attention over its product.
+constexpr int64_t kLongWindow = 256, kShortWindow = 16;
+
+std::vector<int64_t> default_window(int64_t order) {
+  std::vector<int64_t> window(static_cast<size_t>(std::max<int64_t>(order, 1)), kShortWindow);
+  window.back() = kLongWindow;
+  return window;
+}
+
+auto adder(CLI::App& command) {
+  return [&command](const std::string& name, auto& value, const std::string& text) {
+    return command.add_option(name, value, text)->capture_default_str()->group("Model");
+  };
+}
+
+}  // namespace
+
+void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window) {
+  const auto add = adder(command);
+  add("--layers", o.model.layers, "Blocks");
+  add("--heads", o.model.heads, "Query heads");
+  add("--kv-heads", o.model.kv_heads, "Key and value heads, a divisor of --heads; 0: as many");
+  add("--dim", o.model.dim, "Width");
+  add("--context", o.model.context, "Tokens of a training window");
+  add("--order", o.model.order, "Key axes N of the simplicial layers");
+  add("--every", o.model.every, "Every K-th layer is simplicial; 0: none");
+  command.add_option("--window", o.window, "Keys seen on each axis: 16,256; default: " + window)
+      ->delimiter(',')
+      ->type_name("W,..")
+      ->group("Model");
+  add("--topk", o.model.topk, "Keys chosen for a query, of topk and path");
+  add("--indexer-loss", o.model.indexer_loss,
+      "Weight of the indexer's loss; 0: none, and light learns nothing");
+  add("--norm", o.norm, "RMS-normalise heads: none, qk or qkv")->type_name("NAME");
+  add("--mlp", o.mlp, "swiglu or gelu")->type_name("NAME");
+  command.add_flag("--untied", o.untied, "Output weights apart from the embedding")->group("Model");
+}
+
+void add_choice_flags(CLI::App& command, ModelFlags& o) {
+  const auto add = adder(command);
+  add("--sparse", o.sparse,
+      "Tuples of the simplicial layers: window; topk or path, of keys that an indexer chooses; "
+      "linear, separable features of all keys")
+      ->type_name("NAME");
+  add("--indexer", o.indexer,
+      "Scores by the layer before (reuse) or projections of its own (light)")
+      ->type_name("NAME");
+  add("--indexer-scores", o.indexer_scores, "relu or softmax")->type_name("NAME");
+  add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
+}
+
+LanguageModelOptions language_model_options(const ModelFlags& options, int64_t vocabulary) {
+  // Names become enums where a checkpoint's do: one table, in the model.
+  auto fields = to_map(options.model);
+  fields["vocabulary"] = std::to_string(vocabulary);
+  fields["sparse"] = options.sparse;
+  fields["indexer"] = options.indexer;
+  fields["indexer_scores"] = options.indexer_scores;
+  fields["scale"] = options.preset;
+  fields["norm"] = options.norm;
+  fields["mlp"] = options.mlp;
+  fields["tied"] = options.untied ? "false" : "true";
+  LanguageModelOptions model = nsimplex::language_model_options(fields);
+  model.window.clear();
+  for (const int64_t keys : options.window.empty() ? default_window(model.order) : options.window) {
+    model.window.push_back(Window::last(keys));
+  }
+  return model;
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "training/training_options.h"
+
+namespace nsimplex::cli {
+
+/// Steps, batches, rates and validation of a training.
+void add_training_flags(CLI::App& command, training::TrainingOptions& options);
+
+}  // namespace nsimplex::cli
