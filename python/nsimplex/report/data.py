@@ -66,10 +66,32 @@ class LanguageRun:
 
 
 @dataclass
+class ComparisonRun:
+    """One ``lm compare``: validation losses, one result an arm and seed, differences of pairs, speed-ups by step."""
+
+    name: str
+    points: list[Row]
+    results: list[Row]
+    pairs: list[Row]
+    speed_ups: list[Row]
+
+
+@dataclass
+class ScalingRun:
+    """One ``lm scaling``: losses by size, and the lines fitted to them and to published losses."""
+
+    name: str
+    points: list[Row]
+    fits: list[Row]
+
+
+@dataclass
 class Run:
     name: str
     match: list[MatchRun] = field(default_factory=list)
     language: list[LanguageRun] = field(default_factory=list)
+    comparisons: list[ComparisonRun] = field(default_factory=list)
+    scaling: list[ScalingRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
@@ -79,7 +101,8 @@ class Run:
     commands: list[str] = field(default_factory=list)
 
     def is_empty(self) -> bool:
-        return not (self.match or self.language or self.samples or self.bench or self.compare)
+        trained = self.match, self.language, self.comparisons, self.scaling
+        return not any((*trained, self.samples, self.bench, self.compare))
 
 
 def read_lines(path: Path) -> list[Row]:
@@ -132,9 +155,34 @@ def machine_facts() -> Row:
     return facts
 
 
+def _comparison(name: str, rows: list[Row]) -> ComparisonRun:
+    def having(*keys: str) -> list[Row]:
+        return [r for r in rows if all(number(r, key) is not None for key in keys)]
+
+    return ComparisonRun(
+        name,
+        points=having("step", "val_loss"),
+        results=having("steps", "val_loss"),
+        pairs=[r for r in having("difference") if "over" in r],
+        speed_ups=[r for r in having("step", "speed_up") if "over" in r],
+    )
+
+
+def _add_arms(run: Run, name: str, rows: list[Row]) -> None:
+    """Lines about several models, each called an arm by name."""
+    fits = [r for r in rows if number(r, "alpha") is not None]
+    if fits:
+        points = [r for r in rows if number(r, "parameters") and number(r, "val_loss")]
+        run.scaling.append(ScalingRun(name, points, fits))
+    elif (comparison := _comparison(name, rows)).points:
+        run.comparisons.append(comparison)
+
+
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
+    _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])
+    rows = [r for r in rows if "arm" not in r]
     arms = [r for r in rows if number(r, "order") is not None]
     points = [r for r in arms if "step" in r and number(r, "accuracy") is not None]
     results = [r for r in arms if "step" not in r and number(r, "majority") is not None]

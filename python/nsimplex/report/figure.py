@@ -92,3 +92,9 @@ def label(axes, x: float, y: float, text: str, color: str, shift: float = 0) -> 
         fontweight="bold",
         annotation_clip=False,
     )
+
+
+def spread_labels(axes, ends: list[tuple[float, float, str, str]]) -> None:
+    """Names curves that end close together, one above the other."""
+    for rank, (x, y, name, color) in enumerate(sorted(ends, key=lambda end: end[1])):
+        label(axes, x, y, name, color, shift=14 * (rank - (len(ends) - 1) / 2))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from . import plots
+from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
 from .match import match_section, match_tiles
 from .parts import amount, megabytes, section, table, tile
+from .scaling import scaling_section
 from .style import STYLE
 
 
@@ -133,6 +135,8 @@ def render(run: Run) -> str:
     """The whole page."""
     sections = [match_section(match) for match in run.match]
     sections += [_language(language, len(run.language) == 1) for language in run.language]
+    sections += [comparison_section(each, len(run.comparisons) == 1) for each in run.comparisons]
+    sections += [scaling_section(each) for each in run.scaling]
     if run.samples:
         sections.append(_samples(run.samples))
     if run.bench or run.compare:

@@ -205,3 +205,53 @@ def test_the_module_runs_and_says_errors_in_one_line(full, tmp_path_factory, sub
     refused = run(tmp_path_factory.mktemp("empty"))
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
+
+
+def comparison_rows(seeds=(1, 2)):
+    rows = []
+    for equal in ("tokens", "time"):
+        for seed in seeds:
+            for arm, gain in (("ordinary", 0.0), ("topk", 0.125)):
+                rows += [
+                    {"arm": arm, "seed": seed, "equal": equal, "step": step, "train_loss": 3.0, "seconds": step / 9,
+                     "val_loss": 4 - step / 100 - gain}
+                    for step in (10, 20, 30)
+                ]  # fmt: skip
+                rows.append({"arm": arm, "seed": seed, "equal": equal, "steps": 30, "parameters": 1234,
+                             "val_loss": 3.7 - gain, "seconds_per_step": 0.1, "tokens_per_second": 5678.0,
+                             "retained_mass": 0.875})  # fmt: skip
+        rows.append({"arm": "topk", "over": "ordinary", "equal": equal, "seeds": len(seeds), "difference": -0.125,
+                     "low": -0.25, "high": None if len(seeds) == 1 else 0.5, "batch_speed_up": 0.0625,
+                     "batch_low": 0.03125, "batch_high": 0.125, "wall_clock_speed_up": -0.5})  # fmt: skip
+    rows += [{"arm": "topk", "over": "ordinary", "seed": s, "step": t, "speed_up": 0.1} for s in seeds for t in (10, 20)]
+    return rows
+
+
+def test_a_comparison_has_curves_differences_and_runs(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", comparison_rows())
+    page = Page(write_report(tmp_path).read_text())
+    assert page.tags.count("svg") == 3  # equal tokens, equal time, speed-up
+    for text in ("topk over ordinary", "-0.1250 [-0.2500, +0.5000]", "+6.25% [+3.12%, +12.50%]", "-50.00%", "0.875"):
+        assert text in page.text
+    assert "Language model" not in page.text and "Match3" not in page.text
+
+
+def test_a_single_seed_has_no_interval(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", comparison_rows(seeds=(1,)))
+    text = Page(write_report(tmp_path).read_text()).text
+    assert "-0.1250" in text and "-0.1250 [" not in text
+
+
+def test_a_sweep_has_its_lines_and_the_published_ones(tmp_path):
+    fit = {"beta": -1.5, "r_squared": 0.99}
+    rows = [{"source": "published", "task": "MMLU", "arm": "transformer", "alpha": 0.125, "printed_alpha": 0.25} | fit]
+    for arm in ("ordinary", "window"):
+        rows += [{"arm": arm, "width": n, "seed": 1, "parameters": n**2, "val_loss": 3 / n} for n in (8, 16, 32)]
+        rows.append({"source": "sweep", "arm": arm, "alpha": 0.5} | fit)
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    page = Page(write_report(tmp_path).read_text())
+    assert page.tags.count("svg") == 1
+    for text in ("Loss against size", "MMLU", "this sweep", "0.5000", "0.1250"):
+        assert text in page.text
+    write_lines(tmp_path / "metrics.jsonl", rows[:1])
+    assert Page(write_report(tmp_path).read_text()).tags.count("svg") == 0
