@@ -7,42 +7,83 @@
 namespace nsimplex::graph {
 namespace {
 
-// Digits of a pass. Their counters fit into the first-level cache, and numbers of up to 4 million
-// nodes take two passes.
-constexpr int kDigitBits = 11;
-constexpr int64_t kDigits = int64_t{1} << kDigitBits;
+// Bits of a pass: as many places to write to as the first-level cache and its page table hold.
+constexpr int kDigitBits = 8;
+constexpr uint64_t kDigits = uint64_t{1} << kDigitBits;
+constexpr int kKeyBits = 64;
 
-// One stable pass: `to` gets the rows of `from` by the digit of column `column` at `shift`.
-void sort_by_digit(const Rows& rows, int64_t column, int shift, const std::vector<int64_t>& from,
-                   std::vector<int64_t>& to) {
-  const auto digit = [&](int64_t row) {
-    return (rows.values[row * rows.width + column] >> shift) & (kDigits - 1);
-  };
-  std::array<int64_t, kDigits> place{};
-  for (const int64_t row : from) ++place[digit(row)];
-  std::exclusive_scan(place.begin(), place.end(), place.begin(), int64_t{0});
-  for (const int64_t row : from) to[place[digit(row)]++] = row;
+struct Keyed {
+  uint64_t key;
+  int64_t row;
+};
+
+// Sorts by the lower `bits` of the keys; equal ones stay in order. Passes read and write memory
+// from front to back, which sorting row numbers alone would not.
+void sort_by_key(std::vector<Keyed>& items, std::vector<Keyed>& spare, int bits) {
+  for (int shift = 0; shift < bits; shift += kDigitBits) {
+    std::array<int64_t, kDigits> place{};
+    for (const Keyed& item : items) ++place[item.key >> shift & (kDigits - 1)];
+    std::exclusive_scan(place.begin(), place.end(), place.begin(), int64_t{0});
+    for (const Keyed& item : items) spare[place[item.key >> shift & (kDigits - 1)]++] = item;
+    items.swap(spare);
+  }
+}
+
+bool ascends(const Rows& rows) {
+  for (int64_t row = 1; row < rows.count; ++row) {
+    if (row_before(rows, row, row - 1)) return false;
+  }
+  return true;
+}
+
+// The values of rows that one key holds whole.
+std::vector<int64_t> values_of_keys(const std::vector<Keyed>& items, int64_t width, int bits) {
+  const uint64_t mask = bits == kKeyBits ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  std::vector<int64_t> values(items.size() * width);
+  for (size_t i = 0; i < items.size(); ++i) {
+    for (int64_t column = 0; column < width; ++column) {
+      values[i * width + column] =
+          static_cast<int64_t>(items[i].key >> (width - 1 - column) * bits & mask);
+    }
+  }
+  return values;
 }
 
 }  // namespace
 
-std::vector<int64_t> row_order(const Rows& rows, int64_t limit) {
-  std::vector<int64_t> order(rows.count);
-  std::iota(order.begin(), order.end(), int64_t{0});
-  bool ascending = true;
-  for (int64_t row = 1; row < rows.count && ascending; ++row) {
-    ascending = !row_before(rows, row, row - 1);
+SortedRows sort_rows(const Rows& rows, int64_t limit) {
+  SortedRows sorted;
+  sorted.order.resize(rows.count);
+  std::iota(sorted.order.begin(), sorted.order.end(), int64_t{0});
+  if (ascends(rows)) {
+    sorted.values.assign(rows.values, rows.values + rows.count * rows.width);
+    return sorted;
   }
-  if (ascending) return order;
-  const int bits = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(limit - 1, 0)));
-  std::vector<int64_t> sorted(rows.count);
-  for (int64_t column = rows.width - 1; column >= 0; --column) {
-    for (int shift = 0; shift < bits; shift += kDigitBits) {
-      sort_by_digit(rows, column, shift, order, sorted);
-      order.swap(sorted);
+  // As many columns as fit make one key; keys are sorted from the last to the first.
+  const int bits = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(limit - 1, 1)));
+  const int64_t columns = kKeyBits / bits;
+  std::vector<Keyed> items(rows.count), spare(rows.count);
+  for (int64_t end = rows.width; end > 0; end -= columns) {
+    const int64_t first = std::max<int64_t>(end - columns, 0);
+    for (int64_t i = 0; i < rows.count; ++i) {
+      uint64_t key = 0;
+      for (const int64_t entry : rows[sorted.order[i]].subspan(first, end - first)) {
+        key = key << bits | static_cast<uint64_t>(entry);
+      }
+      items[i] = {key, sorted.order[i]};
     }
+    sort_by_key(items, spare, static_cast<int>(end - first) * bits);
+    for (int64_t i = 0; i < rows.count; ++i) sorted.order[i] = items[i].row;
   }
-  return order;
+  if (columns >= rows.width) {
+    sorted.values = values_of_keys(items, rows.width, bits);
+    return sorted;
+  }
+  sorted.values.reserve(rows.count * rows.width);
+  for (const int64_t row : sorted.order) {
+    sorted.values.insert(sorted.values.end(), rows[row].begin(), rows[row].end());
+  }
+  return sorted;
 }
 
 }  // namespace nsimplex::graph

@@ -27,9 +27,13 @@ inline bool rows_equal(const Rows& rows, int64_t a, int64_t b) {
   return std::ranges::equal(rows[a], rows[b]);
 }
 
-/// The numbers of the rows in lexicographic order, equal rows as they stand. Entries are in
-/// [0, limit). A radix sort: O(width count log(limit)), sequential, nothing allocated that grows
-/// with the limit.
-std::vector<int64_t> row_order(const Rows& rows, int64_t limit);
+struct SortedRows {
+  std::vector<int64_t> values;  ///< the rows
+  std::vector<int64_t> order;   ///< the number that each had before
+};
+
+/// The rows in lexicographic order, equal ones as they stand. Entries are in [0, limit). A radix
+/// sort: O(count width log(limit)), and memory for two copies of the numbers.
+SortedRows sort_rows(const Rows& rows, int64_t limit);
 
 }  // namespace nsimplex::graph

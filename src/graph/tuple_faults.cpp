@@ -20,12 +20,13 @@ Fault find_offset_fault(const char* name, std::span<const int64_t> offsets) {
   return std::nullopt;
 }
 
-Fault find_entry_fault(const TupleView& batch, int64_t graph, int64_t row) {
+Fault find_entry_fault(const TupleView& batch, const std::string& name, int64_t graph,
+                       int64_t row) {
   const auto tuple = batch.tuples[row];
   const int64_t begin = batch.node_offsets[graph], end = batch.node_offsets[graph + 1];
   for (const int64_t node : tuple) {
     if (node < begin || node >= end) {
-      return "tuples: expected nodes " + text(begin) + " to " + text(end - 1) + " in graph " +
+      return name + ": expected nodes " + text(begin) + " to " + text(end - 1) + " in graph " +
              text(graph) + ", got " + text(node) + " in row " + text(row);
     }
   }
@@ -33,36 +34,37 @@ Fault find_entry_fault(const TupleView& batch, int64_t graph, int64_t row) {
     for (size_t i = 1; i < tuple.size(); ++i) {
       const auto before = tuple.first(i);
       if (std::find(before.begin(), before.end(), tuple[i]) != before.end()) {
-        return "tuples: expected distinct nodes in a loop-free tuple, got " + to_string(tuple) +
+        return name + ": expected distinct nodes in a loop-free tuple, got " + to_string(tuple) +
                " in row " + text(row);
       }
     }
   }
   if (batch.symmetry == Symmetry::undirected && !std::is_sorted(tuple.begin(), tuple.end())) {
-    return "tuples: expected ascending nodes in an undirected tuple, got " + to_string(tuple) +
+    return name + ": expected ascending nodes in an undirected tuple, got " + to_string(tuple) +
            " in row " + text(row);
   }
   return std::nullopt;
 }
 
-Fault find_repetition(const TupleView& batch) {
+Fault find_repetition(const TupleView& batch, const std::string& name) {
   const Rows& tuples = batch.tuples;
   if (tuples.width == 0) {
     for (int64_t graph = 0; graph < batch.graphs(); ++graph) {
       const int64_t rows = batch.tuple_offsets[graph + 1] - batch.tuple_offsets[graph];
       if (rows > 1) {
-        return "tuples: expected the empty tuple at most once in a graph, got " + text(rows) +
+        return name + ": expected the empty tuple at most once in a graph, got " + text(rows) +
                " times in graph " + text(graph);
       }
     }
     return std::nullopt;
   }
   // Nodes are numbered through the batch, so equal rows are of one graph.
-  const std::vector<int64_t> order = row_order(tuples, batch.node_offsets.back());
-  for (size_t i = 1; i < order.size(); ++i) {
-    if (rows_equal(tuples, order[i - 1], order[i])) {
-      return "tuples: expected every tuple once, got " + to_string(tuples[order[i]]) + " in rows " +
-             text(order[i - 1]) + " and " + text(order[i]);
+  const SortedRows sorted = sort_rows(tuples, batch.node_offsets.back());
+  const Rows rows{sorted.values.data(), tuples.count, tuples.width};
+  for (int64_t i = 1; i < rows.count; ++i) {
+    if (rows_equal(rows, i - 1, i)) {
+      return name + ": expected every tuple once, got " + to_string(rows[i]) + " in rows " +
+             text(sorted.order[i - 1]) + " and " + text(sorted.order[i]);
     }
   }
   return std::nullopt;
@@ -76,7 +78,7 @@ std::string to_string(std::span<const int64_t> tuple) {
   return result + ")";
 }
 
-Fault find_tuple_fault(const TupleView& batch) {
+Fault find_tuple_fault(const TupleView& batch, const char* tuples) {
   if (Fault fault = find_offset_fault("tuple_offsets", batch.tuple_offsets)) return fault;
   if (Fault fault = find_offset_fault("node_offsets", batch.node_offsets)) return fault;
   if (batch.node_offsets.size() != batch.tuple_offsets.size()) {
@@ -89,10 +91,10 @@ Fault find_tuple_fault(const TupleView& batch) {
   }
   for (int64_t graph = 0; graph < batch.graphs(); ++graph) {
     for (int64_t row = batch.tuple_offsets[graph]; row < batch.tuple_offsets[graph + 1]; ++row) {
-      if (Fault fault = find_entry_fault(batch, graph, row)) return fault;
+      if (Fault fault = find_entry_fault(batch, tuples, graph, row)) return fault;
     }
   }
-  return find_repetition(batch);
+  return find_repetition(batch, tuples);
 }
 
 }  // namespace nsimplex::graph

@@ -1,14 +1,41 @@
 #pragma once
 
 #include <nsimplex/graph.h>
+#include <nsimplex/graph_builders.h>
 
-#include "graph/tuple_faults.h"
+#include <vector>
+
+#include "graph/tuple_view.h"
+
+// Between tensors and what the Torch-free code of this folder takes and gives.
 
 namespace nsimplex::graph {
 
-/// Contiguous int64 tensors as what the Torch-free code of this folder takes. The views live as
-/// long as the tensors.
+/// Views of contiguous int64 tensors; they live as long as the tensors.
+std::span<const int64_t> view_numbers(const at::Tensor& tensor);
 Rows view_rows(const at::Tensor& matrix);
-TupleView view(const TupleBatch& batch);
+
+/// A batch that has been checked (check_tuples() under this name), as contiguous tensors and as a
+/// view of them.
+class CheckedBatch {
+ public:
+  CheckedBatch(const TupleBatch& batch, const char* name);
+
+  const TupleBatch& batch() const { return batch_; }
+  TupleView view() const;
+
+ private:
+  TupleBatch batch_;
+};
+
+/// An int64 tensor that takes the numbers over.
+at::Tensor to_tensor(std::vector<int64_t> numbers);
+
+/// Sorted rows over the nodes of `node_offsets` as a batch.
+DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry symmetry);
+
+/// Refuses what is not int64 on the CPU, of `dims` dimensions.
+void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
+                   const char* shape);
 
 }  // namespace nsimplex::graph

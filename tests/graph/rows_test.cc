@@ -28,12 +28,18 @@ TEST(Rows, OrderIsTheStableLexicographicOne) {
     std::sort(expected.begin(), expected.end(), [&](int64_t a, int64_t b) {
       return row_before(rows, a, b) || (rows_equal(rows, a, b) && a < b);
     });
-    RC_ASSERT(row_order(rows, limit) == expected);
+    const SortedRows sorted = sort_rows(rows, limit);
+    RC_ASSERT(sorted.order == expected);
+    std::vector<int64_t> expected_values;
+    for (const int64_t row : expected) {
+      expected_values.insert(expected_values.end(), rows[row].begin(), rows[row].end());
+    }
+    RC_ASSERT(sorted.values == expected_values);
   });
 }
 
 TEST(Rows, WithoutColumnsAreAllEqual) {
-  EXPECT_EQ(row_order({nullptr, 3, 0}, 10), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(sort_rows({nullptr, 3, 0}, 10).order, (std::vector<int64_t>{0, 1, 2}));
 }
 
 }  // namespace

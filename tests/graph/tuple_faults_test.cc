@@ -5,83 +5,76 @@
 
 #include <set>
 
+#include "graph/view_of.h"
+
 namespace nsimplex::graph {
 namespace {
 
-struct Batch {
-  std::vector<int64_t> values, tuple_offsets, node_offsets;
-  int64_t width = 2;
-  Symmetry symmetry = Symmetry::ordered;
-
-  std::string fault() const {
-    const int64_t rows = width == 0 ? tuple_offsets.back() : std::ssize(values) / width;
-    return find_tuple_fault({{values.data(), rows, width}, tuple_offsets, node_offsets, symmetry})
-        .value_or("");
-  }
-};
+std::string fault_of(const Tuples& batch) { return find_tuple_fault(batch.view()).value_or(""); }
 
 // Two graphs, of three and of two nodes.
-Batch two_graphs() { return {{0, 1, 1, 2, 2, 2, 4, 3}, {0, 3, 4}, {0, 3, 5}}; }
+Tuples two_graphs() { return {{0, 1, 1, 2, 2, 2, 4, 3}, {0, 3, 4}, {0, 3, 5}}; }
 
 TEST(TupleFaults, AProperBatchHasNone) {
-  EXPECT_EQ(two_graphs().fault(), "");
-  EXPECT_EQ((Batch{{}, {0}, {0}}.fault()), "");
-  EXPECT_EQ((Batch{{}, {0, 0, 0}, {0, 0, 4}}.fault()), "");
+  EXPECT_EQ(fault_of(two_graphs()), "");
+  EXPECT_EQ(fault_of(Tuples{{}, {0}, {0}}), "");
+  EXPECT_EQ(fault_of(Tuples{{}, {0, 0, 0}, {0, 0, 4}}), "");
 }
 
 TEST(TupleFaults, NamesBadOffsets) {
-  Batch batch = two_graphs();
+  Tuples batch = two_graphs();
   batch.tuple_offsets = {};
-  EXPECT_EQ(batch.fault(), "tuple_offsets: expected at least one entry, got none");
+  EXPECT_EQ(fault_of(batch), "tuple_offsets: expected at least one entry, got none");
   batch.tuple_offsets = {1, 3, 4};
-  EXPECT_EQ(batch.fault(), "tuple_offsets: expected 0 first, got 1");
+  EXPECT_EQ(fault_of(batch), "tuple_offsets: expected 0 first, got 1");
   batch.tuple_offsets = {0, 5, 4};
-  EXPECT_EQ(batch.fault(), "tuple_offsets: expected numbers that do not fall, got 4 after 5 at 2");
+  EXPECT_EQ(fault_of(batch),
+            "tuple_offsets: expected numbers that do not fall, got 4 after 5 at 2");
   batch.tuple_offsets = {0, 3, 5};
-  EXPECT_EQ(batch.fault(), "tuple_offsets: expected the number of tuples, 4, last, got 5");
+  EXPECT_EQ(fault_of(batch), "tuple_offsets: expected the number of tuples, 4, last, got 5");
   batch.tuple_offsets = {0, 4};
-  EXPECT_EQ(batch.fault(), "node_offsets: expected 2 entries as tuple_offsets has, got 3");
+  EXPECT_EQ(fault_of(batch), "node_offsets: expected 2 entries as tuple_offsets has, got 3");
   batch = two_graphs();
   batch.node_offsets = {0, 5, 3};
-  EXPECT_EQ(batch.fault(), "node_offsets: expected numbers that do not fall, got 3 after 5 at 2");
+  EXPECT_EQ(fault_of(batch), "node_offsets: expected numbers that do not fall, got 3 after 5 at 2");
 }
 
 TEST(TupleFaults, NamesANodeOfAnotherGraph) {
-  Batch batch = two_graphs();
+  Tuples batch = two_graphs();
   batch.values[6] = 2;
-  EXPECT_EQ(batch.fault(), "tuples: expected nodes 3 to 4 in graph 1, got 2 in row 3");
+  EXPECT_EQ(fault_of(batch), "tuples: expected nodes 3 to 4 in graph 1, got 2 in row 3");
   batch.values[6] = 5;
-  EXPECT_EQ(batch.fault(), "tuples: expected nodes 3 to 4 in graph 1, got 5 in row 3");
+  EXPECT_EQ(fault_of(batch), "tuples: expected nodes 3 to 4 in graph 1, got 5 in row 3");
   batch.values[6] = -1;
-  EXPECT_EQ(batch.fault(), "tuples: expected nodes 3 to 4 in graph 1, got -1 in row 3");
+  EXPECT_EQ(fault_of(batch), "tuples: expected nodes 3 to 4 in graph 1, got -1 in row 3");
 }
 
 TEST(TupleFaults, NamesARepetition) {
-  Batch batch = two_graphs();
+  Tuples batch = two_graphs();
   batch.values = {1, 2, 0, 1, 1, 2, 4, 3};
-  EXPECT_EQ(batch.fault(), "tuples: expected every tuple once, got (1, 2) in rows 0 and 2");
-  EXPECT_EQ((Batch{{}, {0, 1, 2}, {0, 3, 5}, 0}.fault()), "");
-  EXPECT_EQ((Batch{{}, {0, 2, 3}, {0, 3, 5}, 0}.fault()),
+  EXPECT_EQ(fault_of(batch), "tuples: expected every tuple once, got (1, 2) in rows 0 and 2");
+  EXPECT_EQ(fault_of(Tuples{{}, {0, 1, 2}, {0, 3, 5}, 0}), "");
+  EXPECT_EQ(fault_of(Tuples{{}, {0, 2, 3}, {0, 3, 5}, 0}),
             "tuples: expected the empty tuple at most once in a graph, got 2 times in graph 0");
 }
 
 TEST(TupleFaults, HoldsTuplesAgainstTheirSymmetry) {
-  Batch batch = two_graphs();
+  Tuples batch = two_graphs();
   batch.symmetry = Symmetry::loop_free;
-  EXPECT_EQ(batch.fault(),
+  EXPECT_EQ(fault_of(batch),
             "tuples: expected distinct nodes in a loop-free tuple, got (2, 2) in row 2");
   batch.symmetry = Symmetry::undirected;
-  EXPECT_EQ(batch.fault(),
+  EXPECT_EQ(fault_of(batch),
             "tuples: expected ascending nodes in an undirected tuple, got (4, 3) in row 3");
   batch.values = {0, 1, 1, 2, 2, 2, 3, 4};
-  EXPECT_EQ(batch.fault(), "");
-  EXPECT_EQ((Batch{{0, 1, 0}, {0, 1}, {0, 2}, 3, Symmetry::loop_free}.fault()),
+  EXPECT_EQ(fault_of(batch), "");
+  EXPECT_EQ(fault_of(Tuples{{0, 1, 0}, {0, 1}, {0, 2}, 3, Symmetry::loop_free}),
             "tuples: expected distinct nodes in a loop-free tuple, got (0, 1, 0) in row 0");
 }
 
 TEST(TupleFaults, AgreesWithTheDefinition) {
   rc::check([] {
-    Batch batch;
+    Tuples batch;
     batch.width = *rc::gen::inRange<int64_t>(1, 4);
     batch.symmetry =
         *rc::gen::element(Symmetry::ordered, Symmetry::loop_free, Symmetry::undirected);
@@ -100,7 +93,7 @@ TEST(TupleFaults, AgreesWithTheDefinition) {
       good &= batch.symmetry != Symmetry::loop_free || distinct == tuple.size();
       good &= batch.symmetry != Symmetry::undirected || std::is_sorted(tuple.begin(), tuple.end());
     }
-    RC_ASSERT(batch.fault().empty() == good);
+    RC_ASSERT(fault_of(batch).empty() == good);
   });
 }
 

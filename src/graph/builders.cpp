@@ -1,0 +1,180 @@
+// Batches of tuples made from edges, nodes or other batches: tensors around tuple_lists.
+
+#include <ATen/ATen.h>
+#include <nsimplex/graph_builders.h>
+
+#include "graph/tuple_faults.h"
+#include "graph/tuple_lists.h"
+#include "graph/view.h"
+
+namespace nsimplex {
+
+using at::Tensor;
+using graph::CheckedBatch;
+using graph::TupleList;
+
+namespace {
+
+// Edges as rows to be checked: ascending pairs where directions do not count.
+Tensor comparable_edges(const Tensor& edges, bool directed) {
+  if (directed) return edges.contiguous();
+  return at::stack({edges.amin(1), edges.amax(1)}, 1);
+}
+
+Tensor offsets_of_counts(const Tensor& counts) {
+  return at::constant_pad_nd(counts.cumsum(0), {1, 0});
+}
+
+}  // namespace
+
+DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions& options) {
+  graph::check_numbers("edge_tuples", "edges", edges, 2, "[E, 2]");
+  TORCH_CHECK_VALUE(edges.size(1) == 2, "[edge_tuples] edges: expected shape [E, 2], got ",
+                    edges.sizes());
+  TORCH_CHECK_VALUE(nodes >= 0, "[edge_tuples] nodes: expected at least 0, got ", nodes);
+  const Symmetry symmetry = options.symmetry;
+  TORCH_CHECK_VALUE(!options.loops || symmetry != Symmetry::loop_free,
+                    "[edge_tuples] loops: a loop-free graph has none");
+  const bool undirected = symmetry == Symmetry::undirected;
+  const bool both = options.both_directions && !undirected;
+  const Tensor unique = comparable_edges(edges, !both && !undirected);
+  const Tensor node_offsets = at::tensor({int64_t{0}, nodes});
+  const Tensor row_offsets = at::tensor({int64_t{0}, edges.size(0)});
+  const auto fault =
+      graph::find_tuple_fault({graph::view_rows(unique), graph::view_numbers(row_offsets),
+                               graph::view_numbers(node_offsets), symmetry},
+                              "edges");
+  TORCH_CHECK_VALUE(!fault, "[edge_tuples] ", *fault);
+
+  TupleList list{2, {}, {}};
+  const graph::Rows rows = graph::view_rows(unique);
+  list.reserve(rows.count * (both ? 2 : 1) + (options.loops ? nodes : 0));
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const int64_t i = rows[row][0], j = rows[row][1];
+    list.add(std::array{i, j}, row);
+    if (both && i != j) list.add(std::array{j, i}, row);
+  }
+  for (int64_t node = 0; options.loops && node < nodes; ++node) {
+    list.add(std::array{node, node}, -1);
+  }
+  return graph::to_batch(graph::sorted_unique(list, nodes), node_offsets, symmetry);
+}
+
+TupleBatch complete_tuples(const Tensor& nodes, int64_t order, Symmetry symmetry, bool loops) {
+  graph::check_numbers("complete_tuples", "nodes", nodes, 1, "[B]");
+  TORCH_CHECK_VALUE(order >= 0, "[complete_tuples] order: expected at least 0, got ", order);
+  const Tensor counts = nodes.contiguous();
+  loops = loops && symmetry != Symmetry::loop_free;
+  TORCH_CHECK_VALUE(loops || symmetry != Symmetry::ordered,
+                    "[complete_tuples] loops: ordered tuples without them are loop_free");
+  constexpr int64_t kMost = int64_t{1} << 40;  // numbers in all: 8 TiB
+  int64_t total = 0;
+  for (const int64_t count : graph::view_numbers(counts)) {
+    TORCH_CHECK_VALUE(count >= 0, "[complete_tuples] nodes: expected at least 0, got ", count);
+    const int64_t tuples = graph::complete_count(count, order, symmetry, loops);
+    const bool fits = tuples >= 0 && tuples < kMost && count < kMost;
+    total += fits ? tuples * std::max<int64_t>(order, 1) : 0;
+    TORCH_CHECK_VALUE(fits && total < kMost, "[complete_tuples] order: too many tuples of order ",
+                      order, " for ", count, " nodes");
+  }
+  const Tensor node_offsets = offsets_of_counts(counts);
+  return graph::to_batch(
+             graph::complete_tuples(graph::view_numbers(node_offsets), order, symmetry, loops),
+             node_offsets, symmetry)
+      .batch;
+}
+
+DerivedTuples with_loops(const TupleBatch& batch) {
+  const CheckedBatch checked(batch, "with_loops");
+  TORCH_CHECK_VALUE(batch.symmetry != Symmetry::loop_free,
+                    "[with_loops] batch: a loop-free batch has no loops");
+  TORCH_CHECK_VALUE(batch.order() >= 1, "[with_loops] batch: expected order 1 or more, got 0");
+  return graph::to_batch(graph::with_loops(checked.view()), checked.batch().node_offsets,
+                         batch.symmetry);
+}
+
+DerivedTuples all_orders(const TupleBatch& batch) {
+  const CheckedBatch checked(batch, "all_orders");
+  TORCH_CHECK_VALUE(batch.symmetry == Symmetry::undirected,
+                    "[all_orders] batch: expected an undirected batch");
+  TORCH_CHECK_VALUE(batch.order() >= 1, "[all_orders] batch: expected order 1 or more, got 0");
+  return graph::to_batch(graph::all_orders(checked.view()), checked.batch().node_offsets,
+                         Symmetry::ordered);
+}
+
+TupleBatch project_tuples(const TupleBatch& batch, int64_t order,
+                          std::optional<Symmetry> symmetry) {
+  const CheckedBatch checked(batch, "project_tuples");
+  TORCH_CHECK_VALUE(order >= 0 && order <= batch.order(), "[project_tuples] order: expected 0 to ",
+                    batch.order(), ", the order of the batch, got ", order);
+  const Symmetry wanted = symmetry.value_or(batch.symmetry);
+  if (order == batch.order()) {
+    TORCH_CHECK_VALUE(wanted == batch.symmetry,
+                      "[project_tuples] symmetry: expected the batch's own for its own order");
+    return checked.batch();
+  }
+  return graph::to_batch(graph::project(checked.view(), order, wanted),
+                         checked.batch().node_offsets, wanted)
+      .batch;
+}
+
+TupleBatch concatenate_graphs(const std::vector<TupleBatch>& batches) {
+  TORCH_CHECK_VALUE(!batches.empty(), "[concatenate_graphs] batches: expected at least one");
+  std::vector<Tensor> tuples, tuple_counts, node_counts;
+  int64_t nodes = 0;
+  for (const TupleBatch& batch : batches) {
+    const CheckedBatch checked(batch, "concatenate_graphs");
+    TORCH_CHECK_VALUE(batch.order() == batches[0].order() && batch.symmetry == batches[0].symmetry,
+                      "[concatenate_graphs] batches: expected one order and symmetry, got orders ",
+                      batches[0].order(), " and ", batch.order());
+    tuples.push_back(batch.tuples + nodes);
+    tuple_counts.push_back(batch.tuple_offsets.diff());
+    node_counts.push_back(batch.node_offsets.diff());
+    nodes += batch.nodes();
+  }
+  return {at::cat(tuples), offsets_of_counts(at::cat(tuple_counts)),
+          offsets_of_counts(at::cat(node_counts)), batches[0].symmetry};
+}
+
+std::vector<TupleBatch> split_graphs(const TupleBatch& batch) {
+  const CheckedBatch checked(batch, "split_graphs");
+  const auto rows = checked.view().tuple_offsets, nodes = checked.view().node_offsets;
+  std::vector<TupleBatch> graphs;
+  for (int64_t graph = 0; graph < batch.graphs(); ++graph) {
+    const Tensor own = batch.tuples.slice(0, rows[graph], rows[graph + 1]);
+    graphs.push_back({own - nodes[graph], at::tensor({int64_t{0}, own.size(0)}),
+                      at::tensor({int64_t{0}, nodes[graph + 1] - nodes[graph]}), batch.symmetry});
+  }
+  return graphs;
+}
+
+Tensor derived_features(const Tensor& features, const Tensor& origin) {
+  graph::check_numbers("derived_features", "origin", origin, 1, "[m]");
+  const int64_t rows = features.dim() == 2 ? features.size(0) : 0;
+  TORCH_CHECK_VALUE(features.dim() == 2, "[derived_features] features: expected shape [m, d], got ",
+                    features.sizes());
+  if (origin.numel() > 0) {
+    const int64_t high = origin.max().item<int64_t>(), low = origin.min().item<int64_t>();
+    TORCH_CHECK_VALUE(low >= -1 && high < rows, "[derived_features] origin: expected rows -1 to ",
+                      rows - 1, ", got ", low, " to ", high);
+  }
+  // A row of zeros in front is what -1 stands for.
+  const Tensor padded = at::constant_pad_nd(features, {0, 0, 1, 0});
+  return padded.index_select(0, (origin + 1).to(features.device()));
+}
+
+Tensor node_and_edge_features(const DerivedTuples& graph, const Tensor& node_features,
+                              const Tensor& edge_features) {
+  const Tensor& tuples = graph.batch.tuples;
+  TORCH_CHECK_VALUE(tuples.dim() == 2 && tuples.size(1) == 2,
+                    "[node_and_edge_features] graph: expected order 2, got shape ", tuples.sizes());
+  TORCH_CHECK_VALUE(node_features.dim() == 2 && node_features.size(0) == graph.batch.nodes(),
+                    "[node_and_edge_features] node_features: expected shape [", graph.batch.nodes(),
+                    ", d], got ", node_features.sizes());
+  const Tensor first = tuples.select(1, 0);
+  const Tensor node = at::where(first == tuples.select(1, 1), first, -1);
+  return at::cat(
+      {derived_features(node_features, node), derived_features(edge_features, graph.origin)}, 1);
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,56 @@
+#include "graph/view.h"
+
+#include <ATen/ATen.h>
+
+#include "graph/tuple_lists.h"
+
+namespace nsimplex::graph {
+
+using at::Tensor;
+
+std::span<const int64_t> view_numbers(const Tensor& tensor) {
+  return {tensor.const_data_ptr<int64_t>(), static_cast<size_t>(tensor.numel())};
+}
+
+Rows view_rows(const Tensor& matrix) {
+  return {matrix.const_data_ptr<int64_t>(), matrix.size(0), matrix.size(1)};
+}
+
+CheckedBatch::CheckedBatch(const TupleBatch& batch, const char* name)
+    : batch_{batch.tuples.contiguous(), batch.tuple_offsets.contiguous(),
+             batch.node_offsets.contiguous(), batch.symmetry} {
+  check_tuples(batch_, name);
+}
+
+TupleView CheckedBatch::view() const {
+  return {view_rows(batch_.tuples), view_numbers(batch_.tuple_offsets),
+          view_numbers(batch_.node_offsets), batch_.symmetry};
+}
+
+Tensor to_tensor(std::vector<int64_t> numbers) {
+  if (numbers.empty()) return at::empty({0}, at::kLong);
+  auto* owner = new std::vector<int64_t>(std::move(numbers));
+  return at::from_blob(
+      owner->data(), {static_cast<int64_t>(owner->size())}, [owner](void*) { delete owner; },
+      at::TensorOptions(at::kLong));
+}
+
+DerivedTuples to_batch(TupleList list, const Tensor& node_offsets, Symmetry symmetry) {
+  const int64_t count = list.count(), width = list.width;
+  std::vector<int64_t> offsets = offsets_of_sorted(list, view_numbers(node_offsets));
+  return {{to_tensor(std::move(list.values)).view({count, width}), to_tensor(std::move(offsets)),
+           node_offsets, symmetry},
+          to_tensor(std::move(list.origin))};
+}
+
+void check_numbers(const char* name, const char* argument, const Tensor& tensor, int64_t dims,
+                   const char* shape) {
+  TORCH_CHECK_TYPE(tensor.scalar_type() == at::kLong, "[", name, "] ", argument,
+                   ": expected int64, got ", tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.dim() == dims, "[", name, "] ", argument, ": expected shape ", shape,
+                    ", got ", tensor.sizes());
+  TORCH_CHECK_VALUE(tensor.is_cpu(), "[", name, "] ", argument,
+                    ": expected a tensor on the CPU, got one on ", tensor.device());
+}
+
+}  // namespace nsimplex::graph
