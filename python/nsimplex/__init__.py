@@ -35,9 +35,10 @@ def _load_library() -> None:
 
 _load_library()
 
-from . import nn  # noqa: E402  (needs the operators)
+from . import graph, nn  # noqa: E402  (need the operators)
 from .faces import face_attention  # noqa: E402
 from .functional import attention, reference  # noqa: E402
+from .graph_files import read_edges, read_graphs, read_table, read_tuples  # noqa: E402
 from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
 from .orders import continuous_order  # noqa: E402
 from .parts import merge  # noqa: E402
@@ -74,6 +75,7 @@ __all__ = [
     "continuous_order",
     "face_attention",
     "feature_map",
+    "graph",
     "hyperedge_list",
     "indexer_loss",
     "merge",
@@ -81,6 +83,10 @@ __all__ = [
     "nn",
     "path_list",
     "product_list",
+    "read_edges",
+    "read_graphs",
+    "read_table",
+    "read_tuples",
     "reference",
     "retained_mass",
     "rotary",

@@ -1,0 +1,276 @@
+"""Sets, graphs and hypergraphs as lists of tuples of nodes, many in one batch without padding.
+
+Functions here prepare data: on the CPU, int64, outside of compiled graphs; only features carry gradients. Rows of
+what they build ascend lexicographically, each once. Errors name the argument, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "Adjacency",
+    "DerivedTuples",
+    "LaplacianEigenvectors",
+    "LineGraph",
+    "TupleBatch",
+    "adjacency",
+    "all_orders",
+    "check_features",
+    "complete_tuples",
+    "concatenate_graphs",
+    "connected_components",
+    "derived_features",
+    "edge_tuples",
+    "laplacian_eigenvectors",
+    "line_graph",
+    "node_and_edge_features",
+    "node_degrees",
+    "project_tuples",
+    "simplices",
+    "split_graphs",
+    "tuple_batch",
+    "with_loops",
+]
+
+_operators = torch.ops.nsimplex
+
+
+@dataclass(frozen=True)
+class TupleBatch:
+    """B hypergraphs, each a list of k-tuples of its nodes, one after the other.
+
+    Nodes are numbered through the batch: graph g owns ``node_offsets[g]`` to ``node_offsets[g + 1] - 1``, and its
+    tuples are the rows from ``tuple_offsets[g]`` to ``tuple_offsets[g + 1]``. Features are tensors of their own,
+    [m, d], in the order of these rows. What belongs to a node lives on the diagonal: for k = 2 on the loop (i, i).
+    k = 1 is a set of points. ``tuple_batch()`` makes one that is checked.
+    """
+
+    tuples: Tensor  #: int64 [m, k]
+    tuple_offsets: Tensor  #: int64 [B + 1]
+    node_offsets: Tensor  #: int64 [B + 1]
+    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple for all orders
+    symmetry: str = "ordered"
+
+    def __len__(self) -> int:
+        """m, the number of tuples."""
+        return self.tuples.size(0)
+
+    @property
+    def order(self) -> int:
+        """k."""
+        return self.tuples.size(1)
+
+    @property
+    def graphs(self) -> int:
+        """B."""
+        return self.tuple_offsets.size(0) - 1
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the whole batch."""
+        return int(self.node_offsets[-1])
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor, str]:
+        return self.tuples, self.tuple_offsets, self.node_offsets, self.symmetry
+
+
+class DerivedTuples(NamedTuple):
+    """A batch whose rows were made from the rows of something else."""
+
+    batch: TupleBatch
+    origin: Tensor  #: int64 [m]: the row that each row comes from, -1 for a new one
+
+
+class Adjacency(NamedTuple):
+    """Neighbours of every node as compressed sparse rows, each once, ascending."""
+
+    offsets: Tensor  #: int64 [n + 1]
+    neighbours: Tensor  #: int64
+
+
+class LineGraph(NamedTuple):
+    """A graph whose nodes are the edges of another."""
+
+    batch: TupleBatch
+    shared: Tensor  #: int64 [m]: the node that the two edges share
+
+
+class LaplacianEigenvectors(NamedTuple):
+    """Eigenvalues and eigenvectors of each graph of a batch."""
+
+    values: Tensor  #: float64 [B, count]
+    vectors: Tensor  #: float64 [n, count]
+
+
+def _derived(parts: Sequence[Tensor], symmetry: str) -> DerivedTuples:
+    return DerivedTuples(TupleBatch(*parts[:3], symmetry), parts[3])
+
+
+def tuple_batch(
+    tuples: Tensor,
+    nodes: int | None = None,
+    *,
+    tuple_offsets: Tensor | None = None,
+    node_offsets: Tensor | None = None,
+    symmetry: str = "ordered",
+) -> TupleBatch:
+    """A batch whose parts have been checked.
+
+    Args:
+        tuples: int64 [m, k], node numbers of the whole batch.
+        nodes: of a single graph, which has the nodes 0 to nodes - 1; needs no offsets.
+        tuple_offsets: int64 [B + 1], rows of each graph.
+        node_offsets: int64 [B + 1], nodes of each graph.
+        symmetry: "ordered", "loop_free" or "undirected".
+
+    Raises:
+        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a tuple that comes
+            twice; equal entries when loop-free, falling ones when undirected.
+        TypeError: another dtype than int64.
+    """
+    if (nodes is None) == (tuple_offsets is None) or (tuple_offsets is None) != (node_offsets is None):
+        raise ValueError("[tuple_batch] expected nodes, or tuple_offsets and node_offsets")
+    if nodes is not None:
+        if nodes < 0:
+            raise ValueError(f"[tuple_batch] nodes: expected at least 0, got {nodes}")
+        tuple_offsets, node_offsets = torch.tensor([0, len(tuples)]), torch.tensor([0, nodes])
+    return TupleBatch(*_operators.graph_check(tuples, tuple_offsets, node_offsets, symmetry), symmetry)
+
+
+def check_features(batch: TupleBatch, features: Tensor, name: str = "features") -> None:
+    """Raises unless features are floating point [m, d] without NaN and infinity."""
+    _operators.graph_check_features(batch.tuples, features, name)
+
+
+def edge_tuples(
+    edges: Tensor,
+    nodes: int,
+    *,
+    symmetry: str = "ordered",
+    both_directions: bool = True,
+    loops: bool = False,
+) -> DerivedTuples:
+    """The graph of edges int64 [E, 2] between the nodes 0 to nodes - 1; ``origin`` counts edges.
+
+    Args:
+        edges: each once, where directions do not count also not as (i, j) and (j, i).
+        nodes: isolated ones included.
+        symmetry: "undirected" gives one ascending pair an edge.
+        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i).
+        loops: add (i, i) for every node that has none.
+    """
+    return _derived(_operators.graph_edges(edges, nodes, symmetry, both_directions, loops), symmetry)
+
+
+def complete_tuples(
+    nodes: Tensor | Sequence[int] | int, order: int, *, symmetry: str = "ordered", loops: bool = True
+) -> TupleBatch:
+    """All tuples of the nodes of every graph: n^k when ordered, those with distinct entries when loop-free; when
+    undirected one of every multiset, or with ``loops=False`` of every set.
+
+    Args:
+        nodes: how many each graph has; a single number is one graph.
+        order: k.
+    """
+    counts = torch.as_tensor([nodes] if isinstance(nodes, int) else nodes)
+    return TupleBatch(*_operators.graph_complete(counts, order, symmetry, loops), symmetry)
+
+
+def with_loops(batch: TupleBatch) -> DerivedTuples:
+    """The batch and the tuple (i, .., i) of every node that lacks it."""
+    return _derived(_operators.graph_with_loops(*batch._parts()), batch.symmetry)
+
+
+def all_orders(batch: TupleBatch) -> DerivedTuples:
+    """The ordered batch of an undirected one: every order of the entries of every tuple."""
+    return _derived(_operators.graph_all_orders(*batch._parts()), "ordered")
+
+
+def project_tuples(batch: TupleBatch, order: int, symmetry: str | None = None) -> TupleBatch:
+    """E -> E', what a layer from the batch's order to a lower one is computed on.
+
+    All tuples of ``order`` entries over the entries of each tuple, loops included, duplicates merged; with distinct
+    entries when loop-free, ascending when undirected; the empty tuple of every graph for order 0. The batch itself
+    for its own order.
+    """
+    symmetry = batch.symmetry if symmetry is None else symmetry
+    return TupleBatch(*_operators.graph_project(*batch._parts(), order, symmetry), symmetry)
+
+
+def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
+    """One batch of the graphs of all, which have one order and symmetry."""
+    symmetries = sorted({batch.symmetry for batch in batches})
+    if len(symmetries) != 1:
+        raise ValueError(f"[concatenate_graphs] batches: expected one symmetry, got {', '.join(symmetries) or 'none'}")
+    flat = [part for batch in batches for part in batch._parts()[:3]]
+    return TupleBatch(*_operators.graph_concatenate(flat, symmetries[0]), symmetries[0])
+
+
+def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
+    """The graphs of a batch, each with its nodes counted from 0."""
+    return _batches(_operators.graph_split(*batch._parts()), batch.symmetry)
+
+
+def derived_features(features: Tensor, origin: Tensor) -> Tensor:
+    """Features of derived tuples: row r is ``features[origin[r]]``, or zero for a new row. Differentiable."""
+    return _operators.graph_derived_features(features, origin)
+
+
+def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_features: Tensor) -> Tensor:
+    """Features [m, dv + de] of a graph with loops: node features [n, dv] on the loops, then edge features [E, de]
+    on the rows that come from an edge, zero elsewhere. Differentiable."""
+    return _operators.graph_node_and_edge_features(
+        *graph.batch._parts()[:3], graph.origin, node_features, edge_features
+    )
+
+
+def adjacency(batch: TupleBatch) -> Adjacency:
+    """Neighbours of every node: the other nodes of its tuples, whatever the places. Loops make none."""
+    return Adjacency(*_operators.graph_adjacency(*batch._parts()))
+
+
+def node_degrees(batch: TupleBatch) -> Tensor:
+    """How many neighbours every node has: int64 [n]."""
+    return adjacency(batch).offsets.diff()
+
+
+def connected_components(batch: TupleBatch) -> Tensor:
+    """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest nodes."""
+    return _operators.graph_components(*batch._parts())
+
+
+def simplices(batch: TupleBatch, largest: int) -> list[TupleBatch]:
+    """The cliques of a graph of 1, 2, .. ``largest`` nodes, an undirected batch for each size."""
+    return _batches(_operators.graph_simplices(*batch._parts(), largest), "undirected")
+
+
+def line_graph(batch: TupleBatch) -> LineGraph:
+    """The line graph of an undirected graph without loops: its nodes are the rows of the batch, its edges
+    (undirected) the pairs of rows that share a node."""
+    parts = _operators.graph_line(*batch._parts())
+    return LineGraph(TupleBatch(*parts[:3], "undirected"), parts[3])
+
+
+def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvectors:
+    r"""The lowest eigenvectors of each graph's normalised Laplacian, encodings of its nodes.
+
+    .. math:: L = I - D^{-1/2} A D^{-1/2} = U^\top \mathrm{diag}(\mathrm{values})\, U
+
+    with A from ``adjacency()`` and a row of zeros for a node without neighbours. The first vector of a connected
+    graph has value 0 and says no more than the degrees. Signs: the entry of largest magnitude is positive, the first
+    of those within 1e-6 of it. Where an eigenvalue is repeated the vectors are one orthonormal basis of many. Graphs
+    with fewer nodes than ``count`` have zeros in the columns they lack.
+
+    Source: Kim et al., "Transformers Generalize DeepSets and Can be Extended to Graphs and Hypergraphs", equation 31.
+    """
+    return LaplacianEigenvectors(*_operators.graph_laplacian(*batch._parts(), count))
+
+
+def _batches(flat: Sequence[Tensor], symmetry: str) -> list[TupleBatch]:
+    return [TupleBatch(*flat[at : at + 3], symmetry) for at in range(0, len(flat), 3)]

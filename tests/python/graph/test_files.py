@@ -1,0 +1,89 @@
+"""Readers, on files that numpy, torch and people write."""
+
+import json
+import struct
+
+import pytest
+import torch
+
+import nsimplex
+
+numpy = pytest.importorskip("numpy")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+                                   "float16", "float32", "float64"])  # fmt: skip
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reads_what_numpy_saves(tmp_path, dtype, order):
+    values = numpy.arange(12).reshape(3, 4).astype(dtype, order=order)
+    numpy.save(tmp_path / "a.npy", values)
+    numpy.savez(tmp_path / "b.npz", values=values)
+    numpy.savez_compressed(tmp_path / "c.npz", values=values, other=numpy.zeros(3))
+    for name in ("a.npy", "b.npz", "c.npz"):
+        table = nsimplex.read_table(tmp_path / name)
+        assert table.values.tolist() == values.astype("float64").tolist()
+    tuples = nsimplex.read_tuples(tmp_path / "c.npz", "values", width=4)
+    assert tuples.tuples.tolist() == values.astype("int64").tolist()
+
+
+def test_reads_typed_tuples_beside_pickles(tmp_path):
+    path = tmp_path / "edges.npz"
+    labels = numpy.array([{"a": 1}, None], dtype=object)
+    numpy.savez(path, train_data=numpy.array([[0.0, 3.0], [2.0, 0.0]]), nums_type=[3, 4], labels=labels)
+    file = nsimplex.read_tuples(path)
+    assert (file.tuples.tolist(), file.nodes, file.type_sizes.tolist()) == ([[0, 6], [2, 3]], 7, [3, 4])
+    with pytest.raises(ValueError, match="array labels: its elements are pickled Python objects, which are never read"):
+        nsimplex.read_tuples(path, "labels")
+
+
+def test_reads_tuples_of_safetensors(tmp_path):
+    path = tmp_path / "t.safetensors"
+    data = torch.tensor([[0, 2], [1, 2]], dtype=torch.int32)
+    header = json.dumps({"edges": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data.numpy().tobytes())
+    assert nsimplex.read_tuples(path).tuples.tolist() == data.tolist()
+    with pytest.raises(ValueError, match='expected a tensor "x"'):
+        nsimplex.read_tuples(path, "x")
+    with pytest.raises(ValueError, match="expected tuples of 3 nodes, got 2"):
+        nsimplex.read_tuples(path, width=3)
+
+
+def test_reads_tables(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(',a,"b,c"\nr1,1,NA\nr2,2.5,-3e2\n')
+    table = nsimplex.read_table(path)
+    assert (table.columns, table.labels) == (["a", "b,c"], ["r1", "r2"])
+    torch.testing.assert_close(
+        table.values, torch.tensor([[1, torch.nan], [2.5, -300]], dtype=torch.float64), equal_nan=True
+    )
+    with pytest.raises(ValueError, match="line 2, column b,c: expected a number, got a missing value"):
+        nsimplex.read_table(path, allow_missing=False)
+    path.write_text("4,8\n1,2\n")
+    assert len(nsimplex.read_table(path).values) == 2
+    assert nsimplex.read_table(path, header=True).columns == ["4", "8"]
+
+
+def test_reads_graphs(tmp_path):
+    path = tmp_path / "g.g6"
+    path.write_text(">>graph6<<A_\nDQc\n")
+    batch = nsimplex.read_graphs(path)
+    assert batch.tuples.tolist() == [[0, 1], [2, 4], [3, 5], [2, 6], [5, 6]]
+    assert batch.node_offsets.tolist() == [0, 2, 7]
+    assert batch.symmetry == "undirected"
+    for dtype in ("S", "U"):
+        numpy.save(tmp_path / "g.npy", numpy.array([["A_", "DQc"]], dtype=dtype))
+        assert torch.equal(nsimplex.read_graphs(tmp_path / "g.npy").tuples, batch.tuples)
+
+
+def test_reads_edges(tmp_path):
+    path = tmp_path / "e.tsv"
+    path.write_text("# a graph\ndog\tmammal\t1\ncat\tmammal\t0.5\n")
+    file = nsimplex.read_edges(path)
+    assert (file.edges.tolist(), file.weights.tolist()) == ([[0, 1], [2, 1]], [1, 0.5])
+    assert (file.names, file.nodes) == (["dog", "mammal", "cat"], 3)
+
+
+def test_names_the_file(tmp_path):
+    for read in (nsimplex.read_table, nsimplex.read_tuples, nsimplex.read_graphs, nsimplex.read_edges):
+        with pytest.raises(ValueError, match=f"cannot read {tmp_path / 'none'}: No such file or directory"):
+            read(tmp_path / "none")

@@ -1,0 +1,145 @@
+"""Batches of tuples, what is built from them and what they say about their nodes."""
+
+import itertools
+
+import pytest
+import torch
+
+import nsimplex
+from nsimplex import graph
+
+pytestmark = pytest.mark.usefixtures("one_seed")
+
+
+@pytest.fixture
+def one_seed():
+    torch.manual_seed(0)
+
+
+def pairs(*rows):
+    return torch.tensor(rows, dtype=torch.int64).view(-1, 2)
+
+
+def two_graphs():
+    """A triangle with a tail, and a chain of three."""
+    return graph.tuple_batch(
+        pairs((0, 1), (0, 2), (1, 2), (2, 3), (4, 5), (5, 6)),
+        tuple_offsets=torch.tensor([0, 4, 6]),
+        node_offsets=torch.tensor([0, 4, 7]),
+        symmetry="undirected",
+    )
+
+
+def test_batch_counts_its_parts():
+    batch = two_graphs()
+    assert (len(batch), batch.order, batch.graphs, batch.nodes) == (6, 2, 2, 7)
+    assert graph.tuple_batch(pairs((1, 0)), 5).nodes == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: graph.tuple_batch(pairs((0, 1), (0, 1)), 2), "[tuple_batch] tuples: expected every tuple once, got (0, 1)"),
+        (lambda: graph.tuple_batch(pairs((0, 2)), 2), "[tuple_batch] tuples: expected nodes 0 to 1 in graph 0, got 2"),
+        (lambda: graph.tuple_batch(pairs((1, 0)), 2, symmetry="undirected"), "[tuple_batch] tuples: expected ascending"),
+        (lambda: graph.tuple_batch(pairs((1, 1)), 2, symmetry="loop_free"), "[tuple_batch] tuples: expected distinct"),
+        (lambda: graph.tuple_batch(pairs((1, 1)), 2, symmetry="x"), "[tuple_batch] symmetry: expected \"ordered\""),
+        (lambda: graph.tuple_batch(pairs((1, 1)), -1), "[tuple_batch] nodes: expected at least 0, got -1"),
+        (lambda: graph.tuple_batch(pairs((1, 1))), "[tuple_batch] expected nodes, or tuple_offsets and node_offsets"),
+        (lambda: graph.edge_tuples(pairs((0, 1), (1, 0)), 2), "[edge_tuples] edges: expected every tuple once"),
+        (lambda: graph.concatenate_graphs([two_graphs(), graph.tuple_batch(pairs(), 1)]), "[concatenate_graphs] batches: expected one symmetry, got ordered, undirected"),
+        (lambda: graph.project_tuples(two_graphs(), 3), "[project_tuples] order: expected 0 to 2"),
+        (lambda: graph.check_features(two_graphs(), torch.full((6, 1), torch.nan)), "[features] features: expected finite numbers, got nan in row 0, column 0"),
+    ],
+)  # fmt: skip
+def test_refuses_what_is_no_batch(call, message):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value).split("Exception raised from")[0].strip()
+
+
+def test_edges_carry_their_features():
+    edges = pairs((2, 0), (0, 1))
+    made = graph.edge_tuples(edges, 4, loops=True)
+    assert made.batch.tuples.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [2, 0], [2, 2], [3, 3]]
+    nodes = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    features = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    mixed = graph.node_and_edge_features(made, nodes, features)
+    for row, (i, j) in enumerate(made.batch.tuples.tolist()):
+        own = nodes[i] if i == j else torch.zeros(2)
+        edge = features[[{2, 0}, {0, 1}].index({i, j})] if i != j else torch.zeros(3)
+        assert torch.equal(mixed[row], torch.cat([own.double(), edge.double()]))
+    assert torch.autograd.gradcheck(lambda n, e: graph.node_and_edge_features(made, n, e), (nodes, features))
+
+
+def test_complete_tuples():
+    assert graph.complete_tuples(3, 2).tuples.tolist() == [list(t) for t in itertools.product(range(3), repeat=2)]
+    free = graph.complete_tuples([3, 1], 2, symmetry="loop_free")
+    assert free.tuples.tolist() == [list(t) for t in itertools.permutations(range(3), 2)]
+    assert free.node_offsets.tolist() == [0, 3, 4]
+    sets = graph.complete_tuples(torch.tensor([4]), 3, symmetry="undirected", loops=False)
+    assert sets.tuples.tolist() == [list(t) for t in itertools.combinations(range(4), 3)]
+
+
+def test_loops_orders_and_projections():
+    batch = two_graphs()
+    loops = graph.with_loops(batch)
+    assert len(loops.batch) == len(batch) + batch.nodes
+    assert torch.equal(loops.batch.tuples[loops.origin >= 0], batch.tuples)
+    assert torch.equal(graph.derived_features(batch.tuples, loops.origin)[loops.origin < 0], torch.zeros(7, 2).long())
+    ordered = graph.all_orders(batch)
+    assert ordered.batch.symmetry == "ordered"
+    assert torch.equal(ordered.batch.tuples.sort(1).values, batch.tuples[ordered.origin])
+    assert graph.project_tuples(batch, 1).tuples.flatten().tolist() == list(range(7))
+    assert graph.project_tuples(batch, 0).tuples.shape == (2, 0)
+    assert torch.equal(graph.project_tuples(batch, 2).tuples, batch.tuples)
+
+
+def test_batches_are_taken_apart_and_put_together():
+    batch = two_graphs()
+    parts = graph.split_graphs(batch)
+    assert [part.nodes for part in parts] == [4, 3]
+    assert parts[1].tuples.tolist() == [[0, 1], [1, 2]]
+    again = graph.concatenate_graphs(parts)
+    assert torch.equal(again.tuples, batch.tuples) and torch.equal(again.node_offsets, batch.node_offsets)
+
+
+def test_structure():
+    batch = two_graphs()
+    assert graph.adjacency(batch).offsets.tolist() == [0, 2, 4, 7, 8, 9, 11, 12]
+    assert graph.node_degrees(batch).tolist() == [2, 2, 3, 1, 1, 2, 1]
+    assert graph.connected_components(batch).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert [len(each) for each in graph.simplices(batch, 4)] == [7, 6, 1, 0]
+    lines = graph.line_graph(batch)
+    assert lines.batch.tuples.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [4, 5]]
+    assert lines.shared.tolist() == [0, 1, 2, 2, 2, 5]
+
+
+@pytest.mark.parametrize("nodes", [40, 400])  # computed densely, and by iteration
+def test_laplacian_eigenvectors(nodes):
+    made = graph.edge_tuples(torch.tensor([[i // 3, i] for i in range(1, nodes)]), nodes).batch
+    values, vectors = graph.laplacian_eigenvectors(made, 5)
+    dense = torch.zeros(nodes, nodes, dtype=torch.float64)
+    dense[made.tuples[:, 0], made.tuples[:, 1]] = 1
+    scale = dense.sum(1).rsqrt()
+    laplacian = torch.eye(nodes, dtype=torch.float64) - scale[:, None] * dense * scale
+    torch.testing.assert_close(values[0], torch.linalg.eigvalsh(laplacian)[:5], atol=1e-8, rtol=0)
+    torch.testing.assert_close(laplacian @ vectors, vectors * values, atol=1e-7, rtol=0)
+    torch.testing.assert_close(vectors.T @ vectors, torch.eye(5, dtype=torch.float64), atol=1e-8, rtol=0)
+
+
+def test_laplacian_does_not_depend_on_threads():
+    sizes = [300, 5, 280, 1]
+    chains = [graph.edge_tuples(torch.arange(n).unfold(0, 2, 1) if n > 1 else pairs(), n).batch for n in sizes]
+    batch = graph.concatenate_graphs(chains)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        results.append(graph.laplacian_eigenvectors(batch, 4).vectors)
+    torch.set_num_threads(1)
+    assert all(torch.equal(results[0], other) for other in results[1:])
+
+
+def test_is_reached_from_the_package():
+    assert nsimplex.graph is graph
