@@ -21,6 +21,8 @@ __all__ = [
     "TupleBatch",
     "adjacency",
     "all_orders",
+    "barabasi_albert_graph",
+    "chain_graphs",
     "check_features",
     "complete_tuples",
     "concatenate_graphs",
@@ -178,8 +180,7 @@ def complete_tuples(
         nodes: how many each graph has; a single number is one graph.
         order: k.
     """
-    counts = torch.as_tensor([nodes] if isinstance(nodes, int) else nodes)
-    return TupleBatch(*_operators.graph_complete(counts, order, symmetry, loops), symmetry)
+    return TupleBatch(*_operators.graph_complete(_counts(nodes), order, symmetry, loops), symmetry)
 
 
 def with_loops(batch: TupleBatch) -> DerivedTuples:
@@ -270,6 +271,28 @@ def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvecto
     Source: Kim et al., "Transformers Generalize DeepSets and Can be Extended to Graphs and Hypergraphs", equation 31.
     """
     return LaplacianEigenvectors(*_operators.graph_laplacian(*batch._parts(), count))
+
+
+def chain_graphs(nodes: Tensor | Sequence[int] | int) -> TupleBatch:
+    """Undirected chains 0 - 1 - .. - (n - 1), one for each number in ``nodes``."""
+    return TupleBatch(*_operators.graph_chains(_counts(nodes)), "undirected")
+
+
+def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatch:
+    """An undirected graph that grows by preferential attachment: node ``links`` is joined to all before it, every
+    later one to ``links`` different nodes, each drawn with a probability in proportion to its links so far.
+
+    It has links (nodes - links) edges, the same on every machine for the same seed.
+
+    Source: Barabasi and Albert, "Emergence of scaling in random networks", Science 286 (1999).
+    """
+    return TupleBatch(*_operators.graph_barabasi_albert(nodes, links, seed), "undirected")
+
+
+def _counts(nodes: Tensor | Sequence[int] | int) -> Tensor:
+    if isinstance(nodes, Tensor):
+        return nodes
+    return torch.tensor([nodes] if isinstance(nodes, int) else list(nodes), dtype=torch.int64)
 
 
 def _batches(flat: Sequence[Tensor], symmetry: str) -> list[TupleBatch]:

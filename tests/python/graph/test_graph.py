@@ -131,14 +131,26 @@ def test_laplacian_eigenvectors(nodes):
 
 def test_laplacian_does_not_depend_on_threads():
     sizes = [300, 5, 280, 1]
-    chains = [graph.edge_tuples(torch.arange(n).unfold(0, 2, 1) if n > 1 else pairs(), n).batch for n in sizes]
-    batch = graph.concatenate_graphs(chains)
+    batch = graph.chain_graphs(sizes)
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         results.append(graph.laplacian_eigenvectors(batch, 4).vectors)
     torch.set_num_threads(1)
     assert all(torch.equal(results[0], other) for other in results[1:])
+
+
+def test_made_graphs():
+    chains = graph.chain_graphs([3, 0, 1, 2])
+    assert chains.tuples.tolist() == [[0, 1], [1, 2], [4, 5]]
+    assert chains.node_offsets.tolist() == [0, 3, 3, 4, 6]
+    assert chains.tuple_offsets.tolist() == [0, 2, 2, 2, 3]
+    grown = graph.barabasi_albert_graph(200, 5, seed=1)
+    assert len(grown) == 5 * 195 and grown.nodes == 200
+    assert graph.connected_components(grown).max() == 0
+    assert torch.equal(grown.tuples, graph.barabasi_albert_graph(200, 5, seed=1).tuples)
+    with pytest.raises(ValueError, match="expected more than links, 5, got 5"):
+        graph.barabasi_albert_graph(5, 5)
 
 
 def test_is_reached_from_the_package():
