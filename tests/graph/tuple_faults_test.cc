@@ -39,6 +39,12 @@ TEST(TupleFaults, NamesBadOffsets) {
   EXPECT_EQ(fault_of(batch), "node_offsets: expected numbers that do not fall, got 3 after 5 at 2");
 }
 
+TEST(TupleFaults, NamesMoreNodesThanMemoryHolds) {
+  EXPECT_EQ(fault_of(Tuples::of(int64_t{1} << 40, {0, 1})), "");
+  EXPECT_EQ(fault_of(Tuples::of((int64_t{1} << 40) + 1, {0, 1})),
+            "node_offsets: expected at most 2^40 nodes, got 1099511627777");
+}
+
 TEST(TupleFaults, NamesANodeOfAnotherGraph) {
   Tuples batch = two_graphs();
   batch.values[6] = 2;
