@@ -17,10 +17,10 @@ import argparse
 import json
 import math
 import statistics
-import time
 
 import torch
 from torch import Tensor
+from turns import medians
 
 import nsimplex
 
@@ -84,17 +84,6 @@ def ours(query: Tensor, keys, values, window, grad_out: Tensor | None = None):
             leaves[0], leaves[1 : 1 + order], leaves[1 + order :], features=None, causal=True, window=window
         )
     return torch.autograd.grad(out, leaves, grad_out)
-
-
-def medians(calls: dict, repeats: int) -> dict:
-    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
-    times = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            begin = clock()
-            call()
-            times[name].append(1e3 * (clock() - begin))
-    return {name: statistics.median(of_name) for name, of_name in times.items()}
 
 
 def draw(arguments, order: int, length: int):
