@@ -36,6 +36,17 @@ def _load_library() -> None:
 _load_library()
 
 from . import graph, nn  # noqa: E402  (need the operators)
+from .equivariant import (  # noqa: E402
+    EquivariantClass,
+    TensorKind,
+    equivariant_classes,
+    equivariant_linear,
+)
+from .equivariant_plan import (  # noqa: E402
+    EquivariantPlan,
+    equivariant_linear_sparse,
+    equivariant_plan,
+)
 from .faces import face_attention  # noqa: E402
 from .functional import attention, reference  # noqa: E402
 from .graph_files import read_edges, read_graphs, read_table, read_tuples  # noqa: E402
@@ -64,15 +75,22 @@ from .weights import attention_marginals, attention_received, attention_weights 
 cmake_prefix_path = str(_package)
 
 __all__ = [
+    "EquivariantClass",
+    "EquivariantPlan",
     "KeyValueCache",
     "LayerCaches",
     "SeparableCache",
+    "TensorKind",
     "attention",
     "attention_marginals",
     "attention_received",
     "attention_weights",
     "cmake_prefix_path",
     "continuous_order",
+    "equivariant_classes",
+    "equivariant_linear",
+    "equivariant_linear_sparse",
+    "equivariant_plan",
     "face_attention",
     "feature_map",
     "graph",

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <nsimplex/equivariant.h>
+
+#include <string_view>
+
+#include "graph/symmetry.h"
+
+// Options as the operators' schemas spell them. `name` stands in front of an error.
+
+namespace nsimplex::equivariant {
+
+using graph::parse_symmetry;
+ClassSet parse_class_set(std::string_view text, const char* name);
+Pooling parse_pooling(std::string_view text, const char* name);
+
+const char* to_string(Symmetry symmetry);
+const char* to_string(ClassSet set);
+const char* to_string(Pooling pooling);
+
+}  // namespace nsimplex::equivariant

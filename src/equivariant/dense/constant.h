@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/lift_fresh.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <vector>
+
+// Tables that an operator composed of ATen calls brings along. While a graph is traced a fresh
+// tensor has no memory to fill, so tables are made outside the trace and handed to it as constants.
+
+namespace nsimplex::equivariant {
+
+/// A float64 tensor of these values that is real whoever is tracing.
+inline at::Tensor untraced_tensor(std::vector<double> values, at::IntArrayRef sizes) {
+  const c10::impl::ExcludeDispatchKeyGuard untraced(
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
+  return at::from_blob(values.data(), sizes, at::kDouble).clone();
+}
+
+/// The table as an operand of whatever is being traced.
+inline at::Tensor as_constant(const at::Tensor& table, at::Device device) {
+  return at::lift_fresh(table).to(device);
+}
+
+}  // namespace nsimplex::equivariant

@@ -1,0 +1,133 @@
+#include "equivariant/join/tuple_join.h"
+
+#include <algorithm>
+#include <compare>
+#include <span>
+#include <tuple>
+
+#include "equivariant/classes/partitions.h"
+
+namespace nsimplex::equivariant {
+namespace {
+
+// The equality pattern of a tuple; nodes gets the node of each block.
+Partition pattern_of(std::span<const int64_t> tuple, std::vector<int64_t>& nodes) {
+  Partition pattern;
+  nodes.clear();
+  for (const int64_t node : tuple) {
+    const auto found = std::find(nodes.begin(), nodes.end(), node);
+    pattern.push_back(static_cast<int8_t>(found - nodes.begin()));
+    if (found == nodes.end()) nodes.push_back(node);
+  }
+  return pattern;
+}
+
+std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
+  if (blocks.empty()) return tuples.graphs;
+  const int64_t width = block_count(tuples.pattern);
+  std::vector<int64_t> keys;
+  keys.reserve(tuples.size() * blocks.size());
+  for (int64_t row = 0; row < tuples.size(); ++row) {
+    for (const int8_t block : blocks) keys.push_back(tuples.nodes[row * width + block]);
+  }
+  return keys;
+}
+
+// Where no block is kept the key is the graph.
+int64_t key_width(const Blocks& blocks) { return std::max<int64_t>(std::ssize(blocks), 1); }
+
+std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t> b) {
+  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace
+
+std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_orders) {
+  std::map<Partition, PatternRows> by_pattern;
+  std::vector<int64_t> tuple, nodes;
+  // Neighbours mostly have one pattern: the map is asked when it changes.
+  PatternRows* current = nullptr;
+  const auto add = [&](int64_t row, int64_t graph) {
+    const Partition pattern = pattern_of(tuple, nodes);
+    if (current == nullptr || current->pattern != pattern) {
+      current = &by_pattern[pattern];
+      current->pattern = pattern;
+    }
+    current->rows.push_back(row);
+    current->graphs.push_back(graph);
+    current->nodes.insert(current->nodes.end(), nodes.begin(), nodes.end());
+  };
+  for (int64_t graph = 0; graph < list.graphs(); ++graph) {
+    for (int64_t row = list.tuple_offsets[graph]; row < list.tuple_offsets[graph + 1]; ++row) {
+      const auto stored = list.tuples[row];
+      tuple.assign(stored.begin(), stored.end());
+      if (!all_orders) {
+        add(row, graph);
+        continue;
+      }
+      std::sort(tuple.begin(), tuple.end());
+      do {
+        add(row, graph);
+      } while (std::next_permutation(tuple.begin(), tuple.end()));
+    }
+  }
+  std::vector<PatternRows> result;
+  for (auto& [pattern, rows] : by_pattern) result.push_back(std::move(rows));
+  return result;
+}
+
+TupleJoin::TupleJoin(const graph::TupleView& input, const graph::TupleView& output)
+    : inputs_(rows_by_pattern(input, input.symmetry == Symmetry::undirected)),
+      outputs_(rows_by_pattern(output, /*all_orders=*/false)),
+      limit_(std::max({input.node_offsets.back(), output.node_offsets.back(), input.graphs(),
+                       output.graphs()})) {}
+
+graph::SortedRows TupleJoin::sorted(const PatternRows& tuples, const Blocks& blocks) const {
+  const std::vector<int64_t> keys = keys_of(tuples, blocks);
+  return graph::sort_rows({keys.data(), tuples.size(), key_width(blocks)}, limit_);
+}
+
+const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
+  const auto [place, is_new] = groups_.try_emplace({input, kept});
+  TupleGroups& groups = place->second;
+  if (!is_new) return groups;
+  const PatternRows& tuples = inputs_[input];
+  const graph::SortedRows by_key = sorted(tuples, kept);
+  groups.width = key_width(kept);
+  const graph::Rows keys{by_key.values.data(), tuples.size(), groups.width};
+  groups.rows.reserve(tuples.size());
+  for (int64_t i = 0; i < tuples.size(); ++i) {
+    if (i == 0 || !graph::rows_equal(keys, i - 1, i)) {
+      groups.offsets.push_back(i);
+      groups.keys.insert(groups.keys.end(), keys[i].begin(), keys[i].end());
+    }
+    groups.rows.push_back(tuples.rows[by_key.order[i]]);
+  }
+  groups.offsets.push_back(tuples.size());
+  return groups;
+}
+
+const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& images, size_t input,
+                                              const Blocks& kept) {
+  const auto [place, is_new] = lookups_.try_emplace({output, images, input, kept});
+  std::vector<int64_t>& found = place->second;
+  if (!is_new) return found;
+  const PatternRows& tuples = outputs_[output];
+  const auto [sorted_place, first_use] = sorted_outputs_.try_emplace({output, images});
+  graph::SortedRows& by_key = sorted_place->second;
+  if (first_use) by_key = sorted(tuples, images);
+  const graph::Rows keys{by_key.values.data(), tuples.size(), key_width(images)};
+  const TupleGroups& all = groups(input, kept);
+  const graph::Rows group_keys = all.key_rows();
+  found.assign(tuples.size(), -1);
+  int64_t group = 0;
+  for (int64_t i = 0; i < keys.count; ++i) {  // both ascend: a merge
+    auto order = std::strong_ordering::greater;
+    while (group < group_keys.count && (order = compare(keys[i], group_keys[group])) > 0) ++group;
+    if (group == group_keys.count) break;
+    if (order == 0) found[by_key.order[i]] = group;
+  }
+  return found;
+}
+
+}  // namespace nsimplex::equivariant

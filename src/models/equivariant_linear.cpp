@@ -1,0 +1,61 @@
+#include <ATen/ATen.h>
+#include <nsimplex/equivariant_layers.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace nsimplex {
+namespace {
+
+bool same(const TensorKind& a, const TensorKind& b) {
+  return a.order == b.order && a.symmetry == b.symmetry && a.has_loops() == b.has_loops();
+}
+
+}  // namespace
+
+EquivariantLinearImpl::EquivariantLinearImpl(const EquivariantLinearOptions& options)
+    : options_(options) {
+  reset();
+}
+
+void EquivariantLinearImpl::reset() {
+  const auto [input, output, in, out, set, pooling, with_bias] = options_;
+  const auto count = std::ssize(equivariant_classes(input, output, set));
+  weight_ = register_parameter("weight", at::empty({count, in, out}));
+  if (with_bias) {
+    const auto biases = std::ssize(equivariant_classes({.order = 0}, output));
+    bias_ = register_parameter("bias", at::empty({biases, out}));
+  }
+  reset_parameters();
+}
+
+void EquivariantLinearImpl::reset_parameters() {
+  const at::NoGradGuard no_grad;
+  const auto fan_in = std::max<int64_t>(weight_.size(0) * weight_.size(1), 1);
+  weight_.normal_(0, 1 / std::sqrt(3 * static_cast<double>(fan_in)));
+  if (bias_.defined()) bias_.zero_();
+}
+
+std::optional<at::Tensor> EquivariantLinearImpl::bias() const {
+  return bias_.defined() ? std::optional(bias_) : std::nullopt;
+}
+
+at::Tensor EquivariantLinearImpl::forward(const at::Tensor& x,
+                                          const std::optional<at::Tensor>& node_counts,
+                                          std::optional<int64_t> nodes) {
+  return equivariant_linear(
+      x, weight_, bias(),
+      {options_.input, options_.output, options_.classes, options_.pooling, node_counts, nodes});
+}
+
+at::Tensor EquivariantLinearImpl::forward(const at::Tensor& x, const EquivariantPlan& plan) {
+  TORCH_CHECK_VALUE(same(plan.input, options_.input) && same(plan.output, options_.output) &&
+                        plan.classes == options_.classes,
+                    "[EquivariantLinear] plan: expected one of the layer's kinds and classes, ",
+                    options_.input.order, " -> ", options_.output.order, ", got ", plan.input.order,
+                    " -> ", plan.output.order);
+  return equivariant_linear_sparse(x, weight_, bias(), plan, options_.pooling);
+}
+
+}  // namespace nsimplex
