@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "cli/interrupt.h"
-#include "cli/json_lines.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/run_log.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -17,29 +16,6 @@ namespace {
 
 using training::MatchArm;
 using training::MatchTuples;
-
-// metrics.jsonl of a run directory: one line a point of a curve, one line a result. Each line is
-// written through at once, so that an interrupted run keeps what it reached.
-class Metrics {
- public:
-  explicit Metrics(const MatchCommandOptions& options) {
-    if (options.out.empty()) return;
-    make_run_directory(options.out);
-    std::ofstream(options.out + "/config.toml") << "# " << options.command_line << '\n'
-                                                << options.config_toml;
-    file_.open(options.out + "/metrics.jsonl", std::ios::trunc);
-    if (!file_) throw InputError(fmt::format("--out: cannot write {}/metrics.jsonl", options.out));
-  }
-
-  void write(const Json& line) {
-    if (!file_.is_open()) return;
-    file_ << line.dump() << std::endl;
-    if (!file_) throw std::runtime_error("metrics.jsonl: cannot write (disk full?)");
-  }
-
- private:
-  std::ofstream file_;
-};
 
 std::string name_of(MatchTuples tuples) {
   switch (tuples) {
@@ -98,7 +74,7 @@ std::vector<std::string> result_row(const MatchArm& arm, uint64_t seed,
 // One seed of every arm.
 std::vector<training::MatchResult> train(const MatchCommandOptions& options,
                                          const std::vector<MatchArm>& arms, uint64_t seed,
-                                         Metrics& metrics) {
+                                         RunLog& log) {
   const auto count = static_cast<int64_t>(arms.size());
   ProgressBar bar(fmt::format("{} seed {}", task_name(options), seed), options.task.steps * count,
                   options.json);
@@ -113,7 +89,7 @@ std::vector<training::MatchResult> train(const MatchCommandOptions& options,
                 {"loss", point.loss},
                 {"accuracy", point.accuracy}};
       add_arm(line, options, arms[index]);
-      metrics.write(line);
+      log.write(line, /*shown=*/false);
     }
     bar.update((point.step - 1) * count + static_cast<int64_t>(index) + 1,
                best == 0 ? "" : fmt::format("best accuracy {:.3f}", best));
@@ -173,7 +149,7 @@ int run_match(const MatchCommandOptions& options) {
     complete.task.reference_order = std::max(complete.task.reference_order, arm.order);
   }
   training::check_match(complete.task, arms);  // before anything is written
-  Metrics metrics(options);
+  RunLog log(options);
   Table table({"order", "depth", "tuples", "seed", "accuracy", "majority", "width x hidden",
                "parameters", "Mflop/position", "ms/step", "seconds"});
   bool interrupted = false;
@@ -181,14 +157,13 @@ int run_match(const MatchCommandOptions& options) {
     const uint64_t seed = options.seed + s;
     std::vector<training::MatchResult> results;
     try {
-      results = train(complete, arms, seed, metrics);
+      results = train(complete, arms, seed, log);
     } catch (const Interrupted&) {
       interrupted = true;  // the seeds before are whole
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const Json line = result_line(options, arms[i], seed, results[i]);
-      metrics.write(line);
-      if (options.json) print_json_line(line);
+      log.write(line);
       table.add(result_row(arms[i], seed, results[i]));
     }
   }

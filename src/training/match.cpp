@@ -15,6 +15,7 @@
 #include "training/adamw.h"
 #include "training/match_model.h"
 #include "training/schedule.h"
+#include "training/statistics.h"
 
 namespace nsimplex::training {
 namespace {
@@ -83,9 +84,7 @@ class Contestant {
   }
 
   MatchResult result() {
-    const auto middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
-    std::nth_element(times_.begin(), middle, times_.end());
-    result_.step_seconds = *middle;
+    result_.step_seconds = median(times_);
     return result_;
   }
 
