@@ -37,7 +37,7 @@ class OwnPanel {
            block.inner[0].end == keys.end && block.inner[block.rows - 1].begin == keys.begin;
   }
 
-  /// Copies `keys` unless they are there already. `panels` holds key `origin` first.
+  /// Copies `keys` unless they are there already: `panels`, from key `origin` on, never changes.
   void load(const R* panels, int64_t origin, Range keys) {
     if (keys.begin == keys_.begin && keys.end == keys_.end) return;
     keys_ = keys;
