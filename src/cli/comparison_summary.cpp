@@ -20,11 +20,14 @@ using training::Interval;
 constexpr int64_t kSmoothing = 2;  // validations on either side
 constexpr size_t kAllPairs = 3;    // so many arms are compared each with each
 
-std::string percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
-
-std::string percent(const Interval& share) {
-  return fmt::format("{} [{}, {}]", percent(share.mean), percent(share.low), percent(share.high));
+// The mean, and its interval where there is more than one value.
+std::string shown(const Interval& of, const std::function<std::string(double)>& format) {
+  if (of.count == 0) return "-";
+  if (of.count == 1) return format(of.mean);
+  return fmt::format("{} [{}, {}]", format(of.mean), format(of.low), format(of.high));
 }
+
+std::string percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
 
 double mean(const std::vector<training::SpeedUpPoint>& points) {
   double sum = 0.0;
@@ -168,9 +171,8 @@ std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSe
       log.write(line);
       differences.add({fmt::format("{} over {}", arms[pair.arm].name, arms[pair.over].name), equal,
                        fmt::format("{}", loss.count),
-                       fmt::format("{:+.4f} [{:+.4f}, {:+.4f}]", loss.mean, loss.low, loss.high),
-                       batch.count > 0 ? percent(batch) : "-",
-                       batch.count > 0 ? percent(wall.mean) : "-"});
+                       shown(loss, [](double value) { return fmt::format("{:+.4f}", value); }),
+                       shown(batch, percent), batch.count > 0 ? percent(wall.mean) : "-"});
     }
   }
   return means.text() + "\n" + differences.text();
