@@ -8,39 +8,43 @@ have in the middle, what only the output has on the right.
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from ..equivariant import EquivariantClass, Kind, equivariant_classes
 
 __all__ = ["class_picture", "main"]
 
-_CELL, _TITLE, _COLUMNS, _RADIUS = (170, 150), 22, 5, 15
+_CELL, _TITLE, _COLUMNS, _RADIUS, _SPACING = 216, 22, 5, 18, 64
 _INPUT, _OUTPUT, _TEXT = "#3366aa", "#d9772b", "#333333"
 
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" \
 viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11" fill="{text}">
 <defs>
-<marker id="i" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">\
+<marker id="i" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" \
+markerWidth="9" markerHeight="9" orient="auto">\
 <path d="M0 0L8 4L0 8z" fill="{input}"/></marker>
-<marker id="j" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">\
+<marker id="j" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" \
+markerWidth="9" markerHeight="9" orient="auto">\
 <path d="M0 0L8 4L0 8z" fill="{output}"/></marker>
 </defs>
 <rect width="{width}" height="{height}" fill="#ffffff"/>"""
 
 
-def _places(member: tuple[int, ...], inputs: int) -> dict[int, tuple[float, float]]:
-    """Where the node of every block is: three columns, each centred."""
+def _columns(each: EquivariantClass) -> list[list[int]]:
+    """Blocks that only the input has, that both have, that only the output has; empty ones left out."""
+    member, inputs = each.members[0], each.inputs
     first, second = set(member[:inputs]), set(member[inputs:])
-    columns = [sorted(first - second), sorted(first & second), sorted(second - first)]
-    filled = [c for c in columns if c]
-    places = {}
-    for x, column in enumerate(filled):
-        for y, block in enumerate(column):
-            places[block] = (
-                _CELL[0] * (x + 1) / (len(filled) + 1),
-                _TITLE + (_CELL[1] - _TITLE) * (y + 1) / (len(column) + 1),
-            )
-    return places
+    return [sorted(c) for c in (first - second, first & second, second - first) if c]
+
+
+def _places(columns: list[list[int]], height: float) -> dict[int, tuple[float, float]]:
+    """Where the node of every block is: each column centred."""
+    return {
+        block: (_CELL * (x + 1) / (len(columns) + 1), (height + _TITLE + (2 * y + 1 - len(column)) * _SPACING) / 2)
+        for x, column in enumerate(columns)
+        for y, block in enumerate(column)
+    }
 
 
 def _step(start, end, bend: float) -> str:
@@ -48,26 +52,42 @@ def _step(start, end, bend: float) -> str:
     (x, y), (u, v) = start, end
     if start == end:
         side = -1 if bend > 0 else 1
-        return f"M{x - 7:.1f} {y + side * 14:.1f}c-14 {side * 26} 28 {side * 26} 14 {side}"
-    length = ((u - x) ** 2 + (v - y) ** 2) ** 0.5
-    dx, dy = (u - x) / length, (v - y) / length
-    across = dy * bend, -dx * bend
-    near, far = _RADIUS, _RADIUS + 3
+        return f"M{x - 7:.1f} {y + side * (_RADIUS - 1)}c-14 {side * 26} 28 {side * 26} 14 0"
+    along = math.atan2(v - y, u - x)
+    # It leaves and enters a little to the side, so that steps to and fro do not meet.
+    turn = -math.copysign(0.45, bend)
     points = (
-        (x + dx * near + across[0] / 3, y + dy * near + across[1] / 3),
-        ((x + u) / 2 + across[0], (y + v) / 2 + across[1]),
-        (u - dx * far + across[0] / 3, v - dy * far + across[1] / 3),
+        (x + _RADIUS * math.cos(along + turn), y + _RADIUS * math.sin(along + turn)),
+        ((x + u) / 2 + bend * math.sin(along), (y + v) / 2 - bend * math.cos(along)),
+        (u - _RADIUS * math.cos(along - turn), v - _RADIUS * math.sin(along - turn)),
     )
     return "M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*(c for p in points for c in p))
 
 
-def _cell(each: EquivariantClass) -> str:
+def _names(x: float, y: float, names: list[str]) -> str:
+    """What a node is in the two tuples, on two lines where one is too short."""
+    inputs, outputs = ([n for n in names if n[0] == side] for side in "ij")
+    lines = [names]
+    if len(names) > 2:
+        lines = [inputs, outputs] if inputs and outputs else [names[:2], names[2:]]
+    size = 9 if all(len(line) < 3 for line in lines) else 7
+    return "\n".join(
+        f'<text x="{x:.1f}" y="{y + 3 + 10 * row - 5 * (len(lines) - 1):.1f}" text-anchor="middle" '
+        f'font-size="{size}">{" ".join(line)}</text>'
+        for row, line in enumerate(lines)
+    )
+
+
+def _cell(each: EquivariantClass, height: float) -> str:
     member, inputs = each.members[0], each.inputs
-    places = _places(member, inputs)
-    parts = [f'<text x="{_CELL[0] / 2}" y="14" text-anchor="middle">{each.name}</text>']
+    places = _places(_columns(each), height)
+    parts = [f'<text x="{_CELL / 2}" y="14" text-anchor="middle">{each.name}</text>']
+    steps = set(zip(member[:inputs], member[1:inputs]))
     sides = (("i", member[:inputs], _INPUT, 12.0), ("j", member[inputs:], _OUTPUT, -12.0))
-    for side, path, colour, bend in sides:
+    for side, path, colour, usual in sides:
         for start, end in zip(path, path[1:]):
+            # The output's step lies on the other side of the input's, whichever way that goes.
+            bend = abs(usual) if start != end and (end, start) in steps else usual
             parts.append(
                 f'<path d="{_step(places[start], places[end], bend)}" fill="none" stroke="{colour}" '
                 f'stroke-width="1.8" marker-end="url(#{side})"/>'
@@ -85,10 +105,7 @@ def _cell(each: EquivariantClass) -> str:
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS - 3}" fill="none" stroke="{_OUTPUT}" stroke-width="1.8"/>'
             )
-        size = 9 if len(names) < 3 else 6
-        parts.append(
-            f'<text x="{x:.1f}" y="{y + 3:.1f}" text-anchor="middle" font-size="{size}">{" ".join(names)}</text>'
-        )
+        parts.append(_names(x, y, names))
     return "\n".join(parts)
 
 
@@ -101,11 +118,12 @@ def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
     every = equivariant_classes(input, output, classes)
     columns = min(len(every), _COLUMNS)
     rows = -(-len(every) // columns)
-    size = {"width": columns * _CELL[0], "height": rows * _CELL[1]}
+    height = _TITLE + 64 + _SPACING * max((len(c) for each in every for c in _columns(each)), default=1)
+    size = {"width": columns * _CELL, "height": rows * height}
     lines = [_HEAD.format(**size, text=_TEXT, input=_INPUT, output=_OUTPUT)]
     for number, each in enumerate(every):
-        x, y = number % columns * _CELL[0], number // columns * _CELL[1]
-        lines.append(f'<g transform="translate({x} {y})">\n{_cell(each)}\n</g>')
+        x, y = number % columns * _CELL, number // columns * height
+        lines.append(f'<g transform="translate({x} {y})">\n{_cell(each, height)}\n</g>')
     return "\n".join([*lines, "</svg>\n"])
 
 
