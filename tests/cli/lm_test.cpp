@@ -301,7 +301,9 @@ TEST(LmCompare, TrainsArmsAndComparesThem) {
   EXPECT_THAT(results, SizeIs(12));
   for (const auto& result : results) {
     EXPECT_EQ(result.contains("retained_mass"), result["arm"] == "topk");
-    if (result["equal"] == "tokens") EXPECT_EQ(result["steps"], 12);
+    if (result["equal"] == "tokens") {
+      EXPECT_EQ(result["steps"], 12);
+    }
   }
   const auto pairs = lines_with(done.out, {"arm", "over", "difference"});
   ASSERT_THAT(pairs, SizeIs(6));
