@@ -5,7 +5,7 @@ from math import comb, factorial
 
 import pytest
 import torch
-from definition import pattern
+from equivariant_definition import pattern
 
 from nsimplex import TensorKind, equivariant_classes
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from definition import as_kind, dense_definition, draw, symmetrized
-from lists import KINDS
+from equivariant_definition import as_kind, dense_definition, draw, symmetrized
+from equivariant_lists import KINDS
 from torch.autograd import gradcheck, gradgradcheck
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_linear

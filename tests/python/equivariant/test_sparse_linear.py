@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from definition import draw, orders_of, sparse_definition, stored
-from lists import KINDS, batch, some_of, weights
+from equivariant_definition import draw, orders_of, sparse_definition, stored
+from equivariant_lists import KINDS, batch, some_of, weights
 from torch.autograd import gradcheck, gradgradcheck
 
 from nsimplex import (

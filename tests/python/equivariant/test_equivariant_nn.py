@@ -4,8 +4,8 @@ import xml.etree.ElementTree as xml
 
 import pytest
 import torch
-from definition import draw, stored
-from lists import batch
+from equivariant_definition import draw, stored
+from equivariant_lists import batch
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_plan
 from nsimplex.nn import EquivariantLinear

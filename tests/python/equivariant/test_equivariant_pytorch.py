@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from definition import draw
-from lists import KINDS, batch, some_of
+from equivariant_definition import draw
+from equivariant_lists import KINDS, batch, some_of
 from torch.autograd import gradcheck, gradgradcheck
 
 from nsimplex import TensorKind, equivariant_linear_sparse, equivariant_plan

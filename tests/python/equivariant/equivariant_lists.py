@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 import torch
-from definition import draw, stored
+from equivariant_definition import draw, stored
 
 from nsimplex import TensorKind, equivariant_classes
 
