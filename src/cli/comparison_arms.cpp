@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "support/error.h"
+#include "training/parameters.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -80,7 +81,7 @@ NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
 void widen(LanguageModelOptions& model, int64_t weights) {
   const int64_t unit =
       model.layers * model.dim * (model.mlp == Activation::swiglu ? 3 : 2);  // weights of one
-  const int64_t now = training::parameter_count(model);
+  const int64_t now = training::parameter_count(*LanguageModel(model));
   const FeedForward mlp(
       FeedForwardOptions{.dim = model.dim,
                          .hidden = std::llround(model.mlp_ratio * static_cast<double>(model.dim)),
@@ -102,7 +103,8 @@ std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names
     }
     named.push_back(named_arm(name, base));
     if (!named.back().wide) {
-      most = std::max(most, training::parameter_count(named.back().arm.model));
+      const LanguageModel model(named.back().arm.model);  // refuses what cannot be built
+      most = std::max(most, training::parameter_count(*model));
     }
   }
   std::vector<training::Arm> arms;

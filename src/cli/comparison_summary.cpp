@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <set>
 
 #include "cli/output.h"
 #include "training/statistics.h"

@@ -2,6 +2,7 @@
 #include "cli/lm.h"
 #include "data/text_files.h"
 #include "support/error.h"
+#include "training/parameters.h"
 
 namespace nsimplex::cli {
 
@@ -38,7 +39,7 @@ LoadedModel load_model(const std::string& path, c10::Device device) {
     throw InputError("cannot use " + path +
                      ": its tokenizer is missing or belongs to another model");
   }
-  training::copy_into(training::named_parameters(loaded.model), saved.weights, path);
+  training::copy_into(training::named_parameters(*loaded.model), saved.weights, path);
   loaded.model->to(device);
   return loaded;
 }

@@ -5,38 +5,26 @@
 #include <functional>
 
 #include "cli/comparison_arms.h"
+#include "cli/comparison_options.h"
 #include "cli/comparison_summary.h"
 #include "cli/comparison_training.h"
-#include "cli/corpus_flags.h"
 #include "cli/interrupt.h"
 #include "cli/lm.h"
-#include "cli/model_flags.h"
 #include "cli/output.h"
-#include "cli/training_flags.h"
-#include "support/error.h"
 
 namespace nsimplex::cli {
 namespace {
 
 constexpr int64_t kTimedSteps = 15;  // by which equal time is measured out
 
-struct CompareOptions : CommonOptions, CorpusFlags, ModelFlags {
+struct CompareOptions : ComparisonOptions {
   const CLI::App* command = nullptr;  ///< tells which options were given
-  std::vector<std::string> arms = {"ordinary", "window", "topk"};
   std::vector<std::string> equal = {"tokens", "time"};
-  int64_t seeds = 3;
   std::string size = "small";
-  training::TrainingOptions training;
 
   CompareOptions() {
-    model.context = 128;
-    model.topk = 0;
-    model.indexer_loss = 0.1;
-    training.steps = 600;
-    training.lr = 2e-3;
-    training.warmup = 60;
-    training.eval_every = 25;
-    training.eval_tokens = 16384;
+    arms = {"ordinary", "window", "topk"};
+    seeds = 3;
   }
 };
 
@@ -62,18 +50,6 @@ void apply_fig8(CompareOptions& o) {
   set("--warmup", [&] { o.training.warmup = 100; });
   set("--beta2", [&] { o.training.beta2 = 0.95; });
   set("--eval-every", [&] { o.training.eval_every = 25; });
-}
-
-// A quarter of the context on both axes and as many keys, where nothing else is asked for.
-void complete(CompareOptions& o) {
-  if (o.size == "fig8") apply_fig8(o);
-  const int64_t quarter = std::max<int64_t>(o.model.context / 4, 1);
-  if (o.window.empty()) o.window = {quarter};
-  if (o.model.topk == 0) o.model.topk = quarter;
-  if (o.arms == std::vector<std::string>{"indexers"}) o.arms = indexer_arms();
-  o.training.seed = o.seed;
-  o.training.threads = o.threads;
-  training::check(o.training);
 }
 
 // Steps of each arm, so that all take as long as the fastest one takes for training.steps.
@@ -106,6 +82,7 @@ ComparedSeed train_seed(const std::vector<training::Arm>& arms, const CompareOpt
 
 int run_compare(const CompareOptions& given) {
   CompareOptions o = given;
+  if (o.size == "fig8") apply_fig8(o);
   complete(o);
   const OpenCorpus opened = open_corpus(o);
   const training::Corpus& corpus = opened.corpus;
@@ -149,34 +126,18 @@ void add_lm_compare(CLI::App& parent, Session& session) {
       options, run_compare);
   options->command = &command;
   CompareOptions& o = *options;
-  add_corpus_flags(command, o);
-  command
-      .add_option("--arms", o.arms,
-                  "NAME[:WORD].. of the models: ordinary, window, topk, path, linear; words reuse, "
-                  "light, relu, softmax, loss, wide; indexers: the eight of topk")
-      ->delimiter(',')
-      ->type_name("NAME,..")
-      ->capture_default_str();
+  add_comparison_flags(command, o);
   command
       .add_option("--equal", o.equal,
                   "tokens: all arms the same steps; time: as many as fit the fastest one's time")
       ->delimiter(',')
       ->check(CLI::IsMember({"tokens", "time"}))
       ->capture_default_str();
-  command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
   command
       .add_option("--size", o.size,
                   "small: minutes on two cores; fig8: nanoGPT of 124M weights, for a GPU")
       ->check(CLI::IsMember({"small", "fig8"}))
       ->capture_default_str();
-  add_shape_flags(command, o, "a quarter of the context on every axis");
-  command.add_option("--scale", o.preset, "Scale of the simplicial layers: standard or unit")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Model");
-  add_training_flags(command, o.training);
 }
 
 }  // namespace nsimplex::cli

@@ -5,34 +5,25 @@
 #include <map>
 
 #include "cli/comparison_arms.h"
+#include "cli/comparison_options.h"
 #include "cli/comparison_training.h"
-#include "cli/corpus_flags.h"
 #include "cli/lm.h"
-#include "cli/model_flags.h"
 #include "cli/output.h"
 #include "cli/published_losses.h"
 #include "cli/run_log.h"
-#include "cli/training_flags.h"
 #include "support/error.h"
 #include "training/statistics.h"
 
 namespace nsimplex::cli {
 namespace {
 
-struct ScalingOptions : CommonOptions, CorpusFlags, ModelFlags {
+struct ScalingOptions : ComparisonOptions {
   std::vector<int64_t> widths = {64, 96, 144};
-  std::vector<std::string> arms = {"ordinary", "window"};
-  int64_t seeds = 1;
   bool published = false;
-  training::TrainingOptions training;
 
   ScalingOptions() {
-    model.context = 128;
-    training.steps = 600;
-    training.lr = 2e-3;
-    training.warmup = 60;
+    arms = {"ordinary", "window"};
     training.eval_every = 0;
-    training.eval_tokens = 16384;
   }
 };
 
@@ -90,12 +81,7 @@ void check_widths(const ScalingOptions& o) {
   }
 }
 
-void sweep(ScalingOptions o, RunLog& log) {
-  check_widths(o);
-  o.training.threads = o.threads;
-  training::check(o.training);
-  if (o.window.empty()) o.window = {std::max<int64_t>(o.model.context / 4, 1)};
-  const OpenCorpus opened = open_corpus(o);
+void sweep(ScalingOptions o, const OpenCorpus& opened, RunLog& log) {
   if (!o.json) print(describe(opened.corpus, o.training, o.model.context));
 
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> points;
@@ -143,10 +129,19 @@ void sweep(ScalingOptions o, RunLog& log) {
       "These sizes lie far below two billion active weights, where the published curves cross.\n");
 }
 
-int run_scaling(const ScalingOptions& options) {
-  RunLog log(options);
-  refit_published(log, options.json);
-  if (!options.published) sweep(options, log);
+int run_scaling(const ScalingOptions& given) {
+  ScalingOptions o = given;
+  if (o.published) {
+    RunLog log(o);
+    refit_published(log, o.json);
+    return 0;
+  }
+  check_widths(o);
+  complete(o);
+  const OpenCorpus opened = open_corpus(o);  // before anything is written
+  RunLog log(o);
+  refit_published(log, o.json);
+  sweep(std::move(o), opened, log);
   return 0;
 }
 
@@ -168,16 +163,7 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
       ->delimiter(',')
       ->type_name("C,..")
       ->capture_default_str();
-  command.add_option("--arms", o.arms, "Models, as of lm compare")
-      ->delimiter(',')
-      ->type_name("NAME,..")
-      ->capture_default_str();
-  command.add_option("--seeds", o.seeds, "Seeds whose losses are averaged, from --seed")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
-  add_corpus_flags(command, o);
-  add_shape_flags(command, o, "a quarter of the context on every axis");
-  add_training_flags(command, o.training);
+  add_comparison_flags(command, o);
 }
 
 }  // namespace nsimplex::cli

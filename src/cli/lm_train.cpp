@@ -13,6 +13,7 @@
 #include "io/atomic_file.h"
 #include "io/mapped_file.h"
 #include "support/error.h"
+#include "training/parameters.h"
 #include "training/trainer.h"
 
 namespace nsimplex::cli {
@@ -91,11 +92,10 @@ Run resume_run(const TrainOptions& options) {
 }
 
 void describe(const Run& run, const LanguageModel& model) {
-  int64_t weights = 0;
-  for (const at::Tensor& each : model->parameters()) weights += each.numel();
   const data::Split split = data::split(*run.tokens);
-  print(fmt::format("model   {} weights, {} layers, dim {}, context {}\n", weights,
-                    model->options().layers, model->options().dim, model->options().context));
+  print(fmt::format("model   {} weights, {} layers, dim {}, context {}\n",
+                    training::parameter_count(*model), model->options().layers,
+                    model->options().dim, model->options().context));
   print(fmt::format("text    {} tokens for training, {} for validation (the last tenth)\n",
                     split.train.size(), split.validation.size()));
   if (run.start.progress.step > 0)

@@ -21,9 +21,7 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
   add_shape_flags(command, *options, "16,..,16,256");
   add_choice_flags(command, *options);
   add_training_flags(command, options->training);
-  const auto add = [&](const std::string& name, int64_t& value, const std::string& text) {
-    command.add_option(name, value, text)->capture_default_str()->group("Training");
-  };
+  const auto add = option_adder(command, "Training");
   add("--log-every", options->training.log_every, "Steps between lines of metrics.jsonl");
   add("--checkpoint-every", options->training.checkpoint_every,
       "Steps between checkpoints; 0: only at the end");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/options.h"
+
 namespace nsimplex::cli {
 namespace {
 
@@ -15,16 +17,10 @@ std::vector<int64_t> default_window(int64_t order) {
   return window;
 }
 
-auto adder(CLI::App& command) {
-  return [&command](const std::string& name, auto& value, const std::string& text) {
-    return command.add_option(name, value, text)->capture_default_str()->group("Model");
-  };
-}
-
 }  // namespace
 
 void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window) {
-  const auto add = adder(command);
+  const auto add = option_adder(command, "Model");
   add("--layers", o.model.layers, "Blocks");
   add("--heads", o.model.heads, "Query heads");
   add("--kv-heads", o.model.kv_heads, "Key and value heads, a divisor of --heads; 0: as many");
@@ -45,7 +41,7 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
 }
 
 void add_choice_flags(CLI::App& command, ModelFlags& o) {
-  const auto add = adder(command);
+  const auto add = option_adder(command, "Model");
   add("--sparse", o.sparse,
       "Tuples of the simplicial layers: window; topk or path, of keys that an indexer chooses; "
       "linear, separable features of all keys")

@@ -60,6 +60,13 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
   return command;
 }
 
+/// add(name, value, text): an option of `command` that shows its default, in a group of its help.
+inline auto option_adder(CLI::App& command, const std::string& group) {
+  return [&command, group](const std::string& name, auto& value, const std::string& text) {
+    return command.add_option(name, value, text)->capture_default_str()->group(group);
+  };
+}
+
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
 

@@ -1,13 +1,11 @@
 #include "cli/training_flags.h"
 
-#include <string>
+#include "cli/options.h"
 
 namespace nsimplex::cli {
 
 void add_training_flags(CLI::App& command, training::TrainingOptions& o) {
-  const auto add = [&](const std::string& name, auto& value, const std::string& text) {
-    command.add_option(name, value, text)->capture_default_str()->group("Training");
-  };
+  const auto add = option_adder(command, "Training");
   add("--steps", o.steps, "Updates");
   add("--batch", o.batch, "Windows of a pass");
   add("--accumulate", o.accumulate, "Passes whose gradients are averaged before an update");

@@ -154,13 +154,6 @@ SavedModel read_model(const std::string& path) {
   return model;
 }
 
-std::vector<io::NamedTensor> named_parameters(const LanguageModel& model) {
-  std::vector<io::NamedTensor> parameters;
-  for (const auto& each : model->named_parameters())
-    parameters.push_back({each.key(), each.value()});
-  return parameters;
-}
-
 void copy_into(const std::vector<io::NamedTensor>& tensors,
                const std::vector<io::NamedTensor>& values, const std::string& origin) {
   const at::NoGradGuard no_grad;

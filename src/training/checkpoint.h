@@ -70,9 +70,6 @@ struct SavedModel {
 /// model.safetensors.
 SavedModel read_model(const std::string& path);
 
-/// The model's parameters by their names; they share memory with it.
-std::vector<io::NamedTensor> named_parameters(const LanguageModel& model);
-
 /// Copies `values` into the tensors of the same names. Throws InputError, which calls the values'
 /// origin `origin`, unless names and shapes are the same on both sides.
 void copy_into(const std::vector<io::NamedTensor>& tensors,

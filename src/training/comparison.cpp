@@ -3,20 +3,18 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <numeric>
 
-#include "training/checkpoint.h"
 #include "training/evaluate.h"
 #include "training/learner.h"
+#include "training/parameters.h"
 #include "training/statistics.h"
+#include "training/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMassWindows = 8;  // validation windows that the retained mass is measured on
 
@@ -35,7 +33,7 @@ struct Contender {
 void share_first_weights(std::vector<Contender>& contenders) {
   std::map<std::string, at::Tensor> first;
   for (Contender& contender : contenders) {
-    for (const io::NamedTensor& each : named_parameters(contender.learner->model())) {
+    for (const io::NamedTensor& each : named_parameters(*contender.learner->model())) {
       const auto [known, added] = first.try_emplace(each.name, each.tensor);
       if (added || known->second.sizes() != each.tensor.sizes()) continue;
       const at::NoGradGuard no_grad;
@@ -54,9 +52,7 @@ std::vector<Contender> make_contenders(const std::vector<Arm>& arms,
     contender.steps = own.steps;
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
     contender.learner = std::make_unique<Learner>(arm.model, own, device, generator);
-    for (const at::Tensor& weight : contender.learner->model()->parameters()) {
-      contender.result.parameters += weight.numel();
-    }
+    contender.result.parameters = parameter_count(*contender.learner->model());
     contenders.push_back(std::move(contender));
   }
   share_first_weights(contenders);
@@ -64,9 +60,9 @@ std::vector<Contender> make_contenders(const std::vector<Arm>& arms,
 }
 
 void update(Contender& contender, int64_t step, const std::vector<data::Batch>& batches) {
-  const auto begun = Clock::now();
+  const Stopwatch watch;
   const StepLoss loss = contender.learner->update(step, batches);
-  contender.seconds.push_back(std::chrono::duration<double>(Clock::now() - begun).count());
+  contender.seconds.push_back(watch.seconds());
   contender.loss_sum += loss.cross_entropy;
   contender.auxiliary_sum += loss.auxiliary.value_or(0.0);
   contender.has_auxiliary = loss.auxiliary.has_value();
@@ -172,13 +168,6 @@ std::vector<double> time_steps(const std::vector<Arm>& arms, const TrainingOptio
   std::vector<double> seconds;
   for (const Contender& each : contenders) seconds.push_back(median(each.seconds));
   return seconds;
-}
-
-int64_t parameter_count(const LanguageModelOptions& options) {
-  const LanguageModel model(options);
-  int64_t count = 0;
-  for (const at::Tensor& weight : model->parameters()) count += weight.numel();
-  return count;
 }
 
 }  // namespace nsimplex::training

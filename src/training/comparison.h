@@ -66,7 +66,4 @@ std::vector<ArmResult> train_arms(const std::vector<Arm>& arms, const TrainingOp
 std::vector<double> time_steps(const std::vector<Arm>& arms, const TrainingOptions& training,
                                const Corpus& corpus, c10::Device device, int64_t steps);
 
-/// Weights of a model. O(their number): it is built.
-int64_t parameter_count(const LanguageModelOptions& model);
-
 }  // namespace nsimplex::training

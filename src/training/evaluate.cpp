@@ -3,10 +3,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "support/error.h"
+#include "training/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
@@ -19,8 +19,7 @@ constexpr int64_t kTokensAPass = 8192;
 Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slice slice,
                     int64_t context, int64_t max_tokens,
                     const std::function<void(int64_t, int64_t)>& progress) {
-  using Clock = std::chrono::steady_clock;
-  const auto begun = Clock::now();
+  const Stopwatch watch;
   const int64_t predicted = slice.size() - 1;
   if (predicted < 1) {
     throw InputError("the validation text has " +
@@ -57,7 +56,7 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
     if (progress) progress(result.tokens, total);
   }
   result.loss = sum / static_cast<double>(result.tokens);
-  result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  result.seconds = watch.seconds();
   return result;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "training/checkpoint.h"
+#include "training/parameters.h"
 
 namespace nsimplex::training {
 namespace {
@@ -51,7 +51,7 @@ Learner::Learner(const LanguageModelOptions& model, const TrainingOptions& train
     : options_(training),
       device_(device),
       model_(make_model(model, device, generator)),
-      optimizer_(named_parameters(model_), adamw_options(training)),
+      optimizer_(named_parameters(*model_), adamw_options(training)),
       schedule_{training.lr, training.min_lr, training.warmup, training.steps} {
   check(training);
 }

@@ -5,7 +5,6 @@
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -14,8 +13,10 @@
 #include "support/error.h"
 #include "training/adamw.h"
 #include "training/match_model.h"
+#include "training/parameters.h"
 #include "training/schedule.h"
 #include "training/statistics.h"
+#include "training/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
@@ -28,31 +29,15 @@ void require_positive(const char* name, int64_t value) {
                    std::to_string(value));
 }
 
-std::vector<io::NamedTensor> parameters(const MatchModel& model) {
-  std::vector<io::NamedTensor> named;
-  for (const auto& item : model.named_parameters()) named.push_back({item.key(), item.value()});
-  return named;
-}
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 // One arm in training.
 class Contestant {
  public:
   Contestant(const MatchOptions& o, const MatchArm& arm, const at::Generator& generator)
       : model_(arm, size_of(o, arm), o.norm, generator),
-        optimizer_(parameters(model_), {.beta2 = 0.999, .weight_decay = 0.01}) {
+        optimizer_(named_parameters(model_), {.beta2 = 0.999, .weight_decay = 0.01}) {
     result_.size = size_of(o, arm);
     result_.flops = match_flops(arm, result_.size);
-    for (const at::Tensor& p : model_.parameters()) result_.parameters += p.numel();
+    result_.parameters = parameter_count(model_);
   }
 
   // Returns the loss.

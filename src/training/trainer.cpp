@@ -3,16 +3,15 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "support/error.h"
 #include "training/evaluate.h"
+#include "training/parameters.h"
+#include "training/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 bool due(int64_t step, int64_t every, int64_t last) {
   return step == last || (every > 0 && step % every == 0);
@@ -26,7 +25,7 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
   Checkpoint checkpoint{.model = model, .training = training, .text = text, .tokenizer = tokenizer};
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
   const LanguageModel first(model, generator);
-  checkpoint.weights = named_parameters(first);
+  checkpoint.weights = named_parameters(*first);
   checkpoint.optimizer = AdamW(checkpoint.weights, {}).state();
   checkpoint.generator = generator.get_state();
   return checkpoint;
@@ -47,7 +46,7 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
                     start.text.tokens, tokens.size()));
   }
   const std::string origin = (std::filesystem::path(folder_) / kCheckpointFile).string();
-  state_.weights = named_parameters(learner_.model());
+  state_.weights = named_parameters(*learner_.model());
   state_.optimizer = learner_.optimizer().state();
   copy_into(state_.weights, start.weights, origin);
   copy_into(state_.optimizer, start.optimizer, origin);
@@ -76,9 +75,9 @@ TrainingEnd Trainer::run(const TrainingEvents& events) {
       save();
       return TrainingEnd::stopped;
     }
-    const auto begun = Clock::now();
+    const Stopwatch watch;
     const StepLoss loss = step();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    const double seconds = watch.seconds();
     ++progress.step;
     progress.loss_sum += loss.cross_entropy;
     progress.auxiliary_sum += loss.auxiliary.value_or(0.0);

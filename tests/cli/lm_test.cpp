@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -405,6 +406,12 @@ TEST(LmScaling, SweepsWidths) {
   const Finished odd = run(arguments);
   EXPECT_EQ(odd.code, 2);
   EXPECT_THAT(odd.err, HasSubstr("--widths: expected multiples of 2 heads, got 15"));
+
+  // What cannot be trained leaves nothing behind.
+  const Finished none = run({"lm", "scaling", "--text", place / "absent", "--out", place / "new"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(none.out, "");
+  EXPECT_FALSE(std::filesystem::exists(place / "new"));
 }
 
 }  // namespace

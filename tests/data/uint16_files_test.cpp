@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "data/tokens.h"
-#include "support/error.h"
+#include "input_error_of.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::data {
@@ -19,12 +19,7 @@ std::string file_of(const TemporaryFolder& folder, const std::string& name,
 }
 
 std::string error_of(const std::vector<std::string>& paths, int64_t vocabulary) {
-  try {
-    Tokens::of_uint16_files(paths, vocabulary);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::input_error_of([&] { Tokens::of_uint16_files(paths, vocabulary); });
 }
 
 TEST(Uint16Files, AreReadOneAfterTheOther) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/error.h"
+#include "input_error_of.h"
 
 namespace nsimplex::test {
 
@@ -14,17 +14,6 @@ inline std::vector<std::string> names(const torch::nn::Module& module) {
   std::vector<std::string> names;
   for (const auto& item : module.named_parameters()) names.push_back(item.key());
   return names;
-}
-
-/// What an InputError says that `make` throws.
-template <class Make>
-std::string input_error_of(Make&& make) {
-  try {
-    make();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace nsimplex::test

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "training/checkpoint.h"
+#include "training/parameters.h"
 
 namespace nsimplex::training {
 namespace {
@@ -21,7 +22,7 @@ TEST(AdamW, DecayGroupsOfALanguageModel) {
   LanguageModelOptions options;
   options.tied = false;
   std::map<std::string, bool> decayed;
-  for (const auto& each : named_parameters(LanguageModel(options))) {
+  for (const auto& each : named_parameters(*LanguageModel(options))) {
     decayed[each.name] = decays(each.name, each.tensor);
   }
   EXPECT_FALSE(decayed.at("embedding.weight"));

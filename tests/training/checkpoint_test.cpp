@@ -7,6 +7,7 @@
 
 #include "support/error.h"
 #include "temporary_folder.h"
+#include "training/parameters.h"
 #include "training/small_run.h"
 
 namespace nsimplex::training {
@@ -130,16 +131,16 @@ TEST(CopyInto, NamesWhatDoesNotFit) {
   wide.dim = 32;
   const auto error = [&](const std::vector<io::NamedTensor>& values) -> std::string {
     try {
-      copy_into(named_parameters(small), values, "FILE");
+      copy_into(named_parameters(*small), values, "FILE");
     } catch (const InputError& e) {
       return e.what();
     }
     return "";
   };
-  EXPECT_EQ(error(named_parameters(small)), "");
-  EXPECT_THAT(error(named_parameters(LanguageModel(wide))), HasSubstr("cannot read FILE: tensor"));
+  EXPECT_EQ(error(named_parameters(*small)), "");
+  EXPECT_THAT(error(named_parameters(*LanguageModel(wide))), HasSubstr("cannot read FILE: tensor"));
   EXPECT_THAT(error({}), HasSubstr("tensors, got 0"));
-  auto renamed = named_parameters(small);
+  auto renamed = named_parameters(*small);
   renamed[0].name = "other";
   EXPECT_THAT(error(renamed), HasSubstr("it has no tensor"));
 }

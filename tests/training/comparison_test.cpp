@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "training/parameters.h"
 #include "training/small_run.h"
 
 namespace nsimplex::training {
@@ -112,10 +113,10 @@ TEST(ParameterCount, OfThePublishedModel) {
   model.context = 512;
   model.mlp = Activation::gelu;
   model.every = 0;
-  const int64_t ordinary = parameter_count(model);
+  const int64_t ordinary = parameter_count(*LanguageModel(model));
   EXPECT_NEAR(static_cast<double>(ordinary), 123.6e6, 0.05e6);
   model.every = 4;
-  EXPECT_EQ(parameter_count(model) - ordinary, 3 * 2 * 768 * 768);
+  EXPECT_EQ(parameter_count(*LanguageModel(model)) - ordinary, 3 * 2 * 768 * 768);
 }
 
 }  // namespace
