@@ -25,6 +25,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
   add_lm_command(app, session);
   add_task_command(app, session);
+  add_graph_command(app, session);
   add_bench_command(app, session);
   add_verify_command(app, session);
   add_report_command(app, session);

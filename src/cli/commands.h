@@ -11,6 +11,7 @@ void add_bench_command(CLI::App& parent, Session& session);
 void add_report_command(CLI::App& parent, Session& session);
 void add_verify_command(CLI::App& parent, Session& session);
 void add_task_command(CLI::App& parent, Session& session);
+void add_graph_command(CLI::App& parent, Session& session);
 
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);

@@ -85,7 +85,8 @@ TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
                                                        {"bench", "sparse"},
                                                        {"task", "match2"},
                                                        {"task", "match3"},
-                                                       {"task", "match4"}};
+                                                       {"task", "match4"},
+                                                       {"graph", "expressivity"}};
   for (const auto& command : commands) {
     const Finished finished = run(with(command, {"--help"}));
     EXPECT_EQ(finished.code, 0);
