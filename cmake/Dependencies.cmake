@@ -1,7 +1,7 @@
 # Third-party libraries other than LibTorch, as imported targets with their upstream names.
 #
-# A folder filled by tools/bundle-deps (headers of Highway, zlib, CLI11, nlohmann-json, Eigen and
-# Spectra, libhwy.so.1 and libz.so.1) is looked into first, so that a machine without Debian packages
+# A folder filled by tools/bundle-deps (headers of Highway, zlib, CLI11, nlohmann-json, Eigen,
+# Spectra and Boost.Polygon, libhwy.so.1 and libz.so.1) is looked into first, so that a machine without Debian packages
 # can build; otherwise the system's packages are used.
 include_guard(GLOBAL)
 
@@ -39,6 +39,7 @@ nsimplex_dependency(HWY hwy::hwy hwy/highway.h LIBRARY libhwy.so.1)
 nsimplex_dependency(ZLIB ZLIB::ZLIB zlib.h LIBRARY libz.so.1 MODULE)
 nsimplex_dependency(Eigen3 Eigen3::Eigen Eigen/Dense)
 nsimplex_dependency(Spectra Spectra::Spectra Spectra/SymEigsSolver.h)
+nsimplex_dependency(Boost Boost::headers boost/polygon/voronoi.hpp)
 if(NOT NSIMPLEX_KERNELS_ONLY)
   nsimplex_dependency(nlohmann_json nlohmann_json::nlohmann_json nlohmann/json.hpp)
   if(NSIMPLEX_APP)

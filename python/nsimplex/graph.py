@@ -18,6 +18,7 @@ __all__ = [
     "DerivedTuples",
     "LaplacianEigenvectors",
     "LineGraph",
+    "PointSets",
     "TupleBatch",
     "adjacency",
     "all_orders",
@@ -27,6 +28,7 @@ __all__ = [
     "complete_tuples",
     "concatenate_graphs",
     "connected_components",
+    "delaunay_graph",
     "derived_features",
     "edge_tuples",
     "laplacian_eigenvectors",
@@ -34,6 +36,7 @@ __all__ = [
     "node_and_edge_features",
     "node_degrees",
     "project_tuples",
+    "random_point_sets",
     "simplices",
     "split_graphs",
     "tuple_batch",
@@ -108,6 +111,13 @@ class LaplacianEigenvectors(NamedTuple):
 
     values: Tensor  #: float64 [B, count]
     vectors: Tensor  #: float64 [n, count]
+
+
+class PointSets(NamedTuple):
+    """Points of many sets, one set after the other."""
+
+    points: Tensor  #: fp32 [n, 2], in the unit square
+    node_offsets: Tensor  #: int64 [sets + 1], from 0 to n
 
 
 def _derived(parts: Sequence[Tensor], symmetry: str) -> DerivedTuples:
@@ -287,6 +297,34 @@ def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatc
     Source: Barabasi and Albert, "Emergence of scaling in random networks", Science 286 (1999).
     """
     return TupleBatch(*_operators.graph_barabasi_albert(nodes, links, seed), "undirected")
+
+
+def random_point_sets(sets: int, least: int, most: int, *, seed: int = 0) -> PointSets:
+    """Sets of uniform points in the unit square, each of ``least`` to ``most`` points, every number as likely.
+
+    Coordinates are multiples of 2^-22 below 1, and the points of a set differ. The same on every machine for the same
+    seed; a set does not depend on how many there are.
+    """
+    return PointSets(*_operators.graph_point_sets(sets, least, most, seed))
+
+
+def delaunay_graph(points: Tensor, node_offsets: Tensor | None = None) -> TupleBatch:
+    """The edges of the Delaunay triangulation of each set of points: no circle through the corners of a triangle has a
+    point inside.
+
+    Exact for points on a grid, to which every set is moved first: 2^22 steps in the smallest power of two that is not
+    below its extent in x or y. Points of ``random_point_sets()`` are on it already. Points on one line are joined to
+    their neighbours on it, two points to each other; where more than three lie on an empty circle, the polygon is cut
+    into triangles from its lowest number on. O(n log n), sets in parallel.
+
+    Args:
+        points: floating point [n, 2].
+        node_offsets: int64 [B + 1], the points of each set; one set without it.
+
+    Raises:
+        ValueError: a NaN or infinity, another shape, two points of a set that are equal on the grid.
+    """
+    return TupleBatch(*_operators.graph_delaunay(points, node_offsets), "undirected")
 
 
 def _counts(nodes: Tensor | Sequence[int] | int) -> Tensor:

@@ -1,36 +1,17 @@
 #include "graph/generators.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "kernels/common/tuple_hash.h"
+#include "graph/delaunay.h"
+#include "support/random.h"
 
 namespace nsimplex::graph {
-namespace {
-
-// Numbers below a bound, from splitmix64 on a counter. The upper half of the product of a 64-bit
-// number and the bound is uniform up to bound / 2^64.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : state_(kernels::splitmix64(seed)) {}
-
-  int64_t below(int64_t bound) {
-    state_ += kernels::kGoldenGamma;
-    const auto product = static_cast<unsigned __int128>(kernels::splitmix64(state_)) *
-                         static_cast<unsigned __int128>(bound);
-    return static_cast<int64_t>(product >> 64);
-  }
-
- private:
-  uint64_t state_;
-};
-
-}  // namespace
-
 std::vector<int64_t> preferential_attachment(int64_t nodes, int64_t links, uint64_t seed) {
   std::vector<int64_t> edges;
   if (nodes <= links) return edges;
   edges.reserve(2 * links * (nodes - links));
-  Draws draws(seed);
+  RandomStream draws(seed);
   std::vector<int64_t> targets;
   for (int64_t node = links; node < nodes; ++node) {
     targets.clear();
@@ -47,6 +28,30 @@ std::vector<int64_t> preferential_attachment(int64_t nodes, int64_t links, uint6
     for (const int64_t target : targets) edges.insert(edges.end(), {target, node});
   }
   return edges;
+}
+
+PointSets random_points(int64_t sets, int64_t least, int64_t most, uint64_t seed) {
+  PointSets result;
+  std::vector<GridPoint> points;
+  for (int64_t set = 0; set < sets; ++set) {
+    RandomStream draws(random_bits(seed, static_cast<uint64_t>(set)));
+    points.resize(least + draws.below(most - least + 1));
+    const auto draw = [&] {
+      for (GridPoint& point : points) {
+        point.x = static_cast<int32_t>(draws.below(int64_t{1} << kGridBits));
+        point.y = static_cast<int32_t>(draws.below(int64_t{1} << kGridBits));
+      }
+    };
+    do {
+      draw();
+    } while (find_coincidence(points).second >= 0);
+    for (const GridPoint& point : points) {
+      result.coordinates.push_back(std::ldexp(static_cast<float>(point.x), -kGridBits));
+      result.coordinates.push_back(std::ldexp(static_cast<float>(point.y), -kGridBits));
+    }
+    result.offsets.push_back(result.offsets.back() + std::ssize(points));
+  }
+  return result;
 }
 
 }  // namespace nsimplex::graph

@@ -41,12 +41,7 @@ void check_features(const TupleBatch& batch, const Tensor& features, const char*
                    "] features: expected a floating point dtype, got ", features.scalar_type());
   TORCH_CHECK_VALUE(features.dim() == 2 && features.size(0) == batch.size(), "[", name,
                     "] features: expected shape [", batch.size(), ", d], got ", features.sizes());
-  const Tensor bad = features.isfinite().logical_not_();
-  if (!bad.any().item<bool>()) return;
-  const Tensor first = bad.nonzero()[0];
-  const int64_t row = first[0].item<int64_t>(), column = first[1].item<int64_t>();
-  TORCH_CHECK_VALUE(false, "[", name, "] features: expected finite numbers, got ",
-                    features[row][column].item<double>(), " in row ", row, ", column ", column);
+  graph::check_finite(name, "features", features);
 }
 
 }  // namespace nsimplex

@@ -10,19 +10,6 @@ constexpr int64_t kMostNodes = int64_t{1} << 40;
 
 std::string text(int64_t number) { return std::to_string(number); }
 
-Fault find_offset_fault(const char* name, std::span<const int64_t> offsets) {
-  const std::string argument = name;
-  if (offsets.empty()) return argument + ": expected at least one entry, got none";
-  if (offsets[0] != 0) return argument + ": expected 0 first, got " + text(offsets[0]);
-  for (size_t i = 1; i < offsets.size(); ++i) {
-    if (offsets[i] < offsets[i - 1]) {
-      return argument + ": expected numbers that do not fall, got " + text(offsets[i]) + " after " +
-             text(offsets[i - 1]) + " at " + std::to_string(i);
-    }
-  }
-  return std::nullopt;
-}
-
 Fault find_entry_fault(const TupleView& batch, const std::string& name, int64_t graph,
                        int64_t row) {
   const auto tuple = batch.tuples[row];
@@ -74,6 +61,19 @@ Fault find_repetition(const TupleView& batch, const std::string& name) {
 }
 
 }  // namespace
+
+Fault find_offset_fault(const char* name, std::span<const int64_t> offsets) {
+  const std::string argument = name;
+  if (offsets.empty()) return argument + ": expected at least one entry, got none";
+  if (offsets[0] != 0) return argument + ": expected 0 first, got " + text(offsets[0]);
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] < offsets[i - 1]) {
+      return argument + ": expected numbers that do not fall, got " + text(offsets[i]) + " after " +
+             text(offsets[i - 1]) + " at " + std::to_string(i);
+    }
+  }
+  return std::nullopt;
+}
 
 std::string to_string(std::span<const int64_t> tuple) {
   std::string result = "(";

@@ -53,4 +53,13 @@ void check_numbers(const char* name, const char* argument, const Tensor& tensor,
                     ": expected a tensor on the CPU, got one on ", tensor.device());
 }
 
+void check_finite(const char* name, const char* argument, const Tensor& matrix) {
+  const Tensor bad = matrix.isfinite().logical_not_();
+  if (!bad.any().item<bool>()) return;
+  const Tensor first = bad.nonzero()[0];
+  const int64_t row = first[0].item<int64_t>(), column = first[1].item<int64_t>();
+  TORCH_CHECK_VALUE(false, "[", name, "] ", argument, ": expected finite numbers, got ",
+                    matrix[row][column].item<double>(), " in row ", row, ", column ", column);
+}
+
 }  // namespace nsimplex::graph

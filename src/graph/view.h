@@ -38,4 +38,7 @@ DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry 
 void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
                    const char* shape);
 
+/// Refuses a matrix of floating point numbers that holds a NaN or infinity.
+void check_finite(const char* name, const char* argument, const at::Tensor& matrix);
+
 }  // namespace nsimplex::graph

@@ -25,4 +25,21 @@ constexpr uint64_t random_below(uint64_t bound, uint64_t bits) {
 /// A number in [0, 1) from 64 random bits.
 constexpr double random_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
+/// Numbers one after the other, the same on every machine: random_bits() of a seed and a count.
+class RandomStream {
+ public:
+  explicit constexpr RandomStream(uint64_t seed) : seed_(seed) {}
+
+  constexpr uint64_t bits() { return random_bits(seed_, ++count_); }
+  constexpr double unit() { return random_unit(bits()); }
+
+  /// In [0, bound), bound > 0.
+  constexpr int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random_below(static_cast<uint64_t>(bound), bits()));
+  }
+
+ private:
+  uint64_t seed_, count_ = 0;
+};
+
 }  // namespace nsimplex

@@ -153,5 +153,23 @@ def test_made_graphs():
         graph.barabasi_albert_graph(5, 5)
 
 
+def test_triangulations():
+    sets = graph.random_point_sets(4, 3, 40, seed=2)
+    batch = graph.delaunay_graph(sets.points, sets.node_offsets)
+    assert batch.symmetry == "undirected" and torch.equal(batch.node_offsets, sets.node_offsets)
+    # Planar: 3 n - 3 edges but for one each on the hull, which has at least three.
+    sizes, edges = sets.node_offsets.diff(), batch.tuple_offsets.diff()
+    assert (edges <= 3 * sizes - 6).all() and (edges >= 2 * sizes - 3).all()
+    # The nearest neighbour of every point is joined to it.
+    points, pairs = sets.points.double(), set(map(tuple, batch.tuples.tolist()))
+    for begin, end in itertools.pairwise(sets.node_offsets.tolist()):
+        distances = torch.cdist(points[begin:end], points[begin:end]).fill_diagonal_(9)
+        for i, j in enumerate(distances.argmin(1).tolist()):
+            assert (begin + min(i, j), begin + max(i, j)) in pairs
+    assert torch.equal(batch.tuples, graph.delaunay_graph(points, sets.node_offsets).tuples)
+    with pytest.raises(ValueError, match="expected finite numbers, got nan in row 0, column 1"):
+        graph.delaunay_graph(torch.tensor([[0, torch.nan]]))
+
+
 def test_is_reached_from_the_package():
     assert nsimplex.graph is graph
