@@ -23,6 +23,16 @@ NSIMPLEX_API at::Tensor node_degrees(const TupleBatch& batch);
 /// of each component, through the whole batch.
 NSIMPLEX_API at::Tensor connected_components(const TupleBatch& batch);
 
+/// The pairs of nodes of a graph that have one label, undirected and without loops: a partition of
+/// its nodes as a graph. labels: int64 [n], any numbers; node_offsets: int64 [B + 1].
+///
+/// Complexity: O(n log n) and what it returns.
+NSIMPLEX_API TupleBatch label_cliques(const at::Tensor& labels, const at::Tensor& node_offsets);
+
+/// Every connected component completed to a clique: the label_cliques() of connected_components(),
+/// a partition of the nodes whatever edges were predicted.
+NSIMPLEX_API TupleBatch component_cliques(const TupleBatch& batch);
+
 /// The simplices of the clique complex of a graph (order 2): element s - 1 holds the cliques of s
 /// nodes, s = 1 .. largest, as undirected batches.
 ///

@@ -26,11 +26,13 @@ __all__ = [
     "chain_graphs",
     "check_features",
     "complete_tuples",
+    "component_cliques",
     "concatenate_graphs",
     "connected_components",
     "delaunay_graph",
     "derived_features",
     "edge_tuples",
+    "label_cliques",
     "laplacian_eigenvectors",
     "line_graph",
     "node_and_edge_features",
@@ -254,6 +256,22 @@ def node_degrees(batch: TupleBatch) -> Tensor:
 def connected_components(batch: TupleBatch) -> Tensor:
     """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest nodes."""
     return _operators.graph_components(*batch._parts())
+
+
+def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
+    """The pairs of nodes of a graph that have one label, undirected and without loops: a partition of its nodes as a
+    graph.
+
+    Args:
+        labels: int64 [n], any numbers.
+        node_offsets: int64 [B + 1], the nodes of each graph.
+    """
+    return TupleBatch(*_operators.graph_label_cliques(labels, node_offsets), "undirected")
+
+
+def component_cliques(batch: TupleBatch) -> TupleBatch:
+    """Every connected component completed to a clique: a partition of the nodes, whatever edges were predicted."""
+    return TupleBatch(*_operators.graph_component_cliques(*batch._parts()), "undirected")
 
 
 def simplices(batch: TupleBatch, largest: int) -> list[TupleBatch]:

@@ -1,6 +1,7 @@
 #include "graph/cliques.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "graph/tuple_lists.h"
@@ -77,6 +78,26 @@ TupleList line_graph_of(const Rows& edges, int64_t nodes) {
     }
   }
   return sorted_unique(list, edges.count);
+}
+
+TupleList label_cliques(std::span<const int64_t> labels, std::span<const int64_t> node_offsets) {
+  TupleList pairs{2, {}, {}};
+  std::vector<int64_t> order, next(labels.size(), -1);  // the node after each that has its label
+  for (size_t graph = 0; graph + 1 < node_offsets.size(); ++graph) {
+    order.resize(node_offsets[graph + 1] - node_offsets[graph]);
+    std::iota(order.begin(), order.end(), node_offsets[graph]);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return labels[a] < labels[b]; });
+    for (size_t i = 1; i < order.size(); ++i) {
+      if (labels[order[i - 1]] == labels[order[i]]) next[order[i - 1]] = order[i];
+    }
+  }
+  for (int64_t node = 0; node < std::ssize(next); ++node) {
+    for (int64_t other = next[node]; other >= 0; other = next[other]) {
+      pairs.add(std::array{node, other}, -1);
+    }
+  }
+  return pairs;
 }
 
 }  // namespace nsimplex::graph

@@ -127,6 +127,16 @@ Tensor components(const Tensor& tuples, const Tensor& tuple_offsets, const Tenso
       assemble("connected_components", tuples, tuple_offsets, node_offsets, symmetry));
 }
 
+Batch labelled(const Tensor& labels, const Tensor& node_offsets) {
+  return parts(label_cliques(labels, node_offsets));
+}
+
+Batch completed(const Tensor& tuples, const Tensor& tuple_offsets, const Tensor& node_offsets,
+                std::string_view symmetry) {
+  return parts(component_cliques(
+      assemble("component_cliques", tuples, tuple_offsets, node_offsets, symmetry)));
+}
+
 std::vector<Tensor> all_simplices(const Tensor& tuples, const Tensor& tuple_offsets,
                                   const Tensor& node_offsets, std::string_view symmetry,
                                   int64_t largest) {
@@ -196,6 +206,9 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       TORCH_FN(node_and_edge));
   m.def(("graph_adjacency" + batch + ") -> (Tensor, Tensor)").c_str(), TORCH_FN(neighbours));
   m.def(("graph_components" + batch + ") -> Tensor").c_str(), TORCH_FN(components));
+  m.def("graph_label_cliques(Tensor labels, Tensor node_offsets) -> (Tensor, Tensor, Tensor)",
+        TORCH_FN(labelled));
+  m.def(("graph_component_cliques" + batch + a_batch).c_str(), TORCH_FN(completed));
   m.def(("graph_simplices" + batch + ", int largest) -> Tensor[]").c_str(),
         TORCH_FN(all_simplices));
   m.def(("graph_line" + batch + a_derived).c_str(), TORCH_FN(lines));

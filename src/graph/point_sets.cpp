@@ -6,7 +6,6 @@
 
 #include "graph/delaunay.h"
 #include "graph/generators.h"
-#include "graph/tuple_faults.h"
 #include "graph/view.h"
 #include "support/parallel.h"
 
@@ -17,20 +16,6 @@ using at::Tensor;
 namespace {
 
 constexpr const char* kDelaunay = "delaunay_graph";
-
-// The offsets of sets of n points, checked; those of one set where none are given.
-Tensor checked_offsets(const std::optional<Tensor>& offsets, int64_t n) {
-  if (!offsets) return at::tensor({int64_t{0}, n});
-  graph::check_numbers(kDelaunay, "node_offsets", *offsets, 1, "[B + 1]");
-  const Tensor numbers = offsets->contiguous();
-  const auto view = graph::view_numbers(numbers);
-  const auto fault = graph::find_offset_fault("node_offsets", view);
-  TORCH_CHECK_VALUE(!fault, "[", kDelaunay, "] ", *fault);
-  TORCH_CHECK_VALUE(view.back() == n, "[", kDelaunay,
-                    "] node_offsets: expected the number of points, ", n, ", last, got ",
-                    view.back());
-  return numbers;
-}
 
 // The edges of the points first .. first + count - 1, numbered through all sets.
 std::vector<int64_t> edges_of_set(std::span<const double> coordinates, int64_t first) {
@@ -65,7 +50,9 @@ TupleBatch delaunay_graph(const Tensor& points, const std::optional<Tensor>& nod
   TORCH_CHECK_VALUE(points.is_cpu(), "[", kDelaunay,
                     "] points: expected a tensor on the CPU, got one on ", points.device());
   graph::check_finite(kDelaunay, "points", points);
-  const Tensor offsets = checked_offsets(node_offsets, points.size(0));
+  const int64_t count = points.size(0);
+  const Tensor offsets = node_offsets ? graph::checked_offsets(kDelaunay, *node_offsets, count)
+                                      : at::tensor({int64_t{0}, count});
   const Tensor coordinates = points.detach().to(at::kDouble).contiguous();
   const std::span<const double> all(coordinates.const_data_ptr<double>(),
                                     static_cast<size_t>(coordinates.numel()));

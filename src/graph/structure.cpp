@@ -37,6 +37,23 @@ Tensor connected_components(const TupleBatch& batch) {
   return graph::to_tensor(graph::components_of(CheckedBatch(batch, "connected_components").view()));
 }
 
+TupleBatch label_cliques(const Tensor& labels, const Tensor& node_offsets) {
+  constexpr const char* kName = "label_cliques";
+  graph::check_numbers(kName, "labels", labels, 1, "[n]");
+  const Tensor nodes = graph::checked_offsets(kName, node_offsets, labels.size(0));
+  const Tensor numbers = labels.contiguous();
+  return graph::to_batch(
+             graph::label_cliques(graph::view_numbers(numbers), graph::view_numbers(nodes)), nodes,
+             Symmetry::undirected)
+      .batch;
+}
+
+TupleBatch component_cliques(const TupleBatch& batch) {
+  const CheckedBatch checked(batch, "component_cliques");
+  return label_cliques(graph::to_tensor(graph::components_of(checked.view())),
+                       checked.batch().node_offsets);
+}
+
 std::vector<TupleBatch> simplices(const TupleBatch& batch, int64_t largest) {
   const CheckedBatch checked(batch, "simplices");
   check_graph(batch, "simplices");

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "graph/tuple_faults.h"
 #include "graph/tuple_lists.h"
 
 namespace nsimplex::graph {
@@ -51,6 +52,18 @@ void check_numbers(const char* name, const char* argument, const Tensor& tensor,
                     ", got ", tensor.sizes());
   TORCH_CHECK_VALUE(tensor.is_cpu(), "[", name, "] ", argument,
                     ": expected a tensor on the CPU, got one on ", tensor.device());
+}
+
+Tensor checked_offsets(const char* name, const Tensor& node_offsets, int64_t n) {
+  check_numbers(name, "node_offsets", node_offsets, 1, "[B + 1]");
+  Tensor offsets = node_offsets.contiguous();
+  const auto numbers = view_numbers(offsets);
+  const auto fault = find_offset_fault("node_offsets", numbers);
+  TORCH_CHECK_VALUE(!fault, "[", name, "] ", *fault);
+  TORCH_CHECK_VALUE(numbers.back() == n, "[", name,
+                    "] node_offsets: expected the number of nodes, ", n, ", last, got ",
+                    numbers.back());
+  return offsets;
 }
 
 void check_finite(const char* name, const char* argument, const Tensor& matrix) {

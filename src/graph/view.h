@@ -38,6 +38,9 @@ DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry 
 void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
                    const char* shape);
 
+/// The offsets of graphs with n nodes, contiguous; refuses what does not rise from 0 to n.
+at::Tensor checked_offsets(const char* name, const at::Tensor& node_offsets, int64_t n);
+
 /// Refuses a matrix of floating point numbers that holds a NaN or infinity.
 void check_finite(const char* name, const char* argument, const at::Tensor& matrix);
 

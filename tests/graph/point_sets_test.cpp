@@ -59,7 +59,7 @@ TEST(DelaunayGraph, RefusesWhatItCannotTriangulate) {
   EXPECT_EQ(error(at::zeros({4, 2}, at::kLong)),
             "[delaunay_graph] points: expected a floating point dtype, got Long");
   EXPECT_EQ(error(points({0, 1}), numbers({0, 2})),
-            "[delaunay_graph] node_offsets: expected the number of points, 1, last, got 2");
+            "[delaunay_graph] node_offsets: expected the number of nodes, 1, last, got 2");
   EXPECT_EQ(error(points({0, 1}), numbers({1, 1})),
             "[delaunay_graph] node_offsets: expected 0 first, got 1");
 }

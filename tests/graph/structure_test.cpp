@@ -38,6 +38,25 @@ TEST(Structure, SimplicesAreBatchesOfEverySize) {
             "[simplices] largest: expected at least 1, got 0");
 }
 
+TEST(Structure, CliquesOfComponentsAndOfLabels) {
+  // A chain of four and an edge become cliques of six and one pairs.
+  const TupleBatch chains = tuple_batch(numbers({0, 1, 1, 2, 2, 3, 5, 6}).view({-1, 2}),
+                                        numbers({0, 3, 4}), numbers({0, 5, 7}));
+  const TupleBatch cliques = component_cliques(chains);
+  check_tuples(cliques);
+  EXPECT_EQ(cliques.symmetry, Symmetry::undirected);
+  EXPECT_TRUE(
+      cliques.tuples.equal(numbers({0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3, 5, 6}).view({-1, 2})));
+  EXPECT_TRUE(cliques.tuple_offsets.equal(numbers({0, 6, 7})));
+  EXPECT_TRUE(component_cliques(cliques).tuples.equal(cliques.tuples));
+  // Equal labels of different graphs are no part.
+  const TupleBatch parts = label_cliques(numbers({9, -4, 9, 9, 5, 9}), numbers({0, 4, 6}));
+  EXPECT_TRUE(parts.tuples.equal(numbers({0, 2, 0, 3, 2, 3}).view({-1, 2})));
+  EXPECT_TRUE(parts.tuple_offsets.equal(numbers({0, 3, 3})));
+  EXPECT_EQ(error_of([] { label_cliques(numbers({1, 2}), numbers({0, 3})); }),
+            "[label_cliques] node_offsets: expected the number of nodes, 2, last, got 3");
+}
+
 TEST(Structure, LineGraphsStayApart) {
   const LineGraph lines = line_graph(two_graphs());
   EXPECT_TRUE(

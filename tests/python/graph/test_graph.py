@@ -110,6 +110,10 @@ def test_structure():
     assert graph.adjacency(batch).offsets.tolist() == [0, 2, 4, 7, 8, 9, 11, 12]
     assert graph.node_degrees(batch).tolist() == [2, 2, 3, 1, 1, 2, 1]
     assert graph.connected_components(batch).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    cliques = graph.component_cliques(batch)
+    assert torch.equal(cliques.tuples, graph.complete_tuples([4, 3], 2, symmetry="undirected", loops=False).tuples)
+    labelled = graph.label_cliques(graph.connected_components(batch), batch.node_offsets)
+    assert torch.equal(labelled.tuples, cliques.tuples) and torch.equal(labelled.tuple_offsets, cliques.tuple_offsets)
     assert [len(each) for each in graph.simplices(batch, 4)] == [7, 6, 1, 0]
     lines = graph.line_graph(batch)
     assert lines.batch.tuples.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [4, 5]]

@@ -1,0 +1,108 @@
+#include "data/synthetic_vertices.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "support/random.h"
+
+namespace nsimplex::data {
+namespace {
+
+constexpr double kCharmFlight = 2.0, kBottomFlight = 4.0;            // mean, mm
+constexpr double kSpread = 0.15;                                     // of tracks about their jet
+constexpr double kTransverseError = 0.03, kLongitudinalError = 0.1;  // mm
+
+double exponential(RandomStream& draws, double mean) {
+  return -mean * std::log(1.0 - draws.unit());
+}
+
+double normal(RandomStream& draws, double deviation) {  // Box and Muller
+  const double radius = std::sqrt(exponential(draws, 2.0));
+  return deviation * radius * std::cos(2 * std::numbers::pi * draws.unit());
+}
+
+struct Jet {
+  double azimuth, pseudorapidity, momentum;
+  int64_t tracks;
+};
+
+// How far along the jet its vertices lie.
+std::vector<double> draw_vertices(JetKind kind, RandomStream& draws) {
+  std::vector<double> distances = {0.0};
+  if (kind == JetKind::bottom) distances.push_back(exponential(draws, kBottomFlight));
+  if (kind != JetKind::light) {
+    distances.push_back(distances.back() + exponential(draws, kCharmFlight));
+  }
+  return distances;
+}
+
+// A straight line from a point `distance` along the jet, as it passes the origin.
+std::array<float, kJetFeatures> draw_track(const Jet& jet, double distance, RandomStream& draws) {
+  const double azimuth = jet.azimuth + normal(draws, kSpread);
+  const double pseudorapidity = jet.pseudorapidity + normal(draws, kSpread);
+  const double cotangent = std::sinh(pseudorapidity);
+  const double share = exponential(draws, 1.0 / static_cast<double>(jet.tracks));
+  const double momentum = 0.5 + share * jet.momentum;
+  const double charge = draws.below(2) == 0 ? -1.0 : 1.0;
+  // Along the jet in the transverse plane, and along the beam.
+  const double across = distance / std::cosh(jet.pseudorapidity);
+  const double along = distance * std::tanh(jet.pseudorapidity);
+  const double turn = azimuth - jet.azimuth;
+  const double transverse = across * std::sin(turn) + normal(draws, kTransverseError);
+  const double longitudinal =
+      along - across * std::cos(turn) * cotangent + normal(draws, kLongitudinalError);
+  const auto scaled = [](double value) { return static_cast<float>(value); };
+  return {scaled(transverse / 0.3),
+          scaled(longitudinal / 0.5),
+          scaled(std::remainder(azimuth, 2 * std::numbers::pi)),
+          scaled(cotangent / 2),
+          scaled(std::log(momentum) - 1.5),
+          scaled(charge),
+          scaled(std::log(jet.momentum) - 4),
+          scaled(jet.pseudorapidity),
+          scaled(std::remainder(jet.azimuth, 2 * std::numbers::pi)),
+          scaled((static_cast<double>(jet.tracks) - 8) / 4)};
+}
+
+}  // namespace
+
+const char* name_of(JetKind kind) {
+  switch (kind) {
+    case JetKind::light:
+      return "light";
+    case JetKind::charm:
+      return "charm";
+    case JetKind::bottom:
+      return "bottom";
+  }
+  return "";
+}
+
+LabelledSets synthetic_vertices(int64_t sets, uint64_t seed) {
+  std::vector<float> features;
+  std::vector<int64_t> offsets = {0}, labels, kinds;
+  for (int64_t set = 0; set < sets; ++set) {
+    RandomStream draws(random_bits(seed, static_cast<uint64_t>(set)));
+    const auto kind = static_cast<JetKind>(set % kJetKinds);
+    const Jet jet{.azimuth = (2 * draws.unit() - 1) * std::numbers::pi,
+                  .pseudorapidity = 3 * draws.unit() - 1.5,
+                  .momentum = 20 + exponential(draws, 60),
+                  .tracks = 2 + draws.below(kMostTracks - 1)};
+    const std::vector<double> vertices = draw_vertices(kind, draws);
+    for (int64_t track = 0; track < jet.tracks; ++track) {
+      const int64_t vertex = draws.below(std::ssize(vertices));
+      const auto row = draw_track(jet, vertices[vertex], draws);
+      features.insert(features.end(), row.begin(), row.end());
+      labels.push_back(vertex);
+    }
+    offsets.push_back(std::ssize(labels));
+    kinds.push_back(static_cast<int64_t>(kind));
+  }
+  return {at::tensor(features, at::kFloat).view({-1, kJetFeatures}), at::tensor(offsets, at::kLong),
+          at::tensor(labels, at::kLong), at::tensor(kinds, at::kLong)};
+}
+
+}  // namespace nsimplex::data
