@@ -60,8 +60,8 @@ TEST_F(LabelledSetsFile, IsRead) {
 
 TEST_F(LabelledSetsFile, IsRefusedInOneLine) {
   EXPECT_EQ(error(0, npy_file("<f8", "(4,)", raw<double>({0, 1, 2, 3}))),
-            "points: expected shape [n, d], got [4]");
-  EXPECT_EQ(error(0, npy_file("<f8", "(2, 2)", raw<double>({0, 1, 2, NAN}))),
+            "points: expected 2 dimensions, got shape [4]");
+  EXPECT_EQ(error(0, npy_file("<f8", "(5, 1)", raw<double>({0, NAN, 2, 3, 4}))),
             "points: row 1: expected finite numbers, got nan");
   EXPECT_EQ(error(1, npy_file("<i8", "(3,)", raw<int64_t>({1, 3, 5}))),
             "offsets: expected 0 first");
@@ -70,11 +70,11 @@ TEST_F(LabelledSetsFile, IsRefusedInOneLine) {
   EXPECT_EQ(error(1, npy_file("<i8", "(2,)", raw<int64_t>({0, 4}))),
             "offsets: expected the number of points, 5, last, got 4");
   EXPECT_EQ(error(2, npy_file("<i8", "(2,)", raw<int64_t>({0, 4}))),
-            "labels: expected 5 numbers, one for each point, got 2");
+            "labels: expected 5 rows, one for each point, got shape [2]");
   EXPECT_EQ(error(2, npy_file("<i8", "(5, 1)", raw<int64_t>({0, 4, 0, 0, 0}))),
-            "labels: expected one dimension, got [5, 1]");
+            "labels: expected 1 dimension, got shape [5, 1]");
   EXPECT_EQ(error(3, npy_file("<i8", "(2,)", raw<int64_t>({0, 4}))),
-            "kinds: expected 3 numbers, one for each set, got 2");
+            "kinds: expected 3 rows, one for each set, got shape [2]");
   EXPECT_EQ(error(3, npy_file("<i8", "(3,)", raw<int64_t>({0, 4, -1}))),
             "kinds: expected numbers from 0 on, got -1");
   Arrays without = arrays();

@@ -1,0 +1,247 @@
+"""Molecules as graphs: SMILES of a csv file become one npz that `nsimplex graph molecules` reads.
+
+    python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
+
+RDKit reads the SMILES; it is an optional dependency (``pip install nsimplex[molecules]``). `docs/molecules.md` has the
+arrays of the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["ATOM_FEATURES", "BOND_FEATURES", "BadMolecule", "convert", "main"]
+
+#: Name of each categorical feature of an atom and how many values it has: codes 0, 1, ..
+ATOM_FEATURES = {
+    "atomic_number": 119,
+    "chirality": 4,  # none, clockwise, counter-clockwise, other
+    "degree": 11,
+    "formal_charge": 11,  # -5 to 5
+    "hydrogens": 9,
+    "radical_electrons": 5,
+    "hybridisation": 6,  # sp, sp2, sp3, sp3d, sp3d2, other
+    "aromatic": 2,
+    "in_ring": 2,
+}
+BOND_FEATURES = {
+    "type": 5,  # single, double, triple, aromatic, other
+    "stereo": 6,  # none, Z, E, cis, trans, other
+    "conjugated": 2,
+}
+_CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
+_HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+_BOND_TYPE = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+_BOND_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS")
+
+
+class BadMolecule(ValueError):
+    """A line that is no molecule with a target: the message names it and says why."""
+
+
+class _Molecule(NamedTuple):
+    line: int
+    target: float
+    atoms: np.ndarray  # uint8 [n, features]
+    bonds: np.ndarray  # int32 [e, 2], the lower atom first
+    bond_types: np.ndarray  # uint8 [e, features]
+    fingerprint: np.ndarray  # uint8 [bits / 8]
+
+
+def _code(names: Sequence[str], value: Any) -> int:
+    """The place of an enumerator among the names; behind the last one for any other."""
+    name = str(value)
+    return names.index(name) if name in names else len(names)
+
+
+def _atom_codes(atom: Any) -> list[int]:
+    codes = [
+        atom.GetAtomicNum(),
+        _code(_CHIRALITY, atom.GetChiralTag()),
+        atom.GetDegree(),
+        atom.GetFormalCharge() + 5,
+        atom.GetTotalNumHs(),
+        atom.GetNumRadicalElectrons(),
+        _code(_HYBRIDISATION, atom.GetHybridization()),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    ]
+    return [min(max(code, 0), count - 1) for code, count in zip(codes, ATOM_FEATURES.values(), strict=True)]
+
+
+def _bond_codes(bond: Any) -> list[int]:
+    return [
+        _code(_BOND_TYPE, bond.GetBondType()),
+        _code(_BOND_STEREO, bond.GetStereo()),
+        int(bond.GetIsConjugated()),
+    ]
+
+
+class _Chemistry:
+    """What is needed of RDKit."""
+
+    def __init__(self, bits: int, radius: int, hydrogens: bool) -> None:
+        try:
+            from rdkit import Chem, RDLogger
+            from rdkit.Chem import rdFingerprintGenerator
+        except ImportError as error:
+            raise SystemExit("molecules: RDKit is needed: pip install nsimplex[molecules]") from error
+        RDLogger.DisableLog("rdApp.*")  # what is wrong is said here, with the line
+        self._chem = Chem
+        self._hydrogens = hydrogens
+        self._morgan = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
+
+    def molecule(self, line: int, smiles: str, target: float) -> _Molecule:
+        parsed = self._chem.MolFromSmiles(smiles)
+        if parsed is None or parsed.GetNumAtoms() == 0:
+            raise BadMolecule(f"line {line}: cannot parse the SMILES {smiles!r}")
+        fingerprint = np.packbits(self._morgan.GetFingerprintAsNumPy(parsed))
+        if self._hydrogens:
+            parsed = self._chem.AddHs(parsed)
+        bonds = sorted(
+            (min(ends), max(ends), codes)
+            for bond in parsed.GetBonds()
+            for ends, codes in [((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()), _bond_codes(bond))]
+        )
+        return _Molecule(
+            line,
+            target,
+            np.array([_atom_codes(atom) for atom in parsed.GetAtoms()], np.uint8),
+            np.array([bond[:2] for bond in bonds], np.int32).reshape(-1, 2),
+            np.array([bond[2] for bond in bonds], np.uint8).reshape(-1, len(BOND_FEATURES)),
+            fingerprint,
+        )
+
+
+def _lines(path: Path, smiles: str, target: str) -> Iterator[tuple[int, str, str]]:
+    """Line numbers, SMILES and targets of a csv file, which may be compressed."""
+    opened = gzip.open(path, "rt", newline="") if path.suffix == ".gz" else open(path, newline="")
+    with opened as file:
+        reader = csv.DictReader(file)
+        for name in (smiles, target):
+            if name not in (reader.fieldnames or []):
+                found = ", ".join(reader.fieldnames or []) or "none"
+                raise ValueError(f"cannot read {path}: expected a column {name!r}, got {found}")
+        for row in reader:
+            yield reader.line_num, (row[smiles] or "").strip(), (row[target] or "").strip()
+
+
+def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """All or nothing: a file beside it, then a rename."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.cumsum([0, *map(len, parts)], dtype=np.int64)
+
+
+def convert(
+    source: str | os.PathLike[str],
+    result: str | os.PathLike[str],
+    *,
+    target: str,
+    smiles: str = "smiles",
+    bits: int = 1024,
+    radius: int = 2,
+    hydrogens: bool = False,
+    skip_bad: bool = False,
+) -> tuple[int, list[str]]:
+    """Writes the molecules of a csv file, gzipped or not, as graphs to an npz file.
+
+    Args:
+        source: csv with a header.
+        result: npz; written whole or not at all.
+        target: column of the numbers to predict.
+        smiles: column of the molecules.
+        bits: of the Morgan fingerprints, a multiple of 8.
+        radius: of the Morgan fingerprints; 2 is ECFP4.
+        hydrogens: as atoms of their own; otherwise they are counted at the atom they belong to.
+        skip_bad: leave out lines that are no molecule with a finite target.
+
+    Returns:
+        How many molecules were written, and what was wrong with each line that was left out.
+
+    Raises:
+        BadMolecule: a line that cannot be used, unless ``skip_bad``.
+        ValueError: a column that is missing, or no molecule at all.
+    """
+    if bits < 8 or bits % 8 != 0:
+        raise ValueError(f"bits: expected a multiple of 8, got {bits}")
+    chemistry = _Chemistry(bits, radius, hydrogens)
+    molecules, bad = [], []
+    for line, text, number in _lines(Path(source), smiles, target):
+        try:
+            try:
+                value = float(number)
+            except ValueError:
+                value = np.nan
+            if not np.isfinite(value):
+                raise BadMolecule(f"line {line}: expected a number in column {target!r}, got {number!r}")
+            molecules.append(chemistry.molecule(line, text, value))
+        except BadMolecule as error:
+            if not skip_bad:
+                raise BadMolecule(f"cannot read {source}, {error}") from None
+            bad.append(str(error))
+    if not molecules:
+        raise ValueError(f"cannot read {source}: no molecule in it")
+    columns = _Molecule(*zip(*molecules, strict=True))
+    _write(
+        Path(result),
+        {
+            "atoms": np.concatenate(columns.atoms),
+            "atom_offsets": _offsets(columns.atoms),
+            "atom_categories": np.array(list(ATOM_FEATURES.values()), np.int64),
+            "bonds": np.concatenate(columns.bonds),
+            "bond_types": np.concatenate(columns.bond_types),
+            "bond_offsets": _offsets(columns.bonds),
+            "bond_categories": np.array(list(BOND_FEATURES.values()), np.int64),
+            "targets": np.array(columns.target),
+            "fingerprints": np.stack(columns.fingerprint),
+            "lines": np.array(columns.line, np.int64),
+        },
+    )
+    return len(molecules), bad
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m nsimplex.molecules", description=__doc__.split("\n")[0])
+    parser.add_argument("source", help="csv with a header, gzipped where its name ends in .gz")
+    parser.add_argument("result", help="npz to write")
+    parser.add_argument("--target", required=True, help="column of the numbers to predict")
+    parser.add_argument("--smiles", default="smiles", help="column of the molecules (%(default)s)")
+    parser.add_argument("--bits", type=int, default=1024, help="bits of the Morgan fingerprints (%(default)s)")
+    parser.add_argument("--radius", type=int, default=2, help="radius of the Morgan fingerprints (%(default)s)")
+    parser.add_argument("--hydrogens", action="store_true", help="hydrogens as atoms of their own")
+    parser.add_argument("--skip-bad", action="store_true", help="leave out lines that cannot be used, and name them")
+    options = parser.parse_args(arguments)
+    try:
+        written, bad = convert(**vars(options))
+    except (OSError, ValueError) as error:
+        print(f"molecules: {error}", file=sys.stderr)
+        return 2
+    for reason in bad:
+        print(f"molecules: left out {reason}", file=sys.stderr)
+    print(f"{options.result}: {written} molecules, {len(bad)} lines left out")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+#include "data/molecules.h"
+
+#include <ATen/ATen.h>
+
+#include "data/npz_arrays.h"
+#include "io/mapped_file.h"
+
+namespace nsimplex::data {
+
+using at::Tensor;
+
+namespace {
+
+// Codes [rows, features] and how many each feature has.
+std::pair<Tensor, Tensor> read_codes(const io::Npz& npz, const std::string& name,
+                                     const std::string& categories) {
+  const io::Array array = npz.read(name);
+  expect_dimensions(array, 2);
+  const std::vector<int64_t> limits = read_integers(npz, categories);
+  if (std::ssize(limits) != array.shape[1]) {
+    array.fail("expected " + std::to_string(limits.size()) + " columns, as many as " + categories +
+               ", got shape " + array.shape_text());
+  }
+  const std::vector<int64_t> values = array.integers();
+  std::vector<uint8_t> codes;
+  codes.reserve(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t limit = std::min<int64_t>(limits[i % limits.size()], 256);
+    if (values[i] < 0 || values[i] >= limit) {
+      array.fail("row " + std::to_string(i / limits.size()) + ": expected codes 0 to " +
+                 std::to_string(limit - 1) + ", got " + std::to_string(values[i]));
+    }
+    codes.push_back(static_cast<uint8_t>(values[i]));
+  }
+  return {at::tensor(codes, at::kByte).view({array.shape[0], array.shape[1]}),
+          at::tensor(limits, at::kLong)};
+}
+
+// Bonds of each molecule: different ascending pairs of its atoms, in lexicographic order.
+Tensor read_bonds(const io::Npz& npz, const std::vector<int64_t>& offsets,
+                  const std::vector<int64_t>& atoms, int64_t rows) {
+  const io::Array array = npz.read("bonds");
+  expect_dimensions(array, 2);
+  expect_rows(array, rows, "row of bond_types");
+  if (array.shape[1] != 2) array.fail("expected two columns, got shape " + array.shape_text());
+  const std::vector<int64_t> ends = array.integers();
+  for (size_t molecule = 0; molecule + 1 < offsets.size(); ++molecule) {
+    const int64_t count = atoms[molecule + 1] - atoms[molecule];
+    for (int64_t bond = offsets[molecule]; bond < offsets[molecule + 1]; ++bond) {
+      const int64_t i = ends[2 * bond], j = ends[2 * bond + 1];
+      const bool ascends = bond == offsets[molecule] || ends[2 * bond - 2] < i ||
+                           (ends[2 * bond - 2] == i && ends[2 * bond - 1] < j);
+      if (0 <= i && i < j && j < count && ascends) continue;
+      array.fail("row " + std::to_string(bond) + ": expected ascending pairs of atoms 0 to " +
+                 std::to_string(count - 1) + ", in order, got (" + std::to_string(i) + ", " +
+                 std::to_string(j) + ")");
+    }
+  }
+  return at::tensor(ends, at::kLong).view({-1, 2});
+}
+
+Tensor longs(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
+
+// [rows, all codes]: 1 at the code of each feature.
+Tensor one_hot(const Tensor& codes, const Tensor& categories) {
+  const Tensor first = categories.cumsum(0) - categories;
+  return at::zeros({codes.size(0), categories.sum().item<int64_t>()})
+      .scatter_(1, codes.to(at::kLong) + first, 1.0);
+}
+
+// The rows that belong to some graphs, and how many each has.
+struct Chosen {
+  Tensor rows, counts;
+};
+
+Chosen rows_of(const Tensor& offsets, const Tensor& numbers) {
+  const Tensor first = offsets.index_select(0, numbers);
+  const Tensor counts = offsets.index_select(0, numbers + 1) - first;
+  const Tensor before = counts.cumsum(0) - counts;
+  const Tensor shift = (first - before).repeat_interleave(counts);
+  return {at::arange(shift.size(0), shift.options()) + shift, counts};
+}
+
+Tensor offsets_of(const Tensor& counts) {
+  return at::cat({at::zeros({1}, at::kLong), counts.cumsum(0)});
+}
+
+}  // namespace
+
+Molecules read_molecules(const std::string& path) {
+  const io::MappedFile file(path);
+  const io::Source source{path, file.bytes()};
+  if (!source.starts_with(io::kZipMagic)) {
+    source.fail("expected the npz file of: python -m nsimplex.molecules");
+  }
+  const io::Npz npz(source);
+  Molecules molecules;
+  std::tie(molecules.atoms, molecules.atom_categories) =
+      read_codes(npz, "atoms", "atom_categories");
+  std::tie(molecules.bond_types, molecules.bond_categories) =
+      read_codes(npz, "bond_types", "bond_categories");
+  const auto atoms = read_offsets(npz, "atom_offsets", molecules.atoms.size(0), "atoms");
+  const auto bonds = read_offsets(npz, "bond_offsets", molecules.bond_types.size(0), "bonds");
+  const io::Array targets = npz.read("targets"), fingerprints = npz.read("fingerprints");
+  expect_dimensions(targets, 1);
+  if (bonds.size() != atoms.size() || targets.shape[0] + 1 != std::ssize(atoms)) {
+    targets.fail("expected one number a molecule: atom_offsets has " +
+                 std::to_string(atoms.size() - 1) + ", bond_offsets " +
+                 std::to_string(bonds.size() - 1) + ", and these are " +
+                 std::to_string(targets.shape[0]));
+  }
+  expect_dimensions(fingerprints, 2);
+  expect_rows(fingerprints, targets.shape[0], "molecule");
+  if (fingerprints.width != 1) fingerprints.fail("expected bytes");
+  molecules.bonds = read_bonds(npz, bonds, atoms, molecules.bond_types.size(0));
+  molecules.atom_offsets = longs(atoms);
+  molecules.bond_offsets = longs(bonds);
+  molecules.targets = at::tensor(finite_numbers(targets), at::kDouble);
+  molecules.fingerprints =
+      at::tensor(fingerprints.data, at::kByte).view({targets.shape[0], fingerprints.shape[1]});
+  return molecules;
+}
+
+int64_t atom_channels(const Molecules& molecules) {
+  return molecules.atom_categories.sum().item<int64_t>();
+}
+
+int64_t bond_channels(const Molecules& molecules) {
+  return molecules.bond_categories.sum().item<int64_t>();
+}
+
+MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers) {
+  const Chosen atoms = rows_of(molecules.atom_offsets, numbers),
+               bonds = rows_of(molecules.bond_offsets, numbers);
+  const Tensor node_offsets = offsets_of(atoms.counts);
+  const Tensor first = node_offsets.slice(0, 0, -1).repeat_interleave(bonds.counts);
+  const TupleBatch links{molecules.bonds.index_select(0, bonds.rows) + first.unsqueeze(1),
+                         offsets_of(bonds.counts), node_offsets, Symmetry::undirected};
+  const DerivedTuples both = all_orders(links);
+  DerivedTuples pairs = with_loops(both.batch);
+  // Rows of the links themselves, -1 for loops.
+  pairs.origin = at::where(
+      pairs.origin < 0, pairs.origin,
+      at::cat({both.origin, at::zeros({1}, at::kLong)}).index_select(0, pairs.origin.clamp_min(0)));
+  const Tensor features = node_and_edge_features(
+      pairs, one_hot(molecules.atoms.index_select(0, atoms.rows), molecules.atom_categories),
+      one_hot(molecules.bond_types.index_select(0, bonds.rows), molecules.bond_categories));
+  return {std::move(pairs.batch), features};
+}
+
+}  // namespace nsimplex::data

@@ -1,0 +1,116 @@
+"""SMILES to graphs: what the converter writes, and what it says of lines that are no molecules."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdkit", reason="the optional dependency RDKit is absent")
+
+from nsimplex import molecules  # noqa: E402
+
+GOOD = "smiles,gap,name\nCCO,1.5,ethanol\nC1=CC=CC=C1,-2,benzene\nC,0,methane\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "in.csv").write_text(GOOD)
+    return tmp_path / "in.csv", tmp_path / "out.npz"
+
+
+def test_graphs_of_small_molecules(files):
+    source, result = files
+    assert molecules.convert(source, result, target="gap") == (3, [])
+    made = np.load(result)
+    assert made["atom_offsets"].tolist() == [0, 3, 9, 10]
+    assert made["bond_offsets"].tolist() == [0, 2, 8, 8]
+    assert made["bonds"].tolist() == [[0, 1], [1, 2], [0, 1], [0, 5], [1, 2], [2, 3], [3, 4], [4, 5]]
+    assert made["targets"].tolist() == [1.5, -2, 0]
+    assert made["lines"].tolist() == [2, 3, 4]
+    names = list(molecules.ATOM_FEATURES)
+    atom = {name: made["atoms"][:, names.index(name)] for name in names}
+    assert atom["atomic_number"].tolist() == [6, 6, 8, 6, 6, 6, 6, 6, 6, 6]
+    assert atom["hydrogens"].tolist() == [3, 2, 1, 1, 1, 1, 1, 1, 1, 4]
+    assert atom["aromatic"].tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 1, 0]
+    assert atom["formal_charge"].tolist() == [5] * 10
+    assert made["bond_types"].tolist() == [[0, 0, 0]] * 2 + [[3, 0, 1]] * 6
+    assert (made["atoms"] < made["atom_categories"]).all()
+    assert (made["bond_types"] < made["bond_categories"]).all()
+
+
+def test_fingerprints_tell_molecules_apart_and_not_their_writing(files):
+    source, result = files
+    source.write_text("smiles,gap\nCCO,0\nOCC,0\nCCN,0\n")
+    molecules.convert(source, result, target="gap", bits=256)
+    prints = np.load(result)["fingerprints"]
+    assert prints.shape == (3, 32) and prints.dtype == np.uint8
+    assert (prints[0] == prints[1]).all() and (prints[0] != prints[2]).any()
+
+
+def test_hydrogens_become_atoms(files):
+    source, result = files
+    molecules.convert(source, result, target="gap", hydrogens=True)
+    assert np.load(result)["atom_offsets"].tolist() == [0, 9, 21, 26]
+
+
+def test_charges_chirality_and_stereo(files):
+    source, result = files
+    source.write_text("smiles,gap\n[NH4+],0\nN[C@@H](C)C(=O)O,0\nF/C=C/F,0\n")
+    molecules.convert(source, result, target="gap")
+    made = np.load(result)
+    names = list(molecules.ATOM_FEATURES)
+    assert made["atoms"][0, names.index("formal_charge")] == 6
+    assert made["atoms"][2, names.index("chirality")] in (1, 2)
+    stereo = made["bond_types"][made["bond_offsets"][2] :, list(molecules.BOND_FEATURES).index("stereo")]
+    assert sorted(stereo.tolist()) == [0, 0, 2]  # E
+
+
+def test_bad_lines_are_named_and_skipped_only_when_asked(files):
+    source, result = files
+    source.write_text(GOOD + "C1CC,3,ring\nCC,,none\nCC,nan,nan\n\nCCC,1,propane\n")
+    with pytest.raises(molecules.BadMolecule) as error:
+        molecules.convert(source, result, target="gap")
+    assert str(error.value) == f"cannot read {source}, line 5: cannot parse the SMILES 'C1CC'"
+    assert not result.exists() and list(result.parent.iterdir()) == [source]
+    written, bad = molecules.convert(source, result, target="gap", skip_bad=True)
+    assert written == 4
+    assert bad == [
+        "line 5: cannot parse the SMILES 'C1CC'",
+        "line 6: expected a number in column 'gap', got ''",
+        "line 7: expected a number in column 'gap', got 'nan'",
+    ]
+    assert np.load(result)["lines"].tolist() == [2, 3, 4, 9]
+
+
+def test_compressed_csv(files):
+    _, result = files
+    source = result.with_name("in.csv.gz")
+    source.write_bytes(gzip.compress(GOOD.encode()))
+    assert molecules.convert(source, result, target="gap")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (GOOD, ["--target", "energy"], "expected a column 'energy', got smiles, gap, name"),
+        (GOOD, ["--target", "gap", "--bits", "12"], "bits: expected a multiple of 8, got 12"),
+        ("smiles,gap\n", ["--target", "gap"], "no molecule in it"),
+        (GOOD + "?,1,x\n", ["--target", "gap"], "line 5: cannot parse the SMILES '?'"),
+    ],
+)
+def test_command_says_what_is_wrong_in_one_line(files, capsys, text, options, message):
+    source, result = files
+    source.write_text(text)
+    assert molecules.main([str(source), str(result), *options]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert not result.exists()
+
+
+def test_command(files, capsys):
+    source, result = files
+    source.write_text(GOOD + "?,1,x\n")
+    assert molecules.main([str(source), str(result), "--target", "gap", "--skip-bad"]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{result}: 3 molecules, 1 lines left out\n"
+    assert said.err == "molecules: left out line 5: cannot parse the SMILES '?'\n"
