@@ -16,4 +16,7 @@ void add_graph_command(CLI::App& parent, Session& session);
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);
 
+/// The commands of `graph`.
+void add_graph_expressivity(CLI::App& parent, Session& session);
+
 }  // namespace nsimplex::cli

@@ -74,6 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"bench", "sparse", "--heads", "3", "--kv-heads", "2"}, "--kv-heads"},
         BadUsage{{"bench", "sparse", "--form", "determinant", "--dim", "4"}, "multiple of 3"},
         BadUsage{{"task", "match5"}, "did you mean match"},
+        BadUsage{{"graph", "expressivity"}, "expected a file of graphs, or --control"},
+        BadUsage{{"graph", "expressivity", "/nonexistent.g6"}, "/nonexistent.g6"},
+        BadUsage{{"graph", "expressivity", "--control", "2", "--order", "4"}, "--order"},
+        BadUsage{{"graph", "expressivity", "--control", "2", "--exact"}, "--control"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
         BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "equivariant/classes/contractions.h"
 #include "equivariant/dense/constant.h"
 #include "equivariant/dense/dense_call.h"
 #include "equivariant/dense/diagram_weights.h"
@@ -59,35 +60,6 @@ Tensor existing(const TensorKind& kind, const c10::SymInt& nodes,
 
 Tensor only_existing(const Tensor& x, const Tensor& mask) {
   return mask.defined() ? at::where(mask.unsqueeze(-1), x, at::zeros({}, x.options())) : x;
-}
-
-// A sum over some blocks of one input pattern serves many diagrams: those that share the rest.
-struct Contraction {
-  Partition input;
-  std::vector<int8_t> kept;  // blocks that are shared, ascending
-  auto operator<=>(const Contraction&) const = default;
-};
-
-struct Use {
-  int64_t diagram;
-  Partition output;
-  std::vector<int8_t> images;  // of the kept blocks
-};
-
-std::map<Contraction, std::vector<Use>> contractions_of(const DiagramBasis& basis, int64_t inputs) {
-  std::map<Contraction, std::vector<Use>> result;
-  for (size_t d = 0; d < basis.diagrams.size(); ++d) {
-    const SplitClass parts = split(basis.diagrams[d], inputs);
-    Contraction contraction{parts.input, {}};
-    Use use{static_cast<int64_t>(d), parts.output, {}};
-    for (int8_t block = 0; block < static_cast<int8_t>(parts.match.size()); ++block) {
-      if (parts.match[block] < 0) continue;
-      contraction.kept.push_back(block);
-      use.images.push_back(parts.match[block]);
-    }
-    result[contraction].push_back(std::move(use));
-  }
-  return result;
 }
 
 // Collects, for every output pattern, what is constant along all but some blocks of it.
@@ -157,7 +129,7 @@ Tensor dense_linear(const DenseCall& call) {
       only_existing(call.x, existing(call.input, nodes, call.node_counts, call.x.options()));
 
   OutputParts parts;
-  for (const auto& [contraction, uses] : contractions_of(basis, k)) {
+  for (const auto& [contraction, uses] : contractions_of(basis.diagrams, k)) {
     Tensor sums = diagonal(x, contraction.input);
     std::vector<int64_t> summed;
     for (int8_t block = 0; block < block_count(contraction.input); ++block) {
@@ -168,7 +140,7 @@ Tensor dense_linear(const DenseCall& call) {
     if (!summed.empty()) sums = sums.sum(summed);
     // One product for all diagrams that use these sums: [B, .., C] x [C, uses D].
     std::vector<Tensor> columns;
-    for (const Use& use : uses) columns.push_back(weights.select(-3, use.diagram));
+    for (const ContractionUse& use : uses) columns.push_back(weights.select(-3, use.diagram));
     const Tensor product = times(sums, at::cat(columns, -1));
     const std::vector<Tensor> pieces = product.chunk(static_cast<int64_t>(uses.size()), -1);
     for (size_t u = 0; u < uses.size(); ++u) parts.add(uses[u].output, uses[u].images, pieces[u]);

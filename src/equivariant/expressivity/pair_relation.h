@@ -9,6 +9,7 @@ namespace nsimplex::equivariant {
 
 /// All that a simple graph says of two nodes.
 enum class PairRelation : uint8_t { neither, neighbours, equal };
+inline constexpr uint64_t kPairRelations = 3;
 
 /// Entry i n + j is the relation of nodes i and j.
 inline std::vector<PairRelation> pair_relations(const io::SimpleGraph& graph) {
