@@ -42,6 +42,16 @@ from .equivariant import (  # noqa: E402
     equivariant_classes,
     equivariant_linear,
 )
+from .equivariant_attention import (  # noqa: E402
+    EquivariantAttentionClass,
+    EquivariantAttentionPlan,
+    EquivariantAttentionWeights,
+    equivariant_attention,
+    equivariant_attention_classes,
+    equivariant_attention_plan,
+    orthogonal_directions,
+)
+from .equivariant_encoder_plan import EquivariantEncoderPlan, equivariant_encoder_plan  # noqa: E402
 from .equivariant_plan import (  # noqa: E402
     EquivariantPlan,
     equivariant_linear_sparse,

@@ -1,19 +1,11 @@
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iterator>
 
+#include "models/initialize_classes.h"
+
 namespace nsimplex {
-namespace {
-
-bool same(const TensorKind& a, const TensorKind& b) {
-  return a.order == b.order && a.symmetry == b.symmetry && a.has_loops() == b.has_loops();
-}
-
-}  // namespace
-
 EquivariantLinearImpl::EquivariantLinearImpl(const EquivariantLinearOptions& options)
     : options_(options) {
   reset();
@@ -32,8 +24,7 @@ void EquivariantLinearImpl::reset() {
 
 void EquivariantLinearImpl::reset_parameters() {
   const at::NoGradGuard no_grad;
-  const auto fan_in = std::max<int64_t>(weight_.size(0) * weight_.size(1), 1);
-  weight_.normal_(0, 1 / std::sqrt(3 * static_cast<double>(fan_in)));
+  initialize_weight(weight_, weight_.size(0) * weight_.size(1));
   if (bias_.defined()) bias_.zero_();
 }
 
@@ -50,8 +41,8 @@ at::Tensor EquivariantLinearImpl::forward(const at::Tensor& x,
 }
 
 at::Tensor EquivariantLinearImpl::forward(const at::Tensor& x, const EquivariantPlan& plan) {
-  TORCH_CHECK_VALUE(same(plan.input, options_.input) && same(plan.output, options_.output) &&
-                        plan.classes == options_.classes,
+  TORCH_CHECK_VALUE(same_kind(plan.input, options_.input) &&
+                        same_kind(plan.output, options_.output) && plan.classes == options_.classes,
                     "[EquivariantLinear] plan: expected one of the layer's kinds and classes, ",
                     options_.input.order, " -> ", options_.output.order, ", got ", plan.input.order,
                     " -> ", plan.output.order);

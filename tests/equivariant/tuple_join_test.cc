@@ -39,7 +39,7 @@ TEST(TupleJoin, GroupsAreNeighbourLists) {
   const TupleGroups& by_second = join.groups(1, {1});
   EXPECT_EQ(by_second.keys, (std::vector<int64_t>{0, 1, 3}));
   EXPECT_EQ(by_second.offsets, (std::vector<int64_t>{0, 1, 3, 4}));
-  EXPECT_EQ(by_second.rows, (std::vector<int64_t>{3, 0, 1, 4}));
+  EXPECT_EQ(by_second.members, (std::vector<int64_t>{2, 0, 1, 3}));
   const TupleGroups& by_graph = join.groups(1, {});
   EXPECT_EQ(by_graph.offsets, (std::vector<int64_t>{0, 3, 4}));
 }

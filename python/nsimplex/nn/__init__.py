@@ -2,11 +2,12 @@
 
 The C++ library has the same modules with the same parameter names and the same arithmetic
 (nsimplex/layers.h, nsimplex/language_model.h,
-nsimplex/routing_layers.h, nsimplex/equivariant_layers.h): ``load_state_dict`` takes either's weights.
+nsimplex/routing_layers.h, nsimplex/equivariant_layers.h, nsimplex/equivariant_encoder.h): ``load_state_dict`` takes either's weights.
 """
 
 from .blocks import FeedForward, TransformerBlock
 from .equivariant import EquivariantLinear
+from .equivariant_encoder import EquivariantAttention, EquivariantEncoder, PatternLinear, RandomFeatures
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
@@ -14,6 +15,8 @@ from .separable import SeparableAttention
 from .sparse import SparseAttention
 
 __all__ = [
+    "EquivariantAttention",
+    "EquivariantEncoder",
     "EquivariantLinear",
     "ExpertChoice",
     "FeedForward",
@@ -22,7 +25,9 @@ __all__ = [
     "Indexer",
     "LanguageModel",
     "LanguageModelOptions",
+    "PatternLinear",
     "RMSNorm",
+    "RandomFeatures",
     "SeparableAttention",
     "SimplicialAttention",
     "SparseAttention",

@@ -92,18 +92,17 @@ const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
   TupleGroups& groups = place->second;
   if (!is_new) return groups;
   const PatternRows& tuples = inputs_[input];
-  const graph::SortedRows by_key = sorted(tuples, kept);
+  graph::SortedRows by_key = sorted(tuples, kept);
   groups.width = key_width(kept);
   const graph::Rows keys{by_key.values.data(), tuples.size(), groups.width};
-  groups.rows.reserve(tuples.size());
   for (int64_t i = 0; i < tuples.size(); ++i) {
     if (i == 0 || !graph::rows_equal(keys, i - 1, i)) {
       groups.offsets.push_back(i);
       groups.keys.insert(groups.keys.end(), keys[i].begin(), keys[i].end());
     }
-    groups.rows.push_back(tuples.rows[by_key.order[i]]);
   }
   groups.offsets.push_back(tuples.size());
+  groups.members = std::move(by_key.order);
   return groups;
 }
 

@@ -34,7 +34,7 @@ struct TupleGroups {
   int64_t width = 0;             ///< of a key
   std::vector<int64_t> keys;     ///< [groups, width], ascending: the nodes, or the graph
   std::vector<int64_t> offsets;  ///< [groups + 1]
-  std::vector<int64_t> rows;     ///< of the list, by group, ascending within
+  std::vector<int64_t> members;  ///< numbers among the pattern's rows, by group, ascending within
 
   int64_t size() const { return static_cast<int64_t>(offsets.size()) - 1; }
   graph::Rows key_rows() const { return {keys.data(), size(), width}; }

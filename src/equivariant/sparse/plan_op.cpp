@@ -10,39 +10,30 @@
 
 #include "equivariant/classes/kinds.h"
 #include "equivariant/classes/partitions.h"
-#include "equivariant/sparse/sums_call.h"
+#include "equivariant/sparse/plan_tensors.h"
 #include "graph/view.h"
 
 namespace nsimplex {
 namespace equivariant {
-namespace {
 
 using at::Tensor;
 
-constexpr char kName[] = "equivariant_plan";
-
-void check_same_nodes(const TupleBatch& input, const TupleBatch& output) {
-  TORCH_CHECK_VALUE(at::equal(input.node_offsets, output.node_offsets),
-                    "[equivariant_plan] output: expected the nodes of the input, got other "
-                    "node_offsets");
+void check_same_nodes(const TupleBatch& input, const TupleBatch& output, const char* name) {
+  TORCH_CHECK_VALUE(at::equal(input.node_offsets, output.node_offsets), "[", name,
+                    "] output: expected the nodes of the input, got other node_offsets");
 }
 
-// No repeated node where the kind excludes it. loop_free lists have been checked for that.
-void check_loops(const std::vector<PatternRows>& tuples, const TensorKind& kind, const char* name) {
-  for (const PatternRows& each : tuples) {
-    TORCH_CHECK_VALUE(kind.has_loops() || block_count(each.pattern) == kind.order,
-                      "[equivariant_plan] ", name,
-                      ": expected no hyperedge with a repeated node, "
-                      "got one in row ",
-                      each.rows.front());
+// loop_free lists have been checked for repeated nodes; an undirected tuple ascends.
+void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const char* list,
+                 const char* name) {
+  if (kind.has_loops()) return;
+  for (int64_t row = 0; row < tuples.tuples.count; ++row) {
+    const auto tuple = tuples.tuples[row];
+    TORCH_CHECK_VALUE(std::adjacent_find(tuple.begin(), tuple.end()) == tuple.end() ||
+                          kind.symmetry != Symmetry::undirected,
+                      "[", name, "] ", list,
+                      ": expected no hyperedge with a repeated node, got one in row ", row);
   }
-}
-
-template <class T>
-Tensor to_tensor(const std::vector<T>& values) {
-  const Tensor tensor = at::empty({std::ssize(values)}, c10::CppTypeToScalarType<T>::value);
-  std::copy(values.begin(), values.end(), tensor.template mutable_data_ptr<T>());
-  return tensor;
 }
 
 std::vector<Tensor> tensors_of(const SumPlan& plan) {
@@ -67,6 +58,10 @@ std::vector<Tensor> tensors_of(const SumPlan& plan) {
   tensors[kWeightClasses] = to_tensor(classes);
   return tensors;
 }
+
+namespace {
+
+constexpr char kName[] = "equivariant_plan";
 
 SumPlan sum_plan(TupleJoin& join, const EquivariantPlan& plan) {
   const auto classes = equivariant_classes(plan.input, plan.output, plan.classes);
@@ -107,7 +102,7 @@ EquivariantPlan equivariant_plan(const TupleBatch& input, const TupleBatch& outp
                                  const EquivariantPlanOptions& options) {
   using namespace equivariant;
   const graph::CheckedBatch own_input(input, kName), own_output(output, kName);
-  check_same_nodes(input, output);
+  check_same_nodes(input, output, kName);
   EquivariantPlan plan{{input.order(), input.symmetry, options.input_loops},
                        {output.order(), output.symmetry, options.output_loops},
                        options.classes,
@@ -116,8 +111,8 @@ EquivariantPlan equivariant_plan(const TupleBatch& input, const TupleBatch& outp
                        {},
                        {}};
   TupleJoin join(own_input.view(), own_output.view());
-  check_loops(join.inputs(), plan.input, "input");
-  check_loops(join.outputs(), plan.output, "output");
+  check_loops(own_input.view(), plan.input, "input", kName);
+  check_loops(own_output.view(), plan.output, "output", kName);
   const SumPlan sums = sum_plan(join, plan);
   plan.tensors = tensors_of(sums);
   plan.parts = flatten(sums.parts);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "equivariant/classes/partitions.h"
+#include "equivariant/join/matching.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -15,24 +16,6 @@ struct Matching {
   size_t input;
   std::vector<int8_t> match;  // of each input block: an output block or -1
 };
-
-// visit(matching, sign) for all matchings that extend `match` from block `from` on.
-template <class Visit>
-void for_each_extension(std::vector<int8_t>& match, size_t from, int64_t output_blocks, int sign,
-                        Visit&& visit) {
-  if (from == match.size()) {
-    visit(match, sign);
-    return;
-  }
-  for_each_extension(match, from + 1, output_blocks, sign, visit);
-  if (match[from] >= 0) return;
-  for (int8_t block = 0; block < output_blocks; ++block) {
-    if (std::find(match.begin(), match.end(), block) != match.end()) continue;
-    match[from] = block;
-    for_each_extension(match, from + 1, output_blocks, -sign, visit);
-    match[from] = -1;
-  }
-}
 
 int32_t narrow(int64_t number) {
   if (number > std::numeric_limits<int32_t>::max()) {
@@ -147,21 +130,19 @@ class PlanMaker {
     narrow(std::ssize(plan_.lookups));
     for (int64_t t = 0; t < width; ++t) {
       const auto& [input, match] = matchings[t];
-      Blocks kept, images;
-      for (size_t block = 0; block < match.size(); ++block) {
-        if (match[block] < 0) continue;
-        kept.push_back(static_cast<int8_t>(block));
-        images.push_back(match[block]);
-      }
+      const auto [kept, images] = matched_blocks(match);
       const std::vector<int64_t>& found = join_.lookup(output, images, input, kept);
       const TupleGroups& groups = join_.groups(input, kept);
+      const std::vector<int64_t>& input_rows = join_.inputs()[input].rows;
       int32_t* const to = plan_.lookups.data() + begin + t;
       // All blocks matched: a group is one tuple.
       const bool single = kept.size() == match.size();
       const int64_t base = single ? 0 : table(input, kept, groups);
       for (int64_t row = 0; row < rows; ++row) {
         const int64_t group = found[row];
-        to[row * width] = narrow(group < 0 ? -1 : single ? groups.rows[group] : base + group);
+        to[row * width] = narrow(group < 0 ? -1
+                                 : single  ? input_rows[groups.members[group]]
+                                           : base + group);
       }
     }
   }
@@ -174,7 +155,8 @@ class PlanMaker {
       for (size_t g = 1; g < groups.offsets.size(); ++g) {
         plan_.group_offsets.push_back(narrow(begin + groups.offsets[g]));
       }
-      for (const int64_t row : groups.rows) plan_.group_rows.push_back(narrow(row));
+      const std::vector<int64_t>& rows = join_.inputs()[input].rows;
+      for (const int64_t member : groups.members) plan_.group_rows.push_back(narrow(rows[member]));
     }
     return known->second;
   }

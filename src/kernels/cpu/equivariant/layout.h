@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// What plans and tasks of the class sums agree on.
+// What plans and tasks of this folder agree on.
 
 namespace nsimplex::kernels::equivariant {
 
@@ -10,5 +10,16 @@ namespace nsimplex::kernels::equivariant {
 /// microseconds at 32 channels, enough to pay for handing a task out.
 inline constexpr int64_t kTaskEntries = 4096;
 inline constexpr int64_t kTaskRows = 256;
+
+/// Attention by pairs: pairs of a task, what a row costs beside its pairs, and how many rows of a
+/// large group a task has at least, so that packing the other side pays.
+inline constexpr int64_t kTaskPairs = 1 << 16, kRowCost = 8, kSmallestRows = 32;
+/// Rows of the other side that are packed at a time.
+inline constexpr int64_t kPairChunk = 256;
+
+/// Attention by tables: rows of a task, and rows summed into one table before a large group is cut.
+inline constexpr int64_t kTaskTableRows = 1024, kTableBlock = 4096;
+/// Rows of a table are padded to this many doubles, the widest vector.
+inline constexpr int64_t kTableStep = 8;
 
 }  // namespace nsimplex::kernels::equivariant

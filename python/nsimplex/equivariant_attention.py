@@ -1,0 +1,219 @@
+"""Attention between lists of tuples of any order: sets, graphs and hypergraphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .equivariant import EquivariantClass, Kind, TensorKind, _flat_kinds, equivariant_classes
+from .graph import TupleBatch
+
+__all__ = [
+    "EquivariantAttentionClass",
+    "EquivariantAttentionPlan",
+    "EquivariantAttentionWeights",
+    "equivariant_attention",
+    "equivariant_attention_classes",
+    "equivariant_attention_plan",
+    "orthogonal_directions",
+]
+
+_operators = torch.ops.nsimplex
+
+
+@dataclass(frozen=True)
+class EquivariantAttentionClass:
+    """A class that attends, and how many weight matrices make its queries and its keys."""
+
+    own: EquivariantClass
+    query_weights: int
+    key_weights: int
+
+
+def equivariant_attention_classes(
+    input: Kind, output: Kind, *, keys: str = "paper", global_classes: bool = True
+) -> list[EquivariantAttentionClass]:
+    """The classes of Attn_{k->l} that attend: those of L_{k->l} that sum over the input, 1 of 1 -> 1, 4 of
+    2 -> 1, 10 of 2 -> 2. The others are light: a look-up and a learned map.
+
+    Queries and keys of a class are light layers to tuples of u distinct nodes, u^k weights where the input is
+    ordered (Proposition 1 of the paper).
+
+    Args:
+        input, output: kinds, or orders of ordered tensors.
+        keys: "paper": keys see all input tuples over their nodes; "node": where query and key share a node, only
+            the tuples (n, .., n) of the key's other nodes.
+        global_classes: whether classes count that sum over keys without sharing a node with them.
+
+    Raises:
+        ValueError: orders or names that do not fit.
+    """
+    numbers, query_weights, key_weights = _operators.equivariant_attention_classes(
+        **_flat_kinds(input, output), keys=keys, global_classes=global_classes
+    )
+    every = equivariant_classes(input, output)
+    return [
+        EquivariantAttentionClass(every[number], *weights)
+        for number, *weights in zip(numbers.tolist(), query_weights, key_weights)
+    ]
+
+
+@dataclass(frozen=True)
+class EquivariantAttentionPlan:
+    """Which input tuples each output tuple attends to, class by class; see :func:`equivariant_attention_plan`.
+
+    Attributes:
+        input, output: kinds of the two lists.
+        form: "softmax", or "kernel": then all forms can use it.
+        keys, global_classes: which classes and weights there are.
+        rows: m and m', the rows of features of the two lists.
+        weight_counts: matrices of the weights of queries and keys, and classes.
+        tensors, parts: as the operators take them; their numbers are trusted.
+    """
+
+    input: TensorKind
+    output: TensorKind
+    form: str
+    keys: str
+    global_classes: bool
+    rows: tuple[int, int]
+    weight_counts: tuple[int, int, int]
+    tensors: list[Tensor]
+    parts: list[int]
+
+    def to(self, device: torch.device | str) -> EquivariantAttentionPlan:
+        return replace(self, tensors=[t.to(device) for t in self.tensors])
+
+
+def equivariant_attention_plan(
+    input: TupleBatch,
+    output: TupleBatch,
+    *,
+    form: str = "softmax",
+    keys: str = "paper",
+    global_classes: bool = True,
+    input_loops: bool = True,
+    output_loops: bool = True,
+) -> EquivariantAttentionPlan:
+    """The plan of attention from features of one list of tuples to features of another over the same nodes.
+
+    Made once for two lists, on the CPU, and used by every layer between them in every step.
+
+    Args:
+        input, output: lists of tuples.
+        form: "softmax"; a plan for "kernel" serves all forms.
+        keys, global_classes: as of :func:`equivariant_attention_classes`.
+        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice occur.
+
+    Raises:
+        ValueError: lists over different nodes, a repeated node where none should be, orders beyond those of
+            :func:`equivariant_classes`.
+
+    Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and merges.
+    """
+    if not torch.equal(input.node_offsets, output.node_offsets):
+        raise ValueError(
+            "[equivariant_attention_plan] output: expected the nodes of the input, got other node_offsets"
+        )
+    kinds = [
+        TensorKind(each.tuples.size(-1), each.symmetry, loops)
+        for each, loops in ((input, input_loops), (output, output_loops))
+    ]
+    options = {name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")}
+    tensors, parts = _operators.equivariant_attention_plan(
+        input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
+        **options, form=form, keys=keys, global_classes=global_classes,
+    )  # fmt: skip
+    classes = equivariant_attention_classes(*kinds, keys=keys, global_classes=global_classes)
+    counts = sum(c.query_weights for c in classes), sum(c.key_weights for c in classes), len(classes)
+    rows = input.tuples.size(0), output.tuples.size(0)
+    return EquivariantAttentionPlan(*kinds, form, keys, global_classes, rows, counts, tensors, parts)
+
+
+class EquivariantAttentionWeights(NamedTuple):
+    """Weights of attention from C to D channels, H heads of d channels in queries and keys and e in values, for
+    the classes of :func:`equivariant_attention_classes` in their order."""
+
+    query: Tensor  #: [sum of query_weights, C, H d]
+    query_bias: Tensor  #: [classes, H d]
+    key: Tensor  #: [sum of key_weights, C, H d]
+    key_bias: Tensor  #: [classes, H d]
+    value: Tensor  #: [classes, C, H e]
+    output: Tensor  #: [classes, H e, D]
+
+
+def equivariant_attention(
+    x: Tensor,
+    weights: EquivariantAttentionWeights,
+    plan: EquivariantAttentionPlan,
+    *,
+    heads: int = 1,
+    form: str = "softmax",
+    normalise: bool = True,
+    directions: Tensor | None = None,
+    features: str = "relu",
+) -> Tensor:
+    """The classes of Attn_{k->l} that sum over the input, on lists of tuples: for every output tuple j
+
+        y_j = sum_h sum_mu  sum_{i: (i, j) in mu} s(q_j, k_i) / Z_j  x_i w^V_{h,mu} w^O_{h,mu}
+
+    with Z_j the sum of s where ``normalise`` says so. A class without an admissible key contributes exactly 0,
+    with gradient 0. With ``normalise`` and constant features the layer cannot see how many keys there are:
+    degrees have to come as features.
+
+    Args:
+        x: [m, C] in the order of the input list, floating.
+        weights: see :class:`EquivariantAttentionWeights`.
+        plan: of the two lists.
+        heads: H.
+        form: s(q, k). "softmax": exp(q . k / sqrt(d)). "kernel": phi(q) . phi(k), exactly over the keys of the
+            class, in linear time. "decoupled": the same over keys that may share a node with the query beyond
+            what the class says, the paper's approximation.
+        normalise: divide by Z_j; "softmax" always does.
+        directions: W [d, features] of phi, fixed; see :func:`orthogonal_directions`.
+        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 / 2), positive
+            random features of the softmax.
+
+    Returns:
+        [m', D] in the order of the output list, differentiable any number of times. Queries, keys and values are
+        made anew in the backward pass: x and the weights are all that is kept.
+
+    Raises:
+        ValueError, TypeError: an argument that does not fit, in one line.
+
+    Complexity: softmax visits every pair once, keeping O(rows). The kernel form takes O(features e) for each
+    look-up of every tuple: sums over a class are differences of sums over groups of tuples that agree on some
+    nodes, made in float64; groups of at most 32 keys are visited pair by pair. What the kernels give does not
+    depend on the number of threads; torch's matrix products around them may, in the last bit.
+
+    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv 2009.14794.
+    """
+    if form == "kernel" and plan.form != "kernel":
+        raise ValueError(f"[equivariant_attention] plan: expected one of form kernel, got one of form {plan.form}")
+    for name, count in zip(("query", "key", "value"), plan.weight_counts):
+        got = getattr(weights, name).size(0)
+        if got != count:
+            raise ValueError(
+                f"[equivariant_attention] {name}: expected {count} matrices for the plan's classes, got {got}"
+            )
+    return _operators.equivariant_attention(
+        x, *weights, directions, plan.tensors, plan.parts, heads, form, normalise, features
+    )
+
+
+def orthogonal_directions(
+    dim: int, features: int, *, generator: torch.Generator | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Random directions W [dim, features], orthogonal in blocks of ``dim``: columns of random orthogonal matrices,
+    each as long as a normal vector.
+
+    Raises:
+        ValueError: dim or features below 1.
+
+    Source: Choromanski et al., arXiv 2009.14794, section 2.4.
+    """
+    own = _operators.orthogonal_directions(dim, features, generator=generator)
+    return own.to(dtype or torch.get_default_dtype())

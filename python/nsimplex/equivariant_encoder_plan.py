@@ -1,0 +1,102 @@
+"""What encoders of higher-order transformers look up between two lists of tuples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from .equivariant import TensorKind, equivariant_classes
+from .equivariant_attention import EquivariantAttentionPlan, equivariant_attention_plan
+from .equivariant_plan import EquivariantPlan, equivariant_plan
+from .graph import TupleBatch
+
+__all__ = ["EquivariantEncoderPlan", "equivariant_encoder_plan"]
+
+
+@dataclass(frozen=True)
+class EquivariantEncoderPlan:
+    """See :func:`equivariant_encoder_plan`.
+
+    Attributes:
+        attention: of the classes that sum over the input.
+        light: of the light classes k -> l.
+        mlp: of a lightweight MLP, or None.
+        pattern_rows: of a pointwise MLP, the rows of every equality pattern of the output tuples.
+    """
+
+    attention: EquivariantAttentionPlan
+    light: EquivariantPlan
+    mlp: EquivariantPlan | None
+    pattern_rows: list[Tensor]
+
+    def to(self, device: torch.device | str) -> EquivariantEncoderPlan:
+        return replace(
+            self,
+            attention=self.attention.to(device),
+            light=self.light.to(device),
+            mlp=self.mlp and self.mlp.to(device),
+            pattern_rows=[rows.to(device) for rows in self.pattern_rows],
+        )
+
+
+def equivariant_encoder_plan(
+    input: TupleBatch,
+    output: TupleBatch,
+    *,
+    form: str = "softmax",
+    keys: str = "paper",
+    global_classes: bool = True,
+    input_loops: bool = True,
+    output_loops: bool = True,
+    mlp: str = "automatic",
+) -> EquivariantEncoderPlan:
+    """The plan of encoders from features of one list of tuples to features of another over the same nodes.
+
+    Made once for two lists, on the CPU, and used by all layers between them in every step.
+
+    Args:
+        input, output: lists of tuples.
+        form, keys, global_classes, input_loops, output_loops: as of
+            :func:`nsimplex.equivariant_attention_plan`.
+        mlp: "lightweight", "pointwise", or "automatic": lightweight up to l = 3, pointwise beyond and for loop-free
+            tuples.
+
+    Raises:
+        ValueError: lists over different nodes, a repeated node where none should be, orders beyond those of
+            :func:`nsimplex.equivariant_classes`.
+    """
+    loops = {"input_loops": input_loops, "output_loops": output_loops}
+    kind = TensorKind(output.tuples.size(-1), output.symmetry, output_loops)
+    lightweight = is_lightweight(mlp, kind)
+    return EquivariantEncoderPlan(
+        equivariant_attention_plan(
+            input, output, form="softmax" if form == "decoupled" else form, keys=keys,
+            global_classes=global_classes, **loops,
+        ),
+        equivariant_plan(input, output, classes="light", **loops),
+        equivariant_plan(output, output, classes="light", input_loops=output_loops, output_loops=output_loops)
+        if lightweight
+        else None,
+        [] if lightweight else rows_of_patterns(output, kind),
+    )  # fmt: skip
+
+
+def is_lightweight(mlp: str, kind: TensorKind) -> bool:
+    if mlp not in ("automatic", "lightweight", "pointwise"):
+        raise ValueError(f"mlp: expected one of automatic, lightweight, pointwise, got {mlp}")
+    return mlp == "lightweight" or (mlp == "automatic" and kind.order <= 3 and kind.symmetry != "loop_free")
+
+
+def rows_of_patterns(batch: TupleBatch, kind: TensorKind) -> list[Tensor]:
+    """The rows of every equality pattern of the tuples of a list, in the order of the classes 0 -> l."""
+    same = batch.tuples[:, :, None] == batch.tuples[:, None, :]
+    rows = []
+    for each in equivariant_classes(0, kind):
+        matches = torch.zeros(len(batch.tuples), dtype=torch.bool)
+        for member in each.members:
+            own = torch.tensor(member, dtype=torch.int64)
+            matches |= (same == (own[:, None] == own[None, :])).flatten(1).all(1)
+        rows.append(matches.nonzero().squeeze(1))
+    return rows

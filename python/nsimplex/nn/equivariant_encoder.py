@@ -1,0 +1,258 @@
+"""Layers of higher-order transformers on lists of tuples (Kim, Oh and Hong, arXiv 2110.14416)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..equivariant import Kind, TensorKind, _kind, equivariant_classes
+from ..equivariant_attention import (
+    EquivariantAttentionPlan,
+    EquivariantAttentionWeights,
+    equivariant_attention,
+    equivariant_attention_classes,
+    orthogonal_directions,
+)
+from ..equivariant_encoder_plan import EquivariantEncoderPlan, is_lightweight
+from ..equivariant_plan import EquivariantPlan
+from .equivariant import EquivariantLinear
+
+
+class RandomFeatures(nn.Module):
+    """The random directions W [dim, features] of kernel attention: a buffer ``directions``, drawn once.
+
+    A model has one for all its layers of one head dim, and calls :meth:`redraw` before every training step.
+
+    Args:
+        dim: of the heads.
+        features: how many; 0: max(1, floor(dim ln dim)).
+
+    Raises:
+        ValueError: dim below 1 or features below 0.
+    """
+
+    def __init__(self, dim: int, features: int = 0) -> None:
+        super().__init__()
+        if dim < 1 or features < 0:
+            raise ValueError(f"[RandomFeatures] dim, features: expected at least 1 and 0, got {dim} and {features}")
+        self.register_buffer("directions", orthogonal_directions(dim, features or max(1, int(dim * math.log(dim)))))
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        self.directions.copy_(
+            orthogonal_directions(*self.directions.shape, generator=generator, dtype=self.directions.dtype)
+        )
+
+
+class EquivariantAttention(nn.Module):
+    """Attn_{k->l} with all its classes: :func:`nsimplex.equivariant_attention`, and for those classes that do not
+    sum over the input the light layer, without a bias.
+
+    Parameters: those of :class:`nsimplex.EquivariantAttentionWeights` as ``query_weight``, ``query_bias``,
+    ``key_weight``, ``key_bias``, ``value_weight``, ``output_weight``, and ``light.weight``. Weights are normal with
+    variance 1 / (3 fan_in) at first, biases zero.
+
+    Args:
+        input, output: kinds of the two lists, or orders of ordered ones.
+        in_channels, out_channels: C and D.
+        heads: H.
+        head_dim: of queries, keys and values; None: out_channels / heads.
+        form: "softmax", "kernel" or "decoupled".
+        keys, global_classes: as of :func:`nsimplex.equivariant_attention_classes`.
+        normalise: divide by the sum of a class's coefficients.
+        feature_map: "relu" or "exponential", of the kernel forms.
+        features: shared by the layers of a model; None: the layer's own.
+
+    Raises:
+        ValueError: orders, widths or names that do not fit, or a plan of other kinds.
+    """
+
+    def __init__(
+        self,
+        input: Kind,
+        output: Kind,
+        in_channels: int,
+        out_channels: int,
+        *,
+        heads: int = 1,
+        head_dim: int | None = None,
+        form: str = "softmax",
+        keys: str = "paper",
+        global_classes: bool = True,
+        normalise: bool = True,
+        feature_map: str = "relu",
+        features: RandomFeatures | None = None,
+    ) -> None:
+        super().__init__()
+        if head_dim is None:
+            if heads < 1 or out_channels % heads:
+                raise ValueError(
+                    f"[EquivariantAttention] heads: expected a divisor of {out_channels} out_channels where head_dim "
+                    f"is not given, got {heads}"
+                )
+            head_dim = out_channels // heads
+        if form not in ("softmax", "kernel", "decoupled"):
+            raise ValueError(
+                f"[EquivariantAttention] form: expected one of softmax, kernel, decoupled, got {form}"
+            )
+        if form == "softmax" and not normalise:
+            raise ValueError("[EquivariantAttention] normalise: expected True for form softmax, got False")
+        self.input, self.output = _kind(input), _kind(output)
+        self.heads, self.form, self.normalise, self.feature_map = heads, form, normalise, feature_map
+        self.keys, self.global_classes = keys, global_classes
+        self._classes = equivariant_attention_classes(
+            self.input, self.output, keys=keys, global_classes=global_classes
+        )
+        count, width = len(self._classes), heads * head_dim
+        queries = sum(c.query_weights for c in self._classes)
+        keys_count = sum(c.key_weights for c in self._classes)
+        self.query_weight = nn.Parameter(torch.empty(queries, in_channels, width))
+        self.query_bias = nn.Parameter(torch.empty(count, width))
+        self.key_weight = nn.Parameter(torch.empty(keys_count, in_channels, width))
+        self.key_bias = nn.Parameter(torch.empty(count, width))
+        self.value_weight = nn.Parameter(torch.empty(count, in_channels, width))
+        self.output_weight = nn.Parameter(torch.empty(count, width, out_channels))
+        self.light = EquivariantLinear(
+            self.input, self.output, in_channels, out_channels, classes="light", bias=False
+        )
+        self.features = None if form == "softmax" else features or RandomFeatures(head_dim)
+        if self.features is not None and self.features.directions.size(0) != head_dim:
+            raise ValueError(
+                f"[EquivariantAttention] features: expected directions of {head_dim} channels, got "
+                f"{self.features.directions.size(0)}"
+            )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        channels = self.value_weight.size(1)
+        for weight, counts in (
+            (self.query_weight, [c.query_weights for c in self._classes]),
+            (self.key_weight, [c.key_weights for c in self._classes]),
+        ):
+            for own, count in zip(weight.split(counts), counts):
+                _initialize(own, count * channels)
+        nn.init.zeros_(self.query_bias)
+        nn.init.zeros_(self.key_bias)
+        _initialize(self.value_weight, channels)
+        _initialize(self.output_weight, self.output_weight.size(0) * self.output_weight.size(1))
+        self.light.reset_parameters()
+
+    def forward(self, x: Tensor, plan: EquivariantAttentionPlan, light: EquivariantPlan) -> Tensor:
+        """x [m, C] -> [m', D]; ``light`` is the plan of the light classes between the same lists."""
+        if (plan.input, plan.output, plan.keys, plan.global_classes) != (
+            self.input, self.output, self.keys, self.global_classes,
+        ):  # fmt: skip
+            raise ValueError(
+                f"[EquivariantAttention] plan: expected one of {self.input} -> {self.output} with the layer's "
+                f"classes, got {plan.input} -> {plan.output}"
+            )
+        weights = EquivariantAttentionWeights(
+            self.query_weight, self.query_bias, self.key_weight, self.key_bias, self.value_weight, self.output_weight
+        )
+        attended = equivariant_attention(
+            x, weights, plan, heads=self.heads, form=self.form, normalise=self.normalise,
+            directions=None if self.features is None else self.features.directions.to(x.dtype),
+            features=self.feature_map,
+        )  # fmt: skip
+        return attended + self.light(x, light)
+
+
+class PatternLinear(nn.Module):
+    """A linear layer on every tuple by itself, with a matrix for every equality pattern of its entries (the classes
+    of 0 -> l): ``weight`` [patterns, C, D], ``bias`` [patterns, D]."""
+
+    def __init__(self, kind: Kind, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        patterns = len(equivariant_classes(0, kind))
+        self.weight = nn.Parameter(torch.empty(patterns, in_channels, out_channels))
+        self.bias = nn.Parameter(torch.zeros(patterns, out_channels))
+        _initialize(self.weight, in_channels)
+
+    def forward(self, x: Tensor, rows: list[Tensor]) -> Tensor:
+        """x [m, C] -> [m, D]; rows: of every pattern, each row once."""
+        if len(rows) != len(self.weight):
+            raise ValueError(f"[PatternLinear] rows: expected {len(self.weight)} patterns, got {len(rows)}")
+        out = [torch.addmm(b, x[own], w) for own, w, b in zip(rows, self.weight, self.bias)]
+        return torch.cat(out)[torch.cat(rows).argsort()]
+
+
+class EquivariantEncoder(nn.Module):
+    """Enc_{k->l}: attention and an MLP, without an identity around attention, since its light classes carry the
+    input through learned maps.
+
+    Parameters: ``attention.*``, ``mlp_in.*``, ``mlp_out.*`` and, in the standard form, ``norm_attention.*``,
+    ``norm_mlp.*``.
+
+    Args:
+        input, output, in_channels, out_channels, and what is not named here: of :class:`EquivariantAttention`.
+        hidden: width of the MLP; None: out_channels.
+        mlp: "lightweight": two light layers l -> l; "pointwise": row by row with weights of its own for every
+            equality pattern; "automatic": lightweight up to l = 3, pointwise beyond and for loop-free tuples.
+        dropout: of what attention gives, and in the MLP after both layers.
+        residual: adds A to attention: of one list, where C = D.
+        encoder: "standard": Y = Attn(LN(A)), Enc(A) = Y + MLP(LN(Y)), GELU; "paper": Y = Attn(A), Enc(A) = Y +
+            MLP(Y), ReLU (equations 8 and 9).
+
+    Raises:
+        ValueError: orders, widths or names that do not fit, or a plan of other kinds.
+    """
+
+    def __init__(
+        self,
+        input: Kind,
+        output: Kind,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden: int | None = None,
+        mlp: str = "automatic",
+        dropout: float = 0.0,
+        residual: bool = False,
+        encoder: str = "standard",
+        **attention,
+    ) -> None:
+        super().__init__()
+        if encoder not in ("standard", "paper"):
+            raise ValueError(f"[EquivariantEncoder] encoder: expected one of standard, paper, got {encoder}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"[EquivariantEncoder] dropout: expected in [0, 1), got {dropout}")
+        self.attention = EquivariantAttention(input, output, in_channels, out_channels, **attention)
+        kind: TensorKind = self.attention.output
+        if residual and (self.attention.input, in_channels) != (kind, out_channels):
+            raise ValueError(
+                f"[EquivariantEncoder] residual: expected input and output of one kind and width, got {in_channels} "
+                f"and {out_channels} channels"
+            )
+        self.dropout, self.residual, self.encoder = dropout, residual, encoder
+        standard = encoder == "standard"
+        self.norm_attention = nn.LayerNorm(in_channels) if standard else None
+        self.norm_mlp = nn.LayerNorm(out_channels) if standard else None
+        self.lightweight = is_lightweight(mlp, kind)
+        hidden = hidden or out_channels
+        if self.lightweight:
+            self.mlp_in = EquivariantLinear(kind, kind, out_channels, hidden, classes="light")
+            self.mlp_out = EquivariantLinear(kind, kind, hidden, out_channels, classes="light")
+        else:
+            self.mlp_in = PatternLinear(kind, out_channels, hidden)
+            self.mlp_out = PatternLinear(kind, hidden, out_channels)
+
+    def forward(self, x: Tensor, plan: EquivariantEncoderPlan) -> Tensor:
+        """x [m, C] -> [m', D]."""
+        if (plan.mlp is not None) != self.lightweight:
+            raise ValueError("[EquivariantEncoder] plan: expected one for the layer's form of the MLP")
+        rows = plan.mlp if self.lightweight else plan.pattern_rows
+        own = x if self.norm_attention is None else self.norm_attention(x)
+        y = self._dropped(self.attention(own, plan.attention, plan.light))
+        if self.residual:
+            y = y + x
+        hidden = self.mlp_in(y if self.norm_mlp is None else self.norm_mlp(y), rows)
+        hidden = torch.relu(hidden) if self.encoder == "paper" else nn.functional.gelu(hidden)
+        return y + self._dropped(self.mlp_out(self._dropped(hidden), rows))
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
+
+
+def _initialize(weight: Tensor, fan_in: int) -> None:
+    nn.init.normal_(weight, std=1 / math.sqrt(3 * max(fan_in, 1)))

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "equivariant/attention/attention_classes.h"
+#include "equivariant/join/tuple_join.h"
+#include "equivariant/sparse/sum_plan.h"
+#include "graph/tuple_view.h"
+
+// What attention between two lists of tuples looks up, as numbers into flat arrays. Plain C++.
+
+namespace nsimplex::equivariant {
+
+/// A class that attends, and the weights of its queries and keys.
+struct AttentionClass {
+  EquivariantClass own;
+  MapWeights query_maps, key_maps;
+};
+
+/// Tuples of one pattern as tuples of distinct nodes: what queries or keys are made for.
+struct AttentionSource {
+  int64_t rows = 0;
+  int64_t columns = 0;       ///< light sums of each, for as many maps
+  int64_t value_column = 0;  ///< of keys: that of the tuple itself
+  SumPlan gather;
+  std::vector<int32_t> nodes;   ///< [blocks, rows]
+  std::vector<int64_t> graphs;  ///< [rows]
+};
+
+/// Queries and keys that agree on some nodes, group by group.
+struct AttentionRelation {
+  std::vector<int32_t> key_offsets, keys, query_offsets, queries;
+};
+
+/// Pairs of a relation that share nothing else. By inclusion-exclusion: the relation's, and with
+/// alternating signs those of relations that share more.
+struct AttentionTerm {
+  int64_t relation = 0;
+  std::vector<int64_t> query_only;  ///< blocks of the query
+  struct Extension {
+    int64_t relation = 0, sign = 0;
+  };
+  std::vector<Extension> extensions;
+};
+
+/// One class at the outputs of one pattern.
+struct AttentionPart {
+  int64_t number = 0;             ///< of the class
+  int64_t queries = 0, keys = 0;  ///< sources
+  int64_t multiplicity = 1;       ///< orders of an undirected hyperedge beyond those in the terms
+  std::vector<int64_t> key_only;  ///< blocks of the key
+  std::vector<AttentionTerm> terms;
+  std::vector<int64_t> query_weights, key_weights;  ///< of every column of the sources, or -1
+  std::vector<int32_t> counts;  ///< [rows of queries]: keys that are met; of plans with tables
+};
+
+struct AttentionPlan {
+  std::vector<AttentionSource> sources;
+  std::vector<AttentionRelation> relations;
+  std::vector<AttentionPart> parts;
+  std::vector<int64_t> outputs;      ///< sources, in the order of output patterns
+  std::vector<int64_t> output_rows;  ///< output tuples, pattern by pattern
+};
+
+/// The light classes k -> u that queries and keys of u nodes are made of, and their bias classes.
+struct LightClasses {
+  std::vector<EquivariantClass> maps, bias;
+};
+
+/// The plan of the classes `classes` between two lists. `light` holds the light classes for u = 0,
+/// 1, .. nodes. With `tables` the plan has extensions and counts.
+AttentionPlan make_attention_plan(const graph::TupleView& input, const graph::TupleView& output,
+                                  const TensorKind& input_kind, const TensorKind& output_kind,
+                                  const std::vector<AttentionClass>& classes,
+                                  const std::vector<LightClasses>& light, bool tables);
+
+}  // namespace nsimplex::equivariant

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/equivariant_attention.h>
+
+namespace nsimplex::equivariant {
+
+/// phi of queries or keys x [rows, H, d] with directions [d, features]: [rows, H, features]. The
+/// exponential is divided by that of the largest exponent of a graph and head where `graphs` (int64
+/// [rows]) is given: then a normaliser that has the same factor cancels it.
+at::Tensor apply_features(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
+                          const std::optional<at::Tensor>& graphs);
+
+/// The gradient of x from that of `features`, the result of apply_features().
+at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
+                             const at::Tensor& features, const at::Tensor& grad);
+
+}  // namespace nsimplex::equivariant

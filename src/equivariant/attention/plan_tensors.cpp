@@ -1,0 +1,160 @@
+// Plans of attention as lists of tensors and numbers, and back.
+
+#include <ATen/ATen.h>
+
+#include "equivariant/attention/attention_call.h"
+#include "equivariant/sparse/plan_tensors.h"
+
+namespace nsimplex::equivariant {
+namespace {
+
+using at::Tensor;
+
+constexpr size_t kSourceTensors = kPlanTensors + 2, kRelationTensors = 4, kPartTensors = 3;
+
+// Numbers one after the other, lists with their length in front.
+class Writer {
+ public:
+  void number(int64_t number) { numbers_.push_back(number); }
+  void list(const std::vector<int64_t>& numbers) {
+    number(std::ssize(numbers));
+    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
+  }
+  std::vector<int64_t> take() { return std::move(numbers_); }
+
+ private:
+  std::vector<int64_t> numbers_;
+};
+
+class Reader {
+ public:
+  explicit Reader(at::IntArrayRef numbers) : numbers_(numbers) {}
+
+  int64_t number() {
+    TORCH_CHECK_VALUE(at_ < numbers_.size(), kExpected);
+    return numbers_[at_++];
+  }
+  /// At most one for each number that is left.
+  int64_t count() {
+    const int64_t count = number();
+    TORCH_CHECK_VALUE(count >= 0 && static_cast<size_t>(count) <= numbers_.size() - at_, kExpected);
+    return count;
+  }
+  std::vector<int64_t> list() {
+    const auto length = static_cast<size_t>(count());
+    at_ += length;
+    return numbers_.slice(at_ - length, length).vec();
+  }
+  bool done() const { return at_ == numbers_.size(); }
+
+  static constexpr char kExpected[] =
+      "[equivariant_attention] parts: expected those of an equivariant_attention_plan";
+
+ private:
+  at::IntArrayRef numbers_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan) {
+  std::vector<int64_t> places(plan.output_rows.size());
+  for (size_t place = 0; place < places.size(); ++place) {
+    places[plan.output_rows[place]] = static_cast<int64_t>(place);
+  }
+  std::vector<Tensor> tensors{to_tensor(places)};
+  Writer numbers;
+  numbers.list(plan.outputs);
+  numbers.number(std::ssize(plan.sources));
+  for (const AttentionSource& source : plan.sources) {
+    numbers.number(source.rows);
+    numbers.number(source.columns);
+    numbers.number(source.value_column);
+    numbers.list(flatten(source.gather.parts));
+    std::vector<Tensor> gather = tensors_of(source.gather);
+    tensors.insert(tensors.end(), gather.begin(), gather.end());
+    tensors.push_back(to_tensor(source.nodes).view({-1, source.rows}));
+    tensors.push_back(to_tensor(source.graphs));
+  }
+  numbers.number(std::ssize(plan.relations));
+  for (const AttentionRelation& relation : plan.relations) {
+    tensors.push_back(to_tensor(relation.key_offsets));
+    tensors.push_back(to_tensor(relation.keys));
+    tensors.push_back(to_tensor(relation.query_offsets));
+    tensors.push_back(to_tensor(relation.queries));
+  }
+  numbers.number(std::ssize(plan.parts));
+  for (const AttentionPart& part : plan.parts) {
+    numbers.number(part.number);
+    numbers.number(part.queries);
+    numbers.number(part.keys);
+    numbers.number(part.multiplicity);
+    numbers.list(part.key_only);
+    numbers.number(std::ssize(part.terms));
+    for (const AttentionTerm& term : part.terms) {
+      numbers.number(term.relation);
+      numbers.list(term.query_only);
+      std::vector<int64_t> extensions;
+      for (const auto& [relation, sign] : term.extensions) {
+        extensions.insert(extensions.end(), {relation, sign});
+      }
+      numbers.list(extensions);
+    }
+    tensors.push_back(to_tensor(part.query_weights));
+    tensors.push_back(to_tensor(part.key_weights));
+    tensors.push_back(to_tensor(part.counts));
+  }
+  return {std::move(tensors), numbers.take()};
+}
+
+PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
+  Reader numbers(flat);
+  size_t next = 0;
+  const auto take = [&](size_t count) {
+    TORCH_CHECK_VALUE(next + count <= tensors.size(),
+                      "[equivariant_attention] plan: expected the tensors of an "
+                      "equivariant_attention_plan, got ",
+                      tensors.size(), " tensors");
+    next += count;
+    return tensors.slice(next - count, count);
+  };
+  PlanTensors plan;
+  plan.output_places = take(1)[0];
+  plan.outputs = numbers.list();
+  for (int64_t left = numbers.count(); left > 0; --left) {
+    SourceTensors source{numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}};
+    source.gather_parts = numbers.list();
+    const at::TensorList own = take(kSourceTensors);
+    source.gather = own.slice(0, kPlanTensors);
+    source.nodes = own[kPlanTensors];
+    source.graphs = own[kPlanTensors + 1];
+    plan.sources.push_back(std::move(source));
+  }
+  // A relation has tensors and no numbers of its own.
+  for (int64_t left = numbers.number(); left > 0; --left) {
+    const at::TensorList own = take(kRelationTensors);
+    plan.relations.push_back({own[0], own[1], own[2], own[3]});
+  }
+  for (int64_t left = numbers.count(); left > 0; --left) {
+    PartTensors part{
+        numbers.number(), numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}, {}};
+    part.key_only = numbers.list();
+    for (int64_t terms = numbers.count(); terms > 0; --terms) {
+      AttentionTerm term{numbers.number(), numbers.list(), {}};
+      const std::vector<int64_t> extensions = numbers.list();
+      for (size_t e = 1; e < extensions.size(); e += 2) {
+        term.extensions.push_back({extensions[e - 1], extensions[e]});
+      }
+      part.terms.push_back(std::move(term));
+    }
+    const at::TensorList own = take(kPartTensors);
+    part.query_weights = own[0];
+    part.key_weights = own[1];
+    part.counts = own[2];
+    plan.parts.push_back(std::move(part));
+  }
+  TORCH_CHECK_VALUE(numbers.done() && next == tensors.size(), Reader::kExpected);
+  return plan;
+}
+
+}  // namespace nsimplex::equivariant

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+// Plain description of attention between two lists of tuples, as far as it is loops: everything
+// that is a matrix product or elementwise is done outside. No ownership.
+//
+// Queries and keys meet in groups: all queries of a group see all keys of it, but for pairs that
+// share a node they must not share. A query and a key are in at most one group of a relation.
+
+namespace nsimplex::kernels {
+
+struct TupleRelation {
+  int64_t groups = 0;
+  const int32_t* key_offsets = nullptr;    ///< [groups + 1]
+  const int32_t* keys = nullptr;           ///< rows of keys and values, group by group
+  const int32_t* query_offsets = nullptr;  ///< [groups + 1]
+  const int32_t* queries = nullptr;        ///< rows of queries, group by group
+};
+
+/// Rows of heads x width channels, `stride` apart, the heads one after the other.
+template <class T>
+struct HeadRows {
+  const T* data = nullptr;
+  int64_t stride = 0, width = 0;
+
+  const T* row(int64_t row, int64_t head) const { return data + row * stride + head * width; }
+};
+
+enum class PairWeight {
+  softmax,  ///< 2^(q . k - shift of the query)
+  product,  ///< q . k
+};
+
+inline constexpr int64_t kMaxTupleBlocks = 7;  ///< distinct nodes of a tuple
+
+/// One weight a pair: what is summed over the keys of a query, and its gradients. Sums run in
+/// double over chunks of keys, which are summed in T.
+template <class T>
+struct PairAttention {
+  TupleRelation relation;
+  PairWeight weight = PairWeight::softmax;
+  int64_t heads = 0;
+  HeadRows<T> query, key, value;  ///< a softmax's query times log2(e) and the scale
+
+  /// A pair is left out where a node of these of its key is one of these of its query.
+  int64_t key_only = 0, query_only = 0;
+  const int32_t* key_nodes[kMaxTupleBlocks] = {};    ///< [rows of keys] each
+  const int32_t* query_nodes[kMaxTupleBlocks] = {};  ///< [rows of queries] each
+
+  int64_t largest_group = INT64_MAX;  ///< keys of the groups that count
+
+  /// Forward: taken over and written back, so that the pairs of several relations add up.
+  T* shift = nullptr;      ///< [queries, heads]: the running maximum of a softmax
+  double* sums = nullptr;  ///< [queries, heads, value width + 1]: of w v and of w
+
+  /// Backward: w has the gradient g . (v, 1). A softmax's shift is the logarithm of its sum.
+  const T* grad = nullptr;       ///< [queries, heads, value width + 1]
+  double* grad_query = nullptr;  ///< [queries, heads, width], added to; so are the next two
+  double* grad_key = nullptr;
+  double* grad_value = nullptr;
+};
+
+/// The weight q . k summed without pairs: per group a table of k (v, 1)^T, met by every query.
+/// All of it in double, since tables are subtracted from each other.
+template <class T>
+struct TableAttention {
+  TupleRelation relation;
+  double sign = 1;
+  int64_t heads = 0;
+  HeadRows<T> query, key, value;
+  const uint8_t* skip = nullptr;  ///< [queries]: those that take no part
+
+  double* sums = nullptr;        ///< as of PairAttention
+  const T* grad = nullptr;       ///< as of PairAttention
+  double* grad_query = nullptr;  ///< as of PairAttention
+  double* grad_key = nullptr;
+  double* grad_value = nullptr;
+};
+
+}  // namespace nsimplex::kernels

@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/tuple_attention.h"
+#include "kernels/cpu/simd.h"
+
+namespace nsimplex::kernels {
+namespace {
+
+struct Sides {
+  const int32_t *rows, *others;  // offsets
+};
+
+Sides sides_of(const TupleRelation& relation, TupleSide side) {
+  return side == TupleSide::queries ? Sides{relation.query_offsets, relation.key_offsets}
+                                    : Sides{relation.key_offsets, relation.query_offsets};
+}
+
+// Groups in a row until they cost enough for a task; a group that costs more is cut by its rows.
+class TaskCutter {
+ public:
+  explicit TaskCutter(int64_t most) : most_(most) {}
+
+  void add(int64_t group, int64_t rows, int64_t cost_of_row) {
+    const int64_t cost = rows * cost_of_row;
+    if (cost <= most_) {
+      if (cost_ + cost > most_) flush(group);
+      cost_ += cost;
+      return;
+    }
+    flush(group);
+    const int64_t step = std::max<int64_t>(most_ / cost_of_row, equivariant::kSmallestRows);
+    for (int64_t begin = 0; begin < rows; begin += step) {
+      tasks_.push_back({group, group + 1, begin, std::min(begin + step, rows)});
+    }
+    first_ = group + 1;
+  }
+
+  std::vector<GroupTask> finish(int64_t groups) {
+    flush(groups);
+    return std::move(tasks_);
+  }
+
+ private:
+  void flush(int64_t group) {
+    if (group > first_) tasks_.push_back({first_, group, 0, 0});
+    first_ = group;
+    cost_ = 0;
+  }
+
+  int64_t most_, first_ = 0, cost_ = 0;
+  std::vector<GroupTask> tasks_;
+};
+
+int64_t rounded_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+
+}  // namespace
+
+std::vector<GroupTask> cut_pairs(const TupleRelation& relation, TupleSide side,
+                                 int64_t largest_group) {
+  read_simd_environment();
+  const auto [rows, others] = sides_of(relation, side);
+  TaskCutter cutter(equivariant::kTaskPairs);
+  for (int64_t g = 0; g < relation.groups; ++g) {
+    const int64_t keys = relation.key_offsets[g + 1] - relation.key_offsets[g];
+    const bool counts = keys <= largest_group;
+    const int64_t pairs = others[g + 1] - others[g];
+    cutter.add(g, counts ? rows[g + 1] - rows[g] : 0, pairs + equivariant::kRowCost);
+  }
+  return cutter.finish(relation.groups);
+}
+
+int64_t TablePlan::tasks_of(int phase) const {
+  const std::vector<int64_t> counts{std::ssize(blocks), std::ssize(first_block) - 1,
+                                    std::ssize(tasks)};
+  return counts[phase];
+}
+
+template <class T>
+TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
+  read_simd_environment();
+  const auto [rows, others] = sides_of(problem.relation, side);
+  const int64_t groups = problem.relation.groups;
+  TablePlan plan;
+  plan.table_size =
+      problem.key.width * rounded_up(problem.value.width + 1, equivariant::kTableStep);
+  plan.large.assign(groups, -1);
+  plan.first_block.push_back(0);
+  // Met by a row, a table costs as much as a row put into it.
+  TaskCutter cutter(equivariant::kTaskTableRows);
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t inside = others[g + 1] - others[g], met = rows[g + 1] - rows[g];
+    if (inside > equivariant::kTableBlock) {
+      plan.large[g] = std::ssize(plan.first_block) - 1;
+      for (int64_t begin = 0; begin < inside; begin += equivariant::kTableBlock) {
+        plan.blocks.push_back({g, begin, std::min(begin + equivariant::kTableBlock, inside)});
+      }
+      plan.first_block.push_back(std::ssize(plan.blocks));
+      cutter.add(g, met, 1);
+    } else if (inside > 0 && met > 0) {
+      // One task makes the table, so one task meets it.
+      cutter.add(g, 1, std::min(inside + met, equivariant::kTaskTableRows));
+    } else {
+      cutter.add(g, 0, 1);
+    }
+  }
+  plan.tasks = cutter.finish(groups);
+  plan.workspace_doubles = std::ssize(plan.blocks) * problem.heads * plan.table_size;
+  plan.scratch_doubles = plan.table_size + 2 * rounded_up(problem.key.width, 8) +
+                         2 * rounded_up(problem.value.width + 1, equivariant::kTableStep);
+  return plan;
+}
+
+template TablePlan plan_tables(const TableAttention<float>&, TupleSide);
+template TablePlan plan_tables(const TableAttention<double>&, TupleSide);
+
+}  // namespace nsimplex::kernels

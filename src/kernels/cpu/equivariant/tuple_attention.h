@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/common/tuple_attention_problem.h"
+
+namespace nsimplex::kernels {
+
+/// Rows [row_begin, row_end) of one group that is large, or all rows of several small ones.
+struct GroupTask {
+  int64_t group_begin = 0, group_end = 0;
+  int64_t row_begin = 0, row_end = 0;  ///< of a single group; 0, 0: all
+};
+
+/// Which side of a relation a pass writes: it goes through these rows and for each through the
+/// other side's rows of the group.
+enum class TupleSide { queries, keys };
+
+/// Tasks of about equally many pairs; what they are depends on the relation alone.
+std::vector<GroupTask> cut_pairs(const TupleRelation& relation, TupleSide side,
+                                 int64_t largest_group);
+
+/// Bytes that a task of PairAttention works in, 64-byte aligned.
+template <class T>
+size_t pair_scratch_bytes(const PairAttention<T>& problem);
+
+/// The sums of the queries of a task of cut_pairs(queries).
+void run_pairs_forward(const PairAttention<float>& problem, const GroupTask& task, void* scratch);
+void run_pairs_forward(const PairAttention<double>& problem, const GroupTask& task, void* scratch);
+
+/// The gradients of the rows of a task of cut_pairs(side).
+void run_pairs_backward(const PairAttention<float>& problem, TupleSide side, const GroupTask& task,
+                        void* scratch);
+void run_pairs_backward(const PairAttention<double>& problem, TupleSide side, const GroupTask& task,
+                        void* scratch);
+
+/// How tables are cut: tables of small groups are made and met in one task, those of large ones
+/// (of the other side) are summed over blocks of rows first.
+struct TablePlan {
+  struct Block {
+    int64_t group = 0, begin = 0, end = 0;  ///< rows of the other side
+  };
+  std::vector<Block> blocks;         ///< phase 0: each leaves a table in the workspace
+  std::vector<int64_t> first_block;  ///< phase 1: adds up each large group's, in order; one more
+  std::vector<GroupTask> tasks;      ///< phase 2
+  std::vector<int64_t> large;        ///< [groups]: number of a large group or -1
+  int64_t table_size = 0;            ///< doubles of a table of one head, rounded up to vectors
+  int64_t workspace_doubles = 0;     ///< shared
+  int64_t scratch_doubles = 0;       ///< of a task
+
+  int64_t tasks_of(int phase) const;
+  static constexpr int kPhases = 3;
+};
+
+/// The plan of a pass that writes `side`.
+template <class T>
+TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side);
+
+/// What a pass over tables computes.
+enum class TablePass { forward, grad_query, grad_key_value };
+
+void run_tables(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,
+                int phase, int64_t task, double* workspace, double* scratch);
+void run_tables(const TableAttention<double>& problem, TablePass pass, const TablePlan& plan,
+                int phase, int64_t task, double* workspace, double* scratch);
+
+}  // namespace nsimplex::kernels

@@ -1,0 +1,293 @@
+"""Attention between lists of tuples against its definition, and what every operator must pass."""
+
+import itertools
+
+import pytest
+import torch
+from attention_definition import attention_definition, attention_weights, exponential_features, relu_features
+from equivariant_definition import draw
+from equivariant_lists import KINDS, batch, some_of
+from torch.autograd import gradcheck, gradgradcheck
+
+from nsimplex import TensorKind, equivariant_attention, equivariant_attention_plan, orthogonal_directions
+from nsimplex.graph import tuple_batch
+
+ORDERS = [(k, l) for k in range(4) for l in range(4) if 1 <= k and k + l <= 5]
+HEADS = 2
+
+
+def directions(dim=2, features=5):
+    return orthogonal_directions(dim, features, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+
+
+def problem(input, output, share=0.7, nodes=(3, 4), **options):
+    """Two graphs with some of all tuples, and x and the plan of both."""
+    input_graphs = [some_of(input, n, share, seed) for seed, n in enumerate(nodes)]
+    output_graphs = [some_of(output, n, share, seed + 5) for seed, n in enumerate(nodes)]
+    lists = batch(input, input_graphs, nodes), batch(output, output_graphs, nodes)
+    plan = equivariant_attention_plan(*lists, input_loops=input.loops, output_loops=output.loops, **options)
+    return draw(lists[0].tuples.size(0), 3, seed=8), lists, plan
+
+
+def expected(x, lists, weights, input, output, **options):
+    rows, first = [], 0
+    for given, wanted in zip(lists[0].graphs, lists[1].graphs):
+        own = x[first : first + len(given)]
+        rows.append(attention_definition(own, given, wanted, weights, input, output, heads=HEADS, **options))
+        first += len(given)
+    return torch.cat(rows)
+
+
+FORMS = {
+    "softmax": {"form": "softmax"},
+    "kernel": {"form": "kernel"},
+    "sums": {"form": "kernel", "normalise": False},
+    "decoupled": {"form": "decoupled"},
+}
+
+
+@pytest.mark.parametrize("k, l", ORDERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_is_its_definition(k, l, form):
+    input, output, options = TensorKind(k), TensorKind(l), FORMS[form]
+    x, lists, plan = problem(input, output, form="kernel", share=0.7 if k + l < 5 else 0.3)
+    weights, w = attention_weights(input, output), directions()
+    out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, **options)
+    phi = relu_features(w)
+    torch.testing.assert_close(out, expected(x, lists, weights, input, output, phi=phi, **options))
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "ordered"])
+@pytest.mark.parametrize("k, l", [(1, 1), (2, 1), (2, 2), (1, 2), (3, 1), (2, 3)])
+@pytest.mark.parametrize("form", ["softmax", "kernel", "sums"])
+def test_kinds(name, k, l, form):
+    input, output, options = KINDS[name](k), KINDS[name](l), FORMS[form]
+    x, lists, plan = problem(input, output, form="kernel", share=0.6 if k + l < 5 else 0.3)
+    weights, w = attention_weights(input, output), directions()
+    out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, **options)
+    phi = relu_features(w)
+    torch.testing.assert_close(out, expected(x, lists, weights, input, output, phi=phi, **options))
+
+
+def test_exponential_features():
+    input = TensorKind(2)
+    x, lists, plan = problem(input, input, form="kernel")
+    weights, w = attention_weights(input, input, scale=0.3), directions()
+    out = equivariant_attention(
+        x, weights, plan, heads=HEADS, directions=w, form="kernel", features="exponential"
+    )
+    # The floor under features moves the result by as little.
+    torch.testing.assert_close(
+        out, expected(x, lists, weights, input, input, phi=exponential_features(w), form="kernel"),
+        rtol=1e-3, atol=1e-3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{"keys": "node"}, {"global_classes": False}])
+def test_fewer_classes(options):
+    input = TensorKind(2)
+    x, lists, plan = problem(input, input, **options)
+    weights = attention_weights(input, input, **options)
+    out = equivariant_attention(x, weights, plan, heads=HEADS)
+    torch.testing.assert_close(out, expected(x, lists, weights, input, input, **options))
+
+
+def large_graph(nodes=40, links=300):
+    """A hub and random edges: groups far beyond those that are visited pair by pair."""
+    generator = torch.Generator().manual_seed(3)
+    drawn = {tuple(e) for e in torch.randint(0, nodes, (links, 2), generator=generator).tolist()}
+    edges = sorted(drawn | {(0, i) for i in range(nodes)} | {(i, 0) for i in range(nodes)})
+    return tuple_batch(torch.tensor(edges), nodes)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", [1, 2])
+def test_kernels_of_large_groups(form, order):
+    graph = large_graph()
+    target = graph if order == 2 else tuple_batch(torch.arange(40)[:, None], 40)
+    plan = equivariant_attention_plan(graph, target, form="kernel")
+    weights, w = attention_weights(2, order), directions()
+    x = draw(len(graph.tuples), 3, seed=1)
+    own = dict(heads=HEADS, directions=w, **FORMS[form])
+    out = equivariant_attention(x, weights, plan, **own)
+    arguments = (x, *weights, w, plan.tensors, plan.parts, HEADS, own["form"], own.get("normalise", True))
+    torch.testing.assert_close(out, torch.ops.nsimplex.equivariant_attention_reference(*arguments))
+
+
+def test_float32_within_a_hundred_thousandth():
+    graph = large_graph()
+    plan = equivariant_attention_plan(graph, graph, form="kernel")
+    weights, w = attention_weights(2, 2), directions()
+    x = draw(len(graph.tuples), 3, seed=1)
+    wide = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, form="kernel")
+    narrow = equivariant_attention(
+        x.float(), type(weights)(*(t.float() for t in weights)), plan, heads=HEADS, directions=w.float(), form="kernel"
+    )
+    assert (narrow - wide).norm() <= 1e-5 * wide.norm()
+
+
+GRADIENT_ORDERS = [(1, 1), (2, 1), (2, 2), (1, 2), (2, 0), (3, 1)]
+
+
+@pytest.mark.parametrize("k, l", GRADIENT_ORDERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_gradients(k, l, form):
+    x, _, plan = problem(TensorKind(k), TensorKind(l), form="kernel", share=0.5)
+    weights, w = attention_weights(k, l, dim=2, value_dim=1, out=1), directions()
+    inputs = [t.requires_grad_() for t in (x, *weights)]
+
+    def apply(x, *weights):
+        return equivariant_attention(
+            x, type(attention_weights(1, 1))(*weights), plan, heads=HEADS, directions=w, **FORMS[form]
+        )
+
+    assert gradcheck(apply, inputs, fast_mode=True)
+    assert gradgradcheck(apply, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gradients_of_large_groups(form):
+    graph = large_graph()
+    plan = equivariant_attention_plan(graph, graph, form="kernel")
+    w = directions()
+    own = FORMS[form]
+    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1), *attention_weights(2, 2))]
+    cotangent = draw(len(graph.tuples), 2, seed=9)
+    arguments = (*inputs, w, plan.tensors, plan.parts, HEADS, own["form"], own.get("normalise", True))
+    grads = [
+        torch.autograd.grad((op(*arguments) * cotangent).sum(), inputs)
+        for op in (torch.ops.nsimplex.equivariant_attention, torch.ops.nsimplex.equivariant_attention_reference)
+    ]
+    for got, wanted in zip(*grads):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_opcheck():
+    x, _, plan = problem(TensorKind(2), TensorKind(1), form="kernel")
+    weights = attention_weights(2, 1)
+    inputs = [t.requires_grad_() for t in (x, *weights)]
+    for form in ("softmax", "kernel"):
+        arguments = (*inputs, directions(), plan.tensors, plan.parts, HEADS, form)
+        torch.library.opcheck(torch.ops.nsimplex.equivariant_attention.default, arguments)
+
+
+def test_compiles_and_exports():
+    x, _, plan = problem(TensorKind(2), TensorKind(2))
+    weights = attention_weights(2, 2)
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return equivariant_attention(x, weights, plan, heads=HEADS).relu()
+
+    wanted = Layer()(x)
+    torch.testing.assert_close(torch.compile(Layer(), backend="aot_eager", fullgraph=True)(x), wanted)
+    torch.testing.assert_close(torch.export.export(Layer(), (x,)).module()(x), wanted)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bits_do_not_depend_on_threads(form):
+    # The products around the kernels are torch's, and theirs do not with one and two threads.
+    graph = large_graph(nodes=120, links=6000)
+    plan = equivariant_attention_plan(graph, graph, form="kernel")
+    weights, w = attention_weights(2, 2, dtype=torch.float32), directions().float()
+    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1, dtype=torch.float32), *weights)]
+    results, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 1, 2):
+            torch.set_num_threads(threads)
+            out = equivariant_attention(
+                inputs[0], type(weights)(*inputs[1:]), plan, heads=HEADS, directions=w, **FORMS[form]
+            )
+            results.append((out, *torch.autograd.grad(out.square().sum(), inputs[0])))
+    finally:
+        torch.set_num_threads(before)
+    for own in results[1:]:
+        for a, b in zip(results[0], own):
+            assert torch.equal(a, b)
+
+
+def test_renumbering_nodes_renumbers_the_output():
+    for input, output in itertools.product((TensorKind(2), TensorKind(2, "undirected")), repeat=2):
+        x, lists, plan = problem(input, output, nodes=(5,))
+        weights = attention_weights(input, output)
+        out = equivariant_attention(x, weights, plan, heads=HEADS)
+        order = [3, 0, 4, 1, 2]
+
+        def renamed(kind, tuples):
+            rows = [tuple(order[n] for n in t) for t in tuples]
+            return [tuple(sorted(t)) for t in rows] if kind.symmetry == "undirected" else rows
+
+        moved = [batch(kind, [renamed(kind, own.graphs[0])], (5,)) for kind, own in zip((input, output), lists)]
+        again = equivariant_attention(x, weights, equivariant_attention_plan(*moved), heads=HEADS)
+        torch.testing.assert_close(again, out)
+
+
+def test_no_admissible_key_gives_zero():
+    lonely = tuple_batch(torch.tensor([[0, 0]]), 2)  # a loop: no other node, no edge
+    nodes = tuple_batch(torch.tensor([[0], [1]]), 2)
+    w = directions()
+    for form in ("softmax", "kernel"):
+        plan = equivariant_attention_plan(lonely, nodes, form="kernel")
+        weights = attention_weights(2, 1)
+        x = draw(1, 3).requires_grad_()
+        out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, form=form)
+        assert torch.equal(out[0], torch.zeros(2, dtype=torch.float64))  # node 0 sees itself through light classes
+        assert out[1].abs().sum() > 0  # node 1 sees the loop of the other
+        out[0].sum().backward()
+        assert torch.equal(x.grad, torch.zeros_like(x))
+
+
+def test_empty_lists():
+    none = tuple_batch(torch.zeros(0, 2, dtype=torch.int64), 0)
+    plan = equivariant_attention_plan(none, none, form="kernel")
+    for form in ("softmax", "kernel"):
+        out = equivariant_attention(
+            draw(0, 3), attention_weights(2, 2), plan, heads=HEADS, directions=directions(), form=form
+        )
+        assert out.shape == (0, 2)
+
+
+def test_nan_spreads_only_to_what_sees_it():
+    graph = tuple_batch(torch.tensor([[0], [1], [2], [3]]), 4)
+    plan = equivariant_attention_plan(graph, graph)
+    x = draw(4, 3)
+    x[2] = torch.nan
+    out = equivariant_attention(x, attention_weights(1, 1), plan, heads=HEADS)
+    assert out.isnan().any(1).tolist() == [True] * 4
+    pairs = tuple_batch(torch.tensor([[0, 1], [2, 3]]), 4)
+    local = equivariant_attention_plan(pairs, pairs, global_classes=False)
+    out = equivariant_attention(
+        draw(2, 3).index_fill_(0, torch.tensor([1]), torch.nan),
+        attention_weights(2, 2, global_classes=False), local, heads=HEADS,
+    )  # fmt: skip
+    assert not out[0].isnan().any()
+
+
+BAD = {
+    "plan: expected one of form kernel": lambda a: a.update(form="kernel", directions=directions()),
+    "directions: expected": lambda a: a.update(form="decoupled"),
+    "heads: expected": lambda a: a.update(heads=0),
+    "form: expected one of": lambda a: a.update(form="hard"),
+    "normalise: expected true": lambda a: a.update(normalise=False),
+    "features: expected one of": lambda a: a.update(features="cosine"),
+    "x: expected": lambda a: a.update(x=a["x"][0]),
+    "x: expected a floating": lambda a: a.update(x=a["x"].long()),
+    "query: expected": lambda a: a.update(weights=a["weights"]._replace(query=a["weights"].query[1:])),
+    "key_bias: expected": lambda a: a.update(weights=a["weights"]._replace(key_bias=a["weights"].key_bias[1:])),
+    "output: expected": lambda a: a.update(weights=a["weights"]._replace(output=a["weights"].output.float())),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_arguments(message):
+    x, _, plan = problem(TensorKind(1), TensorKind(1))
+    arguments = dict(x=x, weights=attention_weights(1, 1), plan=plan, heads=HEADS)
+    BAD[message](arguments)
+    with pytest.raises((ValueError, TypeError), match=message):
+        equivariant_attention(**arguments)
+
+
+def test_lists_over_other_nodes():
+    one, other = tuple_batch(torch.tensor([[0]]), 1), tuple_batch(torch.tensor([[0]]), 2)
+    with pytest.raises(ValueError, match="output: expected the nodes of the input"):
+        equivariant_attention_plan(one, other)
