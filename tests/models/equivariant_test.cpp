@@ -1,5 +1,5 @@
-// Encoders of higher-order transformers in C++. Their arithmetic is tested from Python, whose modules
-// call the same operators; here is what the C++ modules decide themselves.
+// Encoders of higher-order transformers in C++. Their arithmetic is tested from Python, whose
+// modules call the same operators; here is what the C++ modules decide themselves.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
