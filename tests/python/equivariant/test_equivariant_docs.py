@@ -7,6 +7,7 @@ import pytest
 
 @pytest.mark.parametrize("page, shapes", [
     ("classes.md", {}), ("linear.md", {"out": (4, 9, 16), "small": (4, 9, 16), "per_node": (3, 16)}),
+    ("attention.md", {"per_node": (3, 16), "out": (7, 16)}),
 ])  # fmt: skip
 def test_the_example_runs(root, page, shapes):
     (example,) = re.findall(r"```python\n(.*?)```", (root / "docs" / "equivariant" / page).read_text(), re.DOTALL)
