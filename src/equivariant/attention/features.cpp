@@ -13,7 +13,7 @@ using at::Tensor;
 constexpr double kReluFloor = 1e-3, kExponentialFloor = 1e-6;
 
 // Both sides of a product of features carry half of the logit's 1 / sqrt(d).
-Tensor scaled(const Tensor& x) { return x * std::pow(static_cast<double>(x.size(-1)), -0.25); }
+double scale_of(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
 
 // The largest exponent of each graph and head, at every row.
 Tensor largest(const Tensor& exponents, const Tensor& graphs) {
@@ -30,9 +30,9 @@ Tensor largest(const Tensor& exponents, const Tensor& graphs) {
 
 Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
                       const std::optional<Tensor>& graphs) {
-  const Tensor own = scaled(x), product = at::matmul(own, directions);
-  if (map == FeatureMap::relu) return at::relu(product) + kReluFloor;
-  Tensor exponents = product - 0.5 * own.square().sum(-1, /*keepdim=*/true);
+  const Tensor product = at::matmul(x, scale_of(x) * directions);
+  if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
+  Tensor exponents = product - 0.5 * (scale_of(x) * x).square().sum(-1, /*keepdim=*/true);
   if (graphs) exponents = exponents - largest(exponents, *graphs);
   const double count = static_cast<double>(directions.size(1));
   return exponents.exp() / std::sqrt(count) + kExponentialFloor;
@@ -40,13 +40,13 @@ Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
 
 Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
                          const Tensor& features, const Tensor& grad) {
-  const Tensor own = scaled(x);
-  const double scale = std::pow(static_cast<double>(x.size(-1)), -0.25);
+  const Tensor turned = (scale_of(x) * directions).t();
   if (map == FeatureMap::relu) {
-    return scale * at::matmul(grad * (features > kReluFloor), directions.t());
+    return at::matmul(at::threshold_backward(grad, features, kReluFloor), turned);
   }
   const Tensor slope = grad * (features - kExponentialFloor);
-  return scale * (at::matmul(slope, directions.t()) - slope.sum(-1, /*keepdim=*/true) * own);
+  return at::matmul(slope, turned) -
+         slope.sum(-1, /*keepdim=*/true) * x / std::sqrt(static_cast<double>(x.size(-1)));
 }
 
 }  // namespace nsimplex::equivariant

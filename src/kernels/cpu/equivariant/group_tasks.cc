@@ -52,8 +52,6 @@ class TaskCutter {
   std::vector<GroupTask> tasks_;
 };
 
-int64_t rounded_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
-
 }  // namespace
 
 std::vector<GroupTask> cut_pairs(const TupleRelation& relation, TupleSide side,
@@ -82,8 +80,9 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   const auto [rows, others] = sides_of(problem.relation, side);
   const int64_t groups = problem.relation.groups;
   TablePlan plan;
-  plan.table_size =
-      problem.key.width * rounded_up(problem.value.width + 1, equivariant::kTableStep);
+  using equivariant::table_padded;
+  const int64_t features = problem.key.width, wide = problem.value.width + 1;
+  plan.table_size = std::max(features * table_padded(wide), wide * table_padded(features));
   plan.large.assign(groups, -1);
   plan.first_block.push_back(0);
   // Met by a row, a table costs as much as a row put into it.
@@ -106,8 +105,10 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   }
   plan.tasks = cutter.finish(groups);
   plan.workspace_doubles = std::ssize(plan.blocks) * problem.heads * plan.table_size;
-  plan.scratch_doubles = plan.table_size + 2 * rounded_up(problem.key.width, 8) +
-                         2 * rounded_up(problem.value.width + 1, equivariant::kTableStep);
+  plan.scratch_doubles =
+      2 * plan.table_size +
+      equivariant::kTableRows * (table_padded(features) + table_padded(wide) +
+                                 std::max(table_padded(features), table_padded(wide)));
   return plan;
 }
 

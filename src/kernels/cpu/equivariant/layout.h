@@ -19,7 +19,12 @@ inline constexpr int64_t kPairChunk = 256;
 
 /// Attention by tables: rows of a task, and rows summed into one table before a large group is cut.
 inline constexpr int64_t kTaskTableRows = 1024, kTableBlock = 4096;
+/// Rows that are widened to double at a time.
+inline constexpr int64_t kTableRows = 64;
 /// Rows of a table are padded to this many doubles, the widest vector.
 inline constexpr int64_t kTableStep = 8;
+inline constexpr int64_t table_padded(int64_t count) {
+  return (count + kTableStep - 1) / kTableStep * kTableStep;
+}
 
 }  // namespace nsimplex::kernels::equivariant

@@ -32,14 +32,15 @@ class PairPass {
       return own;
     };
     const int64_t width = problem.query.width, wide = problem.value.width + 1;
-    first_ = {take(width * kPairChunk), width};
-    second_ = {take(wide * kPairChunk), wide};
+    first_ = {take(problem.heads * width * kPairChunk), width};
+    second_ = {take(problem.heads * wide * kPairChunk), wide};
+    shifts_ = take(problem.heads * kPairChunk);
     weights_ = take(kRows * kPairChunk);
     factors_ = take(kRows * kPairChunk);
-    shifts_ = take(kPairChunk);
-    keep_ = take(kPairChunk);
+    keep_ = take(kRows * kPairChunk);
     own_first_ = take(kRows * width);
     own_second_ = take(kRows * wide);
+    nodes_ = reinterpret_cast<int32_t*>(at);
   }
 
   void run(const GroupTask& task) {
@@ -57,22 +58,17 @@ class PairPass {
       if (begin >= end) continue;
       for (int64_t o = other_offsets[g]; o < other_offsets[g + 1]; o += kPairChunk) {
         const int64_t columns = std::min<int64_t>(kPairChunk, other_offsets[g + 1] - o);
-        for (int64_t h = 0; h < problem_.heads; ++h) {
-          pack(others + o, columns, h);
-          visit_rows(rows + row_offsets[g], begin, end, others + o, columns, h);
-        }
+        for (int64_t h = 0; h < problem_.heads; ++h) pack(others + o, columns, h);
+        pack_nodes(others + o, columns);
+        const int32_t* const own = rows + row_offsets[g];
+        int64_t row = begin;
+        for (; row + kRows <= end; row += kRows) block<kRows>(own + row, columns);
+        for (; row < end; ++row) block<1>(own + row, columns);
       }
     }
   }
 
  private:
-  void visit_rows(const int32_t* rows, int64_t begin, int64_t end, const int32_t* others,
-                  int64_t columns, int64_t head) {
-    int64_t row = begin;
-    for (; row + kRows <= end; row += kRows) block<kRows>(rows + row, others, columns, head);
-    for (; row < end; ++row) block<1>(rows + row, others, columns, head);
-  }
-
   HeadRows<T> grad() const {
     const int64_t wide = problem_.value.width + 1;
     return {problem_.grad, problem_.heads * wide, wide};
@@ -80,19 +76,36 @@ class PairPass {
 
   // The other side's rows, channel by channel; the value gets a channel of ones.
   void pack(const int32_t* rows, int64_t columns, int64_t head) {
+    const Panel<T> first = of_head(first_, head), second = of_head(second_, head);
     if (side_ == TupleSide::queries) {
-      pack(problem_.key, rows, columns, head, first_);
-      pack(problem_.value, rows, columns, head, second_);
-      T* const ones = second_.x + problem_.value.width * kPairChunk;
+      pack(problem_.key, rows, columns, head, first);
+      pack(problem_.value, rows, columns, head, second);
+      T* const ones = second.x + problem_.value.width * kPairChunk;
       std::fill(ones, ones + columns, T{1});
       std::fill(ones + columns, ones + whole_vectors<T>(columns), T{0});
       return;
     }
-    pack(problem_.query, rows, columns, head, first_);
-    pack(grad(), rows, columns, head, second_);
+    pack(problem_.query, rows, columns, head, first);
+    pack(grad(), rows, columns, head, second);
     if (problem_.weight == PairWeight::product) return;
+    T* const shifts = shifts_ + head * kPairChunk;
     for (int64_t j = 0; j < columns; ++j) {
-      shifts_[j] = problem_.shift[rows[j] * problem_.heads + head];
+      shifts[j] = problem_.shift[rows[j] * problem_.heads + head];
+    }
+  }
+
+  static Panel<T> of_head(const Panel<T>& all, int64_t head) {
+    return {all.x + head * all.channels * kPairChunk, all.channels};
+  }
+
+  // The other side's nodes that are compared with a row's, block by block.
+  void pack_nodes(const int32_t* rows, int64_t columns) {
+    if (problem_.key_only == 0 || problem_.query_only == 0) return;
+    const bool by_query = side_ == TupleSide::queries;
+    const auto nodes = by_query ? problem_.key_nodes : problem_.query_nodes;
+    const int64_t blocks = by_query ? problem_.key_only : problem_.query_only;
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t j = 0; j < columns; ++j) nodes_[b * kPairChunk + j] = nodes[b][rows[j]];
     }
   }
 
@@ -126,72 +139,78 @@ class PairPass {
     }
   }
 
-  // keep_[j]: whether the row and column j may meet. False where all may.
-  bool find_kept(int64_t row, const int32_t* others, int64_t columns) {
-    if (problem_.key_only == 0 || problem_.query_only == 0) return false;
+  // keep[j]: 1 where the row and column j may meet, 0 where they may not.
+  void find_kept(int64_t row, int64_t columns, T* keep) {
     const bool by_query = side_ == TupleSide::queries;
     const int64_t own_blocks = by_query ? problem_.query_only : problem_.key_only;
     const int64_t other_blocks = by_query ? problem_.key_only : problem_.query_only;
     const auto own = by_query ? problem_.query_nodes : problem_.key_nodes;
-    const auto other = by_query ? problem_.key_nodes : problem_.query_nodes;
-    std::fill(keep_, keep_ + columns, T{1});
+    std::fill(keep, keep + columns, T{1});
     for (int64_t b = 0; b < other_blocks; ++b) {
+      const int32_t* const nodes = nodes_ + b * kPairChunk;
       for (int64_t a = 0; a < own_blocks; ++a) {
         const int32_t node = own[a][row];
-        const int32_t* const nodes = other[b];
-        for (int64_t j = 0; j < columns; ++j) {
-          if (nodes[others[j]] == node) keep_[j] = 0;
-        }
+        for (int64_t j = 0; j < columns; ++j) keep[j] = nodes[j] == node ? T{0} : keep[j];
       }
     }
-    return true;
   }
 
+  // Rows against all columns that are packed.
   template <int kCount>
-  void block(const int32_t* rows, const int32_t* others, int64_t columns, int64_t head) {
+  void block(const int32_t* rows, int64_t columns) {
+    const bool some_left_out = problem_.key_only > 0 && problem_.query_only > 0;
     const int64_t padded = whole_vectors<T>(columns);
-    for (int r = 0; r < kCount; ++r) take_own(rows[r], head, r);
-    project_rows<kCount>(own_first_, first_.channels, first_, padded, weights_);
     for (int r = 0; r < kCount; ++r) {
-      T* const weight = weights_ + r * kPairChunk;
-      const bool some_left_out = find_kept(rows[r], others, columns);
-      if (problem_.weight == PairWeight::softmax) {
-        exponentials(rows[r] * problem_.heads + head, columns, some_left_out, weight);
-      } else if (some_left_out) {
-        for (int64_t j = 0; j < columns; ++j) weight[j] *= keep_[j];
+      T* const keep = keep_ + r * kPairChunk;
+      if (some_left_out) {
+        find_kept(rows[r], columns, keep);
+      } else {
+        std::fill(keep, keep + columns, T{1});
       }
-      std::fill(weight + columns, weight + padded, T{0});
-      if (backward_ && problem_.weight == PairWeight::product) {
-        // The gradient of a weight is not multiplied by it, so what is left out must be remembered.
-        T* const factor = factors_ + r * kPairChunk;
-        if (some_left_out) {
-          std::copy(keep_, keep_ + columns, factor);
+      std::fill(keep + columns, keep + padded, T{0});
+    }
+    for (int64_t h = 0; h < problem_.heads; ++h) {
+      const Panel<T> first = of_head(first_, h), second = of_head(second_, h);
+      for (int r = 0; r < kCount; ++r) take_own(rows[r], h, r);
+      project_rows<kCount>(own_first_, first.channels, first, padded, weights_);
+      for (int r = 0; r < kCount; ++r) {
+        T* const weight = weights_ + r * kPairChunk;
+        const T* const keep = keep_ + r * kPairChunk;
+        if (problem_.weight == PairWeight::softmax) {
+          exponentials(rows[r], h, columns, padded, some_left_out ? keep : nullptr, weight);
         } else {
-          std::fill(factor, factor + columns, T{1});
+          for (int64_t j = 0; j < padded; ++j) weight[j] *= keep[j];
         }
-        std::fill(factor + columns, factor + padded, T{0});
+      }
+      if (backward_) {
+        gradients<kCount>(rows, padded, h, first, second);
+      } else {
+        add<kCount>(problem_.sums, second.channels, rows, h, weights_, second, padded, 1);
       }
     }
-    backward_ ? gradients<kCount>(rows, padded, head) : sums<kCount>(rows, padded, head);
   }
 
   // Scores to weights. Forward, the row's shift is a running maximum that its sums follow.
-  void exponentials(int64_t state, int64_t columns, bool some_left_out, T* weight) {
+  void exponentials(int64_t row, int64_t head, int64_t columns, int64_t padded, const T* keep,
+                    T* weight) {
     constexpr T kNone = -std::numeric_limits<T>::infinity();
-    if (some_left_out) {
-      for (int64_t j = 0; j < columns; ++j) weight[j] = keep_[j] == 0 ? kNone : weight[j];
+    if (keep != nullptr) {
+      for (int64_t j = 0; j < columns; ++j) weight[j] = keep[j] == 0 ? kNone : weight[j];
     }
+    const int64_t state = row * problem_.heads + head;
     if (side_ == TupleSide::keys) {
-      for (int64_t j = 0; j < columns; ++j) weight[j] -= shifts_[j];
+      const T* const shifts = shifts_ + head * kPairChunk;
+      for (int64_t j = 0; j < columns; ++j) weight[j] -= shifts[j];
     } else {
       const T shift = backward_ ? problem_.shift[state] : raised(state, weight, columns);
       for (int64_t j = 0; j < columns; ++j) weight[j] -= shift;
     }
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t j = 0; j < columns; j += lanes) {
+    for (int64_t j = 0; j < padded; j += lanes) {
       hn::StoreU(dense::HWY_NAMESPACE::exp2(hn::LoadU(d, weight + j)), d, weight + j);
     }
+    std::fill(weight + columns, weight + padded, T{0});
   }
 
   T raised(int64_t state, const T* scores, int64_t columns) {
@@ -224,38 +243,34 @@ class PairPass {
   }
 
   template <int kCount>
-  void sums(const int32_t* rows, int64_t padded, int64_t head) {
-    add<kCount>(problem_.sums, second_.channels, rows, head, weights_, second_, padded, 1);
-  }
-
-  template <int kCount>
-  void gradients(const int32_t* rows, int64_t padded, int64_t head) {
+  void gradients(const int32_t* rows, int64_t padded, int64_t head, const Panel<T>& first,
+                 const Panel<T>& second) {
     const bool softmax = problem_.weight == PairWeight::softmax;
     const bool by_query = side_ == TupleSide::queries;
     if (!by_query) {
-      add<kCount>(problem_.grad_value, problem_.value.width, rows, head, weights_, second_, padded,
+      add<kCount>(problem_.grad_value, problem_.value.width, rows, head, weights_, second, padded,
                   1);
     }
-    // factors_ <- the gradient of the score: that of the weight, times the weight of a softmax.
-    T* const slopes = softmax ? factors_ : weights_;
-    T* const times = softmax ? weights_ : factors_;
-    project_rows<kCount>(own_second_, second_.channels, second_, padded, slopes);
+    // The gradient of a score: that of its weight, times the weight of a softmax.
+    project_rows<kCount>(own_second_, second.channels, second, padded, factors_);
+    const T* const times = softmax ? weights_ : keep_;
     for (int r = 0; r < kCount; ++r) {
-      T* const slope = slopes + r * kPairChunk;
+      T* const slope = factors_ + r * kPairChunk;
       const T* const time = times + r * kPairChunk;
       for (int64_t j = 0; j < padded; ++j) slope[j] *= time[j];
     }
     // d 2^(q . k) = ln 2 2^(q . k), the base being in the query.
     const double factor = softmax ? 0.69314718055994530942 : 1;
-    add<kCount>(by_query ? problem_.grad_query : problem_.grad_key, first_.channels, rows, head,
-                slopes, first_, padded, factor);
+    add<kCount>(by_query ? problem_.grad_query : problem_.grad_key, first.channels, rows, head,
+                factors_, first, padded, factor);
   }
 
   const PairAttention<T>& problem_;
   TupleSide side_;
   bool backward_;
-  Panel<T> first_, second_;  // scores are products with the first, weights meet the second
+  Panel<T> first_, second_;  // of all heads; scores are products with the first
   T *weights_, *factors_, *shifts_, *keep_, *own_first_, *own_second_;
+  int32_t* nodes_;
 };
 
 template <class T>
@@ -299,10 +314,12 @@ HWY_EXPORT(pairs_backward_f64);
 template <class T>
 size_t pair_scratch_bytes(const PairAttention<T>& problem) {
   const int64_t width = problem.query.width, wide = problem.value.width + 1;
-  constexpr int64_t kOwnRows = 4, kBuffers = 2 * kOwnRows + 2;
+  constexpr int64_t kOwnRows = 4, kBuffers = 3;
   const int64_t count =
-      (width + wide + kBuffers) * equivariant::kPairChunk + kOwnRows * (width + wide);
-  return static_cast<size_t>(count) * sizeof(T);
+      (problem.heads * (width + wide + 1) + kBuffers * kOwnRows) * equivariant::kPairChunk +
+      kOwnRows * (width + wide);
+  return static_cast<size_t>(count) * sizeof(T) +
+         kMaxTupleBlocks * equivariant::kPairChunk * sizeof(int32_t);
 }
 template size_t pair_scratch_bytes(const PairAttention<float>&);
 template size_t pair_scratch_bytes(const PairAttention<double>&);

@@ -8,28 +8,39 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/equivariant/small_product-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using Wide = hn::CappedTag<double, kTableStep>;
-
-/// What a pass over tables puts into them and takes out: a table is the sum over rows of a (x) b, a
-/// the features of a row and b its value and 1, or its gradient.
+/// What a pass over tables puts into them and takes out. A table is the sum over rows of a b^T, a
+/// the features of a row and b its value and 1, or its gradient: [features, wide], or turned [wide,
+/// features]. Rows are taken in blocks, widened to double, so that all of it is small products.
 template <class T>
 class TableRun {
  public:
   TableRun(const TableAttention<T>& problem, TablePass pass, const TablePlan& plan,
            double* workspace, double* scratch)
-      : problem_(problem), pass_(pass), plan_(plan), workspace_(workspace), table_(scratch) {
-    features_ = problem.key.width;
-    wide_ = problem.value.width + 1;
-    padded_ = (wide_ + kTableStep - 1) / kTableStep * kTableStep;
-    a_ = table_ + plan.table_size;
-    b_ = a_ + (features_ + 7) / 8 * 8;
-    out_ = b_ + padded_;
-    std::fill(b_, b_ + padded_, 0.0);
+      : problem_(problem),
+        pass_(pass),
+        plan_(plan),
+        features_(problem.key.width),
+        wide_(problem.value.width + 1),
+        padded_features_(table_padded(features_)),
+        padded_wide_(table_padded(wide_)),
+        workspace_(workspace) {
+    const auto take = [&](int64_t count) {
+      double* const own = scratch;
+      scratch += count;
+      return own;
+    };
+    a_ = take(kTableRows * padded_features_);
+    b_ = take(kTableRows * padded_wide_);
+    out_ = take(kTableRows * std::max(padded_features_, padded_wide_));
+    table_ = take(plan.table_size);
+    turned_ = take(plan.table_size);
+    std::fill(a_, out_, 0.0);
   }
 
   void run(int phase, int64_t task) {
@@ -53,57 +64,64 @@ class TableRun {
   }
   const int32_t* rows() const { return writes_queries() ? relation().queries : relation().keys; }
   const int32_t* others() const { return writes_queries() ? relation().keys : relation().queries; }
-  bool skipped(int64_t query) const {
-    return problem_.skip != nullptr && problem_.skip[query] != 0;
-  }
 
   double* workspace_table(int64_t block, int64_t head) const {
     return workspace_ + (block * problem_.heads + head) * plan_.table_size;
   }
 
-  // a and b of a row of either side.
-  void load_key(int64_t row, int64_t head) {
-    widen(problem_.key.row(row, head), features_, a_);
-    widen(problem_.value.row(row, head), wide_ - 1, b_);
-    b_[wide_ - 1] = 1;
+  /// Up to kTableRows rows of a list from `next` on that take part; moves `next` behind them.
+  int64_t take_rows(const int32_t* list, int64_t& next, int64_t end, bool queries,
+                    int32_t* taken) const {
+    int64_t count = 0;
+    for (; next < end && count < kTableRows; ++next) {
+      if (queries && problem_.skip != nullptr && problem_.skip[list[next]] != 0) continue;
+      taken[count++] = list[next];
+    }
+    return count;
   }
-  void load_query(int64_t row, int64_t head) {
-    widen(problem_.query.row(row, head), features_, a_);
-    if (pass_ != TablePass::forward) {
-      widen(problem_.grad + (row * problem_.heads + head) * wide_, wide_, b_);
+
+  // a and b of rows of either side.
+  void load(const int32_t* taken, int64_t count, int64_t head, bool queries) {
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t row = taken[r];
+      double* const b = b_ + r * padded_wide_;
+      widen((queries ? problem_.query : problem_.key).row(row, head), features_,
+            a_ + r * padded_features_);
+      if (!queries) {
+        widen(problem_.value.row(row, head), wide_ - 1, b);
+        b[wide_ - 1] = 1;
+      } else if (pass_ != TablePass::forward) {
+        widen(problem_.grad + (row * problem_.heads + head) * wide_, wide_, b);
+      }
     }
   }
   static void widen(const T* from, int64_t count, double* to) {
     for (int64_t c = 0; c < count; ++c) to[c] = static_cast<double>(from[c]);
   }
 
-  // Adds a (x) b of rows [begin, end) of the other side of a group.
-  void add_rows(int64_t group, int64_t begin, int64_t end, int64_t head, double* table) {
-    std::fill(table, table + plan_.table_size, 0.0);
+  // The table of rows [begin, end) of the other side of a group; turned but in the forward pass.
+  void make_table(int64_t group, int64_t begin, int64_t end, int64_t head, double* table) {
     const int32_t* const list = others() + other_offsets()[group];
-    const Wide d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t i = begin; i < end; ++i) {
-      if (writes_queries()) {
-        load_key(list[i], head);
+    int32_t taken[kTableRows];
+    bool add = false;
+    for (int64_t next = begin; next < end;) {
+      const int64_t count = take_rows(list, next, end, !writes_queries(), taken);
+      load(taken, count, head, !writes_queries());
+      if (pass_ == TablePass::forward) {
+        multiply(features_, padded_wide_, count, {a_, 1, padded_features_}, b_, padded_wide_, table,
+                 padded_wide_, add);
       } else {
-        if (skipped(list[i])) continue;
-        load_query(list[i], head);
+        multiply(wide_, padded_features_, count, {b_, 1, padded_wide_}, a_, padded_features_, table,
+                 padded_features_, add);
       }
-      for (int64_t f = 0; f < features_; ++f) {
-        const auto a = hn::Set(d, a_[f]);
-        double* const to = table + f * padded_;
-        for (int64_t c = 0; c < padded_; c += lanes) {
-          hn::StoreU(hn::MulAdd(a, hn::LoadU(d, b_ + c), hn::LoadU(d, to + c)), d, to + c);
-        }
-      }
+      add = true;
     }
   }
 
   void sum_block(const TablePlan::Block& block) {
     const int64_t number = &block - plan_.blocks.data();
     for (int64_t h = 0; h < problem_.heads; ++h) {
-      add_rows(block.group, block.begin, block.end, h, workspace_table(number, h));
+      make_table(block.group, block.begin, block.end, h, workspace_table(number, h));
     }
   }
 
@@ -120,71 +138,107 @@ class TableRun {
   void meet(int64_t group, int64_t begin, int64_t end) {
     const int64_t inside = other_offsets()[group + 1] - other_offsets()[group];
     const int32_t* const list = rows() + row_offsets()[group];
-    const auto takes_part = [&](int64_t i) { return !writes_queries() || !skipped(list[i]); };
-    while (begin < end && !takes_part(begin)) ++begin;
-    if (inside == 0 || begin >= end) return;
-    const int64_t large = plan_.large[group];
+    int32_t taken[kTableRows];
+    int64_t next = begin;
+    int64_t count = take_rows(list, next, end, writes_queries(), taken);
+    if (inside == 0 || count == 0) return;
+    if (inside == 1 && count == 1 && next == end) {
+      return meet_one(taken[0], others()[other_offsets()[group]]);
+    }const int64_t large = plan_.large[group];
     for (int64_t h = 0; h < problem_.heads; ++h) {
       const double* table = table_;
       if (large >= 0) {
         table = workspace_table(plan_.first_block[large], h);
       } else {
-        add_rows(group, 0, inside, h, table_);
+        make_table(group, 0, inside, h, table_);
       }
-      for (int64_t i = begin; i < end; ++i) {
-        if (takes_part(i)) take(list[i], h, table);
+      if (pass_ == TablePass::grad_key_value) turn(table);
+      for (int64_t from = begin; from < end;) {
+        count = take_rows(list, from, end, writes_queries(), taken);
+        load(taken, count, h, writes_queries());
+        contract(taken, count, h, table);
       }
     }
   }
 
-  void take(int64_t row, int64_t head, const double* table) {
-    const int64_t place = row * problem_.heads + head;
-    if (pass_ == TablePass::grad_key_value) {
-      load_key(row, head);
-      contract_values(table, problem_.grad_key + place * features_);
-      contract_features(table, problem_.grad_value + place * (wide_ - 1), wide_ - 1);
-      return;
-    }
-    load_query(row, head);
-    if (pass_ == TablePass::forward) {
-      contract_features(table, problem_.sums + place * wide_, wide_);
-    } else {
-      contract_values(table, problem_.grad_query + place * features_);
-    }
-  }
-
-  // to += sign a^T table
-  void contract_features(const double* table, double* to, int64_t count) {
-    const Wide d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t c = 0; c < padded_; c += lanes) {
-      auto sum = hn::Zero(d);
-      for (int64_t f = 0; f < features_; ++f) {
-        sum = hn::MulAdd(hn::Set(d, a_[f]), hn::LoadU(d, table + f * padded_ + c), sum);
-      }
-      hn::StoreU(sum, d, out_ + c);
-    }
-    for (int64_t c = 0; c < count; ++c) to[c] += problem_.sign * out_[c];
-  }
-
-  // to += sign table b
-  void contract_values(const double* table, double* to) {
-    const Wide d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // turned_[features, wide] of table [wide, features].
+  void turn(const double* table) {
     for (int64_t f = 0; f < features_; ++f) {
-      auto sum = hn::Zero(d);
-      for (int64_t c = 0; c < padded_; c += lanes) {
-        sum = hn::MulAdd(hn::LoadU(d, table + f * padded_ + c), hn::LoadU(d, b_ + c), sum);
+      for (int64_t c = 0; c < wide_; ++c) {
+        turned_[f * padded_wide_ + c] = table[c * padded_features_ + f];
       }
-      to[f] += problem_.sign * hn::GetLane(hn::SumOfLanes(d, sum));
+      std::fill(turned_ + f * padded_wide_ + wide_, turned_ + (f + 1) * padded_wide_, 0.0);
     }
+  }
+
+  void contract(const int32_t* taken, int64_t count, int64_t head, const double* table) {
+    if (pass_ == TablePass::forward) {
+      with_features(count, table);
+      return scatter(taken, count, head, padded_wide_, wide_, problem_.sums);
+    }
+    multiply(count, padded_features_, wide_, {b_, padded_wide_, 1}, table, padded_features_, out_,
+             padded_features_, false);
+    const bool of_query = pass_ == TablePass::grad_query;
+    scatter(taken, count, head, padded_features_, features_,
+            of_query ? problem_.grad_query : problem_.grad_key);
+    if (of_query) return;
+    with_features(count, turned_);
+    scatter(taken, count, head, padded_wide_, wide_ - 1, problem_.grad_value);
+  }
+
+  // out_ = a table
+  void with_features(int64_t count, const double* table) {
+    multiply(count, padded_wide_, features_, {a_, padded_features_, 1}, table, padded_wide_, out_,
+             padded_wide_, false);
+  }
+
+  void scatter(const int32_t* taken, int64_t count, int64_t head, int64_t stride, int64_t width,
+               double* to) const {
+    for (int64_t r = 0; r < count; ++r) {
+      double* const place = to + (taken[r] * problem_.heads + head) * width;
+      const double* const from = out_ + r * stride;
+      for (int64_t c = 0; c < width; ++c) place[c] += problem_.sign * from[c];
+    }
+  }
+
+  // A group of one row on either side, as where a class names a single tuple: no table.
+  void meet_one(int32_t row, int32_t other) {
+    if (!writes_queries() && problem_.skip != nullptr && problem_.skip[other] != 0) return;
+    for (int64_t h = 0; h < problem_.heads; ++h) {
+      // The query's a and b come first, then the key's.
+      const int32_t taken[] = {writes_queries() ? row : other, writes_queries() ? other : row};
+      load(taken, 1, h, /*queries=*/true);
+      double* const key_a = a_ + padded_features_;
+      double* const key_b = b_ + padded_wide_;
+      widen(problem_.key.row(taken[1], h), features_, key_a);
+      widen(problem_.value.row(taken[1], h), wide_ - 1, key_b);
+      key_b[wide_ - 1] = 1;
+      const int64_t place = row * problem_.heads + h;
+      if (pass_ == TablePass::forward) {
+        add_scaled(dot(a_, key_a, padded_features_), key_b, wide_, problem_.sums + place * wide_);
+        continue;
+      }
+      const double slope = dot(b_, key_b, padded_wide_);
+      if (pass_ == TablePass::grad_query) {
+        add_scaled(slope, key_a, features_, problem_.grad_query + place * features_);
+        continue;
+      }
+      add_scaled(slope, a_, features_, problem_.grad_key + place * features_);
+      add_scaled(dot(a_, key_a, padded_features_), b_, wide_ - 1,
+                 problem_.grad_value + place * (wide_ - 1));
+    }
+  }
+
+  void add_scaled(double factor, const double* from, int64_t count, double* to) const {
+    const double signed_factor = problem_.sign * factor;
+    for (int64_t c = 0; c < count; ++c) to[c] += signed_factor * from[c];
   }
 
   const TableAttention<T>& problem_;
   TablePass pass_;
   const TablePlan& plan_;
-  double *workspace_, *table_, *a_, *b_, *out_;
-  int64_t features_, wide_, padded_;
+  int64_t features_, wide_, padded_features_, padded_wide_;
+  double *workspace_, *a_, *b_, *out_, *table_, *turned_;
 };
 
 void tables_f32(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,
