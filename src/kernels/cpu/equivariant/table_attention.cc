@@ -144,7 +144,8 @@ class TableRun {
     if (inside == 0 || count == 0) return;
     if (inside == 1 && count == 1 && next == end) {
       return meet_one(taken[0], others()[other_offsets()[group]]);
-    }const int64_t large = plan_.large[group];
+    }
+    const int64_t large = plan_.large[group];
     for (int64_t h = 0; h < problem_.heads; ++h) {
       const double* table = table_;
       if (large >= 0) {
