@@ -1,0 +1,175 @@
+"""The sparse linear layer as one operator: kernel and reference, derivatives, what it keeps, threads."""
+
+import pytest
+import torch
+from equivariant_definition import draw
+from equivariant_lists import KINDS, batch, some_of
+from test_equivariant_pytorch import plan_of, reference
+from torch.autograd import gradcheck, gradgradcheck
+
+from nsimplex import TensorKind, equivariant_classes, equivariant_plan
+
+operators = torch.ops.nsimplex
+
+
+def inputs(plan, channels=3, out=4, dtype=torch.float64):
+    x = draw(plan.rows[0], channels, seed=1, dtype=dtype)
+    weight = draw(len(equivariant_classes(plan.input, plan.output)), channels, out, seed=2, dtype=dtype)
+    bias = draw(len(equivariant_classes(0, plan.output)), out, seed=3, dtype=dtype)
+    return x, weight, bias
+
+
+def layer(plan, pooling="mean"):
+    return lambda x, weight, bias: operators.equivariant_linear_sparse(
+        x, weight, bias, plan.tensors, plan.parts, pooling
+    )
+
+
+@pytest.mark.parametrize("k, l", [(1, 1), (2, 2), (3, 2), (1, 3), (2, 0), (0, 2)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pooling", ["mean", "sum"])
+@pytest.mark.parametrize("biased", [True, False])
+def test_kernels_agree_with_the_reference(k, l, kind, pooling, biased):
+    plan = plan_of(k, l, kind)
+    x, weight, bias = inputs(plan)
+    call = (x, weight, bias if biased else None, plan.tensors, plan.parts, pooling)
+    out = operators.equivariant_linear_sparse(*call)
+    torch.testing.assert_close(out, reference(operators.equivariant_linear_sparse, *call))
+    grad, mask = draw(*out.shape, seed=4), [True, True, biased]
+    ours = operators.equivariant_linear_sparse_backward(grad, *call, mask)
+    expected = reference(operators.equivariant_linear_sparse_backward, grad, *call, mask)
+    for own, other in list(zip(ours, expected, strict=True))[: sum(mask)]:
+        torch.testing.assert_close(own, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_opcheck(dtype):
+    plan = plan_of(nodes=(3, 2))
+    x, weight, bias = (t.requires_grad_() for t in inputs(plan, dtype=dtype))
+    call = (x, weight, bias, plan.tensors, plan.parts, "mean")
+    torch.library.opcheck(operators.equivariant_linear_sparse.default, call)
+    grad = draw(plan.rows[1], 4, dtype=dtype)
+    own = [t.detach() if isinstance(t, torch.Tensor) else t for t in call]
+    torch.library.opcheck(
+        operators.equivariant_linear_sparse_backward.default, (grad, *own, [True, True, True])
+    )
+
+
+@pytest.mark.parametrize("kind", ["ordered", "undirected"])
+@pytest.mark.parametrize("biased", [True, False])
+def test_derivatives(kind, biased):
+    plan = plan_of(kind=kind, nodes=(3, 2))
+    x, weight, bias = (t.requires_grad_() for t in inputs(plan, channels=2, out=2))
+    arguments = (x, weight, bias) if biased else (x, weight)
+    call = lambda x, weight, bias=None: layer(plan)(x, weight, bias)  # noqa: E731
+    assert gradcheck(call, arguments, check_forward_ad=True)
+    assert gradgradcheck(call, arguments)
+
+
+@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
+def test_only_what_is_asked_for_has_a_gradient(wanted):
+    plan = plan_of()
+    everything = [t.requires_grad_() for t in inputs(plan)]
+    expected = torch.autograd.grad(layer(plan)(*everything).sin().sum(), everything)
+    some = [t.detach().requires_grad_(w) for t, w in zip(everything, wanted, strict=True)]
+    layer(plan)(*some).sin().sum().backward()
+    for own, other, w in zip(some, expected, wanted, strict=True):
+        assert (own.grad is None) != w
+        if w:
+            torch.testing.assert_close(own.grad, other)
+
+
+def star(leaves):
+    """A node that is in every second tuple, and more tuples than fit into a chunk."""
+    tuples = [(0, i) for i in range(leaves)] + [(i, (7 * i) % leaves) for i in range(1, leaves)]
+    lists = batch(TensorKind(2), [sorted(set(tuples))], [leaves])
+    return equivariant_plan(lists, lists)
+
+
+def test_long_lists_and_threads():
+    """Several chunks and, of the gradients of look-ups, several blocks; the same bits from any number of threads."""
+    plan = star(6000)
+    arguments = [t.requires_grad_() for t in inputs(plan, channels=64, out=5, dtype=torch.float32)]
+    results, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3, 5, 1):
+            torch.set_num_threads(threads)
+            out = layer(plan)(*arguments)
+            results.append([out.detach(), *torch.autograd.grad(out.sin().sum(), arguments)])
+    finally:
+        torch.set_num_threads(before)
+    for again in results[1:]:
+        assert all(torch.equal(own, first) for own, first in zip(again, results[0], strict=True))
+    exact = [t.detach().double().requires_grad_() for t in arguments]
+    out = reference(operators.equivariant_linear_sparse, *exact, plan.tensors, plan.parts, "mean")
+    grads = reference(
+        operators.equivariant_linear_sparse_backward, out.cos(), *exact, plan.tensors, plan.parts, "mean", [True] * 3
+    )
+    for own, other in zip(results[0], [out, *grads], strict=True):
+        torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-4 * other.abs().max().item())
+
+
+def test_no_sums_are_kept():
+    plan = star(500)
+    arguments = [t.requires_grad_() for t in inputs(plan, channels=8, out=8)]
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+        layer(plan)(*arguments)
+    in_plan = sum(t.numel() for t in plan.tensors)
+    assert sum(kept) == in_plan + sum(t.numel() for t in arguments)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inference_mode(threads):
+    plan = star(500)
+    arguments = inputs(plan, channels=64)
+    expected = layer(plan)(*arguments)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode():
+            assert torch.equal(layer(plan)(*arguments), expected)
+            assert torch.equal(layer(plan)(*(t.clone() for t in arguments)), expected)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_vmap_over_features_and_weights():
+    plan = plan_of(nodes=(4,))
+    x, weight, bias = inputs(plan)
+    many = torch.stack([x, 2 * x]), torch.stack([weight, -weight]), torch.stack([bias, bias + 1])
+    expected = torch.stack([layer(plan)(*each) for each in zip(*many, strict=True)])
+    torch.testing.assert_close(torch.vmap(layer(plan))(*many), expected)
+    gradient = torch.func.grad(lambda w: layer(plan)(x, w, bias).sin().sum())
+    own = weight.clone().requires_grad_()
+    layer(plan)(x, own, bias).sin().sum().backward()
+    torch.testing.assert_close(gradient(weight), own.grad)
+
+
+def test_empty_lists():
+    kind = TensorKind(2)
+    empty = batch(kind, [[]], [4])
+    full = batch(kind, [some_of(kind, 4, 1.0, seed=1)], [4])
+    for lists in ((empty, full), (full, empty), (empty, empty)):
+        plan = equivariant_plan(*lists)
+        arguments = [t.requires_grad_() for t in inputs(plan)]
+        out = layer(plan)(*arguments)
+        assert out.shape == (plan.rows[1], 4)
+        grads = torch.autograd.grad(out.sum(), arguments)
+        assert [g.shape for g in grads] == [a.shape for a in arguments]
+        assert all(torch.isfinite(g).all() for g in grads)
+
+
+def test_errors():
+    plan = plan_of()
+    x, weight, bias = inputs(plan)
+    with pytest.raises(ValueError, match=r"bias: expected more than 1 classes, got 1"):
+        layer(plan)(x, weight, bias[:1])
+    with pytest.raises(ValueError, match=r"grad: expected \[\d+, 4\], got \[1, 4\]"):
+        operators.equivariant_linear_sparse_backward(
+            bias[:1], x, weight, bias, plan.tensors, plan.parts, "mean", [True] * 3
+        )
+    with pytest.raises(ValueError, match="output_mask: there is no bias"):
+        operators.equivariant_linear_sparse_backward(
+            draw(plan.rows[1], 4), x, weight, None, plan.tensors, plan.parts, "mean", [True] * 3
+        )
