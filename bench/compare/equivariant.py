@@ -8,6 +8,7 @@ are 4,4xx rows, 3277 are 36 thousand. The peer is the same layer in tensor opera
 group sums by index_add, look-ups of nodes by index_select and of reversed pairs through a binary search, classes by
 inclusion and exclusion, means by counts; results are compared first. Both take turns in one process; medians, with one
 thread of its processor time. "backward" is forward and backward together. "plan" is what is done once a graph.
+Megabytes are what the process grows by, at most, during one call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 
 import torch
 from torch import Tensor
-from turns import medians
+from turns import growth, medians
 
 import nsimplex
 from nsimplex.graph import TupleBatch, tuple_batch
@@ -121,6 +122,7 @@ def compare(list_: TupleBatch, dim: int, repeats: int):
             "operator": "equivariant_linear_sparse", "pass": name, "nodes": list_.nodes, "rows": rows,
             "dim": dim, "threads": torch.get_num_threads(), "milliseconds": times["ours"],
             "peer_milliseconds": times["peer"], "speedup": times["peer"] / times["ours"],
+            "megabytes": growth(calls["ours"]), "peer_megabytes": growth(calls["peer"]),
         }  # fmt: skip
 
 

@@ -17,7 +17,6 @@ by at most, counted by the operating system (VmHWM), each measurement in a proce
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import math
 import os
@@ -26,20 +25,9 @@ import sys
 import time
 
 import torch
+from turns import megabytes, reset_peak
 
 import nsimplex
-
-
-def peak_megabytes() -> float:
-    with open("/proc/self/status") as status:
-        (line,) = (line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
-def reset_peak() -> None:
-    ctypes.CDLL(None).malloc_trim(0)  # or the call would first fill what making its inputs has freed
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
 
 
 def parts(arguments, length: int) -> dict:
@@ -72,12 +60,12 @@ def measure(arguments) -> dict:
     clock = time.thread_time if arguments.threads == 1 else time.perf_counter
     call = parts(arguments, arguments.length)[arguments.part]
     reset_peak()
-    before, best = peak_megabytes(), math.inf
+    before, best = megabytes("VmHWM"), math.inf
     for _ in range(arguments.repeats):
         begin = clock()
         call()
         best = min(best, clock() - begin)
-    return {"ms": 1e3 * best, "mb": peak_megabytes() - before}
+    return {"ms": 1e3 * best, "mb": megabytes("VmHWM") - before}
 
 
 def slope(lengths: list[int], values: list[float]) -> float:

@@ -47,8 +47,10 @@ NSIMPLEX_API EquivariantPlan equivariant_plan(const TupleBatch& input, const Tup
 /// are exact to the rounding of x; counts are integers.
 ///
 /// Complexity: O(b(k + l) (m + m') C) for the sums, as one gather and one segment sum, and the
-/// product with the weights. The sums are kept for the gradient: [m', classes C] of those classes
-/// that apply to a tuple (2 -> 2: 10 of 15). Bits do not depend on the number of threads.
+/// product with the weights, by chunks of rows. Memory beside the output is that of the group sums,
+/// in double; for the gradient x and weight are kept and sums made again. A gradient of a gradient
+/// makes and keeps all sums: [m', classes C] of those classes that apply to a tuple (2 -> 2: 10 of
+/// 15). Bits do not depend on the number of threads.
 ///
 /// Errors: c10::ValueError or c10::TypeError that names the argument.
 /// Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 15.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
 
 from .equivariant import EquivariantClass, TensorKind, _flat_kinds, equivariant_classes
 from .graph import TupleBatch
@@ -102,9 +103,10 @@ def equivariant_linear_sparse(
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: O(b(k + l) (m + m') C) for the sums and a product with the weights; the sums, [m', classes C] of
-    the classes that apply to a tuple, are kept for the gradient. The bits do not depend on the number of
-    threads.
+    Complexity: O(b(k + l) (m + m') C) for the sums and a product with the weights, by chunks of rows. Memory
+    beside the output is that of the group sums, in float64; for the gradient x and weight are kept and sums
+    made again. A gradient of a gradient makes and keeps all sums, [m', classes C] of the classes that
+    apply to a tuple. The bits do not depend on the number of threads.
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 15.
     """
@@ -114,3 +116,24 @@ def equivariant_linear_sparse(
                 f"[equivariant_linear_sparse] {name}: expected {count} classes, got {tensor.size(0)}"
             )
     return _operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
+
+
+def _product_flops(channels: int, out: int, parts: list[int]) -> int:
+    """Of the products of all parts, each given as rows, three numbers, how many classes, classes."""
+    total, at = 0, 0
+    while at < len(parts):
+        rows, classes = parts[at], parts[at + 4]
+        total += 2 * rows * classes * channels * out
+        at += 5 + classes
+    return total
+
+
+@register_flop_formula(_operators.equivariant_linear_sparse)
+def _linear_flops(x, weight, bias, plan, parts, pooling="mean", *, out_shape=None, **_) -> int:
+    return _product_flops(weight[1], weight[2], parts)
+
+
+@register_flop_formula(_operators.equivariant_linear_sparse_backward)
+def _linear_backward_flops(grad, x, weight, bias, plan, parts, pooling, output_mask, **_) -> int:
+    """One product for the gradient of x and one for that of the weights."""
+    return sum(output_mask[:2]) * _product_flops(weight[1], weight[2], parts)

@@ -6,6 +6,7 @@ from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
 from test_equivariant_pytorch import plan_of, reference
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils.flop_counter import FlopCounterMode
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_plan
 
@@ -132,6 +133,20 @@ def test_inference_mode(threads):
             assert torch.equal(layer(plan)(*(t.clone() for t in arguments)), expected)
     finally:
         torch.set_num_threads(before)
+
+
+def test_flops_are_counted():
+    """Those of the products: 10 classes apply to an edge and 5 to a loop."""
+    tuples = batch(TensorKind(2), [[(0, 1), (1, 2), (2, 2)]], [3])
+    plan = equivariant_plan(tuples, tuples)
+    arguments = [t.requires_grad_() for t in inputs(plan)]
+    forward = 2 * (2 * 10 + 5) * 3 * 4
+    with FlopCounterMode(display=False) as counter:
+        out = layer(plan)(*arguments)
+    assert counter.get_total_flops() == forward
+    with FlopCounterMode(display=False) as counter:
+        out.sum().backward()
+    assert counter.get_total_flops() == 2 * forward
 
 
 def test_vmap_over_features_and_weights():
