@@ -68,19 +68,19 @@ def equivariant_encoder_plan(
             :func:`nsimplex.equivariant_classes`.
     """
     loops = {"input_loops": input_loops, "output_loops": output_loops}
-    kind = TensorKind(output.tuples.size(-1), output.symmetry, output_loops)
-    lightweight = is_lightweight(mlp, kind)
+    attention = equivariant_attention_plan(
+        input, output, form="softmax" if form == "decoupled" else form, keys=keys, global_classes=global_classes, **loops
+    )
+    light = equivariant_plan(input, output, classes="light", **loops)
+    if not is_lightweight(mlp, attention.output):
+        return EquivariantEncoderPlan(attention, light, None, rows_of_patterns(output, attention.output))
+    same = attention.input == attention.output and torch.equal(input.tuples, output.tuples)
+    if same and torch.equal(input.tuple_offsets, output.tuple_offsets):
+        return EquivariantEncoderPlan(attention, light, light, [])
+    own_loops = {"input_loops": output_loops, "output_loops": output_loops}
     return EquivariantEncoderPlan(
-        equivariant_attention_plan(
-            input, output, form="softmax" if form == "decoupled" else form, keys=keys,
-            global_classes=global_classes, **loops,
-        ),
-        equivariant_plan(input, output, classes="light", **loops),
-        equivariant_plan(output, output, classes="light", input_loops=output_loops, output_loops=output_loops)
-        if lightweight
-        else None,
-        [] if lightweight else rows_of_patterns(output, kind),
-    )  # fmt: skip
+        attention, light, equivariant_plan(output, output, classes="light", **own_loops), []
+    )
 
 
 def is_lightweight(mlp: str, kind: TensorKind) -> bool:

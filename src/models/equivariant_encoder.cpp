@@ -41,6 +41,11 @@ std::vector<Tensor> rows_of_patterns(const TupleBatch& batch, const TensorKind& 
   return rows;
 }
 
+bool same_list(const TupleBatch& a, const TupleBatch& b) {
+  return a.symmetry == b.symmetry && at::equal(a.tuples, b.tuples) &&
+         at::equal(a.tuple_offsets, b.tuple_offsets);
+}
+
 void check_kind(const TupleBatch& batch, const TensorKind& kind, const char* name) {
   TORCH_CHECK_VALUE(batch.order() == kind.order && batch.symmetry == kind.symmetry,
                     "[equivariant_encoder_plan] ", name,
@@ -104,7 +109,10 @@ EquivariantEncoderPlan equivariant_encoder_plan(const TupleBatch& input, const T
       equivariant_plan(input, output, {ClassSet::light, input_loops, output_loops}),
       std::nullopt,
       {}};
-  if (is_lightweight(options)) {
+  if (is_lightweight(options) && same_kind(attention.input, attention.output) &&
+      same_list(input, output)) {
+    plan.mlp = plan.light;
+  } else if (is_lightweight(options)) {
     plan.mlp = equivariant_plan(output, output, {ClassSet::light, output_loops, output_loops});
   } else {
     plan.pattern_rows = rows_of_patterns(output, attention.output);

@@ -10,16 +10,15 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// The equality pattern of a tuple; nodes gets the node of each block.
-Partition pattern_of(std::span<const int64_t> tuple, std::vector<int64_t>& nodes) {
-  Partition pattern;
+// The equality pattern of a tuple, and the node of each block.
+void find_pattern(std::span<const int64_t> tuple, Partition& pattern, std::vector<int64_t>& nodes) {
+  pattern.clear();
   nodes.clear();
   for (const int64_t node : tuple) {
     const auto found = std::find(nodes.begin(), nodes.end(), node);
     pattern.push_back(static_cast<int8_t>(found - nodes.begin()));
     if (found == nodes.end()) nodes.push_back(node);
   }
-  return pattern;
 }
 
 std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
@@ -45,10 +44,11 @@ std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t
 std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_orders) {
   std::map<Partition, PatternRows> by_pattern;
   std::vector<int64_t> tuple, nodes;
+  Partition pattern;
   // Neighbours mostly have one pattern: the map is asked when it changes.
   PatternRows* current = nullptr;
   const auto add = [&](int64_t row, int64_t graph) {
-    const Partition pattern = pattern_of(tuple, nodes);
+    find_pattern(tuple, pattern, nodes);
     if (current == nullptr || current->pattern != pattern) {
       current = &by_pattern[pattern];
       current->pattern = pattern;
