@@ -27,4 +27,24 @@ struct Schedule {
   }
 };
 
+/// The same warm-up, then a constant rate or a line that would reach 0 one step after the last:
+///
+///   rate(t) = peak (t + 1) / (warmup + 1)                    t < warmup
+///           = peak                                           after, constant
+///           = peak (steps - t) / (steps - warmup)            after, decaying
+struct LinearSchedule {
+  double peak;
+  int64_t warmup, steps;
+  bool decays;
+
+  double rate(int64_t step) const {
+    if (step < warmup) {
+      return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
+    }
+    if (!decays) return peak;
+    return peak * static_cast<double>(std::max<int64_t>(steps - step, 0)) /
+           static_cast<double>(std::max<int64_t>(steps - warmup, 1));
+  }
+};
+
 }  // namespace nsimplex::training

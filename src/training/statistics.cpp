@@ -37,10 +37,19 @@ Interval confidence_interval(std::span<const double> values) {
   if (n == 0) return {std::numeric_limits<double>::quiet_NaN(), -kInfinity, kInfinity, 0};
   const double middle = mean(values);
   if (n == 1) return {middle, -kInfinity, kInfinity, 1};
-  const double deviation = std::sqrt(products(values, values) / static_cast<double>(n - 1));
+  const double deviation = spread(values).deviation;
   const double t = n - 2 < kStudent.size() ? kStudent[n - 2] : kNormal;
   const double half = t * deviation / std::sqrt(static_cast<double>(n));
   return {middle, middle - half, middle + half, static_cast<int64_t>(n)};
+}
+
+Spread spread(std::span<const double> values) {
+  if (values.empty()) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    return {kNone, kNone};
+  }
+  const auto others = static_cast<double>(std::max<size_t>(values.size() - 1, 1));
+  return {mean(values), std::sqrt(products(values, values) / others)};
 }
 
 double median(std::vector<double> values) {

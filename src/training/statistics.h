@@ -15,6 +15,13 @@ struct Interval {
 };
 Interval confidence_interval(std::span<const double> values);
 
+/// Mean of n values and their sample deviation, sqrt(sum of squares / (n - 1)); 0 for one value,
+/// NaN both where there is none.
+struct Spread {
+  double mean = 0.0, deviation = 0.0;
+};
+Spread spread(std::span<const double> values);
+
 /// The middle value; of an even number the lower one of the two. NaN where there is none.
 double median(std::vector<double> values);
 

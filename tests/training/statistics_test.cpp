@@ -28,6 +28,14 @@ TEST(ConfidenceInterval, KnowsWhatItCannotKnow) {
   EXPECT_EQ(confidence_interval(equal).high, 2.0);
 }
 
+TEST(Statistics, SpreadOfAFewValues) {
+  const double values[] = {1.0, 2.0, 6.0};
+  EXPECT_DOUBLE_EQ(spread(values).mean, 3.0);
+  EXPECT_DOUBLE_EQ(spread(values).deviation, std::sqrt(7.0));
+  EXPECT_EQ(spread(std::span(values, 1)).deviation, 0.0);
+  EXPECT_TRUE(std::isnan(spread({}).mean));
+}
+
 TEST(Median, IsTheMiddle) {
   EXPECT_EQ(median({3.0, 1.0, 2.0}), 2.0);
   EXPECT_EQ(median({4.0, 1.0, 2.0, 3.0}), 2.0);

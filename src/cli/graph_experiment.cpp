@@ -1,0 +1,161 @@
+#include "cli/graph_experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/graph_results.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::GraphPoint;
+using training::GraphResult;
+using training::Scores;
+
+training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExperimentOptions& o) {
+  training::GraphTrainingOptions training = arm.training;
+  training.epochs = o.epochs.value_or(training.epochs);
+  training.batch = o.batch.value_or(training.batch);
+  training.evaluate_every = o.evaluate_every.value_or(training.evaluate_every);
+  training.patience = o.patience.value_or(training.patience);
+  training.learning_rate = o.learning_rate.value_or(training.learning_rate);
+  training.warmup = o.warmup.value_or(training.warmup);
+  training.clip = o.clip.value_or(training.clip);
+  training.weight_decay = o.weight_decay.value_or(training.weight_decay);
+  return training;
+}
+
+class Experiment {
+ public:
+  Experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment)
+      : options_(options), experiment_(experiment), log_(options), results_(experiment) {}
+
+  int run() {
+    for (int64_t s = 0; s < options_.seeds && !interrupt::requested(); ++s) {
+      const uint64_t seed = options_.seed + static_cast<uint64_t>(s);
+      const std::unique_ptr<training::GraphTask> task = experiment_.draw(seed);
+      for (const auto& [name, scores] : task->references()) write_reference(name, seed, scores);
+      for (const GraphArm& arm : experiment_.arms) {
+        if (interrupt::requested() || !chosen(arm)) continue;
+        train(*task, arm, seed);
+      }
+    }
+    for (const Json& line : results_.summary()) log_.write(line);
+    if (!options_.json) print(results_.table());
+    interrupt::check();
+    return 0;
+  }
+
+ private:
+  bool chosen(const GraphArm& arm) const {
+    return options_.models.empty() || std::find(options_.models.begin(), options_.models.end(),
+                                                arm.name) != options_.models.end();
+  }
+
+  Json line_of(const std::string& model) const {
+    return {{"task", experiment_.task}, {"model", model}};
+  }
+
+  void write_reference(const std::string& name, uint64_t seed, const Scores& scores) {
+    Json line = line_of(name);
+    line["seed"] = seed;
+    add_scores(line, scores);
+    log_.write(line);
+    results_.add_reference(name, scores);
+  }
+
+  void train(training::GraphTask& task, const GraphArm& arm, uint64_t seed) {
+    const training::GraphTrainingOptions training = training_of(arm, options_);
+    const int64_t batches =
+        (task.size(training::GraphSplit::train) + training.batch - 1) / training.batch;
+    ProgressBar bar(fmt::format("{} {} seed {}", experiment_.task, arm.name, seed),
+                    training.epochs * batches, options_.json);
+    std::string validated;
+    training::GraphEvents events;
+    events.stop = interrupt::requested;
+    events.step = [&](int64_t done, int64_t, double loss) {
+      bar.update(done, fmt::format("loss {:.4f}{}", loss, validated));
+    };
+    events.point = [&](const GraphPoint& point) {
+      const auto& [name, value] = point.validation.front();
+      validated = fmt::format("  validation {} {:.4f}", name, value);
+      Json line = line_of(arm.name);
+      line["seed"] = seed;
+      line["epoch"] = point.epoch;
+      line["step"] = point.step;
+      line["loss"] = point.loss;
+      add_scores(line, point.validation, "validation_");
+      line["seconds"] = point.seconds;
+      log_.write(line, /*shown=*/false);
+    };
+    const auto result = training::train_graphs(task, arm.make, training, seed, events);
+    if (!result) return;  // interrupted before the first validation
+    results_.add(arm.name, *result);
+    Json line = line_of(arm.name);
+    line["seed"] = seed;
+    add_scores(line, result->best_test);
+    add_scores(line, result->last_test, "last_");
+    add_scores(line, result->best.validation, "validation_");
+    line["best_epoch"] = result->best.epoch;
+    line["epochs"] = result->last.epoch;
+    line["seconds"] = result->last.seconds;
+    line["step_seconds"] = result->step_seconds;
+    line["parameters"] = result->parameters;
+    line["stopped"] = result->stopped;
+    log_.write(line);
+  }
+
+  const GraphExperimentOptions& options_;
+  const GraphExperiment& experiment_;
+  RunLog log_;
+  GraphResults results_;
+};
+
+}  // namespace
+
+void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
+                            const std::vector<std::string>& models) {
+  const std::string group = "Training";
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  command
+      .add_option("--models", o.models,
+                  fmt::format("Models to train; without it all: {}", fmt::join(models, ", ")))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->check(CLI::IsMember(models))
+      ->group(group);
+  command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
+      ->check(positive)
+      ->capture_default_str()
+      ->group(group);
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    return command.add_option(name, value, text)->group(group);
+  };
+  add("--epochs", o.epochs, "Epochs of every model")->check(positive);
+  add("--batch", o.batch, "Examples of a step")->check(positive);
+  add("--lr", o.learning_rate, "Learning rate after warm-up");
+  add("--warmup", o.warmup, "Epochs of linear warm-up");
+  add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
+  add("--weight-decay", o.weight_decay, "Of matrices");
+  add("--eval-every", o.evaluate_every, "Epochs between validations")->check(positive);
+  add("--patience", o.patience, "Epochs without a better validation that end a training; 0: none");
+}
+
+int run_experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment) {
+  if (options.torch_device() != c10::Device(c10::kCPU)) {
+    throw InputError(fmt::format("--device: graph {} runs on the CPU", experiment.task));
+  }
+  for (const GraphArm& arm : experiment.arms) {
+    training::check(training_of(arm, options));  // before anything is written
+  }
+  return Experiment(options, experiment).run();
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,151 @@
+#include "cli/graph_results.h"
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+
+namespace nsimplex::cli {
+
+using training::GraphResult;
+using training::Scores;
+using training::Spread;
+
+namespace {
+
+template <class Value>
+Spread spread_of(const std::vector<GraphResult>& results, const Value& value) {
+  std::vector<double> values;
+  for (const GraphResult& each : results) values.push_back(value(each));
+  return training::spread(values);
+}
+
+Spread spread_of(const std::vector<GraphResult>& results, Scores GraphResult::* scores,
+                 size_t figure) {
+  return spread_of(results, [&](const GraphResult& each) { return (each.*scores)[figure].second; });
+}
+
+}  // namespace
+
+void add_scores(Json& line, const Scores& scores, const std::string& prefix) {
+  for (const auto& [name, value] : scores) line[prefix + name] = value;
+}
+
+void GraphResults::add(const std::string& arm, const GraphResult& result) {
+  results_[arm].push_back(result);
+}
+
+void GraphResults::add_reference(const std::string& name, const Scores& scores) {
+  references_[name].push_back(scores);
+}
+
+std::vector<Json> GraphResults::summary() const {
+  std::vector<Json> lines;
+  for (const GraphArm& arm : experiment_.arms) {
+    const auto found = results_.find(arm.name);
+    if (found == results_.end()) continue;
+    const Results& results = found->second;
+    Json line{{"task", experiment_.task}, {"model", arm.name}, {"seeds", results.size()}};
+    const auto add = [&](const std::string& prefix, Scores GraphResult::* scores) {
+      const Scores& first = results.front().*scores;
+      for (size_t i = 0; i < first.size(); ++i) {
+        const Spread of = spread_of(results, scores, i);
+        line[prefix + first[i].first + "_mean"] = of.mean;
+        line[prefix + first[i].first + "_deviation"] = of.deviation;
+      }
+    };
+    add("", &GraphResult::best_test);
+    add("last_", &GraphResult::last_test);
+    add_scores(line, arm.published, "published_");
+    lines.push_back(std::move(line));
+  }
+  for (const PublishedScores& each : experiment_.published) {
+    Json line{{"task", experiment_.task}, {"model", each.name}};
+    add_scores(line, each.scores, "published_");
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<std::string> GraphResults::figure_names() const {
+  Scores scores;
+  if (!results_.empty()) {
+    scores = results_.begin()->second.front().best_test;
+  } else if (!references_.empty()) {
+    scores = references_.begin()->second.front();
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : scores) names.push_back(name);
+  return names;
+}
+
+std::string GraphResults::figure(const Spread& of, size_t seeds) const {
+  const double scale = experiment_.scale;
+  const std::string mean = fmt::format("{:.{}f}", scale * of.mean, experiment_.digits);
+  if (seeds == 1) return mean;
+  return fmt::format("{} +- {:.{}f}", mean, scale * of.deviation, experiment_.digits);
+}
+
+std::vector<std::string> GraphResults::published(const Scores& scores,
+                                                 const std::vector<std::string>& names) const {
+  std::vector<std::string> cells;
+  for (const std::string& name : names) {
+    cells.emplace_back();
+    for (const auto& [each, value] : scores) {
+      if (each == name) cells.back() = figure({value, 0.0}, 1);
+    }
+  }
+  return cells;
+}
+
+std::string GraphResults::table() const {
+  const std::vector<std::string> names = figure_names();
+  if (names.empty()) return "";
+  std::vector<std::string> header{"model"};
+  for (const std::string& name : names) header.push_back(name);
+  for (const std::string& name : names) header.push_back("last " + name);
+  for (const std::string& name : names) header.push_back("paper " + name);
+  header.insert(header.end(), {"seeds", "epochs", "parameters", "seconds"});
+  Table table(header);
+  for (const auto& [name, all] : references_) {
+    std::vector<std::string> row{name};
+    for (size_t i = 0; i < names.size(); ++i) {
+      std::vector<double> values;
+      for (const Scores& scores : all) values.push_back(scores[i].second);
+      row.push_back(figure(training::spread(values), values.size()));
+    }
+    table.add(row);
+  }
+  for (const GraphArm& arm : experiment_.arms) {
+    const auto found = results_.find(arm.name);
+    if (found != results_.end()) table.add(row(arm, found->second, names));
+  }
+  for (const PublishedScores& each : experiment_.published) {
+    std::vector<std::string> row{each.name + " (paper)"};
+    row.resize(1 + 2 * names.size());
+    for (std::string& cell : published(each.scores, names)) row.push_back(std::move(cell));
+    table.add(row);
+  }
+  return table.text();
+}
+
+std::vector<std::string> GraphResults::row(const GraphArm& arm, const Results& results,
+                                           const std::vector<std::string>& names) const {
+  std::vector<std::string> row{arm.name};
+  for (const auto scores : {&GraphResult::best_test, &GraphResult::last_test}) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      row.push_back(figure(spread_of(results, scores, i), results.size()));
+    }
+  }
+  for (std::string& cell : published(arm.published, names)) row.push_back(std::move(cell));
+  const auto mean = [&](const auto& value) { return spread_of(results, value).mean; };
+  row.push_back(fmt::format("{}", results.size()));
+  row.push_back(fmt::format("{:.4g}", mean([](const GraphResult& each) {
+                              return static_cast<double>(each.last.epoch);
+                            })));
+  row.push_back(fmt::format("{}", results.front().parameters));
+  row.push_back(
+      fmt::format("{:.1f}", mean([](const GraphResult& each) { return each.last.seconds; })));
+  return row;
+}
+
+}  // namespace nsimplex::cli

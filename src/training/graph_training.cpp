@@ -1,0 +1,231 @@
+#include "training/graph_training.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/randperm.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/error.h"
+#include "training/adamw.h"
+#include "training/learner.h"
+#include "training/parameters.h"
+#include "training/schedule.h"
+#include "training/statistics.h"
+#include "training/stopwatch.h"
+
+namespace nsimplex::training {
+namespace {
+
+// Rows of a split whose batches and plans are kept between validations: some hundred megabytes.
+constexpr int64_t kKeptRows = int64_t{1} << 20;
+
+at::Generator stream(uint64_t seed, uint64_t which) {
+  return at::make_generator<at::CPUGeneratorImpl>(4 * seed + which);
+}
+
+// Copies of all that a model has learned, buffers included.
+std::vector<at::Tensor> copy_of(const GraphModel& model) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& each : model.parameters()) copies.push_back(each.detach().clone());
+  for (const at::Tensor& each : model.buffers()) copies.push_back(each.clone());
+  return copies;
+}
+
+void restore(const GraphModel& model, const std::vector<at::Tensor>& copies) {
+  const at::NoGradGuard no_grad;
+  auto copy = copies.begin();
+  for (at::Tensor each : model.parameters()) each.copy_(*copy++);
+  for (at::Tensor each : model.buffers()) each.copy_(*copy++);
+}
+
+// A split in its own order, judged again and again.
+class Judge {
+ public:
+  Judge(GraphTask& task, GraphModel& model, GraphSplit split, int64_t batch, uint64_t seed)
+      : task_(task), model_(model), split_(split), batch_(batch), seed_(seed) {}
+
+  Scores scores() {
+    const at::NoGradGuard no_grad;
+    model_.eval();
+    const auto scorer = task_.scorer();
+    if (!kept_.empty()) {
+      for (const Prepared& each : kept_) scorer->add(each.forward(), each.batch);
+      return scorer->scores();
+    }
+    const at::Generator generator = stream(seed_, 1 + static_cast<uint64_t>(split_));
+    std::vector<int64_t> examples;
+    int64_t rows = 0;
+    for (int64_t begin = 0; begin < task_.size(split_); begin += batch_) {
+      examples.resize(static_cast<size_t>(std::min(batch_, task_.size(split_) - begin)));
+      std::iota(examples.begin(), examples.end(), begin);
+      Prepared each{task_.batch(split_, examples, generator), {}};
+      each.forward = model_.prepare(each.batch);
+      scorer->add(each.forward(), each.batch);
+      rows += each.batch.input.size() + each.batch.output.size();
+      if (rows <= kKeptRows) kept_.push_back(std::move(each));
+    }
+    if (rows > kKeptRows) kept_.clear();
+    return scorer->scores();
+  }
+
+ private:
+  struct Prepared {
+    GraphBatch batch;
+    GraphModel::Forward forward;
+  };
+
+  GraphTask& task_;
+  GraphModel& model_;
+  GraphSplit split_;
+  int64_t batch_;
+  uint64_t seed_;
+  std::vector<Prepared> kept_;
+};
+
+// Model and optimiser; one call of step() an update.
+class Stepper {
+ public:
+  Stepper(GraphTask& task, GraphModel& model, const GraphTrainingOptions& o, int64_t steps,
+          int64_t steps_an_epoch)
+      : task_(task),
+        model_(model),
+        options_(o),
+        optimizer_(named_parameters(model), {.beta2 = 0.999, .weight_decay = o.weight_decay}),
+        schedule_{o.learning_rate,
+                  static_cast<int64_t>(o.warmup * static_cast<double>(steps_an_epoch)), steps,
+                  o.decays} {}
+
+  // Returns the task's loss.
+  double step(std::span<const int64_t> examples, const at::Generator& generator) {
+    const Stopwatch watch;
+    model_.train();
+    model_.begin_step();
+    const GraphBatch batch = task_.batch(GraphSplit::train, examples, generator);
+    const at::Tensor loss = task_.loss(model_.prepare(batch)(), batch);
+    const at::Tensor auxiliary = model_.auxiliary_loss();
+    optimizer_.zero_grad();
+    (auxiliary.defined() ? loss + auxiliary : loss).backward();
+    const double value = loss.item<double>(), norm = optimizer_.gradient_norm();
+    if (!std::isfinite(value) || !std::isfinite(norm)) {
+      throw Diverged(
+          fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
+                      std::isfinite(value) ? "gradient norm" : "loss",
+                      std::isfinite(value) ? norm : value, steps() + 1));
+    }
+    optimizer_.step(schedule_.rate(steps()),
+                    options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
+    times_.push_back(watch.seconds());
+    seconds_ += times_.back();
+    return value;
+  }
+
+  int64_t steps() const { return std::ssize(times_); }
+  double seconds() const { return seconds_; }
+  double median_seconds() const { return median(times_); }
+
+ private:
+  GraphTask& task_;
+  GraphModel& model_;
+  GraphTrainingOptions options_;
+  AdamW optimizer_;
+  LinearSchedule schedule_;
+  std::vector<double> times_;  // seconds of each step
+  double seconds_ = 0.0;
+};
+
+void check_task(const GraphTask& task) {
+  const std::pair<GraphSplit, const char*> splits[] = {{GraphSplit::train, "training"},
+                                                       {GraphSplit::validation, "validation"},
+                                                       {GraphSplit::test, "test"}};
+  for (const auto& [split, name] : splits) {
+    if (task.size(split) >= 1) continue;
+    throw InputError(fmt::format("[train_graphs] {} split: expected an example, got none", name));
+  }
+}
+
+void require(bool ok, const char* what, double got) {
+  if (!ok) throw InputError(fmt::format("[train_graphs] {}, got {}", what, got));
+}
+
+}  // namespace
+
+void check(const GraphTrainingOptions& o) {
+  require(o.epochs >= 1, "epochs: expected at least 1", static_cast<double>(o.epochs));
+  require(o.batch >= 1, "batch: expected at least 1", static_cast<double>(o.batch));
+  require(o.learning_rate > 0 && std::isfinite(o.learning_rate),
+          "learning rate: expected a positive number", o.learning_rate);
+  require(o.warmup >= 0 && std::isfinite(o.warmup), "warm-up: expected at least 0", o.warmup);
+  require(o.clip >= 0, "clip: expected at least 0", o.clip);
+  require(o.weight_decay >= 0, "weight decay: expected at least 0", o.weight_decay);
+  require(o.evaluate_every >= 1, "evaluate every: expected at least 1",
+          static_cast<double>(o.evaluate_every));
+  require(o.patience >= 0, "patience: expected at least 0", static_cast<double>(o.patience));
+}
+
+std::optional<GraphResult> train_graphs(GraphTask& task,
+                                        const std::function<std::shared_ptr<GraphModel>()>& make,
+                                        const GraphTrainingOptions& o, uint64_t seed,
+                                        const GraphEvents& events) {
+  check(o);
+  check_task(task);
+  at::manual_seed(seed);
+  const std::shared_ptr<GraphModel> model = make();
+  const int64_t examples = task.size(GraphSplit::train);
+  const int64_t steps_an_epoch = (examples + o.batch - 1) / o.batch;
+  const int64_t steps = o.epochs * steps_an_epoch;
+  Stepper stepper(task, *model, o, steps, steps_an_epoch);
+  Judge validation(task, *model, GraphSplit::validation, o.batch, seed);
+  const at::Generator generator = stream(seed, 1);
+
+  GraphResult result;
+  result.parameters = parameter_count(*model);
+  std::vector<at::Tensor> best, last;
+  double loss = 0.0;
+  int64_t loss_steps = 0;
+  for (int64_t epoch = 1; epoch <= o.epochs && !result.stopped; ++epoch) {
+    const at::Tensor order = at::randperm(examples, generator, at::kLong);
+    const std::span<const int64_t> all(order.const_data_ptr<int64_t>(),
+                                       static_cast<size_t>(examples));
+    for (int64_t begin = 0; begin < examples && !result.stopped; begin += o.batch) {
+      result.stopped = events.stop && events.stop();
+      if (result.stopped) break;
+      const auto count = static_cast<size_t>(std::min(o.batch, examples - begin));
+      loss += stepper.step(all.subspan(static_cast<size_t>(begin), count), generator);
+      ++loss_steps;
+      if (events.step) {
+        events.step(stepper.steps(), steps, loss / static_cast<double>(loss_steps));
+      }
+    }
+    if (result.stopped) break;
+    if (epoch % o.evaluate_every != 0 && epoch != o.epochs) continue;
+    result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
+                   validation.scores(), stepper.seconds()};
+    last = copy_of(*model);
+    loss = 0.0;
+    loss_steps = 0;
+    const double now = result.last.validation.front().second;
+    const double then = best.empty() ? now : result.best.validation.front().second;
+    if (best.empty() || (task.higher_is_better() ? now > then : now < then)) {
+      result.best = result.last;
+      best = last;
+    }
+    if (events.point) events.point(result.last);
+    if (o.patience > 0 && epoch - result.best.epoch >= o.patience) break;
+  }
+  if (best.empty()) return std::nullopt;
+  result.step_seconds = stepper.median_seconds();
+
+  Judge test(task, *model, GraphSplit::test, o.batch, seed);
+  restore(*model, last);
+  result.last_test = test.scores();
+  restore(*model, best);
+  result.best_test = result.best.epoch == result.last.epoch ? result.last_test : test.scores();
+  return result;
+}
+
+}  // namespace nsimplex::training

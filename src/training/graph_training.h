@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "training/graph_task.h"
+
+namespace nsimplex::training {
+
+struct GraphTrainingOptions {
+  int64_t epochs = 100;
+  int64_t batch = 32;  ///< examples of a step; the last one of an epoch may have fewer
+  double learning_rate = 1e-3;
+  double warmup = 0.0;  ///< epochs of linear warm-up
+  bool decays = false;  ///< whether the rate then falls to 0 on a line
+  double clip = 0.0;    ///< largest norm of the gradient; 0: unlimited
+  double weight_decay = 0.0;
+  int64_t evaluate_every = 1;  ///< epochs between validations; the last epoch always has one
+  int64_t patience = 0;        ///< epochs without a better validation that end it; 0: none do
+};
+
+/// Throws InputError, which names the option, where options cannot be used.
+void check(const GraphTrainingOptions& options);
+
+/// Where a training is after an epoch.
+struct GraphPoint {
+  int64_t epoch = 0, step = 0;
+  double loss = 0.0;     ///< mean over the steps since the point before
+  Scores validation;     ///< of the whole split
+  double seconds = 0.0;  ///< of training so far, without validation
+};
+
+struct GraphResult {
+  GraphPoint best, last;  ///< by the first validation figure; equal ones: the earlier
+  Scores best_test, last_test;
+  int64_t parameters = 0;
+  double step_seconds = 0.0;  ///< median, with making the batch and its plans
+  bool stopped = false;       ///< before its last epoch, by GraphEvents::stop
+};
+
+struct GraphEvents {
+  std::function<void(int64_t done, int64_t of, double loss)> step;  ///< after each update
+  std::function<void(const GraphPoint&)> point;                     ///< after each validation
+  std::function<bool()> stop;  ///< asked before each step; true: end with what is reached
+};
+
+/// Trains a model on a task with Adam (beta 0.9, 0.999; decoupled weight decay where asked for) and
+/// judges it on the test split twice: with the weights of the best validated epoch, which the model
+/// is left with, and with those of the last one. The test split is read at the end alone.
+///
+/// Everything random comes from `seed`: weights, dropout and random features through torch's
+/// default generator, which is seeded before `make`; the order of the examples and what a task
+/// draws through generators of their own. Validation and test batches are drawn from the same
+/// numbers every time.
+///
+/// A stopped training ends with the last validated epoch; nothing is returned where there is none.
+/// Throws InputError for options or a task that cannot be used, Diverged, which names the step,
+/// where the loss or the gradient is not finite.
+std::optional<GraphResult> train_graphs(GraphTask& task,
+                                        const std::function<std::shared_ptr<GraphModel>()>& make,
+                                        const GraphTrainingOptions& options, uint64_t seed,
+                                        const GraphEvents& events = {});
+
+}  // namespace nsimplex::training

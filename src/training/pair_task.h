@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+
+#include "training/graph_task.h"
+
+namespace nsimplex::training {
+
+/// Sets of points whose pairs are labelled: 1 for those that are edges.
+struct PairSets {
+  at::Tensor features;  ///< [n, d], of the points
+  TupleBatch edges;     ///< undirected, without loops, over the same nodes
+};
+
+struct PairLoss {
+  double soft_f1 = 0.0;  ///< weight of the sum over sets of 1 - soft F1, beside cross entropy
+};
+
+/// Which pairs of a set are edges. Input: the points; output: all ordered pairs of each set, one
+/// logit. Loops count neither in loss nor in figures.
+///
+/// The loss is the mean binary cross entropy, and where soft_f1 says so 1 - 2 sum p t / (sum p +
+/// sum t) of each set, p the probabilities and t the targets.
+///
+/// Source: Serviansky et al., arXiv 2002.08772.
+class PairTask : public GraphTask {
+ public:
+  /// The sets of training, validation and test split.
+  PairTask(std::array<PairSets, 3> splits, const PairLoss& loss);
+
+  int64_t size(GraphSplit split) const override;
+  GraphBatch batch(GraphSplit split, std::span<const int64_t> examples,
+                   const at::Generator& generator) override;
+  at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const override;
+
+  /// Figures of ordered pairs, edges taken where a logit is positive: f1, precision, recall,
+  /// accuracy, and accuracy_with_loops, where loops count as pairs that are rightly told to be no
+  /// edges.
+  std::unique_ptr<GraphScorer> scorer() const override;
+
+ private:
+  std::array<PairSets, 3> splits_;
+  PairLoss loss_;
+};
+
+}  // namespace nsimplex::training
