@@ -7,6 +7,7 @@ void add_graph_command(CLI::App& parent, Session& session) {
       add_group(parent, "graph", "Equivariant layers on sets, graphs and hypergraphs");
   add_graph_expressivity(group, session);
   add_graph_chains(group, session);
+  add_graph_scaling(group, session);
 }
 
 }  // namespace nsimplex::cli

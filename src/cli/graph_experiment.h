@@ -44,8 +44,9 @@ struct GraphExperiment {
   std::vector<GraphArm> arms;  ///< trained one after the other on the data of each seed
   std::vector<PublishedScores> published = {};
   std::function<std::unique_ptr<training::GraphTask>(uint64_t seed)> draw;
-  double scale = 1.0;  ///< figures are shown times this: 100 for percentages
-  int digits = 4;      ///< of figures in the table
+  std::vector<std::string> shown = {};  ///< figures in the table; empty: all
+  double scale = 1.0;                   ///< figures are shown times this: 100 for percentages
+  int digits = 4;                       ///< of figures in the table
 };
 
 /// Trains every chosen arm for every seed, shows progress, writes points, results and means to the

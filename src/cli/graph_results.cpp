@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "cli/output.h"
 
 namespace nsimplex::cli {
@@ -46,11 +50,10 @@ std::vector<Json> GraphResults::summary() const {
     const Results& results = found->second;
     Json line{{"task", experiment_.task}, {"model", arm.name}, {"seeds", results.size()}};
     const auto add = [&](const std::string& prefix, Scores GraphResult::* scores) {
-      const Scores& first = results.front().*scores;
-      for (size_t i = 0; i < first.size(); ++i) {
-        const Spread of = spread_of(results, scores, i);
-        line[prefix + first[i].first + "_mean"] = of.mean;
-        line[prefix + first[i].first + "_deviation"] = of.deviation;
+      for (const auto& [name, value] : results.front().*scores) {
+        const Spread of = spread_of(results, scores, name);
+        line[prefix + name + "_mean"] = of.mean;
+        line[prefix + name + "_deviation"] = of.deviation;
       }
     };
     add("", &GraphResult::best_test);
@@ -67,6 +70,7 @@ std::vector<Json> GraphResults::summary() const {
 }
 
 std::vector<std::string> GraphResults::figure_names() const {
+  if (!experiment_.shown.empty()) return experiment_.shown;
   Scores scores;
   if (!results_.empty()) {
     scores = results_.begin()->second.front().best_test;
@@ -76,6 +80,13 @@ std::vector<std::string> GraphResults::figure_names() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : scores) names.push_back(name);
   return names;
+}
+
+bool GraphResults::has_published() const {
+  const auto& arms = experiment_.arms;
+  return !experiment_.published.empty() ||
+         std::any_of(arms.begin(), arms.end(),
+                     [](const GraphArm& arm) { return !arm.published.empty(); });
 }
 
 std::string GraphResults::figure(const Spread& of, size_t seeds) const {
@@ -88,29 +99,30 @@ std::string GraphResults::figure(const Spread& of, size_t seeds) const {
 std::vector<std::string> GraphResults::published(const Scores& scores,
                                                  const std::vector<std::string>& names) const {
   std::vector<std::string> cells;
+  if (!has_published()) return cells;
   for (const std::string& name : names) {
-    cells.emplace_back();
-    for (const auto& [each, value] : scores) {
-      if (each == name) cells.back() = figure({value, 0.0}, 1);
-    }
+    const double value = value_of(scores, name);
+    cells.push_back(std::isnan(value) ? "" : figure({value, 0.0}, 1));
   }
   return cells;
 }
 
 std::string GraphResults::table() const {
   const std::vector<std::string> names = figure_names();
-  if (names.empty()) return "";
+  if (names.empty() || (results_.empty() && references_.empty())) return "";
   std::vector<std::string> header{"model"};
-  for (const std::string& name : names) header.push_back(name);
-  for (const std::string& name : names) header.push_back("last " + name);
-  for (const std::string& name : names) header.push_back("paper " + name);
+  header.insert(header.end(), names.begin(), names.end());
+  header.push_back("last " + names.front());
+  if (has_published()) {
+    for (const std::string& name : names) header.push_back("paper " + name);
+  }
   header.insert(header.end(), {"seeds", "epochs", "parameters", "seconds"});
   Table table(header);
   for (const auto& [name, all] : references_) {
     std::vector<std::string> row{name};
-    for (size_t i = 0; i < names.size(); ++i) {
+    for (const std::string& figure_name : names) {
       std::vector<double> values;
-      for (const Scores& scores : all) values.push_back(scores[i].second);
+      for (const Scores& scores : all) values.push_back(value_of(scores, figure_name));
       row.push_back(figure(training::spread(values), values.size()));
     }
     table.add(row);
@@ -121,7 +133,7 @@ std::string GraphResults::table() const {
   }
   for (const PublishedScores& each : experiment_.published) {
     std::vector<std::string> row{each.name + " (paper)"};
-    row.resize(1 + 2 * names.size());
+    row.resize(2 + names.size());
     for (std::string& cell : published(each.scores, names)) row.push_back(std::move(cell));
     table.add(row);
   }
@@ -131,11 +143,11 @@ std::string GraphResults::table() const {
 std::vector<std::string> GraphResults::row(const GraphArm& arm, const Results& results,
                                            const std::vector<std::string>& names) const {
   std::vector<std::string> row{arm.name};
-  for (const auto scores : {&GraphResult::best_test, &GraphResult::last_test}) {
-    for (size_t i = 0; i < names.size(); ++i) {
-      row.push_back(figure(spread_of(results, scores, i), results.size()));
-    }
-  }
+  const auto add = [&](Scores GraphResult::* scores, const std::string& name) {
+    row.push_back(figure(spread_of(results, scores, name), results.size()));
+  };
+  for (const std::string& name : names) add(&GraphResult::best_test, name);
+  add(&GraphResult::last_test, names.front());
   for (std::string& cell : published(arm.published, names)) row.push_back(std::move(cell));
   const auto mean = [&](const auto& value) { return spread_of(results, value).mean; };
   row.push_back(fmt::format("{}", results.size()));

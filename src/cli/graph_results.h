@@ -25,14 +25,15 @@ class GraphResults {
   /// alone has figures of.
   std::vector<Json> summary() const;
 
-  /// One row a model: figures of the best epoch, of the last one, the paper's. Empty where there
-  /// is nothing to show.
+  /// One row a model: figures of the best epoch, the first of them of the last one, the paper's.
+  /// Empty where there is nothing to show.
   std::string table() const;
 
  private:
   using Results = std::vector<training::GraphResult>;  // of one model, seed by seed
 
   std::vector<std::string> figure_names() const;
+  bool has_published() const;
   std::string figure(const training::Spread& of, size_t seeds) const;
   std::vector<std::string> row(const GraphArm& arm, const Results& results,
                                const std::vector<std::string>& names) const;

@@ -4,6 +4,7 @@
 #include <nsimplex/graph_layers.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace nsimplex {
 
@@ -42,8 +43,8 @@ GraphMessages nearest_neighbours(const TupleBatch& nodes, const Tensor& points, 
     const Tensor own = points.narrow(0, begin, size).to(at::kDouble);
     Tensor distances = (own.unsqueeze(1) - own.unsqueeze(0)).square().sum(-1);
     distances.fill_diagonal_(std::numeric_limits<double>::infinity());
-    const Tensor order = std::get<1>(distances.sort(/*stable=*/true, /*dim=*/1)).narrow(1, 0, near);
-    source.push_back(order.flatten() + begin);
+    const Tensor order = distances.argsort(/*stable=*/true, /*dim=*/1, /*descending=*/false);
+    source.push_back(order.narrow(1, 0, near).flatten() + begin);
     target.push_back(at::arange(begin, begin + size, options).repeat_interleave(near));
   }
   if (source.empty()) {

@@ -21,6 +21,7 @@ struct GraphBatch {
   at::Tensor features;  ///< [m, d], of the tuples of E
   TupleBatch output;    ///< E', the tuples that a model answers for
   at::Tensor targets;   ///< m' rows, as the task's loss takes them
+  at::Tensor kinds;     ///< int64 [B]: what graphs are told apart by in figures; often undefined
 };
 
 enum class GraphSplit { train, validation, test };

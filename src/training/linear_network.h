@@ -18,6 +18,9 @@ struct LinearNetworkOptions {
   Pooling pooling = Pooling::mean;
   GraphHeadOptions head;   ///< its in_channels are `hidden`
   bool symmetric = false;  ///< of pairs: the mean of (i, j) and (j, i)
+
+  /// As dense tensors: of batches of one graph with all its tuples (complete_tuples()).
+  bool dense = false;
 };
 
 /// The invariant MLP and its kin: [L_{k->k} - ReLU] x layers - L_{k->l} - head. For sets and pairs
@@ -30,6 +33,9 @@ class LinearNetwork : public GraphModel {
   Forward prepare(const GraphBatch& batch) override;
 
  private:
+  Forward prepare_dense(const GraphBatch& batch);
+  at::Tensor answer(const at::Tensor& x);
+
   LinearNetworkOptions options_;
   std::vector<EquivariantLinear> layers_;
   std::shared_ptr<GraphHead> head_;

@@ -83,6 +83,7 @@ GraphBatch PairTask::batch(GraphSplit split, std::span<const int64_t> examples,
   batch.input = complete_tuples(nodes, 1);
   batch.output = complete_tuples(nodes, 2);
   batch.features = sets.features.index_select(0, ranges(first_nodes, nodes));
+  if (sets.kinds.defined()) batch.kinds = sets.kinds.index_select(0, chosen);
   // Among the pairs of its set in lexicographic order, (i, j) is number i n + j.
   const Tensor edges = sizes(sets.edges.tuple_offsets);
   const Tensor rows = ranges(of(sets.edges.tuple_offsets), edges);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "training/graph_task.h"
 
@@ -10,6 +12,7 @@ namespace nsimplex::training {
 struct PairSets {
   at::Tensor features;  ///< [n, d], of the points
   TupleBatch edges;     ///< undirected, without loops, over the same nodes
+  at::Tensor kinds;     ///< int64 [sets], from 0 on; undefined: all of one kind
 };
 
 struct PairLoss {
@@ -41,6 +44,24 @@ class PairTask : public GraphTask {
  private:
   std::array<PairSets, 3> splits_;
   PairLoss loss_;
+};
+
+/// The same where edges join what belongs together: whatever is predicted is completed to a
+/// partition, each connected component being a part.
+///
+/// Figures are means over sets of those of partition_scores(): f1, rand_index,
+/// adjusted_rand_index; and the same of each kind, NAME_f1 and so on, for the names of the kinds
+/// that there are.
+class PartitionTask : public PairTask {
+ public:
+  PartitionTask(std::array<PairSets, 3> splits, const PairLoss& loss,
+                std::vector<std::string> kinds = {})
+      : PairTask(std::move(splits), loss), kinds_(std::move(kinds)) {}
+
+  std::unique_ptr<GraphScorer> scorer() const override;
+
+ private:
+  std::vector<std::string> kinds_;
 };
 
 }  // namespace nsimplex::training

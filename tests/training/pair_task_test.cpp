@@ -26,7 +26,8 @@ TupleBatch graph(const std::vector<int64_t>& edges, int64_t nodes) {
 // A path on three points, two points that are joined, one alone.
 PairSets sets() {
   return {at::arange(12, at::kFloat).view({6, 2}),
-          concatenate_graphs({graph({0, 1, 1, 2}, 3), graph({0, 1}, 2), graph({}, 1)})};
+          concatenate_graphs({graph({0, 1, 1, 2}, 3), graph({0, 1}, 2), graph({}, 1)}),
+          at::tensor({0, 2, 2}, at::kLong)};
 }
 
 GraphBatch batch_of(PairTask& task, const std::vector<int64_t>& examples) {
@@ -78,6 +79,30 @@ TEST(PairTask, FiguresCountOrderedPairs) {
   EXPECT_DOUBLE_EQ(scores[3].second, 3.0 / 6);
   EXPECT_DOUBLE_EQ(scores[4].second, 6.0 / 9);
   EXPECT_EQ(task.scorer()->scores()[0].second, 0);
+}
+
+TEST(PartitionTask, PredictionsAreCompletedAndKindsToldApart) {
+  PartitionTask task({sets(), sets(), sets()}, {}, {"light", "charm", "bottom"});
+  const auto scorer = task.scorer();
+  // The path is one part; (0,1) and (0,2) make one part of all three as well.
+  scorer->add(at::tensor({-9.0F, 1.0F, 1.0F, 1.0F, -9.0F, -1.0F, 1.0F, -1.0F, -9.0F}).unsqueeze(1),
+              batch_of(task, {0}));
+  // Two that belong together are told apart; one alone can only be right.
+  scorer->add(at::tensor({9.0F, -1.0F, -1.0F, 9.0F, 9.0F}).unsqueeze(1), batch_of(task, {1, 2}));
+  const Scores scores = scorer->scores();
+  ASSERT_EQ(scores.size(), 9U);  // of all, light and bottom: there is no charm
+  const auto of = [&](const std::string& name) {
+    for (const auto& [each, value] : scores) {
+      if (each == name) return value;
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(scores[0].first, "f1");
+  EXPECT_DOUBLE_EQ(of("f1"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(of("rand_index"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(of("light_f1"), 1);
+  EXPECT_DOUBLE_EQ(of("bottom_f1"), 0.5);
+  EXPECT_DOUBLE_EQ(of("bottom_rand_index"), 0.5);
 }
 
 TEST(PairTask, SetsThatDoNotFitAreRefused) {

@@ -86,12 +86,25 @@ class ScalingRun:
 
 
 @dataclass
+class GraphRun:
+    """One `graph chains`, `delaunay`, ..: validations, results of a seed, means over seeds; or what passes cost."""
+
+    name: str
+    task: str
+    points: list[Row]
+    results: list[Row]
+    means: list[Row]
+    costs: list[Row]
+
+
+@dataclass
 class Run:
     name: str
     match: list[MatchRun] = field(default_factory=list)
     language: list[LanguageRun] = field(default_factory=list)
     comparisons: list[ComparisonRun] = field(default_factory=list)
     scaling: list[ScalingRun] = field(default_factory=list)
+    graphs: list[GraphRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
@@ -101,7 +114,7 @@ class Run:
     commands: list[str] = field(default_factory=list)
 
     def is_empty(self) -> bool:
-        trained = self.match, self.language, self.comparisons, self.scaling
+        trained = self.match, self.language, self.comparisons, self.scaling, self.graphs
         return not any((*trained, self.samples, self.bench, self.compare))
 
 
@@ -178,11 +191,23 @@ def _add_arms(run: Run, name: str, rows: list[Row]) -> None:
         run.comparisons.append(comparison)
 
 
+def _add_graphs(run: Run, name: str, rows: list[Row]) -> None:
+    """Lines about models of one task on sets and graphs."""
+    for task in dict.fromkeys(row["task"] for row in rows):
+        own = [row for row in rows if row["task"] == task]
+        costs = [r for r in own if number(r, "edges") and number(r, "forward_seconds") is not None]
+        points = [r for r in own if number(r, "epoch") is not None]
+        results = [r for r in own if "seed" in r and r not in costs and r not in points]
+        means = [r for r in own if "seed" not in r]
+        run.graphs.append(GraphRun(name, task, points, results, means, costs))
+
+
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
     _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])
-    rows = [r for r in rows if "arm" not in r]
+    _add_graphs(run, name, [r for r in rows if isinstance(r.get("model"), str) and isinstance(r.get("task"), str)])
+    rows = [r for r in rows if "arm" not in r and "model" not in r]
     arms = [r for r in rows if number(r, "order") is not None]
     points = [r for r in arms if "step" in r and number(r, "accuracy") is not None]
     results = [r for r in arms if "step" not in r and number(r, "majority") is not None]

@@ -7,6 +7,7 @@ from html import escape
 from . import plots
 from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
+from .graphs import graph_sections
 from .match import match_section, match_tiles
 from .parts import amount, megabytes, section, table, tile
 from .scaling import scaling_section
@@ -137,6 +138,7 @@ def render(run: Run) -> str:
     sections += [_language(language, len(run.language) == 1) for language in run.language]
     sections += [comparison_section(each, len(run.comparisons) == 1) for each in run.comparisons]
     sections += [scaling_section(each) for each in run.scaling]
+    sections += graph_sections(run.graphs)
     if run.samples:
         sections.append(_samples(run.samples))
     if run.bench or run.compare:

@@ -1,0 +1,171 @@
+"""Sections about models on sets and graphs: figures over seeds, validation curves, cost against edges."""
+
+from __future__ import annotations
+
+import matplotlib
+
+from .data import GraphRun, Row, number
+from .figure import MUTED, SERIES, STYLE, finish, new_axes, spread_labels, svg
+from .parts import amount, section, table
+
+_TITLES = {
+    "chains": "A label at the end of a chain",
+    "scaling": "Cost of a pass against edges",
+    "delaunay": "Delaunay triangulations of point sets",
+    "jets": "Which tracks share a vertex",
+    "hyperedges": "Which hyperedges exist",
+    "molecules": "Properties of molecules",
+}
+
+
+def _dashes(index: int):
+    return ("-", (0, (4, 2)), (0, (1, 2)))[index // len(SERIES) % 3]
+
+
+def _models(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(row["model"] for row in rows))
+
+
+def _figures(run: GraphRun) -> list[str]:
+    """Names of the figures, in the order in which a result has them."""
+    names = []
+    for row in run.means:
+        names += [key[: -len("_mean")] for key in row if key.endswith("_mean") and not key.startswith("last_")]
+    return list(dict.fromkeys(names))
+
+
+def validation_curves(run: GraphRun, figure: str) -> str:
+    """A validation figure over epochs, mean over the seeds that have the epoch."""
+    key = f"validation_{figure}"
+    points = [row for row in run.points if number(row, key) is not None]
+    with matplotlib.rc_context(STYLE):
+        drawing, axes = new_axes()
+        ends = []
+        for index, model in enumerate(_models(points)):
+            by_epoch: dict[float, list[float]] = {}
+            for row in points:
+                if row["model"] == model:
+                    by_epoch.setdefault(row["epoch"], []).append(row[key])
+            epochs = sorted(by_epoch)
+            means = [sum(by_epoch[epoch]) / len(by_epoch[epoch]) for epoch in epochs]
+            color = SERIES[index % len(SERIES)]
+            axes.plot(epochs, means, color=color, linestyle=_dashes(index))
+            ends.append((epochs[-1], means[-1], model, color))
+        spread_labels(axes, ends)
+        finish(axes, "epochs", f"{figure.replace('_', ' ')} on the validation split")
+        return svg(drawing, f"{run.task}-{run.name}", f"Validation {figure} of each model over epochs")
+
+
+def _spread(row: Row, name: str) -> str:
+    mean, deviation = number(row, f"{name}_mean"), number(row, f"{name}_deviation")
+    if mean is None:
+        return "–"
+    several = deviation is not None and (number(row, "seeds") or 1) > 1
+    return f"{mean:.4f} ± {deviation:.4f}" if several else f"{mean:.4f}"
+
+
+def _means_table(run: GraphRun, figures: list[str]) -> str:
+    references = [row for row in run.results if "best_epoch" not in row]
+    rows = []
+    for model in _models(references):
+        values = [row for row in references if row["model"] == model]
+        means = []
+        for name in figures:
+            known = [v for row in values if (v := number(row, name)) is not None]
+            means.append(amount(sum(known) / len(known) if known else None, 4))
+        rows.append([model, *means, *[""] * (2 * len(figures) + 3)])
+    for row in run.means:
+        own = [result for result in run.results if result["model"] == row["model"] and "best_epoch" in result]
+        seconds = [v for result in own if (v := number(result, "seconds")) is not None]
+        rows.append([
+            row["model"] if own else f"{row['model']} (paper)",
+            *(_spread(row, name) for name in figures),
+            *(_spread(row, f"last_{name}") for name in figures),
+            *(amount(number(row, f"published_{name}"), 4) for name in figures),
+            amount(number(row, "seeds"), 0),
+            amount(number(own[0], "parameters") if own else None, 0),
+            amount(sum(seconds) / len(seconds) if seconds else None, 1, " s"),
+        ])  # fmt: skip
+    names = [name.replace("_", " ") for name in figures]
+    header = ["", *names, *(f"last {n}" for n in names), *(f"paper {n}" for n in names), "seeds", "parameters", "training"]
+    return table(header, rows)
+
+
+def _title(run: GraphRun, only: bool) -> str:
+    title = _TITLES.get(run.task, run.task)
+    return title if only else f"{title}: {run.name}"
+
+
+def graph_section(run: GraphRun, only: bool) -> str:
+    """Models that were trained on a task beside each other."""
+    figures = _figures(run)
+    parts = []
+    curve = next((f for f in figures if any(number(p, f"validation_{f}") is not None for p in run.points)), None)
+    if curve:
+        parts.append(validation_curves(run, curve))
+    if run.means or run.results:
+        parts.append(_means_table(run, figures))
+    return section(
+        _title(run, only),
+        '<p class="muted">The epoch is chosen by the validation split; the test split is read at the end, with the '
+        "weights of the best epoch and of the last. Mean and sample deviation over the seeds.</p>",
+        *parts,
+    )
+
+
+def scaling_curves(run: GraphRun, key: str, name: str) -> str:
+    """A cost over edges, both logarithmic, mean over the graphs of a size."""
+    rows = [row for row in run.costs if number(row, key)]
+    with matplotlib.rc_context(STYLE):
+        drawing, axes = new_axes()
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        ends = []
+        for index, model in enumerate(_models(rows)):
+            by_size: dict[float, list[float]] = {}
+            for row in rows:
+                if row["model"] == model:
+                    by_size.setdefault(row["edges"], []).append(row[key])
+            sizes = sorted(by_size)
+            means = [sum(by_size[size]) / len(by_size[size]) for size in sizes]
+            color = SERIES[index % len(SERIES)]
+            axes.plot(sizes, means, "o", markersize=3.5, color=color, linestyle=_dashes(index))
+            ends.append((sizes[-1], means[-1], model, color))
+        spread_labels(axes, ends)
+        axes.set_xlabel("edges")
+        axes.set_title(name, loc="left", fontsize=10.5, color=MUTED, pad=10)
+        return svg(drawing, f"{key}-{run.name}", f"{name} over the edges of the graph")
+
+
+def graph_scaling_section(run: GraphRun, only: bool) -> str:
+    """What a pass costs on ever larger graphs."""
+    rows = [
+        [
+            row["model"], amount(number(row, "largest_edges"), 0),
+            *(amount(number(row, f"slope_{key}"), 2) for key in ("forward", "backward", "memory")),
+        ]
+        for row in run.means
+    ]  # fmt: skip
+    costs = [
+        ("forward_seconds", "seconds of a forward pass"),
+        ("backward_seconds", "seconds of a backward pass"),
+        ("peak_bytes", "bytes, largest of a pass"),
+    ]
+    drawings = [scaling_curves(run, key, name) for key, name in costs if any(number(r, key) for r in run.costs)]
+    header = ["", "largest graph, edges", "slope of forward", "slope of backward", "slope of memory"]
+    return section(
+        _title(run, only),
+        '<p class="muted">Random graphs of preferential attachment. A slope of 1 is time in proportion to the edges; '
+        "it is fitted to the larger half of the sizes. A model ends where the next size would pass the limits of the "
+        "run.</p>",
+        *drawings,
+        table(header, rows) if rows else "",
+    )
+
+
+def graph_sections(runs: list[GraphRun]) -> list[str]:
+    """One section a run, in their order."""
+    tasks = [run.task for run in runs]
+    return [
+        (graph_scaling_section if run.costs else graph_section)(run, tasks.count(run.task) == 1) for run in runs
+    ]
