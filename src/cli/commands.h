@@ -16,6 +16,8 @@ void add_graph_command(CLI::App& parent, Session& session);
 /// The commands of `graph` that have a file of their own.
 void add_graph_chains(CLI::App& parent, Session& session);
 void add_graph_scaling(CLI::App& parent, Session& session);
+void add_graph_delaunay(CLI::App& parent, Session& session);
+void add_graph_jets(CLI::App& parent, Session& session);
 
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);

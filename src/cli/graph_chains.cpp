@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/graph_experiment.h"
 #include "training/chains.h"
+#include "training/encoder_network.h"
 #include "training/linear_network.h"
 #include "training/message_network.h"
 
@@ -41,6 +42,18 @@ std::shared_ptr<GraphModel> make_linear() {
                                      .head = {.out_channels = 2}});
 }
 
+std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global) {
+  return std::make_shared<training::EncoderNetwork>(
+      training::EncoderNetworkOptions{.input = {.order = 2},
+                                      .output = {.order = 1},
+                                      .in_channels = 2,
+                                      .hidden = kWidth,
+                                      .layers = 1,
+                                      .form = form,
+                                      .classes = {.global = global},
+                                      .head = {.out_channels = 2, .normalised = true}});
+}
+
 // Models and figures of table 1.
 std::vector<GraphArm> chain_arms() {
   const training::GraphTrainingOptions training{.epochs = 100, .batch = 16, .learning_rate = 1e-3};
@@ -50,7 +63,15 @@ std::vector<GraphArm> chain_arms() {
            published(53.72, 36.22)},
           {"gat", training, [] { return make_messages(MessageKind::attention); },
            published(47.78, 33.58)},
-          {"mlp", training, make_linear, published(53.5, 36.04)}};
+          {"mlp", training, make_linear, published(53.5, 36.04)},
+          {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
+           published(53.72, 36.22)},
+          {"kernel-local", training, [] { return make_encoders(AttentionForm::kernel, false); },
+           published(50.77, 35.22)},
+          {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); },
+           published(100, 100)},
+          {"kernel", training, [] { return make_encoders(AttentionForm::kernel, true); },
+           published(100, 100)}};
 }
 
 int run_chains(const ChainsOptions& options) {
@@ -74,7 +95,7 @@ void add_graph_chains(CLI::App& parent, Session& session) {
       {.name = "chains",
        .summary = "Does a label reach the far end of a chain? Trained on 20 nodes, tested on 200",
        .examples = "nsimplex graph chains --threads 1 --out runs/chains\n"
-                   "nsimplex graph chains --models mlp --seeds 3 --json"},
+                   "nsimplex graph chains --models softmax,kernel --seeds 3 --json"},
       options, run_chains);
   std::vector<std::string> names;
   for (const GraphArm& arm : chain_arms()) names.push_back(arm.name);

@@ -8,6 +8,8 @@ void add_graph_command(CLI::App& parent, Session& session) {
   add_graph_expressivity(group, session);
   add_graph_chains(group, session);
   add_graph_scaling(group, session);
+  add_graph_delaunay(group, session);
+  add_graph_jets(group, session);
 }
 
 }  // namespace nsimplex::cli

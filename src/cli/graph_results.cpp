@@ -23,9 +23,16 @@ Spread spread_of(const std::vector<GraphResult>& results, const Value& value) {
   return training::spread(values);
 }
 
+double value_of(const Scores& scores, const std::string& name) {
+  for (const auto& [each, value] : scores) {
+    if (each == name) return value;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 Spread spread_of(const std::vector<GraphResult>& results, Scores GraphResult::* scores,
-                 size_t figure) {
-  return spread_of(results, [&](const GraphResult& each) { return (each.*scores)[figure].second; });
+                 const std::string& name) {
+  return spread_of(results, [&](const GraphResult& each) { return value_of(each.*scores, name); });
 }
 
 }  // namespace

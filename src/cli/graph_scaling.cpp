@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/run_log.h"
 #include "support/error.h"
+#include "training/encoder_network.h"
 #include "training/linear_network.h"
 #include "training/statistics.h"
 
@@ -22,7 +23,7 @@ namespace {
 
 using training::PassCost;
 
-constexpr int64_t kWidth = 32, kChannels = 16, kLayers = 4;  // table 6a
+constexpr int64_t kWidth = 32, kChannels = 16, kLayers = 4, kHeads = 4;  // table 6a
 
 struct ScalingOptions : CommonOptions {
   std::vector<std::string> models;
@@ -48,9 +49,25 @@ std::shared_ptr<training::GraphModel> make_linear(bool dense) {
                                      .dense = dense});
 }
 
+std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form) {
+  return std::make_shared<training::EncoderNetwork>(
+      training::EncoderNetworkOptions{.input = {.order = 2},
+                                      .output = {.order = 0},
+                                      .in_channels = 2 * kChannels,
+                                      .hidden = kWidth,
+                                      .layers = kLayers,
+                                      .heads = kHeads,
+                                      .form = form,
+                                      .head = {.out_channels = kWidth, .normalised = true}});
+}
+
 std::vector<ScalingArm> scaling_arms() {
   return {{"mlp-dense", true, [] { return make_linear(true); }},
-          {"mlp", false, [] { return make_linear(false); }}};
+          {"mlp", false, [] { return make_linear(false); }},
+          {"softmax-dense", true, [] { return make_encoders(AttentionForm::softmax); }},
+          {"softmax", false, [] { return make_encoders(AttentionForm::softmax); }},
+          {"kernel-dense", true, [] { return make_encoders(AttentionForm::kernel); }},
+          {"kernel", false, [] { return make_encoders(AttentionForm::kernel); }}};
 }
 
 // Edges 2^5, 2^6, .. 2^14; in full 2^5, 2^5.5, .. 2^20.

@@ -97,6 +97,82 @@ TEST(GraphChains, ARunDirectoryHoldsPointsResultsAndTheCommand) {
   }
 }
 
+TEST(GraphScaling, EveryPassIsMeasuredAndSlopesAreFitted) {
+  const test::TemporaryFolder folder;
+  const Finished finished = run({"graph", "scaling", "--threads", "1", "--edges", "40,80,160",
+                                 "--seeds", "2", "--json", "--out", folder / "run"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  const auto lines = json_of(finished.out);
+  const auto passes = having(lines, "forward_seconds"), fits = having(lines, "slope_forward");
+  EXPECT_EQ(passes.size(), fits.size() * 3 * 2);
+  for (const json& line : passes) {
+    EXPECT_EQ(line["task"], "scaling");
+    const int64_t nodes = line["nodes"], edges = line["edges"];
+    EXPECT_EQ(edges, 5 * (nodes - 5));
+    const bool dense = line["model"].get<std::string>().find("dense") != std::string::npos;
+    EXPECT_EQ(line["rows"], dense ? nodes * nodes : nodes + 2 * edges);
+    for (const char* name : {"plan_seconds", "forward_seconds", "backward_seconds"}) {
+      EXPECT_GT(line[name], 0.0);
+    }
+  }
+  EXPECT_EQ(json_of(test::read_file(folder / "run/metrics.jsonl")).size(), lines.size());
+}
+
+TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
+  const Finished finished = run({"graph", "scaling", "--threads", "1", "--models", "mlp", "--edges",
+                                 "40,400000", "--seeds", "1", "--max-seconds", "5", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto lines = json_of(finished.out);
+  EXPECT_EQ(having(lines, "forward_seconds").size(), 1U);
+  EXPECT_EQ(having(lines, "largest_edges")[0]["largest_edges"], 15);
+  const Finished falling = run({"graph", "scaling", "--edges", "80,40"});
+  EXPECT_EQ(falling.code, 2);
+  EXPECT_THAT(falling.err, HasSubstr("--edges: expected rising numbers"));
+}
+
+TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
+  const Finished finished =
+      run({"graph", "delaunay", "--threads", "1", "--train", "6", "--validation", "2", "--test",
+           "2", "--epochs", "1", "--models", "s2g,gnn5,softmax", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto lines = json_of(finished.out);
+  EXPECT_EQ(having(lines, "best_epoch").size(), 3U);
+  for (const json& line : having(lines, "best_epoch")) {
+    EXPECT_GE(line["accuracy_with_loops"], line["accuracy"]);
+    EXPECT_TRUE(line.contains("precision") && line.contains("last_recall"));
+  }
+  for (const json& line : having(lines, "f1_mean")) EXPECT_GT(line["published_f1"], 0.4);
+  EXPECT_THAT(finished.out, HasSubstr("siam-3"));
+  // Figures of the paper are of other sizes.
+  const Finished smaller =
+      run({"graph", "delaunay", "--threads", "1", "--train", "2", "--validation", "1", "--test",
+           "1", "--least", "5", "--most", "8", "--epochs", "1", "--models", "s2g-plus", "--json"});
+  ASSERT_EQ(smaller.code, 0) << smaller.err;
+  EXPECT_TRUE(having(json_of(smaller.out), "published_f1").empty());
+  const Finished crossed = run({"graph", "delaunay", "--least", "9", "--most", "8"});
+  EXPECT_EQ(crossed.code, 2);
+  EXPECT_THAT(crossed.err, HasSubstr("--least: expected at most --most 8, got 9"));
+}
+
+TEST(GraphJets, FiguresAreToldApartByKind) {
+  const Finished finished = run({"graph", "jets", "--threads", "1", "--sets", "40", "--epochs", "1",
+                                 "--models", "s2g,gnn0,kernel", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto results = having(json_of(finished.out), "best_epoch");
+  ASSERT_EQ(results.size(), 3U);
+  for (const json& line : results) {
+    EXPECT_TRUE(line.contains("f1") && line.contains("adjusted_rand_index"));
+    const double kinds = line["light_f1"].get<double>() + line["charm_f1"].get<double>() +
+                         line["bottom_f1"].get<double>();
+    EXPECT_GT(kinds, 0);
+  }
+  const Finished missing = run({"graph", "jets", "--file", "/nowhere.npz"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_EQ(lines_of(missing.err).size(), 1U) << missing.err;
+  EXPECT_EQ(run({"graph", "jets", "--sets", "4"}).code, 2);
+}
+
 TEST(GraphChains, CtrlCKeepsWhatWasReached) {
   const test::TemporaryFolder folder;
   Process process(chains({"--models", "mlp", "--epochs", "100000", "--out", folder / "run"}));

@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+#include <nsimplex/graph_generators.h>
+
+#include <map>
+
+#include "cli/commands.h"
+#include "cli/set_arms.h"
+#include "support/error.h"
+#include "training/pair_task.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::PairSets;
+using training::Scores;
+
+constexpr int64_t kFullTrain = 50'000, kFullTest = 5'000, kFullEpochs = 100;
+
+struct DelaunayOptions : GraphExperimentOptions {
+  int64_t least = 50, most = 50;
+  int64_t train = 1000, validation = 200, test = 500;
+  bool full = false, paper = false;
+};
+
+// Table 3: accuracy, precision, recall, F1. The accuracy counts loops as pairs that are no edges.
+Scores published(double accuracy, double precision, double recall, double f1) {
+  return {
+      {"f1", f1}, {"precision", precision}, {"recall", recall}, {"accuracy_with_loops", accuracy}};
+}
+
+std::map<std::string, Scores> published_of(bool fifty) {
+  if (fifty) {
+    return {{"softmax", published(0.994, 0.981, 0.967, 0.974)},
+            {"kernel", published(0.991, 0.967, 0.952, 0.959)},
+            {"s2g", published(0.984, 0.927, 0.926, 0.926)},
+            {"s2g-plus", published(0.983, 0.927, 0.925, 0.926)},
+            {"gnn0", published(0.826, 0.384, 0.966, 0.549)},
+            {"gnn5", published(0.809, 0.363, 0.985, 0.530)},
+            {"gnn10", published(0.759, 0.311, 0.978, 0.471)},
+            {"siam", published(0.939, 0.766, 0.653, 0.704)},
+            {"siam-3", published(0.911, 0.608, 0.538, 0.570)}};
+  }
+  return {{"softmax", published(0.993, 0.982, 0.960, 0.971)},
+          {"kernel", published(0.989, 0.948, 0.956, 0.952)},
+          {"s2g", published(0.947, 0.736, 0.934, 0.799)},
+          {"s2g-plus", published(0.947, 0.735, 0.934, 0.798)},
+          {"gnn0", published(0.810, 0.387, 0.946, 0.536)},
+          {"gnn5", published(0.777, 0.352, 0.975, 0.506)},
+          {"gnn10", published(0.746, 0.322, 0.970, 0.474)},
+          {"siam", published(0.919, 0.667, 0.764, 0.687)},
+          {"siam-3", published(0.895, 0.578, 0.622, 0.587)}};
+}
+
+// Models of table 6d as the released code trains them, or (--paper) as the appendix says; smaller
+// ones that train in minutes without --full.
+SetArmOptions sizes_of(const DelaunayOptions& o) {
+  SetArmOptions arms{.in_channels = 2, .neighbours = {0, 5, 10}};
+  if (!o.full) {
+    const training::GraphTrainingOptions training{
+        .epochs = 10, .batch = 16, .learning_rate = 1e-3, .warmup = 1, .decays = true};
+    arms.encoders.training = arms.linear.training = training;
+    arms.encoders.dropout = 0;
+    return arms;
+  }
+  const bool varied = o.least != o.most;
+  arms.encoders = {.hidden = 256,
+                   .heads = 4,
+                   .layers = 5,
+                   .mlp_layers = 2,
+                   .mlp_hidden = 256,
+                   .dropout = 0.1,
+                   .training = {.epochs = kFullEpochs,
+                                .batch = varied ? 16 : 32,
+                                .learning_rate = o.paper ? 1e-4 : 2e-4,
+                                .warmup = o.paper ? (varied ? 1.0 : 0.0) : 10.0,
+                                .decays = !o.paper}};
+  arms.linear = {.hidden = 500,
+                 .layers = 7,
+                 .mlp_layers = 2,
+                 .mlp_hidden = 1000,
+                 .training = {.epochs = kFullEpochs, .batch = 64, .learning_rate = 1e-3}};
+  return arms;
+}
+
+PairSets draw(int64_t sets, const DelaunayOptions& o, uint64_t seed) {
+  const PointSets drawn = random_point_sets(sets, o.least, o.most, static_cast<int64_t>(seed));
+  return {drawn.points, delaunay_graph(drawn.points, drawn.node_offsets), {}};
+}
+
+int run_delaunay(const DelaunayOptions& given) {
+  DelaunayOptions o = given;
+  if (o.least > o.most) {
+    throw InputError(fmt::format("--least: expected at most --most {}, got {}", o.most, o.least));
+  }
+  if (o.full) {
+    o.train = kFullTrain;
+    o.validation = o.test = kFullTest;
+  }
+  GraphExperiment experiment{
+      .task = "delaunay",
+      .arms = set_arms(sizes_of(o)),
+      .draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
+        // One loss for all: the appendix adds the soft F1 of a batch, of which sets are the parts.
+        const double soft_f1 = o.paper ? 1.0 / 32 : 0.0;
+        return std::make_unique<training::PairTask>(
+            std::array<PairSets, 3>{draw(o.train, o, 3 * seed), draw(o.validation, o, 3 * seed + 1),
+                                    draw(o.test, o, 3 * seed + 2)},
+            training::PairLoss{.soft_f1 = soft_f1});
+      },
+      .digits = 3};
+  // The paper's figures are of 50 points and of 20 to 80.
+  const bool fifty = o.least == 50 && o.most == 50;
+  if (fifty || (o.least == 20 && o.most == 80)) {
+    std::map<std::string, Scores> known = published_of(fifty);
+    for (GraphArm& arm : experiment.arms) {
+      arm.published = known[arm.name];
+      known.erase(arm.name);
+    }
+    for (const auto& [name, scores] : known) experiment.published.push_back({name, scores});
+  }
+  return run_experiment(o, experiment);
+}
+
+}  // namespace
+
+void add_graph_delaunay(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<DelaunayOptions>();
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "delaunay",
+                   .summary = "Delaunay triangulations from points alone: which pairs are edges?",
+                   .examples = "nsimplex graph delaunay --threads 1 --out runs/delaunay\n"
+                               "nsimplex graph delaunay --least 20 --most 80 --models softmax,s2g\n"
+                               "nsimplex graph delaunay --full --models softmax --out runs/full"},
+                  options, run_delaunay);
+  std::vector<std::string> names;
+  for (const GraphArm& arm : set_arms(sizes_of(*options))) names.push_back(arm.name);
+  add_experiment_options(command, *options, names);
+  const auto add = option_adder(command, "Task");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 24);
+  add("--least", options->least, "Fewest points of a set")->check(positive);
+  add("--most", options->most, "Most points of a set")->check(positive);
+  add("--train", options->train, "Sets to train on")->check(positive);
+  add("--validation", options->validation, "Sets to choose the epoch by")->check(positive);
+  add("--test", options->test, "Sets to judge by")->check(positive);
+  command
+      .add_flag(
+          "--full", options->full,
+          "Sizes of the paper: 50,000 sets, 5,000 to choose by, 5,000 to judge by, 100 epochs")
+      ->group("Task");
+  command
+      .add_flag("--paper", options->paper,
+                "Rates and loss as the paper's appendix has them, not as its code")
+      ->group("Task");
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "cli/graph_experiment.h"
+
+namespace nsimplex::cli {
+
+/// Sizes of the models that predict pairs of a set, as in table 6d of the paper.
+struct SetArmOptions {
+  int64_t in_channels = 0;
+
+  /// Enc_{1->1}(hidden, hidden / heads, heads) x layers - Enc_{1->2} - MLP(mlp_layers, mlp_hidden,
+  /// 1).
+  struct Encoders {
+    int64_t hidden = 64, heads = 4, layers = 3, mlp_layers = 1, mlp_hidden = 64;
+    double dropout = 0.1;
+    training::GraphTrainingOptions training;
+  } encoders;
+
+  /// [L_{1->1}(hidden) - ReLU] x layers - L_{1->2} - MLP(mlp_layers, mlp_hidden, 1).
+  struct Linear {
+    int64_t hidden = 64, layers = 3, mlp_layers = 1, mlp_hidden = 64;
+    training::GraphTrainingOptions training;
+  } linear;
+
+  std::vector<int64_t> neighbours;  ///< of the graph networks, one model each
+};
+
+/// softmax and kernel (higher-order transformers), s2g and s2g-plus, gnn0, gnn5, .. on nearest
+/// neighbours. Pairs are judged the same way in both orders.
+std::vector<GraphArm> set_arms(const SetArmOptions& options);
+
+}  // namespace nsimplex::cli
