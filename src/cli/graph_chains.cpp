@@ -32,13 +32,14 @@ std::shared_ptr<GraphModel> make_messages(MessageKind kind) {
                                       .heads = kHeads});
 }
 
-std::shared_ptr<GraphModel> make_linear() {
+std::shared_ptr<GraphModel> make_linear(Pooling pooling) {
   return std::make_shared<training::LinearNetwork>(
       training::LinearNetworkOptions{.input = {.order = 2},
                                      .output = {.order = 1},
                                      .in_channels = 2,
                                      .hidden = kWidth,
                                      .layers = 1,
+                                     .pooling = pooling,
                                      .head = {.out_channels = 2}});
 }
 
@@ -63,7 +64,8 @@ std::vector<GraphArm> chain_arms() {
            published(53.72, 36.22)},
           {"gat", training, [] { return make_messages(MessageKind::attention); },
            published(47.78, 33.58)},
-          {"mlp", training, make_linear, published(53.5, 36.04)},
+          {"mlp", training, [] { return make_linear(Pooling::mean); }, published(53.5, 36.04)},
+          {"mlp-sum", training, [] { return make_linear(Pooling::sum); }, published(53.5, 36.04)},
           {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
            published(53.72, 36.22)},
           {"kernel-local", training, [] { return make_encoders(AttentionForm::kernel, false); },

@@ -89,11 +89,16 @@ std::vector<std::string> GraphResults::figure_names() const {
   return names;
 }
 
-bool GraphResults::has_published() const {
-  const auto& arms = experiment_.arms;
-  return !experiment_.published.empty() ||
-         std::any_of(arms.begin(), arms.end(),
-                     [](const GraphArm& arm) { return !arm.published.empty(); });
+std::vector<std::string> GraphResults::published_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : figure_names()) {
+    const auto has = [&](const auto& each) {
+      const auto is_it = [&](const auto& score) { return score.first == name; };
+      return std::any_of(each.published.begin(), each.published.end(), is_it);
+    };
+    if (std::any_of(experiment_.arms.begin(), experiment_.arms.end(), has)) names.push_back(name);
+  }
+  return names;
 }
 
 std::string GraphResults::figure(const Spread& of, size_t seeds) const {
@@ -103,11 +108,9 @@ std::string GraphResults::figure(const Spread& of, size_t seeds) const {
   return fmt::format("{} +- {:.{}f}", mean, scale * of.deviation, experiment_.digits);
 }
 
-std::vector<std::string> GraphResults::published(const Scores& scores,
-                                                 const std::vector<std::string>& names) const {
+std::vector<std::string> GraphResults::published(const Scores& scores) const {
   std::vector<std::string> cells;
-  if (!has_published()) return cells;
-  for (const std::string& name : names) {
+  for (const std::string& name : published_names()) {
     const double value = value_of(scores, name);
     cells.push_back(std::isnan(value) ? "" : figure({value, 0.0}, 1));
   }
@@ -120,9 +123,7 @@ std::string GraphResults::table() const {
   std::vector<std::string> header{"model"};
   header.insert(header.end(), names.begin(), names.end());
   header.push_back("last " + names.front());
-  if (has_published()) {
-    for (const std::string& name : names) header.push_back("paper " + name);
-  }
+  for (const std::string& name : published_names()) header.push_back("paper " + name);
   header.insert(header.end(), {"seeds", "epochs", "parameters", "seconds"});
   Table table(header);
   for (const auto& [name, all] : references_) {
@@ -141,7 +142,7 @@ std::string GraphResults::table() const {
   for (const PublishedScores& each : experiment_.published) {
     std::vector<std::string> row{each.name + " (paper)"};
     row.resize(2 + names.size());
-    for (std::string& cell : published(each.scores, names)) row.push_back(std::move(cell));
+    for (std::string& cell : published(each.scores)) row.push_back(std::move(cell));
     table.add(row);
   }
   return table.text();
@@ -155,7 +156,7 @@ std::vector<std::string> GraphResults::row(const GraphArm& arm, const Results& r
   };
   for (const std::string& name : names) add(&GraphResult::best_test, name);
   add(&GraphResult::last_test, names.front());
-  for (std::string& cell : published(arm.published, names)) row.push_back(std::move(cell));
+  for (std::string& cell : published(arm.published)) row.push_back(std::move(cell));
   const auto mean = [&](const auto& value) { return spread_of(results, value).mean; };
   row.push_back(fmt::format("{}", results.size()));
   row.push_back(fmt::format("{:.4g}", mean([](const GraphResult& each) {

@@ -33,12 +33,11 @@ class GraphResults {
   using Results = std::vector<training::GraphResult>;  // of one model, seed by seed
 
   std::vector<std::string> figure_names() const;
-  bool has_published() const;
+  std::vector<std::string> published_names() const;  ///< figures that the paper has of a model
   std::string figure(const training::Spread& of, size_t seeds) const;
   std::vector<std::string> row(const GraphArm& arm, const Results& results,
                                const std::vector<std::string>& names) const;
-  std::vector<std::string> published(const training::Scores& scores,
-                                     const std::vector<std::string>& names) const;
+  std::vector<std::string> published(const training::Scores& scores) const;
 
   const GraphExperiment& experiment_;
   std::map<std::string, Results> results_;

@@ -186,7 +186,7 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
   result.parameters = parameter_count(*model);
   std::vector<at::Tensor> best, last;
   double loss = 0.0;
-  int64_t loss_steps = 0;
+  int64_t loss_steps = 0, improved = 0;
   for (int64_t epoch = 1; epoch <= o.epochs && !result.stopped; ++epoch) {
     const at::Tensor order = at::randperm(examples, generator, at::kLong);
     const std::span<const int64_t> all(order.const_data_ptr<int64_t>(),
@@ -210,12 +210,14 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
     loss_steps = 0;
     const double now = result.last.validation.front().second;
     const double then = best.empty() ? now : result.best.validation.front().second;
-    if (best.empty() || (task.higher_is_better() ? now > then : now < then)) {
+    const bool better = task.higher_is_better() ? now > then : now < then;
+    if (better || best.empty()) improved = epoch;
+    if (better || now == then) {
       result.best = result.last;
       best = last;
     }
     if (events.point) events.point(result.last);
-    if (o.patience > 0 && epoch - result.best.epoch >= o.patience) break;
+    if (o.patience > 0 && epoch - improved >= o.patience) break;
   }
   if (best.empty()) return std::nullopt;
   result.step_seconds = stepper.median_seconds();

@@ -33,7 +33,7 @@ struct GraphPoint {
 };
 
 struct GraphResult {
-  GraphPoint best, last;  ///< by the first validation figure; equal ones: the earlier
+  GraphPoint best, last;  ///< by the first validation figure; of equal ones the later epoch
   Scores best_test, last_test;
   int64_t parameters = 0;
   double step_seconds = 0.0;  ///< median, with making the batch and its plans

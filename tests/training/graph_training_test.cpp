@@ -161,7 +161,7 @@ TEST(GraphTraining, TheBestValidatedEpochIsChosenAndTheTestSplitReadAtTheEnd) {
     task.higher = higher;
     task.script = {5, 9, 1, 1, 9, 4};
     const Trained run = train(task, options_of(6));
-    EXPECT_EQ(run.result->best.epoch, higher ? 2 : 3);  // the earlier of two
+    EXPECT_EQ(run.result->best.epoch, higher ? 5 : 4);  // the later of two
     EXPECT_EQ(run.result->last.epoch, 6);
     EXPECT_EQ(task.judged[GraphSplit::test], 2);
     // What the best epoch earned on the validation split is of the weights that are left.
@@ -173,14 +173,14 @@ TEST(GraphTraining, TheBestValidatedEpochIsChosenAndTheTestSplitReadAtTheEnd) {
   }
 }
 
-TEST(GraphTraining, PatienceCountsEpochsSinceTheBest) {
+TEST(GraphTraining, PatienceCountsEpochsSinceTheLastGain) {
   LineTask task;
-  task.script = {5, 4, 6, 7, 8, 1, 1, 1};
+  task.script = {5, 4, 4, 7, 8, 1, 1, 1};
   GraphTrainingOptions options = options_of(8);
   options.patience = 3;
   const Trained run = train(task, options);
-  EXPECT_EQ(run.result->last.epoch, 5);
-  EXPECT_EQ(run.result->best.epoch, 2);
+  EXPECT_EQ(run.result->last.epoch, 5);  // three after the second, which the third only equals
+  EXPECT_EQ(run.result->best.epoch, 3);
   EXPECT_FALSE(run.result->stopped);
 }
 
