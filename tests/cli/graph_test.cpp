@@ -2,13 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cli/json_of.h"
 #include "cli/process.h"
 #include "temporary_folder.h"
 
@@ -26,12 +25,6 @@ std::vector<std::string> chains(const std::vector<std::string>& more) {
                                      "--test-nodes", "6"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
-}
-
-std::vector<json> json_of(const std::string& text) {
-  std::vector<json> objects;
-  for (const std::string& line : lines_of(text)) objects.push_back(json::parse(line));
-  return objects;
 }
 
 std::vector<json> having(const std::vector<json>& lines, const std::string& key) {

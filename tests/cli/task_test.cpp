@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cli/json_of.h"
 #include "cli/process.h"
 #include "temporary_folder.h"
 
@@ -32,12 +31,6 @@ std::vector<std::string> task(const std::string& name, const std::vector<std::st
     arguments.insert(arguments.end(), {option, value});
   }
   return arguments;
-}
-
-std::vector<json> json_of(const std::string& text) {
-  std::vector<json> objects;
-  for (const std::string& line : lines_of(text)) objects.push_back(json::parse(line));
-  return objects;
 }
 
 std::vector<json> run_json(const std::string& name, std::vector<std::string> more) {
