@@ -138,13 +138,15 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   const auto add = [&](const char* name, auto& value, const char* text) {
     return command.add_option(name, value, text)->group(group);
   };
-  add("--epochs", o.epochs, "Epochs of every model")->check(positive);
-  add("--batch", o.batch, "Examples of a step")->check(positive);
+  // Ranges are checked with each model's own values: an option that was not given is written to
+  // config.toml as an empty string, which a range would refuse.
+  add("--epochs", o.epochs, "Epochs of every model");
+  add("--batch", o.batch, "Examples of a step");
   add("--lr", o.learning_rate, "Learning rate after warm-up");
   add("--warmup", o.warmup, "Epochs of linear warm-up");
   add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
   add("--weight-decay", o.weight_decay, "Of matrices");
-  add("--eval-every", o.evaluate_every, "Epochs between validations")->check(positive);
+  add("--eval-every", o.evaluate_every, "Epochs between validations");
   add("--patience", o.patience, "Epochs without a better validation that end a training; 0: none");
 }
 
