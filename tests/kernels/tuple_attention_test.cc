@@ -1,0 +1,328 @@
+// Attention between groups of queries and keys, by pairs and by tables, beside the definition.
+
+#include "kernels/cpu/equivariant/tuple_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/simd.h"
+#include "kernels/drive.h"
+
+namespace nsimplex::kernels::testing {
+namespace {
+
+constexpr int64_t kHeads = 2, kWidth = 5, kValues = 3, kWide = kValues + 1;
+
+template <class T>
+std::vector<T> draw(size_t count, unsigned seed, double scale = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal;
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(scale * normal(generator));
+  return values;
+}
+
+struct GroupSize {
+  int32_t keys, queries;
+};
+
+// Groups over shuffled rows; nodes of keys and queries that pairs must not share.
+struct Groups {
+  std::vector<int32_t> key_offsets{0}, query_offsets{0}, keys, queries, key_nodes, query_nodes;
+  std::vector<uint8_t> skip;
+
+  explicit Groups(const std::vector<GroupSize>& sizes) {
+    for (const auto [own_keys, own_queries] : sizes) {
+      key_offsets.push_back(key_offsets.back() + own_keys);
+      query_offsets.push_back(query_offsets.back() + own_queries);
+    }
+    std::mt19937 generator(3);
+    for (auto* rows : {&keys, &queries}) {
+      rows->resize(rows == &keys ? key_offsets.back() : query_offsets.back());
+      std::iota(rows->begin(), rows->end(), 0);
+      std::shuffle(rows->begin(), rows->end(), generator);
+      for (size_t i = 0; i < rows->size(); ++i) {
+        (rows == &keys ? key_nodes : query_nodes).push_back(static_cast<int32_t>(generator() % 7));
+      }
+    }
+    for (size_t i = 0; i < queries.size(); ++i) skip.push_back(generator() % 4 == 0);
+  }
+
+  TupleRelation relation() const {
+    return {std::ssize(key_offsets) - 1, key_offsets.data(), keys.data(), query_offsets.data(),
+            queries.data()};
+  }
+
+  void for_each_pair(const std::function<void(int32_t query, int32_t key)>& visit) const {
+    for (size_t g = 0; g + 1 < key_offsets.size(); ++g) {
+      for (int32_t q = query_offsets[g]; q < query_offsets[g + 1]; ++q) {
+        for (int32_t k = key_offsets[g]; k < key_offsets[g + 1]; ++k) visit(queries[q], keys[k]);
+      }
+    }
+  }
+};
+
+// Inputs and outputs of a pass in type T.
+template <class T>
+struct Case {
+  const Groups& groups;
+  std::vector<T> query, key, value, grad, shift;
+  std::vector<double> sums, grad_query, grad_key, grad_value;
+
+  explicit Case(const Groups& groups, double scale = 1)
+      : groups(groups),
+        query(draw<T>(groups.queries.size() * kHeads * kWidth, 1, scale)),
+        key(draw<T>(groups.keys.size() * kHeads * kWidth, 2)),
+        value(draw<T>(groups.keys.size() * kHeads * kValues, 3)),
+        grad(draw<T>(groups.queries.size() * kHeads * kWide, 4)),
+        shift(groups.queries.size() * kHeads, -std::numeric_limits<T>::infinity()),
+        sums(groups.queries.size() * kHeads * kWide, 0),
+        grad_query(query.size(), 0),
+        grad_key(key.size(), 0),
+        grad_value(value.size(), 0) {}
+
+  template <class Problem>
+  void fill(Problem& problem) {
+    problem.relation = groups.relation();
+    problem.heads = kHeads;
+    problem.query = {query.data(), kHeads * kWidth, kWidth};
+    problem.key = {key.data(), kHeads * kWidth, kWidth};
+    problem.value = {value.data(), kHeads * kValues, kValues};
+    problem.sums = sums.data();
+    problem.grad = grad.data();
+    problem.grad_query = grad_query.data();
+    problem.grad_key = grad_key.data();
+    problem.grad_value = grad_value.data();
+  }
+
+  PairAttention<T> pairs(PairWeight weight, bool nodes) {
+    PairAttention<T> problem;
+    fill(problem);
+    problem.weight = weight;
+    problem.shift = shift.data();
+    if (nodes) {
+      problem.key_only = problem.query_only = 1;
+      problem.key_nodes[0] = groups.key_nodes.data();
+      problem.query_nodes[0] = groups.query_nodes.data();
+    }
+    return problem;
+  }
+
+  double score(int32_t q, int32_t k, int64_t h) const {
+    double sum = 0;
+    for (int64_t c = 0; c < kWidth; ++c) {
+      sum += static_cast<double>(query[(q * kHeads + h) * kWidth + c]) *
+             static_cast<double>(key[(k * kHeads + h) * kWidth + c]);
+    }
+    return sum;
+  }
+
+  // Adds what one pair gives, whose weight is w and whose slope dw / d(q . k) is `slope`.
+  void define(int32_t q, int32_t k, int64_t h, double w, double slope) {
+    const int64_t qh = q * kHeads + h, kh = k * kHeads + h;
+    double grad_weight = grad[qh * kWide + kValues];
+    for (int64_t c = 0; c < kValues; ++c) {
+      sums[qh * kWide + c] += w * value[kh * kValues + c];
+      grad_value[kh * kValues + c] += w * grad[qh * kWide + c];
+      grad_weight += static_cast<double>(grad[qh * kWide + c]) * value[kh * kValues + c];
+    }
+    sums[qh * kWide + kValues] += w;
+    for (int64_t c = 0; c < kWidth; ++c) {
+      grad_query[qh * kWidth + c] += slope * grad_weight * key[kh * kWidth + c];
+      grad_key[kh * kWidth + c] += slope * grad_weight * query[qh * kWidth + c];
+    }
+  }
+};
+
+void expect_near(const std::vector<double>& ours, const std::vector<double>& exact, double error) {
+  ASSERT_EQ(ours.size(), exact.size());
+  double largest = 1;
+  for (const double value : exact) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_NEAR(ours[i], exact[i], error * largest) << "at " << i;
+  }
+}
+
+template <class T>
+void expect_same(const Case<T>& ours, const Case<T>& exact, double error) {
+  expect_near(ours.sums, exact.sums, error);
+  expect_near(ours.grad_query, exact.grad_query, error);
+  expect_near(ours.grad_key, exact.grad_key, error);
+  expect_near(ours.grad_value, exact.grad_value, error);
+}
+
+// A list of tasks as drive_plan() takes it.
+struct TaskList {
+  int phases = 1;
+  int64_t tasks[3] = {};
+  size_t workspace_bytes = 0, scratch_bytes = 0;
+};
+
+template <class T>
+void run_pairs(Case<T>& own, PairWeight weight, bool nodes, Drive drive) {
+  auto problem = own.pairs(weight, nodes);
+  const auto pass = [&](TupleSide side, auto&& run) {
+    const auto tasks = cut_pairs(problem.relation, side, problem.largest_group);
+    const TaskList list{1, {std::ssize(tasks)}, 0, pair_scratch_bytes(problem)};
+    drive_plan(list, drive,
+               [&](int, int64_t task, void*, void* scratch) { run(tasks[task], scratch); });
+  };
+  pass(TupleSide::queries,
+       [&](const GroupTask& task, void* scratch) { run_pairs_forward(problem, task, scratch); });
+  if (weight == PairWeight::softmax) {
+    // Weights of 2^(score - maximum): the backward pass takes the same shift.
+    for (T& shift : own.shift) {
+      if (std::isinf(shift)) shift = std::numeric_limits<T>::infinity();
+    }
+  }
+  for (const TupleSide side : {TupleSide::queries, TupleSide::keys}) {
+    pass(side, [&](const GroupTask& task, void* scratch) {
+      run_pairs_backward(problem, side, task, scratch);
+    });
+  }
+}
+
+template <class T>
+void run_tables(Case<T>& own, double sign, bool skip, Drive drive) {
+  TableAttention<T> problem;
+  own.fill(problem);
+  problem.sign = sign;
+  if (skip) problem.skip = own.groups.skip.data();
+  for (const TablePass pass :
+       {TablePass::forward, TablePass::grad_query, TablePass::grad_key_value}) {
+    const TablePlan plan = plan_tables(
+        problem, pass == TablePass::grad_key_value ? TupleSide::keys : TupleSide::queries);
+    const TaskList list{TablePlan::kPhases,
+                        {plan.tasks_of(0), plan.tasks_of(1), plan.tasks_of(2)},
+                        plan.workspace_doubles * sizeof(double),
+                        plan.scratch_doubles * sizeof(double)};
+    drive_plan(list, drive, [&](int phase, int64_t task, void* workspace, void* scratch) {
+      kernels::run_tables(problem, pass, plan, phase, task, static_cast<double*>(workspace),
+                          static_cast<double*>(scratch));
+    });
+  }
+}
+
+// Empty sides, single rows, groups beyond a panel, and beyond what a task or table takes.
+const std::vector<std::vector<GroupSize>> kGroups = {
+    {},
+    {{0, 3}, {3, 0}, {1, 1}, {0, 0}},
+    {{1, 1}, {1, 1}, {2, 1}, {1, 5}, {33, 7}, {4, 4}},
+    {{300, 9}, {17, 270}, {1, 1}},
+    {{5000, 6}, {3, 5000}, {40, 40}},
+    {{600, 600}},
+};
+const std::vector<Drive> kDrives = {{1, false}, {3, true}};
+
+template <class T>
+class TupleAttention : public ::testing::Test {
+ protected:
+  static constexpr double kError = std::is_same_v<T, float> ? 2e-5 : 1e-12;
+};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(TupleAttention, Types);
+
+TYPED_TEST(TupleAttention, ProductsOfPairs) {
+  for (const auto& sizes : kGroups) {
+    const Groups groups(sizes);
+    for (const bool nodes : {false, true}) {
+      Case<TypeParam> exact(groups);
+      groups.for_each_pair([&](int32_t q, int32_t k) {
+        if (nodes && groups.query_nodes[q] == groups.key_nodes[k]) return;
+        for (int64_t h = 0; h < kHeads; ++h) exact.define(q, k, h, exact.score(q, k, h), 1);
+      });
+      for (const Drive drive : kDrives) {
+        Case<TypeParam> own(groups);
+        run_pairs(own, PairWeight::product, nodes, drive);
+        expect_same(own, exact, TestFixture::kError);
+      }
+    }
+  }
+}
+
+TYPED_TEST(TupleAttention, ExponentialsOfPairs) {
+  for (const auto& sizes : kGroups) {
+    const Groups groups(sizes);
+    for (const bool nodes : {false, true}) {
+      // Scores far apart: the running maximum has to follow.
+      Case<TypeParam> exact(groups, 4);
+      std::vector<double> most(exact.shift.size(), -std::numeric_limits<double>::infinity());
+      const auto visit = [&](auto&& body) {
+        groups.for_each_pair([&](int32_t q, int32_t k) {
+          if (nodes && groups.query_nodes[q] == groups.key_nodes[k]) return;
+          for (int64_t h = 0; h < kHeads; ++h) body(q, k, h, exact.score(q, k, h));
+        });
+      };
+      visit([&](int32_t q, int32_t, int64_t h, double score) {
+        most[q * kHeads + h] = std::max(most[q * kHeads + h], score);
+      });
+      visit([&](int32_t q, int32_t k, int64_t h, double score) {
+        const double w = std::exp2(score - most[q * kHeads + h]);
+        exact.define(q, k, h, w, std::log(2.0) * w);
+      });
+      for (const Drive drive : kDrives) {
+        Case<TypeParam> own(groups, 4);
+        run_pairs(own, PairWeight::softmax, nodes, drive);
+        // The maximum itself is rounded.
+        expect_same(own, exact, 10 * TestFixture::kError);
+      }
+    }
+  }
+}
+
+TYPED_TEST(TupleAttention, Tables) {
+  for (const auto& sizes : kGroups) {
+    const Groups groups(sizes);
+    for (const bool skip : {false, true}) {
+      Case<TypeParam> exact(groups);
+      groups.for_each_pair([&](int32_t q, int32_t k) {
+        if (skip && groups.skip[q] != 0) return;
+        for (int64_t h = 0; h < kHeads; ++h) exact.define(q, k, h, -exact.score(q, k, h), -1);
+      });
+      for (const Drive drive : kDrives) {
+        Case<TypeParam> own(groups);
+        run_tables(own, -1, skip, drive);
+        // Sums run in double from inputs as they are.
+        expect_same(own, exact, 1e-12);
+      }
+    }
+  }
+}
+
+TYPED_TEST(TupleAttention, GroupsBeyondTheLargestAreLeftOut) {
+  const Groups groups({{3, 4}, {8, 4}});
+  Case<TypeParam> own(groups);
+  auto problem = own.pairs(PairWeight::product, false);
+  problem.largest_group = 5;
+  GuardedMemory scratch(pair_scratch_bytes(problem));
+  for (const GroupTask& task : cut_pairs(problem.relation, TupleSide::queries, 5)) {
+    run_pairs_forward(problem, task, scratch.get());
+  }
+  for (int32_t q = 0; q < 8; ++q) {
+    const bool counts = q < 4;
+    const double sum = own.sums[groups.queries[q] * kHeads * kWide];
+    EXPECT_EQ(sum != 0, counts) << q;
+  }
+}
+
+TEST(TupleAttentionTasks, DependOnTheRelationAlone) {
+  const Groups groups({{600, 600}, {2, 2}, {2, 2}, {0, 9}});
+  const auto tasks = cut_pairs(groups.relation(), TupleSide::queries, INT64_MAX);
+  ASSERT_GT(tasks.size(), 2U);
+  EXPECT_EQ(tasks.front().row_begin, 0);
+  EXPECT_EQ(tasks.back().group_begin, 1);
+  EXPECT_EQ(tasks.back().group_end, 4);
+  int64_t rows = 0;
+  for (const GroupTask& task : tasks) rows += task.row_end - task.row_begin;
+  EXPECT_EQ(rows, 600);
+}
+
+}  // namespace
+}  // namespace nsimplex::kernels::testing
