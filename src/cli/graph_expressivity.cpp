@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <ATen/Context.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 
+#include "analysis/graph_network.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -23,11 +27,22 @@ struct ExpressivityOptions : CommonOptions {
   std::vector<std::string> files;
   int64_t order = 3, layers = 5, control = 0;
   bool exact = false;
-  std::string pairs = "auto";
+  std::string pairs = "auto", form = "linear";
+
+  bool attention() const { return form != "linear"; }
 };
 
 // A network holds a few tensors of nodes^3 numbers of 8 bytes for each thread: 1 GiB each here.
 constexpr int64_t kMostNodes = 512;
+// Rows that attention takes: softmax looks at all pairs of them, kernels keep look-ups of each.
+constexpr int64_t kMostSoftmaxRows = 8000, kMostKernelRows = 50'000;
+
+int64_t most_nodes(const ExpressivityOptions& options) {
+  if (!options.attention()) return kMostNodes;
+  const int64_t rows = options.form == "softmax" ? kMostSoftmaxRows : kMostKernelRows;
+  const double nodes = std::pow(static_cast<double>(rows), 1. / static_cast<double>(options.order));
+  return static_cast<int64_t>(nodes + 1e-9);
+}
 
 // Graphs in groups of as many: each is compared with the others of its group.
 struct GraphSet {
@@ -54,9 +69,9 @@ GraphSet read(const std::string& path, const ExpressivityOptions& options) {
         fmt::format("{}: expected pairs of consecutive graphs, got {} graphs", path, count));
   }
   for (int64_t g = 0; g < count; ++g) {
-    if (const int64_t nodes = set.graphs[g].nodes; nodes > kMostNodes) {
+    if (const int64_t nodes = set.graphs[g].nodes; nodes > most_nodes(options)) {
       throw InputError(fmt::format("{}: expected graphs of {} nodes at most, got {} in graph {}",
-                                   path, kMostNodes, nodes, g));
+                                   path, most_nodes(options), nodes, g));
     }
   }
   if (!consecutive) set.group_size = count;
@@ -104,27 +119,50 @@ Kinds kinds_by_network(const GraphSet& set, const ExpressivityOptions& options,
   return kinds;
 }
 
-Kinds kinds_of(const GraphSet& set, const ExpressivityOptions& options) {
-  ProgressBar bar(set.name, std::ssize(set.graphs), options.json);
-  const Progress progress = [&](int64_t done) { bar.update(done); };
-  return options.exact ? kinds_by_refinement(set, options.order, progress)
-                       : kinds_by_network(set, options, progress);
-}
-
 struct Outcome {
-  int64_t pairs = 0, distinguished = 0;
+  int64_t pairs = 0, distinguished = 0, layers = 0;
 };
 
-Outcome count_pairs(const GraphSet& set, const std::vector<int64_t>& kinds) {
-  Outcome outcome;
-  for (int64_t i = 0; i < std::ssize(kinds); ++i) {
+// differ(i, j): whether graphs i and j are told apart.
+template <class Differ>
+Outcome count_pairs(const GraphSet& set, int64_t layers, const Differ& differ) {
+  Outcome outcome{.layers = layers};
+  for (int64_t i = 0; i < std::ssize(set.graphs); ++i) {
     const int64_t end = (i / set.group_size + 1) * set.group_size;
     for (int64_t j = i + 1; j < end; ++j) {
       ++outcome.pairs;
-      outcome.distinguished += kinds[i] != kinds[j];
+      outcome.distinguished += differ(i, j);
     }
   }
   return outcome;
+}
+
+// One graph after the other: the operators have all threads.
+Outcome compare_by_attention(const GraphSet& set, const ExpressivityOptions& options,
+                             const Progress& progress) {
+  const auto form = options.form == "softmax" ? AttentionForm::softmax : AttentionForm::kernel;
+  at::manual_seed(options.seed);  // the same network for every file
+  analysis::GraphNetwork network(
+      {.order = options.order, .form = form, .layers = options.layers, .seed = options.seed});
+  std::vector<analysis::GraphReadout> readouts;
+  for (const io::SimpleGraph& graph : set.graphs) {
+    readouts.push_back(network(graph, interrupt::check));
+    progress(std::ssize(readouts));
+  }
+  return count_pairs(set, options.layers, [&](int64_t i, int64_t j) {
+    return set.graphs[i].nodes != set.graphs[j].nodes ||
+           analysis::told_apart(readouts[i], readouts[j]);
+  });
+}
+
+Outcome compare(const GraphSet& set, const ExpressivityOptions& options) {
+  ProgressBar bar(set.name, std::ssize(set.graphs), options.json);
+  const Progress progress = [&](int64_t done) { bar.update(done); };
+  if (options.attention()) return compare_by_attention(set, options, progress);
+  const Kinds kinds = options.exact ? kinds_by_refinement(set, options.order, progress)
+                                    : kinds_by_network(set, options, progress);
+  return count_pairs(set, kinds.layers,
+                     [&](int64_t i, int64_t j) { return kinds.numbers[i] != kinds.numbers[j]; });
 }
 
 std::vector<GraphSet> sets_of(const ExpressivityOptions& options) {
@@ -147,23 +185,23 @@ int run_expressivity(const ExpressivityOptions& options) {
   bool interrupted = false;
   for (const GraphSet& set : sets) {
     const training::Stopwatch watch;
-    Kinds kinds;
+    Outcome outcome;
     try {
-      kinds = kinds_of(set, options);
+      outcome = compare(set, options);
     } catch (const Interrupted&) {
       interrupted = true;  // the files before are whole
       break;
     }
     const double seconds = watch.seconds();
-    const Outcome outcome = count_pairs(set, kinds.numbers);
     log.write({{"file", set.name},
                {"pairs", outcome.pairs},
                {"distinguished", outcome.distinguished},
                {"order", options.order},
-               {"layers", options.exact ? Json() : Json(kinds.layers)},
+               {"form", options.exact ? Json() : Json(options.form)},
+               {"layers", options.exact ? Json() : Json(outcome.layers)},
                {"seconds", seconds}});
     table.add({set.name, fmt::format("{}", outcome.pairs), fmt::format("{}", outcome.distinguished),
-               options.exact ? "" : fmt::format("{}", kinds.layers),
+               options.exact ? "" : fmt::format("{}", outcome.layers),
                fmt::format("{:.1f}", seconds)});
   }
   if (!options.json) print(table.text());
@@ -195,9 +233,18 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
                   "Layers at least; more follow until the number of distinct rows stops growing")
       ->check(positive)
       ->capture_default_str();
+  CLI::Option* form =
+      command
+          .add_option("--form", options->form,
+                      "linear: layers in exact integers, until they see nothing new; softmax, "
+                      "kernel: transformers in double, of just so many layers")
+          ->check(CLI::IsMember({"linear", "softmax", "kernel"}))
+          ->capture_default_str();
   CLI::Option* exact =
-      command.add_flag("--exact", options->exact,
-                       "By colour refinement, without layers: order 2 as 1-WL, order 3 as 3-WL");
+      command
+          .add_flag("--exact", options->exact,
+                    "By colour refinement, without layers: order 2 as 1-WL, order 3 as 3-WL")
+          ->excludes(form);
   command
       .add_option("--control", options->control,
                   "Also as many generated pairs that 1-WL tells apart and degrees do not")

@@ -59,6 +59,19 @@ TEST(GraphExpressivity, OrdersAndBothWaysOfAFamily) {
   }
 }
 
+TEST(GraphExpressivity, AttentionIsBoundedByTheSameTests) {
+  const test::TemporaryFolder folder;
+  const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath});
+  for (const std::string form : {"softmax", "kernel"}) {
+    for (const auto& [order, distinguished] : {std::pair{"2", 2}, {"3", 3}}) {
+      const json line = run_json({file, "--order", order, "--form", form, "--layers", "3"});
+      EXPECT_EQ(line["distinguished"], distinguished) << form << order;
+      EXPECT_EQ(line["form"], form);
+      EXPECT_EQ(line["layers"], 3);
+    }
+  }
+}
+
 TEST(GraphExpressivity, ConsecutivePairs) {
   const test::TemporaryFolder folder;
   const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath, kPath});
@@ -98,6 +111,8 @@ TEST(GraphExpressivity, FilesThatCannotBeCompared) {
   // 600 nodes: a size of four characters and (600 * 599 / 2 + 5) / 6 more.
   const std::string large = "~?HW" + std::string(29950, '?');
   EXPECT_THAT(error({kPath, large}, {}), HasSubstr("512 nodes at most, got 600 in graph 1"));
+  EXPECT_THAT(error({kPath, large}, {"--form", "softmax"}), HasSubstr("20 nodes at most"));
+  EXPECT_THAT(error({kPath, kPath}, {"--form", "softmax", "--exact"}), HasSubstr("--exact"));
 }
 
 TEST(GraphExpressivity, InterruptedKeepsTheFilesThatAreWhole) {
