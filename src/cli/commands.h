@@ -18,6 +18,8 @@ void add_graph_chains(CLI::App& parent, Session& session);
 void add_graph_scaling(CLI::App& parent, Session& session);
 void add_graph_delaunay(CLI::App& parent, Session& session);
 void add_graph_jets(CLI::App& parent, Session& session);
+void add_graph_hyperedges(CLI::App& parent, Session& session);
+void add_graph_molecules(CLI::App& parent, Session& session);
 
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);

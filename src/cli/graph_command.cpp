@@ -10,6 +10,8 @@ void add_graph_command(CLI::App& parent, Session& session) {
   add_graph_scaling(group, session);
   add_graph_delaunay(group, session);
   add_graph_jets(group, session);
+  add_graph_hyperedges(group, session);
+  add_graph_molecules(group, session);
 }
 
 }  // namespace nsimplex::cli

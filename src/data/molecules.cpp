@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
+
 #include "data/npz_arrays.h"
 #include "io/mapped_file.h"
 
@@ -11,7 +14,30 @@ using at::Tensor;
 
 namespace {
 
-// Codes [rows, features] and how many each feature has.
+// Codes numbered anew, those of a feature that occur from 0 on, and how many these are: models have
+// no channels for what a file lacks.
+std::pair<Tensor, Tensor> number_what_occurs(std::vector<uint8_t> codes, int64_t rows,
+                                             int64_t features) {
+  std::vector<int64_t> counts;
+  for (int64_t feature = 0; feature < features; ++feature) {
+    std::array<bool, 256> occurs{};
+    for (int64_t row = 0; row < rows; ++row) occurs[codes[row * features + feature]] = true;
+    std::array<uint8_t, 256> number{};
+    int64_t next = 0;
+    for (size_t code = 0; code < occurs.size(); ++code) {
+      number[code] = static_cast<uint8_t>(next);
+      next += occurs[code];
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      uint8_t& code = codes[row * features + feature];
+      code = number[code];
+    }
+    counts.push_back(next);
+  }
+  return {at::tensor(codes, at::kByte).view({rows, features}), at::tensor(counts, at::kLong)};
+}
+
+// Codes [rows, features] and how many of each feature occur.
 std::pair<Tensor, Tensor> read_codes(const io::Npz& npz, const std::string& name,
                                      const std::string& categories) {
   const io::Array array = npz.read(name);
@@ -32,8 +58,7 @@ std::pair<Tensor, Tensor> read_codes(const io::Npz& npz, const std::string& name
     }
     codes.push_back(static_cast<uint8_t>(values[i]));
   }
-  return {at::tensor(codes, at::kByte).view({array.shape[0], array.shape[1]}),
-          at::tensor(limits, at::kLong)};
+  return number_what_occurs(std::move(codes), array.shape[0], array.shape[1]);
 }
 
 // Bonds of each molecule: different ascending pairs of its atoms, in lexicographic order.

@@ -7,7 +7,8 @@
 
 namespace nsimplex::data {
 
-/// Molecules one after the other, as the npz files of `python -m nsimplex.molecules` hold them.
+/// Molecules one after the other, as the npz files of `python -m nsimplex.molecules` hold them, but
+/// that codes are numbered anew: those of a feature that occur in the file, from 0 on.
 struct Molecules {
   at::Tensor atoms;            ///< uint8 [n, a]: a code of each categorical feature
   at::Tensor atom_offsets;     ///< int64 [B + 1], from 0 to n

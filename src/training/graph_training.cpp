@@ -164,6 +164,7 @@ void check(const GraphTrainingOptions& o) {
   require(o.weight_decay >= 0, "weight decay: expected at least 0", o.weight_decay);
   require(o.evaluate_every >= 1, "evaluate every: expected at least 1",
           static_cast<double>(o.evaluate_every));
+  require(o.seconds >= 0 && std::isfinite(o.seconds), "seconds: expected at least 0", o.seconds);
   require(o.patience >= 0, "patience: expected at least 0", static_cast<double>(o.patience));
 }
 
@@ -187,11 +188,12 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
   std::vector<at::Tensor> best, last;
   double loss = 0.0;
   int64_t loss_steps = 0, improved = 0;
-  for (int64_t epoch = 1; epoch <= o.epochs && !result.stopped; ++epoch) {
+  const auto late = [&] { return o.seconds > 0 && stepper.seconds() >= o.seconds; };
+  for (int64_t epoch = 1; epoch <= o.epochs && !result.stopped && !late(); ++epoch) {
     const at::Tensor order = at::randperm(examples, generator, at::kLong);
     const std::span<const int64_t> all(order.const_data_ptr<int64_t>(),
                                        static_cast<size_t>(examples));
-    for (int64_t begin = 0; begin < examples && !result.stopped; begin += o.batch) {
+    for (int64_t begin = 0; begin < examples && !late(); begin += o.batch) {
       result.stopped = events.stop && events.stop();
       if (result.stopped) break;
       const auto count = static_cast<size_t>(std::min(o.batch, examples - begin));
@@ -202,7 +204,7 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
       }
     }
     if (result.stopped) break;
-    if (epoch % o.evaluate_every != 0 && epoch != o.epochs) continue;
+    if (epoch % o.evaluate_every != 0 && epoch != o.epochs && !late()) continue;
     result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
                    validation.scores(), stepper.seconds()};
     last = copy_of(*model);

@@ -19,6 +19,7 @@ struct GraphTrainingOptions {
   double weight_decay = 0.0;
   int64_t evaluate_every = 1;  ///< epochs between validations; the last epoch always has one
   int64_t patience = 0;        ///< epochs without a better validation that end it; 0: none do
+  double seconds = 0.0;        ///< of training, after which it ends with a validation; 0: none
 };
 
 /// Throws InputError, which names the option, where options cannot be used.

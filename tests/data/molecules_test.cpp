@@ -48,6 +48,20 @@ TEST_F(MoleculesFile, IsRead) {
   EXPECT_TRUE(molecules.targets.equal(at::tensor({1.5, -2.0, 4.0}, at::kDouble)));
 }
 
+TEST_F(MoleculesFile, HasNoChannelsForWhatDoesNotOccur) {
+  test::Arrays arrays = test::molecule_arrays();
+  for (auto& [name, bytes] : arrays) {
+    if (name == "atom_categories.npy") bytes = npy_file("<i8", "(2,)", raw<int64_t>({119, 9}));
+    if (name == "atoms.npy") {
+      bytes = npy_file("|u1", "(6, 2)", raw<uint8_t>({6, 5, 8, 5, 118, 7, 6, 5, 8, 5, 6, 5}));
+    }
+  }
+  const Molecules molecules = read(arrays);
+  EXPECT_TRUE(molecules.atom_categories.equal(numbers({3, 2})));
+  EXPECT_TRUE(molecules.atoms.select(1, 0).to(at::kLong).equal(numbers({0, 1, 2, 0, 1, 0})));
+  EXPECT_TRUE(molecules.atoms.select(1, 1).to(at::kLong).equal(numbers({0, 0, 1, 0, 0, 0})));
+}
+
 TEST_F(MoleculesFile, IsRefusedInOneLine) {
   EXPECT_EQ(
       error("atoms", npy_file("|u1", "(6, 2)", raw<uint8_t>({0, 0, 1, 1, 2, 0, 0, 1, 1, 2, 2, 0}))),

@@ -215,6 +215,21 @@ TEST(GraphTraining, AStoppedTrainingKeepsItsLastValidatedEpoch) {
   EXPECT_FALSE(train(task, options_of(10), 7, events).result);
 }
 
+TEST(GraphTraining, SecondsEndItWithAValidation) {
+  LineTask task;
+  GraphTrainingOptions options = options_of(50);
+  options.evaluate_every = 10;
+  options.seconds = 1e-9;  // less than any step takes
+  const Trained run = train(task, options);
+  ASSERT_TRUE(run.result);
+  EXPECT_EQ(run.result->last.step, 1);
+  EXPECT_EQ(run.result->last.epoch, 1);
+  EXPECT_FALSE(run.result->stopped);
+  EXPECT_EQ(run.points.size(), 1U);
+  options.seconds = 1e9;
+  EXPECT_EQ(train(task, options).result->last.step, 50 * 3);
+}
+
 TEST(GraphTraining, TheRateDecidesHowFarAStepGoes) {
   // Adam's first step is the rate for every weight, whatever the gradient.
   const auto moved = [](const GraphTrainingOptions& options) {

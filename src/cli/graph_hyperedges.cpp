@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/commands.h"
+#include "cli/graph_experiment.h"
+#include "support/error.h"
+#include "training/encoder_network.h"
+#include "training/hyper_sagnn.h"
+#include "training/hyperedge_task.h"
+#include "training/linear_network.h"
+#include "training/node_autoencoder.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::GraphModel;
+using training::HyperedgeTask;
+
+constexpr int64_t kWidth = 64;
+constexpr double kHeadDropout = 0.1;
+
+// Files with more positives are trained in larger steps, and fewer of them, unless --full is given.
+constexpr int64_t kSmall = 10000;
+
+struct HyperedgesOptions : GraphExperimentOptions {
+  std::string train, test;
+  double validation = 0.1;
+  int64_t negatives = 5;
+  std::optional<int64_t> layers, head_layers;
+  bool full = false, paper = false;
+};
+
+// Table 4 of the paper, of the files whose types have so many nodes.
+struct Published {
+  std::vector<int64_t> type_sizes;
+  std::vector<std::pair<std::string, std::pair<double, double>>> auc_and_aupr;
+};
+
+const std::vector<Published>& published_figures() {
+  static const std::vector<Published> figures{
+      {{146, 70, 5},  // GPS
+       {{"hyper-sagnn", {0.947, 0.788}}, {"s2g-plus", {0.943, 0.726}}, {"kernel", {0.952, 0.804}}}},
+      {{1943, 5610, 8040},  // MovieLens
+       {{"hyper-sagnn", {0.922, 0.792}}, {"s2g-plus", {0.918, 0.737}}, {"kernel", {0.923, 0.771}}}},
+      {{12, 1077, 6398},  // Drug
+       {{"hyper-sagnn", {0.963, 0.897}},
+        {"s2g-plus", {0.963, 0.898}},
+        {"kernel", {0.964, 0.901}}}}};
+  return figures;
+}
+
+training::Scores published(const std::vector<int64_t>& type_sizes, const std::string& model) {
+  for (const Published& each : published_figures()) {
+    if (each.type_sizes != type_sizes) continue;
+    for (const auto& [name, figures] : each.auc_and_aupr) {
+      if (name == model) return {{"auc", figures.first}, {"aupr", figures.second}};
+    }
+  }
+  return {};
+}
+
+// What the models share: sizes of table 6e, by how large the files are unless they are given.
+struct Settings {
+  int64_t layers;
+  TensorKind input, output;
+  training::GraphHeadOptions head;
+};
+
+std::shared_ptr<GraphModel> make_sagnn(const Settings&) {
+  return std::make_shared<training::HyperSagnn>(training::HyperSagnnOptions{.channels = kWidth});
+}
+
+std::shared_ptr<GraphModel> make_linear(const Settings& settings) {
+  return std::make_shared<training::LinearNetwork>(
+      training::LinearNetworkOptions{.input = settings.input,
+                                     .output = settings.output,
+                                     .in_channels = kWidth,
+                                     .hidden = kWidth,
+                                     .layers = settings.layers,
+                                     .head = settings.head});
+}
+
+std::shared_ptr<GraphModel> make_encoder(const Settings& settings, AttentionForm form) {
+  return std::make_shared<training::EncoderNetwork>(
+      training::EncoderNetworkOptions{.input = settings.input,
+                                      .output = settings.output,
+                                      .in_channels = kWidth,
+                                      .hidden = kWidth,
+                                      .layers = settings.layers,
+                                      .heads = 8,
+                                      .head_dim = 16,
+                                      .form = form,
+                                      .head = settings.head});
+}
+
+struct Network {
+  std::string name;
+  std::function<std::shared_ptr<GraphModel>(const Settings&)> make;
+};
+
+const std::vector<Network>& networks() {
+  static const std::vector<Network> all{
+      {"hyper-sagnn", make_sagnn},
+      {"s2g-plus", make_linear},
+      {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
+      {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
+  return all;
+}
+
+int run_hyperedges(const HyperedgesOptions& o) {
+  if (o.layers.value_or(0) < 0) throw InputError("--layers: expected at least 0");
+  if (o.head_layers.value_or(0) < 0) throw InputError("--head-layers: expected at least 0");
+  const io::Tuples train = io::read_tuples(o.train), test = io::read_tuples(o.test);
+  const bool small = train.count() <= kSmall;
+  const bool typed = !train.type_sizes.empty();
+  const Settings settings{
+      .layers = o.layers.value_or(small ? 1 : 3),
+      .input = {.order = 1},
+      .output = {.order = train.width,
+                 .symmetry = typed ? Symmetry::loop_free : Symmetry::undirected},
+      .head = {.out_channels = 1,
+               .layers = o.head_layers.value_or(small ? 4 : 2),
+               .hidden = kWidth,
+               .dropout = kHeadDropout}};
+  training::GraphTrainingOptions training{.epochs = 300, .batch = 96, .learning_rate = 1e-3};
+  if (!small && !o.full) {
+    training.epochs = 10;
+    training.batch = 960;
+  }
+  const training::HyperedgeTaskOptions task_options{.negatives = o.negatives,
+                                                    .positive_weight = o.paper ? 1.0 : 5.0};
+  // Models read the co-occurrence of the training tuples that a seed leaves.
+  const auto shared = std::make_shared<data::Cooccurrence>();
+  GraphExperiment experiment{.task = "hyperedges"};
+  experiment.draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
+    data::HyperedgeSplits splits = data::split_hyperedges(train, test, o.validation, seed);
+    *shared = data::cooccurrence(splits);
+    return std::make_unique<HyperedgeTask>(std::move(splits), task_options, seed);
+  };
+  for (const Network& network : networks()) {
+    experiment.arms.push_back(
+        {network.name, training,
+         [shared, settings, make = network.make]() -> std::shared_ptr<GraphModel> {
+           return std::make_shared<training::AutoencodedNetwork>(
+               *shared, training::NodeAutoencoderOptions{.channels = kWidth}, make(settings));
+         },
+         published(train.type_sizes, network.name)});
+  }
+  return run_experiment(o, experiment);
+}
+
+}  // namespace
+
+void add_graph_hyperedges(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<HyperedgesOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "hyperedges",
+       .summary = "Which tuples of nodes are hyperedges? From the company that nodes keep",
+       .examples =
+           "nsimplex graph hyperedges --train gps_train.npz --test gps_test.npz --json\n"
+           "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --seeds 3"},
+      options, run_hyperedges);
+  std::vector<std::string> names;
+  for (const Network& network : networks()) names.push_back(network.name);
+  add_experiment_options(command, *options, names);
+  const auto add = option_adder(command, "Task");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  add("--train", options->train, "Tuples to learn from: npz, npy, csv or tsv")->required();
+  add("--test", options->test, "Tuples to judge by, over the same nodes")->required();
+  add("--validation", options->validation, "Share of the training tuples to choose the epoch by")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  add("--negatives", options->negatives, "Tuples that are none, for each that is one")
+      ->check(positive)
+      ->capture_default_str();
+  add("--layers", options->layers, "Layers from nodes to nodes; 1, of more than 10000 tuples 3");
+  add("--head-layers", options->head_layers, "Hidden layers of the head; 4, or 2");
+  command.add_flag("--full", options->full, "300 epochs in steps of 96, of large files too")
+      ->group("Task");
+  command
+      .add_flag("--paper", options->paper,
+                "Weigh positives and negatives alike, as the paper says; else positives 5 times")
+      ->group("Task");
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,157 @@
+#include "cli/commands.h"
+#include "cli/graph_experiment.h"
+#include "training/encoder_network.h"
+#include "training/linear_network.h"
+#include "training/message_network.h"
+#include "training/molecule_task.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::GraphModel;
+using training::MessageKind;
+
+struct MoleculesOptions : GraphExperimentOptions {
+  std::string file;
+  training::MoleculeSplits splits;
+  uint64_t split_seed = 0;
+  int64_t width = 64, layers = 4;
+  double dropout = 0.0;
+};
+
+// What all models are made of.
+struct Settings {
+  std::shared_ptr<const data::Molecules> molecules;
+  int64_t atoms, bonds;  // channels
+  int64_t width, layers;
+  double dropout;
+};
+
+std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, bool virtual_node) {
+  return std::make_shared<training::MessageNetwork>(
+      training::MessageNetworkOptions{.kind = kind,
+                                      .node_channels = s.atoms,
+                                      .edge_channels = s.bonds,
+                                      .out_channels = 1,
+                                      .hidden = s.width,
+                                      .layers = s.layers,
+                                      .virtual_node = virtual_node,
+                                      .dropout = s.dropout});
+}
+
+std::shared_ptr<GraphModel> make_linear(const Settings& s) {
+  return std::make_shared<training::LinearNetwork>(
+      training::LinearNetworkOptions{.input = {.order = 2},
+                                     .output = {.order = 0},
+                                     .in_channels = s.atoms + s.bonds,
+                                     .hidden = s.width,
+                                     .layers = s.layers,
+                                     .head = {.out_channels = 1}});
+}
+
+std::shared_ptr<GraphModel> make_encoder(const Settings& s, AttentionForm form) {
+  return std::make_shared<training::EncoderNetwork>(
+      training::EncoderNetworkOptions{.input = {.order = 2},
+                                      .output = {.order = 0},
+                                      .in_channels = s.atoms + s.bonds,
+                                      .hidden = s.width,
+                                      .layers = s.layers,
+                                      .heads = 4,
+                                      .form = form,
+                                      .dropout = s.dropout,
+                                      .head = {.out_channels = 1, .normalised = true}});
+}
+
+std::shared_ptr<GraphModel> make_fingerprints(const Settings& s) {
+  return std::make_shared<training::FingerprintNetwork>(
+      s.molecules,
+      training::GraphHeadOptions{
+          .out_channels = 1, .layers = 2, .hidden = 8 * s.width, .dropout = s.dropout});
+}
+
+struct Network {
+  std::string name;
+  std::function<std::shared_ptr<GraphModel>(const Settings&)> make;
+};
+
+const std::vector<Network>& networks() {
+  static const std::vector<Network> all{
+      {"fingerprint", make_fingerprints},
+      {"gcn", [](const Settings& s) { return make_messages(s, MessageKind::convolution, false); }},
+      {"gin", [](const Settings& s) { return make_messages(s, MessageKind::isomorphism, false); }},
+      {"gcn-vn",
+       [](const Settings& s) { return make_messages(s, MessageKind::convolution, true); }},
+      {"gin-vn",
+       [](const Settings& s) { return make_messages(s, MessageKind::isomorphism, true); }},
+      {"mlp", make_linear},
+      {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
+      {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
+  return all;
+}
+
+int run_molecules(const MoleculesOptions& o) {
+  const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
+  const Settings settings{.molecules = molecules,
+                          .atoms = data::atom_channels(*molecules),
+                          .bonds = data::bond_channels(*molecules),
+                          .width = o.width,
+                          .layers = o.layers,
+                          .dropout = o.dropout};
+  const training::GraphTrainingOptions training{.epochs = 20,
+                                                .batch = 128,
+                                                .learning_rate = 1e-3,
+                                                .warmup = 1,
+                                                .decays = !o.max_seconds,
+                                                .clip = 5.0};
+  GraphExperiment experiment{.task = "molecules"};
+  experiment.digits = 5;
+  experiment.draw = [&](uint64_t) -> std::unique_ptr<training::GraphTask> {
+    return std::make_unique<training::MoleculeTask>(molecules, o.splits, o.split_seed);
+  };
+  for (const Network& network : networks()) {
+    experiment.arms.push_back(
+        {network.name, training, [settings, make = network.make] { return make(settings); }, {}});
+  }
+  return run_experiment(o, experiment);
+}
+
+}  // namespace
+
+void add_graph_molecules(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<MoleculesOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "molecules",
+       .summary = "A number for each molecule of a file that nsimplex.molecules made of SMILES",
+       .examples = "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
+                   "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --json"},
+      options, run_molecules);
+  command.add_option("FILE", options->file, "npz of: python -m nsimplex.molecules")
+      ->required()
+      ->type_name("");
+  std::vector<std::string> names;
+  for (const Network& network : networks()) names.push_back(network.name);
+  add_experiment_options(command, *options, names);
+  const auto add = option_adder(command, "Task");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  add("--molecules", options->splits.most, "Drawn from the file at most; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  add("--validation", options->splits.validation, "Share of them to choose the epoch by")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  add("--test", options->splits.test, "Share of them to judge by")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  add("--split-seed", options->split_seed, "Of the splits, which are the same for every --seed")
+      ->capture_default_str();
+  add("--width", options->width, "Channels of a layer")->check(positive)->capture_default_str();
+  add("--layers", options->layers, "Layers before the last")
+      ->check(positive)
+      ->capture_default_str();
+  add("--dropout", options->dropout, "Of the models that have it")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+}
+
+}  // namespace nsimplex::cli

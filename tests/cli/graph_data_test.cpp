@@ -1,0 +1,170 @@
+// nsimplex graph hyperedges and molecules, as a user meets them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "cli/json_of.h"
+#include "cli/process.h"
+#include "io/samples.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+// The results of each model and seed among lines of JSON.
+std::vector<json> results_of(const std::string& text) {
+  std::vector<json> found;
+  for (json& line : json_of(text)) {
+    if (line.contains("best_epoch")) found.push_back(std::move(line));
+  }
+  return found;
+}
+
+class GraphData : public ::testing::Test {
+ protected:
+  // Triples i, j, k of 12 nodes whose parities agree, every third one to judge by.
+  void write_triples() {
+    std::string train, test;
+    int count = 0;
+    for (int i = 0; i < 12; ++i) {
+      for (int j = i + 2; j < 12; j += 2) {
+        for (int k = j + 2; k < 12; k += 2) {
+          (count++ % 3 == 0 ? test : train) +=
+              std::to_string(i) + "," + std::to_string(j) + "," + std::to_string(k) + "\n";
+        }
+      }
+    }
+    test::write_file(train_, train);
+    test::write_file(test_, test);
+  }
+
+  // Chains of 1 to 5 atoms, their number of atoms to be told.
+  void write_molecules() {
+    using io::npy_file;
+    using io::raw;
+    std::vector<int64_t> atom_offsets{0}, bond_offsets{0};
+    std::vector<int32_t> bonds;
+    std::vector<double> targets;
+    for (int b = 0; b < 60; ++b) {
+      const int atoms = 1 + b % 5;
+      for (int i = 0; i + 1 < atoms; ++i) bonds.insert(bonds.end(), {i, i + 1});
+      atom_offsets.push_back(atom_offsets.back() + atoms);
+      bond_offsets.push_back(bond_offsets.back() + atoms - 1);
+      targets.push_back(atoms);
+    }
+    const auto shape = [](int64_t rows, int columns) {
+      return "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")";
+    };
+    const std::vector<uint8_t> codes(1000, 0);
+    const auto zeros = [&](int64_t rows) {
+      return npy_file("|u1", shape(rows, 1),
+                      raw(std::vector<uint8_t>(codes.begin(), codes.begin() + rows)));
+    };
+    const auto longs = [](const std::vector<int64_t>& values) {
+      return npy_file("<i8", "(" + std::to_string(values.size()) + ",)", raw(values));
+    };
+    test::write_file(
+        molecules_,
+        io::zip_file({{"atoms.npy", zeros(atom_offsets.back())},
+                      {"atom_offsets.npy", longs(atom_offsets)},
+                      {"atom_categories.npy", longs({2})},
+                      {"bonds.npy", npy_file("<i4", shape(bond_offsets.back(), 2), raw(bonds))},
+                      {"bond_types.npy", zeros(bond_offsets.back())},
+                      {"bond_offsets.npy", longs(bond_offsets)},
+                      {"bond_categories.npy", longs({1})},
+                      {"targets.npy", npy_file("<f8", "(60,)", raw(targets))},
+                      {"fingerprints.npy", zeros(60)}},
+                     true));
+  }
+
+  test::TemporaryFolder folder_;
+  std::string train_ = folder_ / "train.csv", test_ = folder_ / "test.csv",
+              molecules_ = folder_ / "molecules.npz";
+};
+
+TEST_F(GraphData, HyperedgesGiveTheirFiguresForEveryModel) {
+  write_triples();
+  const Finished finished = run({"graph", "hyperedges", "--train", train_, "--test", test_,
+                                 "--epochs", "2", "--threads", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto results = results_of(finished.out);
+  ASSERT_EQ(results.size(), 4u);
+  for (const json& line : results) {
+    EXPECT_EQ(line["task"], "hyperedges");
+    for (const char* name : {"auc", "aupr", "last_auc", "last_aupr", "validation_auc"}) {
+      EXPECT_GE(line[name], 0.0) << name;
+      EXPECT_LE(line[name], 1.0) << name;
+    }
+    EXPECT_FALSE(line.contains("auc_unseen"));
+    EXPECT_GT(line["parameters"], 0);
+    EXPECT_GT(line["seconds"], 0.0);
+  }
+}
+
+TEST_F(GraphData, HyperedgesAreLearned) {
+  write_triples();
+  const Finished finished =
+      run({"graph", "hyperedges", "--train", train_, "--test", test_, "--models", "kernel",
+           "--epochs", "60", "--eval-every", "20", "--threads", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto results = results_of(finished.out);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_GT(results[0]["auc"], 0.9);  // chance: 0.5
+}
+
+TEST_F(GraphData, HyperedgesRefuseFilesThatDoNotFit) {
+  write_triples();
+  test::write_file(test_, "0,1\n");
+  const Finished finished = run({"graph", "hyperedges", "--train", train_, "--test", test_});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("test: expected tuples of 3 nodes as in train, got 2"));
+  const Finished missing = run({"graph", "hyperedges", "--train", train_, "--test", "absent"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("absent"));
+}
+
+TEST_F(GraphData, MoleculesGiveTheErrorOfEveryModel) {
+  write_molecules();
+  const Finished finished = run({"graph", "molecules", molecules_, "--epochs", "2", "--width", "8",
+                                 "--layers", "2", "--threads", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto results = results_of(finished.out);
+  ASSERT_EQ(results.size(), 8u);
+  for (const json& line : results) {
+    EXPECT_EQ(line["task"], "molecules");
+    EXPECT_GE(line["mae"], 0.0);
+    EXPECT_GT(line["parameters"], 0);
+  }
+}
+
+TEST_F(GraphData, MoleculesAreLearned) {
+  write_molecules();
+  // Every link counts its bonds: sums over messages tell chains apart, fingerprints without bits
+  // do not.
+  const Finished finished =
+      run({"graph", "molecules", molecules_, "--models", "fingerprint,kernel", "--epochs", "60",
+           "--batch", "16", "--width", "16", "--layers", "2", "--threads", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto results = results_of(finished.out);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_GT(results[0]["mae"], 0.5);
+  EXPECT_LT(results[1]["mae"], 0.3);
+}
+
+TEST_F(GraphData, MoleculesRefuseWhatTheConverterDidNotWrite) {
+  test::write_file(molecules_, "smiles,gap\nC,1\n");
+  const Finished finished = run({"graph", "molecules", molecules_});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("expected the npz file of: python -m nsimplex.molecules"));
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing
