@@ -100,22 +100,23 @@ Attended attend(const ClassCall& call) {
 Tensor ReferenceClass::forward(const ClassCall& call) { return attend(call).out; }
 
 ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& grad_out) {
-  const auto [pairs, weights, out, normalizer] = attend(call);
+  const Attended own = attend(call);
+  const Pairs& pairs = own.pairs;
   const double factor = call.normalise ? 1 : static_cast<double>(call.part.multiplicity);
-  const Tensor grad = grad_out * factor / normalizer;
+  const Tensor grad = grad_out * factor / own.normalizer;
   const Tensor of_pairs = grad.index_select(0, pairs.queries);  // [pairs, H, e]
   Tensor slope = (of_pairs * call.value.index_select(0, pairs.keys)).sum(-1);
   if (call.normalise) {
-    slope = slope - (grad * out).sum(-1).index_select(0, pairs.queries);
+    slope = slope - (grad * own.out).sum(-1).index_select(0, pairs.queries);
   }
-  if (call.form == AttentionForm::softmax) slope = call.scale * slope * weights;
+  if (call.form == AttentionForm::softmax) slope = call.scale * slope * own.weights;
   slope = slope.unsqueeze(-1);
-  const auto to_keys = [&](const Tensor& like, const Tensor& own) {
-    return at::zeros_like(like).index_add(0, pairs.keys, own);
+  const auto to_keys = [&](const Tensor& like, const Tensor& of_pair) {
+    return at::zeros_like(like).index_add(0, pairs.keys, of_pair);
   };
-  return {out, sum_of_queries(call, pairs, slope * call.key.index_select(0, pairs.keys)),
+  return {own.out, sum_of_queries(call, pairs, slope * call.key.index_select(0, pairs.keys)),
           to_keys(call.key, slope * call.query.index_select(0, pairs.queries)),
-          to_keys(call.value, weights.unsqueeze(-1) * of_pairs)};
+          to_keys(call.value, own.weights.unsqueeze(-1) * of_pairs)};
 }
 
 Tensor reference_attention(const AttentionCall& call) {
