@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "graph/tuple_lists.h"
 
@@ -86,8 +87,9 @@ TupleList label_cliques(std::span<const int64_t> labels, std::span<const int64_t
   for (size_t graph = 0; graph + 1 < node_offsets.size(); ++graph) {
     order.resize(node_offsets[graph + 1] - node_offsets[graph]);
     std::iota(order.begin(), order.end(), node_offsets[graph]);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return labels[a] < labels[b]; });
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::pair(labels[a], a) < std::pair(labels[b], b);
+    });
     for (size_t i = 1; i < order.size(); ++i) {
       if (labels[order[i - 1]] == labels[order[i]]) next[order[i - 1]] = order[i];
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace nsimplex::graph {
@@ -72,8 +73,8 @@ std::vector<GridPoint> snap_to_grid(std::span<const double> points) {
 Coincidence find_coincidence(std::span<const GridPoint> points) {
   std::vector<int64_t> order(points.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return points[a] < points[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return std::tie(points[a], a) < std::tie(points[b], b); });
   Coincidence found;
   for (size_t i = 1; i < order.size(); ++i) {
     const bool same = points[order[i - 1]] == points[order[i]];

@@ -61,7 +61,7 @@ class GraphData : public ::testing::Test {
       targets.push_back(atoms);
     }
     const auto shape = [](int64_t rows, int columns) {
-      return "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")";
+      return std::string("(").append(std::to_string(rows)) + ", " + std::to_string(columns) + ")";
     };
     const std::vector<uint8_t> codes(1000, 0);
     const auto zeros = [&](int64_t rows) {
@@ -69,7 +69,8 @@ class GraphData : public ::testing::Test {
                       raw(std::vector<uint8_t>(codes.begin(), codes.begin() + rows)));
     };
     const auto longs = [](const std::vector<int64_t>& values) {
-      return npy_file("<i8", "(" + std::to_string(values.size()) + ",)", raw(values));
+      return npy_file("<i8", std::string("(").append(std::to_string(values.size())) + ",)",
+                      raw(values));
     };
     test::write_file(
         molecules_,
