@@ -1,0 +1,36 @@
+#pragma once
+
+#include <nsimplex/causal_options.h>
+
+#include <vector>
+
+namespace nsimplex::causal {
+
+/// EdgeConstraints over `features` columns as two tables that a loop can read.
+class AllowedEdges {
+ public:
+  /// Throws InputError that names the constraint and its columns where a column is out
+  /// of range or an edge starts and ends at one, where an edge is both required and forbidden (a
+  /// tier forbids, too), where the tiers are not one a column, and where required edges close a
+  /// cycle.
+  AllowedEdges(const EdgeConstraints& constraints, int64_t features);
+
+  int64_t features() const { return features_; }
+  bool allowed(int64_t cause, int64_t effect) const { return allowed_[at(cause, effect)] != 0; }
+  bool required(int64_t cause, int64_t effect) const { return required_[at(cause, effect)] != 0; }
+
+  /// True where nothing is known: every edge between two columns is allowed and none required.
+  bool unconstrained() const { return unconstrained_; }
+
+ private:
+  size_t at(int64_t cause, int64_t effect) const {
+    return static_cast<size_t>(cause * features_ + effect);
+  }
+  void require_acyclic(const EdgeConstraints& constraints) const;
+
+  int64_t features_;
+  bool unconstrained_;
+  std::vector<char> allowed_, required_;
+};
+
+}  // namespace nsimplex::causal

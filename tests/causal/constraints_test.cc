@@ -1,0 +1,52 @@
+#include "causal/structure/constraints.h"
+
+#include <gtest/gtest.h>
+
+#include "input_error_of.h"
+
+namespace nsimplex::causal {
+namespace {
+
+using test::input_error_of;
+
+TEST(AllowedEdges, WithoutConstraintsEverythingButLoops) {
+  const AllowedEdges edges({}, 3);
+  EXPECT_TRUE(edges.unconstrained());
+  for (int64_t cause = 0; cause < 3; ++cause) {
+    for (int64_t effect = 0; effect < 3; ++effect) {
+      EXPECT_EQ(edges.allowed(cause, effect), cause != effect);
+      EXPECT_FALSE(edges.required(cause, effect));
+    }
+  }
+}
+
+TEST(AllowedEdges, TiersForbidWhatRunsBackwards) {
+  const AllowedEdges edges({.forbidden = {{0, 1}}, .required = {{0, 2}}, .tiers = {0, 0, 1}}, 3);
+  EXPECT_FALSE(edges.unconstrained());
+  EXPECT_FALSE(edges.allowed(0, 1));
+  EXPECT_TRUE(edges.allowed(1, 0));
+  EXPECT_TRUE(edges.allowed(1, 2));
+  EXPECT_FALSE(edges.allowed(2, 0));
+  EXPECT_FALSE(edges.allowed(2, 1));
+  EXPECT_TRUE(edges.required(0, 2));
+}
+
+TEST(AllowedEdges, NamesWhatCannotBe) {
+  const auto error = [](const EdgeConstraints& constraints) {
+    return input_error_of([&] { AllowedEdges(constraints, 3); });
+  };
+  EXPECT_EQ(error({.forbidden = {{0, 1}, {1, 3}}}),
+            "expected two different columns of 0 .. 2, got forbidden[1] = (1, 3)");
+  EXPECT_EQ(error({.required = {{2, 2}}}),
+            "expected two different columns of 0 .. 2, got required[0] = (2, 2)");
+  EXPECT_EQ(error({.tiers = {0, 1}}), "tiers: expected 3 numbers, one a column, got 2");
+  EXPECT_EQ(error({.forbidden = {{0, 1}}, .required = {{0, 1}}}),
+            "required[0] = (0, 1) is also forbidden, by name or by its tiers");
+  EXPECT_EQ(error({.required = {{1, 0}}, .tiers = {0, 1, 2}}),
+            "required[0] = (1, 0) is also forbidden, by name or by its tiers");
+  EXPECT_EQ(error({.required = {{0, 1}, {1, 2}, {2, 0}}}),
+            "required[0] = (0, 1) lies on or behind a cycle of required edges");
+}
+
+}  // namespace
+}  // namespace nsimplex::causal
