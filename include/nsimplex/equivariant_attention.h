@@ -65,6 +65,9 @@ struct EquivariantAttentionPlan {
   AttentionClassOptions classes;
   int64_t input_rows = 0, output_rows = 0;  ///< m, m'
 
+  /// Classes that attend, and the matrices of all their queries and keys.
+  int64_t class_count = 0, query_weights = 0, key_weights = 0;
+
   std::vector<at::Tensor> tensors;  ///< as the operators take them; their numbers are trusted
   std::vector<int64_t> parts;       ///< what they mean
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .equivariant import EquivariantClass, Kind, TensorKind, _flat_kinds, equivariant_classes
+from .equivariant_plan import _list_kinds
 from .graph import TupleBatch
 
 __all__ = [
@@ -114,15 +115,7 @@ def equivariant_attention_plan(
 
     Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and merges.
     """
-    if not torch.equal(input.node_offsets, output.node_offsets):
-        raise ValueError(
-            "[equivariant_attention_plan] output: expected the nodes of the input, got other node_offsets"
-        )
-    kinds = [
-        TensorKind(each.tuples.size(-1), each.symmetry, loops)
-        for each, loops in ((input, input_loops), (output, output_loops))
-    ]
-    options = {name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")}
+    kinds, options = _list_kinds("equivariant_attention_plan", input, output, input_loops, output_loops)
     tensors, parts = _operators.equivariant_attention_plan(
         input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
         **options, form=form, keys=keys, global_classes=global_classes,

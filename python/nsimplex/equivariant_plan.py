@@ -67,20 +67,27 @@ def equivariant_plan(
 
     Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes: radix sorts and merges.
     """
-    if not torch.equal(input.node_offsets, output.node_offsets):
-        raise ValueError("[equivariant_plan] output: expected the nodes of the input, got other node_offsets")
-    kinds = [
-        TensorKind(each.tuples.size(-1), each.symmetry, loops)
-        for each, loops in ((input, input_loops), (output, output_loops))
-    ]
-    options = _flat_kinds(*kinds)
+    kinds, options = _list_kinds("equivariant_plan", input, output, input_loops, output_loops)
     tensors, parts = _operators.equivariant_plan(
         input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
-        **{name: value for name, value in options.items() if not name.endswith("order")}, classes=classes,
+        **options, classes=classes,
     )  # fmt: skip
     rows = input.tuples.size(0), output.tuples.size(0)
     counts = len(equivariant_classes(*kinds, classes)), len(equivariant_classes(0, kinds[1]))
     return EquivariantPlan(*kinds, classes, rows, counts, tensors, parts)
+
+
+def _list_kinds(
+    function: str, input: TupleBatch, output: TupleBatch, input_loops: bool, output_loops: bool
+) -> tuple[list[TensorKind], dict]:
+    """The kinds of two lists over the same nodes, and what the operators that make plans take of them."""
+    if not torch.equal(input.node_offsets, output.node_offsets):
+        raise ValueError(f"[{function}] output: expected the nodes of the input, got other node_offsets")
+    kinds = [
+        TensorKind(each.tuples.size(-1), each.symmetry, loops)
+        for each, loops in ((input, input_loops), (output, output_loops))
+    ]
+    return kinds, {name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")}
 
 
 def equivariant_linear_sparse(

@@ -195,12 +195,7 @@ TEST(GraphChains, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
   for (const auto& [more, says] : cases) {
     std::vector<std::string> arguments{"graph", "chains"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    arguments.insert(arguments.end(), {"--out", folder / "run"});
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.code, 2) << more.front();
-    EXPECT_EQ(lines_of(finished.err).size(), 1U) << finished.err;
-    EXPECT_THAT(finished.err, HasSubstr(says));
-    EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+    expect_refused(arguments, folder / "run", says);
   }
 }
 

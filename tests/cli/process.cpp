@@ -1,6 +1,7 @@
 #include "cli/process.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,16 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
+}
+
+void expect_refused(std::vector<std::string> arguments, const std::string& out,
+                    const std::string& says) {
+  arguments.insert(arguments.end(), {"--out", out});
+  const Finished finished = run(arguments);
+  EXPECT_EQ(finished.code, 2) << says;
+  EXPECT_EQ(lines_of(finished.err).size(), 1U) << finished.err;
+  EXPECT_THAT(finished.err, ::testing::HasSubstr(says));
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 }  // namespace nsimplex::cli::testing

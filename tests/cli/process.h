@@ -38,4 +38,9 @@ Finished run(const std::vector<std::string>& arguments);
 
 std::vector<std::string> lines_of(const std::string& text);
 
+/// Runs `nsimplex` with these arguments and `--out out`, and expects bad usage: exit code 2, one
+/// line that contains `says`, and nothing at `out`.
+void expect_refused(std::vector<std::string> arguments, const std::string& out,
+                    const std::string& says);
+
 }  // namespace nsimplex::cli::testing

@@ -145,12 +145,7 @@ TEST(TaskMatch, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--device", "meta"}, "meta"}};
   for (const auto& [more, says] : cases) {
     auto arguments = task("match3", more);
-    arguments.insert(arguments.end(), {"--out", folder / "run"});
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.code, 2) << more.front();
-    EXPECT_EQ(lines_of(finished.err).size(), 1U) << finished.err;
-    EXPECT_THAT(finished.err, HasSubstr(says));
-    EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+    expect_refused(arguments, folder / "run", says);
   }
 }
 

@@ -153,15 +153,9 @@ at::Tensor equivariant_attention(const at::Tensor& x, const EquivariantAttention
   TORCH_CHECK_VALUE(options.form != AttentionForm::kernel || plan.form == AttentionForm::kernel,
                     kAt, "plan: expected one of form kernel, got one of form ",
                     to_string(plan.form));
-  const auto classes = equivariant_attention_classes(plan.input, plan.output, plan.classes);
-  int64_t query_maps = 0, key_maps = 0;
-  for (const auto& each : classes) {
-    query_maps += each.query_weights;
-    key_maps += each.key_weights;
-  }
-  check_rows("query", weights.query, query_maps);
-  check_rows("key", weights.key, key_maps);
-  check_rows("value", weights.value, std::ssize(classes));
+  check_rows("query", weights.query, plan.query_weights);
+  check_rows("key", weights.key, plan.key_weights);
+  check_rows("value", weights.value, plan.class_count);
   return dispatch_attention({x, weights.query, weights.query_bias, weights.key, weights.key_bias,
                              weights.value, weights.output, options.directions, plan.tensors,
                              plan.parts, options.heads, to_string(options.form), options.normalise,

@@ -21,21 +21,27 @@ using at::Tensor;
 
 constexpr char kName[] = "equivariant_attention_plan";
 
-// Light classes from the input to tuples of u distinct nodes.
-LightClasses light_classes(const TensorKind& input, int64_t nodes) {
-  const TensorKind compact{nodes, Symmetry::loop_free};
-  return {equivariant_classes(input, compact, ClassSet::light),
-          equivariant_classes({.order = 0}, compact)};
+// Light classes from the input to tuples of u = 0, 1, .. distinct nodes, as many as either side
+// has.
+std::vector<LightClasses> light_classes(const TensorKind& input, const TensorKind& output) {
+  std::vector<LightClasses> light;
+  for (int64_t nodes = 0; nodes <= std::max(input.order, output.order); ++nodes) {
+    const TensorKind compact{nodes, Symmetry::loop_free};
+    light.push_back({equivariant_classes(input, compact, ClassSet::light),
+                     equivariant_classes({.order = 0}, compact)});
+  }
+  return light;
 }
 
 std::vector<AttentionClass> attention_classes(const TensorKind& input, const TensorKind& output,
-                                              const AttentionClassOptions& options) {
+                                              const AttentionClassOptions& options,
+                                              const std::vector<LightClasses>& light) {
   std::vector<AttentionClass> classes;
   for (EquivariantClass& each : equivariant_classes(input, output)) {
     if (each.light() || (each.shared == 0 && !options.global)) continue;
     const SplitClass parts = split(each.members.front(), input.order);
-    const LightClasses to_query = light_classes(input, block_count(parts.output));
-    const LightClasses to_key = light_classes(input, block_count(parts.input));
+    const LightClasses& to_query = light[block_count(parts.output)];
+    const LightClasses& to_key = light[block_count(parts.input)];
     const bool nodes_alone = options.keys == AttentionKeys::node && each.shared > 0;
     AttentionClass result;
     result.query_maps = map_weights(to_query.maps, input, query_blocks(parts.output, output),
@@ -116,7 +122,8 @@ TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_attention_plan", TORC
 std::vector<EquivariantAttentionClass> equivariant_attention_classes(
     const TensorKind& input, const TensorKind& output, const AttentionClassOptions& options) {
   std::vector<EquivariantAttentionClass> classes;
-  for (equivariant::AttentionClass& each : equivariant::attention_classes(input, output, options)) {
+  const auto light = equivariant::light_classes(input, output);
+  for (auto& each : equivariant::attention_classes(input, output, options, light)) {
     const int64_t queries = std::ssize(each.query_maps), keys = std::ssize(each.key_maps);
     classes.push_back({std::move(each.own), queries, keys});
   }
@@ -134,15 +141,15 @@ EquivariantAttentionPlan equivariant_attention_plan(
                                 options.form,
                                 options.classes,
                                 input.size(),
-                                output.size(),
-                                {},
-                                {}};
+                                output.size()};
   check_loops(own_input.view(), plan.input, "input", kName);
   check_loops(own_output.view(), plan.output, "output", kName);
-  const auto classes = attention_classes(plan.input, plan.output, options.classes);
-  std::vector<LightClasses> light;
-  for (int64_t nodes = 0; nodes <= std::max(plan.input.order, plan.output.order); ++nodes) {
-    light.push_back(light_classes(plan.input, nodes));
+  const auto light = light_classes(plan.input, plan.output);
+  const auto classes = attention_classes(plan.input, plan.output, options.classes, light);
+  plan.class_count = std::ssize(classes);
+  for (const AttentionClass& each : classes) {
+    plan.query_weights += std::ssize(each.query_maps);
+    plan.key_weights += std::ssize(each.key_maps);
   }
   try {
     std::tie(plan.tensors, plan.parts) = flatten(
