@@ -2,6 +2,7 @@
 // name, the tensors they were given (input.<i>), and what they returned (output).
 
 #include <ATen/ATen.h>
+#include <nsimplex/feature_transformer.h>
 #include <nsimplex/language_model.h>
 #include <nsimplex/routing_layers.h>
 
@@ -27,6 +28,26 @@ void write(const std::string& path, const torch::nn::Module& module, std::vector
   file.tensors.push_back({"output", output.detach()});
   file.metadata = std::move(metadata);
   io::write_safetensors(path, file);
+}
+
+// Hidden states of some observations with two values masked.
+void write_features(const std::string& path, const FeatureTransformerOptions& options) {
+  FeatureTransformer model(options);
+  const bool bins = options.values == FeatureValues::bins;
+  const at::Tensor x = bins ? at::randint(options.bins + 1, {3, options.features}, at::kLong)
+                            : at::randn({3, options.features});
+  const at::Tensor masked = at::zeros({3, options.features}, at::kLong);
+  masked[0][1].fill_(1);
+  masked[2][3].fill_(1);
+  std::vector<at::Tensor> inputs = {x, masked};
+  if (options.encoding == FeatureEncoding::rotary) {
+    inputs.push_back(at::randn({options.features, options.heads, feature_planes(options)}));
+    model->set_table(inputs.back());
+  } else if (options.encoding == FeatureEncoding::additive) {
+    inputs.push_back(at::randn({options.features, options.dim}));
+    model->set_table(inputs.back());
+  }
+  write(path, *model, inputs, model->forward(x, masked.to(at::kBool)));
 }
 
 }  // namespace
@@ -106,5 +127,24 @@ int main(int argc, char** argv) {
   shape.indexer_loss = 0.5;
   LanguageModel path(shape);
   write(folder + "path.safetensors", *path, {tokens}, path->forward(tokens), to_map(shape));
+
+  FeatureTransformerOptions table{.features = 5, .dim = 24, .heads = 2};
+  table.encoding = FeatureEncoding::rotary;
+  table.learned_scale = table.identity = true;
+  write_features(folder + "features_rotary.safetensors", table);
+  table.backbone = FeatureBackbone::simplicial;
+  write_features(folder + "features_simplicial.safetensors", table);
+  table.backbone = FeatureBackbone::performer;
+  table.values = FeatureValues::periodic;
+  write_features(folder + "features_performer.safetensors", table);
+  table.learned_scale = table.identity = false;
+  table.values = FeatureValues::linear;
+  table.encoding = FeatureEncoding::additive;
+  write_features(folder + "features_additive.safetensors", table);
+  table.backbone = FeatureBackbone::softmax;
+  table.encoding = FeatureEncoding::relative;
+  write_features(folder + "features_relative.safetensors", table);
+  table.encoding = FeatureEncoding::sinusoidal;
+  write_features(folder + "features_sinusoidal.safetensors", table);
   return 0;
 }

@@ -1,13 +1,14 @@
 """Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
 
 The C++ library has the same modules with the same parameter names and the same arithmetic
-(nsimplex/layers.h, nsimplex/language_model.h,
-nsimplex/routing_layers.h, nsimplex/equivariant_layers.h, nsimplex/equivariant_encoder.h): ``load_state_dict`` takes either's weights.
+(nsimplex/layers.h, nsimplex/language_model.h, nsimplex/routing_layers.h, nsimplex/equivariant_layers.h,
+nsimplex/equivariant_encoder.h, nsimplex/feature_transformer.h): ``load_state_dict`` takes either's weights.
 """
 
 from .blocks import FeedForward, TransformerBlock
 from .equivariant import EquivariantLinear
 from .equivariant_encoder import EquivariantAttention, EquivariantEncoder, PatternLinear, RandomFeatures
+from .feature_transformer import FeatureTransformer, FeatureTransformerOptions
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
@@ -19,6 +20,8 @@ __all__ = [
     "EquivariantEncoder",
     "EquivariantLinear",
     "ExpertChoice",
+    "FeatureTransformer",
+    "FeatureTransformerOptions",
     "FeedForward",
     "IndexParts",
     "IndexSource",
