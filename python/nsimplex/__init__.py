@@ -35,7 +35,7 @@ def _load_library() -> None:
 
 _load_library()
 
-from . import graph, nn  # noqa: E402  (need the operators)
+from . import causal, graph, nn  # noqa: E402  (need the operators)
 from .equivariant import (  # noqa: E402
     EquivariantClass,
     TensorKind,
@@ -95,6 +95,7 @@ __all__ = [
     "attention_marginals",
     "attention_received",
     "attention_weights",
+    "causal",
     "cmake_prefix_path",
     "continuous_order",
     "equivariant_classes",

@@ -1,0 +1,78 @@
+"""Causal graphs from tables of observations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class CausalFit(NamedTuple):
+    """A causal graph of M columns; entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i A_ij + noise."""
+
+    adjacency: Tensor  #: float64 [M, M]: the graph, acyclic; 0 where there is no edge
+    weights: Tensor  #: float64 [M, M]: what the estimator gave before threshold and repair
+    scores: Tensor  #: float64 [M, M]: how sure each edge is, >= 0; to rank pairs
+    removed: Tensor  #: int64 [r, 2]: cause and effect of edges that closed cycles
+    model: str  #: what the estimator chose, or its name
+    seconds: float  #: of the fit
+
+
+def causal_fit(
+    table: Tensor,
+    *,
+    estimator: str = "order",
+    nonlinear: bool = False,
+    standardise: bool = False,
+    threshold: float | None = None,
+    sparsity: float | None = None,
+    rank: int = 40,
+    sample: bool = False,
+    seed: int = 0,
+    forbidden: Iterable[tuple[int, int]] = (),
+    required: Iterable[tuple[int, int]] = (),
+    tiers: Sequence[int] = (),
+) -> CausalFit:
+    """Learns which columns of a table cause which.
+
+    Args:
+        table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant. Converted to float64.
+        estimator: "order", "logdet", "paper", "lowrank", "notears" or "spectral"; docs/causal/structure.md says what
+            each assumes.
+        nonlinear: regressions that are not linear ("order" and "logdet").
+        standardise: divide columns by their standard deviation first; weights then refer to columns so scaled.
+        threshold: edges with a smaller |weight| are dropped; None for 0.2, or 0 with "order".
+        sparsity: weight of the l1 norm; None for the estimator's own.
+        rank: columns of the factors of "lowrank".
+        sample: "paper" draws its latent variables instead of using their means.
+        seed: of random starts, initial weights and batches.
+        forbidden: pairs (cause, effect) that are no edges.
+        required: pairs (cause, effect) that are edges.
+        tiers: one number a column; nothing of a later tier causes anything of an earlier one.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was expected and what came.
+    """
+    return CausalFit(
+        *torch.ops.nsimplex.causal_fit(
+            torch.as_tensor(table, dtype=torch.float64),
+            estimator,
+            nonlinear,
+            standardise,
+            threshold,
+            sparsity,
+            rank,
+            sample,
+            seed,
+            _edges(forbidden),
+            _edges(required),
+            list(tiers),
+        )
+    )
+
+
+def _edges(pairs: Iterable[tuple[int, int]]) -> Tensor:
+    rows = [list(pair) for pair in pairs]
+    return torch.tensor(rows, dtype=torch.int64) if rows else torch.empty(0, 2, dtype=torch.int64)

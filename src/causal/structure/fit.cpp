@@ -1,0 +1,106 @@
+// The public function: a tensor prepared, an estimator chosen, what it answers made a graph.
+
+#include <ATen/ATen.h>
+#include <nsimplex/causal_structure.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "causal/graphs/repair.h"
+#include "causal/structure/constraints.h"
+#include "causal/structure/order.h"
+#include "causal/structure/prepare.h"
+#include "support/error.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using namespace causal;
+
+constexpr double kThreshold = 0.2;  // that of the paper
+
+TableView view_table(const Tensor& table) {
+  return {table.const_data_ptr<double>(), table.size(0), table.size(1)};
+}
+
+Tensor to_tensor(const Matrix& matrix) {
+  Tensor result = at::empty({matrix.rows(), matrix.cols()}, at::kDouble);
+  std::copy_n(matrix.data(), matrix.size(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+Tensor to_tensor(const std::vector<CausalEdge>& edges) {
+  Tensor result = at::empty({static_cast<int64_t>(edges.size()), 2}, at::kLong);
+  int64_t* at = result.mutable_data_ptr<int64_t>();
+  for (const CausalEdge& edge : edges) {
+    *at++ = edge.cause;
+    *at++ = edge.effect;
+  }
+  return result;
+}
+
+// One line for each estimator.
+Structure estimate(TableView table, const CausalFitOptions& options) {
+  switch (options.estimator) {
+    case StructureEstimator::order:
+      if (options.nonlinear) throw InputError("nonlinear: not built for this estimator");
+      return fit_order(table, options);
+    default:
+      throw InputError("estimator: not built");
+  }
+}
+
+double threshold_of(const CausalFitOptions& options) {
+  // What `order` selects, it selects by BIC.
+  const double usual = options.estimator == StructureEstimator::order ? 0 : kThreshold;
+  const double threshold = options.threshold.value_or(usual);
+  if (!(threshold >= 0)) {
+    throw InputError(
+        std::string("threshold: expected at least 0, got ").append(std::to_string(threshold)));
+  }
+  return threshold;
+}
+
+CausalFit fit(TableView raw, const CausalFitOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const AllowedEdges edges(options.constraints, raw.cols());
+  const double threshold = threshold_of(options);
+  const Matrix table = prepared_table(raw, options.standardise);
+  const Structure structure =
+      estimate(TableView(table.data(), table.rows(), table.cols()), options);
+  Matrix adjacency = structure.weights;
+  for (int64_t cause = 0; cause < adjacency.rows(); ++cause) {
+    for (int64_t effect = 0; effect < adjacency.cols(); ++effect) {
+      double& weight = adjacency(cause, effect);
+      if (std::abs(weight) < threshold && !edges.required(cause, effect)) weight = 0;
+    }
+  }
+  const std::vector<CausalEdge> removed = repair_cycles(adjacency, edges);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return {to_tensor(adjacency),
+          to_tensor(structure.weights),
+          to_tensor(structure.scores),
+          to_tensor(removed),
+          structure.model,
+          taken.count()};
+}
+
+}  // namespace
+
+CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
+  TORCH_CHECK_TYPE(table.scalar_type() == at::kDouble, "[causal_fit] table: expected float64, got ",
+                   table.scalar_type());
+  TORCH_CHECK_VALUE(table.is_cpu(), "[causal_fit] table: expected a tensor on the CPU, got one on ",
+                    table.device());
+  TORCH_CHECK_VALUE(table.dim() == 2, "[causal_fit] table: expected shape [n, M], got ",
+                    table.sizes());
+  const Tensor contiguous = table.contiguous();
+  try {
+    return fit(view_table(contiguous), options);
+  } catch (const InputError& error) {
+    TORCH_CHECK_VALUE(false, "[causal_fit] ", error.what());
+  }
+}
+
+}  // namespace nsimplex

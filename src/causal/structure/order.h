@@ -1,0 +1,24 @@
+#pragma once
+
+#include "causal/structure/structure.h"
+
+namespace nsimplex::causal {
+
+/// Structure learning from the covariance alone, by causal orders: of two linear Gaussian models
+/// the one of lower BIC.
+///
+/// - Noises of one variance: equal_variance_order(), the parents by grow-shrink. Its order is
+///   right even where the directions of edges cannot be told from independence, but it depends on
+///   the columns' units.
+/// - Noises of free variances, M - 1 parameters more: the order of least BIC that improve_order()
+///   finds from the first model's order and, where that wins, from random ones. Whatever the units,
+///   but orders of one equivalence class cost the same.
+///
+/// BIC with a price of 2 log n for an edge. Scores of edges are the rise of -2 log-likelihood
+/// without them, less that price; other pairs have none. `weights` are the coefficients of each
+/// column's regression on its parents.
+///
+/// Complexity: O(n M^2 + M^3), and O(M^2) answers of ParentSearch a sweep of the order search.
+Structure fit_order(TableView table, const CausalFitOptions& options);
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,79 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <nsimplex/causal_structure.h>
+
+#include <algorithm>
+
+#include "made_tables.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+
+Tensor chain_table() {
+  causal::Matrix weights = causal::Matrix::Zero(3, 3);
+  weights(0, 1) = 1.5;
+  weights(1, 2) = 0.1;
+  const auto made = causal::test::linear_table(weights, 4000, 1);
+  Tensor table = at::empty({4000, 3}, at::kDouble);
+  std::copy_n(made.table.data(), made.table.size(), table.mutable_data_ptr<double>());
+  return table;
+}
+
+TEST(CausalFit, GivesAGraphWithItsScores) {
+  const CausalFit fit = causal_fit(chain_table());
+  EXPECT_EQ(fit.model, "equal variances");
+  EXPECT_NEAR(fit.adjacency[0][1].item<double>(), 1.5, 0.1);
+  EXPECT_NEAR(fit.adjacency[1][2].item<double>(), 0.1, 0.05);
+  EXPECT_EQ(fit.adjacency.count_nonzero().item<int64_t>(), 2);
+  EXPECT_TRUE(fit.weights.equal(fit.adjacency));
+  EXPECT_GT(fit.scores[0][1].item<double>(), fit.scores[1][2].item<double>());
+  EXPECT_EQ(fit.removed.sizes(), at::IntArrayRef({0, 2}));
+  EXPECT_GT(fit.seconds, 0);
+}
+
+TEST(CausalFit, ThresholdSparesRequiredEdges) {
+  CausalFitOptions options{.threshold = 2};
+  options.constraints.required = {{1, 2}};
+  const CausalFit fit = causal_fit(chain_table(), options);
+  EXPECT_EQ(fit.adjacency.count_nonzero().item<int64_t>(), 1);
+  EXPECT_NE(fit.adjacency[1][2].item<double>(), 0);
+  EXPECT_EQ(fit.weights.count_nonzero().item<int64_t>(), 2);
+}
+
+TEST(CausalFit, TakesViewsAndScales) {
+  const Tensor table = chain_table();
+  const Tensor strided = table.t().contiguous().t();
+  EXPECT_TRUE(causal_fit(strided).adjacency.equal(causal_fit(table).adjacency));
+  // Standardised columns do not know their units.
+  const CausalFitOptions options{.standardise = true};
+  const Tensor units = at::tensor({1e-3, 1., 1e4}, at::kDouble);
+  EXPECT_TRUE(at::allclose(causal_fit(table * units, options).adjacency,
+                           causal_fit(table, options).adjacency));
+}
+
+std::string error_of(const Tensor& table, const CausalFitOptions& options = {}) {
+  try {
+    causal_fit(table, options);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+TEST(CausalFit, NamesWhatItCannotUse) {
+  EXPECT_EQ(error_of(at::zeros({3, 3})), "[causal_fit] table: expected float64, got Float");
+  EXPECT_EQ(error_of(at::zeros({3}, at::kDouble)),
+            "[causal_fit] table: expected shape [n, M], got [3]");
+  EXPECT_EQ(error_of(at::ones({3, 3}, at::kDouble)), "[causal_fit] table: column 0 is constant");
+  EXPECT_EQ(error_of(chain_table(), {.threshold = -1}),
+            "[causal_fit] threshold: expected at least 0, got -1.000000");
+  CausalFitOptions options;
+  options.constraints.tiers = {0};
+  EXPECT_EQ(error_of(chain_table(), options),
+            "[causal_fit] tiers: expected 3 numbers, one a column, got 1");
+}
+
+}  // namespace
+}  // namespace nsimplex

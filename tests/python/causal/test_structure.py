@@ -1,0 +1,48 @@
+"""nsimplex.causal.causal_fit: the operator behind names and defaults."""
+
+import pytest
+import torch
+
+from nsimplex import causal
+
+
+def collider(n=2000):
+    noise = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = noise.clone()
+    x[:, 2] += 1.3 * x[:, 0] - 0.8 * x[:, 1]
+    return x
+
+
+def test_finds_a_collider():
+    fit = causal.causal_fit(collider())
+    expected = torch.tensor([[0, 0, 1.3], [0, 0, -0.8], [0, 0, 0]], dtype=torch.float64)
+    torch.testing.assert_close(fit.adjacency, expected, atol=0.1, rtol=0)
+    assert ((fit.scores > 0) == (expected != 0)).all()
+    assert fit.removed.shape == (0, 2)
+    assert fit.model == "equal variances"
+
+
+def test_takes_what_becomes_a_table():
+    x = collider(300)
+    for table in (x.float(), x.numpy()):
+        torch.testing.assert_close(causal.causal_fit(table).adjacency, causal.causal_fit(x).adjacency, atol=1e-4, rtol=0)
+
+
+def test_holds_to_constraints():
+    fit = causal.causal_fit(collider(), forbidden=[(0, 2)], required=((2, 1),), tiers=[0, 1, 1])
+    assert fit.adjacency[0, 2] == 0
+    assert fit.adjacency[2, 1] != 0
+    assert fit.adjacency[1, 0] == fit.adjacency[2, 0] == 0
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"estimator": "best"}, r'estimator: expected one of "order", .*"spectral", got "best"'),
+        ({"tiers": [0, 1]}, "tiers: expected 3 numbers, one a column, got 2"),
+        ({"required": [(0, 1), (1, 0)]}, r"required\[0\] = \(0, 1\) lies on or behind a cycle"),
+    ],
+)
+def test_names_what_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        causal.causal_fit(collider(50), **options)
