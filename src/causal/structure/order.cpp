@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "causal/structure/equal_variance_order.h"
+#include "causal/structure/order_scores.h"
 #include "causal/structure/order_search.h"
 #include "causal/structure/regression.h"
 #include "support/random.h"
@@ -85,16 +86,12 @@ class OrderFit {
 
   Structure structure(const OrderedGraph& graph, const GaussianCost& cost, const char* model) {
     const int64_t features = covariance_.matrix.rows();
-    Structure result{Matrix::Zero(features, features), Matrix::Zero(features, features), model};
+    Structure result{Matrix::Zero(features, features),
+                     order_scores(covariance_, edges_, cost, graph.parents), model};
     for (int64_t column = 0; column < features; ++column) {
-      const ParentSet& set = graph.parents[static_cast<size_t>(column)];
-      const Regression fit = regress(covariance_.matrix, column, set.parents);
-      for (size_t k = 0; k < set.parents.size(); ++k) {
-        const auto at = static_cast<int64_t>(k);
-        const double without = cost.of(set.variance + fit.increase[at], set.parents.size() - 1);
-        result.weights(set.parents[k], column) = fit.coefficients[at];
-        result.scores(set.parents[k], column) = std::max(without - set.cost, 0.0);
-      }
+      const std::vector<int64_t>& parents = graph.parents[static_cast<size_t>(column)].parents;
+      result.weights.col(column)(parents) =
+          regress(covariance_.matrix, column, parents).coefficients;
     }
     return result;
   }

@@ -14,9 +14,8 @@ namespace nsimplex::causal {
 ///   finds from the first model's order and, where that wins, from random ones. Whatever the units,
 ///   but orders of one equivalence class cost the same.
 ///
-/// BIC with a price of 2 log n for an edge. Scores of edges are the rise of -2 log-likelihood
-/// without them, less that price; other pairs have none. `weights` are the coefficients of each
-/// column's regression on its parents.
+/// BIC with a price of 2 log n for an edge. `weights` are the coefficients of each column's
+/// regression on its parents, `scores` those of order_scores().
 ///
 /// Complexity: O(n M^2 + M^3), and O(M^2) answers of ParentSearch a sweep of the order search.
 Structure fit_order(TableView table, const CausalFitOptions& options);

@@ -8,12 +8,11 @@
 #include "causal/structure/regression.h"
 
 namespace nsimplex::causal {
-namespace {
 
-// A column that others determine would gain without end; this part of its variance is its noise.
-constexpr double kLeastNoise = 1e-10;
-
-}  // namespace
+double noise_of(const Matrix& covariance, int64_t column, double variance) {
+  constexpr double kLeast = 1e-10;
+  return std::max(variance, kLeast * covariance(column, column));
+}
 
 double GaussianCost::of(double variance, size_t parents) const {
   const double fit = shared > 0 ? variance / shared : std::log(variance);
@@ -63,10 +62,6 @@ std::vector<int64_t> ParentSearch::added(int64_t column, const Step& step) const
   return set;
 }
 
-double ParentSearch::noise(int64_t column, double variance) const {
-  return std::max(variance, kLeastNoise * covariance_.matrix(column, column));
-}
-
 void ParentSearch::branch(int64_t column, Step& step) {
   step.branched = true;
   const std::vector<int64_t> set = added(column, step);
@@ -74,7 +69,8 @@ void ParentSearch::branch(int64_t column, Step& step) {
   for (const int64_t each : set) columns.condition_on(each);
   const Vector shared = columns.covariance_with(column);
   const double variance = columns.variance(column);
-  if (variance < noise(column, variance)) return;  // nothing is left to explain
+  if (variance < noise_of(covariance_.matrix, column, variance))
+    return;  // nothing is left to explain
   const double least = cost_.worth(variance);
   std::vector<std::pair<double, int64_t>> gains;  // less than 0, to be sorted
   for (int64_t next = 0; next < features(); ++next) {
@@ -92,13 +88,14 @@ void ParentSearch::shrink(int64_t column, Step& step) {
   std::sort(set.begin(), set.end());
   for (;;) {
     const Regression fit = regress(covariance_.matrix, column, set);
-    const double variance = noise(column, fit.variance);
+    const double variance = noise_of(covariance_.matrix, column, fit.variance);
     const double now = cost_.of(variance, set.size());
     size_t worst = set.size();
     double least = now;
     for (size_t k = 0; k < set.size(); ++k) {
       if (edges_.required(set[k], column)) continue;
-      const double without = noise(column, fit.variance + fit.increase[static_cast<int64_t>(k)]);
+      const double without = noise_of(covariance_.matrix, column,
+                                      fit.variance + fit.increase[static_cast<int64_t>(k)]);
       const double cost = cost_.of(without, set.size() - 1);
       if (cost >= least) continue;
       least = cost;

@@ -20,6 +20,10 @@ struct GaussianCost {
   double worth(double variance) const;
 };
 
+/// A residual variance, but at least the part of a column's variance that counts as noise: a column
+/// that others determine would gain without end.
+double noise_of(const Matrix& covariance, int64_t column, double variance);
+
 /// The parents of a column among those that stand before it.
 struct ParentSet {
   std::vector<int64_t> parents;  ///< ascending
@@ -54,7 +58,6 @@ class ParentSearch {
  private:
   struct Step;
   std::vector<int64_t> added(int64_t column, const Step& step) const;
-  double noise(int64_t column, double variance) const;
   void branch(int64_t column, Step& step);
   void shrink(int64_t column, Step& step);
 
