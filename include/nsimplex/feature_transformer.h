@@ -115,10 +115,10 @@ TORCH_MODULE(FeatureAttention);
 /// angles alone, as the dot product's do. performer turns the features of the numerator only, as
 /// RoFormer does, so that the denominator stays positive; it takes no relative encoding.
 ///
-/// Parameters, where they exist: `cls` [D], `mask` [D], `value.*`, `identity.weight` [M, D],
-/// `encoding.weight` [M, D] (learned), `positions.scale` [H], `blocks.<i>.*`, of relative encodings
-/// also `blocks.<i>.attention.relative.weight` [D, D], `.content_bias`, `.position_bias` [H, D /
-/// H], `norm.weight` [D], `reconstruction.*`, `head.*`. Buffer: `positions.table`.
+/// Parameters, where they exist: `cls` [D], `mask` [D], `mark` [D], `value.*`, `identity.weight`
+/// [M, D], `encoding.weight` [M, D] (learned), `positions.scale` [H], `blocks.<i>.*`, of relative
+/// encodings also `blocks.<i>.attention.relative.weight` [D, D], `.content_bias`, `.position_bias`
+/// [H, D / H], `norm.weight` [D], `reconstruction.*`, `head.*`. Buffer: `positions.table`.
 ///
 /// Cost of a layer over T = 1 + M tokens: T^2 D, performer T D^2 / H, simplicial T^(N+1) D;
 /// relative keeps [B, H, T, T].
@@ -141,8 +141,11 @@ class NSIMPLEX_API FeatureTransformerImpl : public torch::nn::Module {
   void set_general(std::shared_ptr<FeatureTransformerImpl> general);
 
   /// Observations x [B, M], for bins int64 numbers of bins, else floating -> hidden [B, 1 + M, D].
-  /// `masked`, bool [B, M]: values that are not shown, a learned vector in their place.
-  at::Tensor forward(const at::Tensor& x, const std::optional<at::Tensor>& masked = std::nullopt);
+  /// `masked`, bool [B, M]: values that are not shown, a learned vector in their place. `marked`,
+  /// bool [B, M]: tokens that another learned vector is added to, values set by an intervention for
+  /// example.
+  at::Tensor forward(const at::Tensor& x, const std::optional<at::Tensor>& masked = std::nullopt,
+                     const std::optional<at::Tensor>& marked = std::nullopt);
 
   /// What the values may be: of hidden [B, 1 + M, D] the logits [B, M, 1 + bins], or values [B, M].
   at::Tensor reconstruct(const at::Tensor& hidden);
@@ -164,7 +167,7 @@ class NSIMPLEX_API FeatureTransformerImpl : public torch::nn::Module {
   at::Tensor embed(const at::Tensor& x);
 
   FeatureTransformerOptions options_;
-  at::Tensor cls_, mask_, frequencies_;
+  at::Tensor cls_, mask_, mark_, frequencies_;
   torch::nn::Embedding codes_{nullptr}, identity_{nullptr}, encoding_{nullptr};
   torch::nn::Linear value_{nullptr}, reconstruction_{nullptr}, head_{nullptr};
   std::shared_ptr<FeatureTransformerImpl> general_;

@@ -62,6 +62,7 @@ FeatureTransformerImpl::FeatureTransformerImpl(const FeatureTransformerOptions& 
   const auto& o = options_;
   cls_ = register_parameter("cls", at::empty({o.dim}));
   mask_ = register_parameter("mask", at::empty({o.dim}));
+  mark_ = register_parameter("mark", at::empty({o.dim}));
   const bool periodic = o.values == FeatureValues::periodic;
   if (periodic) frequencies_ = register_parameter("frequencies", at::empty({o.dim / 2}));
   if (o.values == FeatureValues::bins) {
@@ -94,6 +95,7 @@ FeatureTransformerImpl::FeatureTransformerImpl(const FeatureTransformerOptions& 
 void FeatureTransformerImpl::reset_parameters(const std::optional<at::Generator>& generator) {
   normal(cls_, generator);
   normal(mask_, generator);
+  normal(mark_, generator);
   if (frequencies_.defined()) normal(frequencies_, generator, kFrequencyDeviation);
   if (codes_) normal(codes_->weight, generator);
   if (value_) initialize_linear(value_, generator);
@@ -131,7 +133,8 @@ Tensor FeatureTransformerImpl::embed(const Tensor& x) {
   return value_->forward(at::cat({angles.sin(), angles.cos()}, -1));
 }
 
-Tensor FeatureTransformerImpl::forward(const Tensor& x, const std::optional<Tensor>& masked) {
+Tensor FeatureTransformerImpl::forward(const Tensor& x, const std::optional<Tensor>& masked,
+                                       const std::optional<Tensor>& marked) {
   const auto& o = options_;
   const bool whole = o.values == FeatureValues::bins;
   TORCH_CHECK_VALUE(x.dim() == 2 && x.size(1) == o.features,
@@ -151,6 +154,7 @@ Tensor FeatureTransformerImpl::forward(const Tensor& x, const std::optional<Tens
     tokens = embed(x);
   }
   if (masked) tokens = at::where(masked->unsqueeze(-1), mask_, tokens);
+  if (marked) tokens = tokens + marked->unsqueeze(-1).to(tokens.scalar_type()) * mark_;
   if (identity_) tokens = tokens + identity_->weight;
   if (encoding_) tokens = tokens + encoding_->weight;
   if (o.encoding == FeatureEncoding::additive) tokens = tokens + positions_->table();

@@ -30,7 +30,7 @@ void write(const std::string& path, const torch::nn::Module& module, std::vector
   io::write_safetensors(path, file);
 }
 
-// Hidden states of some observations with two values masked.
+// Hidden states of some observations with two values masked and two marked.
 void write_features(const std::string& path, const FeatureTransformerOptions& options) {
   FeatureTransformer model(options);
   const bool bins = options.values == FeatureValues::bins;
@@ -47,7 +47,8 @@ void write_features(const std::string& path, const FeatureTransformerOptions& op
     inputs.push_back(at::randn({options.features, options.dim}));
     model->set_table(inputs.back());
   }
-  write(path, *model, inputs, model->forward(x, masked.to(at::kBool)));
+  write(path, *model, inputs,
+        model->forward(x, masked.to(at::kBool), masked.flip(1).to(at::kBool)));
 }
 
 }  // namespace

@@ -201,6 +201,17 @@ TEST(FeatureTransformer, MaskedValuesAreNotSeen) {
   EXPECT_NEAR(model->reconstruction_loss(x, masked).item<double>(), expected.item<double>(), 1e-12);
 }
 
+TEST(FeatureTransformer, MarksAreSeen) {
+  FeatureTransformer model = model_of(small());
+  const Tensor marked = at::zeros({2, 5}, at::kBool);
+  const Tensor plain = model->forward(some_bins());
+  EXPECT_TRUE(at::equal(model->forward(some_bins(), std::nullopt, marked), plain));
+  marked[0][1].fill_(true);
+  const Tensor other = model->forward(some_bins(), std::nullopt, marked);
+  EXPECT_FALSE(at::equal(other[0], plain[0]));
+  EXPECT_TRUE(at::equal(other[1], plain[1]));
+}
+
 TEST(FeatureTransformer, ValuesOnOtherScales) {
   auto options = small();
   const Tensor x = at::randn({3, 5}, at::kDouble);

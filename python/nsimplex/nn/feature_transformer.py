@@ -270,6 +270,7 @@ class FeatureTransformer(nn.Module):
         o = self.options = options
         self.cls = nn.Parameter(torch.empty(o.dim))
         self.mask = nn.Parameter(torch.empty(o.dim))
+        self.mark = nn.Parameter(torch.empty(o.dim))
         periodic = o.values == "periodic"
         self.frequencies = nn.Parameter(torch.empty(o.dim // 2)) if periodic else None
         if o.values == "bins":
@@ -299,6 +300,7 @@ class FeatureTransformer(nn.Module):
         with torch.no_grad():
             self.cls.normal_(generator=generator)
             self.mask.normal_(generator=generator)
+            self.mark.normal_(generator=generator)
             if self.frequencies is not None:
                 self.frequencies.normal_(0.0, _FREQUENCY_DEVIATION, generator=generator)
             if isinstance(self.value, nn.Embedding):
@@ -341,10 +343,13 @@ class FeatureTransformer(nn.Module):
         angles = 2.0 * math.pi * x.unsqueeze(-1) * self.frequencies
         return self.value(torch.cat((angles.sin(), angles.cos()), -1))
 
-    def forward(self, x: Tensor, masked: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, masked: Tensor | None = None, marked: Tensor | None = None
+    ) -> Tensor:
         """Observations x [B, M], for bins int64 numbers of bins, else floating -> hidden [B, 1 + M, D].
 
-        masked, bool [B, M]: values that are not shown, a learned vector in their place.
+        masked, bool [B, M]: values that are not shown, a learned vector in their place. marked, bool [B, M]:
+        tokens that another learned vector is added to, values set by an intervention for example.
         """
         o, at = self.options, "[FeatureTransformer] "
         whole = o.values == "bins"
@@ -355,10 +360,11 @@ class FeatureTransformer(nn.Module):
         if not (x.dtype == torch.int64 if whole else x.is_floating_point()):
             kind = "int64 numbers of bins" if whole else "floating numbers"
             raise TypeError(f"{at}x: expected {kind}, got {x.dtype}")
-        require(
-            masked is None or (masked.dtype == torch.bool and masked.shape == x.shape),
-            f"{at}masked: expected bool of the shape of x",
-        )
+        for name, flags in (("masked", masked), ("marked", marked)):
+            require(
+                flags is None or (flags.dtype == torch.bool and flags.shape == x.shape),
+                f"{at}{name}: expected bool of the shape of x",
+            )
         if o.values == "general":
             require(bool(self._general), f"{at}general: set_general() first")
             with torch.no_grad():
@@ -367,6 +373,8 @@ class FeatureTransformer(nn.Module):
             tokens = self._embed(x)
         if masked is not None:
             tokens = torch.where(masked.unsqueeze(-1), self.mask, tokens)
+        if marked is not None:
+            tokens = tokens + marked.unsqueeze(-1).to(tokens.dtype) * self.mark
         for rows in (self.identity, self.encoding):
             if rows is not None:
                 tokens = tokens + rows.weight

@@ -1,0 +1,143 @@
+#include "data/observations.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "io/table.h"
+#include "support/error.h"
+
+namespace nsimplex::data {
+
+using at::Tensor;
+
+Observations read_observations(const std::string& path) {
+  io::Table table = io::read_table(path);
+  Observations result;
+  result.values =
+      at::from_blob(table.values.data(), {table.rows, table.width}, at::kDouble).clone();
+  result.features = std::move(table.columns);
+  for (int64_t column = 0; result.features.empty() && column < table.width; ++column) {
+    result.features.push_back(std::to_string(column));
+  }
+  result.names = std::move(table.labels);
+  return result;
+}
+
+Tensor normalise_counts(Observations& observations, int64_t least) {
+  Tensor& values = observations.values;
+  if (!values.isfinite().all().item<bool>() || values.lt(0).any().item<bool>()) {
+    throw InputError("counts: expected finite numbers that are not negative");
+  }
+  const Tensor rows = values.ne(0).sum(1).ge(least).nonzero().squeeze(1);
+  if (rows.size(0) < 2) {
+    throw InputError(std::string("counts: expected two rows with at least ")
+                         .append(std::to_string(least))
+                         .append(" values that are not zero"));
+  }
+  const Tensor kept = values.index_select(0, rows);
+  values = (kept * (1e4 / kept.sum(1, true).clamp_min(1e-300))).log1p();
+  std::vector<std::string> names;
+  for (int64_t row = 0; !observations.names.empty() && row < rows.size(0); ++row) {
+    names.push_back(observations.names[static_cast<size_t>(rows[row].item<int64_t>())]);
+  }
+  observations.names = std::move(names);
+  return rows;
+}
+
+namespace {
+
+void keep_columns(Observations& observations, const Tensor& columns) {
+  std::vector<std::string> features;
+  for (int64_t column = 0; column < columns.size(0); ++column) {
+    features.push_back(observations.features[static_cast<size_t>(columns[column].item<int64_t>())]);
+  }
+  observations.features = std::move(features);
+  observations.values = observations.values.index_select(1, columns);
+}
+
+// Mean squared difference of any two rows over what both have; infinite where that is nothing, and
+// of a row to itself.
+Tensor distances(const Tensor& values, const Tensor& present) {
+  const Tensor known = values.mul(present), squares = known.square();
+  const Tensor sums =
+      squares.matmul(present.t()) + present.matmul(squares.t()) - 2 * known.matmul(known.t());
+  const Tensor shared = present.matmul(present.t());
+  const double far = std::numeric_limits<double>::infinity();
+  return (sums / shared).masked_fill(shared.eq(0), far).fill_diagonal_(far);
+}
+
+}  // namespace
+
+void impute_missing(Observations& observations, double share, int64_t neighbours) {
+  const Tensor has = observations.values.isnan().logical_not();
+  const Tensor columns =
+      has.to(at::kDouble).mean(0).ge(std::max(share, 1e-12)).nonzero().squeeze(1);
+  if (columns.size(0) == 0) {
+    throw InputError(
+        "values: expected a column that enough rows have, every one is missing in more");
+  }
+  keep_columns(observations, columns);
+  Tensor& values = observations.values;
+  if (!values.isnan().any().item<bool>()) return;
+
+  const Tensor present = values.isnan().logical_not().to(at::kDouble);
+  const Tensor counts = present.sum(0);
+  const Tensor mean = values.nan_to_num(0).sum(0) / counts;
+  const Tensor centred = (values - mean).nan_to_num(0);
+  const Tensor deviation = (centred.square().sum(0) / counts).sqrt();
+  const Tensor scaled = centred / deviation.masked_fill(deviation.eq(0), 1);
+  const auto [distance, order] =
+      distances(scaled, present).sort(/*stable=*/true, 1, /*descending=*/false);
+
+  const auto here = present.accessor<double, 2>();
+  const auto far = distance.accessor<double, 2>();
+  const auto rows = order.accessor<int64_t, 2>();
+  const auto means = mean.accessor<double, 1>();
+  const Tensor filled = values.clone();
+  auto out = filled.accessor<double, 2>();
+  const auto in = values.accessor<double, 2>();
+  for (int64_t row = 0; row < values.size(0); ++row) {
+    for (int64_t column = 0; column < values.size(1); ++column) {
+      if (here[row][column] != 0) continue;
+      double sum = 0;
+      int64_t found = 0;
+      for (int64_t at = 0; at < values.size(0) && found < neighbours; ++at) {
+        if (!std::isfinite(far[row][at])) break;
+        const int64_t other = rows[row][at];
+        if (here[other][column] == 0) continue;
+        sum += in[other][column];
+        ++found;
+      }
+      out[row][column] = found > 0 ? sum / static_cast<double>(found) : means[column];
+    }
+  }
+  values = filled;
+}
+
+Tensor most_variable(const Tensor& values, int64_t count) {
+  const Tensor variance = values.var(0, /*unbiased=*/false);
+  const int64_t kept = std::min(count, values.size(1));
+  const Tensor order = std::get<1>(variance.sort(/*stable=*/true, 0, /*descending=*/true));
+  return std::get<0>(order.narrow(0, 0, kept).sort());
+}
+
+SplitRows stratified_split(const Labels& labels, double share, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  std::vector<Tensor> first, second;
+  for (int64_t label = 0; label < std::ssize(labels.classes); ++label) {
+    const Tensor rows = labels.numbers.eq(label).nonzero().squeeze(1);
+    const int64_t size = rows.size(0);
+    const int64_t part =
+        std::clamp<int64_t>(std::llround(share * static_cast<double>(size)), 1, size);
+    const Tensor drawn = rows.index_select(0, at::randperm(size, generator, at::kLong));
+    first.push_back(drawn.narrow(0, 0, part));
+    second.push_back(drawn.narrow(0, part, size - part));
+  }
+  return {std::get<0>(at::cat(first).sort()), std::get<0>(at::cat(second).sort())};
+}
+
+}  // namespace nsimplex::data
