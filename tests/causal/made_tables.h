@@ -1,19 +1,11 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <numbers>
-#include <vector>
 
 #include "causal/matrix.h"
-#include "support/random.h"
+#include "causal/random_numbers.h"
 
 namespace nsimplex::causal::test {
-
-inline double normal(RandomStream& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.unit()));
-  return radius * std::cos(2 * std::numbers::pi * random.unit());
-}
 
 struct MadeTable {
   Matrix weights;  ///< A of the model
@@ -30,7 +22,8 @@ inline MadeTable linear_table(const Matrix& weights, int64_t observations, uint6
   for (int64_t row = 0; row < observations; ++row) {
     for (int64_t column = 0; column < weights.cols(); ++column) {
       made.table(row, column) =
-          made.table.row(row).head(column).dot(weights.col(column).head(column)) + normal(random);
+          made.table.row(row).head(column).dot(weights.col(column).head(column)) +
+          random_normal(random);
     }
   }
   return made;

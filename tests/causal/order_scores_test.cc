@@ -33,19 +33,19 @@ TEST(OrderScores, AnEdgeThatMayPointEitherWayIsHalfOfEach) {
   const Matrix c = covariance_of(made.view()).matrix;
   const double gain = -kRows * std::log(1 - c(0, 1) * c(0, 1) / (c(0, 0) * c(1, 1))) - kPrice;
   // Each is all that any column says about the other.
-  EXPECT_NEAR(scores(0, 1), gain / 2 + 1, 1e-9);
-  EXPECT_NEAR(scores(1, 0), gain / 2 + 1, 1e-9);
+  EXPECT_NEAR(scores(0, 1), gain / 2 + kPrice, 1e-9);
+  EXPECT_NEAR(scores(1, 0), gain / 2 + kPrice, 1e-9);
   EXPECT_EQ(scores(0, 0), 0);
 }
 
 TEST(OrderScores, AnEdgeThatMayNotTurnHasAll) {
   const Matrix either = scores_of(two_columns(), {0, 1});
   const Matrix forbidden = scores_of(two_columns(), {0, 1}, {.forbidden = {{1, 0}}});
-  EXPECT_NEAR(forbidden(0, 1), 2 * either(0, 1) - 1, 1e-9);
+  EXPECT_NEAR(forbidden(0, 1), 2 * either(0, 1) - kPrice, 1e-9);
   EXPECT_EQ(forbidden(1, 0), 0);
   const Matrix required = scores_of(two_columns(), {0, 1}, {.required = {{0, 1}}});
   EXPECT_NEAR(required(0, 1), forbidden(0, 1), 1e-9);
-  EXPECT_NEAR(required(1, 0), 1, 1e-9);
+  EXPECT_NEAR(required(1, 0), kPrice, 1e-9);
 }
 
 TEST(OrderScores, CollidersAndPathsFixDirections) {
@@ -55,14 +55,14 @@ TEST(OrderScores, CollidersAndPathsFixDirections) {
   const Matrix scores = scores_of(weights, {0, 1, 2, 3});
   for (const CausalEdge& edge : {CausalEdge{0, 2}, {1, 2}, {2, 3}}) {
     EXPECT_GT(scores(edge.cause, edge.effect), 20);
-    EXPECT_LT(scores(edge.effect, edge.cause), 1);
+    EXPECT_LT(scores(edge.effect, edge.cause), kPrice);
   }
   // The turned edge 2 -> 0 of a triangle would close a cycle.
   Matrix triangle = Matrix::Zero(3, 3);
   triangle(0, 1) = triangle(1, 2) = triangle(0, 2) = 1;
   const Matrix closed = scores_of(triangle, {0, 1, 2});
   EXPECT_GT(closed(0, 2), 20);
-  EXPECT_LT(closed(2, 0), 1);
+  EXPECT_LT(closed(2, 0), kPrice);
   EXPECT_GT(closed(1, 0), 20);
 }
 

@@ -8,6 +8,7 @@
 
 #include "causal/graphs/repair.h"
 #include "causal/structure/constraints.h"
+#include "causal/structure/nonlinear_order.h"
 #include "causal/structure/order.h"
 #include "causal/structure/prepare.h"
 #include "support/error.h"
@@ -44,8 +45,7 @@ Tensor to_tensor(const std::vector<CausalEdge>& edges) {
 Structure estimate(TableView table, const CausalFitOptions& options) {
   switch (options.estimator) {
     case StructureEstimator::order:
-      if (options.nonlinear) throw InputError("nonlinear: not built for this estimator");
-      return fit_order(table, options);
+      return options.nonlinear ? fit_nonlinear_order(table, options) : fit_order(table, options);
     default:
       throw InputError("estimator: not built");
   }

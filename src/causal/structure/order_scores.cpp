@@ -12,7 +12,7 @@ namespace {
 // A correlation of 1 says no more than this one.
 constexpr double kLeastIndependent = 1e-10;
 
-Matrix shares(const Matrix& covariance, const AllowedEdges& edges) {
+Matrix shares(const Matrix& covariance, const AllowedEdges& edges, double price) {
   const int64_t features = covariance.rows();
   Matrix result = Matrix::Zero(features, features);
   for (int64_t i = 0; i < features; ++i) {
@@ -25,7 +25,7 @@ Matrix shares(const Matrix& covariance, const AllowedEdges& edges) {
   }
   for (int64_t j = 0; j < features; ++j) {
     const double all = result.col(j).sum();
-    if (all > 0) result.col(j) /= all;
+    if (all > 0) result.col(j) *= price / all;
   }
   return result;
 }
@@ -63,7 +63,7 @@ Matrix order_scores(const Covariance& covariance, const AllowedEdges& edges,
     });
   };
 
-  Matrix scores = shares(covariance.matrix, edges);
+  Matrix scores = shares(covariance.matrix, edges, cost.price);
   for (int64_t effect = 0; effect < features; ++effect) {
     const ParentSet& set = set_of(effect);
     const Regression fit = regress(covariance.matrix, effect, set.parents);
