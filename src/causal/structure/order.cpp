@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "causal/structure/covered_edges.h"
 #include "causal/structure/equal_variance_order.h"
 #include "causal/structure/order_scores.h"
 #include "causal/structure/order_search.h"
@@ -59,6 +60,7 @@ class OrderFit {
     OrderedGraph many = improve_order(free_, precedence_, order, options_.checkpoint);
     if (equal_bic(one) <= free_bic(many)) return structure(one, shared_cost, "equal variances");
     start_at_random(many);
+    turn_covered_edges(covariance_.matrix, edges_, free_.cost(), many.parents);
     return structure(many, free_.cost(), "free variances");
   }
 
