@@ -12,6 +12,7 @@ void add_report_command(CLI::App& parent, Session& session);
 void add_verify_command(CLI::App& parent, Session& session);
 void add_task_command(CLI::App& parent, Session& session);
 void add_graph_command(CLI::App& parent, Session& session);
+void add_analyze_command(CLI::App& parent, Session& session);
 
 /// The commands of `graph` that have a file of their own.
 void add_graph_chains(CLI::App& parent, Session& session);

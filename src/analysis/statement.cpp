@@ -1,0 +1,41 @@
+#include "analysis/statement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace nsimplex::analysis {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void Statement::add(bool holds, double slack) {
+  if (!holds && !first_violation_) first_violation_ = draws_;
+  ++draws_;
+  violations_ += !holds;
+  if (!std::isnan(slack)) slacks_.push_back(slack);
+}
+
+void Statement::add_bound(double left, double right, double tolerance) {
+  // 0 <= 0 leaves no room, and 0 / 0 would say nothing.
+  add(left <= right * (1 + tolerance), left == right ? 1.0 : right / left);
+}
+
+bool Statement::holds() const {
+  const auto allowed = (1 - share_) * static_cast<double>(draws_);
+  return draws_ > 0 && static_cast<double>(violations_) <= allowed + 1e-9;
+}
+
+double Statement::share() const {
+  if (draws_ == 0) return kNan;
+  return static_cast<double>(draws_ - violations_) / static_cast<double>(draws_);
+}
+
+double Statement::median_slack() const {
+  if (slacks_.empty()) return kNan;
+  std::vector<double> slacks = slacks_;
+  const auto middle = slacks.begin() + (std::ssize(slacks) - 1) / 2;
+  std::ranges::nth_element(slacks, middle);
+  return *middle;
+}
+
+}  // namespace nsimplex::analysis

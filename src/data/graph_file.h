@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/graph6.h"
+
+namespace nsimplex::data {
+
+/// The simple graphs of a file, whose format its bytes say: an npz of `python -m
+/// nsimplex.molecules` (atoms and bonds), graph6 (lines, or strings of an npy), or a list of edges
+/// (one graph; directions, repetitions and loops are dropped).
+///
+/// Throws InputError, of one line with the file, for what is none of these.
+std::vector<io::SimpleGraph> read_simple_graphs(const std::string& path);
+
+}  // namespace nsimplex::data
