@@ -1,0 +1,138 @@
+#include "causal/embedding/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nsimplex::causal {
+namespace {
+
+constexpr int64_t kRows = 32;  // nodes of a task
+
+// The gradient of a node by z = r u, from df/dr and df/du = -sinh r / 2 turn: along u, and across
+// it by 1 / r.
+Vector by_tangent(const Points& points, int64_t node, double radial, const Vector& turn) {
+  const auto u = points.direction(node);
+  const double r = points.radius(node);
+  const double stretch = r == 0 ? 1.0 : points.sinh_radius(node) / r;
+  return radial * u - 0.5 * stretch * (turn - u.dot(turn) * u);
+}
+
+// e^-d of a pair.
+double nearness(const Points& points, int64_t from, int64_t to) {
+  const double q = points.square(from, to), grown = std::sqrt(q) + std::sqrt(1 + q);
+  return 1 / (grown * grown);
+}
+
+}  // namespace
+
+struct ContrastiveLoss::Sums {
+  const std::vector<int64_t>& negatives;
+  std::vector<int64_t> place;  // of a node among the negatives, or -1
+  Eigen::ArrayXd negative;     // S_m
+  Eigen::ArrayXd repulsion;    // minus dL/dd over e^-d of a negative of m
+  Eigen::ArrayXd nearness;     // e^-d of every attracting pair
+  Eigen::ArrayXd loss;         // of each node
+};
+
+void ContrastiveLoss::attract(const Points& points, int64_t node, const Points& negatives,
+                              Sums& sums) const {
+  Eigen::ArrayXd near(negatives.padded());
+  kernels::hyperbolic_nearness(points.one(node), negatives.all(), near.data());
+  int64_t left = negatives.count();
+  const auto drop = [&](int64_t other) {
+    if (sums.place[other] < 0) return;
+    near[sums.place[other]] = 0;
+    --left;
+  };
+  drop(node);
+  for (const Attraction::Pair& pair : attraction_.of(node)) {
+    if (pair.attracts) drop(pair.other);
+  }
+  const auto all = static_cast<double>(attraction_.negatives(node));
+  const double scale = left == 0 ? 0.0 : all / static_cast<double>(left);
+  const double negative = scale * near.head(negatives.count()).sum();
+  double repulsion = 0, loss = generality_[node] * points.radius(node);
+  for (int64_t at = attraction_.first(node); at < attraction_.last(node); ++at) {
+    const Attraction::Pair& pair = attraction_[at];
+    const double positive = nearness(points, node, pair.other);
+    sums.nearness[at] = positive;
+    repulsion += pair.weight / (positive + negative);
+    loss += pair.weight * std::log1p(negative / positive);
+  }
+  sums.negative[node] = negative;
+  sums.repulsion[node] = scale * repulsion;
+  sums.loss[node] = loss;
+}
+
+void ContrastiveLoss::differentiate(const Points& points, int64_t node, const Points& negatives,
+                                    const Sums& sums, Matrix& gradient) const {
+  // A node outside C repels C; one of C repels, and is repelled by, all. Its own pairs come after.
+  const bool chosen = sums.place[node] >= 0;
+  const Points& others = chosen ? points : negatives;
+  Eigen::ArrayXd weights = Eigen::ArrayXd::Zero(others.padded());
+  if (chosen) {
+    weights.head(others.count()) = sums.repulsion;
+    for (const int64_t other : sums.negatives) weights[other] += sums.repulsion[node];
+  } else {
+    weights.head(others.count()) = sums.repulsion[node];
+  }
+  const auto drop = [&](int64_t other) {
+    const int64_t place = chosen ? other : sums.place[other];
+    if (place >= 0) weights[place] = 0;
+  };
+  drop(node);
+  for (const Attraction::Pair& pair : attraction_.of(node)) drop(pair.other);
+  double radial = 0;
+  Vector turn(points.dimension());
+  kernels::hyperbolic_pull(points.one(node), others.all(), weights.data(), &radial, turn.data());
+
+  for (int64_t at = attraction_.first(node); at < attraction_.last(node); ++at) {
+    const Attraction::Pair& pair = attraction_[at];
+    const int64_t other = pair.other;
+    const double q = points.square(node, other);
+    if (q <= kernels::kHyperbolicLeastSquare) continue;  // the distance has no slope there
+    const double near = sums.nearness[at];
+    const auto attracted = [&](double weight, int64_t of) {
+      return weight * sums.negative[of] / (near + sums.negative[of]);
+    };
+    double by_distance = attracted(pair.weight, node) + attracted(pair.back_weight, other);
+    if (!pair.attracts && sums.place[other] >= 0) by_distance -= near * sums.repulsion[node];
+    if (!pair.back && chosen) by_distance -= near * sums.repulsion[other];
+    const double by_square = by_distance / std::sqrt(q * (1 + q));
+    const Vector across = points.direction(other) - points.direction(node);
+    const double sinh = points.sinh_radius(other);
+    radial += by_square * (0.5 * std::sinh(points.radius(node) - points.radius(other)) +
+                           0.25 * points.cosh_radius(node) * sinh * across.squaredNorm());
+    turn += by_square * sinh * across;
+  }
+  gradient.row(node) = by_tangent(points, node, radial + generality_[node], turn);
+}
+
+LossGradient ContrastiveLoss::operator()(const Points& points,
+                                         const std::vector<int64_t>& negatives,
+                                         const TaskLoop& loop) const {
+  const int64_t nodes = points.count();
+  const Points columns(points, negatives);
+  Sums sums{negatives,
+            std::vector<int64_t>(static_cast<size_t>(nodes), -1),
+            Eigen::ArrayXd(nodes),
+            Eigen::ArrayXd(nodes),
+            Eigen::ArrayXd(attraction_.pairs()),
+            Eigen::ArrayXd(nodes)};
+  for (int64_t at = 0; at < std::ssize(negatives); ++at) sums.place[negatives[at]] = at;
+
+  LossGradient answer{0, Matrix(nodes, points.dimension())};
+  const auto for_nodes = [&](const auto& body) {
+    loop((nodes + kRows - 1) / kRows, [&](int64_t task) {
+      for (int64_t node = task * kRows; node < std::min(nodes, (task + 1) * kRows); ++node) {
+        body(node);
+      }
+    });
+  };
+  for_nodes([&](int64_t node) { attract(points, node, columns, sums); });
+  for_nodes([&](int64_t node) { differentiate(points, node, columns, sums, answer.gradient); });
+  answer.loss = sums.loss.sum();
+  return answer;
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "causal/embedding/neighbours.h"
+#include "causal/embedding/points.h"
+#include "causal/task_loop.h"
+
+namespace nsimplex::causal {
+
+struct LossGradient {
+  double loss = 0;  ///< the sum over nodes; Eq. 15 divides it by their number
+  Matrix gradient;  ///< of the sum, by the tangent vectors [nodes, dimension]
+};
+
+/// The loss of Eq. 15 to 17:
+///
+///     sum_m  sum_{n in N+(m)} -w_mn log(e^-d_mn / (e^-d_mn + S_m))  +  generality_m r_m,
+///     S_m = (|N-| / |N- and C|) sum_{n in N-(m) and C} e^-d_mn,
+///
+/// with N-(m) all nodes but m and N+(m), and C the nodes that stand for all as negatives.
+class ContrastiveLoss {
+ public:
+  /// `generality` [nodes]: how strongly each is drawn to the origin. Both outlive this.
+  ContrastiveLoss(const Attraction& attraction, const Eigen::ArrayXd& generality)
+      : attraction_(attraction), generality_(generality) {}
+
+  /// `negatives`: C, sorted; all nodes or some. Time O(nodes |C| dimension), memory O(nodes
+  /// dimension).
+  LossGradient operator()(const Points& points, const std::vector<int64_t>& negatives,
+                          const TaskLoop& loop) const;
+
+ private:
+  struct Sums;
+  void attract(const Points& points, int64_t node, const Points& negatives, Sums& sums) const;
+  void differentiate(const Points& points, int64_t node, const Points& negatives, const Sums& sums,
+                     Matrix& gradient) const;
+
+  const Attraction& attraction_;
+  const Eigen::ArrayXd& generality_;
+};
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,78 @@
+#include "causal/embedding/neighbours.h"
+
+#include <algorithm>
+
+namespace nsimplex::causal {
+namespace {
+
+// P of the options; its entries are where paths are.
+SparseGraph path_strengths(const SparseGraph& magnitudes, const AttractionOptions& options) {
+  SparseGraph sum = magnitudes, paths = magnitudes;
+  for (int64_t hop = 2; hop <= options.hops; ++hop) {
+    paths = SparseGraph(paths * magnitudes) * options.decay;
+    sum += paths;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Attraction::Attraction(const SparseGraph& graph, const AttractionOptions& options) {
+  const bool both = options.side == AttractionSide::both;
+  const SparseGraph magnitudes = graph.cwiseAbs();
+  const SparseGraph forth = path_strengths(magnitudes, options), back = forth.transpose();
+  const SparseGraph either = forth + back;
+  // The weight of n for m.
+  const auto weight = [&](int64_t m, int64_t n) {
+    if (options.weight == AttractionWeight::direct)
+      return magnitudes.coeff(both ? m : n, both ? n : m);
+    return both ? either.coeff(m, n) : back.coeff(m, n);
+  };
+  begin_.push_back(0);
+  for (int64_t node = 0; node < either.rows(); ++node) {
+    for (SparseGraph::InnerIterator entry(either, node); entry; ++entry) {
+      const int64_t other = entry.col();
+      if (other == node || entry.value() == 0) continue;
+      pairs_.push_back({other, weight(node, other), weight(other, node),
+                        both || back.coeff(node, other) > 0, both || back.coeff(other, node) > 0});
+    }
+    begin_.push_back(pairs());
+  }
+}
+
+int64_t Attraction::negatives(int64_t node) const {
+  const auto attracts = [](const Pair& pair) { return pair.attracts; };
+  return nodes() - 1 - std::ranges::count_if(of(node), attracts);
+}
+
+SparseGraph transitive_closure(const SparseGraph& graph) {
+  std::vector<Eigen::Triplet<double, int64_t>> reached;
+  std::vector<int64_t> seen_from(static_cast<size_t>(graph.rows()), -1), waiting;
+  for (int64_t start = 0; start < graph.rows(); ++start) {
+    seen_from[start] = start;
+    waiting.push_back(start);
+    while (!waiting.empty()) {
+      const int64_t node = waiting.back();
+      waiting.pop_back();
+      for (SparseGraph::InnerIterator edge(graph, node); edge; ++edge) {
+        if (edge.value() == 0 || seen_from[edge.col()] == start) continue;
+        seen_from[edge.col()] = start;
+        waiting.push_back(edge.col());
+        reached.emplace_back(start, edge.col(), 1.0);
+      }
+    }
+  }
+  SparseGraph closure(graph.rows(), graph.rows());
+  closure.setFromTriplets(reached.begin(), reached.end());
+  return closure;
+}
+
+bool is_closure(const SparseGraph& graph) {
+  SparseGraph edges = graph.cwiseAbs();
+  edges.prune(0.0);
+  std::fill_n(edges.valuePtr(), edges.nonZeros(), 1.0);
+  const SparseGraph both = edges + SparseGraph(edges * edges);
+  return both.nonZeros() == edges.nonZeros();
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <nsimplex/causal_embedding_options.h>
+#include <Eigen/SparseCore>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace nsimplex::causal {
+
+/// A weighted graph; entry (i, j) belongs to i -> j.
+using SparseGraph = Eigen::SparseMatrix<double, Eigen::RowMajor, int64_t>;
+
+/// Which pairs of nodes attract each other, and how much.
+struct AttractionOptions {
+  int64_t hops = 2;
+  AttractionWeight weight = AttractionWeight::paths;
+  double decay = 0.5;
+  AttractionSide side = AttractionSide::both;
+};
+
+/// The pairs (m, n) of nodes that a directed path of at most `hops` edges joins, in either
+/// direction: sorted lists of n, one for each m. A pair is in the lists of both its nodes.
+class Attraction {
+ public:
+  Attraction(const SparseGraph& graph, const AttractionOptions& options);
+
+  int64_t nodes() const { return std::ssize(begin_) - 1; }
+  int64_t pairs() const { return std::ssize(pairs_); }
+  int64_t first(int64_t node) const { return begin_[node]; }
+  int64_t last(int64_t node) const { return begin_[node + 1]; }
+
+  struct Pair {
+    int64_t other;               ///< n
+    double weight, back_weight;  ///< w_mn and w_nm
+    bool attracts, back;         ///< whether n is in N+(m), and m in N+(n)
+  };
+  const Pair& operator[](int64_t pair) const { return pairs_[pair]; }
+  std::span<const Pair> of(int64_t node) const {
+    return std::span(pairs_).subspan(begin_[node], begin_[node + 1] - begin_[node]);
+  }
+
+  /// How many N-(m) has: all nodes but m and N+(m).
+  int64_t negatives(int64_t node) const;
+
+ private:
+  std::vector<int64_t> begin_;
+  std::vector<Pair> pairs_;
+};
+
+/// An edge of weight 1 from every node to all that paths lead to, itself left out; O(M edges).
+SparseGraph transitive_closure(const SparseGraph& graph);
+
+/// Whether every two edges i -> j -> k have their i -> k: the graph is its own transitive closure.
+bool is_closure(const SparseGraph& graph);
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "causal/matrix.h"
+#include "kernels/cpu/hyperbolic/pairs.h"
+
+namespace nsimplex::causal {
+
+/// Points of hyperbolic space by polar coordinates around the origin o: z = r u, where r is the
+/// distance to o and u a unit vector; z is the point's tangent vector at o. All else is derived:
+/// the hyperboloid point is (cosh r, sinh r u), that of the Poincare ball tanh(r / 2) u. Distances
+/// never come from these, which at radius 20 have lost them (1 - tanh(r / 2) is 4e-9 there and
+/// cosh r^2 - sinh r^2 rounding noise), but from
+///
+///     sinh(d / 2)^2 = sinh((r - s) / 2)^2 + sinh r sinh s |u - v|^2 / 4.
+class Points {
+ public:
+  /// Rows of tangent vectors. The origin gets the first axis as its direction, which changes no
+  /// distance and no gradient.
+  explicit Points(const Matrix& tangents);
+
+  /// Some of the points of others.
+  Points(const Points& all, const std::vector<int64_t>& chosen);
+
+  int64_t count() const { return count_; }
+  int64_t padded() const { return radius_.size(); }  ///< as long as rows of kernels are
+  int64_t dimension() const { return axes_.cols(); }
+
+  double radius(int64_t point) const { return radius_[point]; }
+  double sinh_radius(int64_t point) const { return sinh_[point]; }
+  double cosh_radius(int64_t point) const { return cosh_[point]; }
+  auto direction(int64_t point) const { return rows_.row(point).transpose(); }
+
+  kernels::HyperbolicPoint one(int64_t point) const;
+  kernels::HyperbolicPoints all() const;
+
+  /// sinh(d / 2)^2 of two points, and d.
+  double square(int64_t from, int64_t to) const;
+  double distance(int64_t from, int64_t to) const;
+
+ private:
+  void derive();
+
+  int64_t count_;
+  Matrix rows_;  // [count, dimension], u
+  // With padding, of zeros; axes_ [padded, dimension], a column an axis, is u once more.
+  Eigen::ArrayXd radius_, sinh_, cosh_, grown_, shrunk_;
+  Eigen::ArrayXXd axes_;
+};
+
+/// Radii up to here are computed with; cosh overflows at 710.
+inline constexpr double kLargestRadius = 300;
+
+/// d(z, w) of two tangent vectors.
+double distance(const Vector& z, const Vector& w);
+
+}  // namespace nsimplex::causal

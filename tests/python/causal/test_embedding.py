@@ -1,0 +1,149 @@
+"""nsimplex.causal: hyperbolic embeddings and their angles."""
+
+import math
+
+import pytest
+import torch
+
+import nsimplex
+from nsimplex import causal
+
+
+def chain(*weights):
+    return torch.diag(torch.tensor(weights, dtype=torch.float64), 1)
+
+
+def tree_closure(nodes=31):
+    adjacency = torch.zeros(nodes, nodes, dtype=torch.float64)
+    for child in range(1, nodes):
+        above = child
+        while above:
+            above = (above - 1) // 2
+            adjacency[above, child] = 1
+    return adjacency
+
+
+def points(*shape, size=2.0):
+    return size * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_embeds_a_closure():
+    tree = tree_closure()
+    made = causal.causal_embed(tree)
+    assert (made.hops, made.side, made.without_negatives) == (1, "causes", 0)
+    ranking = causal.causal_ranking(made.tangents, tree)
+    assert ranking.mean_rank < 1.4 and ranking.map > 0.85
+    assert ranking.pairs == int(tree.sum())
+    assert made.generality.argmax() == 0 and made.tangents.norm(dim=1).argmin() == 0
+    torch.testing.assert_close(made.generality.sum(), torch.tensor(1.0, dtype=torch.float64))
+
+
+def test_ranks_all_ancestors_of_a_graph_that_is_no_closure():
+    z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.1, 0.0], [-1.0, 0.0]])
+    assert causal.causal_ranking(z, torch.nn.functional.pad(chain(1, 1), (0, 1, 0, 1))).pairs == 3
+
+
+def test_sparse_and_dense_graphs_are_one():
+    tree = tree_closure(7)
+    dense, sparse = (causal.causal_embed(each, steps=20).tangents for each in (tree, tree.to_sparse()))
+    assert dense.equal(sparse)
+
+
+def test_bits_do_not_depend_on_threads():
+    threads = torch.get_num_threads()
+    try:
+        made = []
+        for count in (1, 2, 3, 1):
+            torch.set_num_threads(count)
+            made.append(causal.causal_embed(tree_closure(127), steps=5, negatives=20).tangents)
+    finally:
+        torch.set_num_threads(threads)
+    assert all(each.equal(made[0]) for each in made)
+
+
+def test_ball_and_hyperboloid_are_isometric():
+    z = points(8, 3)
+    e, p = causal.ball_points(z), causal.hyperboloid_points(z)
+    torch.testing.assert_close(e, p[:, 1:] / (p[:, :1] + 1))  # A.22
+    squares = e.square().sum(1, keepdim=True)
+    torch.testing.assert_close(p, torch.cat([1 + squares, 2 * e], 1) / (1 - squares))  # A.23
+    torch.testing.assert_close(causal.ball_tangents(e), z)
+    gaps = (e[:, None] - e).square().sum(2) / ((1 - squares) * (1 - squares.T))
+    torch.testing.assert_close(causal.hyperbolic_distances(z), torch.acosh(1 + 2 * gaps), atol=1e-6, rtol=1e-6)  # Eq. 28
+    metric = torch.diag(torch.tensor([-1.0, 1, 1, 1], dtype=torch.float64))
+    torch.testing.assert_close((p @ metric * p).sum(1), -torch.ones(8, dtype=torch.float64))
+
+
+def test_maps_are_differentiable_at_the_origin_too():
+    z = points(4, 3)
+    z[0] = 0
+    z.requires_grad_()
+    for function in (causal.ball_points, causal.hyperboloid_points):
+        assert torch.autograd.gradcheck(function, (z,))
+    e = causal.ball_points(z).detach().requires_grad_()
+    assert torch.autograd.gradcheck(causal.ball_tangents, (e,))
+
+
+def test_angles_split_over_heads():
+    e = causal.ball_points(points(5, 6))
+    assert causal.causal_angles(e).equal(math.pi / 4 * e)
+    angles = causal.causal_angles(e, heads=2, by_dimension=True, leading=1)
+    assert angles.shape == (6, 2, 3) and not angles[0].any()
+    torch.testing.assert_close(angles[1:], math.pi / 4 * math.sqrt(6) * e.reshape(5, 2, 3))
+    scale = torch.tensor([1.0, 3.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda e, scale: causal.causal_angles(e, heads=2, head_scale=scale, leading=1), (e.requires_grad_(), scale)
+    )
+
+
+# A.50: scores depend on differences of angles; A.55: how a pair of channels turns.
+def test_turned_scores_are_the_rotated_product():
+    e = causal.ball_points(points(5, 4))
+    angles = causal.causal_angles(e)
+    q, k = torch.randn(2, 1, 1, 5, 8, dtype=torch.float64)
+    turned = nsimplex.rotary(q, angles=angles)
+    cos, sin = angles.cos().repeat_interleave(2, 1), angles.sin().repeat_interleave(2, 1)
+    swapped = torch.stack([-q[..., 1::2], q[..., ::2]], -1).flatten(-2)
+    torch.testing.assert_close(turned, cos * q + sin * swapped)
+    scores = turned @ nsimplex.rotary(k, angles=angles).transpose(-1, -2)
+    for m in range(5):
+        for n in range(5):
+            relative = nsimplex.rotary(k[:, :, n : n + 1], angles=(angles[n] - angles[m])[None])
+            torch.testing.assert_close(scores[0, 0, m, n], (q[0, 0, m] * relative[0, 0, 0]).sum())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_every_determinant_attention_takes_the_table(order):
+    """The scores of order N depend on differences of angles alone, and on these they do depend."""
+    chunk, heads, width = order + 1, 2, 12
+    planes = width // chunk * (chunk // 2)
+    e = causal.ball_points(causal.causal_embed(tree_closure(7), dimension=heads * planes, steps=30).tangents)
+    angles = causal.causal_angles(e, heads=heads, leading=1)
+    query, *pairs = torch.randn(1 + 2 * order, 1, heads, 8, width, dtype=torch.float64)
+    keys, values = pairs[:order], pairs[order:]
+    form = {"form": "determinant"} if order > 1 else {}
+
+    def attend(table):
+        turned = [nsimplex.rotary(x, chunk=chunk, angles=table) for x in (query, *keys)]
+        return nsimplex.attention(turned[0], turned[1:], values, **form)
+
+    shift = torch.randn(1, heads, planes, dtype=torch.float64)
+    torch.testing.assert_close(attend(angles), attend(angles + shift))
+    assert not torch.allclose(attend(angles), attend(torch.zeros_like(angles)), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: causal.causal_embed(torch.ones(2, 3)), r"adjacency: expected shape \[M, M\]"),
+        (lambda: causal.causal_embed(torch.full((2, 2), math.nan)), "adjacency: expected finite numbers"),
+        (lambda: causal.causal_embed(chain(1), dimension=1), "dimension: expected 2 or more, got 1"),
+        (lambda: causal.causal_embed(chain(1), optimiser="sgd"), 'optimiser: expected one of .*"rsgd", got "sgd"'),
+        (lambda: causal.causal_ranking(torch.zeros(3, 2), chain(1)), "tangents: expected 2 rows, one a node, got 3"),
+        (lambda: causal.hyperbolic_distances(torch.full((1, 2), 400.0)), "tangents: expected rows of norm 300 or less"),
+        (lambda: causal.causal_angles(torch.zeros(2, 3), heads=2), "heads: expected 0 or a divisor of the dimension 3"),
+    ],
+)
+def test_names_what_cannot_be(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
