@@ -1,0 +1,112 @@
+#include <ATen/ATen.h>
+#include <nsimplex/analysis_sensitivity.h>
+
+#include <cmath>
+
+#include "analysis/ascent.h"
+#include "analysis/checks.h"
+
+namespace nsimplex {
+namespace {
+
+using analysis::AscentProblem;
+using analysis::Norm;
+using analysis::Tensors;
+using at::Tensor;
+
+// For each block the inputs that its directions perturb: {i}, or {i, j}.
+using Blocks = std::vector<std::vector<size_t>>;
+
+// For each direction and input, [blocks x copies]: 1 where the block's direction perturbs it.
+std::vector<Tensors> active_inputs(const Blocks& blocks, size_t inputs, int64_t copies,
+                                   const at::TensorOptions& options) {
+  std::vector<Tensors> active;
+  for (size_t k = 0; k < blocks[0].size(); ++k) {
+    active.emplace_back();
+    for (size_t i = 0; i < inputs; ++i) {
+      const Tensor chosen = at::zeros({std::ssize(blocks), 1}, options);
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        if (blocks[b][k] == i) chosen[static_cast<int64_t>(b)].fill_(1);
+      }
+      active.back().push_back(chosen.expand({-1, copies}).flatten());
+    }
+  }
+  return active;
+}
+
+// Every block and start is a problem of its own: [blocks, starts, B] of them, climbed at once.
+SensitivityEstimate climb(const TensorFunction& function, const Tensors& inputs,
+                          const SensitivityOptions& options, const Blocks& blocks) {
+  const int64_t problems = inputs[0].size(0), copies = options.starts * problems;
+  Tensors x;
+  for (const Tensor& input : inputs) {
+    std::vector<int64_t> repeats(input.dim(), 1);
+    repeats[0] = std::ssize(blocks) * options.starts;
+    x.push_back(input.detach().repeat(repeats));
+  }
+  AscentProblem problem{.function = function, .norm = Norm::inf_rms};
+  problem.active = active_inputs(blocks, inputs.size(), copies, inputs[0].options());
+  for (size_t i = 0; i < options.input_rms.size(); ++i) {
+    const double width = static_cast<double>(inputs[i].size(-1));
+    problem.domains.push_back({options.input_rms[i] * std::sqrt(width), /*sphere=*/true});
+  }
+  std::vector<Tensors> directions;
+  for (const Tensors& active : problem.active) {
+    directions.push_back(analysis::random_direction(x, Norm::inf_rms, active));
+  }
+  const auto found = ascend(problem, std::move(x), std::move(directions), options.ascent);
+  const Tensor all = found.value.view({-1, problems});  // [blocks x starts, B]
+  const auto [value, best] = all.max(0);
+  const Tensor rows = best * problems + at::arange(problems, best.options());
+  SensitivityEstimate estimate{value, all.view({std::ssize(blocks), options.starts, -1}).amax(1)};
+  for (const Tensor& each : found.inputs) estimate.inputs.push_back(each.index_select(0, rows));
+  for (const Tensors& direction : found.directions) {
+    estimate.directions.emplace_back();
+    for (const Tensor& each : direction) {
+      estimate.directions.back().push_back(each.index_select(0, rows));
+    }
+  }
+  return estimate;
+}
+
+void check(const char* name, const Tensors& inputs, const SensitivityOptions& options) {
+  analysis::check_problems(name, inputs);
+  detail::require(options.starts >= 1, name, ": starts: expected one or more, got ",
+                  options.starts);
+  const size_t given = options.input_rms.size();
+  detail::require(given == 0 || given == inputs.size(), name, ": input_rms: expected ",
+                  inputs.size(), " numbers, one an input, or none, got ", given);
+  for (const double rms : options.input_rms) analysis::check_positive(name, "input_rms", rms);
+}
+
+}  // namespace
+
+Tensor inf_rms(const Tensor& x) {
+  return x.norm(2, -1).max() / std::sqrt(static_cast<double>(x.size(-1)));
+}
+
+Tensor inf_op(const Tensor& weights, int64_t order) {
+  detail::require(order >= 1 && weights.dim() > order, "inf_op: weights: expected ", order,
+                  " key axes behind that of the queries, got ", weights.sizes());
+  return weights.abs().flatten(weights.dim() - order).sum(-1).max();
+}
+
+SensitivityEstimate sensitivity(const TensorFunction& function, const Tensors& inputs,
+                                const SensitivityOptions& options) {
+  check("sensitivity", inputs, options);
+  Blocks blocks;
+  for (size_t i = 0; i < inputs.size(); ++i) blocks.push_back({i});
+  return climb(function, inputs, options, blocks);
+}
+
+SensitivityEstimate sharpness(const TensorFunction& function, const Tensors& inputs,
+                              const SensitivityOptions& options) {
+  check("sharpness", inputs, options);
+  Blocks blocks;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t j = i; j < inputs.size(); ++j) blocks.push_back({i, j});
+  }
+  return climb(function, inputs, options, blocks);
+}
+
+}  // namespace nsimplex
