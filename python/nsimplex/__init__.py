@@ -35,7 +35,7 @@ def _load_library() -> None:
 
 _load_library()
 
-from . import causal, graph, nn  # noqa: E402  (need the operators)
+from . import analysis, causal, graph, nn  # noqa: E402  (need the operators)
 from .equivariant import (  # noqa: E402
     EquivariantClass,
     TensorKind,
@@ -91,6 +91,7 @@ __all__ = [
     "LayerCaches",
     "SeparableCache",
     "TensorKind",
+    "analysis",
     "attention",
     "attention_marginals",
     "attention_received",

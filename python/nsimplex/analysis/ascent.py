@@ -1,0 +1,207 @@
+"""The largest derivative of a function in directions of norm 1, by going backwards only.
+
+Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis_lipschitz.h has the same in C++.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Function = Callable[..., Tensor]
+
+_GROWTH, _SHRINK = 1.3, 0.5  # of a step that helped, that did not
+_PATIENCE = 8  # steps without growth before the end
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How long an ascent goes on, and how far the inputs go in its first step (a share of their row's norm)."""
+
+    steps: int = 200
+    tolerance: float = 1e-9
+    step: float = 0.5
+
+
+def check_problems(name: str, inputs: Sequence[Tensor]) -> None:
+    """ValueError unless all inputs are floating [B, .., C] with the same B."""
+    if not inputs:
+        raise ValueError(f"{name}: expected an input or more, got none")
+    for i, x in enumerate(inputs):
+        if not x.is_floating_point() or x.dim() < 2 or x.numel() == 0:
+            raise ValueError(
+                f"{name}: input {i}: expected floating [B, .., C] that is not empty, got {x.dtype} {list(x.shape)}"
+            )
+        if x.shape[0] != inputs[0].shape[0]:
+            raise ValueError(
+                f"{name}: input {i}: expected {inputs[0].shape[0]} problems as in the first one, got {x.shape[0]}"
+            )
+
+
+def as_problems(values: Tensor, like: Tensor) -> Tensor:
+    """[B] as [B, 1, .., 1], to go with ``like``."""
+    return values.view(-1, *[1] * (like.dim() - 1))
+
+
+def _row_norms(x: Tensor) -> Tensor:
+    return x.norm(dim=-1, keepdim=True)
+
+
+class Frobenius:
+    """The Euclidean norm of all numbers of a problem."""
+
+    @staticmethod
+    def norm(x: Tensor) -> Tensor:
+        return x.flatten(1).norm(dim=1)
+
+    @staticmethod
+    def norming(y: Tensor) -> Tensor:
+        """u with <u, y> = |y| and <u, .> <= |.|."""
+        return Frobenius.steepest(y, torch.zeros_like(y))
+
+    @staticmethod
+    def steepest(g: Tensor, otherwise: Tensor) -> Tensor:
+        """Where <g, .> is largest on the unit ball; where g is zero, as in ``otherwise``."""
+        length = as_problems(Frobenius.norm(g), g)
+        return torch.where(length > 0, g / length, otherwise)
+
+
+class InfRms:
+    """The largest root mean square of a row."""
+
+    @staticmethod
+    def norm(x: Tensor) -> Tensor:
+        return _row_norms(x).flatten(1).amax(1) / math.sqrt(x.shape[-1])
+
+    @staticmethod
+    def norming(y: Tensor) -> Tensor:
+        lengths = _row_norms(y)
+        flat = lengths.flatten(1)
+        first = torch.zeros_like(flat).scatter_(1, flat.argmax(1, keepdim=True), 1).view_as(lengths)
+        return torch.where(lengths > 0, y / lengths, 0) * first / math.sqrt(y.shape[-1])
+
+    @staticmethod
+    def steepest(g: Tensor, otherwise: Tensor) -> Tensor:
+        lengths = _row_norms(g)
+        return torch.where(lengths > 0, g / lengths * math.sqrt(g.shape[-1]), otherwise)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where an input may go: rows of Euclidean norm up to the radius, or of that norm exactly."""
+
+    radius: float
+    sphere: bool = False
+
+    def project(self, x: Tensor) -> Tensor:
+        lengths = _row_norms(x)
+        return torch.where(lengths > 0 if self.sphere else lengths > self.radius, x / lengths * self.radius, x)
+
+
+def _gradients(value: Tensor, wrt: Sequence[Tensor], differentiable: bool) -> list[Tensor]:
+    """Zeros where the value does not depend on a tensor: then autograd has no graph, or none of it."""
+    if not value.requires_grad:
+        return [torch.zeros_like(x) for x in wrt]
+    found = torch.autograd.grad(value, wrt, create_graph=differentiable, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, wrt, strict=True)]
+
+
+def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [x.detach().requires_grad_() for x in tensors]
+
+
+def _form(output: Tensor, x: list[Tensor], directions: list[list[Tensor]], u: Tensor) -> Tensor:
+    """<u, D^k F(x)[a_1, .., a_k]>, summed over problems."""
+    value = (u * output).sum()
+    for direction in directions:
+        slopes = _gradients(value, x, True)
+        value = sum((g * a).sum() for g, a in zip(slopes, direction, strict=True))
+    return value
+
+
+@torch.enable_grad()
+def directional(function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]]) -> Tensor:
+    """D^k F(x)[a_1, .., a_k] for k directions, each with one tensor an input."""
+    x = _leaves(inputs)
+    output = function(*x)
+    # The form is linear in u: its gradient is the derivative, wherever it is taken.
+    u = torch.zeros_like(output).detach().requires_grad_()
+    return _gradients(_form(output, x, directions, u), [u], False)[0]
+
+
+@torch.enable_grad()
+def form_gradients(
+    function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]], u: Tensor, move: bool
+) -> tuple[list[Tensor], list[list[Tensor]]]:
+    """Gradients of <u, D^k F(x)[a_1, .., a_k]> with respect to the inputs, where they move, and to the directions."""
+    x, a = _leaves(inputs), [_leaves(direction) for direction in directions]
+    wrt = (x if move else []) + [each for direction in a for each in direction]
+    found = iter(_gradients(_form(function(*x), x, a, u), wrt, False))
+    slopes = [next(found) for _ in x] if move else []
+    return slopes, [[next(found) for _ in direction] for direction in a]
+
+
+def _choose(choice: Tensor, a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.where(as_problems(choice, p), p, q) for p, q in zip(a, b, strict=True)]
+
+
+def random_direction(inputs: Sequence[Tensor], norm, active: list[Tensor] | None = None) -> list[Tensor]:
+    """A random direction of norm 1 for each of the inputs, zero where not active."""
+    direction = [norm.steepest(torch.randn_like(x), torch.zeros_like(x)) for x in inputs]
+    return direction if active is None else [a * as_problems(m, a) for a, m in zip(direction, active, strict=True)]
+
+
+def ascend(
+    function: Function,
+    inputs: Sequence[Tensor],
+    directions: list[list[Tensor]],
+    norm,
+    options: Ascent,
+    domains: Sequence[Rows] = (),
+    active: list[list[Tensor]] | None = None,
+) -> tuple[Tensor, list[Tensor], list[list[Tensor]]]:
+    """The largest |D^k F(x)[a_1, .., a_k]| over directions of norm 1 and, with ``domains``, over inputs.
+
+    Directions go to where <u, D^k F[.]> is largest on the unit ball, u being what norms the derivative, by turns (power
+    iteration); inputs go along its gradient, projected. A step that makes a problem smaller is taken back and halved.
+    Returns values [B], inputs and directions: a lower bound that is attained.
+    """
+    x = [d.project(i) for d, i in zip(domains, inputs, strict=True)] if domains else list(inputs)
+    derivative = directional(function, x, directions)
+    value = norm.norm(derivative)
+    steps = torch.full_like(value, options.step)
+    before = value
+    for count in range(options.steps):
+        turn = count % len(directions)
+        slopes, turns = form_gradients(function, x, directions, norm.norming(derivative), bool(domains))
+        following = [norm.steepest(g, a) for g, a in zip(turns[turn], directions[turn], strict=True)]
+        if active is not None:
+            following = [a * as_problems(m, a) for a, m in zip(following, active[turn], strict=True)]
+        next_directions = [following if k == turn else d for k, d in enumerate(directions)]
+        next_x = x
+        if domains:
+            next_x = [_moved(i, g, d, steps) for i, g, d in zip(x, slopes, domains, strict=True)]
+        next_derivative = directional(function, next_x, next_directions)
+        next_value = norm.norm(next_derivative)
+        better = next_value >= value  # false for NaN as well
+        (derivative,) = _choose(better, [next_derivative], [derivative])
+        x = _choose(better, next_x, x)
+        directions = [_choose(better, a, b) for a, b in zip(next_directions, directions, strict=True)]
+        value = torch.where(better, next_value, value)
+        steps = torch.where(better, steps * _GROWTH, steps * _SHRINK).clamp_max(1)
+        if (count + 1) % _PATIENCE == 0:
+            if bool((value - before <= options.tolerance * value).all()):
+                break
+            before = value
+    return value, x, directions
+
+
+def _moved(x: Tensor, slope: Tensor, domain: Rows, steps: Tensor) -> Tensor:
+    """A step along the gradient that moves no row further than the step's share of the radius."""
+    longest = slope.norm(dim=-1).flatten(1).amax(1)
+    factor = torch.where(longest > 0, steps * domain.radius / longest, 0)
+    return domain.project(x + as_problems(factor, x) * slope)

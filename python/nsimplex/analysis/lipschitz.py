@@ -1,0 +1,104 @@
+"""Largest singular values of Jacobians, at a point and over a ball, beside the bounds for attention."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from torch import Tensor
+
+from .ascent import Ascent, Frobenius, Function, Rows, ascend, check_problems, random_direction
+
+__all__ = ["JacobianNorm", "LipschitzEstimate", "jacobian_norm", "lipschitz_bound", "lipschitz_constant", "pair_lipschitz_bound"]
+
+
+class JacobianNorm(NamedTuple):
+    value: Tensor  #: [B]: |J v| with |v| = 1, never above the norm and growing towards it
+    direction: Tensor  #: v, as the input
+
+
+class LipschitzEstimate(NamedTuple):
+    value: Tensor  #: [B]: |J(x) v|, a lower bound of the constant that is attained at x
+    input: Tensor
+    direction: Tensor
+
+
+def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> JacobianNorm:
+    """Largest singular value of the Jacobian of ``function`` at x [B, ..], one a problem.
+
+    Power iteration on J^T J with Frobenius norms, from a random direction; the Jacobian is never formed. Entry b of
+    function(x) must depend on entry b of x alone. Two forward, backward and double backward passes a step.
+
+    Example:
+        >>> w = torch.diag(torch.tensor([3.0, 2.0]))
+        >>> jacobian_norm(lambda x: x @ w, torch.zeros(1, 5, 2)).value
+        tensor([3.0000])
+    """
+    check_problems("jacobian_norm", [x])
+    value, _, (direction,) = ascend(function, [x], [random_direction([x], Frobenius)], Frobenius, options)
+    return JacobianNorm(value, direction[0])
+
+
+def lipschitz_constant(
+    function: Function, start: Tensor, radius: float, options: Ascent = Ascent()
+) -> LipschitzEstimate:
+    """The largest |J(x) v| over unit v and x whose every row has norm <= radius, from start [B, .., C].
+
+    Gradient ascent in x and power iteration in v at a time: a lower bound of the local Lipschitz constant. A start is one
+    problem; take several and keep the best. Source: "How Smoothing is N-simplicial Attention?", Definition 3.6.
+    """
+    check_problems("lipschitz_constant", [start])
+    if not radius > 0:
+        raise ValueError(f"lipschitz_constant: radius: expected a positive number, got {radius}")
+    direction = random_direction([start], Frobenius)
+    value, (x,), ((v,),) = ascend(function, [start], [direction], Frobenius, options, [Rows(radius)])
+    return LipschitzEstimate(value, x, v)
+
+
+def lipschitz_bound(
+    order: int,
+    tokens: int,
+    head_dim: int,
+    radius: float,
+    key_norm: float,
+    value_norm: float,
+    form: str = "printed",
+    output_scale: float = 1.0,
+) -> float:
+    r"""Theorem 3.7 of "How Smoothing is N-simplicial Attention?", for softmax, product values and logits over sqrt(d).
+
+    With n tokens, a = sqrt(d) (K R)^(N+1), K the largest spectral norm of W_K^(m), m = 0..N, V that of W_V^(m)::
+
+        printed      n sqrt(2n) N V^N R^(N-1) sqrt(1 + N^2 a^2)
+        proof        n sqrt(n) N V^N R^(N-1) (1 + a), what its proof arrives at
+        all_factors  n sqrt(n) V^N R^(N-1) (N + (N + 1) a), the query counted among a logit's factors
+
+    ``output_scale`` is s2, times the norm of an output projection (our extension).
+    """
+    if min(order, tokens, head_dim) < 1 or min(radius, key_norm, value_norm, output_scale) < 0:
+        raise ValueError(
+            "lipschitz_bound: expected order, tokens and head_dim of one or more, radius and norms of zero or more, got "
+            f"{order}, {tokens}, {head_dim}, {radius}, {key_norm}, {value_norm} and {output_scale}"
+        )
+    logits = math.sqrt(head_dim) * (key_norm * radius) ** (order + 1)
+    values = output_scale * tokens * math.sqrt(tokens) * value_norm**order * radius ** (order - 1)
+    if form == "printed":
+        return math.sqrt(2) * values * order * math.hypot(1, order * logits)
+    if form == "proof":
+        return values * order * (1 + logits)
+    if form == "all_factors":
+        return values * (order + (order + 1) * logits)
+    raise ValueError(f"lipschitz_bound: form: expected printed, proof or all_factors, got {form!r}")
+
+
+def pair_lipschitz_bound(tokens: int, radius: float, form_norm: float, value_norm: float) -> float:
+    """sqrt(3) |W_V| sqrt(|A|^2 R^4 (4n + 1) + n), A = W_Q W_K^T / sqrt(d), for ordinary attention.
+
+    Source: Castin, Ablin and Peyré, "How smooth is attention?", arXiv 2312.14820.
+    """
+    if tokens < 1 or min(radius, form_norm, value_norm) < 0:
+        raise ValueError(
+            "pair_lipschitz_bound: expected a token or more, radius and norms of zero or more, got "
+            f"{tokens}, {radius}, {form_norm} and {value_norm}"
+        )
+    return math.sqrt(3) * value_norm * math.sqrt((form_norm * radius**2) ** 2 * (4 * tokens + 1) + tokens)
