@@ -1,4 +1,4 @@
-"""Diagnostics of attention: Lipschitz constants, sensitivity and sharpness."""
+"""Diagnostics of attention: Lipschitz constants, sensitivity and sharpness, smoothing."""
 
 from .ascent import Ascent
 from .lipschitz import (
@@ -18,17 +18,37 @@ from .sensitivity import (
     sharpness,
     sharpness_bounds,
 )
+from .smoothing import (
+    LayerSmoothing,
+    MinimalResidual,
+    SmoothingMonitor,
+    composite_norm,
+    dirichlet_energy,
+    effective_rank,
+    mean_cosine,
+    mean_residual,
+    minimal_residual,
+)
 
 __all__ = [
     "Ascent",
     "JacobianNorm",
+    "LayerSmoothing",
     "LipschitzEstimate",
+    "MinimalResidual",
     "SensitivityEstimate",
+    "SmoothingMonitor",
+    "composite_norm",
+    "dirichlet_energy",
+    "effective_rank",
     "inf_op",
     "inf_rms",
     "jacobian_norm",
     "lipschitz_bound",
     "lipschitz_constant",
+    "mean_cosine",
+    "mean_residual",
+    "minimal_residual",
     "pair_lipschitz_bound",
     "sensitivity",
     "sensitivity_bounds",

@@ -1,0 +1,159 @@
+"""How far tokens have collapsed into one: diagnostics of tensors, and of every layer of a model as it runs.
+
+Tokens are rows of X [.., n, d]; every batch dimension stands on its own. Functions compute in float64 and, but for
+``minimal_residual``, carry gradients. Errors name the argument, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "LayerSmoothing",
+    "MinimalResidual",
+    "SmoothingMonitor",
+    "composite_norm",
+    "dirichlet_energy",
+    "effective_rank",
+    "mean_cosine",
+    "mean_residual",
+    "minimal_residual",
+]
+
+_operators = torch.ops.nsimplex
+
+
+class MinimalResidual(NamedTuple):
+    """The smallest ||X - 1 u^T||_{1,inf} over u."""
+
+    norm: Tensor  #: [..], reached by ``offset``
+    lower: Tensor  #: [..], certified: no u stays below
+    offset: Tensor  #: u, [.., d]
+
+
+def composite_norm(tokens: Tensor) -> Tensor:
+    """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf): the largest sum of magnitudes of a column times that of a row, [..].
+
+    Not a norm: neither convex nor subadditive. Source: Dong et al., "Attention is not all you need".
+    """
+    return _operators.composite_norm(tokens)
+
+
+def mean_residual(tokens: Tensor) -> Tensor:
+    """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest residual."""
+    return _operators.mean_residual(tokens)
+
+
+def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual:
+    """The smallest ||X - 1 u^T||_{1,inf} over u, up to a relative gap of ``tolerance``, with a certified lower bound.
+
+    On the CPU and without gradients; 1 ms a matrix at n = d = 8, for n and d up to some hundred.
+    """
+    return MinimalResidual(*_operators.minimal_residual(tokens, tolerance))
+
+
+def effective_rank(tokens: Tensor) -> Tensor:
+    """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at most, 0 for X = 0.
+
+    Source: Roy and Vetterli, "The effective rank: a measure of effective dimensionality".
+    """
+    return _operators.effective_rank(tokens)
+
+
+def mean_cosine(tokens: Tensor) -> Tensor:
+    """Mean of the cosines of all pairs of different tokens, [..]; NaN for less than two tokens."""
+    return _operators.mean_cosine(tokens)
+
+
+def dirichlet_energy(tokens: Tensor) -> Tensor:
+    """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A survey on oversmoothing in
+    graph neural networks", all tokens neighbours of each other."""
+    return _operators.dirichlet_energy(tokens)
+
+
+class LayerSmoothing(NamedTuple):
+    """What a module gave, once: one number a batch element, float64 on the CPU."""
+
+    name: str  #: of the module
+    residual: Tensor  #: ||X - 1 u^T||_{1,inf}
+    ratio: Tensor  #: residual over ||X||_{1,inf}
+    effective_rank: Tensor
+    mean_cosine: Tensor
+    dirichlet_energy: Tensor
+
+
+class SmoothingMonitor:
+    """Watches what modules of a model give while it runs.
+
+    >>> with SmoothingMonitor(model) as monitor:
+    ...     model(batch)
+    >>> [float(layer.ratio.mean()) for layer in monitor.layers]
+
+    Args:
+        model: any ``torch.nn.Module``.
+        modules: names (as of ``model.named_modules()``) of those to watch; without it all entries of every
+            ``ModuleList``, which is where models keep their layers.
+        exact: the smallest residual in place of the mean one: slower, for small matrices.
+
+    ``layers`` has an entry for each time that a watched module ran, in this order. Of an output that is a tuple or a
+    list the first entry counts; one that is no floating point tensor [.., n, d] is refused. Outputs are read, never
+    changed, and kept out of autograd.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, *, modules: Iterable[str] | None = None, exact: bool = False
+    ) -> None:
+        known = dict(model.named_modules())
+        if modules is None:
+            modules = [
+                f"{name}.{place}".removeprefix(".")
+                for name, module in known.items()
+                if isinstance(module, torch.nn.ModuleList)
+                for place in range(len(module))
+            ]
+        self._names = list(modules)
+        if not self._names:
+            raise ValueError("[SmoothingMonitor] modules: expected names, since the model has no ModuleList")
+        for name in self._names:
+            if name not in known:
+                raise ValueError(f"[SmoothingMonitor] modules: the model has no module {name!r}")
+        self._modules = [known[name] for name in self._names]
+        self._exact = exact
+        self._handles: list[Any] = []
+        self.layers: list[LayerSmoothing] = []
+
+    def __enter__(self) -> SmoothingMonitor:
+        for name, module in zip(self._names, self._modules, strict=True):
+            self._handles.append(module.register_forward_hook(self._hook(name)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _hook(self, name: str):
+        def hook(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
+            self.layers.append(self._measure(name, output))
+
+        return hook
+
+    @torch.no_grad()
+    def _measure(self, name: str, output: Any) -> LayerSmoothing:
+        tokens = output[0] if isinstance(output, (tuple, list)) else output
+        if not isinstance(tokens, Tensor) or not tokens.is_floating_point() or tokens.dim() < 2:
+            what = f"shape {list(tokens.shape)}" if isinstance(tokens, Tensor) else type(tokens).__name__
+            raise ValueError(f"[SmoothingMonitor] {name}: expected an output [.., tokens, channels], got {what}")
+        tokens = tokens.to("cpu", torch.float64)
+        residual = minimal_residual(tokens).norm if self._exact else composite_norm(mean_residual(tokens))
+        return LayerSmoothing(
+            name,
+            residual,
+            residual / composite_norm(tokens),
+            effective_rank(tokens),
+            mean_cosine(tokens),
+            dirichlet_energy(tokens),
+        )
