@@ -16,6 +16,13 @@ inline constexpr int64_t kTaskRows = 256;
 inline constexpr int64_t kTaskPairs = 1 << 16, kRowCost = 8, kSmallestRows = 32;
 /// Rows of the other side that are packed at a time.
 inline constexpr int64_t kPairChunk = 256;
+/// At most as many are packed row by row: then most lanes of a vector of them would be empty.
+inline constexpr int64_t kFewColumns = 8;
+/// Channels are padded to this many, a whole number of vectors.
+inline constexpr int64_t kPairStep = 8;
+inline constexpr int64_t pair_padded(int64_t channels) {
+  return (channels + kPairStep - 1) / kPairStep * kPairStep;
+}
 
 /// Attention by tables: rows of a task, and rows summed into one table before a large group is cut.
 inline constexpr int64_t kTaskTableRows = 1024, kTableBlock = 4096;
