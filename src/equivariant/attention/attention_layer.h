@@ -9,6 +9,7 @@
 #include "equivariant/attention/attention_call.h"
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/features.h"
+#include "equivariant/attention/map_matrix.h"
 #include "equivariant/classes/kinds.h"
 #include "equivariant/sparse/sums_call.h"
 
@@ -131,27 +132,6 @@ class AttentionLayer {
     std::vector<int64_t> numbers;
     for (const size_t p : parts) numbers.push_back(plan_.parts[p].number);
     return at::tensor(numbers, call_.x.options().dtype(at::kLong));
-  }
-
-  // [columns C, parts H d] of weights [rows, C, H d]; row -1 is zero.
-  at::Tensor map_matrix(const at::Tensor& weight, const at::Tensor& rows, int64_t parts) const {
-    const at::Tensor none = weight.new_zeros({1, weight.size(1), weight.size(2)});
-    const int64_t columns = rows.size(0) / parts;
-    return at::cat({none, weight})
-        .index_select(0, rows + 1)
-        .view({parts, columns, weight.size(1), weight.size(2)})
-        .permute({1, 2, 0, 3})
-        .reshape({columns * weight.size(1), parts * weight.size(2)});
-  }
-  at::Tensor map_matrix_backward(const at::Tensor& weight, const at::Tensor& rows, int64_t parts,
-                                 const at::Tensor& grad) const {
-    const int64_t columns = rows.size(0) / parts;
-    const at::Tensor of_rows = grad.view({columns, weight.size(1), parts, weight.size(2)})
-                                   .permute({2, 0, 1, 3})
-                                   .reshape({parts * columns, weight.size(1), weight.size(2)});
-    return weight.new_zeros({weight.size(0) + 1, weight.size(1), weight.size(2)})
-        .index_add(0, rows + 1, of_rows)
-        .narrow(0, 1, weight.size(0));
   }
 
   // [C, parts H e]

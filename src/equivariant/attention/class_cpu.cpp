@@ -1,0 +1,273 @@
+// Attention of one class on the CPU: the loops over pairs and tables are kernels.
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "equivariant/attention/class_attention.h"
+#include "kernels/cpu/equivariant/tuple_attention.h"
+#include "support/parallel.h"
+
+namespace nsimplex::equivariant {
+namespace {
+
+using at::Tensor;
+using kernels::TupleSide;
+
+constexpr double kLog2e = 1.4426950408889634074;
+
+// Groups of at most as many keys are visited pair by pair in the kernel form: about where a table
+// costs as much, and nothing is subtracted.
+constexpr int64_t kPairGroup = 32;
+
+template <class T>
+kernels::HeadRows<T> head_rows(const Tensor& rows) {
+  return {rows.const_data_ptr<T>(), rows.stride(0), rows.size(2)};
+}
+
+// Rows may be apart, but the channels of all heads of a row are not.
+Tensor packed_heads(const Tensor& rows) {
+  const bool packed = rows.stride(2) == 1 && rows.stride(1) == rows.size(2);
+  return packed ? rows : rows.contiguous();
+}
+
+// Scratch memory of one task of each worker.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes)
+      : bytes_((static_cast<int64_t>(bytes) + 63) / 64 * 64),
+        memory_(at::empty({thread_count() * bytes_}, at::kByte)) {}
+  void* of(int worker) { return memory_.mutable_data_ptr<uint8_t>() + worker * bytes_; }
+
+ private:
+  int64_t bytes_;
+  Tensor memory_;
+};
+
+template <class T>
+class CpuRun {
+ public:
+  explicit CpuRun(const ClassCall& call)
+      : call_(call),
+        softmax_(call.form == AttentionForm::softmax),
+        query_(packed_heads(softmax_ ? call.query * (call.scale * kLog2e) : call.query)),
+        key_(packed_heads(call.key)),
+        value_(packed_heads(call.value)),
+        heads_(call.query.size(1)) {
+    const int64_t rows = query_.size(0), wide = value_.size(2) + 1;
+    const auto options = query_.options();
+    sums_ = at::zeros({rows, heads_, wide}, options.dtype(at::kDouble));
+    if (softmax_)
+      shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), options);
+    for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
+      auto pairs = pair_problem(term);
+      pairs.sums = sums_.template mutable_data_ptr<double>();
+      run_pairs(pairs, TupleSide::queries, [&](const kernels::GroupTask& task, void* scratch) {
+        kernels::run_pairs_forward(pairs, task, scratch);
+      });
+      for_each_table(term, skip, [&](kernels::TableAttention<T> tables) {
+        tables.sums = sums_.template mutable_data_ptr<double>();
+        run_tables(tables, kernels::TablePass::forward);
+      });
+    });
+  }
+
+  Tensor out() {
+    const int64_t width = value_.size(2);
+    const Tensor all = sums_.narrow(2, width, 1);
+    const Tensor own = sums_.narrow(2, 0, width);
+    // Exactly 0 without an admissible key: not what differences of tables leave.
+    empty_ =
+        call_.form == AttentionForm::kernel ? (call_.part.counts == 0).view({-1, 1, 1}) : all == 0;
+    inverse_ = call_.normalise ? all.reciprocal()
+                               : at::full_like(all, static_cast<double>(call_.part.multiplicity));
+    inverse_.masked_fill_(empty_, 0);
+    return (own * inverse_).to(query_.scalar_type());
+  }
+
+  ClassGradients backward(const Tensor& grad_out) {
+    Tensor out = this->out();
+    const auto wide = query_.options().dtype(at::kDouble);
+    const Tensor grad = gradient_of_sums(grad_out, out);
+    if (softmax_) to_log_sums();
+    const Tensor grad_query = at::zeros(query_.sizes(), wide);
+    const Tensor grad_key = at::zeros(key_.sizes(), wide);
+    const Tensor grad_value = at::zeros(value_.sizes(), wide);
+    const auto set_gradients = [&](auto& problem) {
+      problem.grad = grad.const_data_ptr<T>();
+      problem.grad_query = grad_query.mutable_data_ptr<double>();
+      problem.grad_key = grad_key.mutable_data_ptr<double>();
+      problem.grad_value = grad_value.mutable_data_ptr<double>();
+    };
+    for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
+      auto pairs = pair_problem(term);
+      set_gradients(pairs);
+      for (const TupleSide side : {TupleSide::queries, TupleSide::keys}) {
+        run_pairs(pairs, side, [&](const kernels::GroupTask& task, void* scratch) {
+          kernels::run_pairs_backward(pairs, side, task, scratch);
+        });
+      }
+      for_each_table(term, skip, [&](kernels::TableAttention<T> tables) {
+        set_gradients(tables);
+        run_tables(tables, kernels::TablePass::grad_query);
+        run_tables(tables, kernels::TablePass::grad_key_value);
+      });
+    });
+    const auto narrow = [&](const Tensor& gradient) { return gradient.to(query_.scalar_type()); };
+    return {std::move(out), narrow(softmax_ ? grad_query * (call_.scale * kLog2e) : grad_query),
+            narrow(grad_key), narrow(grad_value)};
+  }
+
+ private:
+  // With out = a / b the gradients of a and b: those of the weighted values and of the weights.
+  Tensor gradient_of_sums(const Tensor& grad_out, const Tensor& out) {
+    // A softmax's weights are normalised already.
+    const Tensor own = softmax_ ? grad_out.to(at::kDouble) : grad_out * inverse_;
+    const Tensor all =
+        call_.normalise ? -(own * out).sum(-1, /*keepdim=*/true) : at::zeros_like(inverse_);
+    return at::cat({own, all}, -1).to(query_.scalar_type()).contiguous();
+  }
+
+  // The base-2 logarithm of the sum of all weights in place of the maximum; infinite where there
+  // are none, so that no weight is met again.
+  void to_log_sums() {
+    const Tensor all = sums_.select(2, value_.size(2));
+    shift_ = (shift_ + all.log2())
+                 .masked_fill(empty_.squeeze(-1), std::numeric_limits<double>::infinity())
+                 .to(query_.scalar_type());
+  }
+
+  static kernels::TupleRelation relation(const RelationTensors& tensors) {
+    return {tensors.key_offsets.size(0) - 1, tensors.key_offsets.const_data_ptr<int32_t>(),
+            tensors.keys.const_data_ptr<int32_t>(), tensors.query_offsets.const_data_ptr<int32_t>(),
+            tensors.queries.const_data_ptr<int32_t>()};
+  }
+
+  // visit(term, skip): the queries of a term whose keys are visited pair by pair take no part in
+  // its tables.
+  template <class Visit>
+  void for_each_term(Visit&& visit) {
+    for (const AttentionTerm& term : call_.part.terms) {
+      visit(term, softmax_ ? Tensor() : small_groups(relation_of(term)));
+    }
+  }
+
+  kernels::TupleRelation relation_of(const AttentionTerm& term) const {
+    return relation(call_.plan.relations[term.relation]);
+  }
+
+  static bool is_small(const kernels::TupleRelation& groups, int64_t g) {
+    return groups.key_offsets[g + 1] - groups.key_offsets[g] <= kPairGroup;
+  }
+  static bool all_small(const kernels::TupleRelation& groups) {
+    int64_t g = 0;
+    while (g < groups.groups && is_small(groups, g)) ++g;
+    return g == groups.groups;
+  }
+
+  Tensor small_groups(const kernels::TupleRelation& groups) const {
+    Tensor small = at::zeros({query_.size(0)}, at::kByte);
+    auto* const flags = small.mutable_data_ptr<uint8_t>();
+    for (int64_t g = 0; g < groups.groups; ++g) {
+      if (!is_small(groups, g)) continue;
+      for (int32_t q = groups.query_offsets[g]; q < groups.query_offsets[g + 1]; ++q) {
+        flags[groups.queries[q]] = 1;
+      }
+    }
+    return small;
+  }
+
+  template <class Problem>
+  void set_rows(Problem& problem) const {
+    problem.heads = heads_;
+    problem.query = head_rows<T>(query_);
+    problem.key = head_rows<T>(key_);
+    problem.value = head_rows<T>(value_);
+  }
+
+  kernels::PairAttention<T> pair_problem(const AttentionTerm& term) {
+    kernels::PairAttention<T> problem;
+    problem.relation = relation_of(term);
+    set_rows(problem);
+    if (softmax_) {
+      problem.shift = shift_.mutable_data_ptr<T>();
+    } else {
+      problem.weight = kernels::PairWeight::product;
+      problem.largest_group = kPairGroup;
+    }
+    if (call_.form == AttentionForm::decoupled) return problem;
+    const auto nodes = [&](int64_t source, int64_t block) {
+      return call_.plan.sources[source].nodes[block].const_data_ptr<int32_t>();
+    };
+    for (const int64_t block : call_.part.key_only) {
+      problem.key_nodes[problem.key_only++] = nodes(call_.part.keys, block);
+    }
+    for (const int64_t block : term.query_only) {
+      problem.query_nodes[problem.query_only++] = nodes(call_.part.queries, block);
+    }
+    return problem;
+  }
+
+  template <class Run>
+  void run_pairs(const kernels::PairAttention<T>& problem, TupleSide side, Run&& run) {
+    const auto tasks = kernels::cut_pairs(problem.relation, side, problem.largest_group);
+    Scratch scratch(kernels::pair_scratch_bytes(problem));
+    parallel_tasks(std::ssize(tasks),
+                   [&](int64_t task, int worker) { run(tasks[task], scratch.of(worker)); });
+  }
+
+  // visit(problem) for the tables of a term's relation and of those it subtracts or adds again.
+  template <class Visit>
+  void for_each_table(const AttentionTerm& term, const Tensor& skip, Visit&& visit) {
+    if (softmax_ || all_small(relation_of(term))) return;
+    kernels::TableAttention<T> problem;
+    set_rows(problem);
+    problem.skip = skip.const_data_ptr<uint8_t>();
+    problem.relation = relation_of(term);
+    visit(problem);
+    if (call_.form == AttentionForm::decoupled) return;
+    for (const auto& [number, sign] : term.extensions) {
+      problem.relation = relation(call_.plan.relations[number]);
+      problem.sign = static_cast<double>(sign);
+      visit(problem);
+    }
+  }
+
+  void run_tables(const kernels::TableAttention<T>& problem, kernels::TablePass pass) {
+    const kernels::TablePlan plan = kernels::plan_tables(
+        problem, pass == kernels::TablePass::grad_key_value ? TupleSide::keys : TupleSide::queries);
+    const Tensor workspace = at::empty({plan.workspace_doubles}, at::kDouble);
+    Scratch scratch(plan.scratch_doubles * sizeof(double));
+    for (int phase = 0; phase < kernels::TablePlan::kPhases; ++phase) {
+      parallel_tasks(plan.tasks_of(phase), [&](int64_t task, int worker) {
+        kernels::run_tables(problem, pass, plan, phase, task, workspace.mutable_data_ptr<double>(),
+                            static_cast<double*>(scratch.of(worker)));
+      });
+    }
+  }
+
+  const ClassCall& call_;
+  bool softmax_;
+  Tensor query_, key_, value_;
+  int64_t heads_;
+  Tensor sums_, shift_, empty_, inverse_;
+};
+
+template <class Run>
+auto by_type(const Tensor& rows, Run&& run) {
+  return rows.scalar_type() == at::kDouble ? run(double()) : run(float());
+}
+
+}  // namespace
+
+Tensor CpuClass::forward(const ClassCall& call) {
+  return by_type(call.query, [&](auto type) { return CpuRun<decltype(type)>(call).out(); });
+}
+
+ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
+  return by_type(call.query,
+                 [&](auto type) { return CpuRun<decltype(type)>(call).backward(grad_out); });
+}
+
+}  // namespace nsimplex::equivariant
