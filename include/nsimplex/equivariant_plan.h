@@ -21,6 +21,9 @@ struct EquivariantPlan {
   ClassSet classes = ClassSet::all;
   int64_t input_rows = 0, output_rows = 0;  ///< m, m'
 
+  /// Classes of the weights and of the bias.
+  int64_t class_count = 0, bias_class_count = 0;
+
   std::vector<at::Tensor> tensors;  ///< as the operators take them; their numbers are trusted
   std::vector<int64_t> parts;       ///< sizes and classes of every output pattern, in a row
 

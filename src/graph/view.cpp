@@ -28,6 +28,11 @@ TupleView CheckedBatch::view() const {
           view_numbers(batch_.node_offsets), batch_.symmetry};
 }
 
+bool same_tuples(const TupleBatch& a, const TupleBatch& b) {
+  return a.symmetry == b.symmetry && at::equal(a.tuples, b.tuples) &&
+         at::equal(a.tuple_offsets, b.tuple_offsets) && at::equal(a.node_offsets, b.node_offsets);
+}
+
 Tensor to_tensor(std::vector<int64_t> numbers) {
   if (numbers.empty()) return at::empty({0}, at::kLong);
   auto* owner = new std::vector<int64_t>(std::move(numbers));

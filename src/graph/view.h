@@ -28,6 +28,9 @@ class CheckedBatch {
   TupleBatch batch_;
 };
 
+/// Whether two batches hold the same tuples of the same graphs, row by row.
+bool same_tuples(const TupleBatch& a, const TupleBatch& b);
+
 /// An int64 tensor that takes the numbers over.
 at::Tensor to_tensor(std::vector<int64_t> numbers);
 

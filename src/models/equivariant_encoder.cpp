@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "graph/view.h"
 #include "models/initialize_classes.h"
 
 namespace nsimplex {
@@ -39,11 +40,6 @@ std::vector<Tensor> rows_of_patterns(const TupleBatch& batch, const TensorKind& 
     rows.push_back(matches.nonzero().squeeze(1));
   }
   return rows;
-}
-
-bool same_list(const TupleBatch& a, const TupleBatch& b) {
-  return a.symmetry == b.symmetry && at::equal(a.tuples, b.tuples) &&
-         at::equal(a.tuple_offsets, b.tuple_offsets);
 }
 
 void check_kind(const TupleBatch& batch, const TensorKind& kind, const char* name) {
@@ -110,7 +106,7 @@ EquivariantEncoderPlan equivariant_encoder_plan(const TupleBatch& input, const T
       std::nullopt,
       {}};
   if (is_lightweight(options) && same_kind(attention.input, attention.output) &&
-      same_list(input, output)) {
+      graph::same_tuples(input, output)) {
     plan.mlp = plan.light;
   } else if (is_lightweight(options)) {
     plan.mlp = equivariant_plan(output, output, {ClassSet::light, output_loops, output_loops});

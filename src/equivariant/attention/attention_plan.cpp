@@ -66,14 +66,14 @@ class PlanMaker {
  public:
   PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
             const TensorKind& input_kind, const TensorKind& output_kind,
-            const std::vector<LightClasses>& light, bool tables)
+            const std::vector<LightClasses>& light, bool tables, bool same_lists)
       : input_(input),
         input_kind_(input_kind),
         output_kind_(output_kind),
         light_(light),
         tables_(tables),
         join_(input, output),
-        same_lists_(same_lists(input, output)) {
+        same_lists_(same_lists && input.symmetry != Symmetry::undirected) {
     if (input.tuples.count > std::numeric_limits<int32_t>::max() ||
         output.tuples.count > std::numeric_limits<int32_t>::max() ||
         output.nodes() > std::numeric_limits<int32_t>::max()) {
@@ -99,16 +99,6 @@ class PlanMaker {
   }
 
  private:
-  static bool same_lists(const graph::TupleView& a, const graph::TupleView& b) {
-    const auto numbers = [](const graph::TupleView& list) {
-      return std::span(list.tuples.values, list.tuples.count * list.tuples.width);
-    };
-    return a.symmetry == b.symmetry && a.symmetry != Symmetry::undirected &&
-           a.tuples.width == b.tuples.width && a.tuples.count == b.tuples.count &&
-           std::ranges::equal(a.tuple_offsets, b.tuple_offsets) &&
-           std::ranges::equal(numbers(a), numbers(b));
-  }
-
   // Where the weights of a class begin among those of all.
   struct FirstWeights {
     int64_t query = 0, key = 0;
@@ -269,7 +259,7 @@ class PlanMaker {
   const std::vector<LightClasses>& light_;
   bool tables_;
   TupleJoin join_;
-  bool same_lists_;
+  bool same_lists_;  // ordered: an undirected tuple is a query once and a key in all orders
   std::map<size_t, int64_t> key_sources_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, int64_t> relations_;
   AttentionPlan plan_;
@@ -280,8 +270,9 @@ class PlanMaker {
 AttentionPlan make_attention_plan(const graph::TupleView& input, const graph::TupleView& output,
                                   const TensorKind& input_kind, const TensorKind& output_kind,
                                   const std::vector<AttentionClass>& classes,
-                                  const std::vector<LightClasses>& light, bool tables) {
-  return PlanMaker(input, output, input_kind, output_kind, light, tables).make(classes);
+                                  const std::vector<LightClasses>& light, bool tables,
+                                  bool same_lists) {
+  return PlanMaker(input, output, input_kind, output_kind, light, tables, same_lists).make(classes);
 }
 
 }  // namespace nsimplex::equivariant

@@ -152,9 +152,9 @@ EquivariantAttentionPlan equivariant_attention_plan(
     plan.key_weights += std::ssize(each.key_maps);
   }
   try {
-    std::tie(plan.tensors, plan.parts) = flatten(
-        make_attention_plan(own_input.view(), own_output.view(), plan.input, plan.output, classes,
-                            light, /*tables=*/options.form == AttentionForm::kernel));
+    std::tie(plan.tensors, plan.parts) = flatten(make_attention_plan(
+        own_input.view(), own_output.view(), plan.input, plan.output, classes, light,
+        /*tables=*/options.form == AttentionForm::kernel, graph::same_tuples(input, output)));
   } catch (const std::length_error& error) {
     TORCH_CHECK_VALUE(false, "[equivariant_attention_plan] ", error.what());
   }

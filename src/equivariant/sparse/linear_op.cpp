@@ -5,8 +5,6 @@
 #include <nsimplex/equivariant_plan.h>
 #include <torch/library.h>
 
-#include <iterator>
-
 #include "attention/dispatch.h"
 #include "equivariant/classes/kinds.h"
 #include "equivariant/sparse/linear_call.h"
@@ -117,12 +115,12 @@ at::Tensor equivariant_linear_sparse(const at::Tensor& x, const at::Tensor& weig
                                      const std::optional<at::Tensor>& bias,
                                      const EquivariantPlan& plan, Pooling pooling) {
   using namespace equivariant;
-  const auto check_classes = [](const char* name, const Tensor& tensor, const auto& classes) {
-    TORCH_CHECK_VALUE(tensor.size(0) == std::ssize(classes), kAt, name, ": expected ",
-                      classes.size(), " classes, got ", tensor.size(0));
+  const auto check_classes = [](const char* name, const Tensor& tensor, int64_t classes) {
+    TORCH_CHECK_VALUE(tensor.size(0) == classes, kAt, name, ": expected ", classes,
+                      " classes, got ", tensor.size(0));
   };
-  check_classes("weight", weight, equivariant_classes(plan.input, plan.output, plan.classes));
-  if (bias) check_classes("bias", *bias, equivariant_classes({.order = 0}, plan.output));
+  check_classes("weight", weight, plan.class_count);
+  if (bias) check_classes("bias", *bias, plan.bias_class_count);
   return dispatch_linear({x, weight, bias, plan.tensors, plan.parts, pooling == Pooling::mean});
 }
 

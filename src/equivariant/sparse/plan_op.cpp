@@ -63,9 +63,11 @@ namespace {
 
 constexpr char kName[] = "equivariant_plan";
 
-SumPlan sum_plan(TupleJoin& join, const EquivariantPlan& plan) {
+SumPlan sum_plan(TupleJoin& join, EquivariantPlan& plan) {
   const auto classes = equivariant_classes(plan.input, plan.output, plan.classes);
   const auto bias_classes = equivariant_classes({.order = 0}, plan.output);
+  plan.class_count = std::ssize(classes);
+  plan.bias_class_count = std::ssize(bias_classes);
   try {
     return make_sum_plan(join, plan.input_rows, plan.input, classes, bias_classes);
   } catch (const std::length_error& error) {
@@ -107,9 +109,7 @@ EquivariantPlan equivariant_plan(const TupleBatch& input, const TupleBatch& outp
                        {output.order(), output.symmetry, options.output_loops},
                        options.classes,
                        input.size(),
-                       output.size(),
-                       {},
-                       {}};
+                       output.size()};
   TupleJoin join(own_input.view(), own_output.view());
   check_loops(own_input.view(), plan.input, "input", kName);
   check_loops(own_output.view(), plan.output, "output", kName);
