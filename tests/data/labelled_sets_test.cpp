@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nsimplex/graph_structure.h>
 
-#include "input_error_of.h"
+#include "data/array_error_of.h"
 #include "io/samples.h"
 #include "temporary_folder.h"
 
@@ -36,10 +36,7 @@ class LabelledSetsFile : public testing::Test {
   std::string error(size_t array, const std::string& contents) {
     Arrays changed = arrays();
     changed[array].second = contents;
-    const std::string text = input_error_of([&] { read(changed); });
-    const std::string start = "cannot read " + path_ + ", array ";
-    EXPECT_TRUE(text.starts_with(start)) << text;
-    return text.substr(std::min(start.size(), text.size()));
+    return test::array_error_of(path_, [&] { read(changed); });
   }
 
   test::TemporaryFolder folder_;

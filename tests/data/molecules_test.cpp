@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "data/array_error_of.h"
 #include "data/molecule_file.h"
-#include "input_error_of.h"
 
 namespace nsimplex::data {
 namespace {
@@ -27,10 +27,7 @@ class MoleculesFile : public testing::Test {
     for (auto& [file, bytes] : changed) {
       if (file == name + ".npy") bytes = contents;
     }
-    const std::string text = input_error_of([&] { read(changed); });
-    const std::string start = "cannot read " + path_ + ", array ";
-    EXPECT_TRUE(text.starts_with(start)) << text;
-    return text.substr(std::min(start.size(), text.size()));
+    return test::array_error_of(path_, [&] { read(changed); });
   }
 
   test::TemporaryFolder folder_;
