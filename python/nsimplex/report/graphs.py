@@ -17,6 +17,18 @@ _TITLES = {
     "molecules": "Properties of molecules",
 }
 
+# Figures whose validation is drawn, and what over; without an entry the first figure, over epochs.
+_CURVES = {
+    "hyperedges": [("auc", "epoch"), ("aupr", "epoch")],
+    "molecules": [("mae", "seconds")],
+}
+_NOTES = {
+    "hyperedges": "auc and aupr are the areas under the curves of true against false positives and of precision against "
+    "recall; those of unseen rows leave out what the training file has too.",
+    "molecules": "mae is the mean absolute error in the unit of the target, less is better. Models that train for equal "
+    "times, with --seconds, are to be compared where their curves end.",
+}
+
 
 def _dashes(index: int):
     return ("-", (0, (4, 2)), (0, (1, 2)))[index // len(SERIES) % 3]
@@ -34,26 +46,38 @@ def _figures(run: GraphRun) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def validation_curves(run: GraphRun, figure: str) -> str:
-    """A validation figure over epochs, mean over the seeds that have the epoch."""
+def _validated(run: GraphRun, figure: str) -> list[Row]:
+    return [row for row in run.points if number(row, f"validation_{figure}") is not None]
+
+
+def mean_curve(points: list[Row], over: str, key: str) -> list[tuple[float, float]]:
+    """(over, key) of each epoch in turn, means over the points that are of it."""
+    by_epoch: dict[float, list[Row]] = {}
+    for row in points:
+        by_epoch.setdefault(row["epoch"], []).append(row)
+    means = []
+    for epoch in sorted(by_epoch):
+        rows = by_epoch[epoch]
+        means.append(tuple(sum(row[name] for row in rows) / len(rows) for name in (over, key)))
+    return means
+
+
+def validation_curves(run: GraphRun, figure: str, over: str = "epoch") -> str:
+    """A validation figure over epochs or seconds of training, means over the seeds that have an epoch."""
     key = f"validation_{figure}"
-    points = [row for row in run.points if number(row, key) is not None]
+    points = [row for row in _validated(run, figure) if number(row, over) is not None]
     with matplotlib.rc_context(STYLE):
         drawing, axes = new_axes()
         ends = []
         for index, model in enumerate(_models(points)):
-            by_epoch: dict[float, list[float]] = {}
-            for row in points:
-                if row["model"] == model:
-                    by_epoch.setdefault(row["epoch"], []).append(row[key])
-            epochs = sorted(by_epoch)
-            means = [sum(by_epoch[epoch]) / len(by_epoch[epoch]) for epoch in epochs]
+            curve = mean_curve([row for row in points if row["model"] == model], over, key)
             color = SERIES[index % len(SERIES)]
-            axes.plot(epochs, means, color=color, linestyle=_dashes(index))
-            ends.append((epochs[-1], means[-1], model, color))
+            axes.plot(*zip(*curve), color=color, linestyle=_dashes(index))
+            ends.append((*curve[-1], model, color))
         spread_labels(axes, ends)
-        finish(axes, "epochs", f"{figure.replace('_', ' ')} on the validation split")
-        return svg(drawing, f"{run.task}-{run.name}", f"Validation {figure} of each model over epochs")
+        axis = "epochs" if over == "epoch" else "seconds of training"
+        finish(axes, axis, f"{figure.replace('_', ' ')} on the validation split")
+        return svg(drawing, f"{run.task}-{run.name}-{figure}", f"Validation {figure} of each model over {axis}")
 
 
 def _spread(row: Row, name: str) -> str:
@@ -99,16 +123,16 @@ def _title(run: GraphRun, only: bool) -> str:
 def graph_section(run: GraphRun, only: bool) -> str:
     """Models that were trained on a task beside each other."""
     figures = _figures(run)
-    parts = []
-    curve = next((f for f in figures if any(number(p, f"validation_{f}") is not None for p in run.points)), None)
-    if curve:
-        parts.append(validation_curves(run, curve))
+    curves = _CURVES.get(run.task, [(f, "epoch") for f in figures if _validated(run, f)][:1])
+    parts = [validation_curves(run, figure, over) for figure, over in curves if _validated(run, figure)]
     if run.means or run.results:
         parts.append(_means_table(run, figures))
+    note = _NOTES.get(run.task)
     return section(
         _title(run, only),
         '<p class="muted">The epoch is chosen by the validation split; the test split is read at the end, with the '
-        "weights of the best epoch and of the last. Mean and sample deviation over the seeds.</p>",
+        "weights of the best epoch and of the last. Mean and sample deviation over the seeds."
+        f"{' ' + note if note else ''}</p>",
         *parts,
     )
 

@@ -3,49 +3,11 @@
 import json
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import pytest
 
 from nsimplex.report import write_report
-
-
-class Page(HTMLParser):
-    """Collects what a browser would act on."""
-
-    VOID = {"meta", "br", "link", "img", "use", "path"}
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.stack, self.words, self.references = [], [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
-        if tag not in self.VOID:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append(tag)
-        self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
-
-    def handle_endtag(self, tag):
-        if tag not in self.VOID:
-            assert self.stack.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(self.words)
-
-
-def write_lines(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+from report_page import Page, read, write_lines
 
 
 def match3_rows(results=True):
@@ -84,13 +46,6 @@ def full(tmp_path):
          "peer_milliseconds": 6.5, "speedup": 6.5, "peak_bytes": 1, "peer_peak_bytes": 2}])
     (tmp_path / "command.txt").write_text("make demo\n")
     return tmp_path
-
-
-def read(directory):
-    text = write_report(directory).read_text()
-    page = Page(text)
-    assert page.stack == []
-    return text, page
 
 
 def test_a_full_run_shows_everything(full):
@@ -255,55 +210,3 @@ def test_a_sweep_has_its_lines_and_the_published_ones(tmp_path):
         assert text in page.text
     write_lines(tmp_path / "metrics.jsonl", rows[:1])
     assert Page(write_report(tmp_path).read_text()).tags.count("svg") == 0
-
-
-def graph_rows(models, seeds=(1, 2)):
-    """Lines as `nsimplex graph chains` writes them: a figure for each model."""
-    rows = [{"task": "chains", "model": "majority", "seed": seed, "f1": 0.25} for seed in seeds]
-    for model, figure in models:
-        for seed in seeds:
-            rows += [
-                {"task": "chains", "model": model, "seed": seed, "epoch": epoch, "step": 3 * epoch, "loss": 0.5,
-                 "validation_f1": figure / 2, "seconds": 1.5}
-                for epoch in (1, 2)
-            ]
-            rows.append(
-                {"task": "chains", "model": model, "seed": seed, "f1": figure, "last_f1": figure - 0.1,
-                 "validation_f1": figure, "best_epoch": 1, "epochs": 2, "seconds": 3.5, "parameters": 77}
-            )
-        rows.append(
-            {"task": "chains", "model": model, "seeds": len(seeds), "f1_mean": figure, "f1_deviation": 0.015,
-             "last_f1_mean": figure - 0.1, "last_f1_deviation": 0.02, "published_f1": 0.91}
-        )
-    rows.append({"task": "chains", "model": "elsewhere", "published_f1": 0.42})
-    return rows
-
-
-def test_models_on_graphs_are_shown_with_the_papers_figures(tmp_path):
-    write_lines(tmp_path / "metrics.jsonl", graph_rows([(f"model{i}", 0.5 + i / 100) for i in range(9)]))
-    _, page = read(tmp_path)
-    assert page.tags.count("svg") == 1
-    for words in ("A label at the end of a chain", "0.5300 ± 0.0150", "last f1", "0.9100", "0.2500",
-                  "elsewhere (paper)", "3.5 s"):
-        assert words in page.text, words
-
-
-def test_a_graph_run_that_broke_off_shows_its_curves(tmp_path):
-    write_lines(tmp_path / "metrics.jsonl", graph_rows([("mlp", 0.5)])[:4])
-    _, page = read(tmp_path)
-    assert "majority" in page.text
-
-
-def test_costs_are_drawn_against_edges(tmp_path):
-    rows = [
-        {"task": "scaling", "model": model, "seed": 1, "nodes": n // 5, "edges": n, "rows": 2 * n,
-         "plan_seconds": 1e-4 * n, "forward_seconds": 1e-3 * n, "backward_seconds": 2e-3 * n,
-         "peak_bytes": 1000 * n if model == "kernel" else None}
-        for model in ("kernel", "softmax") for n in (32, 64, 128)
-    ]
-    rows.append({"task": "scaling", "model": "kernel", "largest_edges": 128, "slope_forward": 1.03,
-                 "slope_backward": None, "slope_memory": 0.97})
-    write_lines(tmp_path / "metrics.jsonl", rows)
-    _, page = read(tmp_path)
-    assert page.tags.count("svg") == 3
-    assert "1.03" in page.text and "0.97" in page.text and "Cost of a pass" in page.text
