@@ -28,8 +28,10 @@ struct JetsOptions : GraphExperimentOptions {
 SetArmOptions sizes_of(const JetsOptions& o, int64_t channels) {
   SetArmOptions arms{.in_channels = channels, .neighbours = {0, 5, 10}};
   if (!o.full) {
+    // Small batches: the first thing learned is that all points are one part, and it takes
+    // thousands of steps to get beyond it.
     const training::GraphTrainingOptions training{
-        .epochs = 10, .batch = 64, .learning_rate = 1e-3, .warmup = 1, .decays = true};
+        .epochs = 10, .batch = 16, .learning_rate = 1e-3, .warmup = 1, .decays = true};
     arms.encoders.training = arms.linear.training = training;
     arms.encoders.dropout = 0;
     return arms;

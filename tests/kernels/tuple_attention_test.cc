@@ -18,7 +18,8 @@
 namespace nsimplex::kernels::testing {
 namespace {
 
-constexpr int64_t kHeads = 2, kWidth = 5, kValues = 3, kWide = kValues + 1;
+// Channels beyond a vector, and no whole number of vectors.
+constexpr int64_t kHeads = 2, kWidth = 13, kValues = 9, kWide = kValues + 1;
 
 template <class T>
 std::vector<T> draw(size_t count, unsigned seed, double scale = 1) {
