@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/attention.h>
+
+#include <vector>
+
+namespace nsimplex::analysis {
+
+/// One head in the setting of the theorems on collapse: N-simplicial attention of projections of
+/// the same tokens, product form and values, softmax, logit scale d^-1/2, no skip, no output
+/// projection. float64.
+struct PureHead {
+  std::vector<at::Tensor> keys;    ///< W_K^(0) (the queries') .. W_K^(N), each [channels, d]
+  std::vector<at::Tensor> values;  ///< W_V^(1) .. W_V^(N), each [channels, channels]
+
+  int64_t order() const { return static_cast<int64_t>(values.size()); }
+  int64_t head_dim() const { return keys.front().size(1); }
+};
+
+/// What the head makes of tokens [n, channels]: attention() without a scale of its own.
+NSIMPLEX_API at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
+                              const AttentionOptions& options = {});
+
+/// Logits of all tuples without their scale, split by how many factors are residuals R = X - 1 u^T:
+/// none (a constant, left out), one, and two or more. [n, n^N] each.
+struct SplitLogits {
+  at::Tensor first, remainder;
+};
+
+NSIMPLEX_API SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens,
+                                      const at::Tensor& offset);
+
+/// Theorem 3.1 of "How Smoothing is N-simplicial Attention?", for one head and one X:
+///
+///     ||res(X')|| <= 4 gamma / sqrt(d) beta' ||X||^(2(N-1)) ||res(X)||^3
+///     beta' = (2 max_m ||W_K^(m)||)^(N+1) (2 max_m ||W_V^(m)||)^N
+///
+/// all norms ||.||_{1,inf}, residuals by their minimisers. gamma is the smallest number with
+/// sqrt(max_i r_i sum_i r_i) <= gamma max_{j,j'} sum_i |E_ij - E_ij'|, r_i the range of row i of
+/// the remainder E; 1 where E has no range.
+struct CollapseBound {
+  double residual = 0;       ///< ||res(X)||, from below
+  double next_residual = 0;  ///< ||res(X')||, as reached
+  double bound = 0;          ///< the right side, with ||res(X)|| from above
+  double gamma = 1;
+  double beta = 0;         ///< beta'
+  double logit_range = 0;  ///< max_i d^-1/2 r_i
+
+  /// Whether the lemma behind the theorem may be used: |E_ij - E_ij'| <= 1.256, scaled.
+  bool assumption_holds() const { return logit_range <= kLargestRange; }
+  static constexpr double kLargestRange = 1.256;
+};
+
+/// O(n^(2N+1)) for gamma: for few tokens.
+NSIMPLEX_API CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
+
+/// How far the proof's steps are from failing, for one head and one X.
+struct CollapseLemmas {
+  double additive = 0;          ///< A.1: largest |first - sum_i e^(i)| over the largest entry
+  double row_constant = 0;      ///< A.2: largest difference of two rows over the largest entry
+  double below = 0, above = 0;  ///< A.3: smallest P / ((1 - D) P~) and (1 + 2D) P~ / P
+  double logit_range = 0;       ///< as of the bound: the largest entry of D
+};
+
+NSIMPLEX_API CollapseLemmas collapse_lemmas(const PureHead& head, const at::Tensor& tokens,
+                                            const at::Tensor& offset);
+
+}  // namespace nsimplex::analysis

@@ -1,0 +1,99 @@
+#include "analysis/collapse.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <nsimplex/analysis_smoothing.h>
+
+#include <cmath>
+
+namespace nsimplex::analysis {
+namespace {
+
+using at::Tensor;
+
+class Collapse : public testing::Test {
+ protected:
+  void SetUp() override { at::manual_seed(1); }
+
+  static Tensor any(int64_t rows, int64_t columns, double scale = 0.3) {
+    return scale * at::randn({rows, columns}, at::kDouble);
+  }
+
+  static PureHead any_head(int64_t order, int64_t channels) {
+    PureHead head;
+    for (int64_t m = 0; m <= order; ++m) head.keys.push_back(any(channels, channels));
+    for (int64_t m = 0; m < order; ++m) head.values.push_back(any(channels, channels));
+    return head;
+  }
+};
+
+TEST_F(Collapse, LogitsAreTheirPartsAndAConstant) {
+  for (int64_t order = 1; order <= 3; ++order) {
+    const PureHead head = any_head(order, 3);
+    const Tensor tokens = any(4, 3), offset = any(1, 3)[0];
+    Tensor logits = tokens.matmul(head.keys[0]);  // [n, .., d], an axis more with every key
+    for (int64_t m = 1; m <= order; ++m) {
+      logits = logits.unsqueeze(-2) * tokens.matmul(head.keys[m]);
+    }
+    logits = logits.sum(-1).flatten(1);
+    const SplitLogits parts = split_logits(head, tokens, offset);
+    const Tensor constant = logits - parts.first - parts.remainder;
+    EXPECT_LT((constant - constant[0][0]).abs().max().item<double>(), 1e-13) << order;
+  }
+}
+
+TEST_F(Collapse, RemainderOfNearTokensIsNotLostInRounding) {
+  const PureHead head = any_head(2, 3);
+  const Tensor offset = any(1, 3)[0], residual = any(4, 3);
+  const auto remainder = [&](double scale) {
+    return split_logits(head, offset + scale * residual, offset).remainder / (scale * scale);
+  };
+  EXPECT_TRUE(at::allclose(remainder(1e-4), remainder(1e-5), 1e-3, 1e-6));
+}
+
+TEST_F(Collapse, WithoutKeysAllTokensBecomeOne) {
+  for (int64_t order = 1; order <= 3; ++order) {
+    PureHead head = any_head(order, 4);
+    for (Tensor& keys : head.keys) keys.zero_();
+    const CollapseBound bound = collapse_bound(head, any(5, 4));
+    EXPECT_LT(bound.next_residual, 1e-15);
+    EXPECT_EQ(bound.bound, 0);
+    EXPECT_EQ(bound.gamma, 1);
+    EXPECT_TRUE(bound.assumption_holds());
+  }
+}
+
+// Two tokens, one channel, weights 1: E = +-r^2 with R = (r, -r), so that a row has the range 2
+// r^2, and sqrt(2 r^2 * 4 r^2) over the columns' 4 r^2 is 1 / sqrt(2).
+TEST_F(Collapse, GammaOfTwoTokens) {
+  const Tensor one = at::ones({1, 1}, at::kDouble);
+  const Tensor tokens = at::tensor({0.9, 0.3}, at::kDouble).unsqueeze(1);
+  const CollapseBound bound = collapse_bound({{one, one}, {one}}, tokens);
+  EXPECT_NEAR(bound.gamma, std::sqrt(0.5), 1e-6);
+  EXPECT_NEAR(bound.logit_range, 2 * 0.09, 1e-6);
+  EXPECT_NEAR(bound.beta, 8, 1e-12);
+  const double norm = std::sqrt(0.6 * 0.3);  // columns |r| + |r|, rows |r|
+  EXPECT_NEAR(bound.residual, norm, 1e-6);
+  EXPECT_NEAR(bound.bound, 4 * std::sqrt(0.5) * 8 * std::pow(norm, 3), 1e-4);
+}
+
+TEST_F(Collapse, TheoremAndLemmasHoldOfSmallTokens) {
+  for (int64_t order = 1; order <= 3; ++order) {
+    for (int i = 0; i < 20; ++i) {
+      const PureHead head = any_head(order, 4);
+      const Tensor tokens = any(4, 4, 0.5);
+      const CollapseBound bound = collapse_bound(head, tokens);
+      ASSERT_TRUE(bound.assumption_holds());
+      EXPECT_LT(bound.next_residual, bound.bound);
+      const CollapseLemmas lemmas = collapse_lemmas(head, tokens, minimal_residual(tokens).offset);
+      EXPECT_LT(lemmas.additive, 1e-12);
+      EXPECT_LT(lemmas.row_constant, 1e-12);
+      EXPECT_GT(lemmas.below, 1 - 1e-12);
+      EXPECT_GT(lemmas.above, 1 - 1e-12);
+      EXPECT_NEAR(lemmas.logit_range, bound.logit_range, 1e-12);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nsimplex::analysis
