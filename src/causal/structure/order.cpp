@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "causal/structure/covered_edges.h"
 #include "causal/structure/equal_variance_order.h"
+#include "causal/structure/equivalent_graph.h"
 #include "causal/structure/order_scores.h"
 #include "causal/structure/order_search.h"
 #include "causal/structure/regression.h"
@@ -25,19 +25,35 @@ double shared_variance(const OrderedGraph& graph, double observations) {
   return sum / static_cast<double>(graph.parents.size());
 }
 
-Order random_order(const Precedence& precedence, RandomStream& random) {
+// Columns one after the other; `choose` takes the next out of those that may come.
+template <class Choose>
+Order order_by(const Precedence& precedence, Choose&& choose) {
   OpenColumns columns(precedence);
   Order rest(static_cast<size_t>(precedence.features())), order;
   for (size_t k = 0; k < rest.size(); ++k) rest[k] = static_cast<int64_t>(k);
   while (!rest.empty()) {
     const auto behind = std::partition(rest.begin(), rest.end(),
                                        [&](int64_t column) { return columns.open(column); });
-    const auto next = rest.begin() + random.below(behind - rest.begin());
+    const auto next = choose(rest.begin(), behind);
     order.push_back(*next);
     columns.place(*next);
     rest.erase(next);
   }
   return order;
+}
+
+Order random_order(const Precedence& precedence, RandomStream& random) {
+  return order_by(precedence,
+                  [&](auto first, auto last) { return first + random.below(last - first); });
+}
+
+// Columns that the others explain less first.
+Order explained_order(const Matrix& covariance, const Precedence& precedence) {
+  const Vector explained = explained_parts(covariance);
+  return order_by(precedence, [&](auto first, auto last) {
+    return std::min_element(first, last,
+                            [&](int64_t a, int64_t b) { return explained[a] < explained[b]; });
+  });
 }
 
 class OrderFit {
@@ -59,8 +75,8 @@ class OrderFit {
     const OrderedGraph one = graph_of_order(equal, order);
     OrderedGraph many = improve_order(free_, precedence_, order, options_.checkpoint);
     if (equal_bic(one) <= free_bic(many)) return structure(one, shared_cost, "equal variances");
-    start_at_random(many);
-    turn_covered_edges(covariance_.matrix, edges_, free_.cost(), many.parents);
+    many = search_further(std::move(many));
+    many.parents = equivalent_graph(covariance_.matrix, edges_, free_.cost(), many.parents);
     return structure(many, free_.cost(), "free variances");
   }
 
@@ -77,13 +93,18 @@ class OrderFit {
     return graph.cost + more * std::log(observations_);
   }
 
-  void start_at_random(OrderedGraph& best) {
+  // The best of the starts that do not depend on units, unless what was found is better.
+  OrderedGraph search_further(OrderedGraph found) {
+    const auto improved = [&](const Order& order) {
+      return improve_order(free_, precedence_, order, options_.checkpoint);
+    };
+    OrderedGraph best = improved(explained_order(covariance_.matrix, precedence_));
     RandomStream random(static_cast<uint64_t>(options_.seed));
     for (int start = 0; start < kRandomStarts; ++start) {
-      OrderedGraph other =
-          improve_order(free_, precedence_, random_order(precedence_, random), options_.checkpoint);
+      OrderedGraph other = improved(random_order(precedence_, random));
       if (is_less(other.cost, best.cost)) best = std::move(other);
     }
+    return is_less(found.cost, best.cost) ? found : best;
   }
 
   Structure structure(const OrderedGraph& graph, const GaussianCost& cost, const char* model) {

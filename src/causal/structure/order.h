@@ -11,9 +11,9 @@ namespace nsimplex::causal {
 ///   right even where the directions of edges cannot be told from independence, but it depends on
 ///   the columns' units.
 /// - Noises of free variances, M - 1 parameters more: the order of least BIC that improve_order()
-///   finds from the first model's order and, where that wins, from random ones. Whatever the units,
-///   but orders of one equivalence class cost the same:
-///   turn_covered_edges() chooses among their graphs.
+///   finds from the first model's order and, where that wins, from that of rising R^2 and from
+///   random ones. Whatever the units, but orders of one equivalence class cost the same:
+///   equivalent_graph() chooses among their graphs.
 ///
 /// BIC with a price of 2 log n for an edge. `weights` are the coefficients of each column's
 /// regression on its parents, `scores` those of order_scores().
