@@ -8,6 +8,7 @@
 
 #include "causal/graphs/repair.h"
 #include "causal/structure/constraints.h"
+#include "causal/structure/estimators.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/order.h"
 #include "causal/structure/prepare.h"
@@ -43,9 +44,20 @@ Tensor to_tensor(const std::vector<CausalEdge>& edges) {
 
 // One line for each estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
+  if (options.nonlinear && options.estimator != StructureEstimator::order) {
+    throw InputError("nonlinear: expected estimator \"order\", the only one that is not linear");
+  }
   switch (options.estimator) {
     case StructureEstimator::order:
       return options.nonlinear ? fit_nonlinear_order(table, options) : fit_order(table, options);
+    case StructureEstimator::logdet:
+      return fit_logdet(table, options);
+    case StructureEstimator::notears:
+      return fit_notears(table, options);
+    case StructureEstimator::lowrank:
+      return fit_lowrank(table, options);
+    case StructureEstimator::spectral:
+      return fit_spectral(table, options);
     default:
       throw InputError("estimator: not built");
   }

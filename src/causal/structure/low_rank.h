@@ -1,0 +1,58 @@
+#pragma once
+
+#include "causal/structure/power_iteration.h"
+
+namespace nsimplex::causal {
+
+/// A = U V^T without its diagonal, U and V of M x r: a weighted graph that is never written out.
+struct LowRankGraph {
+  Matrix cause, effect;  ///< U, V
+
+  Vector diagonal() const { return cause.cwiseProduct(effect).rowwise().sum(); }
+  /// [M, M]. O(M^2 r)
+  Matrix dense() const;
+};
+
+// Functions of A that need O(M^2 r) at most, each with its derivatives by U and V, which are added
+// to `slopes` times `scale`.
+
+/// tr((I - A)^T S (I - A)) / 2. O(M^2 r), or O(M r^2) beside two products with S.
+double low_rank_loss(const LowRankGraph& graph, const Matrix& covariance, LowRankGraph& slopes);
+
+/// (I - A)^-1 = D^-1 + D^-1 U (I_r - V^T D^-1 U)^-1 V^T D^-1, D = I + diag(u_i . v_i), by its
+/// parts. O(M r^2 + r^3)
+class LowRankInverse {
+ public:
+  /// Least part of D that is allowed: what is nearer to zero has no useful inverse.
+  static constexpr double kLeastDiagonal = 0.1;
+
+  explicit LowRankInverse(const LowRankGraph& graph);
+
+  /// Whether D is not below kLeastDiagonal and det(I - A) > 0, so that A = 0 can be reached without
+  /// passing a singular matrix.
+  bool exists() const { return exists_; }
+  double log_det() const { return log_det_; }
+  /// (I - A)^-T times a thin matrix.
+  Matrix transposed_times(const Matrix& thin) const;
+  Matrix times(const Matrix& thin) const;
+  Vector diagonal() const;
+
+ private:
+  const LowRankGraph& graph_;
+  Vector inverse_diagonal_;  // of D
+  Matrix core_;              // (I_r - V^T D^-1 U)^-1
+  double log_det_ = 0;
+  bool exists_ = false;
+};
+
+/// Adds `scale` times the derivatives of -log det(I - A).
+void add_log_det_slopes(const LowRankGraph& graph, const LowRankInverse& inverse, double scale,
+                        LowRankGraph& slopes);
+
+/// rho(A o A) by power iteration: (A o A) x = (u_i^T (sum_j x_j v_j v_j^T) u_i)_i less the
+/// diagonal's, O(M r^2) a product; its gradient 2 diag(a) A diag(b) / (a . b), for the eigenvectors
+/// a and b, is as thin.
+double low_rank_radius(const LowRankGraph& graph, PerronVectors& vectors, double scale,
+                       LowRankGraph& slopes);
+
+}  // namespace nsimplex::causal
