@@ -53,6 +53,43 @@ TEST(CausalFit, TakesViewsAndScales) {
                            causal_fit(table, options).adjacency));
 }
 
+TEST(CausalFit, EveryEstimatorFindsAStrongEdge) {
+  const Tensor table = chain_table().slice(0, 0, 256);
+  for (const auto& [estimator, model] : {std::pair{StructureEstimator::logdet, "logdet"},
+                                         {StructureEstimator::notears, "notears"},
+                                         {StructureEstimator::spectral, "spectral"},
+                                         {StructureEstimator::lowrank, "lowrank"}}) {
+    const CausalFit fit = causal_fit(table, {.estimator = estimator});
+    EXPECT_EQ(fit.model.rfind(model, 0), 0) << fit.model;
+    EXPECT_NEAR(fit.adjacency[0][1].item<double>(), 1.5, 0.3) << model;
+    EXPECT_EQ(fit.adjacency.count_nonzero().item<int64_t>(), 1) << model;
+  }
+}
+
+TEST(CausalFit, PaperFindsAStrongEdgeAndHoldsToItsSeed) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);  // thousands of tiny operations
+  const Tensor table = chain_table().slice(0, 0, 64);
+  const CausalFitOptions options{.estimator = StructureEstimator::paper, .seed = 3};
+  const CausalFit first = causal_fit(table, options), second = causal_fit(table, options);
+  at::set_num_threads(threads);
+  EXPECT_EQ(first.model, "paper");
+  EXPECT_TRUE(first.weights.equal(second.weights));
+  EXPECT_GT(first.adjacency[0][1].abs().item<double>(), 0.5);
+  EXPECT_EQ(first.adjacency[1][0].item<double>(), 0);
+  EXPECT_EQ(first.weights.diagonal().abs().max().item<double>(), 0);
+}
+
+TEST(CausalFit, PaperStopsWhereTheCheckpointSays) {
+  CausalFitOptions options{.estimator = StructureEstimator::paper, .sample = true};
+  int calls = 0;
+  options.checkpoint = [&] {
+    if (++calls == 5) throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(causal_fit(chain_table().slice(0, 0, 64), options), std::runtime_error);
+  EXPECT_EQ(calls, 5);
+}
+
 std::string error_of(const Tensor& table, const CausalFitOptions& options = {}) {
   try {
     causal_fit(table, options);

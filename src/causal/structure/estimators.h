@@ -22,6 +22,14 @@ namespace nsimplex::causal {
 /// Source: Bello, Aragam, Ravikumar, "DAGMA", NeurIPS 2022, algorithm 1.
 Structure fit_logdet(TableView table, const CausalFitOptions& options);
 
+/// logdet with a network of ten sigmoid units for each column (ColumnNetworks), whose loss is M/2
+/// log of the mean squared error: mu (loss + sparsity |T|_1 + 0.005 |parameters|^2 / 2) + h_1(A),
+/// mu = 0.1, 0.01, 0.001, 0.0001, from the empty graph. Weights are A_ij >= 0, the norm of what
+/// leads from i into j. sparsity: 0.02. Complexity: O(n M^2 + M^3) an iteration.
+///
+/// Source: as fit_logdet, section 5.
+Structure fit_logdet_networks(TableView table, const CausalFitOptions& options);
+
 /// The same loss and l1 under tr exp(A o A) = M, by the augmented Lagrangian method. sparsity: 0.1.
 /// Complexity: O(n M^2) once, O(M^3) an iteration.
 ///

@@ -11,6 +11,7 @@
 #include "causal/structure/estimators.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/order.h"
+#include "causal/structure/paper.h"
 #include "causal/structure/prepare.h"
 #include "support/error.h"
 
@@ -44,23 +45,26 @@ Tensor to_tensor(const std::vector<CausalEdge>& edges) {
 
 // One line for each estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
-  if (options.nonlinear && options.estimator != StructureEstimator::order) {
-    throw InputError("nonlinear: expected estimator \"order\", the only one that is not linear");
+  const bool has_nonlinear = options.estimator == StructureEstimator::order ||
+                             options.estimator == StructureEstimator::logdet;
+  if (options.nonlinear && !has_nonlinear) {
+    throw InputError("nonlinear: expected estimator order or logdet, which have this choice");
   }
   switch (options.estimator) {
     case StructureEstimator::order:
       return options.nonlinear ? fit_nonlinear_order(table, options) : fit_order(table, options);
     case StructureEstimator::logdet:
-      return fit_logdet(table, options);
+      return options.nonlinear ? fit_logdet_networks(table, options) : fit_logdet(table, options);
     case StructureEstimator::notears:
       return fit_notears(table, options);
     case StructureEstimator::lowrank:
       return fit_lowrank(table, options);
     case StructureEstimator::spectral:
       return fit_spectral(table, options);
-    default:
-      throw InputError("estimator: not built");
+    case StructureEstimator::paper:
+      return fit_paper(table, options);
   }
+  throw InputError("estimator: expected one of StructureEstimator");
 }
 
 double threshold_of(const CausalFitOptions& options) {

@@ -4,9 +4,11 @@
 
 namespace nsimplex::causal {
 
-Lasso::Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes)
+Lasso::Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes,
+             double tolerance)
     : covariance_(covariance),
       effect_(effect),
+      least_step_(tolerance * std::sqrt(covariance(effect, effect))),
       causes_(std::move(causes)),
       coefficients_(Vector::Zero(static_cast<int64_t>(causes_.size()))),
       left_(coefficients_.size()) {
@@ -37,8 +39,6 @@ double Lasso::variance() const {
 
 // One pass over all coordinates, or those that are not zero; whether one of them moved.
 bool Lasso::sweep(const Vector& l1, bool all) {
-  constexpr double kStandsStill = 1e-7;  // of the effect's standard deviation
-  const double least = kStandsStill * std::sqrt(covariance_(effect_, effect_));
   bool moved = false;
   for (int64_t k = 0; k < left_.size(); ++k) {
     double& coefficient = coefficients_[k];
@@ -54,7 +54,7 @@ bool Lasso::sweep(const Vector& l1, bool all) {
     for (int64_t i = 0; i < left_.size(); ++i) {
       left_[i] -= step * row[causes_[static_cast<size_t>(i)]];
     }
-    moved = moved || std::abs(step) * std::sqrt(variance) > least;
+    moved = moved || std::abs(step) * std::sqrt(variance) > least_step_;
   }
   return moved;
 }

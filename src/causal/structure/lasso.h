@@ -16,8 +16,10 @@ namespace nsimplex::causal {
 /// for a sweep that changes none.
 class Lasso {
  public:
-  /// Keeps a reference to the covariance.
-  Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes);
+  /// Keeps a reference to the covariance. A sweep changes nothing where no step times its column's
+  /// standard deviation exceeds `tolerance` times the effect's.
+  Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes,
+        double tolerance = 1e-7);
 
   /// The coefficients, one a cause.
   const Vector& solve(const Vector& l1);
@@ -31,6 +33,7 @@ class Lasso {
 
   const Matrix& covariance_;
   int64_t effect_;
+  double least_step_;
   std::vector<int64_t> causes_;
   Vector coefficients_;
   Vector left_;  // covariances of the causes with what is left of the effect

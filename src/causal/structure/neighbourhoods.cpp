@@ -11,7 +11,8 @@ namespace {
 // Below the sqrt(2 log M / n) that keeps strangers out: a stranger costs time, a lost cause an
 // edge.
 constexpr double kLenient = 0.5;
-constexpr int kRounds = 5;  // of coefficients and residual in turn
+constexpr int kRounds = 3;           // of coefficients and residual in turn
+constexpr double kTolerance = 1e-3;  // which edges there are is settled long before their weights
 
 }  // namespace
 
@@ -29,7 +30,7 @@ std::vector<char> neighbourhoods(const Covariance& covariance,
       if (other != column) others.push_back(other);
     }
     const Vector deviations = matrix.diagonal().cwiseSqrt()(others);
-    Lasso lasso(matrix, column, others);
+    Lasso lasso(matrix, column, others, kTolerance);
     for (int round = 0; round < kRounds; ++round) {
       lasso.solve(penalty * std::sqrt(std::max(lasso.variance(), 0.0)) * deviations);
     }
