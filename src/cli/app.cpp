@@ -27,6 +27,7 @@ void add_commands(CLI::App& app, Session& session) {
   add_task_command(app, session);
   add_graph_command(app, session);
   add_analyze_command(app, session);
+  add_causal_command(app, session);
   add_bench_command(app, session);
   add_verify_command(app, session);
   add_report_command(app, session);

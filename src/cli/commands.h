@@ -13,6 +13,7 @@ void add_verify_command(CLI::App& parent, Session& session);
 void add_task_command(CLI::App& parent, Session& session);
 void add_graph_command(CLI::App& parent, Session& session);
 void add_analyze_command(CLI::App& parent, Session& session);
+void add_causal_command(CLI::App& parent, Session& session);
 
 /// The commands of `graph` that have a file of their own.
 void add_graph_chains(CLI::App& parent, Session& session);
@@ -21,6 +22,10 @@ void add_graph_delaunay(CLI::App& parent, Session& session);
 void add_graph_jets(CLI::App& parent, Session& session);
 void add_graph_hyperedges(CLI::App& parent, Session& session);
 void add_graph_molecules(CLI::App& parent, Session& session);
+
+/// The commands of `causal`.
+void add_causal_fit(CLI::App& parent, Session& session);
+void add_causal_simulate(CLI::App& parent, Session& session);
 
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);

@@ -15,15 +15,6 @@ constexpr double kCharmFlight = 2.0, kBottomFlight = 4.0;            // mean, mm
 constexpr double kSpread = 0.15;                                     // of tracks about their jet
 constexpr double kTransverseError = 0.03, kLongitudinalError = 0.1;  // mm
 
-double exponential(RandomStream& draws, double mean) {
-  return -mean * std::log(1.0 - draws.unit());
-}
-
-double normal(RandomStream& draws, double deviation) {  // Box and Muller
-  const double radius = std::sqrt(exponential(draws, 2.0));
-  return deviation * radius * std::cos(2 * std::numbers::pi * draws.unit());
-}
-
 struct Jet {
   double azimuth, pseudorapidity, momentum;
   int64_t tracks;
@@ -32,28 +23,28 @@ struct Jet {
 // How far along the jet its vertices lie.
 std::vector<double> draw_vertices(JetKind kind, RandomStream& draws) {
   std::vector<double> distances = {0.0};
-  if (kind == JetKind::bottom) distances.push_back(exponential(draws, kBottomFlight));
+  if (kind == JetKind::bottom) distances.push_back(kBottomFlight * draws.exponential());
   if (kind != JetKind::light) {
-    distances.push_back(distances.back() + exponential(draws, kCharmFlight));
+    distances.push_back(distances.back() + kCharmFlight * draws.exponential());
   }
   return distances;
 }
 
 // A straight line from a point `distance` along the jet, as it passes the origin.
 std::array<float, kJetFeatures> draw_track(const Jet& jet, double distance, RandomStream& draws) {
-  const double azimuth = jet.azimuth + normal(draws, kSpread);
-  const double pseudorapidity = jet.pseudorapidity + normal(draws, kSpread);
+  const double azimuth = jet.azimuth + kSpread * draws.normal();
+  const double pseudorapidity = jet.pseudorapidity + kSpread * draws.normal();
   const double cotangent = std::sinh(pseudorapidity);
-  const double share = exponential(draws, 1.0 / static_cast<double>(jet.tracks));
+  const double share = draws.exponential() / static_cast<double>(jet.tracks);
   const double momentum = 0.5 + share * jet.momentum;
   const double charge = draws.below(2) == 0 ? -1.0 : 1.0;
   // Along the jet in the transverse plane, and along the beam.
   const double across = distance / std::cosh(jet.pseudorapidity);
   const double along = distance * std::tanh(jet.pseudorapidity);
   const double turn = azimuth - jet.azimuth;
-  const double transverse = across * std::sin(turn) + normal(draws, kTransverseError);
+  const double transverse = across * std::sin(turn) + kTransverseError * draws.normal();
   const double longitudinal =
-      along - across * std::cos(turn) * cotangent + normal(draws, kLongitudinalError);
+      along - across * std::cos(turn) * cotangent + kLongitudinalError * draws.normal();
   const auto scaled = [](double value) { return static_cast<float>(value); };
   return {scaled(transverse / 0.3),
           scaled(longitudinal / 0.5),
@@ -89,7 +80,7 @@ LabelledSets synthetic_vertices(int64_t sets, uint64_t seed) {
     const auto kind = static_cast<JetKind>(set % kJetKinds);
     const Jet jet{.azimuth = (2 * draws.unit() - 1) * std::numbers::pi,
                   .pseudorapidity = 3 * draws.unit() - 1.5,
-                  .momentum = 20 + exponential(draws, 60),
+                  .momentum = 20 + 60 * draws.exponential(),
                   .tracks = 2 + draws.below(kMostTracks - 1)};
     const std::vector<double> vertices = draw_vertices(kind, draws);
     for (int64_t track = 0; track < jet.tracks; ++track) {

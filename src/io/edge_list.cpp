@@ -14,7 +14,11 @@ std::vector<std::string_view> words_of(std::string_view line) {
   constexpr std::string_view kBetween = " \t\r,;";
   std::vector<std::string_view> words;
   for (size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {
-    const size_t end = std::min(line.find_first_of(kBetween, at), line.size());
+    // A quote closes where nothing of the word follows it.
+    size_t end = std::min(line.find_first_of(kBetween, at), line.size());
+    while (line[at] == '"' && (end == at + 1 || line[end - 1] != '"') && end < line.size()) {
+      end = std::min(line.find_first_of(kBetween, end + 1), line.size());
+    }
     std::string_view word = line.substr(at, end - at);
     if (word.size() >= 2 && word.front() == '"' && word.back() == '"') {
       word = word.substr(1, word.size() - 2);
@@ -23,16 +27,6 @@ std::vector<std::string_view> words_of(std::string_view line) {
     at = line.find_first_not_of(kBetween, end);
   }
   return words;
-}
-
-bool is_header(const std::vector<std::string_view>& words) {
-  const auto is_one_of = [](std::string_view word, std::initializer_list<std::string_view> names) {
-    return std::ranges::any_of(names, [&](std::string_view name) {
-      return std::ranges::equal(word, name, [](char a, char b) { return (a | 0x20) == b; });
-    });
-  };
-  return words.size() >= 2 && is_one_of(words[0], {"source", "from", "node1"}) &&
-         is_one_of(words[1], {"target", "to", "node2"});
 }
 
 // The ends of all edges as numbers, or nothing where one is a name.
@@ -59,6 +53,16 @@ void name_nodes(const std::vector<std::string_view>& ends, EdgeList& list) {
 
 }  // namespace
 
+bool is_edge_header(std::span<const std::string_view> words) {
+  const auto is_one_of = [](std::string_view word, std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(names, [&](std::string_view name) {
+      return std::ranges::equal(word, name, [](char a, char b) { return (a | 0x20) == b; });
+    });
+  };
+  return words.size() >= 2 && is_one_of(words[0], {"source", "from", "node1"}) &&
+         is_one_of(words[1], {"target", "to", "node2"});
+}
+
 EdgeList parse_edge_list(const Source& source) {
   EdgeList list;
   std::vector<std::string_view> ends;
@@ -69,7 +73,7 @@ EdgeList parse_edge_list(const Source& source) {
     const std::vector<std::string_view> words = words_of(rest.substr(0, length));
     rest.remove_prefix(std::min(length + 1, rest.size()));
     if (words.empty() || words[0].starts_with('#') || words[0].starts_with('%')) continue;
-    if (std::exchange(first, false) && is_header(words)) continue;
+    if (std::exchange(first, false) && is_edge_header(words)) continue;
     const auto fail = [&](const std::string& why) {
       source.fail("line " + std::to_string(line) + ": " + why);
     };

@@ -229,4 +229,19 @@ Array parse_npy(const Source& source) {
   return array;
 }
 
+std::string npy_bytes(std::span<const double> values, std::span<const int64_t> shape) {
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (";
+  for (const int64_t size : shape) header.append(std::to_string(size)).append(", ");
+  header.append("), }");
+  // Elements begin at a multiple of 64 bytes, behind 10 bytes and a header that ends with a
+  // newline.
+  header.append(63 - (10 + header.size()) % 64, ' ').append("\n");
+  std::string bytes(kNpyMagic);
+  bytes.append("\x01").push_back('\0');
+  bytes.push_back(static_cast<char>(header.size() & 0xff));
+  bytes.push_back(static_cast<char>(header.size() >> 8));
+  bytes.append(header);
+  return bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
 }  // namespace nsimplex::io

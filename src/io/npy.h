@@ -28,4 +28,7 @@ NpyHeader parse_npy_header(const Source& source);
 /// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 Array parse_npy(const Source& source);
 
+/// The bytes of an npy file with doubles in C order, as many as the shape has. Format version 1.0.
+std::string npy_bytes(std::span<const double> values, std::span<const int64_t> shape);
+
 }  // namespace nsimplex::io

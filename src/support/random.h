@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace nsimplex {
 
@@ -32,6 +34,15 @@ class RandomStream {
 
   constexpr uint64_t bits() { return random_bits(seed_, ++count_); }
   constexpr double unit() { return random_unit(bits()); }
+
+  /// With mean 1: P(x > t) = exp(-t).
+  double exponential() { return -std::log(1.0 - unit()); }
+
+  /// Of the standard normal distribution (Box and Muller), from two draws.
+  double normal() {
+    const double radius = std::sqrt(2.0 * exponential());
+    return radius * std::cos(2 * std::numbers::pi * unit());
+  }
 
   /// In [0, bound), bound > 0.
   constexpr int64_t below(int64_t bound) {

@@ -17,18 +17,52 @@ from .embedding import (
     hyperbolic_distances,
     hyperboloid_points,
 )
+from .graphs import (
+    CausalMetrics,
+    CausalSimulation,
+    EdgeCurves,
+    Sortability,
+    UsableTable,
+    causal_baselines,
+    causal_metrics,
+    causal_sortability,
+    edge_curves,
+    simulate,
+    usable_table,
+)
 from .structure import CausalFit, causal_fit
 
 __all__ = [
     "CausalEmbedding",
     "CausalFit",
+    "CausalMetrics",
     "CausalRanking",
+    "CausalSimulation",
+    "EdgeCurves",
+    "Sortability",
+    "UsableTable",
     "ball_points",
     "ball_tangents",
     "causal_angles",
+    "causal_baselines",
     "causal_embed",
     "causal_fit",
+    "causal_metrics",
     "causal_ranking",
+    "causal_sortability",
+    "edge_curves",
     "hyperbolic_distances",
     "hyperboloid_points",
+    "read_h5ad",
+    "simulate",
+    "usable_table",
 ]
+
+
+def __getattr__(name: str):
+    # Not imported with the package, so that `python -m nsimplex.causal.cells` runs it once.
+    if name == "read_h5ad":
+        from .cells import read_h5ad
+
+        return read_h5ad
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,10 @@ from pathlib import Path
 Row = dict
 
 
+#: Lines of `nsimplex causal`, which are no trainings.
+CAUSAL_TASKS = ("fit", "simulate")
+
+
 @dataclass(frozen=True)
 class Arm:
     """One of the models that a match task compares."""
@@ -105,6 +109,7 @@ class Run:
     comparisons: list[ComparisonRun] = field(default_factory=list)
     scaling: list[ScalingRun] = field(default_factory=list)
     graphs: list[GraphRun] = field(default_factory=list)
+    causal: list[tuple[str, Row]] = field(default_factory=list)  #: name of the folder, line
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
@@ -114,7 +119,7 @@ class Run:
     commands: list[str] = field(default_factory=list)
 
     def is_empty(self) -> bool:
-        trained = self.match, self.language, self.comparisons, self.scaling, self.graphs
+        trained = self.match, self.language, self.comparisons, self.scaling, self.graphs, self.causal
         return not any((*trained, self.samples, self.bench, self.compare))
 
 
@@ -205,6 +210,8 @@ def _add_graphs(run: Run, name: str, rows: list[Row]) -> None:
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
+    run.causal += [(name, r) for r in rows if r.get("task") in CAUSAL_TASKS]
+    rows = [r for r in rows if r.get("task") not in CAUSAL_TASKS]
     _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])
     _add_graphs(run, name, [r for r in rows if isinstance(r.get("model"), str) and isinstance(r.get("task"), str)])
     rows = [r for r in rows if "arm" not in r and "model" not in r]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from . import plots
+from .causal import causal_sections
 from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
 from .graphs import graph_sections
@@ -139,6 +140,7 @@ def render(run: Run) -> str:
     sections += [comparison_section(each, len(run.comparisons) == 1) for each in run.comparisons]
     sections += [scaling_section(each) for each in run.scaling]
     sections += graph_sections(run.graphs)
+    sections += causal_sections(run.causal)
     if run.samples:
         sections.append(_samples(run.samples))
     if run.bench or run.compare:

@@ -1,0 +1,172 @@
+"""Causal graphs against a known one, and how far scales alone would lead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..graph_files import read_table
+
+_operators = torch.ops.nsimplex
+
+
+class CausalMetrics(NamedTuple):
+    """Edges of a graph against the true ones; docs/causal/graphs.md has the definitions."""
+
+    edges: int
+    true_edges: int
+    reversed: int
+    extra: int
+    missing: int
+    shd: int  #: structural Hamming distance; a reversed edge counts one
+    sid: int | None  #: structural intervention distance; None where a graph has a cycle
+    precision: float
+    recall: float
+    f1: float
+    fdr: float
+
+
+class EdgeCurves(NamedTuple):
+    """How well scores of all pairs find the true edges."""
+
+    auroc: float
+    auprc: float
+
+
+class Sortability(NamedTuple):
+    """How well scales tell the causal order; 0.5 is chance."""
+
+    variance: float
+    r2: float
+
+
+class CausalSimulation(NamedTuple):
+    """A table with the graph that it came from."""
+
+    table: Tensor  #: float64 [observations, features]
+    weights: Tensor  #: float64 [features, features], A_ij of i -> j
+
+
+class UsableTable(NamedTuple):
+    """Observations that a causal graph can be learned from."""
+
+    values: Tensor  #: float64 [rows, columns], whole
+    names: list[str]  #: of the columns; empty where the table has none
+    columns: list[int]  #: their numbers in the table
+    dropped: list[str]  #: what was left out, and why
+    dropped_rows: int
+    filled: int  #: values that a mean stands for
+
+
+def causal_metrics(graph: Tensor, truth: Tensor) -> CausalMetrics:
+    """Compares two graphs [M, M] whose entries other than 0 are edges i -> j.
+
+    Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs", 2015. O(M (M + edges)).
+    """
+    counts, shares = _operators.causal_metrics(_double(graph), _double(truth))
+    return CausalMetrics(*counts[:6], None if counts[6] < 0 else counts[6], *shares)
+
+
+def edge_curves(scores: Tensor, truth: Tensor) -> EdgeCurves:
+    """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no edges or all."""
+    return EdgeCurves(*_operators.causal_edge_curves(_double(scores), _double(truth)))
+
+
+def causal_sortability(table: Tensor, graph: Tensor) -> Sortability:
+    """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan of a graph without edges.
+
+    Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
+    """
+    return Sortability(*_operators.causal_sortability(_double(table), _double(graph)))
+
+
+def causal_baselines(table: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each (adjacency, scores)."""
+    flat = _operators.causal_baselines(_double(table))
+    return {name: (flat[2 * at], flat[2 * at + 1]) for at, name in enumerate(("empty", "variance_sort", "r2_sort"))}
+
+
+def simulate(
+    dag: Tensor | None = None,
+    *,
+    graph: str = "er",
+    nodes: int = 10,
+    degree: int = 2,
+    observations: int = 1000,
+    mechanism: str = "linear",
+    noise: str = "gaussian",
+    equal_variances: bool = True,
+    weights: tuple[float, float] = (0.5, 2.0),
+    seed: int = 0,
+    sample_seed: int = 0,
+    interventions: Mapping[int, float] | None = None,
+) -> CausalSimulation:
+    """Draws a DAG, a model x_j = f_j(causes) + noise on it, and observations of that.
+
+    Args:
+        dag: a graph in place of a random one; its weights are drawn anew.
+        graph: "er" (``degree * nodes`` edges of all pairs) or "sf" (Barabasi and Albert's growth by ``degree`` links).
+        mechanism: "linear", "mlp" (100 sigmoid units a column) or "gp" (functions of a Gaussian process, summed).
+        noise: "gaussian", "exponential" or "gumbel", of mean 0 and standard deviation 1.
+        equal_variances: else every noise has a standard deviation of its own, 0.5 to 2.
+        weights: sizes of weights, of either sign.
+        seed: of graph and model; the same on every machine.
+        sample_seed: of the observations.
+        interventions: columns set to a value in every row, do(x_j = v). The noise of all others stays what it is
+            without, row by row.
+
+    Raises:
+        ValueError: naming the argument, what was expected and what came.
+    """
+    set_to = dict(interventions or {})
+    return CausalSimulation(
+        *_operators.causal_simulate(
+            None if dag is None else _double(dag),
+            graph,
+            nodes,
+            degree,
+            observations,
+            mechanism,
+            noise,
+            equal_variances,
+            *weights,
+            seed,
+            sample_seed,
+            list(set_to),
+            [float(value) for value in set_to.values()],
+        )
+    )
+
+
+def usable_table(
+    table: Tensor | str | os.PathLike[str],
+    names: Sequence[str] = (),
+    *,
+    missing: str = "refuse",
+    drop: bool = False,
+) -> UsableTable:
+    """Observations as `causal_fit` takes them: whole, no column constant, no two equal.
+
+    Args:
+        table: [n, M], nan where a value is missing; or a file: csv, tsv, npy, npz (``read_h5ad`` reads h5ad).
+        names: of the columns; a file has its own.
+        missing: "refuse"; "rows", which leaves out rows; "means" of the column's others.
+        drop: leave constant columns and copies out instead of refusing them.
+
+    Raises:
+        ValueError: naming the column and, where a value is missing, the row.
+    """
+    if not isinstance(table, Tensor) and isinstance(table, (str, os.PathLike)):
+        file = read_table(table)
+        table, names = file.values, file.columns
+    names = list(names)
+    values, columns, dropped, counts = _operators.causal_usable_table(_double(table), names, missing, drop)
+    return UsableTable(values, [names[column] for column in columns] if names else [], columns, dropped, *counts)
+
+
+def _double(values: Tensor) -> Tensor:
+    return torch.as_tensor(values, dtype=torch.float64)

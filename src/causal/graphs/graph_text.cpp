@@ -1,0 +1,124 @@
+#include "causal/graphs/graph_text.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace nsimplex::causal {
+namespace {
+
+std::string shortest(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
+  return std::string(buffer, end);
+}
+
+// With every character of `special` replaced by what stands for it.
+std::string escaped(const std::string& text, std::string_view special,
+                    const std::vector<std::string>& replacements) {
+  std::string result;
+  for (const char c : text) {
+    const size_t at = special.find(c);
+    if (at == std::string_view::npos) {
+      result.push_back(c);
+    } else {
+      result.append(replacements[at]);
+    }
+  }
+  return result;
+}
+
+std::string xml(const std::string& text) {
+  return escaped(text, "&<>\"", {"&amp;", "&lt;", "&gt;", "&quot;"});
+}
+
+// visit(source, target, weight) for every edge.
+template <class Visit>
+void each_edge(const NamedGraph& graph, Visit&& visit) {
+  for (Eigen::Index source = 0; source < graph.weights.rows(); ++source) {
+    for (Eigen::Index target = 0; target < graph.weights.cols(); ++target) {
+      const double weight = graph.weights(source, target);
+      if (weight != 0.0) visit(static_cast<size_t>(source), static_cast<size_t>(target), weight);
+    }
+  }
+}
+
+}  // namespace
+
+std::string text_cell(const std::string& name) {
+  const bool edged = !name.empty() && (name.front() == '#' || name.front() == '%');
+  if (!edged && name.find_first_of(" ,;\t\r\n\"") == std::string::npos && !name.empty())
+    return name;
+  return std::string("\"").append(escaped(name, "\"", {"\"\""})).append("\"");
+}
+
+std::string table_csv(const std::vector<std::string>& names, TableView table) {
+  std::string text;
+  for (size_t column = 0; column < names.size(); ++column) {
+    text.append(column == 0 ? "" : ",").append(text_cell(names[column]));
+  }
+  if (!names.empty()) text.push_back('\n');
+  for (Eigen::Index row = 0; row < table.rows(); ++row) {
+    for (Eigen::Index column = 0; column < table.cols(); ++column) {
+      text.append(column == 0 ? "" : ",").append(shortest(table(row, column)));
+    }
+    text.push_back('\n');
+  }
+  return text;
+}
+
+std::string adjacency_csv(const NamedGraph& graph) {
+  const Matrix& weights = graph.weights;
+  return table_csv(graph.names, TableView(weights.data(), weights.rows(), weights.cols()));
+}
+
+std::string edge_list_tsv(const NamedGraph& graph) {
+  std::string text = "source\ttarget\tweight\n";
+  each_edge(graph, [&](size_t source, size_t target, double weight) {
+    text.append(text_cell(graph.names[source])).append("\t");
+    text.append(text_cell(graph.names[target])).append("\t");
+    text.append(shortest(weight)).append("\n");
+  });
+  return text;
+}
+
+std::string graphml(const NamedGraph& graph) {
+  std::string text =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
+      "  <key id=\"name\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\n"
+      "  <key id=\"weight\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>\n"
+      "  <graph edgedefault=\"directed\">\n";
+  for (size_t node = 0; node < graph.names.size(); ++node) {
+    text.append("    <node id=\"n").append(std::to_string(node)).append("\"><data key=\"name\">");
+    text.append(xml(graph.names[node])).append("</data></node>\n");
+  }
+  each_edge(graph, [&](size_t source, size_t target, double weight) {
+    text.append("    <edge source=\"n").append(std::to_string(source));
+    text.append("\" target=\"n").append(std::to_string(target));
+    text.append("\"><data key=\"weight\">").append(shortest(weight)).append("</data></edge>\n");
+  });
+  return text.append("  </graph>\n</graphml>\n");
+}
+
+std::string dot(const NamedGraph& graph) {
+  const auto id = [&](size_t node) {
+    return std::string("\"")
+        .append(escaped(graph.names[node], "\"\\", {"\\\"", "\\\\"}))
+        .append("\"");
+  };
+  const double largest = graph.weights.size() == 0 ? 0.0 : graph.weights.cwiseAbs().maxCoeff();
+  std::string text = "digraph {\n";
+  for (size_t node = 0; node < graph.names.size(); ++node)
+    text.append("  ").append(id(node)).append(";\n");
+  each_edge(graph, [&](size_t source, size_t target, double weight) {
+    text.append("  ").append(id(source)).append(" -> ").append(id(target));
+    text.append(" [weight=").append(shortest(std::abs(weight)));
+    text.append(", label=").append(std::string("\"").append(shortest(weight)).append("\""));
+    text.append(", penwidth=").append(shortest(0.5 + 2.5 * std::abs(weight) / largest));
+    text.append(weight < 0 ? ", style=dashed];\n" : "];\n");
+  });
+  return text.append("}\n");
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "causal/matrix.h"
+
+namespace nsimplex::causal {
+
+/// What becomes of rows that miss a value.
+enum class MissingValues {
+  refuse,  ///< an error that names the first one
+  rows,    ///< they are left out
+  means    ///< the mean of what the column has takes its place
+};
+
+struct ObservationRules {
+  MissingValues missing = MissingValues::refuse;
+  bool drop = false;  ///< constant columns and copies are left out, instead of refused
+};
+
+/// A table that a causal graph can be learned from: at least two rows and two columns, all numbers
+/// there, no column constant, no two equal.
+struct Observations {
+  std::vector<std::string> names;    ///< of the columns; empty where the table has none
+  Matrix values;                     ///< [rows, columns]
+  std::vector<int64_t> columns;      ///< their numbers in the table
+  std::vector<std::string> dropped;  ///< what was left out, and why: "b: constant", "c: equals a"
+  int64_t dropped_rows = 0;
+  int64_t filled = 0;  ///< values that a mean stands for
+};
+
+/// Takes a table [rows, columns] (NaN where a value is missing) for observations. `names` may be
+/// empty. Throws InputError "cannot use SOURCE: WHY" that names the column, and the row, counted
+/// from 1 below the names.
+Observations observations_of(const Matrix& table, std::vector<std::string> names,
+                             const ObservationRules& rules, const std::string& source);
+
+}  // namespace nsimplex::causal

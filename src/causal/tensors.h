@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "causal/matrix.h"
+#include "support/error.h"
+
+// Between tensors and what the plain code of this folder takes and gives.
+
+namespace nsimplex::causal {
+
+inline at::Tensor to_tensor(const Matrix& matrix) {
+  at::Tensor result = at::empty({matrix.rows(), matrix.cols()}, at::kDouble);
+  std::copy_n(matrix.data(), matrix.size(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+/// A matrix of floating point numbers on the CPU as contiguous float64. `argument`: "[function]
+/// name".
+inline at::Tensor checked_matrix(const char* argument, const at::Tensor& matrix) {
+  TORCH_CHECK_TYPE(matrix.scalar_type() == at::kDouble, argument, ": expected float64, got ",
+                   matrix.scalar_type());
+  TORCH_CHECK_VALUE(matrix.dim() == 2, argument, ": expected two dimensions, got shape ",
+                    matrix.sizes());
+  TORCH_CHECK_VALUE(matrix.is_cpu(), argument, ": expected a tensor on the CPU, got one on ",
+                    matrix.device());
+  return matrix.detach().contiguous();
+}
+
+/// checked_matrix() with as many rows as columns.
+inline at::Tensor checked_graph(const char* argument, const at::Tensor& graph) {
+  at::Tensor checked = checked_matrix(argument, graph);
+  TORCH_CHECK_VALUE(checked.size(0) == checked.size(1), argument,
+                    ": expected as many rows as columns, got shape ", checked.sizes());
+  return checked;
+}
+
+/// Of a contiguous float64 matrix; lives as long as the tensor.
+inline TableView view_matrix(const at::Tensor& matrix) {
+  return {matrix.const_data_ptr<double>(), matrix.size(0), matrix.size(1)};
+}
+
+/// Runs a call of plain code; its InputError becomes the c10::ValueError "[function] WHY" of the
+/// public functions.
+template <class Call>
+auto as_function(const char* function, Call&& call) {
+  try {
+    return call();
+  } catch (const InputError& error) {
+    TORCH_CHECK_VALUE(false, "[", function, "] ", error.what());
+  }
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,12 @@
+#include "cli/commands.h"
+
+namespace nsimplex::cli {
+
+void add_causal_command(CLI::App& parent, Session& session) {
+  CLI::App& group =
+      add_group(parent, "causal", "Causal graphs of tables, and encodings made of them");
+  add_causal_fit(group, session);
+  add_causal_simulate(group, session);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,40 @@
+#include "cli/causal_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "io/atomic_file.h"
+#include "io/numbers.h"
+#include "io/source.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+
+std::vector<std::string> column_names(int64_t count) {
+  std::vector<std::string> names;
+  for (int64_t column = 0; column < count; ++column) names.push_back(fmt::format("x{}", column));
+  return names;
+}
+
+int64_t find_column(const std::string& option, const std::string& column,
+                    const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), column);
+  if (found != names.end()) return found - names.begin();
+  const std::optional<int64_t> number = io::parse_integer(column);
+  if (number && *number >= 0 && *number < std::ssize(names)) return *number;
+  throw InputError(fmt::format("{}: expected one of the {} columns, {} to {}, got {}", option,
+                               names.size(), names.front(), names.back(), io::quoted(column)));
+}
+
+void write_graph(const std::string& folder, const std::string& stem,
+                 const causal::NamedGraph& graph) {
+  const std::string path = fmt::format("{}/{}", folder, stem);
+  io::write_text(path + ".csv", causal::adjacency_csv(graph));
+  io::write_text(path + ".tsv", causal::edge_list_tsv(graph));
+  io::write_text(path + ".graphml", causal::graphml(graph));
+  io::write_text(path + ".dot", causal::dot(graph));
+}
+
+}  // namespace nsimplex::cli

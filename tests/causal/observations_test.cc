@@ -1,0 +1,75 @@
+#include "causal/tables/observations.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "input_error_of.h"
+
+namespace nsimplex::causal {
+namespace {
+
+const double kMissing = std::nan("");
+
+Matrix rows_of(std::initializer_list<std::initializer_list<double>> rows) { return Matrix(rows); }
+
+std::string error_of(const Matrix& table, const std::vector<std::string>& names,
+                     const ObservationRules& rules = {}) {
+  return test::input_error_of([&] { observations_of(table, names, rules, "t.csv"); });
+}
+
+TEST(Observations, AWholeTableStaysAsItIs) {
+  const Matrix table = rows_of({{1, 2}, {3, 5}});
+  const Observations kept = observations_of(table, {"a", "b"}, {}, "t.csv");
+  EXPECT_EQ(kept.values, table);
+  EXPECT_EQ(kept.names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(kept.columns, (std::vector<int64_t>{0, 1}));
+  EXPECT_TRUE(kept.dropped.empty());
+  EXPECT_TRUE(observations_of(table, {}, {}, "t.npy").names.empty());
+}
+
+TEST(Observations, MissingValues) {
+  const Matrix table = rows_of({{1, 2}, {kMissing, 5}, {4, kMissing}, {7, 8}});
+  EXPECT_EQ(error_of(table, {"a", "b"}),
+            "cannot use t.csv: 2 values are missing, the first in row 2, column \"a\"");
+  EXPECT_EQ(error_of(rows_of({{1, 2}, {3, kMissing}}), {}),
+            "cannot use t.csv: 1 value is missing, the first in row 2, column 1");
+  const Observations rows = observations_of(table, {}, {.missing = MissingValues::rows}, "t.csv");
+  EXPECT_EQ(rows.values, rows_of({{1, 2}, {7, 8}}));
+  EXPECT_EQ(rows.dropped_rows, 2);
+  const Observations means = observations_of(table, {}, {.missing = MissingValues::means}, "t.csv");
+  EXPECT_EQ(means.values, rows_of({{1, 2}, {4, 5}, {4, 5}, {7, 8}}));
+  EXPECT_EQ(means.filled, 2);
+  const Matrix holes = rows_of({{1, kMissing}, {2, kMissing}});
+  EXPECT_EQ(error_of(holes, {}, {.missing = MissingValues::rows}),
+            "cannot use t.csv: expected at least two rows without missing values, got 0");
+  EXPECT_EQ(error_of(holes, {"a", "b"}, {.missing = MissingValues::means}),
+            "cannot use t.csv: column \"b\" has no values");
+}
+
+TEST(Observations, ColumnsThatSayNothing) {
+  const Matrix table = rows_of({{1, 7, 1, 2, 1}, {3, 7, 3, 5, 3}, {0, 7, 0, 5, -1}});
+  const std::vector<std::string> names{"a", "b", "c", "d", "e"};
+  EXPECT_EQ(error_of(table, names), "cannot use t.csv: column \"b\" is constant");
+  EXPECT_EQ(error_of(table(Eigen::all, std::vector<int>{0, 2, 3}), {"a", "c", "d"}),
+            "cannot use t.csv: column \"c\" equals \"a\"");
+  const Observations kept = observations_of(table, names, {.drop = true}, "t.csv");
+  EXPECT_EQ(kept.names, (std::vector<std::string>{"a", "d", "e"}));
+  EXPECT_EQ(kept.columns, (std::vector<int64_t>{0, 3, 4}));
+  EXPECT_EQ(kept.dropped, (std::vector<std::string>{"\"b\": constant", "\"c\": equals \"a\""}));
+  EXPECT_EQ(kept.values, table(Eigen::all, kept.columns));
+  EXPECT_EQ(error_of(rows_of({{1, 1}, {2, 2}}), {}, {.drop = true}),
+            "cannot use t.csv: expected at least two columns that vary and differ, got 1");
+}
+
+TEST(Observations, TooFewAndTwiceNamed) {
+  EXPECT_EQ(error_of(rows_of({{1, 2}}), {}),
+            "cannot use t.csv: expected at least two rows without missing values, got 1");
+  EXPECT_EQ(error_of(rows_of({{1}, {2}}), {"a"}),
+            "cannot use t.csv: expected at least two columns, got 1");
+  EXPECT_EQ(error_of(rows_of({{1, 2}, {3, 5}}), {"a", "a"}),
+            "cannot use t.csv: expected columns of different names, got \"a\" for columns 0 and 1");
+}
+
+}  // namespace
+}  // namespace nsimplex::causal

@@ -1,0 +1,122 @@
+"""Figures, made-up tables and readers of nsimplex.causal."""
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import nsimplex.causal as causal
+from nsimplex.causal import cells
+
+
+def test_a_fit_is_compared_with_the_graph_it_came_from():
+    made = causal.simulate(nodes=8, degree=1, observations=2000, seed=4)
+    assert made.table.shape == (2000, 8) and made.table.dtype == torch.float64
+    fit = causal.causal_fit(made.table)
+    found = causal.causal_metrics(fit.adjacency, made.weights)
+    assert found.shd == 0 and found.sid == 0 and found.f1 == 1.0 and found.edges == 8
+    assert causal.edge_curves(fit.scores, made.weights).auroc == 1.0
+    empty = causal.causal_metrics(torch.zeros(8, 8), made.weights)
+    assert empty.shd == 8 and empty.recall == 0.0 and empty.missing == 8
+    both = torch.ones(8, 8) - torch.eye(8)
+    assert causal.causal_metrics(both, made.weights).sid is None
+
+
+def test_scales_tell_the_order_until_they_are_changed():
+    made = causal.simulate(nodes=10, degree=2, observations=3000, seed=1)
+    raw = causal.causal_sortability(made.table, made.weights)
+    scaled = made.table / made.table.std(dim=0)
+    again = causal.causal_sortability(scaled * torch.arange(10, 0, -1), made.weights)
+    assert raw.variance > 0.8 and raw.variance != again.variance
+    assert abs(raw.r2 - again.r2) < 1e-12
+    assert math.isnan(causal.causal_sortability(made.table, torch.zeros(10, 10)).r2)
+    baselines = causal.causal_baselines(made.table)
+    assert list(baselines) == ["empty", "variance_sort", "r2_sort"]
+    assert causal.causal_metrics(baselines["variance_sort"][0], made.weights).f1 > 0.7
+
+
+@pytest.mark.parametrize("mechanism", ["linear", "mlp", "gp"])
+def test_interventions_move_descendants_alone(mechanism):
+    dag = torch.zeros(4, 4)
+    dag[0, 1] = dag[1, 2] = 1
+    options = {"mechanism": mechanism, "observations": 30, "seed": 2, "noise": "gumbel"}
+    plain = causal.simulate(dag, **options)
+    moved = causal.simulate(dag, interventions={1: 2.5}, **options)
+    assert torch.equal(plain.table[:, [0, 3]], moved.table[:, [0, 3]])
+    assert (moved.table[:, 1] == 2.5).all() and not (plain.table[:, 2] == moved.table[:, 2]).any()
+    assert torch.equal(plain.weights, moved.weights)
+    assert not torch.equal(causal.simulate(dag, sample_seed=1, **options).table, plain.table)
+
+
+def test_a_usable_table_is_whole_and_varies(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,d\n1,7,1,2\n3,7,3,\n0,7,0,5\n")
+    with pytest.raises(ValueError, match=r'1 value is missing, the first in row 2, column "d"'):
+        causal.usable_table(path)
+    with pytest.raises(ValueError, match=r'column "b" is constant'):
+        causal.usable_table(path, missing="rows")
+    table = causal.usable_table(path, missing="means", drop=True)
+    assert table.names == ["a", "d"] and table.columns == [0, 3] and table.filled == 1
+    assert table.values.tolist() == [[1, 2], [3, 3.5], [0, 5]]
+    assert table.dropped == ['"b": constant', '"c": equals "a"']
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: causal.simulate(nodes=0), r"\[simulate_causal\] nodes: expected at least 1, got 0"),
+        (lambda: causal.simulate(graph="ring"), "graph: expected one of er, sf"),
+        (lambda: causal.simulate(torch.ones(2, 2)), "graph: expected no cycles"),
+        (lambda: causal.simulate(nodes=3, interventions={3: 1.0}), "interventions: expected columns of 0 .. 2"),
+        (lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)), "graph: expected as many rows"),
+        (lambda: causal.causal_metrics(torch.zeros(2, 2), torch.zeros(3, 3)), "truth: expected shape"),
+        (lambda: causal.causal_sortability(torch.zeros(5, 2), torch.zeros(3, 3)), "one over 2 columns, got 3"),
+        (lambda: causal.usable_table(torch.eye(3), missing="guess"), "missing: expected refuse, rows or means"),
+    ],
+)
+def test_what_cannot_be_is_named(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_h5ad_files_are_tables(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    import numpy as np
+
+    values = np.arange(6, dtype=np.float32).reshape(3, 2)
+    data = anndata.AnnData(values)
+    data.var_names, data.obs_names = ["g1", "g2"], ["c1", "c2", "c3"]
+    data.obs["type"] = ["b", "t", "b"]
+    data.obs["n"] = [1, 2, 3]
+    data.layers["twice"] = 2 * values
+    path = tmp_path / "x.h5ad"
+    data.write_h5ad(path)
+    table = cells.read_h5ad(path)
+    assert table.values.tolist() == values.tolist() and table.names == ["g1", "g2"]
+    assert table.labels == {"type": ["b", "t", "b"]} and table.cells == ["c1", "c2", "c3"]
+    assert cells.read_h5ad(path, "twice").values.sum() == 30
+    with pytest.raises(ValueError, match="expected a layer of"):
+        cells.read_h5ad(path, "thrice")
+    assert cells.main([str(path), str(tmp_path / "x.csv"), "--columns", "1"]) == 0
+    read = causal.usable_table  # a table of one column is none to learn from
+    with pytest.raises(ValueError, match="at least two columns"):
+        read(tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",g1"
+
+
+def test_real_cells(capsys):
+    pytest.importorskip("anndata")
+    folder = os.environ.get("NSIMPLEX_DATA")
+    if not folder:
+        pytest.skip("NSIMPLEX_DATA is not set")
+    table = cells.read_h5ad(Path(folder) / "cells/pbmc68k_reduced.h5ad")
+    assert table.values.shape == (700, 765) and "bulk_labels" in table.labels
+
+
+def test_files_that_are_no_h5ad(tmp_path, capsys):
+    (tmp_path / "x.h5ad").write_text("nothing")
+    assert cells.main([str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "x.csv").exists()

@@ -1,0 +1,60 @@
+"""CausalPipeline: from a table to angles, saved and loaded."""
+
+import pytest
+import torch
+
+from nsimplex import causal
+from nsimplex.causal.pipeline import CausalPipeline
+
+
+@pytest.fixture(scope="module")
+def made():
+    return causal.simulate(nodes=8, degree=1, observations=1500, seed=4)
+
+
+def test_from_a_table_to_angles(made):
+    pipeline = CausalPipeline(dimension=8, steps=60).fit(made.table)
+    assert causal.causal_metrics(pipeline.adjacency_, made.weights).shd == 0
+    assert pipeline.tangents_.shape == (8, 8) and pipeline.model_
+    angles = pipeline.encode(heads=4, leading=1)
+    assert angles.shape == (9, 4, 2) and (angles[0] == 0).all()
+    ball = causal.ball_points(pipeline.tangents_)
+    assert torch.equal(angles, causal.causal_angles(ball, heads=4, leading=1))
+    assert torch.equal(pipeline.transform(made.table), made.table)
+
+
+def test_what_is_saved_is_loaded(made, tmp_path):
+    pipeline = CausalPipeline(standardise=True, steps=40, seed=3).fit(made.table, names=[f"g{i}" for i in range(8)])
+    pipeline.save(tmp_path / "p")
+    again = CausalPipeline.load(tmp_path / "p")
+    assert again.get_params() == pipeline.get_params() and again.names_ == pipeline.names_
+    assert torch.equal(again.encode(), pipeline.encode()) and torch.equal(again.adjacency_, pipeline.adjacency_)
+    values = again.transform(made.table)
+    torch.testing.assert_close(values.mean(dim=0), torch.zeros(8, dtype=torch.float64), atol=1e-9, rtol=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
+    (tmp_path / "q").write_text("nothing")
+    with pytest.raises(ValueError, match="no pipeline"):
+        CausalPipeline.load(tmp_path / "q")
+    torch.save({"format": "other"}, tmp_path / "r")
+    with pytest.raises(ValueError, match="expected 'nsimplex causal pipeline 1'"):
+        CausalPipeline.load(tmp_path / "r")
+
+
+def test_columns_left_out_are_left_out_of_other_tables(made):
+    table = torch.cat([made.table[:, :2], torch.ones(1500, 1), made.table[:, 2:]], dim=1)
+    pipeline = CausalPipeline(drop=True, steps=10)
+    assert pipeline.fit_transform(table).shape == (1500, 8)
+    assert pipeline.columns_ == [0, 1, 3, 4, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match="more than 8"):
+        pipeline.transform(table[:, :8])
+
+
+def test_parameters_and_order_of_calls(made):
+    pipeline = CausalPipeline().set_params(dimension=4, steps=20)
+    assert pipeline.get_params()["dimension"] == 4
+    with pytest.raises(ValueError, match="got 'dimensions'"):
+        pipeline.set_params(dimensions=4)
+    for call in (pipeline.encode, pipeline.embed, lambda: pipeline.transform(made.table)):
+        with pytest.raises(ValueError, match="call fit first"):
+            call()
+    assert pipeline.embed(made.weights).encode().shape == (8, 4)

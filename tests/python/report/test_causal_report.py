@@ -1,0 +1,56 @@
+"""The report of causal graphs: the answer, its baselines, what scales tell."""
+
+import json
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from nsimplex.report import write_report  # noqa: E402
+
+FIGURES = {"shd": 3, "sid": 9, "f1": 0.8, "precision": 0.9, "recall": 0.72, "auroc": 0.95, "auprc": 0.91}
+FIT = {
+    "task": "fit",
+    "table": "cells & more.csv",
+    "estimator": "order",
+    "model": "free variances",
+    "standardise": True,
+    "observations": 853,
+    "features": 11,
+    "edges": 17,
+    "removed": ["a -> b"],
+    **FIGURES,
+    "at_0.3": {"threshold": 0.3, "shd": 4, "f1": 0.7, "sid": 12},
+    "varsortability": 0.671,
+    "r2_sortability": 0.52,
+    "sortability_of": "truth",
+    "baselines": {"empty": {"edges": 0, "shd": 17, "f1": 0.0}, "variance_sort": {"edges": 9, **FIGURES, "shd": 14}},
+    "seconds": 0.0123,
+}
+
+
+def page_of(folder, *rows):
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return write_report(folder).read_text()
+
+
+def test_an_answer_stands_beside_those_that_know_nothing(tmp_path):
+    page = page_of(tmp_path, FIT)
+    assert "Causal graph of cells &amp; more.csv" in page
+    for text in ("order (free variances)", "sorted by variance", "empty graph", "cut at 0.3", "0.671", "0.520"):
+        assert text in page, text
+    assert "Columns were standardised" in page and "closed cycles: a -&gt; b" in page
+    assert "<svg" in page
+
+
+def test_without_a_truth_there_are_no_figures(tmp_path):
+    row = {**FIT, **dict.fromkeys(FIGURES), "sortability_of": "fit", "baselines": {"empty": {"edges": 0}}}
+    del row["at_0.3"]
+    page = page_of(tmp_path, row)
+    assert "the learned graph" in page and "<svg" not in page
+
+
+def test_made_up_tables_are_listed_and_odd_lines_do_no_harm(tmp_path):
+    simulated = {"task": "simulate", "nodes": 20, "edges": 40, "observations": 1000, "seed": 3, "table": "t.csv"}
+    page = page_of(tmp_path, simulated, {"task": "fit"}, {"task": "fit", "baselines": [1], "shd": 2, "removed": 3})
+    assert "Made-up tables" in page and "t.csv" in page
