@@ -1,4 +1,5 @@
-// How far tokens have collapsed into one: the functions of nsimplex/analysis_smoothing.h and their operators.
+// How far tokens have collapsed into one: the functions of nsimplex/analysis_smoothing.h and their
+// operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis_smoothing.h>

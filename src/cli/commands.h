@@ -24,8 +24,14 @@ void add_graph_hyperedges(CLI::App& parent, Session& session);
 void add_graph_molecules(CLI::App& parent, Session& session);
 
 /// The commands of `causal`.
+void add_causal_embed(CLI::App& parent, Session& session);
+void add_causal_encode(CLI::App& parent, Session& session);
 void add_causal_fit(CLI::App& parent, Session& session);
 void add_causal_simulate(CLI::App& parent, Session& session);
+void add_causal_perturb(CLI::App& parent, Session& session);
+void add_causal_classify(CLI::App& parent, Session& session);
+void add_causal_cluster(CLI::App& parent, Session& session);
+void add_causal_regress(CLI::App& parent, Session& session);
 
 /// The commands of `bench` that have a file of their own.
 void add_bench_sparse(CLI::App& parent, Session& session);

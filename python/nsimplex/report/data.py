@@ -102,6 +102,16 @@ class GraphRun:
 
 
 @dataclass
+class EncodingRun:
+    """One `causal classify`, `cluster`, `regress` or `perturb`: trials of every encoding, and what they come to."""
+
+    name: str
+    task: str
+    trials: list[Row]
+    summary: list[Row]
+
+
+@dataclass
 class Run:
     name: str
     match: list[MatchRun] = field(default_factory=list)
@@ -110,6 +120,7 @@ class Run:
     scaling: list[ScalingRun] = field(default_factory=list)
     graphs: list[GraphRun] = field(default_factory=list)
     causal: list[tuple[str, Row]] = field(default_factory=list)  #: name of the folder, line
+    encodings: list[EncodingRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
@@ -119,7 +130,7 @@ class Run:
     commands: list[str] = field(default_factory=list)
 
     def is_empty(self) -> bool:
-        trained = self.match, self.language, self.comparisons, self.scaling, self.graphs, self.causal
+        trained = self.match, self.language, self.comparisons, self.scaling, self.graphs, self.causal, self.encodings
         return not any((*trained, self.samples, self.bench, self.compare))
 
 
@@ -207,6 +218,16 @@ def _add_graphs(run: Run, name: str, rows: list[Row]) -> None:
         run.graphs.append(GraphRun(name, task, points, results, means, costs))
 
 
+def _add_encodings(run: Run, name: str, rows: list[Row]) -> None:
+    """Lines about encodings of features."""
+    for task in dict.fromkeys(row["task"] for row in rows):
+        own = [row for row in rows if row["task"] == task]
+        trials = [r for r in own if "trial" in r or "seed" in r]
+        summary = [r for r in own if number(r, "trials") is not None]
+        if trials:
+            run.encodings.append(EncodingRun(name, task, trials, summary))
+
+
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
@@ -214,7 +235,8 @@ def _add_metrics(run: Run, folder: Path) -> None:
     rows = [r for r in rows if r.get("task") not in CAUSAL_TASKS]
     _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])
     _add_graphs(run, name, [r for r in rows if isinstance(r.get("model"), str) and isinstance(r.get("task"), str)])
-    rows = [r for r in rows if "arm" not in r and "model" not in r]
+    _add_encodings(run, name, [r for r in rows if isinstance(r.get("encoding"), str) and isinstance(r.get("task"), str)])
+    rows = [r for r in rows if not {"arm", "model", "encoding"} & set(r)]
     arms = [r for r in rows if number(r, "order") is not None]
     points = [r for r in arms if "step" in r and number(r, "accuracy") is not None]
     results = [r for r in arms if "step" not in r and number(r, "majority") is not None]

@@ -8,6 +8,7 @@ from . import plots
 from .causal import causal_sections
 from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
+from .encodings import encoding_section
 from .graphs import graph_sections
 from .match import match_section, match_tiles
 from .parts import amount, megabytes, section, table, tile
@@ -141,6 +142,7 @@ def render(run: Run) -> str:
     sections += [scaling_section(each) for each in run.scaling]
     sections += graph_sections(run.graphs)
     sections += causal_sections(run.causal)
+    sections += [encoding_section(each, len(run.encodings) == 1) for each in run.encodings]
     if run.samples:
         sections.append(_samples(run.samples))
     if run.bench or run.compare:

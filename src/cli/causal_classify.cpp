@@ -1,0 +1,70 @@
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "cli/causal_study.h"
+#include "cli/commands.h"
+#include "training/stopwatch.h"
+
+namespace nsimplex::cli {
+namespace {
+
+int run_classify(const StudyOptions& o) {
+  const training::FeatureStudyOptions settings = study_options(o);
+  const StudyTable table = study_table(o);
+  const data::Labels labels = study_labels(o, table);
+  const int64_t classes = std::ssize(labels.classes);
+  StudyLog log(o, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
+  return log.run([&] {
+    for (int64_t split = 0; split < o.splits; ++split) {
+      const data::SplitRows rows =
+          data::stratified_split(labels, o.share, o.seed + static_cast<uint64_t>(split));
+      const auto part = [](const at::Tensor& all, const at::Tensor& chosen) {
+        return all.index_select(0, chosen);
+      };
+      const at::Tensor& values = table.observations.values;
+      training::FeatureStudy study(part(values, rows.first), part(values, rows.second), settings);
+      for (int64_t s = 0; s < o.seeds; ++s) {
+        const uint64_t seed = o.seed + static_cast<uint64_t>(s);
+        for (const std::string& encoding : chosen_encodings(o)) {
+          const training::Stopwatch watch;
+          const auto scores = study.classify(
+              encoding, part(labels.numbers, rows.first), part(labels.numbers, rows.second),
+              classes, seed,
+              watched(fmt::format("classify {} split {} seed {}", encoding, split + 1, seed),
+                      o.json));
+          log.add(encoding, fmt::format("{}/{}", split + 1, seed), scores,
+                  {{"edges", study.edges()},
+                   {"columns", study.columns()},
+                   {"parameters", study.parameters()},
+                   {"seconds", watch.seconds()}});
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void add_causal_classify(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<StudyOptions>();
+  options->seeds = 3;
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "classify",
+       .summary = "Classify observations (cell types), with every encoding of the features",
+       .examples =
+           "nsimplex causal classify cells.csv --labels types.csv --threads 1 --out runs/cells\n"
+           "nsimplex causal classify counts.csv --labels types.csv --counts --columns 200\n"
+           "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json"},
+      options, run_classify);
+  add_study_options(command, *options);
+  add_feature_options(command, *options);
+  const auto add = option_adder(command, "Task");
+  add("--labels", options->labels, "csv or tsv: a label a row, or names of rows and labels")
+      ->required();
+  add("--splits", options->splits, "Stratified splits of the rows")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  add("--share", options->share, "Of each class, to learn from")->check(CLI::Range(0.0, 1.0));
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,204 @@
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/causal_embedding.h>
+
+#include <algorithm>
+
+#include "causal/embedding/names.h"
+#include "causal/embedding/neighbours.h"
+#include "causal/graphs/graph_file.h"
+#include "causal/graphs/graph_text.h"
+#include "cli/causal_files.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "io/atomic_file.h"
+#include "io/safetensors.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+struct EmbedOptions : CommonOptions {
+  std::string graph, pairs = "auto";
+  std::string optimiser = "tangent", side = "auto", weight = "paths", dangling = "uniform";
+  CausalEmbeddingOptions embedding = {};
+  int64_t hops = 0, negatives = -1;
+  double learning_rate = 0;
+  bool absolute = false;
+};
+
+// Whether a list says of each edge the effect first: one that has for every two edges a -> b -> c
+// also a -> c is a hierarchy, and these are written "kind, of what", with more kinds than classes.
+bool effects_first(const causal::GraphFile& file, const std::string& pairs) {
+  if (pairs != "auto") return pairs == "effect-cause";
+  if (file.complete) return false;
+  std::vector<Eigen::Triplet<double, int64_t>> edges;
+  std::vector<int64_t> first(static_cast<size_t>(file.nodes)), second(first);
+  for (const auto& edge : file.edges) {
+    edges.emplace_back(edge.cause, edge.effect, 1.0);
+    ++first[edge.cause];
+    ++second[edge.effect];
+  }
+  causal::SparseGraph graph(file.nodes, file.nodes);
+  graph.setFromTriplets(edges.begin(), edges.end());
+  return causal::is_closure(graph) &&
+         *std::ranges::max_element(second) > *std::ranges::max_element(first);
+}
+
+at::Tensor adjacency_of(const causal::GraphFile& file, bool effect_first) {
+  const auto count = static_cast<int64_t>(file.edges.size());
+  at::Tensor places = at::empty({2, count}, at::kLong), weights = at::empty({count}, at::kDouble);
+  int64_t* place = places.mutable_data_ptr<int64_t>();
+  double* weight = weights.mutable_data_ptr<double>();
+  for (int64_t k = 0; k < count; ++k) {
+    const auto& edge = file.edges[k];
+    place[k] = effect_first ? edge.effect : edge.cause;
+    place[count + k] = effect_first ? edge.cause : edge.effect;
+    weight[k] = edge.weight;
+  }
+  return at::sparse_coo_tensor(places, weights, {file.nodes, file.nodes}).coalesce();
+}
+
+CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
+  CausalEmbeddingOptions options = o.embedding;
+  options.optimiser = causal::parse_optimiser(o.optimiser);
+  options.weight = causal::parse_weight(o.weight);
+  options.dangling = causal::parse_dangling(o.dangling);
+  if (o.side != "auto") options.side = causal::parse_side(o.side);
+  if (o.hops > 0) options.hops = o.hops;
+  if (o.negatives >= 0) options.negatives = o.negatives;
+  if (o.learning_rate > 0) options.learning_rate = o.learning_rate;
+  options.relative = !o.absolute;
+  options.seed = static_cast<int64_t>(o.seed);
+  ProgressBar bar("embed", options.steps, o.json);
+  options.checkpoint = [&](int64_t step) {
+    interrupt::check();
+    bar.update(step);
+  };
+  try {
+    return causal_embed(adjacency, options);
+  } catch (const c10::ValueError& error) {  // of an option
+    throw InputError(error.what_without_backtrace());
+  }
+}
+
+void write(const std::string& folder, const CausalEmbedding& made, const at::Tensor& ball,
+           const std::vector<std::string>& names) {
+  io::write_safetensors(folder + "/embedding.safetensors",
+                        {{{"tangents", made.tangents},
+                          {"hyperboloid", hyperboloid_points(made.tangents)},
+                          {"ball", ball},
+                          {"generality", made.generality}},
+                         {}});
+  std::string text = "name,generality,radius";
+  for (int64_t axis = 0; axis < ball.size(1); ++axis) text += fmt::format(",e{}", axis);
+  const at::Tensor radius = made.tangents.norm(2, 1);
+  const auto rows = ball.accessor<double, 2>();
+  for (int64_t node = 0; node < ball.size(0); ++node) {
+    text += fmt::format("\n{},{},{}", causal::text_cell(names[node]),
+                        made.generality[node].item<double>(), radius[node].item<double>());
+    for (int64_t axis = 0; axis < ball.size(1); ++axis) {
+      text += fmt::format(",{}", rows[node][axis]);
+    }
+  }
+  io::write_text(folder + "/ball.csv", text + "\n");
+}
+
+int run_embed(const EmbedOptions& o) {
+  const causal::GraphFile file = causal::read_graph(o.graph);
+  const bool effect_first = effects_first(file, o.pairs);
+  const at::Tensor adjacency = adjacency_of(file, effect_first);
+  const CausalEmbedding made = embed(o, adjacency);
+  RunLog log(o);
+  const CausalRanking ranking = causal_ranking(made.tangents, adjacency);
+  if (!o.out.empty()) {
+    write(o.out, made, ball_points(made.tangents),
+          file.names.empty() ? column_names(file.nodes) : file.names);
+  }
+  log.write({{"task", "embed"},
+             {"graph", o.graph},
+             {"nodes", file.nodes},
+             {"edges", adjacency._nnz()},
+             {"pairs", effect_first ? "effect-cause" : "cause-effect"},
+             {"dimension", o.embedding.dimension},
+             {"optimiser", o.optimiser},
+             {"hops", made.hops},
+             {"side", causal::name_of(made.side)},
+             {"loss", made.loss},
+             {"without_negatives", made.without_negatives},
+             {"mean_rank", ranking.mean_rank},
+             {"map", ranking.map},
+             {"seconds", made.seconds}});
+  if (o.json) return 0;
+  print(
+      fmt::format("{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
+                  "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
+                  file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
+                  o.embedding.dimension, made.hops, causal::name_of(made.side), made.seconds,
+                  ranking.mean_rank, ranking.map));
+  if (made.without_negatives > 0) {
+    print(fmt::format("{} of the nodes attract all others: nothing keeps these apart from them\n",
+                      made.without_negatives));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_causal_embed(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<EmbedOptions>();
+  options->embedding.dimension = 5;
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "embed",
+       .summary =
+           "Place a graph in hyperbolic space: what is joined near, what causes much central",
+       .examples = "nsimplex causal embed runs/er2/truth.csv --dimension 3 --out runs/ball\n"
+                   "nsimplex causal embed mammal_closure.tsv --dimension 5 --json"},
+      options, run_embed);
+  command
+      .add_option("GRAPH", options->graph,
+                  "An adjacency matrix (csv, npy, npz; A_ij of i -> j) or a list of edges")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("--pairs", options->pairs,
+                  "What a list of edges names first; auto: the cause, but in a transitively closed "
+                  "list with more first than second names the effect (dog, mammal)")
+      ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
+      ->capture_default_str();
+  CausalEmbeddingOptions& embedding = options->embedding;
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  const auto add = option_adder(command, "Embedding");
+  add("--dimension,--dim", embedding.dimension, "Coordinates of a point")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
+  add("--optimiser", options->optimiser,
+      "tangent: Adam on tangents at the origin; radam, rsgd: Riemannian")
+      ->check(CLI::IsMember({"tangent", "radam", "rsgd"}));
+  add("--steps", embedding.steps, "Steps over all nodes")->check(positive);
+  add("--lr", options->learning_rate, "Learning rate; 0: 1, 0.3 and 0.1 for the three optimisers");
+  add("--hops", options->hops,
+      "Edges between nodes that attract each other; 0: 1 in a transitive closure, else 2");
+  add("--attract", options->side,
+      "both: causes and effects; causes: effects repel; auto: causes in a closure, else both")
+      ->check(CLI::IsMember({"auto", "both", "causes"}));
+  add("--weight", options->weight, "paths: strengths of all paths; direct: |A| alone")
+      ->check(CLI::IsMember({"paths", "direct"}));
+  add("--decay", embedding.decay, "Factor of a path's strength for every further edge");
+  add("--negatives", options->negatives,
+      "Nodes that stand for all others in a step; 0: all; -1: all up to 2,000 nodes, else 512");
+  add("--generality", embedding.generality, "How strongly general nodes are drawn to the origin");
+  command
+      .add_flag("--absolute", options->absolute,
+                "--generality times pi, as printed, and not times M pi")
+      ->group("Embedding");
+  add("--restart", embedding.restart, "Of the PageRank");
+  add("--dangling", options->dangling,
+      "Walks at nodes without causes: uniform, go on anywhere; eigenvector: end")
+      ->check(CLI::IsMember({"uniform", "eigenvector"}));
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,109 @@
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/causal_embedding.h>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/run_log.h"
+#include "io/atomic_file.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+struct EncodeOptions : CommonOptions {
+  std::string embedding, format = "safetensors";
+  CausalAnglesOptions angles = {};
+};
+
+at::Tensor read_ball(const std::string& path) {
+  const io::Safetensors file = io::read_safetensors(path);
+  const at::Tensor* ball = file.find("ball");
+  if (ball == nullptr) {
+    throw InputError(
+        fmt::format("cannot read {}: expected a tensor \"ball\" as causal embed "
+                    "writes it",
+                    path));
+  }
+  return ball->clone();
+}
+
+// A row a token, head by head.
+std::string csv(const at::Tensor& angles) {
+  const at::Tensor rows = angles.flatten(1).contiguous();
+  const auto numbers = rows.accessor<double, 2>();
+  std::string text;
+  for (int64_t token = 0; token < rows.size(0); ++token) {
+    for (int64_t plane = 0; plane < rows.size(1); ++plane) {
+      text += fmt::format("{}{}", plane == 0 ? "" : ",", numbers[token][plane]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+int run_encode(const EncodeOptions& o) {
+  if (o.out.empty()) throw InputError("--out: expected a folder for the table of angles");
+  const at::Tensor ball = read_ball(o.embedding).to(at::kDouble);
+  at::Tensor angles;
+  try {
+    angles = causal_angles(ball, o.angles).contiguous();
+  } catch (const c10::ValueError& error) {
+    throw InputError(error.what_without_backtrace());
+  }
+  RunLog log(o);
+  const std::string path = fmt::format("{}/angles.{}", o.out, o.format);
+  if (o.format == "safetensors") {
+    io::write_safetensors(path, {{{"angles", angles}}, {}});
+  } else if (o.format == "csv") {
+    io::write_text(path, csv(angles));
+  } else {
+    io::write_text(
+        path, io::npy_bytes({angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel())},
+                            angles.sizes()));
+  }
+  const double largest = angles.numel() == 0 ? 0.0 : angles.abs().max().item<double>();
+  log.write({{"task", "encode"},
+             {"tokens", angles.size(0)},
+             {"heads", o.angles.heads},
+             {"planes", angles.size(-1)},
+             {"largest_angle", largest},
+             {"table", path}});
+  if (o.json) return 0;
+  print(fmt::format("angles {}, at most {:.4f}: {}\n", c10::str(angles.sizes()), largest, path));
+  return 0;
+}
+
+}  // namespace
+
+void add_causal_encode(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<EncodeOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "encode",
+       .summary = "Turn an embedding into the angles of a rotary encoding",
+       .examples = "nsimplex causal encode runs/ball/embedding.safetensors --out runs/angles\n"
+                   "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 --leading 1 "
+                   "--format npy --out runs/angles"},
+      options, run_encode);
+  command
+      .add_option("EMBEDDING", options->embedding, "embedding.safetensors of causal embed --out")
+      ->required()
+      ->type_name("");
+  CausalAnglesOptions& angles = options->angles;
+  const auto add = option_adder(command, "Angles");
+  add("--heads", angles.heads,
+      "Heads, which take consecutive coordinates; 0: one table that all heads share");
+  add("--scale", angles.scale, "Radians of a point on the sphere");
+  command
+      .add_flag("--by-dimension", angles.by_dimension,
+                "--scale times the root of the dimension, which keeps the angles' size")
+      ->group("Angles");
+  add("--leading", angles.leading, "Tokens before the features, which do not turn");
+  add("--format", options->format, "Of the table")
+      ->check(CLI::IsMember({"safetensors", "npy", "csv"}));
+}
+
+}  // namespace nsimplex::cli

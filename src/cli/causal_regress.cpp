@@ -1,0 +1,119 @@
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include "cli/causal_study.h"
+#include "cli/commands.h"
+#include "support/error.h"
+#include "training/stopwatch.h"
+
+namespace nsimplex::cli {
+namespace {
+
+struct RegressOptions : StudyOptions {
+  std::string target;
+  int64_t parts = 8;
+  double noise = 0.1;
+};
+
+// A target of known kind: the sum over `parts` drawn columns, in deviations, of w_j tanh(x_j), and
+// of w_j x_j x_k over neighbours among them; with noise of a share of its deviation.
+at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(o.seed);
+  const at::Tensor columns = data::most_variable(values, o.columns);
+  const int64_t parts = std::min(o.parts, columns.size(0));
+  const at::Tensor chosen = columns.index_select(
+      0, at::randperm(columns.size(0), generator, at::kLong).narrow(0, 0, parts));
+  at::Tensor x = values.index_select(1, chosen);
+  x = (x - x.mean(0)) / x.std(0, /*unbiased=*/false).clamp_min(1e-12);
+  const at::Tensor weights = at::randn({2, parts}, generator, at::kDouble);
+  const at::Tensor pure = (weights[0] * x.tanh() + 0.5 * weights[1] * x * x.roll(1, 1)).sum(1);
+  const at::Tensor drawn = at::randn(pure.sizes(), generator, at::kDouble);
+  return pure + o.noise * pure.std(/*unbiased=*/false) * drawn;
+}
+
+// Numbers of a column of its own file, one a row.
+at::Tensor read_target(const RegressOptions& o, const StudyTable& table) {
+  const at::Tensor target = data::read_observations(o.target).values;
+  if (target.size(1) != 1 || !target.isfinite().all().item<bool>()) {
+    throw InputError(
+        fmt::format("cannot read {}: expected one column of numbers, none missing", o.target));
+  }
+  const int64_t rows = table.rows.max().item<int64_t>() + 1;
+  if (target.size(0) < rows) {
+    throw InputError(
+        fmt::format("cannot read {}: expected a number for each of the table's {} rows, "
+                    "got {}",
+                    o.target, rows, target.size(0)));
+  }
+  return target.select(1, 0).index_select(0, table.rows);
+}
+
+int run_regress(const RegressOptions& o) {
+  const training::FeatureStudyOptions options = study_options(o);
+  const StudyTable table = study_table(o);
+  const at::Tensor& values = table.observations.values;
+  const at::Tensor target =
+      o.target == "synthetic" ? made_target(values, o) : read_target(o, table);
+  const int64_t rows = values.size(0);
+  const int64_t learned =
+      std::clamp<int64_t>(std::llround(o.share * static_cast<double>(rows)), 2, rows - 1);
+  StudyLog log(o, "regress", {"medae"}, /*lower_is_better=*/true);
+  return log.run([&] {
+    for (int64_t split = 0; split < o.splits; ++split) {
+      const auto generator =
+          at::make_generator<at::CPUGeneratorImpl>(o.seed + static_cast<uint64_t>(split));
+      const at::Tensor order = at::randperm(rows, generator, at::kLong);
+      const at::Tensor first = order.narrow(0, 0, learned),
+                       second = order.narrow(0, learned, rows - learned);
+      training::FeatureStudy study(values.index_select(0, first), values.index_select(0, second),
+                                   options);
+      for (int64_t s = 0; s < o.seeds; ++s) {
+        const uint64_t seed = o.seed + static_cast<uint64_t>(s);
+        for (const std::string& encoding : chosen_encodings(o)) {
+          const training::Stopwatch watch;
+          const auto scores = study.regress(
+              encoding, target.index_select(0, first), target.index_select(0, second), seed,
+              watched(fmt::format("regress {} split {} seed {}", encoding, split + 1, seed),
+                      o.json));
+          log.add(encoding, fmt::format("{}/{}", split + 1, seed), scores,
+                  {{"edges", study.edges()},
+                   {"columns", study.columns()},
+                   {"parameters", study.parameters()},
+                   {"seconds", watch.seconds()}});
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void add_causal_regress(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<RegressOptions>();
+  options->seeds = 3;
+  options->share = 0.7;
+  options->target = "synthetic";
+  options->aggregate = "mean";
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "regress",
+       .summary = "Predict a number of each observation, with every encoding of the features",
+       .examples = "nsimplex causal regress cells.csv --threads 1 --out runs/regress\n"
+                   "nsimplex causal regress methylation.csv --target age.csv --json"},
+      options, run_regress);
+  add_study_options(command, *options);
+  add_feature_options(command, *options);
+  const auto add = option_adder(command, "Task");
+  add("--target", options->target,
+      "csv of one column, a number a row; or synthetic: drawn columns, bent and multiplied");
+  add("--parts", options->parts, "Columns of a synthetic target")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  add("--noise", options->noise, "Of a synthetic target, in its deviations")
+      ->check(CLI::NonNegativeNumber);
+  add("--splits", options->splits, "Splits of the rows")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  add("--share", options->share, "Of the rows, to learn from")->check(CLI::Range(0.0, 1.0));
+}
+
+}  // namespace nsimplex::cli

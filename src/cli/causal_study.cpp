@@ -1,0 +1,94 @@
+#include "cli/causal_study.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+namespace nsimplex::cli {
+
+void add_study_options(CLI::App& command, StudyOptions& o) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  command.add_option("TABLE", o.table, "Observations in rows: csv, tsv, npy or npz")
+      ->required()
+      ->type_name("");
+  const auto add = option_adder(command, "Table");
+  command
+      .add_flag(
+          "--counts", o.counts,
+          "Counts of cells: rows with fewer than 200 non-zero values go, sums become 1e4, then "
+          "log(1 + x)")
+      ->group("Table");
+  add("--present", o.least_present,
+      "Columns that a smaller share of the rows has go; what else is "
+      "missing is taken from the 5 nearest rows")
+      ->check(CLI::Range(0.0, 1.0));
+  add("--columns", o.columns, "The most variable ones, of the rows to learn from")->check(positive);
+  add("--values", o.values, "What becomes of a value: bins, linear, periodic, general")
+      ->check(CLI::IsMember({"bins", "linear", "periodic", "general"}));
+  add("--bins", o.model.bins, "Of values that are not zero")->check(positive);
+}
+
+training::FeatureStudyOptions study_options(StudyOptions o) {
+  o.model.values = o.values == "bins"       ? FeatureValues::bins
+                   : o.values == "linear"   ? FeatureValues::linear
+                   : o.values == "periodic" ? FeatureValues::periodic
+                                            : FeatureValues::general;
+  complete(o);
+  return {.model = o.model,
+          .restoring = o.restoring,
+          .answering = o.answering,
+          .making = o.making,
+          .columns = o.columns};
+}
+
+StudyTable study_table(const StudyOptions& o) {
+  StudyTable table{.observations = data::read_observations(o.table), .rows = {}};
+  table.rows = o.counts ? data::normalise_counts(table.observations)
+                        : at::arange(table.observations.values.size(0), at::kLong);
+  data::impute_missing(table.observations, o.least_present);
+  return table;
+}
+
+data::Labels study_labels(const StudyOptions& o, const StudyTable& table) {
+  // Rows that --counts dropped have labels too.
+  data::Observations all = table.observations;
+  if (o.counts) all = data::read_observations(o.table);
+  data::Labels labels = data::read_labels(o.labels, all);
+  labels.numbers = labels.numbers.index_select(0, table.rows);
+  return labels;
+}
+
+StudyLog::StudyLog(const StudyOptions& options, std::string task, std::vector<std::string> figures,
+                   bool lower_is_better, std::map<std::string, training::Scores> published)
+    : options_(options),
+      task_(task),
+      log_(options),
+      results_(std::move(task), std::move(figures), lower_is_better, std::move(published)) {}
+
+int StudyLog::run(const std::function<void()>& trials) {
+  const auto finish = [&] {
+    for (const Json& line : results_.summary()) log_.write(line);
+    if (!options_.json) print(results_.table(2));
+  };
+  try {
+    trials();
+  } catch (const Interrupted&) {
+    finish();
+    throw;
+  }
+  finish();
+  return 0;
+}
+
+void StudyLog::add(const std::string& encoding, const std::string& trial,
+                   const training::Scores& scores, const Json& besides) {
+  Json line = {{"task", task_}, {"encoding", encoding}, {"trial", trial}};
+  for (const auto& [name, value] : scores) line[name] = value;
+  line.update(besides);
+  log_.write(line);
+  results_.add(encoding, trial, scores);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/feature_experiment.h"
+#include "cli/run_log.h"
+#include "data/observations.h"
+#include "training/feature_study.h"
+
+/// What `nsimplex causal classify`, `cluster` and `regress` have in common: encodings compared on a
+/// table of observations.
+namespace nsimplex::cli {
+
+struct StudyOptions : FeatureExperimentOptions {
+  std::string table, labels, values = "bins";
+  bool counts = false;
+  int64_t columns = 100, splits = 5;
+  double share = 0.3;
+  double least_present = 0.1;
+};
+
+/// Adds the table and what is done to it first.
+void add_study_options(CLI::App& command, StudyOptions& options);
+
+/// The options as a study takes them.
+training::FeatureStudyOptions study_options(StudyOptions options);
+
+/// The table after --counts and imputation; `rows`: which of the file's rows it has.
+struct StudyTable {
+  data::Observations observations;
+  at::Tensor rows;
+};
+StudyTable study_table(const StudyOptions& options);
+
+/// Labels of the rows that a table has kept.
+data::Labels study_labels(const StudyOptions& options, const StudyTable& table);
+
+/// Writes what a trial came to and keeps it for the summary.
+class StudyLog {
+ public:
+  StudyLog(const StudyOptions& options, std::string task, std::vector<std::string> figures,
+           bool lower_is_better, std::map<std::string, training::Scores> published = {});
+
+  /// Runs `trials`, then writes the summary and the table, also where Ctrl-C ended them.
+  int run(const std::function<void()>& trials);
+
+  void add(const std::string& encoding, const std::string& trial, const training::Scores& scores,
+           const Json& besides = Json::object());
+
+ private:
+  const StudyOptions& options_;
+  std::string task_;
+  RunLog log_;
+  FeatureResults results_;
+};
+
+}  // namespace nsimplex::cli

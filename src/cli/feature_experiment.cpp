@@ -1,0 +1,144 @@
+#include "cli/feature_experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+template <class Enum>
+using Names = std::vector<std::pair<const char*, Enum>>;
+
+const Names<FeatureBackbone> kBackbones{{"softmax", FeatureBackbone::softmax},
+                                        {"performer", FeatureBackbone::performer},
+                                        {"simplicial", FeatureBackbone::simplicial}};
+const Names<FeatureAggregate> kAggregates{{"mean", FeatureAggregate::mean},
+                                          {"max", FeatureAggregate::max},
+                                          {"cls", FeatureAggregate::cls}};
+const Names<StructureEstimator> kEstimators{
+    {"order", StructureEstimator::order},     {"logdet", StructureEstimator::logdet},
+    {"paper", StructureEstimator::paper},     {"lowrank", StructureEstimator::lowrank},
+    {"notears", StructureEstimator::notears}, {"spectral", StructureEstimator::spectral}};
+
+template <class Enum>
+std::vector<std::string> words(const Names<Enum>& names) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : names) words.emplace_back(word);
+  return words;
+}
+
+template <class Enum>
+Enum value_of(const Names<Enum>& names, const std::string& word) {
+  for (const auto& [name, value] : names) {
+    if (word == name) return value;
+  }
+  throw InputError(fmt::format("expected one of {}, got {}", fmt::join(words(names), ", "), word));
+}
+
+}  // namespace
+
+void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
+  const auto& names = training::encoding_names();
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  const auto count = CLI::Range(int64_t{0}, int64_t{1} << 30);
+  const auto compare = option_adder(command, "Comparison");
+  command
+      .add_option("--encodings", o.encodings,
+                  fmt::format("Encodings to compare; without it all: {}", fmt::join(names, ", ")))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->check(CLI::IsMember(names))
+      ->group("Comparison");
+  compare("--seeds", o.seeds, "Number of seeds, counted up from --seed")->check(positive);
+
+  const auto shape = option_adder(command, "Model");
+  shape("--backbone", o.backbone, "Attention: softmax, performer, simplicial (determinants)")
+      ->check(CLI::IsMember(words(kBackbones)));
+  shape("--order", o.model.order, "Key axes of simplicial")->check(CLI::Range(1, 7));
+  shape("--dim", o.model.dim, "Width")->check(positive);
+  shape("--heads", o.model.heads, "Attention heads")->check(positive);
+  shape("--layers", o.model.layers, "Blocks")->check(positive);
+  shape("--aggregate", o.aggregate, "An observation from its tokens: mean, max, cls")
+      ->check(CLI::IsMember(words(kAggregates)));
+  shape("--identity", o.identity,
+        "A learned vector a feature besides every encoding: none (the paper's protocol), learned")
+      ->check(CLI::IsMember({"none", "learned"}));
+
+  const auto train = option_adder(command, "Training");
+  train("--restore-epochs", o.restoring.epochs, "Epochs of restoring masked values")->check(count);
+  train("--epochs", o.answering.epochs, "Epochs of learning answers")->check(count);
+  train("--batch", o.answering.batch, "Observations of a step")->check(positive);
+  train("--lr", o.answering.learning_rate, "Learning rate")->check(CLI::PositiveNumber);
+  train("--mask", o.restoring.mask, "Share of the values that are masked")
+      ->check(CLI::Range(0.0, 1.0));
+
+  const auto encode = option_adder(command, "Encoding");
+  encode("--estimator", o.estimator, "Of the causal graph")
+      ->check(CLI::IsMember(words(kEstimators)));
+  command
+      .add_flag("--standardise", o.making.structure.standardise,
+                "Learn the graph from columns of variance 1")
+      ->group("Encoding");
+  encode("--threshold", o.threshold, "Edges of smaller |weight| go; below 0: the estimator's own");
+  encode("--correlation", o.making.correlation, "The same of cape-correlation")
+      ->check(CLI::Range(0.0, 1.0));
+  encode("--hops", o.hops, "Links between features that attract; 0: the embedding's own")
+      ->check(count);
+  encode("--generality", o.making.embedding.generality, "Pull of general causes to the origin")
+      ->check(CLI::NonNegativeNumber);
+  encode("--embed-steps", o.making.embedding.steps, "Steps of the embedding")->check(positive);
+  encode("--angle", o.making.angle, "Radians of a coordinate of 1")->check(CLI::NonNegativeNumber);
+  command.add_flag("--by-dimension", o.making.by_dimension, "Angles times sqrt(dimension)")
+      ->group("Encoding");
+}
+
+void complete(FeatureExperimentOptions& o) {
+  o.model.backbone = value_of(kBackbones, o.backbone);
+  o.model.aggregate = value_of(kAggregates, o.aggregate);
+  o.model.identity = o.identity == "learned";
+  o.making.structure.estimator = value_of(kEstimators, o.estimator);
+  if (o.threshold >= 0) o.making.structure.threshold = o.threshold;
+  if (o.hops > 0) o.making.embedding.hops = o.hops;
+  o.making.structure.checkpoint = [] { interrupt::check(); };
+  o.making.embedding.checkpoint = [](int64_t) { interrupt::check(); };
+  o.restoring.batch = o.answering.batch;
+  o.restoring.learning_rate = o.answering.learning_rate;
+  // What a model refuses is said before anything is written or learned.
+  FeatureTransformerOptions shape = o.model;
+  shape.features = 1;
+  for (const std::string& name : chosen_encodings(o)) {
+    shape.encoding = training::encoding_kind(name);
+    FeatureTransformer model(shape);
+  }
+  training::check(o.restoring);
+  training::check(o.answering);
+}
+
+training::FeatureEvents watched(const std::string& label, bool quiet) {
+  const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
+  return {.step =
+              [=](int64_t done, int64_t of, double loss) {
+                if (done == 1) *bar = std::make_unique<ProgressBar>(label, of, quiet);
+                (*bar)->update(done, fmt::format("loss {:.4f}", loss));
+              },
+          .checkpoint = [] { interrupt::check(); }};
+}
+
+std::vector<std::string> chosen_encodings(const FeatureExperimentOptions& o) {
+  std::vector<std::string> chosen;
+  for (const std::string& name : training::encoding_names()) {
+    const bool asked = std::find(o.encodings.begin(), o.encodings.end(), name) != o.encodings.end();
+    const bool fits = name != "relative" || o.backbone == "softmax";
+    if (asked || (o.encodings.empty() && fits)) chosen.push_back(name);
+  }
+  return chosen;
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,84 @@
+#include "training/feature_encodings.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "support/error.h"
+#include "training/euclidean_embedding.h"
+
+namespace nsimplex::training {
+namespace {
+
+using at::Tensor;
+
+int64_t count_edges(const Tensor& graph) { return graph.ne(0).sum().item<int64_t>(); }
+
+}  // namespace
+
+const std::vector<std::string>& encoding_names() {
+  static const std::vector<std::string> names{
+      "none",        "sinusoidal",       "learned",        "relative",     "cape",
+      "cape-scaled", "cape-correlation", "cape-euclidean", "cape-additive"};
+  return names;
+}
+
+FeatureEncoding encoding_kind(const std::string& name) {
+  const auto& names = encoding_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw InputError(
+        fmt::format("encoding: expected one of {}, got {}", fmt::join(names, ", "), name));
+  }
+  if (name == "none") return FeatureEncoding::none;
+  if (name == "sinusoidal") return FeatureEncoding::sinusoidal;
+  if (name == "learned") return FeatureEncoding::learned;
+  if (name == "relative") return FeatureEncoding::relative;
+  return name == "cape-additive" ? FeatureEncoding::additive : FeatureEncoding::rotary;
+}
+
+EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
+    : observations_(std::move(observations)), options_(std::move(options)) {}
+
+const CausalFit& EncodingMaker::structure() {
+  if (!structure_) structure_ = causal_fit(observations_, options_.structure);
+  return *structure_;
+}
+
+Tensor EncodingMaker::correlations() const {
+  const Tensor correlation = observations_.t().corrcoef().abs().fill_diagonal_(0);
+  return correlation.masked_fill(correlation.lt(options_.correlation), 0).nan_to_num(0);
+}
+
+MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model) {
+  const FeatureEncoding kind = encoding_kind(name);
+  const bool additive = kind == FeatureEncoding::additive;
+  if (!additive && kind != FeatureEncoding::rotary) return {.encoding = kind};
+  const Tensor graph = name == "cape-correlation" ? correlations() : structure().adjacency;
+  CausalEmbeddingOptions embedding = options_.embedding;
+  embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
+  MadeEncoding made{
+      .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};
+  // Both geometries end in the unit ball: e = tanh(r / 2) u.
+  const Tensor tangents = name == "cape-euclidean" ? euclidean_embedding(graph, embedding)
+                                                   : causal_embed(graph, embedding).tangents;
+  const Tensor ball = ball_points(tangents);
+  made.table = additive ? ball
+                        : causal_angles(ball, {.heads = model.heads,
+                                               .scale = options_.angle,
+                                               .by_dimension = options_.by_dimension});
+  return made;
+}
+
+FeatureTransformer make_model(FeatureTransformerOptions options, const MadeEncoding& encoding,
+                              uint64_t seed) {
+  options.encoding = encoding.encoding;
+  options.learned_scale = encoding.learned_scale;
+  FeatureTransformer model(options, at::make_generator<at::CPUGeneratorImpl>(seed));
+  if (encoding.table.defined()) model->set_table(encoding.table);
+  return model;
+}
+
+}  // namespace nsimplex::training

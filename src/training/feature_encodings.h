@@ -1,0 +1,73 @@
+#pragma once
+
+#include <nsimplex/causal_embedding.h>
+#include <nsimplex/causal_structure.h>
+#include <nsimplex/feature_transformer.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+/// Encodings of features by the names under which they are compared, made from observations.
+namespace nsimplex::training {
+
+/// How causal encodings are made; the three steps have the options of their own functions.
+struct EncodingOptions {
+  CausalFitOptions structure;
+  CausalEmbeddingOptions embedding;    ///< its dimension is the model's
+  double angle = 0.78539816339744831;  ///< c of a rotary table, pi / 4
+  bool by_dimension = false;           ///< c sqrt(d)
+  double correlation = 0.2;            ///< of graphs of correlations: |corr| below it is no edge
+};
+
+/// What a FeatureTransformer takes of an encoding.
+struct MadeEncoding {
+  FeatureEncoding encoding = FeatureEncoding::none;
+  at::Tensor table;  ///< undefined where the encoding has none
+  bool learned_scale = false;
+  int64_t edges = -1;  ///< of the graph it came from; -1: of none
+};
+
+/// Names in the order in which they are shown:
+///
+///     none               no encoding (CAPE-null)
+///     sinusoidal         static absolute: the column's number
+///     learned            trainable absolute
+///     relative           trainable relative (F.110)
+///     cape               causal graph, hyperbolic embedding, rotary
+///     cape-scaled        the same with a learned scale a head
+///     cape-correlation   the graph is |correlation| above a threshold (CAPE-w/o-CSL)
+///     cape-euclidean     the embedding is Euclidean (CAPE-w/o-hyperbolic)
+///     cape-additive      coordinates are added to the tokens (CAPE-w/o-rotary)
+const std::vector<std::string>& encoding_names();
+
+/// How a model takes an encoding of that name. Throws InputError for a name that is not there.
+FeatureEncoding encoding_kind(const std::string& name);
+
+/// Makes encodings of one table of observations [n, M], float64; a graph is learned once and kept.
+class EncodingMaker {
+ public:
+  EncodingMaker(at::Tensor observations, EncodingOptions options);
+
+  /// For a model of these options; its own encoding and features do not matter. Throws InputError
+  /// for a name that is not there.
+  MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model);
+
+  /// The learned graph; learns it where it was not asked for before.
+  const CausalFit& structure();
+
+ private:
+  at::Tensor correlations() const;
+
+  at::Tensor observations_;
+  EncodingOptions options_;
+  std::optional<CausalFit> structure_;
+};
+
+/// The options with an encoding put in, and a model of them.
+FeatureTransformer make_model(FeatureTransformerOptions options, const MadeEncoding& encoding,
+                              uint64_t seed);
+
+}  // namespace nsimplex::training

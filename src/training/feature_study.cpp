@@ -1,0 +1,108 @@
+#include "training/feature_study.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "data/observations.h"
+#include "data/value_bins.h"
+#include "support/error.h"
+#include "training/metrics.h"
+#include "training/parameters.h"
+
+namespace nsimplex::training {
+namespace {
+
+using at::Tensor;
+
+std::vector<int64_t> numbers(const Tensor& tensor) {
+  const Tensor flat = tensor.to(at::kLong).contiguous();
+  return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
+}
+
+// Columns that vary, the most variable ones.
+Tensor useful_columns(const Tensor& values, int64_t count) {
+  const Tensor columns = data::most_variable(values, count);
+  const Tensor chosen = values.index_select(1, columns);
+  const Tensor varies = chosen.amax(0).ne(chosen.amin(0));
+  return columns.masked_select(varies);
+}
+
+}  // namespace
+
+FeatureInputs feature_inputs(const Tensor& learn, const Tensor& judge,
+                             const FeatureTransformerOptions& model) {
+  if (model.values == FeatureValues::bins) {
+    const data::ValueBins bins(learn, model.bins);
+    return {bins(learn), bins(judge)};
+  }
+  const Tensor mean = learn.mean(0), deviation = learn.std(0, /*unbiased=*/false);
+  const auto scaled = [&](const Tensor& x) { return ((x - mean) / deviation).to(at::kFloat); };
+  return {scaled(learn), scaled(judge)};
+}
+
+FeatureStudy::FeatureStudy(const Tensor& learn, const Tensor& judge,
+                           const FeatureStudyOptions& options)
+    : options_(options) {
+  const Tensor columns = useful_columns(learn, options.columns);
+  if (columns.size(0) < 2) {
+    throw InputError(
+        fmt::format("table: expected two columns that vary among the {} rows to learn from, got {}",
+                    learn.size(0), columns.size(0)));
+  }
+  const Tensor table = learn.index_select(1, columns);
+  inputs_ = feature_inputs(table, judge.index_select(1, columns), options.model);
+  maker_ = std::make_unique<EncodingMaker>(table, options.making);
+}
+
+FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t outputs,
+                                          uint64_t seed, const FeatureEvents& events) {
+  FeatureTransformerOptions shape = options_.model;
+  shape.features = columns();
+  shape.outputs = outputs;
+  std::shared_ptr<FeatureTransformerImpl> general;
+  if (shape.values == FeatureValues::general) {
+    FeatureTransformerOptions plain = shape;
+    plain.values = FeatureValues::linear;
+    FeatureTransformer first = make_model(plain, {}, seed);
+    restore_values(first, inputs_.learn, options_.restoring, seed, events);
+    general = first.ptr();
+  }
+  const MadeEncoding made = maker_->make(encoding, shape);
+  FeatureTransformer model = make_model(shape, made, seed);
+  if (general) model->set_general(std::move(general));
+  edges_ = made.edges;
+  parameters_ = parameter_count(*model);
+  restore_values(model, inputs_.learn, options_.restoring, seed, events);
+  return model;
+}
+
+Scores FeatureStudy::classify(const std::string& encoding, const Tensor& learn, const Tensor& judge,
+                              int64_t classes, uint64_t seed, const FeatureEvents& events) {
+  FeatureTransformer model = restored(encoding, classes, seed, events);
+  learn_answers(model, inputs_.learn, learn, options_.answering, seed, events);
+  const ClassF1 f1 = class_f1(numbers(predict_all(model, inputs_.judge).argmax(1)), numbers(judge));
+  return {{"accuracy", 100 * f1.micro}, {"f1", 100 * f1.macro}};
+}
+
+Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, const Tensor& judge,
+                             uint64_t seed, const FeatureEvents& events) {
+  const double mean = learn.mean().item<double>(),
+               deviation = learn.std(/*unbiased=*/false).item<double>();
+  FeatureTransformer model = restored(encoding, 1, seed, events);
+  const Tensor scaled = ((learn - mean) / deviation).to(at::kFloat).unsqueeze(1);
+  learn_answers(model, inputs_.learn, scaled, options_.answering, seed, events);
+  const Tensor answers =
+      predict_all(model, inputs_.judge).squeeze(1).to(at::kDouble) * deviation + mean;
+  const Tensor error = answers - judge;
+  const double r2 =
+      1 - (error.square().sum() / (judge - judge.mean()).square().sum()).item<double>();
+  return {{"medae", error.abs().median().item<double>()}, {"r2", r2}};
+}
+
+Tensor FeatureStudy::embed(const std::string& encoding, uint64_t seed,
+                           const FeatureEvents& events) {
+  FeatureTransformer model = restored(encoding, 0, seed, events);
+  return embed_all(model, inputs_.learn);
+}
+
+}  // namespace nsimplex::training

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <nsimplex/feature_transformer.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "training/feature_encodings.h"
+#include "training/feature_training.h"
+#include "training/graph_task.h"
+
+/// Encodings of features compared on tables: one part of the rows makes everything (columns, bins,
+/// graph, weights), the other part judges.
+namespace nsimplex::training {
+
+struct FeatureStudyOptions {
+  FeatureTransformerOptions model;  ///< its features, outputs and encoding are filled in
+  FeatureTrainingOptions restoring, answering;
+  EncodingOptions making;
+  int64_t columns = 100;  ///< the most variable ones of the rows to learn from
+};
+
+/// What a model is given: of `learn` rows and of `judge` rows, in the way the model takes values.
+/// Bins and scales come from the former.
+struct FeatureInputs {
+  at::Tensor learn, judge;
+};
+FeatureInputs feature_inputs(const at::Tensor& learn, const at::Tensor& judge,
+                             const FeatureTransformerOptions& model);
+
+/// One split of one table. Tables are float64 [N, M], finite.
+class FeatureStudy {
+ public:
+  /// Throws InputError where fewer than two columns vary among the rows to learn from.
+  FeatureStudy(const at::Tensor& learn, const at::Tensor& judge,
+               const FeatureStudyOptions& options);
+
+  /// Restores masked values, then learns classes, int64 [N]. Figures `accuracy` and `f1`, the
+  /// macro mean, in percent.
+  Scores classify(const std::string& encoding, const at::Tensor& learn, const at::Tensor& judge,
+                  int64_t classes, uint64_t seed, const FeatureEvents& events = {});
+
+  /// The same with numbers, [N]: `medae`, the median absolute error, and `r2`.
+  Scores regress(const std::string& encoding, const at::Tensor& learn, const at::Tensor& judge,
+                 uint64_t seed, const FeatureEvents& events = {});
+
+  /// Restores masked values and embeds the rows to learn from, [N, D].
+  at::Tensor embed(const std::string& encoding, uint64_t seed, const FeatureEvents& events = {});
+
+  int64_t columns() const { return inputs_.learn.size(1); }
+
+  /// Of the last model: its encoding's graph, -1 for none, and its parameters.
+  int64_t edges() const { return edges_; }
+  int64_t parameters() const { return parameters_; }
+
+ private:
+  FeatureTransformer restored(const std::string& encoding, int64_t outputs, uint64_t seed,
+                              const FeatureEvents& events);
+
+  FeatureStudyOptions options_;
+  FeatureInputs inputs_;
+  std::unique_ptr<EncodingMaker> maker_;
+  int64_t edges_ = -1, parameters_ = 0;
+};
+
+}  // namespace nsimplex::training

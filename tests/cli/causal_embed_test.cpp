@@ -1,0 +1,86 @@
+// `nsimplex causal embed` and `encode` as a user meets them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/json_of.h"
+#include "cli/process.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Kinds of animals with all that they are, the kind first.
+constexpr const char* kAnimals =
+    "dog\tanimal\ndog\tmammal\ncat\tanimal\ncat\tmammal\nmammal\tanimal\nbird\tanimal\n"
+    "owl\tbird\nowl\tanimal\n";
+
+Finished embed(const std::vector<std::string>& more) {
+  std::vector<std::string> all{"causal", "embed"};
+  all.insert(all.end(), more.begin(), more.end());
+  all.insert(all.end(), {"--threads", "1", "--json"});
+  return run(all);
+}
+
+TEST(CausalEmbed, PlacesAHierarchyAndEncodesIt) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "animals.tsv", kAnimals);
+  const Finished finished =
+      embed({folder / "animals.tsv", "--dimension", "4", "--out", folder / "run"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  const json line = json_of(finished.out).at(0);
+  EXPECT_EQ(line["nodes"], 6);
+  EXPECT_EQ(line["edges"], 8);
+  EXPECT_EQ(line["pairs"], "effect-cause");
+  EXPECT_EQ(line["hops"], 1);
+  EXPECT_EQ(line["side"], "causes");
+  EXPECT_LE(line["mean_rank"], 1.25);
+  EXPECT_GE(line["map"], 0.9);
+  EXPECT_GE(line["seconds"], 0);
+  const auto ball = lines_of(test::read_file(folder / "run/ball.csv"));
+  ASSERT_EQ(ball.size(), 7U);
+  EXPECT_EQ(ball[0], "name,generality,radius,e0,e1,e2,e3");
+  EXPECT_THAT(ball[1], StartsWith("dog,"));
+
+  const Finished encoded =
+      run({"causal", "encode", folder / "run/embedding.safetensors", "--heads", "2", "--leading",
+           "1", "--format", "csv", "--json", "--out", folder / "angles"});
+  ASSERT_EQ(encoded.code, 0) << encoded.err;
+  EXPECT_EQ(json_of(encoded.out).at(0)["planes"], 2);
+  const auto angles = lines_of(test::read_file(folder / "angles/angles.csv"));
+  ASSERT_EQ(angles.size(), 7U);
+  EXPECT_EQ(angles[0], "0,0,0,0");
+  expect_refused({"causal", "encode", folder / "run/embedding.safetensors", "--heads", "3"},
+                 folder / "none", "heads: expected 0 or a divisor of the dimension 4, got 3");
+}
+
+TEST(CausalEmbed, TakesAMatrixAsItStands) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "graph.csv", "a,b,c\n0,0.5,0\n0,0,-2\n0,0,0\n");
+  const Finished finished = embed({folder / "graph.csv", "--steps", "5", "--optimiser", "radam"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json line = json_of(finished.out).at(0);
+  EXPECT_EQ(line["pairs"], "cause-effect");
+  EXPECT_EQ(line["hops"], 2);
+  EXPECT_EQ(line["side"], "both");
+  EXPECT_EQ(line["without_negatives"], 3);  // of two hops, all reach all
+}
+
+TEST(CausalEmbed, NamesWhatCannotBe) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "animals.tsv", kAnimals);
+  expect_refused({"causal", "embed", folder / "animals.tsv", "--decay", "2"}, folder / "out",
+                 "decay: expected a number in (0, 1], got 2");
+  test::write_file(folder / "text.safetensors", "nothing");
+  expect_refused({"causal", "encode", folder / "text.safetensors"}, folder / "out", "cannot read");
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing

@@ -1,0 +1,171 @@
+// nsimplex causal classify, cluster, regress and perturb, as a user meets them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/json_of.h"
+#include "cli/process.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class CausalEncodings : public ::testing::Test {
+ protected:
+  // A table of 24 rows whose classes the first two columns tell, with a missing value.
+  CausalEncodings() {
+    std::string table = ",a,b,c,d\n", labels = ",kind\n";
+    for (int row = 0; row < 24; ++row) {
+      const bool high = row % 2 == 1;
+      const std::string name = std::string("r").append(std::to_string(row));
+      table += name + (high ? ",4." : ",1.") + std::to_string(row % 7) + (high ? ",3." : ",1.") +
+               std::to_string(row % 5) + ",1." + std::to_string((row * 3) % 10) + "," +
+               (row == 5 ? std::string() : "2." + std::to_string((row * 7) % 10)) + "\n";
+      labels += name + (high ? ",high\n" : ",low\n");
+    }
+    test::write_file(table_, table);
+    test::write_file(labels_, labels);
+  }
+
+  std::vector<std::string> command(const std::string& name) const {
+    return {"causal", name,       table_, "--seeds",       "1", "--dim",
+            "8",      "--heads",  "2",    "--layers",      "1", "--restore-epochs",
+            "1",      "--epochs", "2",    "--embed-steps", "5", "--threads",
+            "1"};
+  }
+
+  // The trials' lines and those of the summary, by encoding.
+  static std::vector<json> lines_with(const std::vector<json>& lines, const char* key) {
+    std::vector<json> found;
+    for (const json& line : lines) {
+      if (line.contains(key)) found.push_back(line);
+    }
+    return found;
+  }
+
+  test::TemporaryFolder folder_;
+  std::string table_ = folder_ / "table.csv", labels_ = folder_ / "labels.csv";
+};
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
+  const Finished done =
+      run(with(command("classify"), {"--labels", labels_, "--splits", "2", "--json"}));
+  ASSERT_EQ(done.code, 0) << done.err;
+  const auto lines = json_of(done.out);
+  EXPECT_EQ(lines_with(lines, "trial").size(), 2u * 9u);
+  const auto summary = lines_with(lines, "trials");
+  ASSERT_EQ(summary.size(), 9u);
+  for (const json& line : summary) {
+    EXPECT_EQ(line["trials"], 2);
+    EXPECT_GE(line["accuracy"], 0);
+    EXPECT_EQ(line.contains("cape_better_by_accuracy"), line["encoding"] != "cape");
+  }
+  EXPECT_EQ(done.err, "");
+}
+
+TEST_F(CausalEncodings, ClusterHasKMeansBeside) {
+  const Finished done =
+      run(with(command("cluster"), {"--labels", labels_, "--encodings", "none,cape"}));
+  ASSERT_EQ(done.code, 0) << done.err;
+  for (const char* row : {"k-means raw", "k-means imputed", "k-means PCA", "none", "cape"}) {
+    EXPECT_THAT(done.out, HasSubstr(row));
+  }
+}
+
+TEST_F(CausalEncodings, RegressOnWhatIsGivenOrMade) {
+  std::string target = "y\n";
+  for (int row = 0; row < 24; ++row) target += std::to_string(row % 2) + "\n";
+  const std::string path = folder_ / "target.csv";
+  test::write_file(path, target);
+  for (const std::string& each : {std::string("synthetic"), path}) {
+    const Finished done = run(with(
+        command("regress"), {"--target", each, "--splits", "1", "--encodings", "cape", "--json"}));
+    ASSERT_EQ(done.code, 0) << done.err;
+    EXPECT_GT(json_of(done.out)[0]["medae"], 0);
+  }
+}
+
+TEST_F(CausalEncodings, PerturbWritesTrialsAndTheAnswerThatNothingChanges) {
+  const std::string out = folder_ / "run";
+  const Finished done = run({"causal",
+                             "perturb",
+                             "--nodes",
+                             "8",
+                             "--degree",
+                             "1",
+                             "--observations",
+                             "60",
+                             "--rows",
+                             "8",
+                             "--doubles",
+                             "2",
+                             "--asked",
+                             "2",
+                             "--most-changed",
+                             "4",
+                             "--encodings",
+                             "none,cape",
+                             "--seeds",
+                             "2",
+                             "--restore-epochs",
+                             "1",
+                             "--epochs",
+                             "1",
+                             "--dim",
+                             "8",
+                             "--heads",
+                             "2",
+                             "--layers",
+                             "1",
+                             "--threads",
+                             "1",
+                             "--out",
+                             out,
+                             "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const auto lines = json_of(done.out);
+  EXPECT_EQ(lines_with(lines, "seed").size(), 2u * 3u);
+  EXPECT_EQ(lines_with(lines, "trials").size(), 3u);
+  EXPECT_TRUE(std::filesystem::exists(out + "/metrics.jsonl"));
+}
+
+TEST_F(CausalEncodings, NamesWhatCannotBe) {
+  const std::string out = folder_ / "none";
+  const auto classify = with(command("classify"), {"--labels", labels_});
+  expect_refused(with(command("classify"), {"--labels", folder_ / "absent.csv"}), out,
+                 "absent.csv");
+  expect_refused(with(classify, {"--encodings", "rope"}), out, "rope");
+  expect_refused({"causal", "classify", table_, "--labels", labels_, "--heads", "5"}, out,
+                 "dim: expected a multiple of heads 5, got 32");
+  expect_refused(with(classify, {"--backbone", "performer", "--encodings", "relative"}), out,
+                 "relative needs backbone softmax");
+  const std::string text = folder_ / "text.csv";
+  test::write_file(text, "a,b\n1,2\n3,x\n");
+  expect_refused({"causal", "classify", text, "--labels", labels_}, out, "text.csv");
+}
+
+TEST_F(CausalEncodings, CtrlCKeepsWhatWasReached) {
+  Process process(
+      {"causal", "perturb", "--encodings", "none,cape", "--threads", "1", "--seeds", "50"});
+  ASSERT_TRUE(process.wait_for_error_output("perturb none"));
+  process.send(SIGINT);
+  const Finished done = process.wait();
+  EXPECT_EQ(done.code, 130) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("unchanged"));
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing
