@@ -1,83 +1,209 @@
-"""Causal structure learning beside DAGMA and NOTEARS: the same tables, one process, one JSON object a line.
+"""Causal structure learning beside its peers: the same tables, one process, one JSON object a line.
 
-    python bench/compare/causal.py --features 10 20 --seeds 30
-    python bench/compare/causal.py --features 1000 --observations 2000 --seeds 1 --methods order spectral
+    python bench/compare/causal.py linear --features 10 20 --seeds 30
+    python bench/compare/causal.py linear --standardise --methods order DAGMA
+    python bench/compare/causal.py curved dream4 sachs
 
-Each seed gives a random graph of 2 M edges whose weights are +-[0.5, 2], and a linear table with Gaussian noise
-of variance 1, as DAGMA and NOTEARS were published with; `--standardise` takes its scales away. Peers run as
-their packages come (`pip install dagma`; `notears` from its authors' repository, on PYTHONPATH), with the
-penalties and thresholds of their examples. One that is not installed is named and left out. `shd` counts a
-reversed edge once, `seconds` is the fit alone.
+Rows: linear (random graphs of 2 edges a column, noises of variance 1, n = 1000), wide (the same with 1000 columns and
+2000 observations), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000), dream4 and
+sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are `nsimplex.causal.simulate`'s of seeds 0, 1, ...
+
+Peers run as their packages come (`pip install dagma scikit-learn`; `notears` from its authors' repository, on
+PYTHONPATH), with the penalties and thresholds of their examples; one that is not installed is named and left out.
+`forest` ranks causes by the importances of a random forest for each column, as GENIE3 does. Figures are means over
+seeds, `cyclic` the answers that are no DAG, `seconds` the median and `most` the maximum of the processor time of a fit.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib
+import itertools
 import json
+import os
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from nsimplex.causal import causal_fit
+from nsimplex import causal
 
-OURS = ("order", "logdet", "spectral", "notears", "lowrank", "paper")
-PEERS = {"DAGMA": "dagma.linear", "NOTEARS": "notears.linear"}
-
-
-def made_table(features: int, observations: int, seed: int, standardise: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Weights [M, M] of a random acyclic graph and a table [n, M] of its linear model."""
-    random = np.random.default_rng(seed)
-    pairs = [(cause, effect) for effect in range(features) for cause in range(effect)]
-    chosen = random.choice(len(pairs), size=min(2 * features, len(pairs)), replace=False)
-    ordered = np.zeros((features, features))
-    for index in chosen:
-        ordered[pairs[index]] = random.uniform(0.5, 2) * random.choice([-1, 1])
-    table = random.standard_normal((observations, features))
-    for effect in range(features):
-        table[:, effect] += table[:, :effect] @ ordered[:effect, effect]
-    table -= table.mean(0)
-    if standardise:
-        table /= table.std(0)
-    places = random.permutation(features)  # column k of what comes out was column places[k]
-    return ordered[np.ix_(places, places)], table[:, places].copy()
+PEER_THRESHOLD = 0.3  # of the examples of both packages
 
 
-def scores(found: np.ndarray, truth: np.ndarray) -> dict:
-    edges, true_edges = found != 0, truth != 0
-    upper = np.triu_indices(len(truth), 1)
-    wrong = (edges != true_edges) | (edges != true_edges).T
-    right = int((edges & true_edges).sum())
-    return {
-        "shd": int(wrong[upper].sum()),
-        "precision": right / max(int(edges.sum()), 1),
-        "recall": right / max(int(true_edges.sum()), 1),
-    }
+class Answer(NamedTuple):
+    graph: Tensor
+    scores: Tensor
 
 
-def fit(method: str, table: np.ndarray, threshold: float | None) -> tuple[np.ndarray, float]:
-    """The delivered graph and the seconds it took."""
-    if method in OURS:
-        answer = causal_fit(torch.from_numpy(table), estimator=method, threshold=threshold)
-        return answer.adjacency.numpy(), answer.seconds
-    module = importlib.import_module(PEERS[method])
-    start = time.perf_counter()
-    if method == "DAGMA":
-        found = module.DagmaLinear(loss_type="l2").fit(table, lambda1=0.03, w_threshold=0.3)
-    else:
-        found = module.notears_linear(table, lambda1=0.1, loss_type="l2", w_threshold=0.3)
-    return found, time.perf_counter() - start
+class Problem(NamedTuple):
+    name: str
+    table: Tensor
+    truth: Tensor
+
+
+def ours(estimator: str, nonlinear: bool = False) -> Callable[[Tensor], Answer]:
+    def fit(table: Tensor) -> Answer:
+        found = causal.causal_fit(table, estimator=estimator, nonlinear=nonlinear)
+        return Answer(found.adjacency, found.scores)
+
+    return fit
+
+
+def thresholded(weights: np.ndarray) -> Answer:
+    scores = torch.from_numpy(np.ascontiguousarray(weights)).double().abs()
+    return Answer(scores * (scores >= PEER_THRESHOLD), scores)
+
+
+def dagma(table: Tensor) -> Answer:
+    model = importlib.import_module("dagma.linear").DagmaLinear(loss_type="l2")
+    return thresholded(model.fit(table.numpy().copy(), lambda1=0.03, w_threshold=0))
+
+
+def dagma_networks(table: Tensor) -> Answer:
+    package = importlib.import_module("dagma.nonlinear")
+    networks = package.DagmaMLP(dims=[table.size(1), 10, 1], bias=True, dtype=torch.double)
+    model = package.DagmaNonlinear(networks, dtype=torch.double)
+    return thresholded(model.fit(table.numpy().copy(), lambda1=0.02, lambda2=0.005, w_threshold=0))
+
+
+def notears(table: Tensor) -> Answer:
+    fit = importlib.import_module("notears.linear").notears_linear
+    return thresholded(fit(table.numpy().copy(), lambda1=0.1, loss_type="l2", w_threshold=0))
+
+
+def notears_networks(table: Tensor) -> Answer:
+    package = importlib.import_module("notears.nonlinear")
+    networks = package.NotearsMLP(dims=[table.size(1), 10, 1], bias=True)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.double)  # as the package's own example does
+    try:
+        fit = package.notears_nonlinear
+        return thresholded(fit(networks.double(), table.numpy().copy(), lambda1=0.01, lambda2=0.01, w_threshold=0))
+    finally:
+        torch.set_default_dtype(before)
+
+
+def forest(table: Tensor) -> Answer:
+    regressor = importlib.import_module("sklearn.ensemble").RandomForestRegressor
+    columns = table.size(1)
+    scores = torch.zeros(columns, columns, dtype=torch.float64)
+    for effect in range(columns):
+        others = [column for column in range(columns) if column != effect]
+        trees = regressor(n_estimators=1000, max_features="sqrt", random_state=0)
+        trees.fit(table[:, others].numpy(), (table[:, effect] / table[:, effect].std()).numpy())
+        scores[others, effect] = torch.from_numpy(trees.feature_importances_)
+    return Answer(torch.zeros_like(scores), scores)  # a ranking alone: no graph is claimed
+
+
+def correlation(table: Tensor) -> Answer:
+    scores = torch.corrcoef(table.T).abs()
+    return Answer(torch.zeros_like(scores), scores)
+
+
+METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the module that must be there
+    **{name: (ours(name), "") for name in ("order", "logdet", "spectral", "notears", "lowrank", "paper")},
+    "order-nonlinear": (ours("order", nonlinear=True), ""),
+    "logdet-nonlinear": (ours("logdet", nonlinear=True), ""),
+    "DAGMA": (dagma, "dagma.linear"),
+    "NOTEARS": (notears, "notears.linear"),
+    "DAGMA-MLP": (dagma_networks, "dagma.nonlinear"),
+    "NOTEARS-MLP": (notears_networks, "notears.nonlinear"),
+    "forest": (forest, "sklearn.ensemble"),
+    "correlation": (correlation, ""),
+}
+
+
+def linear(options: argparse.Namespace) -> Iterator[Problem]:
+    for features in options.features:
+        for seed in range(options.seeds):
+            made = causal.simulate(nodes=features, degree=2, observations=options.observations, seed=seed)
+            yield Problem(f"linear {features}", made.table, made.weights)
+
+
+def wide(options: argparse.Namespace) -> Iterator[Problem]:
+    for seed in range(options.seeds):
+        made = causal.simulate(nodes=1000, degree=2, observations=2000, seed=seed)
+        yield Problem("wide", made.table, made.weights)
+
+
+def curved(options: argparse.Namespace) -> Iterator[Problem]:
+    for seed in range(options.seeds):
+        made = causal.simulate(graph="sf", nodes=10, degree=2, observations=5000, mechanism="mlp", seed=seed)
+        yield Problem("curved", made.table, made.weights)
+
+
+def lines(path: Path, delimiter: str = ",") -> list[list[str]]:
+    with path.open(newline="") as file:
+        return [row for row in csv.reader(file, delimiter=delimiter) if row]
+
+
+def numbers(rows: list[list[str]]) -> Tensor:
+    """What stands below a line of names, of which a column without a name comes first or not at all."""
+    return torch.tensor([[float(cell) for cell in row[-len(rows[0]) :]] for row in rows[1:]], dtype=torch.float64)
+
+
+def dream4(options: argparse.Namespace) -> Iterator[Problem]:
+    for network in (1, 2):
+        rows = lines(options.data / f"dream4/expression_{network}.tsv", "\t")
+        names = {name: column for column, name in enumerate(rows[0])}
+        truth = torch.zeros(len(names), len(names), dtype=torch.float64)
+        for cause, effect, there in lines(options.data / f"dream4/gold_{network}.csv"):
+            if cause in names:
+                truth[names[cause], names[effect]] = float(there)
+        yield Problem(f"dream4 {network}", numbers(rows), truth)
+
+
+def sachs(options: argparse.Namespace) -> Iterator[Problem]:
+    yield Problem("sachs", numbers(lines(options.data / "sachs.csv")), numbers(lines(options.data / "sachs_dag.csv")))
+
+
+ROWS = {
+    linear: ("order", "logdet", "DAGMA", "NOTEARS"),
+    wide: ("order", "spectral"),
+    curved: ("order-nonlinear", "logdet-nonlinear", "DAGMA-MLP", "NOTEARS-MLP"),
+    dream4: ("order", "correlation", "forest"),
+    sachs: ("order", "logdet", "DAGMA", "NOTEARS"),
+}
+
+
+def standardised(table: Tensor) -> Tensor:
+    return (table - table.mean(0)) / table.std(0)
+
+
+def measured(method: str, problem: Problem) -> dict[str, float | None]:
+    begin = time.process_time()
+    answer = METHODS[method][0](problem.table)
+    seconds = time.process_time() - begin
+    metrics = causal.causal_metrics(answer.graph, problem.truth)
+    curves = causal.edge_curves(answer.scores, problem.truth)
+    figures = {name: getattr(metrics, name) for name in ("edges", "shd", "sid", "precision", "recall")}
+    return figures | {"auroc": curves.auroc, "auprc": curves.auprc, "seconds": seconds}
+
+
+def summary(name: str, method: str, rows: list[dict]) -> dict:
+    line = {"row": name, "method": method, "seeds": len(rows)}
+    for figure in ("edges", "shd", "sid", "precision", "recall", "auroc", "auprc"):
+        values = [row[figure] for row in rows if row[figure] is not None]
+        line[figure] = round(statistics.fmean(values), 4) if values else None
+    line["cyclic"] = sum(row["sid"] is None for row in rows)
+    seconds = [row["seconds"] for row in rows]
+    return line | {"seconds": round(statistics.median(seconds), 5), "most": round(max(seconds), 5)}
 
 
 def installed(methods: list[str]) -> list[str]:
     present = []
     for method in methods:
         try:
-            if method in PEERS:
-                importlib.import_module(PEERS[method])
+            if METHODS[method][1]:
+                importlib.import_module(METHODS[method][1])
             present.append(method)
         except ImportError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
@@ -85,30 +211,29 @@ def installed(methods: list[str]) -> list[str]:
 
 
 def main() -> None:
+    by_name = {row.__name__: row for row in ROWS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--features", type=int, nargs="+", default=[10, 20])
-    parser.add_argument("--observations", type=int, default=1000)
+    parser.add_argument("rows", nargs="+", choices=by_name, metavar="ROW", help=", ".join(by_name))
+    parser.add_argument("--features", type=int, nargs="+", default=[10, 20, 50, 100], help="of linear")
+    parser.add_argument("--observations", type=int, default=1000, help="of linear")
     parser.add_argument("--seeds", type=int, default=30, help="seeds 0, 1, ...")
-    parser.add_argument("--methods", nargs="+", default=["order", "logdet", *PEERS], choices=[*OURS, *PEERS])
-    parser.add_argument("--standardise", action="store_true")
-    parser.add_argument("--threshold", type=float, help="of our estimators; their own where it is left out")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="those of the row where left out")
+    parser.add_argument("--standardise", action="store_true", help="columns divided by their standard deviations")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("NSIMPLEX_DATA", ".")) / "causal")
     parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    methods = installed(arguments.methods)
-    for features in arguments.features:
-        results: dict[str, list[dict]] = {method: [] for method in methods}
-        for seed in range(arguments.seeds):
-            truth, table = made_table(features, arguments.observations, seed, arguments.standardise)
-            for method in methods:
-                found, seconds = fit(method, table.copy(), arguments.threshold)
-                results[method].append(scores(found, truth) | {"seconds": seconds})
-        for method, rows in results.items():
-            line = {"features": features, "observations": arguments.observations, "seeds": len(rows), "method": method}
-            for name in ("shd", "precision", "recall"):
-                line[name] = round(statistics.fmean(row[name] for row in rows), 4)
-            line["seconds"] = round(statistics.median(row["seconds"] for row in rows), 5)
-            print(json.dumps(line), flush=True)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    for name in options.rows:
+        methods = installed(options.methods or list(ROWS[by_name[name]]))
+        for problem_name, problems in itertools.groupby(by_name[name](options), key=lambda problem: problem.name):
+            results: dict[str, list[dict]] = {method: [] for method in methods}
+            for problem in problems:
+                scaled = problem._replace(table=standardised(problem.table)) if options.standardise else problem
+                for method in methods:
+                    results[method].append(measured(method, scaled))
+            units = "standardised" if options.standardise else "as measured"
+            for method, rows in results.items():
+                print(json.dumps(summary(problem_name, method, rows) | {"units": units}), flush=True)
 
 
 if __name__ == "__main__":
