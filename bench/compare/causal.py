@@ -178,14 +178,15 @@ def standardised(table: Tensor) -> Tensor:
     return (table - table.mean(0)) / table.std(0)
 
 
-def measured(method: str, problem: Problem) -> dict[str, float | None]:
+def measured(method: str, problem: Problem) -> dict:
     begin = time.process_time()
     answer = METHODS[method][0](problem.table)
     seconds = time.process_time() - begin
     metrics = causal.causal_metrics(answer.graph, problem.truth)
     curves = causal.edge_curves(answer.scores, problem.truth)
     figures = {name: getattr(metrics, name) for name in ("edges", "shd", "sid", "precision", "recall")}
-    return figures | {"auroc": curves.auroc, "auprc": curves.auprc, "seconds": seconds}
+    cyclic = causal.causal_metrics(answer.graph, torch.zeros_like(answer.graph)).sid is None
+    return figures | {"auroc": curves.auroc, "auprc": curves.auprc, "cyclic": cyclic, "seconds": seconds}
 
 
 def summary(name: str, method: str, rows: list[dict]) -> dict:
@@ -193,7 +194,7 @@ def summary(name: str, method: str, rows: list[dict]) -> dict:
     for figure in ("edges", "shd", "sid", "precision", "recall", "auroc", "auprc"):
         values = [row[figure] for row in rows if row[figure] is not None]
         line[figure] = round(statistics.fmean(values), 4) if values else None
-    line["cyclic"] = sum(row["sid"] is None for row in rows)
+    line["cyclic"] = sum(row["cyclic"] for row in rows)
     seconds = [row["seconds"] for row in rows]
     return line | {"seconds": round(statistics.median(seconds), 5), "most": round(max(seconds), 5)}
 
