@@ -14,12 +14,23 @@ def blocks(readme, language):
     return re.findall(rf"```{language}\n(.*?)```", readme, flags=re.DOTALL)
 
 
-def test_the_python_snippet_runs(readme):
-    (snippet,) = blocks(readme, "python")
+def run(snippet):
     names = {}
     exec(compile(snippet, "README.md", "exec"), names)
+    return names
+
+
+def test_the_attention_snippet_runs(readme):
+    names = run(blocks(readme, "python")[0])
     assert names["out"].shape == names["query"].shape
     assert names["query"].grad.isfinite().all() and names["query"].grad.abs().sum() > 0
+
+
+def test_the_snippet_from_table_to_angles_runs(readme):
+    names = run(blocks(readme, "python")[1])
+    assert names["fit"].adjacency.count_nonzero() > 0
+    assert names["angles"].shape == (20, 2, 4) and names["angles"].abs().sum() > 0
+    assert len(names["ratios"]) == 3 and all(0 < ratio < 2 for ratio in names["ratios"])
 
 
 def test_the_cpp_snippet_is_the_program_that_the_consumer_test_builds(readme, root):
