@@ -10,6 +10,7 @@ namespace {
 
 using training::GraphModel;
 using training::MessageKind;
+using training::MessageTokens;
 
 struct MoleculesOptions : GraphExperimentOptions {
   std::string file;
@@ -27,9 +28,11 @@ struct Settings {
   double dropout;
 };
 
-std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, bool virtual_node) {
+std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, bool virtual_node,
+                                          MessageTokens tokens = MessageTokens::nodes) {
   return std::make_shared<training::MessageNetwork>(
       training::MessageNetworkOptions{.kind = kind,
+                                      .tokens = tokens,
                                       .node_channels = s.atoms,
                                       .edge_channels = s.bonds,
                                       .out_channels = 1,
@@ -83,6 +86,19 @@ const std::vector<Network>& networks() {
        [](const Settings& s) { return make_messages(s, MessageKind::convolution, true); }},
       {"gin-vn",
        [](const Settings& s) { return make_messages(s, MessageKind::isomorphism, true); }},
+      {"gat", [](const Settings& s) { return make_messages(s, MessageKind::attention, false); }},
+      {"gcn-line",
+       [](const Settings& s) {
+         return make_messages(s, MessageKind::convolution, false, MessageTokens::edges);
+       }},
+      {"gin-line",
+       [](const Settings& s) {
+         return make_messages(s, MessageKind::isomorphism, false, MessageTokens::edges);
+       }},
+      {"gat-line",
+       [](const Settings& s) {
+         return make_messages(s, MessageKind::attention, false, MessageTokens::edges);
+       }},
       {"mlp", make_linear},
       {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
       {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/error.h"
+#include "training/line_tokens.h"
 
 namespace nsimplex::training {
 
@@ -16,16 +17,24 @@ using at::Tensor;
 
 struct MessageNetwork::Graph {
   GraphMessages messages;
-  Tensor nodes;                 // features
+  Tensor tokens;                // features: of nodes [n, a], or of edges in both orders
   std::optional<Tensor> edges;  // of messages
-  Tensor graphs;                // of nodes
+  Tensor graphs;                // of tokens
   TupleBatch output;
 };
 
 MessageNetwork::MessageNetwork(const MessageNetworkOptions& options) : options_(options) {
+  const bool of_edges = options.tokens == MessageTokens::edges;
+  if (of_edges) {
+    const int64_t channels = 2 * options.node_channels + options.edge_channels;
+    tokens_ = register_module("tokens", torch::nn::Linear(channels, options.hidden));
+  }
+  const bool featured = options.kind != MessageKind::attention;
+  const int64_t shared = of_edges ? options.node_channels : options.edge_channels;
   for (int64_t index = 0; index < options.layers; ++index) {
-    const MessageLayerOptions layer{index == 0 ? options.node_channels : options.hidden,
-                                    options.hidden, options.edge_channels};
+    const bool raw = index == 0 && !of_edges;
+    const MessageLayerOptions layer{raw ? options.node_channels : options.hidden, options.hidden,
+                                    featured ? shared : 0};
     const std::string name = "layer" + std::to_string(index);
     if (options.kind == MessageKind::convolution) {
       convolutions_.push_back(register_module(name, GraphConvolution(layer)));
@@ -45,22 +54,37 @@ MessageNetwork::MessageNetwork(const MessageNetworkOptions& options) : options_(
   if (pairs) pair_bias_ = register_parameter("pair_bias", at::zeros({1}));
 }
 
+void MessageNetwork::set_nodes(Graph& graph, const GraphBatch& batch) const {
+  graph.graphs = graphs_of_nodes(batch.input);
+  if (batch.input.order() == 1) {
+    graph.tokens = batch.features;
+    graph.messages = nearest_neighbours(batch.input, batch.features, options_.neighbours);
+    return;
+  }
+  graph.messages = graph_messages(batch.input);
+  const Tensor loops = batch.features.index_select(0, loop_rows(batch.input));
+  graph.tokens = loops.narrow(1, 0, options_.node_channels);
+  if (options_.edge_channels > 0) {
+    graph.edges = batch.features.index_select(0, graph.messages.rows)
+                      .narrow(1, options_.node_channels, options_.edge_channels);
+  }
+}
+
+void MessageNetwork::set_edges(Graph& graph, const GraphBatch& batch) const {
+  if (batch.output.order() != 0) {
+    throw InputError("[message network] tokens: edges answer for whole graphs alone");
+  }
+  LineTokens line = line_tokens(batch.input, batch.features, options_.node_channels);
+  graph.graphs = std::move(line.graphs);
+  graph.tokens = std::move(line.features);
+  graph.messages = std::move(line.messages);
+  graph.edges = std::move(line.shared);
+}
+
 GraphModel::Forward MessageNetwork::prepare(const GraphBatch& batch) {
   const auto graph = std::make_shared<Graph>();
-  graph->graphs = graphs_of_nodes(batch.input);
   graph->output = batch.output;
-  if (batch.input.order() == 1) {
-    graph->nodes = batch.features;
-    graph->messages = nearest_neighbours(batch.input, batch.features, options_.neighbours);
-  } else {
-    graph->messages = graph_messages(batch.input);
-    const Tensor loops = batch.features.index_select(0, loop_rows(batch.input));
-    graph->nodes = loops.narrow(1, 0, options_.node_channels);
-    if (options_.edge_channels > 0) {
-      graph->edges = batch.features.index_select(0, graph->messages.rows)
-                         .narrow(1, options_.node_channels, options_.edge_channels);
-    }
-  }
+  options_.tokens == MessageTokens::edges ? set_edges(*graph, batch) : set_nodes(*graph, batch);
   return [this, graph] { return forward(*graph); };
 }
 
@@ -77,7 +101,8 @@ Tensor MessageNetwork::layer(size_t index, const Tensor& x, const Graph& graph) 
 }
 
 Tensor MessageNetwork::forward(const Graph& graph) {
-  Tensor x = graph.nodes, state;
+  Tensor x = graph.tokens, state;
+  if (options_.tokens == MessageTokens::edges) x = tokens_->forward(x).relu().sum(0);
   for (int64_t index = 0; index < options_.layers; ++index) {
     if (index > 0) {
       x = at::dropout(x.relu(), options_.dropout, is_training());
@@ -97,7 +122,7 @@ Tensor MessageNetwork::read_out(const Tensor& x, const Graph& graph) {
   if (graph.output.order() == 1) return last_->forward(x);
   if (graph.output.order() == 0) {
     const int64_t count = graph.output.graphs();
-    const Tensor sizes = graph.output.node_offsets.diff().clamp_min(1).unsqueeze(1);
+    const Tensor sizes = at::bincount(graph.graphs, {}, count).clamp_min(1).unsqueeze(1);
     const Tensor sums = at::zeros({count, x.size(1)}, x.options()).index_add(0, graph.graphs, x);
     return last_->forward(sums / sizes);
   }
