@@ -1,9 +1,7 @@
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "cli/causal_study.h"
 #include "cli/commands.h"
-#include "training/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -24,20 +22,12 @@ int run_classify(const StudyOptions& o) {
       const at::Tensor& values = table.observations.values;
       training::FeatureStudy study(part(values, rows.first), part(values, rows.second), settings);
       for (int64_t s = 0; s < o.seeds; ++s) {
-        const uint64_t seed = o.seed + static_cast<uint64_t>(s);
-        for (const std::string& encoding : chosen_encodings(o)) {
-          const training::Stopwatch watch;
-          const auto scores = study.classify(
-              encoding, part(labels.numbers, rows.first), part(labels.numbers, rows.second),
-              classes, seed,
-              watched(fmt::format("classify {} split {} seed {}", encoding, split + 1, seed),
-                      o.json));
-          log.add(encoding, fmt::format("{}/{}", split + 1, seed), scores,
-                  {{"edges", study.edges()},
-                   {"columns", study.columns()},
-                   {"parameters", study.parameters()},
-                   {"seconds", watch.seconds()}});
-        }
+        log.compare(study, o.seed + static_cast<uint64_t>(s), split,
+                    [&](const std::string& encoding, uint64_t seed, const auto& events) {
+                      return study.classify(encoding, part(labels.numbers, rows.first),
+                                            part(labels.numbers, rows.second), classes, seed,
+                                            events);
+                    });
       }
     }
   });

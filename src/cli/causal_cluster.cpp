@@ -1,11 +1,9 @@
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "cli/causal_study.h"
 #include "cli/commands.h"
 #include "training/clustering.h"
 #include "training/metrics.h"
-#include "training/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -45,16 +43,9 @@ int run_cluster(const StudyOptions& o) {
       log.add("k-means imputed", trial, cluster_scores(scaled(values), labels, seed));
       log.add("k-means PCA", trial,
               cluster_scores(training::principal_components(scaled(values), 20), labels, seed));
-      for (const std::string& encoding : chosen_encodings(o)) {
-        const training::Stopwatch watch;
-        const at::Tensor embedded = study.embed(
-            encoding, seed, watched(fmt::format("cluster {} seed {}", encoding, seed), o.json));
-        log.add(encoding, trial, cluster_scores(embedded, labels, seed),
-                {{"edges", study.edges()},
-                 {"columns", study.columns()},
-                 {"parameters", study.parameters()},
-                 {"seconds", watch.seconds()}});
-      }
+      log.compare(study, seed, -1, [&](const std::string& encoding, uint64_t, const auto& events) {
+        return cluster_scores(study.embed(encoding, seed, events), labels, seed);
+      });
     }
   });
 }

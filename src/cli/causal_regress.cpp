@@ -5,7 +5,6 @@
 #include "cli/causal_study.h"
 #include "cli/commands.h"
 #include "support/error.h"
-#include "training/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -69,19 +68,11 @@ int run_regress(const RegressOptions& o) {
       training::FeatureStudy study(values.index_select(0, first), values.index_select(0, second),
                                    options);
       for (int64_t s = 0; s < o.seeds; ++s) {
-        const uint64_t seed = o.seed + static_cast<uint64_t>(s);
-        for (const std::string& encoding : chosen_encodings(o)) {
-          const training::Stopwatch watch;
-          const auto scores = study.regress(
-              encoding, target.index_select(0, first), target.index_select(0, second), seed,
-              watched(fmt::format("regress {} split {} seed {}", encoding, split + 1, seed),
-                      o.json));
-          log.add(encoding, fmt::format("{}/{}", split + 1, seed), scores,
-                  {{"edges", study.edges()},
-                   {"columns", study.columns()},
-                   {"parameters", study.parameters()},
-                   {"seconds", watch.seconds()}});
-        }
+        log.compare(study, o.seed + static_cast<uint64_t>(s), split,
+                    [&](const std::string& encoding, uint64_t seed, const auto& events) {
+                      return study.regress(encoding, target.index_select(0, first),
+                                           target.index_select(0, second), seed, events);
+                    });
       }
     }
   });

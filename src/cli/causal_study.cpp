@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "training/stopwatch.h"
 
 namespace nsimplex::cli {
 
@@ -89,6 +90,25 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
   line.update(besides);
   log_.write(line);
   results_.add(encoding, trial, scores);
+}
+
+void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed, int64_t split,
+                       const Judge& judge) {
+  const bool splits = split >= 0;
+  const std::string trial =
+      splits ? fmt::format("{}/{}", split + 1, seed) : fmt::format("{}", seed);
+  const std::string name =
+      splits ? fmt::format("split {} seed {}", split + 1, seed) : fmt::format("seed {}", seed);
+  for (const std::string& encoding : chosen_encodings(options_)) {
+    const training::Stopwatch watch;
+    const training::Scores scores = judge(
+        encoding, seed, watched(fmt::format("{} {} {}", task_, encoding, name), options_.json));
+    add(encoding, trial, scores,
+        {{"edges", study.edges()},
+         {"columns", study.columns()},
+         {"parameters", study.parameters()},
+         {"seconds", watch.seconds()}});
+  }
 }
 
 }  // namespace nsimplex::cli

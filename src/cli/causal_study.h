@@ -49,6 +49,13 @@ class StudyLog {
   void add(const std::string& encoding, const std::string& trial, const training::Scores& scores,
            const Json& besides = Json::object());
 
+  /// Adds what `judge` gives for every chosen encoding with this seed. Splits count from 0; -1:
+  /// there are none.
+  using Judge = std::function<training::Scores(const std::string& encoding, uint64_t seed,
+                                               const training::FeatureEvents& events)>;
+  void compare(const training::FeatureStudy& study, uint64_t seed, int64_t split,
+               const Judge& judge);
+
  private:
   const StudyOptions& options_;
   std::string task_;
