@@ -1,0 +1,227 @@
+// `nsimplex analyze lipschitz`: the largest derivatives of N-simplicial attention over a ball of
+// tokens, beside the bounds of the literature.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/analysis_lipschitz.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/projected_attention.h"
+#include "cli/analyze.h"
+#include "cli/interrupt.h"
+#include "cli/lipschitz_growth.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "cli/statements.h"
+#include "io/safetensors.h"
+#include "support/error.h"
+#include "training/statistics.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using analysis::ProjectedAttention;
+using analysis::Statement;
+using at::Tensor;
+
+struct LipschitzOptions : CommonOptions {
+  std::vector<int64_t> orders{1, 2, 3, 4}, tokens{2, 4, 8}, dims{2, 4};
+  std::vector<double> radii{0.01, 0.02, 1, 3};
+  double key_norm = 1, value_norm = 1;
+  int64_t draws = 8, starts = 4, steps = 100, tuples = 65536;
+};
+
+std::vector<LipschitzPoint> sweep_of(const LipschitzOptions& options) {
+  std::vector<LipschitzPoint> points;
+  for (const int64_t order : options.orders) {
+    for (const int64_t dim : options.dims) {
+      for (const double radius : options.radii) {
+        for (const int64_t tokens : options.tokens) {
+          const double tuples = std::pow(static_cast<double>(tokens), order + 1);
+          if (tuples > static_cast<double>(options.tuples)) continue;
+          points.push_back({order, tokens, dim, radius});
+        }
+      }
+    }
+  }
+  return points;
+}
+
+// One number a draw, by the name of the bound.
+using Bounds = std::map<std::string, std::vector<double>>;
+
+Bounds bounds_of(const LipschitzPoint& point, const ProjectedAttention& attention,
+                 const LipschitzOptions& options) {
+  const AttentionSize size{.order = point.order,
+                           .tokens = point.tokens,
+                           .head_dim = point.dim,
+                           .radius = point.radius,
+                           .key_norm = options.key_norm,
+                           .value_norm = options.value_norm};
+  const auto all = [&](LipschitzForm form) {
+    return std::vector<double>(options.draws, lipschitz_bound(size, form));
+  };
+  Bounds bounds{{"printed", all(LipschitzForm::printed)},
+                {"proof", all(LipschitzForm::proof)},
+                {"all_factors", all(LipschitzForm::all_factors)}};
+  if (point.order > 1) return bounds;
+  const Tensor form = attention.keys[0].matmul(attention.keys[1].transpose(1, 2));
+  const Tensor norms = at::linalg_matrix_norm(form, 2) / std::sqrt(static_cast<double>(point.dim));
+  for (int64_t b = 0; b < options.draws; ++b) {
+    bounds["pairs"].push_back(pair_lipschitz_bound(point.tokens, point.radius,
+                                                   norms[b].item<double>(), options.value_norm));
+  }
+  return bounds;
+}
+
+// Every problem as many times as there are starts, one after the other.
+ProjectedAttention repeated(const ProjectedAttention& attention, int64_t starts) {
+  ProjectedAttention all;
+  for (const Tensor& each : attention.keys) all.keys.push_back(each.repeat_interleave(starts, 0));
+  for (const Tensor& each : attention.values) {
+    all.values.push_back(each.repeat_interleave(starts, 0));
+  }
+  return all;
+}
+
+// The weights, the tokens and the direction of a problem that violates a bound.
+void save(const std::string& path, const ProjectedAttention& attention,
+          const LipschitzEstimate& found, int64_t problem) {
+  io::Safetensors file;
+  const auto add = [&](const std::string& name, const Tensor& of_all) {
+    file.tensors.push_back({name, of_all[problem]});
+  };
+  for (size_t m = 0; m < attention.keys.size(); ++m) {
+    add(fmt::format("key_weight.{}", m), attention.keys[m]);
+  }
+  for (size_t m = 0; m < attention.values.size(); ++m) {
+    add(fmt::format("value_weight.{}", m + 1), attention.values[m]);
+  }
+  add("input", found.input);
+  add("direction", found.direction);
+  io::write_safetensors(path, file);
+}
+
+class Experiment {
+ public:
+  Experiment(const LipschitzOptions& options, RunLog& log) : options_(options), log_(log) {}
+
+  // Draws weights, climbs from some draws of tokens each, and compares the best with every bound.
+  void measure(LipschitzPoint point) {
+    // Points of one order and width have the same weights, and those that differ in the radius
+    // alone the same directions, so that what they differ by is not the draw.
+    at::manual_seed(options_.seed + 1000 * static_cast<uint64_t>(point.order) +
+                    1000000 * static_cast<uint64_t>(point.dim));
+    const ProjectedAttention drawn = analysis::random_attention(
+        point.order, options_.draws, point.dim, options_.key_norm, options_.value_norm);
+    const ProjectedAttention attention = repeated(drawn, options_.starts);
+    const int64_t problems = options_.draws * options_.starts;
+    const Tensor start = at::randn({problems, point.tokens, point.dim}, at::kDouble) *
+                         (point.radius / std::sqrt(static_cast<double>(point.dim)));
+    const LipschitzEstimate found = lipschitz_constant(
+        [&](const analysis::Tensors& x) { return attention(x[0]); }, start, point.radius,
+        {.steps = options_.steps, .tolerance = 1e-6, .between = interrupt::check});
+    const auto [values, places] = found.value.view({options_.draws, options_.starts}).max(1);
+    std::vector<double> constants;
+    for (int64_t b = 0; b < options_.draws; ++b) constants.push_back(values[b].item<double>());
+    point.constant = training::median(constants);
+    points_.push_back(point);
+    Json line{{"analysis", "lipschitz"},    {"order", point.order},
+              {"tokens", point.tokens},     {"dim", point.dim},
+              {"radius", point.radius},     {"draws", options_.draws},
+              {"constant", point.constant}, {"largest", std::ranges::max(constants)}};
+    for (const auto& [name, bounds] : bounds_of(point, drawn, options_)) {
+      line[name] = training::median(bounds);
+      const std::string text = fmt::format("constant <= bound {}, order {}", name, point.order);
+      Statement& statement = bounds_.try_emplace(text, text).first->second;
+      for (int64_t b = 0; b < options_.draws; ++b) {
+        const bool held = statement.violations() == 0;
+        statement.add_bound(constants[b], bounds[b]);
+        if (!held || statement.violations() == 0 || options_.out.empty()) continue;
+        save(fmt::format("{}/counterexample-{}-{}.safetensors", options_.out, name, point.order),
+             attention, found, b * options_.starts + places[b].item<int64_t>());
+      }
+    }
+    log_.write(line, false);
+  }
+
+  // All statements, as lines and as a table.
+  void conclude() {
+    std::vector<Statement> statements;
+    for (const auto& [text, statement] : bounds_) {
+      log_.write(to_json(statement));
+      statements.push_back(statement);
+    }
+    for (const int64_t order : options_.orders) {
+      for (const auto& [statement, figures] : lipschitz_growth(points_, order)) {
+        if (statement.draws() == 0) continue;
+        Json line = to_json(statement);
+        line.update(figures);
+        log_.write(line);
+        statements.push_back(statement);
+      }
+    }
+    if (!options_.json) print(statements_table(statements));
+  }
+
+ private:
+  const LipschitzOptions& options_;
+  RunLog& log_;
+  std::map<std::string, Statement> bounds_;
+  std::vector<LipschitzPoint> points_;
+};
+
+int run_lipschitz(const LipschitzOptions& options) {
+  if (!options.torch_device().is_cpu()) {
+    throw InputError("--device: analyze lipschitz runs on the CPU");
+  }
+  const std::vector<LipschitzPoint> sweep = sweep_of(options);
+  RunLog log(options);
+  Experiment experiment(options, log);
+  ProgressBar bar("lipschitz", std::ssize(sweep), options.json);
+  for (size_t i = 0; i < sweep.size(); ++i) {
+    experiment.measure(sweep[i]);
+    bar.update(static_cast<int64_t>(i) + 1);
+  }
+  bar.finish();
+  experiment.conclude();
+  return 0;
+}
+
+}  // namespace
+
+void add_analyze_lipschitz(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<LipschitzOptions>();
+  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "lipschitz",
+       .summary = "Lipschitz constants of attention over a ball of tokens, beside their bounds",
+       .examples = "nsimplex analyze lipschitz --out runs/lipschitz\n"
+                   "nsimplex analyze lipschitz --orders 1,2 --tokens 2,4,8,16 --json"},
+      options, run_lipschitz);
+  const auto add = option_adder(command, "Sweep");
+  add("--orders", options->orders, "Numbers of key axes")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{8}));
+  add("--tokens", options->tokens, "Lengths")->delimiter(',')->check(sizes);
+  add("--dims", options->dims, "Widths of tokens and heads")->delimiter(',')->check(sizes);
+  add("--radii", options->radii, "Largest norms of a token")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  add("--key-norm", options->key_norm, "Spectral norm of every query and key projection")
+      ->check(CLI::PositiveNumber);
+  add("--value-norm", options->value_norm, "Spectral norm of every value projection")
+      ->check(CLI::PositiveNumber);
+  add("--draws", options->draws, "Draws of weights and tokens at every point")->check(sizes);
+  add("--starts", options->starts, "Ascents of each draw, of which the best counts")->check(sizes);
+  add("--steps", options->steps, "Steps of the ascent at most")->check(sizes);
+  add("--tuples", options->tuples, "Points with more tuples, tokens^(order + 1), are left out")
+      ->check(sizes);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,273 @@
+// `nsimplex analyze sensitivity`: how far attention carries perturbations of its inputs, once and
+// twice differentiated, beside the bounds for its scales.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/analysis_sensitivity.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/propositions.h"
+#include "cli/analyze.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "cli/statements.h"
+#include "io/safetensors.h"
+#include "support/error.h"
+#include "training/statistics.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using analysis::Statement;
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+struct SensitivityCommand : CommonOptions {
+  std::vector<int64_t> orders{1, 2}, dims{4, 16};
+  std::vector<std::string> scales{"unit", "standard"};
+  int64_t tokens = 3, starts = 4, steps = 60, draws = 1000;
+  bool skip_sharpness = false;
+};
+
+struct Case {
+  int64_t order, dim;
+  std::string scales;
+
+  Scale scale() const {
+    if (scales == "unit") return Scale::unit(order, dim, dim, Reduce::product);
+    if (scales == "standard") return Scale::standard(dim);
+    const size_t colon = scales.find(':');
+    return {.logit = std::stod(scales.substr(0, colon)),
+            .output = std::stod(scales.substr(colon + 1))};
+  }
+  TensorFunction function() const {
+    return [order = order, scale = scale()](const Tensors& x) {
+      const at::TensorList all(x);
+      AttentionOptions options;
+      options.scale = scale;
+      return attention(x[0], all.slice(1, order), all.slice(1 + order), options).out;
+    };
+  }
+  std::string text() const { return fmt::format("order {}, D {}, {} scales", order, dim, scales); }
+};
+
+// A layer: q, every k and every v projected from one input by rotations, which keep the root mean
+// square; one set for each problem, of the second half none.
+TensorFunction layer_function(const Case& each, const SensitivityCommand& options) {
+  Tensors rotations;
+  for (int64_t i = 0; i < 2 * each.order + 1; ++i) {
+    const Tensor drawn = at::randn({2 * options.starts, 1, each.dim, each.dim}, at::kDouble);
+    Tensor rotation = std::get<0>(at::linalg_qr(drawn));
+    rotation.slice(0, options.starts).copy_(at::eye(each.dim, at::kDouble));
+    rotations.push_back(rotation);
+  }
+  return [rotations, attend = each.function()](const Tensors& x) {
+    Tensors inputs;
+    for (const Tensor& rotation : rotations) inputs.push_back(x[0].matmul(rotation));
+    return attend(inputs);
+  };
+}
+
+// Where the ascents start, one problem each: the first half normal, the other half with all keys
+// near +-sqrt(D) e_1 and all values near +-sqrt(D) e_2, which is where the bounds are attained.
+Tensors starts_of(const Case& each, const SensitivityCommand& options) {
+  const int64_t problems = 2 * options.starts;
+  Tensors inputs;
+  for (int64_t i = 0; i < 2 * each.order + 1; ++i) {
+    Tensor x = at::randn({problems, 1, options.tokens, each.dim}, at::kDouble);
+    if (i > 0) {
+      const Tensor sign = at::randn({options.starts, 1, options.tokens}, at::kDouble).sign();
+      const Tensor aligned = x.slice(0, options.starts).mul_(0.01);
+      aligned.select(-1, i > each.order && each.dim > 1 ? 1 : 0)
+          .add_(sign, std::sqrt(static_cast<double>(each.dim)));
+    }
+    inputs.push_back(x);
+  }
+  return inputs;
+}
+
+// unit, standard, or two positive numbers with a colon between; what is wrong, or nothing.
+std::string check_scales(const std::string& text) {
+  if (text == "unit" || text == "standard") return {};
+  const size_t colon = text.find(':');
+  const auto positive = [](const std::string& number) {
+    double value = 0;
+    return CLI::detail::lexical_cast(number, value) && std::isfinite(value) && value > 0;
+  };
+  if (colon != std::string::npos && positive(text.substr(0, colon)) &&
+      positive(text.substr(colon + 1))) {
+    return {};
+  }
+  return fmt::format("expected unit, standard or LOGIT:OUTPUT, got '{}'", text);
+}
+
+double largest(const std::vector<double>& values) { return *std::ranges::max_element(values); }
+double largest(const Tensor& values) { return values.max().item<double>(); }
+
+class Experiment {
+ public:
+  Experiment(const SensitivityCommand& options, RunLog& log) : options_(options), log_(log) {}
+
+  void measure(const Case& each) {
+    const auto first = sensitivity_bounds(each.order, each.dim, each.dim, each.scale());
+    const auto second = sharpness_bounds(each.order, each.dim, each.dim, each.scale());
+    const auto inputs = static_cast<double>(2 * each.order + 1);
+    const Subject attention{"", each.function(), starts_of(each, options_)};
+    const Subject layer{"layer ", layer_function(each, options_), {attention.starts[0]}};
+    test(each, attention, "sensitivity", nsimplex::sensitivity, first);
+    test(each, layer, "sensitivity", nsimplex::sensitivity, {inputs * largest(first)});
+    if (options_.skip_sharpness) return;
+    test(each, attention, "sharpness", nsimplex::sharpness, second);
+    test(each, layer, "sharpness", nsimplex::sharpness, {inputs * inputs * largest(second)});
+  }
+
+  void propositions(int64_t order) {
+    for (const int64_t dim : options_.dims) {
+      for (const Statement& statement : analysis::test_propositions(
+               {.order = order, .dim = dim, .tokens = options_.tokens, .draws = options_.draws})) {
+        Json line = to_json(statement);
+        line["order"] = order;
+        line["dim"] = dim;
+        log_.write(line);
+        statements_.push_back(statement);
+      }
+    }
+  }
+
+  void conclude() const {
+    if (!options_.json) print(statements_table(statements_));
+  }
+
+ private:
+  // What is climbed, and from where.
+  struct Subject {
+    std::string name;
+    TensorFunction function;
+    Tensors starts;
+  };
+
+  // One statement: where every start led to, a draw each, against the largest bound. The bounds of
+  // the inputs (pairs of inputs) one by one are counted apart.
+  template <class Estimate>
+  void test(const Case& each, const Subject& subject, const std::string& kind, Estimate estimate,
+            const std::vector<double>& bounds) {
+    SensitivityOptions own;
+    own.ascent = {.steps = options_.steps, .tolerance = 1e-7, .between = interrupt::check};
+    const auto fixed = estimate(subject.function, projected(subject.starts), own);
+    own.input_rms.assign(subject.starts.size(), 1.0);
+    const SensitivityEstimate found = estimate(subject.function, subject.starts, own);
+    const std::string name = subject.name + kind;
+    Statement statement(fmt::format("{} <= {:.4g}: {}", name, largest(bounds), each.text())),
+        single("one by one");
+    for (int64_t problem = 0; problem < found.value.size(0); ++problem) {
+      statement.add_bound(found.value[problem].template item<double>(), largest(bounds));
+      for (int64_t block = 0; block < found.blocks.size(0); ++block) {
+        single.add_bound(found.blocks[block][problem].template item<double>(), bounds[block]);
+      }
+    }
+    const int64_t gaussian = options_.starts;
+    Json line = to_json(statement);
+    line.update({{"analysis", kind},
+                 {"subject", subject.name.empty() ? "attention" : "layer"},
+                 {"single_draws", single.draws()},
+                 {"single_violations", single.violations()},
+                 {"order", each.order},
+                 {"dim", each.dim},
+                 {"scales", each.scales},
+                 {"tokens", options_.tokens},
+                 {"bound", largest(bounds)},
+                 {"largest", largest(found.value)},
+                 {"from_gaussian", largest(found.value.slice(0, 0, gaussian))},
+                 {"at_gaussian", largest(fixed.value.slice(0, 0, gaussian))}});
+    log_.write(line);
+    statements_.push_back(statement);
+    if (statement.violations() + single.violations() > 0) save(each, name, found);
+  }
+
+  // Rows of unit root mean square: the inputs that stay.
+  static Tensors projected(const Tensors& starts) {
+    Tensors inputs;
+    for (const Tensor& x : starts) {
+      inputs.push_back(x / x.norm(2, -1, true) * std::sqrt(static_cast<double>(x.size(-1))));
+    }
+    return inputs;
+  }
+
+  void save(const Case& each, const std::string& name, const SensitivityEstimate& found) const {
+    if (options_.out.empty()) return;
+    const int64_t best = found.value.argmax().item<int64_t>();
+    io::Safetensors file;
+    for (size_t i = 0; i < found.inputs.size(); ++i) {
+      file.tensors.push_back({fmt::format("input.{}", i), found.inputs[i][best]});
+      for (size_t k = 0; k < found.directions.size(); ++k) {
+        file.tensors.push_back(
+            {fmt::format("direction.{}.{}", k, i), found.directions[k][i][best]});
+      }
+    }
+    io::write_safetensors(fmt::format("{}/counterexample-{}-{}-{}-{}.safetensors", options_.out,
+                                      name, each.order, each.dim, each.scales),
+                          file);
+  }
+
+  const SensitivityCommand& options_;
+  RunLog& log_;
+  std::vector<Statement> statements_;
+};
+
+int run_sensitivity(const SensitivityCommand& options) {
+  if (!options.torch_device().is_cpu()) {
+    throw InputError("--device: analyze sensitivity runs on the CPU");
+  }
+  std::vector<Case> cases;
+  for (const int64_t order : options.orders) {
+    for (const int64_t dim : options.dims) {
+      for (const std::string& scales : options.scales) cases.push_back({order, dim, scales});
+    }
+  }
+  RunLog log(options);
+  Experiment experiment(options, log);
+  for (const int64_t order : options.orders) experiment.propositions(order);
+  ProgressBar bar("sensitivity", std::ssize(cases), options.json);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    experiment.measure(cases[i]);
+    bar.update(static_cast<int64_t>(i) + 1);
+  }
+  bar.finish();
+  experiment.conclude();
+  return 0;
+}
+
+}  // namespace
+
+void add_analyze_sensitivity(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<SensitivityCommand>();
+  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "sensitivity",
+       .summary = "Sensitivity and sharpness of attention beside the bounds of its scales",
+       .examples = "nsimplex analyze sensitivity --out runs/sensitivity\n"
+                   "nsimplex analyze sensitivity --orders 1,2,3 --dims 8 --scales unit --json"},
+      options, run_sensitivity);
+  const auto add = option_adder(command, "Sweep");
+  add("--orders", options->orders, "Numbers of key axes")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{8}));
+  add("--dims", options->dims, "Widths of heads")->delimiter(',')->check(sizes);
+  add("--scales", options->scales, "unit, standard, or LOGIT:OUTPUT: two factors")
+      ->delimiter(',')
+      ->check(CLI::Validator(check_scales, "", "scales"));
+  add("--tokens", options->tokens, "Queries and keys of an axis")->check(sizes);
+  add("--starts", options->starts, "Ascents from normal inputs, and from aligned ones")
+      ->check(sizes);
+  add("--steps", options->steps, "Steps of an ascent at most")->check(sizes);
+  add("--draws", options->draws, "Draws for each proposition")->check(sizes);
+  command.add_flag("--skip-sharpness", options->skip_sharpness, "First derivatives only")
+      ->group("Sweep");
+}
+
+}  // namespace nsimplex::cli
