@@ -5,7 +5,7 @@ commands that repeat everything. It needs no network and no script. What a run d
 top or in folders below it; nothing is required, and a broken line is left out:
 
     metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex task match2``, ``match3``, ``match4``, or of ``nsimplex graph``
-                    or ``nsimplex causal``
+                    or ``nsimplex causal`` or ``nsimplex analyze``
     samples.jsonl   lines of ``nsimplex lm sample --json``
     bench.jsonl     lines of ``nsimplex bench attention --json``
     compare.jsonl   lines of the peers in bench/compare

@@ -112,6 +112,16 @@ class EncodingRun:
 
 
 @dataclass
+class AnalysisRun:
+    """One ``analyze`` command: statements that it put to the test, and what it measured for them."""
+
+    name: str
+    kind: str  #: of the lines that are not statements alone
+    rows: list[Row]
+    statements: list[Row]
+
+
+@dataclass
 class Run:
     name: str
     match: list[MatchRun] = field(default_factory=list)
@@ -121,6 +131,7 @@ class Run:
     graphs: list[GraphRun] = field(default_factory=list)
     causal: list[tuple[str, Row]] = field(default_factory=list)  #: name of the folder, line
     encodings: list[EncodingRun] = field(default_factory=list)
+    analyses: list[AnalysisRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
@@ -131,7 +142,7 @@ class Run:
 
     def is_empty(self) -> bool:
         trained = self.match, self.language, self.comparisons, self.scaling, self.graphs, self.causal, self.encodings
-        return not any((*trained, self.samples, self.bench, self.compare))
+        return not any((*trained, self.analyses, self.samples, self.bench, self.compare))
 
 
 def read_lines(path: Path) -> list[Row]:
@@ -228,15 +239,25 @@ def _add_encodings(run: Run, name: str, rows: list[Row]) -> None:
             run.encodings.append(EncodingRun(name, task, trials, summary))
 
 
+def _add_analysis(run: Run, name: str, rows: list[Row]) -> None:
+    """Lines of one folder about statements."""
+    kinds = [str(row["analysis"]) for row in rows if "analysis" in row]
+    if rows:
+        kind = "sensitivity" if "sharpness" in kinds else next(iter(kinds), "")
+        measured = [row for row in rows if "analysis" in row]
+        run.analyses.append(AnalysisRun(name, kind, measured, [row for row in rows if "statement" in row]))
+
+
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = folder.name
     run.causal += [(name, r) for r in rows if r.get("task") in CAUSAL_TASKS]
     rows = [r for r in rows if r.get("task") not in CAUSAL_TASKS]
+    _add_analysis(run, name, [r for r in rows if isinstance(r.get("statement"), str) or isinstance(r.get("analysis"), str)])
     _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])
     _add_graphs(run, name, [r for r in rows if isinstance(r.get("model"), str) and isinstance(r.get("task"), str)])
     _add_encodings(run, name, [r for r in rows if isinstance(r.get("encoding"), str) and isinstance(r.get("task"), str)])
-    rows = [r for r in rows if not {"arm", "model", "encoding"} & set(r)]
+    rows = [r for r in rows if not {"arm", "model", "encoding", "analysis"} & set(r)]
     arms = [r for r in rows if number(r, "order") is not None]
     points = [r for r in arms if "step" in r and number(r, "accuracy") is not None]
     results = [r for r in arms if "step" not in r and number(r, "majority") is not None]
