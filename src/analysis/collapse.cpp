@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis_smoothing.h>
+#include <nsimplex/sparse.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,16 +54,59 @@ double widest_columns(const Tensor& rows) {
   return widest;
 }
 
+// What the bounds are made of, for one head and one X.
+struct Factors {
+  double gamma = 1, logit_range = 0, largest_key = 0, largest_value = 0;
+};
+
+Factors factors_of(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
+  const Tensor remainder = split_logits(head, tokens, offset).remainder;
+  const Tensor range = ranges(remainder);
+  Factors factors{.logit_range = logit_scale(head) * range.max().item<double>(),
+                  .largest_key = largest_norm(head.keys),
+                  .largest_value = largest_norm(head.values)};
+  if (const double widest = widest_columns(remainder); widest > 0) {
+    factors.gamma =
+        std::sqrt(range.max().item<double>()) * std::sqrt(range.sum().item<double>()) / widest;
+  }
+  return factors;
+}
+
 }  // namespace
 
-Tensor apply(const PureHead& head, const Tensor& tokens, const AttentionOptions& options) {
+PureHead random_head(int64_t order, int64_t channels) {
+  const auto draw = [&] {
+    return at::randn({channels, channels}, at::kDouble) / std::sqrt(static_cast<double>(channels));
+  };
+  PureHead head;
+  for (int64_t m = 0; m <= order; ++m) head.keys.push_back(draw());
+  for (int64_t m = 0; m < order; ++m) head.values.push_back(draw());
+  return head;
+}
+
+bool at_floor(double residual, double norm) {
+  constexpr double kLeastRatio = 1e-13, kLeastNorm = 1e-290;
+  return !(norm > kLeastNorm) || !std::isfinite(norm) || residual < kLeastRatio * norm;
+}
+
+TupleMask tuple_mask(const MaskRows& rows) {
+  const Tensor values = at::tensor(rows.values, at::kLong).view({-1, rows.order + 1});
+  return {values.slice(1, 1).contiguous(),
+          at::tensor(rows.row_offsets, at::kLong).view({1, 1, rows.nodes() + 1})};
+}
+
+Tensor apply(const PureHead& head, const Tensor& tokens, const std::optional<TupleMask>& mask) {
   const auto project = [&](const Tensor& weights) {
     return tokens.matmul(weights).unsqueeze(0).unsqueeze(0);
   };
+  const Tensor query = project(head.keys.front());
   std::vector<Tensor> keys, values;
   for (size_t m = 1; m < head.keys.size(); ++m) keys.push_back(project(head.keys[m]));
   for (const Tensor& weights : head.values) values.push_back(project(weights));
-  return attention(project(head.keys.front()), keys, values, options).out.squeeze(0).squeeze(0);
+  const AttentionOutput found =
+      mask ? sparse_attention(query, keys, values, mask->indices, mask->offsets)
+           : attention(query, keys, values);
+  return found.out.squeeze(0).squeeze(0);
 }
 
 SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
@@ -83,23 +127,57 @@ SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tenso
 
 CollapseBound collapse_bound(const PureHead& head, const Tensor& tokens) {
   const MinimalResidual now = nsimplex::minimal_residual(tokens);
-  const Tensor remainder = split_logits(head, tokens, now.offset).remainder;
-  const Tensor range = ranges(remainder);
+  const Factors factors = factors_of(head, tokens, now.offset);
   CollapseBound result;
-  result.logit_range = logit_scale(head) * range.max().item<double>();
-  if (const double widest = widest_columns(remainder); widest > 0) {
-    result.gamma =
-        std::sqrt(range.max().item<double>()) * std::sqrt(range.sum().item<double>()) / widest;
-  }
+  result.logit_range = factors.logit_range;
+  result.gamma = factors.gamma;
   const auto order = static_cast<double>(head.order());
-  result.beta = std::pow(2 * largest_norm(head.keys), order + 1) *
-                std::pow(2 * largest_norm(head.values), order);
+  result.beta =
+      std::pow(2 * factors.largest_key, order + 1) * std::pow(2 * factors.largest_value, order);
   const auto reached = now.norm.item<double>();
   result.residual = now.lower.item<double>();
-  result.next_residual = nsimplex::minimal_residual(apply(head, tokens)).norm.item<double>();
+  const Tensor next = apply(head, tokens);
+  result.next_residual = nsimplex::minimal_residual(next).norm.item<double>();
+  result.next_norm = composite_norm(next).item<double>();
   result.bound = 4 * result.gamma * logit_scale(head) * result.beta *
                  std::pow(composite_norm(tokens).item<double>(), 2 * (order - 1)) *
                  std::pow(reached, 3);
+  return result;
+}
+
+StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers, const Tensor& tokens) {
+  StackBound result;
+  Factors largest{.gamma = 0};
+  Tensor now = tokens;
+  double log_start = 0, largest_token_norm = 0;
+  for (size_t t = 0; t <= layers.size(); ++t) {
+    const MinimalResidual residual = nsimplex::minimal_residual(now);
+    const auto norm = composite_norm(now).item<double>();
+    result.floor = result.floor || at_floor(residual.norm.item<double>(), norm);
+    result.log_residual = std::log(residual.norm.item<double>());
+    if (t == 0) log_start = result.log_residual;
+    largest_token_norm = std::max(largest_token_norm, norm);
+    if (t == layers.size()) break;
+    Tensor next = at::zeros_like(now);
+    for (const PureHead& head : layers[t]) {
+      const Factors own = factors_of(head, now, residual.offset);
+      largest.gamma = std::max(largest.gamma, own.gamma);
+      largest.logit_range = std::max(largest.logit_range, own.logit_range);
+      largest.largest_key = std::max(largest.largest_key, own.largest_key);
+      largest.largest_value = std::max(largest.largest_value, own.largest_value);
+      next = next + apply(head, now);
+    }
+    now = next;
+  }
+  result.logit_range = largest.logit_range;
+  const PureHead& head = layers.front().front();
+  const auto order = static_cast<double>(head.order());
+  const double log_factor =
+      std::log(4 * largest.gamma * static_cast<double>(layers.front().size()) * logit_scale(head)) +
+      (order + 1) * std::log(2 * largest.largest_key) +
+      order * std::log(2 * largest.largest_value) + 2 * (order - 1) * std::log(largest_token_norm);
+  const double power = std::pow(3, static_cast<double>(layers.size()));
+  result.log_bound = power * log_start + (power - 1) / 2 * log_factor;
   return result;
 }
 

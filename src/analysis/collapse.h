@@ -3,7 +3,10 @@
 #include <ATen/core/Tensor.h>
 #include <nsimplex/attention.h>
 
+#include <optional>
 #include <vector>
+
+#include "analysis/mask_families.h"
 
 namespace nsimplex::analysis {
 
@@ -18,9 +21,25 @@ struct PureHead {
   int64_t head_dim() const { return keys.front().size(1); }
 };
 
-/// What the head makes of tokens [n, channels]: attention() without a scale of its own.
+/// Normal weights of variance 1 / channels from torch's generator, d = channels.
+NSIMPLEX_API PureHead random_head(int64_t order, int64_t channels);
+
+/// Whether a residual of tokens of this norm is rounding, or too little for float64: below 1e-13 of
+/// the norm, or a norm below 1e-290 or not finite.
+NSIMPLEX_API bool at_floor(double residual, double norm);
+
+/// The tuples that a mask admits, as sparse_attention() takes them.
+struct TupleMask {
+  at::Tensor indices;  ///< int64 [m, N]
+  at::Tensor offsets;  ///< int64 [1, 1, n + 1]
+};
+
+NSIMPLEX_API TupleMask tuple_mask(const MaskRows& rows);
+
+/// What the head makes of tokens [n, channels], under a mask or with all tuples. Weights and tokens
+/// may be of any one dtype.
 NSIMPLEX_API at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
-                              const AttentionOptions& options = {});
+                              const std::optional<TupleMask>& mask = std::nullopt);
 
 /// Logits of all tuples without their scale, split by how many factors are residuals R = X - 1 u^T:
 /// none (a constant, left out), one, and two or more. [n, n^N] each.
@@ -42,6 +61,7 @@ NSIMPLEX_API SplitLogits split_logits(const PureHead& head, const at::Tensor& to
 struct CollapseBound {
   double residual = 0;       ///< ||res(X)||, from below
   double next_residual = 0;  ///< ||res(X')||, as reached
+  double next_norm = 0;      ///< ||X'||
   double bound = 0;          ///< the right side, with ||res(X)|| from above
   double gamma = 1;
   double beta = 0;         ///< beta'
@@ -54,6 +74,25 @@ struct CollapseBound {
 
 /// O(n^(2N+1)) for gamma: for few tokens.
 NSIMPLEX_API CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
+
+/// Corollary 3.2: L layers of H heads, whose outputs are summed,
+///
+///     ||res(X^(L))|| <= ||res(X)||^(3^L) (4 gamma H / sqrt(d) beta (max_t ||X^(t)||)^(2(N-1)))
+///                       ^((3^L - 1) / 2)
+///
+/// beta as beta' and gamma with maxima over layers and heads. Both sides as natural logarithms.
+struct StackBound {
+  double log_residual = 0;  ///< of the left side
+  double log_bound = 0;
+  double logit_range = 0;  ///< the largest of all layers and heads
+  bool floor = false;      ///< whether some layer's tokens are at_floor()
+
+  bool assumption_holds() const { return logit_range <= CollapseBound::kLargestRange; }
+};
+
+/// layers: each a list of heads of one order and width. Cost as collapse_bound(), for each.
+NSIMPLEX_API StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers,
+                                    const at::Tensor& tokens);
 
 /// How far the proof's steps are from failing, for one head and one X.
 struct CollapseLemmas {

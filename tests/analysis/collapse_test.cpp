@@ -3,8 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <nsimplex/analysis_smoothing.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+
+#include "analysis/token_derivatives.h"
 
 namespace nsimplex::analysis {
 namespace {
@@ -92,6 +95,69 @@ TEST_F(Collapse, TheoremAndLemmasHoldOfSmallTokens) {
       EXPECT_GT(lemmas.above, 1 - 1e-12);
       EXPECT_NEAR(lemmas.logit_range, bound.logit_range, 1e-12);
     }
+  }
+}
+
+// One layer of one head: the corollary is the theorem.
+TEST_F(Collapse, CorollaryOfOneLayerIsTheTheorem) {
+  for (int64_t order = 1; order <= 2; ++order) {
+    const PureHead head = any_head(order, 4);
+    const Tensor tokens = any(4, 4);
+    const CollapseBound one = collapse_bound(head, tokens);
+    const StackBound stack = stack_bound({{head}}, tokens);
+    const auto larger = std::max(composite_norm(tokens).item<double>(), one.next_norm);
+    const double grown = std::pow(larger / composite_norm(tokens).item<double>(), 2 * order - 2);
+    EXPECT_NEAR(stack.log_bound, std::log(one.bound * grown), 1e-6);
+    EXPECT_NEAR(stack.log_residual, std::log(one.next_residual), 1e-6);
+    EXPECT_EQ(stack.logit_range, one.logit_range);
+    EXPECT_FALSE(stack.floor);
+  }
+}
+
+TEST_F(Collapse, CorollaryOfHeadsThatAreOne) {
+  const PureHead head = any_head(2, 3);
+  const Tensor tokens = any(4, 3);
+  const StackBound one = stack_bound({{head}, {head}}, tokens);
+  PureHead half = head;
+  half.values[0] = head.values[0] / 2;  // two of them are the head
+  const StackBound two = stack_bound({{half, half}, {half, half}}, tokens);
+  EXPECT_NEAR(two.log_residual, one.log_residual, 1e-6);
+  EXPECT_GT(two.log_bound, two.log_residual);
+  // Depth 2: the factor's power is 4, and it grows by H.
+  const double largest = std::max(composite_norm(half.values[0]).item<double>(),
+                                  composite_norm(half.values[1]).item<double>()) /
+                         std::max(composite_norm(head.values[0]).item<double>(),
+                                  composite_norm(head.values[1]).item<double>());
+  EXPECT_NEAR(two.log_bound - one.log_bound, 4 * std::log(2 * largest * largest), 1e-5);
+}
+
+TEST_F(Collapse, UnderAMaskIsThatOfItsTuples) {
+  for (int64_t order = 1; order <= 3; ++order) {
+    const PureHead head = any_head(order, 3);
+    const Tensor tokens = any(5, 3);
+    const KeySets all(5, {0, 1, 2, 3, 4});
+    EXPECT_TRUE(at::allclose(apply(head, tokens),
+                             apply(head, tokens, tuple_mask(product_mask(all, order)))));
+    // The first token of a window sees itself alone.
+    const Tensor seen = apply(head, tokens, tuple_mask(product_mask(window_keys(5, 2), order)));
+    EXPECT_TRUE(at::allclose(seen[0], apply(head, tokens.slice(0, 0, 1))[0]));
+  }
+}
+
+TEST_F(Collapse, DerivativesAreThoseOfAutograd) {
+  for (int64_t order = 1; order <= 3; ++order) {
+    const PureHead head = any_head(order, 3);
+    const Tensor tokens = any(3, 3, 1.0).requires_grad_();
+    const TokenDerivatives found = token_derivatives(head, tokens.detach());
+    const Tensor sum = found.values + found.weights;
+    const Tensor out = apply(head, tokens);
+    for (int64_t i = 0; i < 3; ++i) {
+      for (int64_t a = 0; a < 3; ++a) {
+        const Tensor row = torch::autograd::grad({out[i][a]}, {tokens}, {}, true)[0];
+        EXPECT_TRUE(at::allclose(sum[i].select(1, a), row, 1e-9, 1e-12)) << order;
+      }
+    }
+    EXPECT_GT(found.weights.abs().max().item<double>(), 1e-6);
   }
 }
 

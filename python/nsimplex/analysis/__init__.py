@@ -9,6 +9,7 @@ from .lipschitz import (
     lipschitz_constant,
     pair_lipschitz_bound,
 )
+from .masks import MaskExtent, mask_distances, mask_extent
 from .sensitivity import (
     SensitivityEstimate,
     inf_op,
@@ -35,6 +36,7 @@ __all__ = [
     "JacobianNorm",
     "LayerSmoothing",
     "LipschitzEstimate",
+    "MaskExtent",
     "MinimalResidual",
     "SensitivityEstimate",
     "SmoothingMonitor",
@@ -46,6 +48,8 @@ __all__ = [
     "jacobian_norm",
     "lipschitz_bound",
     "lipschitz_constant",
+    "mask_distances",
+    "mask_extent",
     "mean_cosine",
     "mean_residual",
     "minimal_residual",
