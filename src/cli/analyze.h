@@ -8,5 +8,6 @@ namespace nsimplex::cli {
 void add_analyze_curvature(CLI::App& parent, Session& session);
 void add_analyze_lipschitz(CLI::App& parent, Session& session);
 void add_analyze_sensitivity(CLI::App& parent, Session& session);
+void add_analyze_smoothing(CLI::App& parent, Session& session);
 
 }  // namespace nsimplex::cli

@@ -8,6 +8,7 @@ void add_analyze_command(CLI::App& parent, Session& session) {
   add_analyze_curvature(group, session);
   add_analyze_lipschitz(group, session);
   add_analyze_sensitivity(group, session);
+  add_analyze_smoothing(group, session);
 }
 
 }  // namespace nsimplex::cli

@@ -1,0 +1,172 @@
+#include "cli/smoothing_theorem.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/analysis_smoothing.h>
+
+#include <cmath>
+
+#include "analysis/collapse.h"
+#include "analysis/token_derivatives.h"
+#include "cli/head_weights.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using analysis::CollapseBound;
+using analysis::Statement;
+using at::Tensor;
+
+// Steps of the proof that are equalities hold up to this, relative.
+constexpr double kRounding = 1e-9;
+// The minimiser on both sides has a gap of 1e-7.
+constexpr double kTolerance = 1e-6;
+
+std::string suffix(bool assumption) { return assumption ? "" : ", without its assumption"; }
+
+struct Draw {
+  analysis::PureHead head;
+  Tensor tokens;
+
+  io::Safetensors file() const {
+    io::Safetensors file;
+    file.tensors.push_back({"tokens", tokens});
+    add_weights(file, "", head);
+    return file;
+  }
+};
+
+// Few, of sizes over two decades, near to each other or not.
+Tensor any_tokens(RandomStream& random) {
+  const int64_t n = 2 + random.below(4), d = 1 + random.below(8);
+  const double scale = std::pow(10, -1.5 + 2 * random.unit());
+  const double spread = std::pow(10, -2 * random.unit());
+  return scale * (at::randn({1, d}, at::kDouble) + spread * at::randn({n, d}, at::kDouble));
+}
+
+class Test {
+ public:
+  Test(const Draw& draw, Verdicts& verdicts) : draw_(draw), verdicts_(verdicts) {}
+
+  void bound(const std::string& name, double left, double right, double tolerance) {
+    verdicts_.test(
+        name, [this] { return draw_.file(); },
+        [&](Statement& each) { each.add_bound(left, right, tolerance); });
+  }
+
+ private:
+  const Draw& draw_;
+  Verdicts& verdicts_;
+};
+
+void test_lemmas(const Draw& draw, Test& test) {
+  const Tensor offset = minimal_residual(draw.tokens).offset;
+  const analysis::CollapseLemmas lemmas = analysis::collapse_lemmas(draw.head, draw.tokens, offset);
+  test.bound("Lemma A.1: first-order logits are sums over axes", lemmas.additive, kRounding, 0);
+  test.bound("Lemma A.2: separable weights make equal rows", lemmas.row_constant, kRounding, 0);
+  if (lemmas.logit_range <= CollapseBound::kLargestRange) {
+    test.bound("Lemma A.3: (1 - D) P~ <= P", 1, lemmas.below, kRounding);
+    test.bound("Lemma A.3: P <= (1 + 2 D) P~", 1, lemmas.above, kRounding);
+  }
+  const auto norm = composite_norm(draw.tokens).item<double>();
+  const auto norm_of = [&](const Tensor& row) {
+    return composite_norm(row.expand_as(draw.tokens)).item<double>();
+  };
+  test.bound("||1 u^T|| <= ||X||, u the minimiser", norm_of(offset), norm, kRounding);
+  test.bound("||1 u^T|| <= ||X||, u the mean", norm_of(draw.tokens.mean(0)), norm, kRounding);
+}
+
+}  // namespace
+
+Json test_theorem(int64_t order, RandomStream& random, Verdicts& verdicts) {
+  const Tensor tokens = any_tokens(random);
+  const Draw draw{analysis::random_head(order, tokens.size(1)), tokens};
+  const CollapseBound bound = analysis::collapse_bound(draw.head, draw.tokens);
+  const bool floor = analysis::at_floor(bound.next_residual, bound.next_norm);
+  Test test(draw, verdicts);
+  if (!floor) {
+    test.bound(fmt::format("Theorem 3.1, N = {}{}", order, suffix(bound.assumption_holds())),
+               bound.next_residual, bound.bound, kTolerance);
+  }
+  test_lemmas(draw, test);
+  return {{"draw", "theorem"},
+          {"order", order},
+          {"tokens", tokens.size(0)},
+          {"dim", tokens.size(1)},
+          {"norm", composite_norm(tokens).item<double>()},
+          {"residual", bound.residual},
+          {"next_residual", bound.next_residual},
+          {"bound", bound.bound},
+          {"gamma", bound.gamma},
+          {"logit_range", bound.logit_range},
+          {"assumption", bound.assumption_holds()},
+          {"floor", floor}};
+}
+
+Json test_corollary(int64_t order, RandomStream& random, Verdicts& verdicts) {
+  const Tensor tokens = any_tokens(random);
+  const int64_t depth = 1 + random.below(3), heads = 1 + random.below(3);
+  std::vector<std::vector<analysis::PureHead>> layers(depth);
+  for (auto& layer : layers) {
+    for (int64_t h = 0; h < heads; ++h) {
+      layer.push_back(analysis::random_head(order, tokens.size(1)));
+    }
+  }
+  const analysis::StackBound bound = analysis::stack_bound(layers, tokens);
+  const auto file = [&] {
+    io::Safetensors file;
+    file.tensors.push_back({"tokens", tokens});
+    for (int64_t t = 0; t < depth; ++t) {
+      for (int64_t h = 0; h < heads; ++h) {
+        add_weights(file, fmt::format("layer.{}.head.{}.", t, h), layers[t][h]);
+      }
+    }
+    return file;
+  };
+  if (!bound.floor) {
+    verdicts.test(fmt::format("Corollary 3.2, N = {}{}", order, suffix(bound.assumption_holds())),
+                  file, [&](Statement& each) {
+                    const double room = bound.log_bound - bound.log_residual;
+                    each.add(room >= -kTolerance, room);
+                  });
+  }
+  return {{"draw", "stack"},
+          {"order", order},
+          {"tokens", tokens.size(0)},
+          {"dim", tokens.size(1)},
+          {"layers", depth},
+          {"heads", heads},
+          {"log_residual", bound.log_residual},
+          {"log_bound", bound.log_bound},
+          {"logit_range", bound.logit_range},
+          {"assumption", bound.assumption_holds()},
+          {"floor", bound.floor}};
+}
+
+Json test_derivatives(int64_t order, RandomStream& random, Verdicts& verdicts) {
+  const Tensor tokens = any_tokens(random).slice(0, 0, 4);
+  const Draw draw{analysis::random_head(order, tokens.size(1)), tokens};
+  const analysis::TokenDerivatives found = analysis::token_derivatives(draw.head, tokens);
+  const auto spectral = [](const Tensor& matrices) {
+    return at::linalg_matrix_norm(matrices, 2).max().item<double>();
+  };
+  const auto values = spectral(found.values), weights = spectral(found.weights);
+  const auto logits = at::linalg_vector_norm(found.logits, 2, {-1}).max().item<double>();
+  const auto radius = at::linalg_vector_norm(tokens, 2, {-1}).max().item<double>();
+  const double key = spectral(at::stack(draw.head.keys)), n = static_cast<double>(order);
+  const double value = std::pow(spectral(at::stack(draw.head.values)), n);
+  const double root = std::sqrt(static_cast<double>(tokens.size(1)));
+  const double slope = root * std::pow(key, n + 1) * std::pow(radius, n);
+  Test test(draw, verdicts);
+  test.bound("Lemma C.1", values, n * value * std::pow(radius, n - 1), kRounding);
+  test.bound("Lemma C.2, N as printed", weights, n * value * std::pow(radius, n) * slope,
+             kRounding);
+  test.bound("Lemma C.2, N + 1", weights, (n + 1) * value * std::pow(radius, n) * slope, kRounding);
+  test.bound("Lemma C.2's logits: |dB| <= sqrt(d) N K^(N+1) R^N", logits, n * slope, kRounding);
+  test.bound("Lemma C.2's logits, N + 1", logits, (n + 1) * slope, kRounding);
+  return {{"draw", "derivatives"}, {"order", order},   {"tokens", tokens.size(0)},
+          {"dim", tokens.size(1)}, {"radius", radius}, {"values", values},
+          {"weights", weights},    {"logits", logits}};
+}
+
+}  // namespace nsimplex::cli
