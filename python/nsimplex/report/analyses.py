@@ -9,10 +9,12 @@ import matplotlib
 from .data import AnalysisRun, Row, number
 from .figure import MUTED, SERIES, STYLE, new_axes, spread_labels, svg
 from .parts import amount, section, table
+from .smoothing import smoothing_plots
 
 _TITLES = {
     "lipschitz": "Lipschitz constants of attention",
     "sensitivity": "Sensitivity and sharpness of attention",
+    "smoothing": "Over-smoothing of attention",
     "model": "Layers of a trained model",
     "transfer": "Learning rates as models grow",
 }
@@ -206,6 +208,7 @@ def _transfer(run: AnalysisRun) -> list[str]:
 _PARTS: dict[str, Callable[[AnalysisRun], list[str]]] = {
     "lipschitz": _lipschitz,
     "sensitivity": _sensitivity,
+    "smoothing": smoothing_plots,
     "model": _model,
     "transfer": _transfer,
 }

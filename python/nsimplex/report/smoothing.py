@@ -1,0 +1,109 @@
+"""Plots of `nsimplex analyze smoothing`: collapse over depth, distance, time and entries, an order a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import matplotlib
+
+from .data import AnalysisRun, Row, number
+from .figure import MUTED, SERIES, STYLE, new_axes, svg
+
+#: label, places, heights
+Curve = tuple[str, list[float], list[float]]
+
+_STYLES = ["-", "--", ":", "-."]
+
+
+def _panels(name: str, title: str, xlabel: str, by_order: dict[int, list[Curve]]) -> str:
+    """Curves over a logarithmic axis, side by side for every order, with one legend below."""
+    with matplotlib.rc_context(STYLE):
+        figure, all_axes = new_axes(3.4, len(by_order))
+        panels = list(all_axes.flat) if len(by_order) > 1 else [all_axes]
+        labels = list(dict.fromkeys(label for curves in by_order.values() for label, _, _ in curves))
+        lines = {}
+        for axes, (order, curves) in zip(panels, by_order.items(), strict=True):
+            for label, x, y in curves:
+                place = labels.index(label)
+                style = _STYLES[place // len(SERIES) % len(_STYLES)]
+                marker = "." if len(x) < 2 else None
+                (lines[label],) = axes.plot(x, y, style, color=SERIES[place % len(SERIES)], marker=marker, linewidth=1.5)
+            axes.set_yscale("log")
+            axes.set_xlabel(xlabel)
+            axes.set_title(f"N = {order}", loc="left", fontsize=10.5, color=MUTED)
+        figure.legend(
+            [lines[label] for label in labels], labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5
+        )
+        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-{name}", title)
+
+
+def _values(row: Row, key: str) -> list[float]:
+    found = row.get(key)
+    return [float(v) for v in found] if isinstance(found, list) and all(isinstance(v, (int, float)) for v in found) else []
+
+
+def _grouped(curves: Iterable[tuple[int, Curve]]) -> dict[int, list[Curve]]:
+    groups: dict[int, list[Curve]] = {}
+    for order, curve in curves:
+        if any(y > 0 for y in curve[2]):
+            groups.setdefault(order, []).append(curve)
+    return groups
+
+
+def _depth(rows: list[Row], masked: bool) -> Iterable[tuple[int, Curve]]:
+    """In float64; under a mask those whose tokens keep their size, so that shares can be compared."""
+    for row in rows:
+        ratio = _values(row, "ratio")
+        if row.get("dtype") != "float64" or bool(row.get("masked")) != masked or not ratio:
+            continue
+        if masked and row.get("norm") != "rms":
+            continue
+        label = str(row["curve"]).removesuffix(" + rms norm")
+        if masked:
+            label += f", radius {row.get('radius')}"
+        yield int(row["order"]), (label, [float(i) for i in range(len(ratio))], ratio)
+
+
+def _influence(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
+    """The largest influence at every distance."""
+    for row in rows:
+        largest: dict[int, float] = {}
+        for distance, influence in zip(row.get("distance", []), _values(row, "influence"), strict=False):
+            if isinstance(distance, int):
+                largest[distance] = max(largest.get(distance, 0.0), influence)
+        places = sorted(place for place, height in largest.items() if height > 0)
+        label = str(row["squash"]).removesuffix(" + rms norm")
+        yield int(row["order"]), (label, [float(p) for p in places], [largest[p] for p in places])
+
+
+def _flows(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
+    """The first seed by Runge and Kutta."""
+    for row in rows:
+        if row.get("method") == "RK4" and number(row, "seed") == 0:
+            time, distance = _values(row, "time"), _values(row, "relative_distance")
+            yield int(row["order"]), (str(row["flow"]), time, distance)
+
+
+def _entries(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
+    for key, label in (("contraction", "‖res‖/‖X‖, after over before"), ("separable_error", "separable beside softmax")):
+        for order in dict.fromkeys(int(row["order"]) for row in rows):
+            own = [(number(r, "entry_bound"), number(r, key)) for r in rows if int(r["order"]) == order]
+            points = [(x, y) for x, y in own if x is not None and y is not None]
+            yield order, (label, [x for x, _ in points], [y for _, y in points])
+
+
+def smoothing_plots(run: AnalysisRun) -> list[str]:
+    """What there is to plot of a run, which may have broken off."""
+
+    def having(key: str) -> list[Row]:
+        return [row for row in run.rows if key in row and number(row, "order") is not None]
+
+    plots = [
+        ("depth", "Share of tokens that differs, ‖res‖/‖X‖", "layer", _depth(having("curve"), masked=False)),
+        ("masks", "The same under masks, tokens of unit mean square", "layer", _depth(having("curve"), masked=True)),
+        ("influence", "Influence of a token on the last", "layers it has to go", _influence(having("squash"))),
+        ("flow", "Largest distance over largest token, continuous time", "time", _flows(having("flow"))),
+        ("entries", "Large entries", "largest entry of queries and keys", _entries(having("entry_bound"))),
+    ]
+    found = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
+    return [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in found if groups]
