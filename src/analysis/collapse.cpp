@@ -95,7 +95,8 @@ TupleMask tuple_mask(const MaskRows& rows) {
           at::tensor(rows.row_offsets, at::kLong).view({1, 1, rows.nodes() + 1})};
 }
 
-Tensor apply(const PureHead& head, const Tensor& tokens, const std::optional<TupleMask>& mask) {
+Tensor apply(const PureHead& head, const Tensor& tokens, const std::optional<TupleMask>& mask,
+             const AttentionOptions& options) {
   const auto project = [&](const Tensor& weights) {
     return tokens.matmul(weights).unsqueeze(0).unsqueeze(0);
   };
@@ -105,8 +106,9 @@ Tensor apply(const PureHead& head, const Tensor& tokens, const std::optional<Tup
   for (const Tensor& weights : head.values) values.push_back(project(weights));
   const AttentionOutput found =
       mask ? sparse_attention(query, keys, values, mask->indices, mask->offsets)
-           : attention(query, keys, values);
-  return found.out.squeeze(0).squeeze(0);
+           : attention(query, keys, values, options);
+  const Tensor out = found.out.squeeze(0).squeeze(0);
+  return head.output ? out.matmul(*head.output) : out;
 }
 
 SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
@@ -139,7 +141,8 @@ CollapseBound collapse_bound(const PureHead& head, const Tensor& tokens) {
   const Tensor next = apply(head, tokens);
   result.next_residual = nsimplex::minimal_residual(next).norm.item<double>();
   result.next_norm = composite_norm(next).item<double>();
-  result.bound = 4 * result.gamma * logit_scale(head) * result.beta *
+  const double output = head.output ? composite_norm(*head.output).item<double>() : 1;
+  result.bound = output * 4 * result.gamma * logit_scale(head) * result.beta *
                  std::pow(composite_norm(tokens).item<double>(), 2 * (order - 1)) *
                  std::pow(reached, 3);
   return result;

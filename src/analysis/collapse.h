@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <nsimplex/analysis_smoothing.h>
 #include <nsimplex/attention.h>
 
 #include <optional>
@@ -11,11 +12,13 @@
 namespace nsimplex::analysis {
 
 /// One head in the setting of the theorems on collapse: N-simplicial attention of projections of
-/// the same tokens, product form and values, softmax, logit scale d^-1/2, no skip, no output
-/// projection. float64.
+/// the same tokens, product form and values, softmax, logit scale d^-1/2, no skip. float64.
 struct PureHead {
   std::vector<at::Tensor> keys;    ///< W_K^(0) (the queries') .. W_K^(N), each [channels, d]
   std::vector<at::Tensor> values;  ///< W_V^(1) .. W_V^(N), each [channels, channels]
+
+  /// A slice of an output projection, applied to the product; the theorems have none.
+  std::optional<at::Tensor> output = std::nullopt;
 
   int64_t order() const { return static_cast<int64_t>(values.size()); }
   int64_t head_dim() const { return keys.front().size(1); }
@@ -36,10 +39,11 @@ struct TupleMask {
 
 NSIMPLEX_API TupleMask tuple_mask(const MaskRows& rows);
 
-/// What the head makes of tokens [n, channels], under a mask or with all tuples. Weights and tokens
-/// may be of any one dtype.
+/// What the head makes of tokens [n, channels], under a mask or with all tuples, where options may
+/// ask for another form, reducer or normaliser. Weights and tokens may be of any one dtype.
 NSIMPLEX_API at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
-                              const std::optional<TupleMask>& mask = std::nullopt);
+                              const std::optional<TupleMask>& mask = std::nullopt,
+                              const AttentionOptions& options = {});
 
 /// Logits of all tuples without their scale, split by how many factors are residuals R = X - 1 u^T:
 /// none (a constant, left out), one, and two or more. [n, n^N] each.
@@ -50,29 +54,7 @@ struct SplitLogits {
 NSIMPLEX_API SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens,
                                       const at::Tensor& offset);
 
-/// Theorem 3.1 of "How Smoothing is N-simplicial Attention?", for one head and one X:
-///
-///     ||res(X')|| <= 4 gamma / sqrt(d) beta' ||X||^(2(N-1)) ||res(X)||^3
-///     beta' = (2 max_m ||W_K^(m)||)^(N+1) (2 max_m ||W_V^(m)||)^N
-///
-/// all norms ||.||_{1,inf}, residuals by their minimisers. gamma is the smallest number with
-/// sqrt(max_i r_i sum_i r_i) <= gamma max_{j,j'} sum_i |E_ij - E_ij'|, r_i the range of row i of
-/// the remainder E; 1 where E has no range.
-struct CollapseBound {
-  double residual = 0;       ///< ||res(X)||, from below
-  double next_residual = 0;  ///< ||res(X')||, as reached
-  double next_norm = 0;      ///< ||X'||
-  double bound = 0;          ///< the right side, with ||res(X)|| from above
-  double gamma = 1;
-  double beta = 0;         ///< beta'
-  double logit_range = 0;  ///< max_i d^-1/2 r_i
-
-  /// Whether the lemma behind the theorem may be used: |E_ij - E_ij'| <= 1.256, scaled.
-  bool assumption_holds() const { return logit_range <= kLargestRange; }
-  static constexpr double kLargestRange = 1.256;
-};
-
-/// O(n^(2N+1)) for gamma: for few tokens.
+/// nsimplex::collapse_bound() of a head.
 NSIMPLEX_API CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
 
 /// Corollary 3.2: L layers of H heads, whose outputs are summed,
@@ -80,7 +62,8 @@ NSIMPLEX_API CollapseBound collapse_bound(const PureHead& head, const at::Tensor
 ///     ||res(X^(L))|| <= ||res(X)||^(3^L) (4 gamma H / sqrt(d) beta (max_t ||X^(t)||)^(2(N-1)))
 ///                       ^((3^L - 1) / 2)
 ///
-/// beta as beta' and gamma with maxima over layers and heads. Both sides as natural logarithms.
+/// beta as beta' and gamma with maxima over layers and heads; heads without an output. Both sides
+/// as natural logarithms.
 struct StackBound {
   double log_residual = 0;  ///< of the left side
   double log_bound = 0;

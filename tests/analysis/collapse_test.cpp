@@ -81,12 +81,14 @@ TEST_F(Collapse, GammaOfTwoTokens) {
 }
 
 TEST_F(Collapse, TheoremAndLemmasHoldOfSmallTokens) {
+  int64_t tested = 0;
   for (int64_t order = 1; order <= 3; ++order) {
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 400; ++i) {
       const PureHead head = any_head(order, 4);
       const Tensor tokens = any(4, 4, 0.5);
       const CollapseBound bound = collapse_bound(head, tokens);
-      ASSERT_TRUE(bound.assumption_holds());
+      if (!bound.assumption_holds()) continue;
+      ++tested;
       EXPECT_LT(bound.next_residual, bound.bound);
       const CollapseLemmas lemmas = collapse_lemmas(head, tokens, minimal_residual(tokens).offset);
       EXPECT_LT(lemmas.additive, 1e-12);
@@ -96,6 +98,7 @@ TEST_F(Collapse, TheoremAndLemmasHoldOfSmallTokens) {
       EXPECT_NEAR(lemmas.logit_range, bound.logit_range, 1e-12);
     }
   }
+  EXPECT_GT(tested, 1000);
 }
 
 // One layer of one head: the corollary is the theorem.

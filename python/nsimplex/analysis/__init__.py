@@ -20,9 +20,11 @@ from .sensitivity import (
     sharpness_bounds,
 )
 from .smoothing import (
+    CollapseBound,
     LayerSmoothing,
     MinimalResidual,
     SmoothingMonitor,
+    collapse_bound,
     composite_norm,
     dirichlet_energy,
     effective_rank,
@@ -33,6 +35,7 @@ from .smoothing import (
 
 __all__ = [
     "Ascent",
+    "CollapseBound",
     "JacobianNorm",
     "LayerSmoothing",
     "LipschitzEstimate",
@@ -40,6 +43,7 @@ __all__ = [
     "MinimalResidual",
     "SensitivityEstimate",
     "SmoothingMonitor",
+    "collapse_bound",
     "composite_norm",
     "dirichlet_energy",
     "effective_rank",

@@ -6,16 +6,18 @@ Tokens are rows of X [.., n, d]; every batch dimension stands on its own. Functi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 __all__ = [
+    "CollapseBound",
     "LayerSmoothing",
     "MinimalResidual",
     "SmoothingMonitor",
+    "collapse_bound",
     "composite_norm",
     "dirichlet_energy",
     "effective_rank",
@@ -33,6 +35,42 @@ class MinimalResidual(NamedTuple):
     norm: Tensor  #: [..], reached by ``offset``
     lower: Tensor  #: [..], certified: no u stays below
     offset: Tensor  #: u, [.., d]
+
+
+class CollapseBound(NamedTuple):
+    """Both sides of Theorem 3.1 for one head and one X."""
+
+    residual: float  #: ||res(X)||, from below
+    next_residual: float  #: ||res(X')||, as reached
+    next_norm: float  #: ||X'||
+    bound: float  #: the right side, with ||res(X)|| from above
+    gamma: float
+    beta: float  #: beta'
+    logit_range: float  #: the largest range of a row of the logits' remainder E, scaled
+
+    @property
+    def assumption_holds(self) -> bool:
+        """Whether the lemma behind the theorem may be used: |E_ij - E_ij'| <= 1.256."""
+        return self.logit_range <= 1.256
+
+
+def collapse_bound(
+    keys: Sequence[Tensor], values: Sequence[Tensor], tokens: Tensor, output: Tensor | None = None
+) -> CollapseBound:
+    r"""How far one head of attention collapses tokens, beside the bound of Theorem 3.1:
+
+    .. math:: \|res(X')\| \le \frac{4 \gamma}{\sqrt d} \beta' \|X\|^{2(N-1)} \|res(X)\|^3
+
+    Args:
+        keys: W_K^(0), the queries', to W_K^(N), each [C, d].
+        values: W_V^(1) to W_V^(N), each [C, Dv].
+        tokens: X [n, C].
+        output: [Dv, E], a head's slice of an output projection: X' is multiplied by it, the bound by its norm.
+
+    Product form and values, softmax, logits over sqrt(d), no mask, no skip; float64 on the CPU, without gradients.
+    O(n^(2N+1)): for few tokens. Source: "How Smoothing is N-simplicial Attention?", Theorem 3.1.
+    """
+    return CollapseBound(*_operators.collapse_bound(list(keys), list(values), tokens, output))
 
 
 def composite_norm(tokens: Tensor) -> Tensor:

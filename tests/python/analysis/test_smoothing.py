@@ -153,3 +153,53 @@ def test_monitor_refuses_outputs_without_tokens():
     with analysis.SmoothingMonitor(model) as monitor, pytest.raises(ValueError, match=r"0: expected an output"):
         model[0](tokens(2, 3))
     assert monitor.layers == []
+
+
+def heads(order, channels, width):
+    def weights(columns):
+        return [tokens(channels, columns) / channels for _ in range(order)]
+
+    return [tokens(channels, width) / channels, *weights(width)], weights(width)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_collapse_bound_is_that_of_the_operator(order):
+    import nsimplex
+
+    keys, values = heads(order, 4, 3)
+    x, output = 0.5 * tokens(5, 4), tokens(3, 4)
+    found = analysis.collapse_bound(keys, values, x)
+
+    def project(weights):
+        return [(x @ w)[None, None] for w in weights]
+
+    q, *k = project(keys)
+    after = nsimplex.attention(q, k, project(values))[0, 0]
+    assert found.next_norm == pytest.approx(analysis.composite_norm(after).item())
+    assert found.next_residual == pytest.approx(analysis.minimal_residual(after).norm.item(), rel=1e-6)
+    assert found.residual == pytest.approx(analysis.minimal_residual(x).norm.item(), rel=1e-6)
+
+    def largest(weights):
+        return 2 * max(analysis.composite_norm(w).item() for w in weights)
+
+    assert found.beta == pytest.approx(largest(keys) ** (order + 1) * largest(values) ** order)
+    norm = analysis.composite_norm(x).item()
+    right = 4 * found.gamma / math.sqrt(3) * found.beta * norm ** (2 * order - 2) * found.residual**3
+    assert found.bound == pytest.approx(right, rel=1e-6)
+    assert found.assumption_holds and found.next_residual < found.bound
+
+    projected = analysis.collapse_bound(keys, values, x, output)
+    assert projected.bound == pytest.approx(found.bound * analysis.composite_norm(output).item())
+    assert projected.next_norm == pytest.approx(analysis.composite_norm(after @ output).item())
+
+
+def test_collapse_bound_refuses_what_does_not_fit():
+    keys, values = heads(2, 4, 3)
+    with pytest.raises(ValueError, match=r"\[collapse_bound\] keys: expected one more than the 2 values"):
+        analysis.collapse_bound(keys[:2], values, tokens(5, 4))
+    with pytest.raises(ValueError, match=r"\[collapse_bound\] values: expected matrices of 4 rows"):
+        analysis.collapse_bound(keys, [tokens(5, 3), values[1]], tokens(5, 4))
+    with pytest.raises(ValueError, match=r"\[collapse_bound\] output: expected matrices of 3 rows"):
+        analysis.collapse_bound(keys, values, tokens(5, 4), tokens(4, 4))
+    with pytest.raises(TypeError, match=r"\[collapse_bound\] tokens: expected floating point"):
+        analysis.collapse_bound(keys, values, torch.ones(5, 4, dtype=torch.int64))
