@@ -71,7 +71,7 @@ std::string watch_stacks(const SmoothingOptions& options, Verdicts& verdicts, Ru
                fmt::format("{}", layers / 2), fmt::format("{}", layers)});
   std::vector<DepthArm> arms;
   for (int64_t order = 1; order <= std::min(options.order, kMostDeepOrders); ++order) {
-    for (const DepthArm& arm : depth_arms(order, options.depth.tokens, options.seed)) {
+    for (const DepthArm& arm : depth_arms(order, options.depth, options.seed)) {
       arms.push_back(arm);
     }
   }

@@ -38,6 +38,15 @@ std::string with_norm(const std::string& name, TokenNorm norm) {
   return norm == TokenNorm::none ? name : name + " + " + name_of(norm) + " norm";
 }
 
+DepthArm unmasked(const std::string& name, int64_t order, int64_t tokens, TokenNorm norm) {
+  DepthArm arm;
+  arm.name = with_norm(name, norm);
+  arm.order = order;
+  arm.norm = norm;
+  arm.gap = static_cast<double>(tokens) / static_cast<double>(tokens - 1);  // all see all
+  return arm;
+}
+
 DepthArm masked(const std::string& name, const MaskRows& rows, TokenNorm norm) {
   const analysis::MaskHypergraph found = analysis::mask_hypergraph(rows.view());
   const int64_t nodes = rows.nodes();
@@ -73,17 +82,13 @@ std::vector<DepthArm> masked_arms(int64_t order, int64_t tokens, TokenNorm norm,
   return arms;
 }
 
-std::vector<DepthArm> depth_arms(int64_t order, int64_t tokens, uint64_t seed) {
+std::vector<DepthArm> depth_arms(int64_t order, const DepthSettings& settings, uint64_t seed) {
+  const int64_t tokens = settings.tokens;
   std::vector<DepthArm> arms;
   for (const TokenNorm norm : {TokenNorm::none, TokenNorm::layer}) {
     for (const bool skip : {false, true}) {
-      DepthArm arm;
-      arm.name = with_norm(skip ? "skip" : "plain", norm);
-      arm.order = order;
-      arm.skip = skip;
-      arm.norm = norm;
-      arm.gap = static_cast<double>(tokens) / static_cast<double>(tokens - 1);  // all see all
-      arms.push_back(std::move(arm));
+      arms.push_back(unmasked(skip ? "skip" : "plain", order, tokens, norm));
+      arms.back().skip = skip;
     }
   }
   for (const TokenNorm norm : {TokenNorm::none, TokenNorm::rms}) {
@@ -97,6 +102,18 @@ std::vector<DepthArm> depth_arms(int64_t order, int64_t tokens, uint64_t seed) {
       arms.push_back(std::move(again));
     }
   }
+  const auto add_other = [&](const std::string& name, TokenNorm norm, const auto& change) {
+    arms.push_back(unmasked(name, order, tokens, norm));
+    change(arms.back().options);
+  };
+  if (order > 1) {
+    add_other("sum of values", TokenNorm::none, [](auto& o) { o.reduce = Reduce::sum; });
+    add_other("mean of values", TokenNorm::none, [](auto& o) { o.reduce = Reduce::mean; });
+  }
+  if (settings.channels % (order + 1) == 0) {
+    add_other("determinant", TokenNorm::none, [](auto& o) { o.form = Form::determinant; });
+  }
+  add_other("sigmoid", TokenNorm::rms, [](auto& o) { o.normalizer = Normalizer::sigmoid; });
   return arms;
 }
 
@@ -104,7 +121,7 @@ Tensor run_layer(const DepthArm& arm, const analysis::PureHead& head, const Tens
   analysis::PureHead own = head;
   for (Tensor& weights : own.keys) weights = weights.to(tokens.scalar_type());
   for (Tensor& weights : own.values) weights = weights.to(tokens.scalar_type());
-  const Tensor next = analysis::apply(own, tokens, arm.mask);
+  const Tensor next = analysis::apply(own, tokens, arm.mask, arm.options);
   return normalised(arm.skip ? tokens + next : next, arm.norm);
 }
 
@@ -176,8 +193,9 @@ void test_curves(const std::vector<DepthCurve>& curves, Verdicts& verdicts) {
                                        static_cast<double>(one.ratio.size()));
                       });
       }
-      const bool comparable = a.norm == TokenNorm::rms && b.norm == TokenNorm::rms &&
-                              !std::isnan(one.rate()) && !std::isnan(other.rate());
+      const bool comparable = a.mask && b.mask && a.norm == TokenNorm::rms &&
+                              b.norm == TokenNorm::rms && !std::isnan(one.rate()) &&
+                              !std::isnan(other.rate());
       if (comparable && a.radius > 0 && a.radius < b.radius) {
         verdicts.test("a larger radius collapses slower, rms norm", file,
                       [&](analysis::Statement& each) {

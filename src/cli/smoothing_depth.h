@@ -21,6 +21,7 @@ struct DepthArm {
   int64_t order = 1;
   bool skip = false;  ///< X + f(X)
   TokenNorm norm = TokenNorm::none;
+  AttentionOptions options;  ///< of stacks without a mask: another form, reducer or normaliser
   std::optional<analysis::TupleMask> mask;
   at::Tensor
       distances;       ///< of a mask: int64 [n, n], layers from j until i depends on it; -1: never
@@ -34,8 +35,10 @@ struct DepthSettings {
 };
 
 /// Without a skip connection and with one, normalised or not; then masks of several radii, in the
-/// setting of the theorems and with unit mean square; the former again in float32 and bfloat16.
-std::vector<DepthArm> depth_arms(int64_t order, int64_t tokens, uint64_t seed);
+/// setting of the theorems and with unit mean square; the former again in float32 and bfloat16;
+/// and what no theorem speaks of: other reducers, the determinant form where the channels can be
+/// cut for it, sigmoid.
+std::vector<DepthArm> depth_arms(int64_t order, const DepthSettings& settings, uint64_t seed);
 
 /// A window of all earlier tokens, a quarter and two of them, four random keys, and paths over
 /// these.

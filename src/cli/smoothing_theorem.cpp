@@ -13,7 +13,6 @@
 namespace nsimplex::cli {
 namespace {
 
-using analysis::CollapseBound;
 using analysis::Statement;
 using at::Tensor;
 
@@ -89,6 +88,15 @@ Json test_theorem(int64_t order, RandomStream& random, Verdicts& verdicts) {
                bound.next_residual, bound.bound, kTolerance);
   }
   test_lemmas(draw, test);
+  Draw projected = draw;
+  projected.head.output =
+      at::randn_like(draw.head.values.front()) / std::sqrt(static_cast<double>(tokens.size(1)));
+  const CollapseBound wider = analysis::collapse_bound(projected.head, tokens);
+  if (wider.assumption_holds() && !analysis::at_floor(wider.next_residual, wider.next_norm)) {
+    Test(projected, verdicts)
+        .bound(fmt::format("Theorem 3.1 with an output projection, N = {}", order),
+               wider.next_residual, wider.bound, kTolerance);
+  }
   return {{"draw", "theorem"},
           {"order", order},
           {"tokens", tokens.size(0)},

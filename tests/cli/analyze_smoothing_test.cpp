@@ -52,6 +52,8 @@ TEST_F(AnalyzeSmoothing, TestsEveryStatement) {
     EXPECT_TRUE(line["holds"].get<bool>()) << line;
     EXPECT_GT(line["draws"], 5);
     EXPECT_GT(line["median_slack"], 1.0);
+    EXPECT_TRUE(
+        statements_["Theorem 3.1 with an output projection, N = " + order]["holds"].get<bool>());
   }
   for (const std::string name : {"Corollary 3.2, N = 1", "Corollary 3.2, N = 2", "Lemma C.1",
                                  "Lemma C.2, N + 1", "Lemma C.2's logits, N + 1"}) {
@@ -81,8 +83,10 @@ TEST_F(AnalyzeSmoothing, KeepsACounterexampleOfWhatIsViolated) {
 }
 
 TEST_F(AnalyzeSmoothing, WatchesEveryStack) {
-  EXPECT_EQ(curves_.size(), 26u);
-  EXPECT_EQ(stacks_, 26 + 10 + 12);  // again in float32 and bfloat16
+  EXPECT_EQ(curves_.size(), 31u);
+  EXPECT_EQ(stacks_, 31 + 10 + 12);  // again in float32 and bfloat16
+  EXPECT_EQ(curves_.count({"determinant", 1}), 1u);
+  EXPECT_EQ(curves_.count({"determinant", 2}), 0u);  // 8 channels cannot be cut into threes
   for (const auto& [key, line] : curves_) {
     const size_t layers = line["ratio"].size();
     EXPECT_GE(layers, 2u) << line;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import matplotlib
 
 from .data import AnalysisRun, Row, number
 from .figure import MUTED, SERIES, STYLE, new_axes, svg
+from .parts import amount, table
 
 #: label, places, heights
 Curve = tuple[str, list[float], list[float]]
@@ -50,18 +52,18 @@ def _grouped(curves: Iterable[tuple[int, Curve]]) -> dict[int, list[Curve]]:
     return groups
 
 
-def _depth(rows: list[Row], masked: bool) -> Iterable[tuple[int, Curve]]:
+def _depth(rows: list[Row], masked: bool, absolute: bool = False) -> Iterable[tuple[int, Curve]]:
     """In float64; under a mask those whose tokens keep their size, so that shares can be compared."""
     for row in rows:
-        ratio = _values(row, "ratio")
-        if row.get("dtype") != "float64" or bool(row.get("masked")) != masked or not ratio:
+        heights = [10**v for v in _values(row, "log10_residual")] if absolute else _values(row, "ratio")
+        if row.get("dtype") != "float64" or bool(row.get("masked")) != masked or not heights:
             continue
         if masked and row.get("norm") != "rms":
             continue
         label = str(row["curve"]).removesuffix(" + rms norm")
         if masked:
             label += f", radius {row.get('radius')}"
-        yield int(row["order"]), (label, [float(i) for i in range(len(ratio))], ratio)
+        yield int(row["order"]), (label, [float(i) for i in range(len(heights))], heights)
 
 
 def _influence(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
@@ -74,6 +76,34 @@ def _influence(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
         places = sorted(place for place, height in largest.items() if height > 0)
         label = str(row["squash"]).removesuffix(" + rms norm")
         yield int(row["order"]), (label, [float(p) for p in places], [largest[p] for p in places])
+
+
+def _slope(points: list[tuple[float, float]]) -> float | None:
+    """Of ln y over x by least squares; None where x does not vary."""
+    mean_x = sum(x for x, _ in points) / max(len(points), 1)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * math.log(y) for x, y in points) / spread if spread > 0 else None
+
+
+def trade_off_table(curves: list[Row], masks: list[Row]) -> str:
+    """Of every mask how fast tokens collapse under it, beside what distant tokens still tell."""
+    rates = {(row["curve"], row["order"]): number(row, "rate") for row in curves if row.get("dtype") == "float64"}
+    body = []
+    for row in masks:
+        ways = zip(row.get("distance") or [], _values(row, "influence"), strict=False)
+        points = [(float(distance), influence) for distance, influence in ways if isinstance(distance, int) and influence > 0]
+        body.append(
+            [
+                str(row["squash"]).removesuffix(" + rms norm"),
+                amount(number(row, "order"), 0),
+                amount(number(row, "radius"), 0),
+                amount(number(row, "lambda_2"), 3),
+                amount(rates.get((row["squash"], row["order"])), 3),
+                amount(_slope(points), 3),
+            ]
+        )
+    header = ["mask", "N", "radius", "λ₂", "collapse, nats a layer", "ln influence, a layer of distance"]
+    return "<h3>Smoothing beside squashing</h3>" + table(header, body)
 
 
 def _flows(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
@@ -100,10 +130,12 @@ def smoothing_plots(run: AnalysisRun) -> list[str]:
 
     plots = [
         ("depth", "Share of tokens that differs, ‖res‖/‖X‖", "layer", _depth(having("curve"), masked=False)),
-        ("masks", "The same under masks, tokens of unit mean square", "layer", _depth(having("curve"), masked=True)),
+        ("residual", "The residual itself, ‖res‖", "layer", _depth(having("curve"), masked=False, absolute=True)),
+        ("masks", "The same share under masks, tokens of unit mean square", "layer", _depth(having("curve"), masked=True)),
         ("influence", "Influence of a token on the last", "layers it has to go", _influence(having("squash"))),
         ("flow", "Largest distance over largest token, continuous time", "time", _flows(having("flow"))),
         ("entries", "Large entries", "largest entry of queries and keys", _entries(having("entry_bound"))),
     ]
     found = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
-    return [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in found if groups]
+    parts = [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in found if groups]
+    return parts + ([trade_off_table(having("curve"), having("squash"))] if having("squash") else [])

@@ -11,13 +11,14 @@ def smoothing_rows():
     """Lines as the command writes them."""
     rows = [
         {"curve": name, "order": order, "masked": masked, "norm": norm, "radius": 3, "dtype": dtype,
-         "ratio": [1.0, 0.5, 0.25]}
+         "rate": 0.6931, "ratio": [1.0, 0.5, 0.25], "log10_residual": [1.0, -2.0, -5.0]}
         for name, masked, norm in (("plain", False, "none"), ("window 4 + rms norm", True, "rms"))
         for order in (1, 2)
         for dtype in ("float64", "bfloat16")
     ]  # fmt: skip
     rows += [
-        {"squash": "window 4 + rms norm", "order": 1, "distance": [None, 2, 1, 0], "influence": [0.0, 0.1, 0.2, 0.3]},
+        {"squash": "window 4 + rms norm", "order": 1, "radius": 2, "lambda_2": 0.25,
+         "distance": [None, 2, 1, 0], "influence": [0.0, 0.25, 0.5, 1.0]},
         {"flow": "plain, W_V = 1", "order": 1, "method": "RK4", "seed": 0, "time": [0, 1], "relative_distance": [1.0, 0.1]},
         {"entry_bound": 0.5, "order": 1, "contraction": 0.01, "separable_error": 0.2},
         {"draw": "theorem", "order": 1, "bound": 1.0},
@@ -29,15 +30,15 @@ def smoothing_rows():
 def test_plots_stand_beside_the_statements(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", smoothing_rows())
     _, page = read(tmp_path)
-    assert page.tags.count("svg") == 5
-    for words in ("Over-smoothing", "Theorem 3.1, N = 1", "4,380", "Large entries", "continuous time"):
+    assert page.tags.count("svg") == 6
+    for words in ("Over-smoothing", "Theorem 3.1, N = 1", "4,380", "Large entries", "continuous time", "0.250", "0.693", "-0.693"):
         assert words in page.text, words
 
 
 def test_a_run_that_broke_off_has_what_it_reached(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", smoothing_rows()[:1])
     _, page = read(tmp_path)
-    assert page.tags.count("svg") == 1
+    assert page.tags.count("svg") == 2
     write_lines(tmp_path / "metrics.jsonl", smoothing_rows()[-1:] + [{"analysis": "smoothing", "draw": "mask"}])
     _, page = read(tmp_path)
     assert "svg" not in page.tags
