@@ -28,7 +28,8 @@ struct MaskExtent {
 /// Radius, diameter and spectral gap of every mask of a batch.
 ///
 /// Complexity: O(n (n + pairs of neighbours)) for the ways; for the eigenvalue O(n^3) up to 256
-/// nodes, above as laplacian_eigenvectors(). Masks run in parallel.
+/// nodes, above about 50 sparse factorisations while these stay thin (windows, chains, trees,
+/// meshes: 0.05 s at 20,000 nodes), else as laplacian_eigenvectors(). Masks run in parallel.
 ///
 /// Source: "How Smoothing is N-simplicial Attention?", definitions 3.3 and 3.5 and section 3.1.
 NSIMPLEX_API MaskExtent mask_extent(const TupleBatch& masks);

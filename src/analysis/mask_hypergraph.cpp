@@ -98,7 +98,7 @@ double spectral_gap(const Adjacency& skeleton, int64_t first, int64_t last) {
   std::vector<int64_t> distances(skeleton.nodes(), -1), queue;
   search(skeleton, first, distances, queue);
   if (std::ssize(queue) < last - first) return 0;
-  return graph::laplacian_spectrum(skeleton, first, last, 2).values[1];
+  return graph::laplacian_gap(skeleton, first, last);
 }
 
 }  // namespace nsimplex::analysis

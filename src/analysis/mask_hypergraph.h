@@ -33,7 +33,7 @@ struct Extent {
 Extent extent_of(const graph::Adjacency& neighbours, int64_t first, int64_t last);
 
 /// The second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2 of these nodes: 0
-/// where they are not connected, NaN for less than two. See graph::lowest_eigenpairs().
+/// where they are not connected, NaN for less than two. See graph::second_eigenvalue().
 double spectral_gap(const graph::Adjacency& skeleton, int64_t first, int64_t last);
 
 }  // namespace nsimplex::analysis

@@ -23,6 +23,14 @@ constexpr double kTolerance = 1e-10;
 constexpr int kRestarts = 1000;
 constexpr int64_t kBasis = 32;  // Lanczos vectors at least: the more, the fewer restarts
 
+// Says how large it will be before it is computed.
+struct Factor : Eigen::SimplicialLDLT<SparseMatrix> {
+  int64_t planned_entries() const { return m_matrix.nonZeros(); }
+  bool is_thin(const SparseMatrix& of) const {
+    return planned_entries() <= kThinFactor * of.nonZeros();
+  }
+};
+
 // A transformed matrix: the lowest eigenvalues become the largest, none is below 0.
 class Inverse {
  public:
@@ -32,17 +40,13 @@ class Inverse {
     factor_.analyzePattern(shifted_);
   }
 
-  bool is_thin() const { return factor_.planned_entries() <= kThinFactor * shifted_.nonZeros(); }
+  bool is_thin() const { return factor_.is_thin(shifted_); }
   void factorize() { factor_.factorize(shifted_); }
 
   VectorXd apply(const Eigen::Ref<const VectorXd>& x) const { return factor_.solve(x); }
   double original(double value) const { return 1 / value + kShift; }
 
  private:
-  // Says how large it will be before it is computed.
-  struct Factor : Eigen::SimplicialLDLT<SparseMatrix> {
-    int64_t planned_entries() const { return m_matrix.nonZeros(); }
-  };
   SparseMatrix shifted_;
   Factor factor_;
 };
@@ -150,6 +154,19 @@ Eigenpairs dense_eigenpairs(const SparseMatrix& matrix, int64_t count) {
   return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
 }
 
+// How many eigenvalues lie below a number: as many as the diagonal of a factor has entries below 0
+// (Sylvester's law of inertia).
+int64_t eigenvalues_below(double number, const SparseMatrix& matrix, Factor& factor) {
+  double aside = 0;  // where an entry of the diagonal is exactly 0
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    factor.setShift(-number * (1 + aside));
+    factor.factorize(matrix);
+    if (factor.info() == Eigen::Success) return (factor.vectorD().array() < 0).count();
+    aside = aside == 0 ? 1e-13 : 4 * aside;
+  }
+  throw std::runtime_error("eigenvalues did not converge");
+}
+
 }  // namespace
 
 Eigenpairs lowest_eigenpairs(const SparseMatrix& matrix, int64_t count, double highest) {
@@ -165,6 +182,22 @@ Eigenpairs lowest_eigenpairs(const SparseMatrix& matrix, int64_t count, double h
   }
   if (!pairs) throw std::runtime_error("eigenvalues did not converge");
   return *std::move(pairs);
+}
+
+double second_eigenvalue(const SparseMatrix& matrix, double highest) {
+  Factor factor;
+  if (matrix.rows() > kDenseRows) factor.analyzePattern(matrix);
+  if (matrix.rows() <= kDenseRows || !factor.is_thin(matrix)) {
+    return lowest_eigenpairs(matrix, 2, highest).values[1];
+  }
+  constexpr double kShare =
+      0.4877;  // not a half: 1 is an eigenvalue of bipartite graphs, often many times
+  double low = 0, high = highest;
+  while (high - low > std::max(1e-12 * high, 1e-15)) {
+    const double middle = low + kShare * (high - low);
+    (eigenvalues_below(middle, matrix, factor) >= 2 ? high : low) = middle;
+  }
+  return (low + high) / 2;
 }
 
 }  // namespace nsimplex::graph

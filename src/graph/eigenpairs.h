@@ -25,4 +25,11 @@ inline constexpr int64_t kDenseRows = 256;
 /// instead, the matrix itself is iterated on. Throws std::runtime_error where nothing converges.
 Eigenpairs lowest_eigenpairs(const SparseMatrix& matrix, int64_t count, double highest);
 
+/// The second lowest eigenvalue of a symmetric matrix with eigenvalues in [0, highest], of which
+/// one at most is 0, to 1e-12 of itself or 1e-15; rows >= 2.
+///
+/// As lowest_eigenpairs(), but of large matrices with a thin factor it is found by bisection: how
+/// many eigenvalues lie below a number is read off a factor, however close they are to each other.
+double second_eigenvalue(const SparseMatrix& matrix, double highest);
+
 }  // namespace nsimplex::graph

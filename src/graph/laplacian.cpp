@@ -51,4 +51,8 @@ Spectrum laplacian_spectrum(const Adjacency& graph, int64_t first, int64_t last,
   return spectrum;
 }
 
+double laplacian_gap(const Adjacency& graph, int64_t first, int64_t last) {
+  return second_eigenvalue(laplacian(graph, first, last), kHighest);
+}
+
 }  // namespace nsimplex::graph

@@ -16,4 +16,8 @@ struct Spectrum {
 /// of it. See lowest_eigenpairs() for how and in what time.
 Spectrum laplacian_spectrum(const Adjacency& graph, int64_t first, int64_t last, int64_t count);
 
+/// The second lowest eigenvalue alone: last - first >= 2 nodes, which are connected. See
+/// second_eigenvalue().
+double laplacian_gap(const Adjacency& graph, int64_t first, int64_t last);
+
 }  // namespace nsimplex::graph

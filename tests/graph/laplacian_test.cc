@@ -126,5 +126,33 @@ TEST(Laplacian, OfAPartOfABatchIsItsOwn) {
   EXPECT_EQ(laplacian_spectrum(rows, 4, 9, 3).vectors, spectrum_of(chain(5, true), 3).vectors);
 }
 
+TEST(Laplacian, GapIsTheSecondValue) {
+  const auto gap = [](const Tuples& graph) {
+    return laplacian_gap(adjacency_of(graph.view()), 0, graph.node_offsets.back());
+  };
+  EXPECT_NEAR(gap(chain(2)), 2, 1e-12);
+  EXPECT_NEAR(gap(chain(100)), chain_values(100)[1], 1e-12);
+  for (const int64_t nodes : {257, 3000}) {  // by bisection
+    EXPECT_NEAR(gap(chain(nodes)) / chain_values(nodes)[1], 1, 1e-6);
+    EXPECT_NEAR(gap(chain(nodes, true)) / cycle_values(nodes)[1], 1, 1e-6);  // a double one
+  }
+  std::vector<int64_t> star, torus;
+  for (int64_t node = 1; node < 400; ++node) star.insert(star.end(), {0, node});
+  for (int64_t node = 0; node < 400; ++node) {  // 20 x 20
+    const int64_t right = node / 20 * 20 + (node + 1) % 20, below = (node + 20) % 400;
+    torus.insert(torus.end(), {node, right, node, below});
+  }
+  EXPECT_NEAR(gap(Tuples::of(400, star)), 1, 1e-9);
+  EXPECT_NEAR(gap(Tuples::of(400, torus)), (1 - std::cos(std::numbers::pi / 10)) / 2, 1e-11);
+  // A wheel: a cycle and a hub. With z the first vector of the cycle, L z = (1 - 2/3 cos) z; a
+  // thousand eigenvalues lie as close behind as those of the cycle.
+  const int64_t rim = 4000;
+  Tuples wheel = chain(rim, true);
+  for (int64_t node = 0; node < rim; ++node) wheel.values.insert(wheel.values.end(), {node, rim});
+  wheel = Tuples::of(rim + 1, wheel.values);
+  const double angle = 2 * std::numbers::pi / double(rim);
+  EXPECT_NEAR(gap(wheel), 1 - 2 / 3. * std::cos(angle), 1e-11);
+}
+
 }  // namespace
 }  // namespace nsimplex::graph

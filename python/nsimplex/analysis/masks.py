@@ -33,8 +33,9 @@ def mask_extent(masks: TupleBatch) -> MaskExtent:
     """Who reaches all others, in how many layers, and how well the nodes hang together.
 
     A mask with a node that reaches all others, a centre, is quasi-strongly connected. Complexity: O(n (n + pairs of
-    neighbours)); for the eigenvalue O(n^3) up to 256 nodes, above as ``laplacian_eigenvectors``. Source: "How Smoothing
-    is N-simplicial Attention?", definitions 3.3 and 3.5 and section 3.1.
+    neighbours)); for the eigenvalue O(n^3) up to 256 nodes, above about 50 sparse factorisations while these stay thin, as
+    of windows, else as ``laplacian_eigenvectors``. Source: "How Smoothing is N-simplicial Attention?", definitions 3.3
+    and 3.5 and section 3.1.
     """
     return MaskExtent(*_operators.mask_extent(*masks._parts()))
 
