@@ -134,7 +134,7 @@ def smoothing_plots(run: AnalysisRun) -> list[str]:
         ("masks", "The same share under masks, tokens of unit mean square", "layer", _depth(having("curve"), masked=True)),
         ("influence", "Influence of a token on the last", "layers it has to go", _influence(having("squash"))),
         ("flow", "Largest distance over largest token, continuous time", "time", _flows(having("flow"))),
-        ("entries", "Large entries", "largest entry of queries and keys", _entries(having("entry_bound"))),
+        ("entries", "Large entries of queries and keys", "largest entry", _entries(having("entry_bound"))),
     ]
     found = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
     parts = [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in found if groups]
