@@ -88,6 +88,13 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   /// out) under forward(tokens). While gradients are recorded auxiliary_loss() is added.
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets);
 
+  /// What goes from block to block over tokens [B, T]: the embeddings, then what each block gives,
+  /// layers + 1 of [B, T, C].
+  std::vector<at::Tensor> hidden_states(const at::Tensor& tokens);
+
+  /// Block `index` of the options' layers, counted from 0.
+  TransformerBlock block(int64_t index) const;
+
   /// Sum of the indexers' losses in the last forward(tokens); undefined where there was none.
   at::Tensor auxiliary_loss() const;
 
@@ -103,6 +110,7 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
   const LanguageModelOptions& options() const { return options_; }
 
  private:
+  at::Tensor embed(const at::Tensor& tokens);
   at::Tensor run(const at::Tensor& tokens, LayerCaches* caches);
   std::vector<std::shared_ptr<SparseAttentionImpl>> choosing_layers() const;
 

@@ -56,6 +56,13 @@ struct SimplicialAttentionOptions {
   Form form = Form::product;
   Reduce reduce = Reduce::product;
 
+  /// Whether the output is divided by 2N + 1, the number of projections of x. Attention with
+  /// ScalePreset::unit has sensitivity 1 to each of q, k and v; where all are projected from one x
+  /// of unit RMS, by matrices of RMS norm 1 at most, these add up to 2N + 1, and to 1 with the
+  /// factor. Cesista, "Sensitivity and Sharpness of n-Simplicial Attention", has the operator's
+  /// part.
+  bool unit_layer = false;
+
   /// Rotary position encoding of q and every k (nsimplex/rotary.h): chunks of N + 1 channels for
   /// form determinant, whose logits then depend on relative positions alone, pairs for product. The
   /// product form has that invariance for N = 1 only: N >= 2 is refused unless allow_non_invariant.
@@ -119,12 +126,16 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   void keep_pairs() { keeps_pairs_ = true; }
   const std::optional<ReusedPairs>& pairs() const { return pairs_; }
 
-  const SimplicialAttentionOptions& options() const { return options_; }
-
- protected:
   /// q, k1..kN, v1..vN of self-attention, [B, heads, T, D] each.
   std::vector<at::Tensor> heads_of(const at::Tensor& x, int64_t first_position = 0,
                                    const std::optional<at::Tensor>& positions = std::nullopt);
+
+  /// What attention takes from the layer's options; causal and windows apart.
+  AttentionOptions attention_options() const;
+
+  const SimplicialAttentionOptions& options() const { return options_; }
+
+ protected:
   /// [B, Hq, T, D] -> [B, T, C].
   at::Tensor join_heads(const at::Tensor& out);
   /// Leaves q and k^(1) of heads_of(), and lse where it is over the pairs themselves.
@@ -132,8 +143,6 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
                    const std::optional<at::Tensor>& lse = std::nullopt);
   /// The factors that the options come to.
   Scale scale() const;
-  /// What attention takes from the layer's options; causal and windows apart.
-  AttentionOptions attention_options() const;
   /// Throws InputError unless tokens can go on from a cache.
   void require_cacheable() const;
   /// How many keys a cache holds of each axis: its window, or `unbounded` where it has none.
@@ -235,9 +244,15 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, LayerCache& cache);
   std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
+  /// Among selected tokens, with the attention's forward_selected().
+  at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
+
   void reset_parameters(const Initialization& init = {});
 
   const SimplicialAttention& attention() const { return attention_; }
+
+  /// What forward(x) gives to the attention: x, normalised.
+  at::Tensor attention_input(const at::Tensor& x) { return attention_norm_->forward(x); }
 
  private:
   RMSNorm attention_norm_{nullptr}, mlp_norm_{nullptr};

@@ -126,10 +126,28 @@ LayerCaches LanguageModelImpl::make_cache(std::optional<int64_t> unbounded) cons
   return LayerCaches(std::move(layers));
 }
 
-at::Tensor LanguageModelImpl::run(const at::Tensor& tokens, LayerCaches* caches) {
+at::Tensor LanguageModelImpl::embed(const at::Tensor& tokens) {
   TORCH_CHECK(tokens.dim() == 2, "[LanguageModel] tokens: expected shape [B, T], got ",
               tokens.sizes());
-  at::Tensor x = embedding_->forward(tokens);
+  return embedding_->forward(tokens);
+}
+
+std::vector<at::Tensor> LanguageModelImpl::hidden_states(const at::Tensor& tokens) {
+  std::vector<at::Tensor> states{embed(tokens)};
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    states.push_back(blocks_->at<TransformerBlockImpl>(i).forward(states.back()));
+  }
+  return states;
+}
+
+TransformerBlock LanguageModelImpl::block(int64_t index) const {
+  TORCH_CHECK(index >= 0 && index < options_.layers, "[LanguageModel] block: expected 0 to ",
+              options_.layers - 1, ", got ", index);
+  return TransformerBlock(blocks_->ptr<TransformerBlockImpl>(static_cast<size_t>(index)));
+}
+
+at::Tensor LanguageModelImpl::run(const at::Tensor& tokens, LayerCaches* caches) {
+  at::Tensor x = embed(tokens);
   for (size_t i = 0; i < blocks_->size(); ++i) {
     auto& block = blocks_->at<TransformerBlockImpl>(i);
     x = caches ? block.forward(x, (*caches)[static_cast<int64_t>(i)]) : block.forward(x);

@@ -184,7 +184,9 @@ std::vector<at::Tensor> SimplicialAttentionImpl::heads_of(
 }
 
 at::Tensor SimplicialAttentionImpl::join_heads(const at::Tensor& out) {
-  return output_->forward(heads_first(out).flatten(2));
+  const at::Tensor joined = output_->forward(heads_first(out).flatten(2));
+  if (!options_.unit_layer) return joined;
+  return joined / static_cast<double>(2 * options_.order + 1);
 }
 
 void SimplicialAttentionImpl::require_cacheable() const {

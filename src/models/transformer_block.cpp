@@ -97,6 +97,12 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, LayerCache& cache)
   return h + mlp_->forward(mlp_norm_->forward(h));
 }
 
+at::Tensor TransformerBlockImpl::forward_selected(const at::Tensor& x,
+                                                  const SelectedTokens& tokens) {
+  const at::Tensor h = x + attention_->forward_selected(attention_norm_->forward(x), tokens);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
 std::shared_ptr<LayerCache> TransformerBlockImpl::make_cache(int64_t unbounded) const {
   return attention_->make_cache(unbounded);
 }

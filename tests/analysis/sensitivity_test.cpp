@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/analysis_sensitivity.h>
+#include <nsimplex/layers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -156,6 +157,41 @@ TEST_F(Sensitivity, TheValueIsAttainedAtWhatIsReturned) {
   EXPECT_NEAR(length, 1, 1e-12);
   EXPECT_NEAR(inf_rms(derivative[0]).item<double>(), found.value[0].item<double>(), 1e-10);
   for (const Tensor& x : found.inputs) EXPECT_NEAR(inf_rms(x).item<double>(), 1, 1e-12);
+}
+
+// A layer with all projections identities, heads as wide as the model.
+SimplicialAttention identity_layer(int64_t order, int64_t dim, bool unit_layer) {
+  SimplicialAttentionOptions options;
+  options.dim = dim;
+  options.order = order;
+  options.scale = ScalePreset::unit;
+  options.unit_layer = unit_layer;
+  SimplicialAttention layer(options);
+  const at::NoGradGuard no_grad;
+  for (Tensor& weight : layer->parameters()) {
+    weight.copy_(at::eye(dim).repeat({weight.size(0) / dim, 1}));
+  }
+  layer->to(at::kDouble);
+  return layer;
+}
+
+TEST_F(Sensitivity, OfALayerAddsUpAndTheFactorMakesItOne) {
+  for (const int64_t order : {1, 2}) {
+    const Tensor start = normal({8, 3, 4});
+    SensitivityOptions options;
+    options.ascent.steps = 60;
+    options.input_rms = {1};
+    const auto of = [&](bool unit_layer) {
+      SimplicialAttention layer = identity_layer(order, 4, unit_layer);
+      const auto function = [layer](const Tensors& x) mutable { return layer->forward(x[0]); };
+      at::manual_seed(3);
+      return sensitivity(function, {start}, options).value.max().item<double>();
+    };
+    const double inputs = static_cast<double>(2 * order + 1), plain = of(false);
+    EXPECT_GT(plain, 1.5);  // more than of q, k and v each, 1
+    EXPECT_LE(plain, inputs * kRounding);
+    EXPECT_NEAR(of(true), plain / inputs, 1e-6);
+  }
 }
 
 TEST_F(Sensitivity, ErrorsNameTheArgument) {

@@ -42,6 +42,22 @@ TEST(LanguageModel, PositionsSeeOnlyWhatCameBefore) {
   }
 }
 
+TEST(LanguageModel, HiddenStatesGoFromBlockToBlock) {
+  LanguageModel model(small());
+  const at::NoGradGuard no_grad;
+  const at::Tensor tokens = at::randint(50, {2, 7}, at::kLong);
+  const std::vector<at::Tensor> states = model->hidden_states(tokens);
+  ASSERT_EQ(states.size(), 5u);
+  EXPECT_TRUE(states[0].equal(model->named_parameters()["embedding.weight"].index({tokens})));
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(model->block(i)->forward(states[i]).equal(states[i + 1])) << i;
+  }
+  const at::Tensor last = states[4] / states[4].square().mean(-1, true).sqrt();  // gains are ones
+  const at::Tensor logits = last.matmul(model->named_parameters()["embedding.weight"].t());
+  EXPECT_LT((logits - model->forward(tokens)).abs().max().item<double>(), 1e-4);
+  EXPECT_THROW(model->block(4), c10::Error);
+}
+
 TEST(LanguageModel, EveryKthLayerIsSimplicial) {
   LanguageModelOptions options = small();
   const auto rows = [](const LanguageModel& model, int layer) {

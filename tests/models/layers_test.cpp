@@ -283,6 +283,34 @@ TEST(TransformerBlock, IsTheSumOfItsBranches) {
   EXPECT_LT(error(block->forward(x), h + mlp), 1e-5);
 }
 
+TEST(SimplicialAttention, AUnitLayerDividesByItsProjections) {
+  for (const int64_t order : {1, 2}) {
+    SimplicialAttentionOptions o = layer_options(order);
+    o.causal = true;
+    SimplicialAttention plain(o);
+    o.unit_layer = true;
+    SimplicialAttention unit(o);
+    const at::NoGradGuard no_grad;
+    for (auto& [name, parameter] : unit->named_parameters().pairs()) {
+      parameter.copy_(plain->named_parameters()[name]);
+    }
+    const at::Tensor x = at::randn({2, 5, 24});
+    const at::Tensor expected = plain->forward(x) / static_cast<double>(2 * order + 1);
+    EXPECT_LT(error(unit->forward(x), expected), 1e-6);
+    const auto cache = unit->make_cache();
+    EXPECT_LT(error(unit->forward(x, *cache), expected), 1e-6);
+  }
+}
+
+TEST(TransformerBlock, AmongAllTokensIsTheWholeBlock) {
+  TransformerBlockOptions options;
+  options.attention = layer_options(2);
+  TransformerBlock block(options);
+  const at::Tensor x = at::randn({2, 6, 24});
+  const SelectedTokens all{at::arange(6).expand({2, 6}), std::nullopt, std::nullopt};
+  EXPECT_LT(error(block->forward_selected(x, all), block->forward(x)), 1e-5);
+}
+
 TEST(FeedForward, HiddenWidthFollowsTheActivation) {
   EXPECT_EQ(FeedForward(FeedForwardOptions{.dim = 96})->options().hidden, 256);
   EXPECT_EQ(FeedForward(FeedForwardOptions{.dim = 128})->options().hidden, 344);

@@ -60,6 +60,8 @@ class SimplicialAttention(nn.Module):
         norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a gain.
             Only "qkv" with scale="unit" carries the sensitivity guarantee.
         scale, causal, window, form, reduce: as in :func:`nsimplex.attention`.
+        unit_layer: divide the output by 2N + 1, the number of projections of x. With scale="unit", an x of unit
+            RMS and projections of RMS norm 1 at most the layer's sensitivity is then 1 at most, else 2N + 1.
         rotary: turn q and every k by their positions (:func:`nsimplex.rotary`): chunks of N + 1 channels
             for form "determinant", whose logits then depend on relative positions alone, pairs for
             "product". The product form has that invariance for N = 1 only; order >= 2 is refused unless
@@ -81,6 +83,7 @@ class SimplicialAttention(nn.Module):
         window=None,
         form: str = "product",
         reduce: str = "product",
+        unit_layer: bool = False,
         rotary: bool = False,
         rotary_base: float = 10000.0,
         allow_non_invariant: bool = False,
@@ -123,6 +126,7 @@ class SimplicialAttention(nn.Module):
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
+        self.unit_layer = unit_layer
         #: Whether forward leaves ``pairs``: (q, k^(1)), detached, for an :class:`Indexer` of a later layer.
         self.keep_pairs = False
         self.pairs: tuple[Tensor, Tensor] | None = None
@@ -182,7 +186,8 @@ class SimplicialAttention(nn.Module):
 
     def _join_heads(self, out: Tensor) -> Tensor:
         """[B, Hq, T, D] -> [B, T, C]."""
-        return self.output(out.transpose(1, 2).flatten(2))
+        joined = self.output(out.transpose(1, 2).flatten(2))
+        return joined / (2 * self.order + 1) if self.unit_layer else joined
 
     def _refuse_contexts(self, contexts: Sequence[Tensor], key_lengths: Tensor | None) -> None:
         require(

@@ -126,6 +126,16 @@ def test_separable_layer_is_the_composed_call():
             SeparableAttention(24, 4, **options)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_unit_layer_divides_by_its_projections(order):
+    torch.manual_seed(1)
+    plain = SimplicialAttention(24, 4, order=order, scale="unit")
+    unit = SimplicialAttention(24, 4, order=order, scale="unit", unit_layer=True)
+    unit.load_state_dict(plain.state_dict())
+    x = torch.randn(2, 7, 24)
+    torch.testing.assert_close(unit(x), plain(x) / (2 * order + 1))
+
+
 def test_a_layer_leaves_its_pairs_for_an_indexer():
     torch.manual_seed(1)
     layer = SimplicialAttention(24, 4, order=1, causal=True, rotary=True)
