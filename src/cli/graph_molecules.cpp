@@ -4,6 +4,7 @@
 #include "training/linear_network.h"
 #include "training/message_network.h"
 #include "training/molecule_task.h"
+#include "training/token_network.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -40,6 +41,18 @@ std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, b
                                       .layers = s.layers,
                                       .virtual_node = virtual_node,
                                       .dropout = s.dropout});
+}
+
+std::shared_ptr<GraphModel> make_tokens(const Settings& s, MessageTokens tokens, int64_t order) {
+  return std::make_shared<training::TokenNetwork>(
+      training::TokenNetworkOptions{.tokens = tokens,
+                                    .node_channels = s.atoms,
+                                    .edge_channels = s.bonds,
+                                    .hidden = s.width,
+                                    .layers = s.layers,
+                                    .heads = 4,
+                                    .order = order,
+                                    .head = {.out_channels = 1, .normalised = true}});
 }
 
 std::shared_ptr<GraphModel> make_linear(const Settings& s) {
@@ -99,6 +112,10 @@ const std::vector<Network>& networks() {
        [](const Settings& s) {
          return make_messages(s, MessageKind::attention, false, MessageTokens::edges);
        }},
+      {"nodes", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 1); }},
+      {"nodes-2", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
+      {"lines", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
+      {"lines-2", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
       {"mlp", make_linear},
       {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
       {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
