@@ -32,7 +32,7 @@ struct LipschitzOptions : CommonOptions {
   std::vector<int64_t> orders{1, 2, 3, 4}, tokens{2, 4, 8}, dims{2, 4};
   std::vector<double> radii{0.01, 0.02, 1, 3};
   double key_norm = 1, value_norm = 1;
-  int64_t draws = 8, starts = 4, steps = 100, tuples = 65536;
+  int64_t draws = 8, starts = 4, steps = 100, tuples = 8192;
 };
 
 std::vector<LipschitzPoint> sweep_of(const LipschitzOptions& options) {

@@ -39,4 +39,17 @@ struct LoadedModel {
 };
 LoadedModel load_model(const std::string& path, c10::Device device);
 
+/// A text to judge a model by; without sources that of its run.
+struct RecordedText : TextOptions {
+  std::string split = "validation";
+};
+/// MODEL, --text, --glob and --split.
+void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model);
+
+/// Opens and tokenizes it; says on standard error where the text of the run has changed.
+data::Tokens open_recorded(const RecordedText& text, const LoadedModel& model);
+
+/// train, validation, or all of the tokens.
+data::Slice slice_of(const data::Tokens& tokens, const std::string& split);
+
 }  // namespace nsimplex::cli

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
 #include "cli/commands.h"
 #include "cli/lm.h"
 #include "data/text_files.h"
@@ -42,6 +46,36 @@ LoadedModel load_model(const std::string& path, c10::Device device) {
   training::copy_into(training::named_parameters(*loaded.model), saved.weights, path);
   loaded.model->to(device);
   return loaded;
+}
+
+void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model) {
+  command.add_option("model", model, "Run directory, checkpoint or model.safetensors")
+      ->type_name("MODEL")
+      ->required();
+  add_text_options(command, text);
+  command.get_option("--text")->description(
+      "Files, folders, or - for standard input; by default the text of the run directory");
+  command.add_option("--split", text.split, "validation (the last tenth), train (the rest) or all")
+      ->check(CLI::IsMember({"validation", "train", "all"}))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Text");
+}
+
+data::Tokens open_recorded(const RecordedText& text, const LoadedModel& model) {
+  if (!text.sources.empty()) return open_tokens(text, *model.tokenizer);
+  data::Tokens tokens = open_tokens({model.text.sources, model.text.glob}, *model.tokenizer);
+  if (tokens.fingerprint() != model.text.fingerprint) {
+    fmt::print(stderr, "nsimplex: the text has changed since the model was trained on it\n");
+  }
+  return tokens;
+}
+
+data::Slice slice_of(const data::Tokens& tokens, const std::string& split) {
+  const data::Split parts = data::split(tokens);
+  if (split == "train") return parts.train;
+  if (split == "validation") return parts.validation;
+  return {0, tokens.size()};
 }
 
 }  // namespace nsimplex::cli

@@ -80,9 +80,9 @@ StepLoss Learner::accumulate_gradients(const std::vector<data::Batch>& batches) 
 
 StepLoss Learner::update(int64_t number, const std::vector<data::Batch>& batches) {
   model_->set_warm_up(number <= options_.indexer_warmup);
-  const StepLoss loss = accumulate_gradients(batches);
+  StepLoss loss = accumulate_gradients(batches);
   model_->set_warm_up(false);
-  const double norm = optimizer_.gradient_norm();
+  const double norm = loss.gradient_norm = optimizer_.gradient_norm();
   // Checked before the update, which would spread the damage over every weight.
   const double whole = loss.cross_entropy + loss.auxiliary.value_or(0.0);
   if (!std::isfinite(whole) || !std::isfinite(norm)) {

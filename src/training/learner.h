@@ -18,10 +18,11 @@ struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Losses of one update, nats a token, mean over its passes.
+/// Losses of one update, nats a token, mean over its passes, and its gradient.
 struct StepLoss {
   double cross_entropy = 0.0;
   std::optional<double> auxiliary;  ///< of the indexers, which was added; absent where none learns
+  double gradient_norm = 0.0;       ///< before clipping
 };
 
 /// A language model and what makes it learn: AdamW, clipping, the schedule.

@@ -1,0 +1,169 @@
+// `nsimplex analyze model`: what goes on between the layers of a trained language model, over a
+// text.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/analysis_model.h>
+
+#include <algorithm>
+
+#include "analysis/statement.h"
+#include "cli/analyze.h"
+#include "cli/interrupt.h"
+#include "cli/lm.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "cli/statements.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using analysis::Statement;
+using at::Tensor;
+
+struct ModelCommand : CommonOptions {
+  std::string model;
+  RecordedText text;
+  int64_t context = 0, windows = 4, steps = 30;
+  bool skip_derivatives = false;
+};
+
+constexpr int64_t kMostContext = 64;  // by default: all tuples of a window are written out
+
+// Windows spread evenly over the slice.
+Tensor windows_of(const data::Tokens& tokens, data::Slice slice, int64_t windows, int64_t context) {
+  const int64_t room = slice.size() - context - 1;
+  if (room < 0) {
+    throw InputError(
+        fmt::format("--context: expected fewer than the {} tokens of the split, got {}",
+                    slice.size(), context));
+  }
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < windows; ++i) starts.push_back(slice.begin + i * room / windows);
+  return data::gather(tokens, starts, context).inputs;
+}
+
+std::string kind_of(const LayerReading& reading) {
+  if (reading.order == 0) return "embedding";
+  const std::string order = fmt::format("order {}", reading.order);
+  return reading.attends_to_all ? order : order + ", chosen or separable";
+}
+
+// Means over the windows; null where a figure does not apply.
+Json figures_of(const LayerReading& reading) {
+  Json figures;
+  const auto add = [&](const char* name, const Tensor& values) {
+    figures[name] = values.defined() ? Json(values.mean().item<double>()) : Json(nullptr);
+  };
+  add("residual", reading.residual);
+  add("ratio", reading.ratio);
+  add("effective_rank", reading.effective_rank);
+  add("mean_cosine", reading.mean_cosine);
+  add("dirichlet_energy", reading.dirichlet_energy);
+  add("logit_range", reading.logit_range);
+  add("alignment", reading.alignment);
+  add("entropy", reading.entropy);
+  add("relative_entropy", reading.relative_entropy);
+  add("block_jacobian", reading.block_jacobian);
+  add("attention_jacobian", reading.attention_jacobian);
+  add("sensitivity", reading.sensitivity);
+  add("sensitivity_bound", reading.sensitivity_bound);
+  return figures;
+}
+
+std::string table_of(const std::vector<Json>& layers) {
+  const std::vector<std::pair<std::string, std::string>> columns = {
+      {"ratio", "residual"},           {"effective_rank", "rank"},
+      {"mean_cosine", "cosine"},       {"dirichlet_energy", "Dirichlet"},
+      {"logit_range", "logits"},       {"relative_entropy", "entropy"},
+      {"block_jacobian", "|J| block"}, {"attention_jacobian", "|J| attention"},
+      {"sensitivity", "sensitivity"},  {"sensitivity_bound", "bound"}};
+  std::vector<std::string> header{"layer", "attention"};
+  for (const auto& each : columns) header.push_back(each.second);
+  Table table(header);
+  for (const Json& layer : layers) {
+    std::vector<std::string> row{fmt::format("{}", layer["layer"].get<int64_t>()),
+                                 layer["kind"].get<std::string>()};
+    for (const auto& each : columns) {
+      const Json& value = layer[each.first];
+      row.push_back(value.is_null() ? "-" : fmt::format("{:.4g}", value.get<double>()));
+    }
+    table.add(row);
+  }
+  return table.text();
+}
+
+Statement sensitivity_statement(const std::vector<LayerReading>& readings) {
+  Statement statement("sensitivity <= bound for the norms of q, k and v");
+  for (const LayerReading& reading : readings) {
+    for (int64_t b = 0; reading.sensitivity.defined() && b < reading.sensitivity.size(0); ++b) {
+      statement.add_bound(reading.sensitivity[b].item<double>(),
+                          reading.sensitivity_bound[b].item<double>());
+    }
+  }
+  return statement;
+}
+
+int run_model(const ModelCommand& o) {
+  if (!o.torch_device().is_cpu()) throw InputError("--device: analyze model runs on the CPU");
+  LoadedModel loaded = load_model(o.model, o.torch_device());
+  const data::Tokens tokens = open_recorded(o.text, loaded);
+  const int64_t context =
+      o.context > 0 ? o.context : std::min(loaded.model->options().context, kMostContext);
+  const Tensor windows = windows_of(tokens, slice_of(tokens, o.text.split), o.windows, context);
+  loaded.model->to(at::kDouble);
+
+  RunLog log(o);
+  ProgressBar bar("layers", loaded.model->options().layers, o.json);
+  ModelReadingOptions options;
+  options.jacobians = options.sensitivities = !o.skip_derivatives;
+  options.ascent = {.steps = o.steps, .tolerance = 1e-4, .between = interrupt::check};
+  options.layer_done = [&](int64_t layer) { bar.update(layer); };
+  const std::vector<LayerReading> readings = read_layers(loaded.model, windows, options);
+  bar.finish();
+
+  std::vector<Json> layers;
+  for (size_t i = 0; i < readings.size(); ++i) {
+    Json line{{"analysis", "model"},        {"layer", i},          {"kind", kind_of(readings[i])},
+              {"order", readings[i].order}, {"step", loaded.step}, {"windows", o.windows},
+              {"context", context}};
+    line.update(figures_of(readings[i]));
+    log.write(line);
+    layers.push_back(line);
+  }
+  const Statement statement = sensitivity_statement(readings);
+  if (statement.draws() > 0) log.write(to_json(statement));
+  if (o.json) return 0;
+  print(table_of(layers));
+  if (statement.draws() > 0) print("\n" + statements_table({statement}));
+  return 0;
+}
+
+}  // namespace
+
+void add_analyze_model(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<ModelCommand>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "model",
+       .summary =
+           "A trained language model layer by layer over a text: collapse, logits, derivatives",
+       .examples = "nsimplex analyze model runs/first\n"
+                   "nsimplex analyze model runs/first --text other.txt --split all --json"},
+      options, run_model);
+  add_recorded_text(command, options->text, options->model);
+  const auto add = option_adder(command, "Analysis");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  add("--context", options->context, "Tokens of a window; 0: the model's, 64 at most")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  add("--windows", options->windows, "Windows, spread evenly over the split")->check(positive);
+  add("--steps", options->steps, "Steps of the power iterations at most")->check(positive);
+  command
+      .add_flag("--skip-derivatives", options->skip_derivatives,
+                "Neither Jacobians nor sensitivity")
+      ->group("Analysis");
+}
+
+}  // namespace nsimplex::cli

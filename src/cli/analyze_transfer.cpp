@@ -1,0 +1,223 @@
+// `nsimplex analyze transfer`: whether the best learning rate of a small language model stays where
+// it is as the model grows, with the scales `standard` and `unit`.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nsimplex/analysis_model.h>
+
+#include <cmath>
+
+#include "cli/analyze.h"
+#include "cli/comparison_options.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/run_log.h"
+#include "cli/statements.h"
+#include "cli/training_flags.h"
+#include "cli/transfer_summary.h"
+#include "support/error.h"
+#include "training/rate_trial.h"
+
+namespace nsimplex::cli {
+namespace {
+
+constexpr int64_t kReadingSteps = 10;  // of the ascents at the end of a training
+
+struct TransferOptions : ComparisonOptions {
+  std::vector<std::string> scales{"standard", "unit"}, axes{"head-dim", "heads"};
+  std::vector<int64_t> factors{2, 4};
+  std::vector<double> rates{5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2};
+  int64_t head_dim = 16;
+  bool skip_readings = false;
+
+  TransferOptions() {
+    model.layers = 2;
+    model.every = 2;
+    model.heads = 2;
+    model.context = 32;
+    training.steps = 100;
+    training.warmup = 10;
+    training.batch = 8;
+    training.eval_every = 0;
+    training.eval_tokens = 8192;
+  }
+};
+
+// The models: for every scale the smallest one, then every axis from there.
+std::vector<TransferCell> cells_of(const TransferOptions& o) {
+  std::vector<TransferCell> cells;
+  for (const std::string& scale : o.scales) {
+    const TransferCell base{
+        .scale = scale, .axis = kTransferBase, .heads = o.model.heads, .head_dim = o.head_dim};
+    cells.push_back(base);
+    for (const std::string& axis : o.axes) {
+      for (const int64_t factor : o.factors) {
+        TransferCell cell = base;
+        cell.axis = axis;
+        (axis == "heads" ? cell.heads : cell.head_dim) *= factor;
+        cells.push_back(cell);
+      }
+    }
+  }
+  return cells;
+}
+
+LanguageModelOptions model_of(const TransferOptions& o, const TransferCell& cell,
+                              int64_t vocabulary) {
+  ModelFlags flags = o;
+  flags.model.heads = cell.heads;
+  flags.model.dim = cell.heads * cell.head_dim;
+  flags.preset = cell.scale;
+  return language_model_options(flags, vocabulary);
+}
+
+// Figures of the simplicial layers at the end of the training, the largest of the layers.
+Json readings_of(training::RateTrial& trial, const TransferOptions& o,
+                 const training::Corpus& corpus) {
+  const data::Slice slice = corpus.split.validation;
+  const std::vector<int64_t> starts{slice.begin};
+  const at::Tensor tokens = data::gather(corpus.tokens, starts, o.model.context).inputs;
+  trial.model->to(at::kDouble);
+  const ModelReadingOptions options{
+      .jacobians = false,
+      .ascent = {.steps = kReadingSteps, .tolerance = 1e-3, .between = interrupt::check}};
+  Json found;
+  const auto largest = [&](const char* name, const at::Tensor& values) {
+    if (!values.defined()) return;
+    const double value = values.max().item<double>();
+    if (!found.contains(name) || found[name].get<double>() < value) found[name] = value;
+  };
+  for (const LayerReading& reading : read_layers(trial.model, tokens, options)) {
+    if (reading.order < 2) continue;
+    largest("logit_range", reading.logit_range);
+    largest("alignment", reading.alignment);
+    largest("relative_entropy", reading.relative_entropy);
+    largest("sensitivity", reading.sensitivity);
+    largest("sensitivity_bound", reading.sensitivity_bound);
+  }
+  return found;
+}
+
+class Experiment {
+ public:
+  Experiment(const TransferOptions& o, const OpenCorpus& corpus, RunLog& log)
+      : o_(o),
+        corpus_(corpus),
+        log_(log),
+        cells_(cells_of(o)),
+        bar_("transfer", std::ssize(cells_) * std::ssize(o.rates) * o.seeds * o.training.steps,
+             o.json) {}
+
+  void run() {
+    for (const TransferCell& cell : cells_) {
+      const LanguageModelOptions model = model_of(o_, cell, corpus_.vocabulary);
+      for (const double rate : o_.rates) {
+        for (int64_t s = 0; s < o_.seeds; ++s) train(cell, model, rate, o_.seed + s);
+      }
+    }
+    bar_.finish();
+  }
+
+  const std::vector<TransferPoint>& points() const { return points_; }
+
+ private:
+  void train(const TransferCell& cell, const LanguageModelOptions& model, double rate,
+             uint64_t seed) {
+    training::TrainingOptions training = o_.training;
+    training.lr = rate;
+    training.seed = seed;
+    const int64_t before = done_;
+    training::RateTrial trial = training::train_at_rate(
+        model, training, corpus_.corpus, o_.torch_device(), [&](int64_t step, double loss) {
+          interrupt::check();
+          bar_.update(before + step,
+                      fmt::format("{} rate {:.2g} loss {:.3f}", name(cell), rate, loss));
+        });
+    done_ = before + training.steps;
+    points_.push_back({cell, rate, trial.val_loss, trial.stable()});
+    Json line = to_json(cell);
+    line.update({{"rate", rate},
+                 {"seed", seed},
+                 {"diverged", trial.diverged},
+                 {"stable", trial.stable()},
+                 {"early_loss", trial.early_loss},
+                 {"val_loss", trial.val_loss},
+                 {"spikes", trial.spikes}});
+    if (!trial.diverged) {
+      line.update({{"gradient_peak", trial.gradient.peak},
+                   {"gradient_kurtosis", trial.gradient.kurtosis},
+                   {"int8_error", trial.gradient.int8_error}});
+      if (!o_.skip_readings) line.update(readings_of(trial, o_, corpus_.corpus));
+    }
+    log_.write(line);
+  }
+
+  const TransferOptions& o_;
+  const OpenCorpus& corpus_;
+  RunLog& log_;
+  std::vector<TransferCell> cells_;
+  std::vector<TransferPoint> points_;
+  ProgressBar bar_;
+  int64_t done_ = 0;
+};
+
+int run_transfer(const TransferOptions& given) {
+  TransferOptions o = given;
+  complete(o);
+  const OpenCorpus opened = open_corpus(o);
+  RunLog log(o);
+  if (!o.json) print(describe(opened.corpus, o.training, o.model.context));
+  Experiment experiment(o, opened, log);
+  experiment.run();
+  const TransferSummary summary = summarize(experiment.points());
+  for (const BestRate& best : summary.best) log.write(to_json(best));
+  for (const analysis::Statement& statement : summary.statements) log.write(to_json(statement));
+  if (!o.json) print(text_of(summary));
+  return 0;
+}
+
+}  // namespace
+
+void add_analyze_transfer(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<TransferOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "transfer",
+       .summary = "The best learning rate of small language models as they grow, with either scale",
+       .examples =
+           "nsimplex analyze transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
+           "nsimplex analyze transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
+           "--norm qkv"},
+      options, run_transfer);
+  const auto add = option_adder(command, "Sweep");
+  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  add("--scales", options->scales, "Of the simplicial layers")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"standard", "unit"}));
+  add("--axes", options->axes,
+      "What grows: head-dim with the heads as they are, heads at one width")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"head-dim", "heads"}));
+  add("--head-dim", options->head_dim,
+      "Width of a head of the smallest model; --heads are its heads")
+      ->check(sizes);
+  add("--factors", options->factors, "How many times as wide the other models are")
+      ->delimiter(',')
+      ->check(sizes);
+  add("--rates", options->rates, "The ladder of learning rates")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  add("--seeds", options->seeds, "Number of seeds, counted up from --seed")->check(sizes);
+  command
+      .add_flag("--skip-readings", options->skip_readings,
+                "Neither logits nor sensitivity of the trained models")
+      ->group("Sweep");
+  add_corpus_flags(command, *options);
+  add_shape_flags(command, *options, "a quarter of the context on every axis");
+  command.remove_option(command.get_option("--dim"));
+  add_training_flags(command, options->training);
+  command.remove_option(command.get_option("--lr"));
+}
+
+}  // namespace nsimplex::cli
