@@ -10,6 +10,10 @@ namespace nsimplex {
 /// Estimators of a causal graph from a table; docs/causal/structure.md compares them.
 enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral };
 
+/// What becomes of rows of a table that miss a value. refuse: an error that names the first one;
+/// rows: they are left out; means: the mean of what the column has takes its place.
+enum class MissingValues { refuse, rows, means };
+
 /// cause -> effect, columns of the table by number.
 struct CausalEdge {
   int64_t cause, effect;

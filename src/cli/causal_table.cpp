@@ -1,6 +1,7 @@
 #include "cli/causal_table.h"
 
 #include "causal/graphs/graph_file.h"
+#include "causal/tables/names.h"
 #include "cli/causal_files.h"
 #include "io/mapped_file.h"
 #include "io/table.h"
@@ -10,11 +11,6 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr std::string_view kHdf5Magic = "\x89HDF";
-
-causal::MissingValues missing_of(const std::string& name) {
-  if (name == "rows") return causal::MissingValues::rows;
-  return name == "means" ? causal::MissingValues::means : causal::MissingValues::refuse;
-}
 
 }  // namespace
 
@@ -27,7 +23,7 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   add("--key", o.key, "Array of an npz that has several")->type_name("NAME");
   add("--missing", o.missing,
       "Missing values: refuse; rows, which leaves rows out; means of the column's others")
-      ->check(CLI::IsMember({"refuse", "rows", "means"}));
+      ->check(CLI::IsMember(causal::names_of(causal::kMissingNames)));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
 }
@@ -42,9 +38,9 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
   CausalTable result;
   result.all_names = table.columns;
   result.all_columns = table.width;
-  result.observations =
-      causal::observations_of(causal::TableView(table.values.data(), table.rows, table.width),
-                              table.columns, {missing_of(o.missing), o.drop}, o.path);
+  result.observations = causal::observations_of(
+      causal::TableView(table.values.data(), table.rows, table.width), table.columns,
+      {causal::parse_name(causal::kMissingNames, "--missing", o.missing), o.drop}, o.path);
   result.names = result.observations.names;
   if (result.names.empty()) {
     const std::vector<std::string> names = column_names(table.width);

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "causal/random_numbers.h"
 #include "causal/structure/estimators.h"
 #include "finite_differences.h"
 #include "made_tables.h"
+#include "support/random.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -69,10 +69,9 @@ TEST(FitLogdetNetworks, FindsWhatNoLineShows) {
   RandomStream random(5);
   Matrix table(600, 3);
   for (int64_t row = 0; row < table.rows(); ++row) {
-    table(row, 0) = random_normal(random);
-    table(row, 1) = random_normal(random);
-    table(row, 2) =
-        1.5 * (table(row, 0) * table(row, 0) - 1) + table(row, 1) + random_normal(random);
+    table(row, 0) = random.normal();
+    table(row, 1) = random.normal();
+    table(row, 2) = 1.5 * (table(row, 0) * table(row, 0) - 1) + table(row, 1) + random.normal();
   }
   CausalFitOptions options;
   const TableView view(table.data(), table.rows(), table.cols());

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "causal/random_numbers.h"
+#include "support/random.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -14,9 +14,8 @@ Matrix table_of(int64_t rows) {
   RandomStream random(1);
   Matrix table(rows, 4);
   for (int64_t row = 0; row < rows; ++row) {
-    const double x = 1.5 * random_normal(random), y = 1 + random_normal(random);
-    table.row(row) << x, y, std::sin(x) + y * y / 2 + 0.2 * random_normal(random),
-        random_normal(random);
+    const double x = 1.5 * random.normal(), y = 1 + random.normal();
+    table.row(row) << x, y, std::sin(x) + y * y / 2 + 0.2 * random.normal(), random.normal();
   }
   return table;
 }

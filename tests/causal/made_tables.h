@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "causal/matrix.h"
-#include "causal/random_numbers.h"
+#include "support/random.h"
 
 namespace nsimplex::causal::test {
 
@@ -22,8 +22,7 @@ inline MadeTable linear_table(const Matrix& weights, int64_t observations, uint6
   for (int64_t row = 0; row < observations; ++row) {
     for (int64_t column = 0; column < weights.cols(); ++column) {
       made.table(row, column) =
-          made.table.row(row).head(column).dot(weights.col(column).head(column)) +
-          random_normal(random);
+          made.table.row(row).head(column).dot(weights.col(column).head(column)) + random.normal();
     }
   }
   return made;

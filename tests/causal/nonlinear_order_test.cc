@@ -16,7 +16,7 @@ test::MadeTable curved_table(int64_t rows) {
   test::MadeTable made{Matrix::Zero(5, 5), Matrix(rows, 5)};
   made.weights(0, 1) = made.weights(1, 2) = made.weights(3, 2) = 1;
   for (int64_t row = 0; row < rows; ++row) {
-    const auto noise = [&] { return random_normal(random); };
+    const auto noise = [&] { return random.normal(); };
     const double x = noise(), w = noise();
     const double y = 3 * std::cos(2 * x) + noise();
     const double z = std::abs(3 * w) + y + noise();

@@ -54,8 +54,7 @@ AttractionOptions attraction_of(const SparseGraph& graph, const CausalEmbeddingO
 Matrix first_points(int64_t nodes, int64_t dimension, RandomStream& draws) {
   Matrix points(nodes, dimension);
   for (int64_t at = 0; at < points.size(); ++at) {
-    const double length = std::sqrt(-2 * std::log(1 - draws.unit()));
-    points.data()[at] = kStart * length * std::cos(2 * std::numbers::pi * draws.unit());
+    points.data()[at] = kStart * draws.normal();
   }
   return points;
 }

@@ -5,22 +5,13 @@
 #include <torch/library.h>
 
 #include "causal/embedding/names.h"
-#include "support/error.h"
+#include "causal/tensors.h"
 
 namespace nsimplex {
 namespace causal {
 namespace {
 
 using at::Tensor;
-
-template <class Name>
-auto parse(const Name& parse_name, std::string_view name) {
-  try {
-    return parse_name(name);
-  } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[causal_embed] ", error.what());
-  }
-}
 
 std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_by_name(
     const Tensor& adjacency, int64_t dimension, std::string_view optimiser, int64_t steps,
@@ -30,25 +21,27 @@ std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_
     std::string_view dangling, int64_t seed) {
   CausalEmbeddingOptions options;
   options.dimension = dimension;
-  options.optimiser = parse(parse_optimiser, optimiser);
   options.steps = steps;
   options.learning_rate = learning_rate;
   options.hops = hops;
-  if (side) options.side = parse(parse_side, *side);
-  options.weight = parse(parse_weight, weight);
   options.decay = decay;
   options.negatives = negatives;
   options.generality = generality;
   options.relative = relative;
   options.restart = restart;
-  options.dangling = parse(parse_dangling, dangling);
   options.seed = seed;
+  as_function("causal_embed", [&] {
+    options.optimiser = parse_name(kOptimiserNames, "optimiser", optimiser);
+    if (side) options.side = parse_name(kSideNames, "side", *side);
+    options.weight = parse_name(kWeightNames, "weight", weight);
+    options.dangling = parse_name(kDanglingNames, "dangling", dangling);
+  });
   CausalEmbedding made = causal_embed(adjacency, options);
   return {made.tangents,
           made.generality,
           made.loss,
           made.hops,
-          std::string(name_of(made.side)),
+          std::string(name_of(kSideNames, made.side)),
           made.without_negatives,
           made.seconds};
 }

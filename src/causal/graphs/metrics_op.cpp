@@ -10,6 +10,7 @@
 #include "causal/graphs/metrics.h"
 #include "causal/graphs/sortability.h"
 #include "causal/structure/prepare.h"
+#include "causal/tables/names.h"
 #include "causal/tables/observations.h"
 #include "causal/tensors.h"
 
@@ -115,13 +116,8 @@ std::tuple<Tensor, std::vector<int64_t>, std::vector<std::string>, std::vector<i
 whole_table(const Tensor& table, std::vector<std::string> names, std::string_view missing,
             bool drop) {
   const Tensor values = checked_matrix("[usable_table] table", table);
-  TORCH_CHECK_VALUE(missing == "refuse" || missing == "rows" || missing == "means",
-                    "[usable_table] missing: expected refuse, rows or means, got \"", missing,
-                    "\"");
-  const MissingValues rule = missing == "rows"    ? MissingValues::rows
-                             : missing == "means" ? MissingValues::means
-                                                  : MissingValues::refuse;
   return as_function("usable_table", [&] {
+    const MissingValues rule = parse_name(kMissingNames, "missing", missing);
     const Observations kept =
         observations_of(view_matrix(values), std::move(names), {rule, drop}, "the table");
     return std::tuple{to_tensor(kept.values), kept.columns, kept.dropped,

@@ -13,6 +13,7 @@
 #include "causal/structure/order.h"
 #include "causal/structure/paper.h"
 #include "causal/structure/prepare.h"
+#include "causal/tensors.h"
 #include "support/error.h"
 
 namespace nsimplex {
@@ -23,17 +24,7 @@ using namespace causal;
 
 constexpr double kThreshold = 0.2;  // that of the paper
 
-TableView view_table(const Tensor& table) {
-  return {table.const_data_ptr<double>(), table.size(0), table.size(1)};
-}
-
-Tensor to_tensor(const Matrix& matrix) {
-  Tensor result = at::empty({matrix.rows(), matrix.cols()}, at::kDouble);
-  std::copy_n(matrix.data(), matrix.size(), result.mutable_data_ptr<double>());
-  return result;
-}
-
-Tensor to_tensor(const std::vector<CausalEdge>& edges) {
+Tensor edge_table(const std::vector<CausalEdge>& edges) {
   Tensor result = at::empty({static_cast<int64_t>(edges.size()), 2}, at::kLong);
   int64_t* at = result.mutable_data_ptr<int64_t>();
   for (const CausalEdge& edge : edges) {
@@ -97,7 +88,7 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
   return {to_tensor(adjacency),
           to_tensor(structure.weights),
           to_tensor(structure.scores),
-          to_tensor(removed),
+          edge_table(removed),
           structure.model,
           taken.count()};
 }
@@ -112,11 +103,7 @@ CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
   TORCH_CHECK_VALUE(table.dim() == 2, "[causal_fit] table: expected shape [n, M], got ",
                     table.sizes());
   const Tensor contiguous = table.contiguous();
-  try {
-    return fit(view_table(contiguous), options);
-  } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[causal_fit] ", error.what());
-  }
+  return as_function("causal_fit", [&] { return fit(view_matrix(contiguous), options); });
 }
 
 }  // namespace nsimplex

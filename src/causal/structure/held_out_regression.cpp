@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "causal/random_numbers.h"
+#include "support/random.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -41,8 +41,8 @@ HeldOutRegression::HeldOutRegression(TableView table, uint64_t seed) {
   held_out_ = part(fitted, rows);
 
   const int64_t features = std::clamp<int64_t>(fitted / kRowsAFeature, 1, kMostFeatures);
-  directions_ = Columns::NullaryExpr(table.cols(), features,
-                                     [&] { return kSteepness * random_normal(random); });
+  directions_ =
+      Columns::NullaryExpr(table.cols(), features, [&] { return kSteepness * random.normal(); });
   offsets_ = Vector::NullaryExpr(features, [&] { return kFarthest * (2 * random.unit() - 1); });
 }
 

@@ -4,10 +4,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/optim/adamw.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "causal/structure/candidate_edges.h"
+#include "causal/tensors.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -18,12 +18,6 @@ constexpr double kSparsity = 0.01, kLearningRate = 3e-3;
 constexpr double kAcyclic = 1e-8;   // h at which a graph counts as acyclic
 constexpr double kProgress = 0.25;  // part of h that may be left before rho grows
 constexpr int64_t kHidden = 64, kBatch = 128, kEpochs = 100, kLoops = 20;
-
-Tensor to_tensor(const Matrix& matrix) {
-  Tensor result = at::empty({matrix.rows(), matrix.cols()}, at::kDouble);
-  std::copy_n(matrix.data(), matrix.size(), result.mutable_data_ptr<double>());
-  return result;
-}
 
 // 1-64-1 with a ReLU between, of every entry by itself.
 struct Pointwise {

@@ -4,26 +4,14 @@
 #include <nsimplex/causal_structure.h>
 #include <torch/library.h>
 
+#include "causal/structure/names.h"
+#include "causal/tensors.h"
+
 namespace nsimplex {
 namespace causal {
 namespace {
 
 using at::Tensor;
-
-constexpr std::pair<std::string_view, StructureEstimator> kEstimators[] = {
-    {"order", StructureEstimator::order},     {"logdet", StructureEstimator::logdet},
-    {"paper", StructureEstimator::paper},     {"lowrank", StructureEstimator::lowrank},
-    {"notears", StructureEstimator::notears}, {"spectral", StructureEstimator::spectral}};
-
-StructureEstimator parse_estimator(std::string_view name) {
-  std::string names;
-  for (const auto& [known, estimator] : kEstimators) {
-    if (name == known) return estimator;
-    names.append(names.empty() ? "\"" : ", \"").append(known).append("\"");
-  }
-  TORCH_CHECK_VALUE(false, "[causal_fit] estimator: expected one of ", names, ", got \"", name,
-                    "\"");
-}
 
 std::vector<CausalEdge> parse_edges(const char* argument, const Tensor& edges) {
   TORCH_CHECK_VALUE(edges.dim() == 2 && edges.size(1) == 2 && edges.scalar_type() == at::kLong,
@@ -41,7 +29,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double> fit(
     std::optional<double> threshold, std::optional<double> sparsity, int64_t rank, bool sample,
     int64_t seed, const Tensor& forbidden, const Tensor& required, at::IntArrayRef tiers) {
   CausalFitOptions options;
-  options.estimator = parse_estimator(estimator);
+  options.estimator = as_function(
+      "causal_fit", [&] { return parse_name(kEstimatorNames, "estimator", estimator); });
   options.nonlinear = nonlinear;
   options.standardise = standardise;
   options.threshold = threshold;

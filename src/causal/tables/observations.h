@@ -1,18 +1,13 @@
 #pragma once
 
+#include <nsimplex/causal_options.h>
+
 #include <string>
 #include <vector>
 
 #include "causal/matrix.h"
 
 namespace nsimplex::causal {
-
-/// What becomes of rows that miss a value.
-enum class MissingValues {
-  refuse,  ///< an error that names the first one
-  rows,    ///< they are left out
-  means    ///< the mean of what the column has takes its place
-};
 
 struct ObservationRules {
   MissingValues missing = MissingValues::refuse;

@@ -67,13 +67,13 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
     ("call", "says"),
     [
         (lambda: causal.simulate(nodes=0), r"\[simulate_causal\] nodes: expected at least 1, got 0"),
-        (lambda: causal.simulate(graph="ring"), "graph: expected one of er, sf"),
+        (lambda: causal.simulate(graph="ring"), 'graph: expected one of "er", "sf"'),
         (lambda: causal.simulate(torch.ones(2, 2)), "graph: expected no cycles"),
         (lambda: causal.simulate(nodes=3, interventions={3: 1.0}), "interventions: expected columns of 0 .. 2"),
         (lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)), "graph: expected as many rows"),
         (lambda: causal.causal_metrics(torch.zeros(2, 2), torch.zeros(3, 3)), "truth: expected shape"),
         (lambda: causal.causal_sortability(torch.zeros(5, 2), torch.zeros(3, 3)), "one over 2 columns, got 3"),
-        (lambda: causal.usable_table(torch.eye(3), missing="guess"), "missing: expected refuse, rows or means"),
+        (lambda: causal.usable_table(torch.eye(3), missing="guess"), 'missing: expected one of "refuse", "rows", "means"'),
     ],
 )
 def test_what_cannot_be_is_named(call, says):

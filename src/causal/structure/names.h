@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nsimplex/causal_options.h>
+
+#include "causal/names.h"
+
+namespace nsimplex::causal {
+
+inline constexpr Names<StructureEstimator, 6> kEstimatorNames{
+    {{"order", StructureEstimator::order},
+     {"logdet", StructureEstimator::logdet},
+     {"paper", StructureEstimator::paper},
+     {"lowrank", StructureEstimator::lowrank},
+     {"notears", StructureEstimator::notears},
+     {"spectral", StructureEstimator::spectral}}};
+
+}  // namespace nsimplex::causal
