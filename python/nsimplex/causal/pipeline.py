@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +16,10 @@ from .embedding import ball_points, causal_angles, causal_embed
 from .graphs import usable_table
 from .structure import causal_fit
 
-_FITTED = ("names_", "columns_", "mean_", "deviation_", "adjacency_", "scores_", "model_", "tangents_", "generality_")
-_FORMAT = "nsimplex causal pipeline 1"
+_operators = torch.ops.nsimplex
+
+_PLAIN = ("names", "columns", "model")  # of what is fitted, in the JSON text of a file
+_TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
 class CausalPipeline:
@@ -140,27 +141,24 @@ class CausalPipeline:
         return self.fit(table, target, **fit).transform(table)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes parameters and what was fitted, whole or not at all."""
-        state = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-            torch.save({"format": _FORMAT, "parameters": self.get_params(), "fitted": state}, file)
-        os.replace(file.name, target)
+        """Writes parameters and what was fitted, whole or not at all: a safetensors file, which C++ reads, too."""
+        text = {"parameters": self.get_params()}
+        text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
+        tensors = {name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")}
+        _operators.causal_pipeline_write(os.fspath(path), json.dumps(text), list(tensors), list(tensors.values()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
-        """What ``save`` wrote; nothing but tensors and plain values is ever read."""
+        """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever read."""
+        text, names, tensors = _operators.causal_pipeline_read(os.fspath(path))
         try:
-            state = torch.load(path, weights_only=True)
-        except FileNotFoundError:
-            raise
-        except Exception as error:  # of many kinds, by what is wrong with the bytes
-            raise ValueError(f"cannot read {os.fspath(path)}: no pipeline ({type(error).__name__})") from None
-        if not isinstance(state, dict) or state.get("format") != _FORMAT:
-            raise ValueError(f"cannot read {os.fspath(path)}: expected {_FORMAT!r}")
-        pipeline = cls(**state["parameters"])
-        for name, value in state["fitted"].items():
-            setattr(pipeline, name, value)
+            plain = json.loads(text)
+            pipeline = cls(**plain["parameters"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"cannot read {os.fspath(path)}: {error}") from None
+        fitted = {name: plain[name] for name in _PLAIN if name in plain} | dict(zip(names, tensors, strict=True))
+        for name, value in fitted.items():
+            setattr(pipeline, f"{name}_", value)
         return pipeline
 
     def _fitted(self, name: str) -> Any:

@@ -33,11 +33,19 @@ def test_what_is_saved_is_loaded(made, tmp_path):
     torch.testing.assert_close(values.mean(dim=0), torch.zeros(8, dtype=torch.float64), atol=1e-9, rtol=0)
     assert [path.name for path in tmp_path.iterdir()] == ["p"]
     (tmp_path / "q").write_text("nothing")
-    with pytest.raises(ValueError, match="no pipeline"):
+    with pytest.raises(ValueError, match="cannot read .*q"):
         CausalPipeline.load(tmp_path / "q")
-    torch.save({"format": "other"}, tmp_path / "r")
-    with pytest.raises(ValueError, match="expected 'nsimplex causal pipeline 1'"):
-        CausalPipeline.load(tmp_path / "r")
+    with pytest.raises(ValueError, match="cannot read .*nothing"):
+        CausalPipeline.load(tmp_path / "nothing")
+
+
+def test_what_was_only_embedded_is_saved(made, tmp_path):
+    pipeline = CausalPipeline(steps=20, threshold=0.3).embed(made.weights)
+    pipeline.save(tmp_path / "p")
+    again = CausalPipeline.load(tmp_path / "p")
+    assert again.threshold == 0.3 and torch.equal(again.encode(), pipeline.encode())
+    with pytest.raises(ValueError, match="call fit first"):
+        again.transform(made.table)
 
 
 def test_columns_left_out_are_left_out_of_other_tables(made):
@@ -58,3 +66,15 @@ def test_parameters_and_order_of_calls(made):
         with pytest.raises(ValueError, match="call fit first"):
             call()
     assert pipeline.embed(made.weights).encode().shape == (8, 4)
+
+
+def test_files_have_what_cpp_reads(made, tmp_path):
+    """tests/causal/pipeline_test.cpp reads a file of these parameters."""
+    assert list(CausalPipeline().get_params()) == [
+        "estimator", "nonlinear", "standardise", "threshold", "missing", "drop", "dimension", "optimiser", "steps",
+        "generality", "scale", "by_dimension", "seed",
+    ]  # fmt: skip
+    CausalPipeline(steps=5).fit(made.table).save(tmp_path / "p")
+    head = (tmp_path / "p").read_bytes()
+    for name in (b"nsimplex causal pipeline 2", b"tangents", b"generality", b"adjacency", b"deviation"):
+        assert name in head

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/causal_embedding_options.h>
+#include <nsimplex/causal_options.h>
+#include <nsimplex/export.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nsimplex {
+
+/// What a CausalPipeline is made with; the options of causal_fit(), causal_embed() and
+/// causal_angles() that are worth saving.
+struct CausalPipelineOptions {
+  StructureEstimator estimator = StructureEstimator::order;
+  bool nonlinear = false;
+  bool standardise = false;
+  std::optional<double> threshold = {};
+  MissingValues missing = MissingValues::refuse;
+  bool drop = false;  ///< constant columns and copies are left out instead of refused
+  int64_t dimension = 3;
+  EmbeddingOptimiser optimiser = EmbeddingOptimiser::tangent;
+  int64_t steps = 300;
+  double generality = 3;
+  double scale = 0.78539816339744831;
+  bool by_dimension = false;
+  int64_t seed = 0;
+};
+
+/// What a pipeline knows after fit(); after embed() of a given graph only that and its points.
+struct CausalPipelineState {
+  std::vector<std::string> names;  ///< of the columns kept; empty where the table has none
+  std::vector<int64_t> columns;    ///< their numbers in the table
+  std::string model;               ///< what the estimator chose
+  at::Tensor mean, deviation;      ///< float64 [M], of the columns kept
+  at::Tensor adjacency, scores;    ///< float64 [M, M]
+  at::Tensor tangents;             ///< float64 [M, d]
+  at::Tensor generality;           ///< float64 [M]
+};
+
+/// From a table to the rotary angles of its columns:
+///
+///     CausalPipeline pipeline({.dimension = 8});
+///     pipeline.fit(table);                                  // structure, then embedding
+///     const at::Tensor angles = pipeline.encode(4, 1);      // [1 + M, 4, 2], for rotary()
+///     const at::Tensor values = pipeline.transform(other);  // the same columns, scaled as there
+///     pipeline.save("genes.safetensors");
+///
+/// Files are those of Python's nsimplex.causal.pipeline.CausalPipeline, and may go either way.
+///
+/// Throws c10::ValueError and c10::TypeError that name the argument, what was expected and what
+/// came; of files InputError "cannot read FILE: WHY".
+class NSIMPLEX_API CausalPipeline {
+ public:
+  explicit CausalPipeline(CausalPipelineOptions options = {}) : options_(std::move(options)) {}
+
+  /// Learns the graph of a table [n, all columns], float64, NaN where a value is missing, and
+  /// embeds it. `names`: of the columns, or none. Constraints are by the columns kept.
+  CausalPipeline& fit(const at::Tensor& table, std::vector<std::string> names = {},
+                      const EdgeConstraints& constraints = {});
+
+  /// The same of a file: csv, tsv, npy or npz.
+  CausalPipeline& fit(const std::string& path, const EdgeConstraints& constraints = {});
+
+  /// Embeds the learned graph again, with other options; or a given one [M, M], without a fit.
+  CausalPipeline& embed(const std::optional<at::Tensor>& adjacency = std::nullopt);
+
+  /// Angles of the columns as causal_angles() gives them: [leading + M, d], or [leading + M, heads,
+  /// d / heads].
+  at::Tensor encode(int64_t heads = 0, int64_t leading = 0) const;
+
+  /// The columns of another table [n, all columns] that were kept, float64; with `standardise` less
+  /// their means and divided by their deviations of the fit. Missing values stay NaN.
+  at::Tensor transform(const at::Tensor& table) const;
+
+  /// One safetensors file, whole or not at all.
+  void save(const std::string& path) const;
+  static CausalPipeline load(const std::string& path);
+
+  CausalPipelineOptions& options() { return options_; }
+  const CausalPipelineOptions& options() const { return options_; }
+  const CausalPipelineState& state() const { return state_; }
+
+ private:
+  CausalPipelineOptions options_;
+  CausalPipelineState state_;
+};
+
+}  // namespace nsimplex

@@ -1,0 +1,185 @@
+#include <ATen/ATen.h>
+#include <nsimplex/causal_embedding.h>
+#include <nsimplex/causal_pipeline.h>
+#include <nsimplex/causal_structure.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "causal/embedding/names.h"
+#include "causal/pipeline/pipeline_file.h"
+#include "causal/structure/names.h"
+#include "causal/tables/names.h"
+#include "causal/tables/observations.h"
+#include "causal/tensors.h"
+#include "io/table.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using namespace causal;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kName = "CausalPipeline";
+
+void check_fitted(bool fitted) {
+  TORCH_CHECK_VALUE(fitted, "[CausalPipeline] not fitted: call fit first");
+}
+
+// The names of Python's constructor.
+Json parameters_of(const CausalPipelineOptions& o) {
+  return {{"estimator", name_of(kEstimatorNames, o.estimator)},
+          {"nonlinear", o.nonlinear},
+          {"standardise", o.standardise},
+          {"threshold", o.threshold ? Json(*o.threshold) : Json()},
+          {"missing", name_of(kMissingNames, o.missing)},
+          {"drop", o.drop},
+          {"dimension", o.dimension},
+          {"optimiser", name_of(kOptimiserNames, o.optimiser)},
+          {"steps", o.steps},
+          {"generality", o.generality},
+          {"scale", o.scale},
+          {"by_dimension", o.by_dimension},
+          {"seed", o.seed}};
+}
+
+CausalPipelineOptions options_of(const Json& parameters) {
+  const auto word = [&](const char* name) { return parameters.at(name).get<std::string>(); };
+  CausalPipelineOptions o;
+  o.estimator = parse_name(kEstimatorNames, "estimator", word("estimator"));
+  parameters.at("nonlinear").get_to(o.nonlinear);
+  parameters.at("standardise").get_to(o.standardise);
+  if (!parameters.at("threshold").is_null()) o.threshold = parameters.at("threshold").get<double>();
+  o.missing = parse_name(kMissingNames, "missing", word("missing"));
+  parameters.at("drop").get_to(o.drop);
+  parameters.at("dimension").get_to(o.dimension);
+  o.optimiser = parse_name(kOptimiserNames, "optimiser", word("optimiser"));
+  parameters.at("steps").get_to(o.steps);
+  parameters.at("generality").get_to(o.generality);
+  parameters.at("scale").get_to(o.scale);
+  parameters.at("by_dimension").get_to(o.by_dimension);
+  parameters.at("seed").get_to(o.seed);
+  return o;
+}
+
+// Every tensor of a state with the name that it has in a file.
+template <class State, class Visit>
+void visit_tensors(State& state, const Visit& visit) {
+  visit("mean", state.mean);
+  visit("deviation", state.deviation);
+  visit("adjacency", state.adjacency);
+  visit("scores", state.scores);
+  visit("tangents", state.tangents);
+  visit("generality", state.generality);
+}
+
+}  // namespace
+
+CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
+                                    const EdgeConstraints& constraints) {
+  const Tensor checked = checked_matrix("[CausalPipeline] table", table);
+  const Observations kept = as_function(kName, [&] {
+    return observations_of(view_matrix(checked), names, {options_.missing, options_.drop},
+                           "the table");
+  });
+  const Tensor values = to_tensor(kept.values);
+  CausalFitOptions structure;
+  structure.estimator = options_.estimator;
+  structure.nonlinear = options_.nonlinear;
+  structure.standardise = options_.standardise;
+  structure.threshold = options_.threshold;
+  structure.seed = options_.seed;
+  structure.constraints = constraints;
+  const CausalFit fitted = causal_fit(values, structure);
+  state_ = {.names = kept.names,
+            .columns = kept.columns,
+            .model = fitted.model,
+            .mean = values.mean(0),
+            .deviation = values.std(0, /*unbiased=*/false),
+            .adjacency = fitted.adjacency,
+            .scores = fitted.scores,
+            .tangents = {},
+            .generality = {}};
+  return embed();
+}
+
+CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints) {
+  const io::Table table = io::read_table(path);
+  const Tensor values = at::from_blob(const_cast<double*>(table.values.data()),
+                                      {table.rows, table.width}, at::kDouble);
+  return fit(values, table.columns, constraints);
+}
+
+CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
+  if (adjacency) state_.adjacency = adjacency->to(at::kDouble);
+  check_fitted(state_.adjacency.defined());
+  CausalEmbeddingOptions options;
+  options.dimension = options_.dimension;
+  options.optimiser = options_.optimiser;
+  options.steps = options_.steps;
+  options.generality = options_.generality;
+  options.seed = options_.seed;
+  CausalEmbedding made = causal_embed(state_.adjacency, options);
+  state_.tangents = std::move(made.tangents);
+  state_.generality = std::move(made.generality);
+  return *this;
+}
+
+Tensor CausalPipeline::encode(int64_t heads, int64_t leading) const {
+  check_fitted(state_.tangents.defined());
+  return causal_angles(ball_points(state_.tangents), {.heads = heads,
+                                                      .scale = options_.scale,
+                                                      .by_dimension = options_.by_dimension,
+                                                      .leading = leading});
+}
+
+Tensor CausalPipeline::transform(const Tensor& table) const {
+  check_fitted(state_.mean.defined());
+  const int64_t last = std::ranges::max(state_.columns);
+  TORCH_CHECK_VALUE(table.dim() == 2 && table.size(1) > last,
+                    "[CausalPipeline] table: expected [n, more than ", last, "], got ",
+                    table.sizes());
+  const Tensor chosen = at::tensor(state_.columns, at::kLong);
+  const Tensor values = table.to(at::kDouble).index_select(1, chosen);
+  return options_.standardise ? (values - state_.mean) / state_.deviation : values;
+}
+
+void CausalPipeline::save(const std::string& path) const {
+  Json text{{"parameters", parameters_of(options_)}};
+  if (state_.mean.defined()) {
+    text["names"] = state_.names;
+    text["columns"] = state_.columns;
+    text["model"] = state_.model;
+  }
+  PipelineFile file{text.dump(), {}};
+  visit_tensors(state_, [&](const char* name, const Tensor& tensor) {
+    if (tensor.defined()) file.tensors.push_back({name, tensor});
+  });
+  write_pipeline_file(path, file);
+}
+
+CausalPipeline CausalPipeline::load(const std::string& path) {
+  const PipelineFile file = read_pipeline_file(path);
+  CausalPipeline pipeline;
+  try {
+    const Json text = Json::parse(file.text);
+    pipeline.options_ = options_of(text.at("parameters"));
+    if (text.contains("columns")) {
+      text.at("names").get_to(pipeline.state_.names);
+      text.at("columns").get_to(pipeline.state_.columns);
+      text.at("model").get_to(pipeline.state_.model);
+    }
+  } catch (const Json::exception& error) {
+    throw InputError(std::string("cannot read ").append(path).append(": ").append(error.what()));
+  }
+  visit_tensors(pipeline.state_, [&](const std::string& name, Tensor& tensor) {
+    for (const io::NamedTensor& each : file.tensors) {
+      if (each.name == name) tensor = each.tensor;
+    }
+  });
+  return pipeline;
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace nsimplex {
+
+/// Places of the values from the least up, counted from 1; equal ones share the mean of theirs.
+/// O(n log n).
+std::vector<double> ranks(std::span<const double> values);
+
+/// Spearman's correlation: Pearson's of the ranks. NaN where one side has equal values alone.
+/// Spans have one length. O(n log n).
+double rank_correlation(std::span<const double> left, std::span<const double> right);
+
+}  // namespace nsimplex

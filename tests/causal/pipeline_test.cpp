@@ -1,0 +1,140 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nsimplex/causal_embedding.h>
+#include <nsimplex/causal_metrics.h>
+#include <nsimplex/causal_pipeline.h>
+#include <nsimplex/causal_synthetic.h>
+
+#include <limits>
+
+#include "io/safetensors.h"
+#include "support/error.h"
+#include "temporary_folder.h"
+
+namespace nsimplex {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+CausalSimulation made() {
+  return simulate_causal({.nodes = 6, .degree = 1, .observations = 1500, .seed = 4});
+}
+
+TEST(CausalPipeline, GoesFromATableToAngles) {
+  const CausalSimulation simulated = made();
+  CausalPipeline pipeline({.dimension = 8, .steps = 60});
+  pipeline.fit(simulated.table);
+  EXPECT_EQ(causal_metrics(pipeline.state().adjacency, simulated.weights).shd, 0);
+  const at::Tensor angles = pipeline.encode(4, 1);
+  EXPECT_EQ(angles.sizes(), (std::vector<int64_t>{7, 4, 2}));
+  const at::Tensor ball = ball_points(pipeline.state().tangents);
+  EXPECT_TRUE(at::equal(angles, causal_angles(ball, {.heads = 4, .leading = 1})));
+  EXPECT_TRUE(at::equal(pipeline.transform(simulated.table), simulated.table));
+}
+
+TEST(CausalPipeline, KeepsTheColumnsThatItHasSeen) {
+  const CausalSimulation simulated = made();
+  const at::Tensor table =
+      at::cat({simulated.table.narrow(1, 0, 2), at::ones({1500, 1}, at::kDouble),
+               simulated.table.narrow(1, 2, 4)},
+              1);
+  CausalPipeline pipeline({.standardise = true, .drop = true, .steps = 10});
+  pipeline.fit(table, {"a", "b", "c", "d", "e", "f", "g"});
+  EXPECT_THAT(pipeline.state().columns, ElementsAre(0, 1, 3, 4, 5, 6));
+  EXPECT_THAT(pipeline.state().names, ElementsAre("a", "b", "d", "e", "f", "g"));
+  const at::Tensor values = pipeline.transform(table);
+  EXPECT_LT(values.mean(0).abs().max().item<double>(), 1e-9);
+  EXPECT_LT((values.std(0, false) - 1).abs().max().item<double>(), 1e-9);
+  EXPECT_THROW(pipeline.transform(table.narrow(1, 0, 6)), c10::ValueError);
+}
+
+TEST(CausalPipeline, ReadsWhatItWrote) {
+  const test::TemporaryFolder folder;
+  const CausalSimulation simulated = made();
+  CausalPipeline pipeline({.standardise = true,
+                           .threshold = 0.1,
+                           .missing = MissingValues::means,
+                           .dimension = 4,
+                           .optimiser = EmbeddingOptimiser::radam,
+                           .steps = 20,
+                           .by_dimension = true,
+                           .seed = 7});
+  pipeline.fit(simulated.table);
+  pipeline.save(folder / "p");
+  const CausalPipeline again = CausalPipeline::load(folder / "p");
+  EXPECT_EQ(again.options().threshold, 0.1);
+  EXPECT_EQ(again.options().missing, MissingValues::means);
+  EXPECT_EQ(again.options().optimiser, EmbeddingOptimiser::radam);
+  EXPECT_EQ(again.options().seed, 7);
+  EXPECT_EQ(again.state().model, pipeline.state().model);
+  EXPECT_TRUE(at::equal(again.encode(2), pipeline.encode(2)));
+  EXPECT_TRUE(at::equal(again.transform(simulated.table), pipeline.transform(simulated.table)));
+  EXPECT_TRUE(at::equal(again.state().scores, pipeline.state().scores));
+}
+
+TEST(CausalPipeline, EmbedsAGivenGraphAndFitsAFile) {
+  const test::TemporaryFolder folder;
+  CausalPipeline pipeline({.steps = 20});
+  pipeline.embed(made().weights);
+  EXPECT_EQ(pipeline.encode().sizes(), (std::vector<int64_t>{6, 3}));
+  pipeline.save(folder / "p");
+  EXPECT_TRUE(at::equal(CausalPipeline::load(folder / "p").encode(), pipeline.encode()));
+  std::string text = "a,b\n";
+  for (int row = 0; row < 20; ++row) {
+    text += std::to_string(row % 7).append(",").append(std::to_string(2 * (row % 7) + row % 3));
+    text += "\n";
+  }
+  pipeline.fit(test::write_file(folder / "t.csv", text));
+  EXPECT_THAT(pipeline.state().names, ElementsAre("a", "b"));
+}
+
+TEST(CausalPipeline, SaysWhatIsMissing) {
+  const test::TemporaryFolder folder;
+  CausalPipeline pipeline;
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { pipeline.encode(); }, [&] { pipeline.embed(); },
+           [&] { pipeline.transform(at::zeros({2, 2}, at::kDouble)); }}) {
+    try {
+      call();
+      ADD_FAILURE();
+    } catch (const c10::ValueError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("call fit first"));
+    }
+  }
+  at::Tensor holes = at::rand({9, 2}, at::kDouble);
+  holes[3][1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(pipeline.fit(holes), c10::ValueError);
+  test::write_file(folder / "q", "nothing");
+  EXPECT_THROW(CausalPipeline::load(folder / "q"), InputError);
+  io::write_safetensors(folder / "r", {{{"mean", at::zeros({2})}}, {{"format", "other"}}});
+  EXPECT_THROW(CausalPipeline::load(folder / "r"), InputError);
+}
+
+// As json.dumps writes get_params() and what was fitted.
+TEST(CausalPipeline, ReadsWhatPythonWrote) {
+  const test::TemporaryFolder folder;
+  const std::string text =
+      R"({"parameters": {"estimator": "logdet", "nonlinear": false, "standardise": true, )"
+      R"("threshold": null, "missing": "rows", "drop": false, "dimension": 2, )"
+      R"("optimiser": "tangent", "steps": 300, "generality": 3.0, "scale": 0.5, )"
+      R"("by_dimension": false, "seed": 3}, "names": ["a", "b"], "columns": [0, 2], )"
+      R"("model": "logdet"})";
+  const at::Tensor points = at::tensor({0.5, 0.0, 0.0, 1.0}, at::kDouble).view({2, 2});
+  const at::Tensor pair = at::tensor({1.0, 2.0}, at::kDouble);
+  io::write_safetensors(folder / "p",
+                        {{{"tangents", points}, {"mean", pair}, {"deviation", pair}},
+                         {{"format", "nsimplex causal pipeline 2"}, {"pipeline", text}}});
+  const CausalPipeline pipeline = CausalPipeline::load(folder / "p");
+  EXPECT_EQ(pipeline.options().estimator, StructureEstimator::logdet);
+  EXPECT_FALSE(pipeline.options().threshold);
+  EXPECT_THAT(pipeline.state().names, ElementsAre("a", "b"));
+  EXPECT_TRUE(at::allclose(pipeline.encode(), 0.5 * ball_points(points)));
+  const at::Tensor table = at::tensor({3.0, 9.0, 4.0}, at::kDouble).view({1, 3});
+  EXPECT_TRUE(
+      at::equal(pipeline.transform(table), at::tensor({2.0, 1.0}, at::kDouble).view({1, 2})));
+}
+
+}  // namespace
+}  // namespace nsimplex
