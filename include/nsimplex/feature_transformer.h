@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace nsimplex {
 
@@ -52,6 +54,20 @@ struct FeatureTransformerOptions {
   FeatureAggregate aggregate = FeatureAggregate::cls;
   int64_t outputs = 0;  ///< of predict(): classes or targets; 0: none
 };
+
+/// Names of feature_preset().
+NSIMPLEX_API const std::vector<std::string>& feature_preset_names();
+
+/// Shapes of the two models that the paper below puts its encodings into; features, encoding and
+/// outputs are left to be set.
+///
+///     paper-scbert  D = 200, performer, 6 layers of 10 heads, 5 bins
+///     paper-scgpt   D = 512, softmax, 4 layers of 8 heads, 51 bins
+///
+/// The paper has D, the backbones and scGPT's layers and heads; scBERT's are those of its published
+/// model, whose heads are 64 wide instead of D / H = 20. MLPs are 4 D wide here. InputError for
+/// another name.
+NSIMPLEX_API FeatureTransformerOptions feature_preset(const std::string& name);
 
 /// Planes that turn in a head of the model: D / 2H, for simplicial floor((N + 1) / 2) in each chunk
 /// of N + 1 channels. A table of angles has as many columns, or H times as many.

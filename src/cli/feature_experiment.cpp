@@ -6,40 +6,50 @@
 #include <algorithm>
 #include <memory>
 
+#include "causal/structure/names.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "support/error.h"
+#include "training/feature_presets.h"
 
 namespace nsimplex::cli {
 namespace {
 
-template <class Enum>
-using Names = std::vector<std::pair<const char*, Enum>>;
+using causal::names_of;
+using causal::parse_name;
 
-const Names<FeatureBackbone> kBackbones{{"softmax", FeatureBackbone::softmax},
-                                        {"performer", FeatureBackbone::performer},
-                                        {"simplicial", FeatureBackbone::simplicial}};
-const Names<FeatureAggregate> kAggregates{{"mean", FeatureAggregate::mean},
-                                          {"max", FeatureAggregate::max},
-                                          {"cls", FeatureAggregate::cls}};
-const Names<StructureEstimator> kEstimators{
-    {"order", StructureEstimator::order},     {"logdet", StructureEstimator::logdet},
-    {"paper", StructureEstimator::paper},     {"lowrank", StructureEstimator::lowrank},
-    {"notears", StructureEstimator::notears}, {"spectral", StructureEstimator::spectral}};
+constexpr causal::Names<FeatureBackbone, 3> kBackbones{
+    {{"softmax", FeatureBackbone::softmax},
+     {"performer", FeatureBackbone::performer},
+     {"simplicial", FeatureBackbone::simplicial}}};
+constexpr causal::Names<FeatureAggregate, 3> kAggregates{{{"mean", FeatureAggregate::mean},
+                                                          {"max", FeatureAggregate::max},
+                                                          {"cls", FeatureAggregate::cls}}};
 
-template <class Enum>
-std::vector<std::string> words(const Names<Enum>& names) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : names) words.emplace_back(word);
-  return words;
-}
-
-template <class Enum>
-Enum value_of(const Names<Enum>& names, const std::string& word) {
-  for (const auto& [name, value] : names) {
-    if (word == name) return value;
-  }
-  throw InputError(fmt::format("expected one of {}, got {}", fmt::join(words(names), ", "), word));
+// Makes a preset the default of what was not asked for, in files and help as well.
+void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::string& name) {
+  const FeatureTransformerOptions model = feature_preset(name);
+  const training::FeatureTrainingOptions training = training::preset_training(name);
+  training::EncodingOptions making = o.making;
+  use_preset_embedding(making);
+  const auto set = [&](const char* option, auto& value, const auto& preset) {
+    CLI::Option* known = command.get_option_no_throw(option);
+    if (known == nullptr || known->count() > 0) return;
+    value = preset;
+    known->capture_default_str();
+  };
+  set("--dim", o.model.dim, model.dim);
+  set("--heads", o.model.heads, model.heads);
+  set("--layers", o.model.layers, model.layers);
+  set("--bins", o.model.bins, model.bins);
+  set("--backbone", o.backbone, std::string(causal::name_of(kBackbones, model.backbone)));
+  set("--restore-epochs", o.restoring.epochs, training.epochs);
+  set("--batch", o.answering.batch, training.batch);
+  set("--lr", o.answering.learning_rate, training.learning_rate);
+  set("--embed-steps", o.making.embedding.steps, making.embedding.steps);
+  set("--embed-lr", o.embedding_rate, *making.embedding.learning_rate);
+  set("--embed-batch", o.making.embedding_batch, making.embedding_batch);
+  set("--hops", o.hops, *making.embedding.hops);
 }
 
 }  // namespace
@@ -59,14 +69,22 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   compare("--seeds", o.seeds, "Number of seeds, counted up from --seed")->check(positive);
 
   const auto shape = option_adder(command, "Model");
+  command
+      .add_option("--preset", o.preset,
+                  fmt::format("Defaults of the paper's models: {}",
+                              fmt::join(feature_preset_names(), ", ")))
+      ->check(CLI::IsMember(feature_preset_names()))
+      ->each([&](const std::string& name) { use_preset(command, o, name); })
+      ->type_name("NAME")
+      ->group("Model");
   shape("--backbone", o.backbone, "Attention: softmax, performer, simplicial (determinants)")
-      ->check(CLI::IsMember(words(kBackbones)));
+      ->check(CLI::IsMember(names_of(kBackbones)));
   shape("--order", o.model.order, "Key axes of simplicial")->check(CLI::Range(1, 7));
   shape("--dim", o.model.dim, "Width")->check(positive);
   shape("--heads", o.model.heads, "Attention heads")->check(positive);
   shape("--layers", o.model.layers, "Blocks")->check(positive);
   shape("--aggregate", o.aggregate, "An observation from its tokens: mean, max, cls")
-      ->check(CLI::IsMember(words(kAggregates)));
+      ->check(CLI::IsMember(names_of(kAggregates)));
   shape("--identity", o.identity,
         "A learned vector a feature besides every encoding: none (the paper's protocol), learned")
       ->check(CLI::IsMember({"none", "learned"}));
@@ -81,7 +99,7 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
 
   const auto encode = option_adder(command, "Encoding");
   encode("--estimator", o.estimator, "Of the causal graph")
-      ->check(CLI::IsMember(words(kEstimators)));
+      ->check(CLI::IsMember(names_of(causal::kEstimatorNames)));
   command
       .add_flag("--standardise", o.making.structure.standardise,
                 "Learn the graph from columns of variance 1")
@@ -94,18 +112,24 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   encode("--generality", o.making.embedding.generality, "Pull of general causes to the origin")
       ->check(CLI::NonNegativeNumber);
   encode("--embed-steps", o.making.embedding.steps, "Steps of the embedding")->check(positive);
+  encode("--embed-lr", o.embedding_rate, "Learning rate of the embedding; 0: its own")
+      ->check(CLI::NonNegativeNumber);
+  encode("--embed-batch", o.making.embedding_batch,
+         "Nodes of a step; --embed-steps are epochs then. 0: all")
+      ->check(count);
   encode("--angle", o.making.angle, "Radians of a coordinate of 1")->check(CLI::NonNegativeNumber);
   command.add_flag("--by-dimension", o.making.by_dimension, "Angles times sqrt(dimension)")
       ->group("Encoding");
 }
 
 void complete(FeatureExperimentOptions& o) {
-  o.model.backbone = value_of(kBackbones, o.backbone);
-  o.model.aggregate = value_of(kAggregates, o.aggregate);
+  o.model.backbone = parse_name(kBackbones, "--backbone", o.backbone);
+  o.model.aggregate = parse_name(kAggregates, "--aggregate", o.aggregate);
   o.model.identity = o.identity == "learned";
-  o.making.structure.estimator = value_of(kEstimators, o.estimator);
+  o.making.structure.estimator = parse_name(causal::kEstimatorNames, "--estimator", o.estimator);
   if (o.threshold >= 0) o.making.structure.threshold = o.threshold;
   if (o.hops > 0) o.making.embedding.hops = o.hops;
+  if (o.embedding_rate > 0) o.making.embedding.learning_rate = o.embedding_rate;
   o.making.structure.checkpoint = [] { interrupt::check(); };
   o.making.embedding.checkpoint = [](int64_t) { interrupt::check(); };
   o.restoring.batch = o.answering.batch;

@@ -17,12 +17,13 @@ struct FeatureExperimentOptions : CommonOptions {
   std::vector<std::string> encodings;  ///< empty: all that the backbone takes
   int64_t seeds = 5;
   FeatureTransformerOptions model{.dim = 32, .heads = 4, .layers = 2};
-  std::string backbone = "softmax", aggregate = "cls", identity = "none";
+  std::string preset, backbone = "softmax", aggregate = "cls", identity = "none";
   training::FeatureTrainingOptions restoring{.epochs = 10}, answering{.epochs = 20};
   training::EncodingOptions making;
   std::string estimator = "order";
-  double threshold = -1;  ///< of the learned graph; below 0: the estimator's own
-  int64_t hops = 0;       ///< 0: the embedding's own
+  double threshold = -1;      ///< of the learned graph; below 0: the estimator's own
+  int64_t hops = 0;           ///< 0: the embedding's own
+  double embedding_rate = 0;  ///< the same
 };
 
 /// Adds --encodings, --seeds, the model's shape, its training and the three steps of an encoding.

@@ -59,6 +59,9 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   const Tensor graph = name == "cape-correlation" ? correlations() : structure().adjacency;
   CausalEmbeddingOptions embedding = options_.embedding;
   embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
+  if (const int64_t batch = options_.embedding_batch; batch > 0) {
+    embedding.steps *= (observations_.size(1) + batch - 1) / batch;
+  }
   MadeEncoding made{
       .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};
   // Both geometries end in the unit ball: e = tanh(r / 2) u.

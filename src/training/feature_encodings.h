@@ -16,7 +16,8 @@ namespace nsimplex::training {
 /// How causal encodings are made; the three steps have the options of their own functions.
 struct EncodingOptions {
   CausalFitOptions structure;
-  CausalEmbeddingOptions embedding;    ///< its dimension is the model's
+  CausalEmbeddingOptions embedding;  ///< its dimension is the model's
+  int64_t embedding_batch = 0;       ///< nodes of a step: steps become epochs of M / so many; 0: M
   double angle = 0.78539816339744831;  ///< c of a rotary table, pi / 4
   bool by_dimension = false;           ///< c sqrt(d)
   double correlation = 0.2;            ///< of graphs of correlations: |corr| below it is no edge

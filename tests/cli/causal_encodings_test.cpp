@@ -167,5 +167,17 @@ TEST_F(CausalEncodings, CtrlCKeepsWhatWasReached) {
   EXPECT_THAT(done.out, HasSubstr("unchanged"));
 }
 
+TEST_F(CausalEncodings, PresetsAreDefaultsOfWhatIsNotAskedFor) {
+  const Finished done =
+      run(with(command("classify"), {"--labels", labels_, "--splits", "1", "--encodings", "cape",
+                                     "--preset", "paper-scgpt", "--json", "--out", folder_ / "p"}));
+  ASSERT_EQ(done.code, 0) << done.err;
+  const std::string config = test::read_file(folder_ / "p/config.toml");
+  for (const char* line : {"dim=8", "layers=1", "embed-steps=5", "bins=51", "batch=5", "lr=0.0001",
+                           "embed-batch=32", "embed-lr=0.001", "hops=2"}) {
+    EXPECT_THAT(config, HasSubstr(std::string("\n").append(line).append("\n")));
+  }
+}
+
 }  // namespace
 }  // namespace nsimplex::cli::testing

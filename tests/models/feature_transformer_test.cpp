@@ -284,5 +284,20 @@ TEST(FeatureTransformer, NamesTensorsThatCannotBe) {
       testing::HasSubstr("masked: expected a value to restore"));
 }
 
+TEST(FeatureTransformer, PresetsHaveThePapersShapes) {
+  EXPECT_EQ(feature_preset_names(), (std::vector<std::string>{"paper-scbert", "paper-scgpt"}));
+  FeatureTransformerOptions options = feature_preset("paper-scbert");
+  EXPECT_EQ(options.backbone, FeatureBackbone::performer);
+  options.features = 3;
+  options.encoding = FeatureEncoding::rotary;
+  FeatureTransformer model(options, at::detail::createCPUGenerator(3));
+  const Tensor bins = at::arange(6, at::kLong).remainder(options.bins + 1).view({2, 3});
+  EXPECT_EQ(model->forward(bins).sizes(), (std::vector<int64_t>{2, 4, 200}));
+  EXPECT_EQ(feature_planes(options), 10);
+  EXPECT_EQ(feature_preset("paper-scgpt").dim, 512);
+  EXPECT_THAT(input_error_of([] { feature_preset("scbert"); }),
+              ::testing::HasSubstr("preset: expected paper-scbert or paper-scgpt, got scbert"));
+}
+
 }  // namespace
 }  // namespace nsimplex

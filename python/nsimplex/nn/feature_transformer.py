@@ -24,6 +24,11 @@ _CHOICES = {
     "aggregate": ("mean", "max", "cls"),
 }
 
+_PRESETS = {
+    "paper-scbert": {"dim": 200, "heads": 10, "layers": 6, "backbone": "performer", "bins": 5},
+    "paper-scgpt": {"dim": 512, "heads": 8, "layers": 4, "backbone": "softmax", "bins": 51},
+}
+
 
 @dataclass(frozen=True)
 class FeatureTransformerOptions:
@@ -61,6 +66,20 @@ class FeatureTransformerOptions:
     learned_scale: bool = False
     aggregate: str = "cls"
     outputs: int = 0
+
+    @classmethod
+    def preset(cls, name: str, features: int, **changes) -> FeatureTransformerOptions:
+        """The shape of one of the two models that CAPE's paper (arXiv 2509.16629, section F.4) puts its encodings into.
+
+        Args:
+            name: "paper-scbert" (D = 200, performer, 6 layers of 10 heads, 5 bins) or "paper-scgpt" (D = 512, softmax,
+                4 layers of 8 heads, 51 bins). scBERT's layers and heads are those of its published model, whose heads
+                are 64 wide instead of 20.
+            features, changes: any fields of the class.
+        """
+        known = ", ".join(_PRESETS)
+        require(name in _PRESETS, f"[FeatureTransformer] preset: expected one of {known}, got '{name}'")
+        return cls(**{"features": features, **_PRESETS[name], **changes})
 
     def __post_init__(self) -> None:
         at = "[FeatureTransformer] "

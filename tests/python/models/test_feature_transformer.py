@@ -101,3 +101,12 @@ def test_tensors_that_cannot_be():
         model.set_table(torch.zeros(5, 7))
     with pytest.raises(ValueError, match="masked: expected a value to restore"):
         model.reconstruction_loss(torch.zeros(2, 5, dtype=torch.int64), torch.zeros(2, 5, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(("name", "dim", "planes"), [("paper-scbert", 200, 10), ("paper-scgpt", 512, 32)])
+def test_presets_have_the_papers_shapes(name, dim, planes):
+    options = FeatureTransformerOptions.preset(name, 3, encoding="rotary", layers=1)
+    assert (options.dim, options.planes, options.layers) == (dim, planes, 1)
+    assert FeatureTransformer(options)(torch.zeros(2, 3, dtype=torch.int64)).shape == (2, 4, dim)
+    with pytest.raises(ValueError, match="expected one of paper-scbert, paper-scgpt, got 'scbert'"):
+        FeatureTransformerOptions.preset("scbert", 3)
