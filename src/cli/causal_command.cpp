@@ -1,3 +1,4 @@
+#include "cli/causal.h"
 #include "cli/commands.h"
 
 namespace nsimplex::cli {
@@ -9,6 +10,10 @@ void add_causal_command(CLI::App& parent, Session& session) {
   add_causal_encode(group, session);
   add_causal_fit(group, session);
   add_causal_simulate(group, session);
+  add_causal_synthetic(group, session);
+  add_causal_attenuation(group, session);
+  add_causal_robustness(group, session);
+  add_causal_complexity(group, session);
   add_causal_perturb(group, session);
   add_causal_classify(group, session);
   add_causal_cluster(group, session);

@@ -7,15 +7,13 @@
 #include "causal/embedding/names.h"
 #include "causal/embedding/neighbours.h"
 #include "causal/graphs/graph_file.h"
-#include "causal/graphs/graph_text.h"
+#include "cli/causal_ball.h"
 #include "cli/causal_files.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_log.h"
-#include "io/atomic_file.h"
-#include "io/safetensors.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -64,10 +62,10 @@ at::Tensor adjacency_of(const causal::GraphFile& file, bool effect_first) {
 
 CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
   CausalEmbeddingOptions options = o.embedding;
-  options.optimiser = causal::parse_optimiser(o.optimiser);
-  options.weight = causal::parse_weight(o.weight);
-  options.dangling = causal::parse_dangling(o.dangling);
-  if (o.side != "auto") options.side = causal::parse_side(o.side);
+  options.optimiser = causal::parse_name(causal::kOptimiserNames, "--optimiser", o.optimiser);
+  options.weight = causal::parse_name(causal::kWeightNames, "--weight", o.weight);
+  options.dangling = causal::parse_name(causal::kDanglingNames, "--dangling", o.dangling);
+  if (o.side != "auto") options.side = causal::parse_name(causal::kSideNames, "--attract", o.side);
   if (o.hops > 0) options.hops = o.hops;
   if (o.negatives >= 0) options.negatives = o.negatives;
   if (o.learning_rate > 0) options.learning_rate = o.learning_rate;
@@ -85,28 +83,6 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
   }
 }
 
-void write(const std::string& folder, const CausalEmbedding& made, const at::Tensor& ball,
-           const std::vector<std::string>& names) {
-  io::write_safetensors(folder + "/embedding.safetensors",
-                        {{{"tangents", made.tangents},
-                          {"hyperboloid", hyperboloid_points(made.tangents)},
-                          {"ball", ball},
-                          {"generality", made.generality}},
-                         {}});
-  std::string text = "name,generality,radius";
-  for (int64_t axis = 0; axis < ball.size(1); ++axis) text += fmt::format(",e{}", axis);
-  const at::Tensor radius = made.tangents.norm(2, 1);
-  const auto rows = ball.accessor<double, 2>();
-  for (int64_t node = 0; node < ball.size(0); ++node) {
-    text += fmt::format("\n{},{},{}", causal::text_cell(names[node]),
-                        made.generality[node].item<double>(), radius[node].item<double>());
-    for (int64_t axis = 0; axis < ball.size(1); ++axis) {
-      text += fmt::format(",{}", rows[node][axis]);
-    }
-  }
-  io::write_text(folder + "/ball.csv", text + "\n");
-}
-
 int run_embed(const EmbedOptions& o) {
   const causal::GraphFile file = causal::read_graph(o.graph);
   const bool effect_first = effects_first(file, o.pairs);
@@ -115,8 +91,7 @@ int run_embed(const EmbedOptions& o) {
   RunLog log(o);
   const CausalRanking ranking = causal_ranking(made.tangents, adjacency);
   if (!o.out.empty()) {
-    write(o.out, made, ball_points(made.tangents),
-          file.names.empty() ? column_names(file.nodes) : file.names);
+    write_ball(o.out, made, file.names.empty() ? column_names(file.nodes) : file.names, adjacency);
   }
   log.write({{"task", "embed"},
              {"graph", o.graph},
@@ -126,7 +101,7 @@ int run_embed(const EmbedOptions& o) {
              {"dimension", o.embedding.dimension},
              {"optimiser", o.optimiser},
              {"hops", made.hops},
-             {"side", causal::name_of(made.side)},
+             {"side", causal::name_of(causal::kSideNames, made.side)},
              {"loss", made.loss},
              {"without_negatives", made.without_negatives},
              {"mean_rank", ranking.mean_rank},
@@ -137,8 +112,8 @@ int run_embed(const EmbedOptions& o) {
       fmt::format("{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
                   "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
                   file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
-                  o.embedding.dimension, made.hops, causal::name_of(made.side), made.seconds,
-                  ranking.mean_rank, ranking.map));
+                  o.embedding.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
+                  made.seconds, ranking.mean_rank, ranking.map));
   if (made.without_negatives > 0) {
     print(fmt::format("{} of the nodes attract all others: nothing keeps these apart from them\n",
                       made.without_negatives));

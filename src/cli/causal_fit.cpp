@@ -6,6 +6,7 @@
 #include "causal/graphs/baselines.h"
 #include "causal/graphs/metrics.h"
 #include "causal/graphs/sortability.h"
+#include "causal/structure/names.h"
 #include "causal/structure/prepare.h"
 #include "causal/tensors.h"
 #include "cli/causal_constraints.h"
@@ -15,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/run_log.h"
 #include "io/atomic_file.h"
 #include "support/error.h"
@@ -25,15 +27,8 @@ namespace {
 using causal::Matrix;
 using causal::TableView;
 
-constexpr double kUsualThreshold = 0.3;  // of most published figures
-
-const std::map<std::string, StructureEstimator>& estimators() {
-  static const std::map<std::string, StructureEstimator> names{
-      {"order", StructureEstimator::order},     {"logdet", StructureEstimator::logdet},
-      {"paper", StructureEstimator::paper},     {"lowrank", StructureEstimator::lowrank},
-      {"notears", StructureEstimator::notears}, {"spectral", StructureEstimator::spectral}};
-  return names;
-}
+constexpr int64_t kPaperEpochs = 20 * 100, kPaperBatch = 128;  // src/causal/structure/paper.h
+constexpr double kUsualThreshold = 0.3;                        // of most published figures
 
 struct FitOptions : CommonOptions {
   CausalTableOptions table;
@@ -44,9 +39,16 @@ struct FitOptions : CommonOptions {
   int64_t rank = 40;
 };
 
+// How often a fit calls its checkpoint, where that can be known: `paper` goes through batches, at
+// most so many; the others end when nothing moves any more.
+int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
+  if (options.estimator != StructureEstimator::paper) return 0;
+  return kPaperEpochs * ((rows + kPaperBatch - 1) / kPaperBatch);
+}
+
 CausalFit fit(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;
-  options.estimator = estimators().at(o.estimator);
+  options.estimator = causal::parse_name(causal::kEstimatorNames, "--estimator", o.estimator);
   options.nonlinear = o.nonlinear;
   options.standardise = o.standardise;
   options.threshold = o.threshold;
@@ -55,7 +57,12 @@ CausalFit fit(const FitOptions& o, const CausalTable& table) {
   options.sample = o.sample;
   options.seed = static_cast<int64_t>(o.seed);
   options.constraints = constraints_of(o.constraints, table.names);
-  options.checkpoint = interrupt::check;
+  ProgressBar bar("fit", steps_of(options, table.observations.values.rows()), o.json);
+  int64_t done = 0;
+  options.checkpoint = [&] {
+    interrupt::check();
+    bar.update(done++);
+  };
   try {
     return causal_fit(causal::to_tensor(table.observations.values), options);
   } catch (const c10::ValueError& error) {
@@ -201,8 +208,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");
-  std::vector<std::string> names;
-  for (const auto& [name, estimator] : estimators()) names.push_back(name);
+  const std::vector<std::string> names = causal::names_of(causal::kEstimatorNames);
   add("--estimator", options->estimator, fmt::format("{}", fmt::join(names, ", ")))
       ->check(CLI::IsMember(names));
   const auto add_flag = [&](const char* name, bool& flag, const char* text) {

@@ -73,26 +73,30 @@ void ProgressBar::draw() {
   if (quiet_) return;
   const double elapsed = std::chrono::duration<double>(drawn_ - begun_).count();
   const double rate = elapsed > 0 ? static_cast<double>(done_ - start_) / elapsed : 0;
-  std::string line = fmt::format("{} {}/{}", label_, done_, total_);
+  const bool counted = total_ > 0;
+  std::string line = fmt::format("{} {}", label_, done_);
+  if (counted) line += fmt::format("/{}", total_);
   if (rate > 0) {
     line += rate >= 1 ? fmt::format("  {:.1f}/s", rate)
                       : fmt::format("  {} each", format_duration(1 / rate));
     line +=
-        done_ < total_
+        counted && done_ < total_
             ? fmt::format("  {} left", format_duration(static_cast<double>(total_ - done_) / rate))
-            : fmt::format("  took {}", format_duration(elapsed));
+            : fmt::format("  {}{}", counted ? "took " : "", format_duration(elapsed));
   }
   if (!detail_.empty()) line += "  " + detail_;
   if (!terminal_) {
     fmt::print(stderr, "{}\n", line);
     return;
   }
-  const int filled =
-      total_ > 0 ? static_cast<int>(kBarCells * std::min(done_, total_) / total_) : 0;
   std::string bar;
-  for (int cell = 0; cell < kBarCells; ++cell) bar += cell < filled ? "━" : "─";
+  if (counted) {
+    const int filled = static_cast<int>(kBarCells * std::min(done_, total_) / total_);
+    for (int cell = 0; cell < kBarCells; ++cell) bar += cell < filled ? "━" : "─";
+    bar += ' ';
+  }
   const auto room = static_cast<size_t>(std::max(terminal_width() - kBarCells - 2, 10));
-  fmt::print(stderr, "\r{} {}\x1b[K", bar, line.substr(0, room));
+  fmt::print(stderr, "\r{}{}\x1b[K", bar, line.substr(0, room));
   std::fflush(stderr);
 }
 

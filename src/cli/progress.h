@@ -15,7 +15,7 @@ namespace nsimplex::cli {
 ///     bar.finish();
 class ProgressBar {
  public:
-  ProgressBar(std::string label, int64_t total, bool quiet);
+  ProgressBar(std::string label, int64_t total, bool quiet);  ///< total 0: nobody knows it
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;

@@ -6,9 +6,12 @@ from html import escape
 
 import matplotlib
 
+from .claims import attenuation_section, robustness_section
+from .complexity import complexity_section
 from .data import Row, number
 from .figure import MUTED, SERIES, STYLE, finish, new_axes, svg
 from .parts import amount, section, table
+from .placement import placement_section
 
 _FIGURES = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc")
 _TITLES = {"empty": "empty graph", "variance_sort": "sorted by variance", "r2_sort": "sorted by R²"}
@@ -88,8 +91,39 @@ def _simulated(rows: list[Row]) -> str:
     return section("Made-up tables", table(header, body))
 
 
+def _embedded(rows: list[Row]) -> str:
+    header = ["graph", "nodes", "edges", "dimension", "optimiser", "hops", "mean rank", "MAP", "seconds"]
+    body = [
+        [
+            str(row.get("graph", "")),
+            *(_whole(row, key) for key in ("nodes", "edges", "dimension")),
+            str(row.get("optimiser", "")),
+            _whole(row, "hops"),
+            *(amount(number(row, key), 3) for key in ("mean_rank", "map", "seconds")),
+        ]
+        for row in rows
+    ]
+    note = "Mean rank and mean average precision of every node’s ancestors by distance; 1 is perfect for both."
+    return section("Embedded graphs", f'<p class="muted">{note}</p>', table(header, body))
+
+
+# Lines of one task and folder make a section.
+_BY_FOLDER = {
+    "synthetic": placement_section,
+    "attenuation": attenuation_section,
+    "robustness": robustness_section,
+    "complexity": complexity_section,
+}
+
+
 def causal_sections(rows: list[tuple[str, Row]]) -> list[str]:
-    """Of lines of `causal fit` and `causal simulate`, each with the name of its folder."""
+    """Of lines of `nsimplex causal`, each with the name of its folder."""
     sections = [_fit(row, name) for name, row in rows if row["task"] == "fit"]
-    simulated = [row for _, row in rows if row["task"] == "simulate"]
-    return sections + ([_simulated(simulated)] if simulated else [])
+    for task, make in (("simulate", _simulated), ("embed", _embedded)):
+        own = [row for _, row in rows if row["task"] == task]
+        if own:
+            sections.append(make(own))
+    for name, task in dict.fromkeys((name, row["task"]) for name, row in rows):
+        if task in _BY_FOLDER:
+            sections.append(_BY_FOLDER[task]([row for folder, row in rows if folder == name and row["task"] == task], name))
+    return [each for each in sections if each]

@@ -8,11 +8,13 @@ import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .ball import Ball, read_ball
+
 Row = dict
 
 
 #: Lines of `nsimplex causal`, which are no trainings.
-CAUSAL_TASKS = ("fit", "simulate")
+CAUSAL_TASKS = ("fit", "simulate", "embed", "encode", "synthetic", "attenuation", "robustness", "complexity")
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Run:
     scaling: list[ScalingRun] = field(default_factory=list)
     graphs: list[GraphRun] = field(default_factory=list)
     causal: list[tuple[str, Row]] = field(default_factory=list)  #: name of the folder, line
+    balls: list[Ball] = field(default_factory=list)
     encodings: list[EncodingRun] = field(default_factory=list)
     analyses: list[AnalysisRun] = field(default_factory=list)
     samples: list[Row] = field(default_factory=list)
@@ -142,7 +145,7 @@ class Run:
 
     def is_empty(self) -> bool:
         trained = self.match, self.language, self.comparisons, self.scaling, self.graphs, self.causal, self.encodings
-        return not any((*trained, self.analyses, self.samples, self.bench, self.compare))
+        return not any((*trained, self.analyses, self.balls, self.samples, self.bench, self.compare))
 
 
 def read_lines(path: Path) -> list[Row]:
@@ -273,6 +276,8 @@ def read_run(root: Path) -> Run:
     run = Run(name=root.resolve().name, machine=machine_facts())
     for folder in [root, *sorted(p for p in root.iterdir() if p.is_dir())]:
         _add_metrics(run, folder)
+        if ball := read_ball(folder):
+            run.balls.append(ball)
         run.samples += [r for r in read_lines(folder / "samples.jsonl") if isinstance(r.get("text"), str)]
         run.bench += [r for r in read_lines(folder / "bench.jsonl") if number(r, "gflops") is not None]
         run.compare += [r for r in read_lines(folder / "compare.jsonl") if number(r, "speedup") is not None]

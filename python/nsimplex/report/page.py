@@ -6,6 +6,7 @@ from html import escape
 
 from . import plots
 from .analyses import analysis_section
+from .ball import ball_section
 from .causal import causal_sections
 from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
@@ -143,6 +144,7 @@ def render(run: Run) -> str:
     sections += [scaling_section(each) for each in run.scaling]
     sections += graph_sections(run.graphs)
     sections += causal_sections(run.causal)
+    sections += [ball_section(ball) for ball in run.balls]
     sections += [encoding_section(each, len(run.encodings) == 1) for each in run.encodings]
     sections += [analysis_section(each, len(run.analyses) == 1) for each in run.analyses]
     if run.samples:

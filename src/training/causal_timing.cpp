@@ -1,0 +1,59 @@
+#include "training/causal_timing.h"
+
+#include <ATen/ATen.h>
+#include <nsimplex/causal_embedding.h>
+#include <nsimplex/causal_structure.h>
+
+#include "training/stopwatch.h"
+
+namespace nsimplex::training {
+namespace {
+
+constexpr int64_t kBatch = 128;  // of that estimator
+
+struct Enough {};  // thrown from a checkpoint to end a fit
+
+}  // namespace
+
+EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
+                                  const std::function<void()>& checkpoint) {
+  const int64_t batches = (table.size(0) + kBatch - 1) / kBatch;
+  Stopwatch watch;
+  int64_t begun = 0;
+  double seconds = 0;
+  CausalFitOptions options;
+  options.estimator = StructureEstimator::paper;
+  options.checkpoint = [&] {  // before each batch
+    if (checkpoint) checkpoint();
+    seconds = watch.seconds();
+    if (begun == 0) {
+      watch = Stopwatch();  // what went before belongs to no epoch
+      seconds = 0;
+    }
+    if (begun == batches || (begun > 0 && seconds > budget)) throw Enough();
+    ++begun;
+  };
+  try {
+    causal_fit(table, options);
+  } catch (const Enough&) {
+  }
+  const double share = static_cast<double>(begun) / static_cast<double>(batches);
+  return {seconds / share, batches, begun};
+}
+
+double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t steps,
+                           const std::function<void()>& checkpoint) {
+  CausalEmbeddingOptions options;
+  options.dimension = dimension;
+  options.steps = steps;
+  options.negatives = 0;  // all of them, as the paper has it
+  Stopwatch watch;
+  options.checkpoint = [&](int64_t step) {
+    if (checkpoint) checkpoint();
+    if (step == 0) watch = Stopwatch();
+  };
+  causal_embed(graph, options);
+  return watch.seconds() / static_cast<double>(steps);
+}
+
+}  // namespace nsimplex::training
