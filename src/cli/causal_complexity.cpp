@@ -1,6 +1,5 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <nsimplex/causal_structure.h>
 #include <nsimplex/causal_synthetic.h>
 
 #include <cmath>
@@ -69,9 +68,7 @@ class Complexity {
     size.seconds[0].push_back(epoch.seconds);
     size.seconds[1].push_back(training::time_embedding_step(made.weights, options_.dimension,
                                                             options_.steps, interrupt::check));
-    CausalFitOptions order;
-    order.checkpoint = interrupt::check;
-    size.seconds[2].push_back(causal_fit(made.table, order).seconds);
+    size.seconds[2].push_back(training::time_order(made.table, interrupt::check));
   }
 
   void write(const Size& size) {
@@ -154,7 +151,7 @@ void add_causal_complexity(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "complexity",
-       .summary = "Seconds of structure learning and embedding against rows and columns (Fig. S5)",
+       .summary = "Seconds of structure learning and embedding against size (Fig. S5)",
        .examples = "nsimplex causal complexity --threads 1 --out runs/complexity\n"
                    "nsimplex causal complexity --threads 1 --full --out runs/complexity"},
       options, run_complexity);

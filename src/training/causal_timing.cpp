@@ -4,7 +4,7 @@
 #include <nsimplex/causal_embedding.h>
 #include <nsimplex/causal_structure.h>
 
-#include "training/stopwatch.h"
+#include <ctime>
 
 namespace nsimplex::training {
 namespace {
@@ -12,6 +12,17 @@ namespace {
 constexpr int64_t kBatch = 128;  // of that estimator
 
 struct Enough {};  // thrown from a checkpoint to end a fit
+
+// Seconds that the processors worked for this process since it was made.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return static_cast<double>(std::clock() - start_) / static_cast<double>(CLOCKS_PER_SEC);
+  }
+
+ private:
+  std::clock_t start_ = std::clock();
+};
 
 }  // namespace
 
@@ -54,6 +65,14 @@ double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t s
   };
   causal_embed(graph, options);
   return watch.seconds() / static_cast<double>(steps);
+}
+
+double time_order(const at::Tensor& table, const std::function<void()>& checkpoint) {
+  CausalFitOptions options;
+  options.checkpoint = checkpoint;
+  const Stopwatch watch;
+  causal_fit(table, options);
+  return watch.seconds();
 }
 
 }  // namespace nsimplex::training

@@ -57,7 +57,7 @@ def complexity_section(rows: list[Row], name: str) -> str:
     ]
     return section(
         f"What structure and embedding cost: {name}",
-        f'<p class="muted">Means of {amount(number(sizes[0], "runs"), 0)} tables. An epoch of step I is the paper’s '
+        f'<p class="muted">Seconds of processor time, means of {amount(number(sizes[0], "runs"), 0)} tables. An epoch of step I is the paper’s '
         "estimator over all batches; where an epoch took longer than the time given, the batches that were timed stand for "
         "all.</p>",
         complexity_figure(sizes, name),
