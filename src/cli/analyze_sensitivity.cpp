@@ -26,23 +26,44 @@ using analysis::Statement;
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
+const std::string kUnitNorms = "1:1:1";
+
 struct SensitivityCommand : CommonOptions {
   std::vector<int64_t> orders{1, 2}, dims{4, 16};
-  std::vector<std::string> scales{"unit", "standard"};
+  std::vector<std::string> scales{"unit", "standard"}, norms{kUnitNorms};
   int64_t tokens = 3, starts = 4, steps = 60, draws = 1000;
   bool skip_sharpness = false;
 };
 
+// Positive finite numbers with colons between; none where it is something else.
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  for (const std::string& part : CLI::detail::split(text, ':')) {
+    double value = 0;
+    if (!CLI::detail::lexical_cast(part, value) || !std::isfinite(value) || value <= 0) return {};
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
 struct Case {
   int64_t order, dim;
   std::string scales;
+  std::string norms;  // of q, of every k and of every v
 
   Scale scale() const {
     if (scales == "unit") return Scale::unit(order, dim, dim, Reduce::product);
     if (scales == "standard") return Scale::standard(dim);
-    const size_t colon = scales.find(':');
-    return {.logit = std::stod(scales.substr(0, colon)),
-            .output = std::stod(scales.substr(colon + 1))};
+    const std::vector<double> numbers = numbers_of(scales);
+    return {.logit = numbers[0], .output = numbers[1]};
+  }
+  bool unit_norms() const { return norms == kUnitNorms; }
+  InputNorms input_norms() const {
+    const std::vector<double> numbers = numbers_of(norms);
+    const auto axes = static_cast<size_t>(order);
+    return {.query = numbers[0],
+            .keys = std::vector<double>(axes, numbers[1]),
+            .values = std::vector<double>(axes, numbers[2])};
   }
   TensorFunction function() const {
     return [order = order, scale = scale()](const Tensors& x) {
@@ -52,7 +73,10 @@ struct Case {
       return attention(x[0], all.slice(1, order), all.slice(1 + order), options).out;
     };
   }
-  std::string text() const { return fmt::format("order {}, D {}, {} scales", order, dim, scales); }
+  std::string text() const {
+    return fmt::format("order {}, D {}, {} scales{}", order, dim, scales,
+                       unit_norms() ? "" : ", norms " + norms);
+  }
 };
 
 // A layer: q, every k and every v projected from one input by rotations, which keep the root mean
@@ -90,19 +114,15 @@ Tensors starts_of(const Case& each, const SensitivityCommand& options) {
   return inputs;
 }
 
-// unit, standard, or two positive numbers with a colon between; what is wrong, or nothing.
+// What is wrong with a pair of scales, or nothing.
 std::string check_scales(const std::string& text) {
-  if (text == "unit" || text == "standard") return {};
-  const size_t colon = text.find(':');
-  const auto positive = [](const std::string& number) {
-    double value = 0;
-    return CLI::detail::lexical_cast(number, value) && std::isfinite(value) && value > 0;
-  };
-  if (colon != std::string::npos && positive(text.substr(0, colon)) &&
-      positive(text.substr(colon + 1))) {
-    return {};
-  }
+  if (text == "unit" || text == "standard" || numbers_of(text).size() == 2) return {};
   return fmt::format("expected unit, standard or LOGIT:OUTPUT, got '{}'", text);
+}
+
+std::string check_norms(const std::string& text) {
+  if (numbers_of(text).size() == 3) return {};
+  return fmt::format("expected Q:K:V, three positive numbers, got '{}'", text);
 }
 
 double largest(const std::vector<double>& values) { return *std::ranges::max_element(values); }
@@ -113,15 +133,22 @@ class Experiment {
   Experiment(const SensitivityCommand& options, RunLog& log) : options_(options), log_(log) {}
 
   void measure(const Case& each) {
-    const auto first = sensitivity_bounds(each.order, each.dim, each.dim, each.scale());
-    const auto second = sharpness_bounds(each.order, each.dim, each.dim, each.scale());
-    const auto inputs = static_cast<double>(2 * each.order + 1);
-    const Subject attention{"", each.function(), starts_of(each, options_)};
-    const Subject layer{"layer ", layer_function(each, options_), {attention.starts[0]}};
+    const InputNorms norms = each.input_norms();
+    const auto first = sensitivity_bounds(each.order, each.dim, each.dim, each.scale(), norms);
+    const auto second = sharpness_bounds(each.order, each.dim, each.dim, each.scale(), norms);
+    std::vector<double> rms{norms.query};
+    rms.insert(rms.end(), norms.keys.begin(), norms.keys.end());
+    rms.insert(rms.end(), norms.values.begin(), norms.values.end());
+    const auto inputs = static_cast<double>(rms.size());
+    const Subject attention{"", each.function(), starts_of(each, options_), rms};
     test(each, attention, "sensitivity", nsimplex::sensitivity, first);
+    if (!options_.skip_sharpness) {
+      test(each, attention, "sharpness", nsimplex::sharpness, second);
+    }
+    if (!each.unit_norms()) return;  // a layer's projections keep the norm of its one input
+    const Subject layer{"layer ", layer_function(each, options_), {attention.starts[0]}, {1.0}};
     test(each, layer, "sensitivity", nsimplex::sensitivity, {inputs * largest(first)});
     if (options_.skip_sharpness) return;
-    test(each, attention, "sharpness", nsimplex::sharpness, second);
     test(each, layer, "sharpness", nsimplex::sharpness, {inputs * inputs * largest(second)});
   }
 
@@ -143,11 +170,12 @@ class Experiment {
   }
 
  private:
-  // What is climbed, and from where.
+  // What is climbed, from where, and the root mean square of each input's rows.
   struct Subject {
     std::string name;
     TensorFunction function;
     Tensors starts;
+    std::vector<double> rms;
   };
 
   // One statement: where every start led to, a draw each, against the largest bound. The bounds of
@@ -157,8 +185,8 @@ class Experiment {
             const std::vector<double>& bounds) {
     SensitivityOptions own;
     own.ascent = {.steps = options_.steps, .tolerance = 1e-7, .between = interrupt::check};
-    const auto fixed = estimate(subject.function, projected(subject.starts), own);
-    own.input_rms.assign(subject.starts.size(), 1.0);
+    const auto fixed = estimate(subject.function, projected(subject), own);
+    own.input_rms = subject.rms;
     const SensitivityEstimate found = estimate(subject.function, subject.starts, own);
     const std::string name = subject.name + kind;
     Statement statement(fmt::format("{} <= {:.4g}: {}", name, largest(bounds), each.text())),
@@ -178,6 +206,7 @@ class Experiment {
                  {"order", each.order},
                  {"dim", each.dim},
                  {"scales", each.scales},
+                 {"norms", numbers_of(each.norms)},
                  {"tokens", options_.tokens},
                  {"bound", largest(bounds)},
                  {"largest", largest(found.value)},
@@ -188,11 +217,13 @@ class Experiment {
     if (statement.violations() + single.violations() > 0) save(each, name, found);
   }
 
-  // Rows of unit root mean square: the inputs that stay.
-  static Tensors projected(const Tensors& starts) {
+  // Rows of the root mean square asked for: the inputs that stay.
+  static Tensors projected(const Subject& subject) {
     Tensors inputs;
-    for (const Tensor& x : starts) {
-      inputs.push_back(x / x.norm(2, -1, true) * std::sqrt(static_cast<double>(x.size(-1))));
+    for (size_t i = 0; i < subject.starts.size(); ++i) {
+      const Tensor& x = subject.starts[i];
+      const double norm = subject.rms[i] * std::sqrt(static_cast<double>(x.size(-1)));
+      inputs.push_back(x / x.norm(2, -1, true) * norm);
     }
     return inputs;
   }
@@ -208,8 +239,8 @@ class Experiment {
             {fmt::format("direction.{}.{}", k, i), found.directions[k][i][best]});
       }
     }
-    io::write_safetensors(fmt::format("{}/counterexample-{}-{}-{}-{}.safetensors", options_.out,
-                                      name, each.order, each.dim, each.scales),
+    io::write_safetensors(fmt::format("{}/counterexample-{}-{}-{}-{}-{}.safetensors", options_.out,
+                                      name, each.order, each.dim, each.scales, each.norms),
                           file);
   }
 
@@ -225,7 +256,11 @@ int run_sensitivity(const SensitivityCommand& options) {
   std::vector<Case> cases;
   for (const int64_t order : options.orders) {
     for (const int64_t dim : options.dims) {
-      for (const std::string& scales : options.scales) cases.push_back({order, dim, scales});
+      for (const std::string& scales : options.scales) {
+        for (const std::string& norms : options.norms) {
+          cases.push_back({order, dim, scales, norms});
+        }
+      }
     }
   }
   RunLog log(options);
@@ -261,6 +296,9 @@ void add_analyze_sensitivity(CLI::App& parent, Session& session) {
   add("--scales", options->scales, "unit, standard, or LOGIT:OUTPUT: two factors")
       ->delimiter(',')
       ->check(CLI::Validator(check_scales, "", "scales"));
+  add("--norms", options->norms, "Q:K:V: root mean squares of q, of every k and of every v")
+      ->delimiter(',')
+      ->check(CLI::Validator(check_norms, "", "norms"));
   add("--tokens", options->tokens, "Queries and keys of an axis")->check(sizes);
   add("--starts", options->starts, "Ascents from normal inputs, and from aligned ones")
       ->check(sizes);

@@ -145,7 +145,25 @@ TEST(AnalyzeSensitivity, AnyScales) {
   EXPECT_GT(line["largest"], 2.7);
 }
 
+// c1 = c2 = 1: c1 K V = 1.5 for q, c1 Q V = 6 for k and 1 for v.
+TEST(AnalyzeSensitivity, AnyInputNorms) {
+  const Finished finished =
+      run(sensitivity({"--orders", "1", "--scales", "unit", "--norms", "1:1:1,2:0.5:3", "--json"}));
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto found = by_statement(finished.out);
+  const json line = found.at("sensitivity <= 6: order 1, D 3, unit scales, norms 2:0.5:3");
+  EXPECT_EQ(line["violations"], 0);
+  EXPECT_EQ(line["norms"], json({2, 0.5, 3}));
+  EXPECT_GT(line["largest"], 4);
+  // With c1 Q K = 1 and c2 V = 3, divided by the squares of norms.
+  const json second = found.at("sharpness <= 24: order 1, D 3, unit scales, norms 2:0.5:3");
+  EXPECT_EQ(second["violations"], 0);
+  EXPECT_TRUE(found.contains("layer sensitivity <= 3: order 1, D 3, unit scales"));
+  EXPECT_FALSE(found.contains("layer sensitivity <= 3: order 1, D 3, unit scales, norms 2:0.5:3"));
+}
+
 TEST(AnalyzeSensitivity, UsageIsChecked) {
+  EXPECT_EQ(run(sensitivity({"--norms", "1:1"})).code, 2);
   EXPECT_EQ(run(sensitivity({"--scales", "other"})).code, 2);
   EXPECT_EQ(run(sensitivity({"--scales", "1:-2"})).code, 2);
   EXPECT_EQ(run(lipschitz({"--radii", "0"})).code, 2);
