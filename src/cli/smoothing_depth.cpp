@@ -65,6 +65,39 @@ DepthArm masked(const std::string& name, const MaskRows& rows, TokenNorm norm) {
   return arm;
 }
 
+constexpr int64_t kBestKeys = 4;
+
+// The keys of largest logits with the first projection, ascending.
+analysis::KeySets best_keys(const analysis::PureHead& head, const Tensor& tokens, int64_t count) {
+  const Tensor logits = tokens.matmul(head.keys[0]).matmul(tokens.matmul(head.keys[1]).t());
+  const int64_t nodes = tokens.size(0);
+  const Tensor best =
+      std::get<0>(std::get<1>(logits.topk(std::min(count, nodes), /*dim=*/1)).sort(/*dim=*/1));
+  analysis::KeySets keys;
+  for (const Tensor& row : best.unbind()) {
+    const int64_t* first = row.const_data_ptr<int64_t>();
+    keys.emplace_back(first, first + row.numel());
+  }
+  return keys;
+}
+
+std::vector<DepthArm> best_key_arms(int64_t order, TokenNorm norm) {
+  std::vector<DepthArm> arms;
+  for (const bool paths : {false, true}) {
+    if (paths && order == 1) continue;
+    DepthArm arm;
+    arm.name = with_norm(fmt::format("{} best keys{}", kBestKeys, paths ? ", paths" : ""), norm);
+    arm.order = order;
+    arm.norm = norm;
+    arm.best_keys = kBestKeys;
+    arm.paths = paths;
+    arm.radius = -1;
+    arm.gap = std::numeric_limits<double>::quiet_NaN();
+    arms.push_back(std::move(arm));
+  }
+  return arms;
+}
+
 }  // namespace
 
 std::vector<DepthArm> masked_arms(int64_t order, int64_t tokens, TokenNorm norm, uint64_t seed) {
@@ -102,6 +135,9 @@ std::vector<DepthArm> depth_arms(int64_t order, const DepthSettings& settings, u
       arms.push_back(std::move(again));
     }
   }
+  for (const TokenNorm norm : {TokenNorm::none, TokenNorm::rms}) {
+    for (DepthArm& arm : best_key_arms(order, norm)) arms.push_back(std::move(arm));
+  }
   const auto add_other = [&](const std::string& name, TokenNorm norm, const auto& change) {
     arms.push_back(unmasked(name, order, tokens, norm));
     change(arms.back().options);
@@ -121,7 +157,13 @@ Tensor run_layer(const DepthArm& arm, const analysis::PureHead& head, const Tens
   analysis::PureHead own = head;
   for (Tensor& weights : own.keys) weights = weights.to(tokens.scalar_type());
   for (Tensor& weights : own.values) weights = weights.to(tokens.scalar_type());
-  const Tensor next = analysis::apply(own, tokens, arm.mask, arm.options);
+  std::optional<analysis::TupleMask> mask = arm.mask;
+  if (arm.best_keys > 0) {
+    const analysis::KeySets keys = best_keys(own, tokens, arm.best_keys);
+    mask = analysis::tuple_mask(arm.paths ? analysis::path_mask(keys, arm.order)
+                                          : analysis::product_mask(keys, arm.order));
+  }
+  const Tensor next = analysis::apply(own, tokens, mask, arm.options);
   return normalised(arm.skip ? tokens + next : next, arm.norm);
 }
 
@@ -163,9 +205,9 @@ Json to_json(const DepthCurve& curve) {
   return {{"curve", arm.name},
           {"order", arm.order},
           {"norm", name_of(arm.norm)},
-          {"masked", arm.mask.has_value()},
+          {"masked", arm.mask.has_value() || arm.best_keys > 0},
           {"radius", arm.radius < 0 ? Json() : Json(arm.radius)},
-          {"lambda_2", arm.gap},
+          {"lambda_2", std::isnan(arm.gap) ? Json() : Json(arm.gap)},
           {"dtype", dtype_name(arm.dtype)},
           {"rate", curve.rate()},
           {"log10_residual", curve.log10_residual},

@@ -23,10 +23,12 @@ struct DepthArm {
   TokenNorm norm = TokenNorm::none;
   AttentionOptions options;  ///< of stacks without a mask: another form, reducer or normaliser
   std::optional<analysis::TupleMask> mask;
+  int64_t best_keys = 0;  ///< in place of a mask: so many keys a query, chosen anew by every layer
+  bool paths = false;     ///< over these, in place of all their combinations
   at::Tensor
       distances;       ///< of a mask: int64 [n, n], layers from j until i depends on it; -1: never
-  int64_t radius = 1;  ///< of the mask
-  double gap = 0;      ///< lambda_2 of its 1-skeleton
+  int64_t radius = 1;  ///< of the mask; -1: not one
+  double gap = 0;      ///< lambda_2 of its 1-skeleton; NaN where the tokens choose
   at::ScalarType dtype = at::kDouble;  ///< of weights, tokens and attention
 };
 
@@ -36,8 +38,9 @@ struct DepthSettings {
 
 /// Without a skip connection and with one, normalised or not; then masks of several radii, in the
 /// setting of the theorems and with unit mean square; the former again in float32 and bfloat16;
-/// and what no theorem speaks of: other reducers, the determinant form where the channels can be
-/// cut for it, sigmoid.
+/// and what no theorem speaks of: the four keys of largest logits with the first projection (as an
+/// indexer that reuses it chooses them) and paths over these, other reducers, the determinant form
+/// where the channels can be cut for it, sigmoid.
 std::vector<DepthArm> depth_arms(int64_t order, const DepthSettings& settings, uint64_t seed);
 
 /// A window of all earlier tokens, a quarter and two of them, four random keys, and paths over

@@ -83,8 +83,8 @@ TEST_F(AnalyzeSmoothing, KeepsACounterexampleOfWhatIsViolated) {
 }
 
 TEST_F(AnalyzeSmoothing, WatchesEveryStack) {
-  EXPECT_EQ(curves_.size(), 31u);
-  EXPECT_EQ(stacks_, 31 + 10 + 12);  // again in float32 and bfloat16
+  EXPECT_EQ(curves_.size(), 37u);
+  EXPECT_EQ(stacks_, 37 + 10 + 12);  // again in float32 and bfloat16
   EXPECT_EQ(curves_.count({"determinant", 1}), 1u);
   EXPECT_EQ(curves_.count({"determinant", 2}), 0u);  // 8 channels cannot be cut into threes
   for (const auto& [key, line] : curves_) {
@@ -104,6 +104,11 @@ TEST_F(AnalyzeSmoothing, WatchesEveryStack) {
   EXPECT_GT((curves_[{"window 16 + rms norm", 1}]["rate"]),
             (curves_[{"window 2 + rms norm", 1}]["rate"]));
   EXPECT_EQ((curves_[{"window 2", 2}]["radius"]), 15);
+  const json best = curves_[{"4 best keys, paths + rms norm", 2}];
+  EXPECT_TRUE(best["masked"]);
+  EXPECT_TRUE(best["radius"].is_null() && best["lambda_2"].is_null());  // tokens choose
+  EXPECT_NE(best["ratio"], (curves_[{"4 best keys + rms norm", 2}]["ratio"]));
+  EXPECT_EQ(curves_.count({"4 best keys, paths", 1}), 0u);
   EXPECT_EQ((curves_[{"window 16 + rms norm", 1}]["radius"]), 1);
 }
 

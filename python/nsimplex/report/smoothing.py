@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import matplotlib
 
@@ -62,7 +63,8 @@ def _depth(rows: list[Row], masked: bool, absolute: bool = False) -> Iterable[tu
             continue
         label = str(row["curve"]).removesuffix(" + rms norm")
         if masked:
-            label += f", radius {row.get('radius')}"
+            radius = number(row, "radius")
+            label += ", chosen anew" if radius is None else f", radius {radius:.0f}"
         yield int(row["order"]), (label, [float(i) for i in range(len(heights))], heights)
 
 
@@ -85,25 +87,57 @@ def _slope(points: list[tuple[float, float]]) -> float | None:
     return sum((x - mean_x) * math.log(y) for x, y in points) / spread if spread > 0 else None
 
 
-def trade_off_table(curves: list[Row], masks: list[Row]) -> str:
-    """Of every mask how fast tokens collapse under it, beside what distant tokens still tell."""
+class _TradeOff(NamedTuple):
+    """Of a mask: how fast tokens collapse under it, and what distant tokens still tell."""
+
+    mask: str
+    order: int
+    radius: float | None
+    gap: float | None
+    collapse: float | None
+    influence: float | None
+
+
+def _trade_offs(curves: list[Row], masks: list[Row]) -> Iterable[_TradeOff]:
     rates = {(row["curve"], row["order"]): number(row, "rate") for row in curves if row.get("dtype") == "float64"}
-    body = []
     for row in masks:
         ways = zip(row.get("distance") or [], _values(row, "influence"), strict=False)
         points = [(float(distance), influence) for distance, influence in ways if isinstance(distance, int) and influence > 0]
-        body.append(
-            [
-                str(row["squash"]).removesuffix(" + rms norm"),
-                amount(number(row, "order"), 0),
-                amount(number(row, "radius"), 0),
-                amount(number(row, "lambda_2"), 3),
-                amount(rates.get((row["squash"], row["order"])), 3),
-                amount(_slope(points), 3),
-            ]
+        yield _TradeOff(
+            str(row["squash"]).removesuffix(" + rms norm"),
+            int(row["order"]),
+            number(row, "radius"),
+            number(row, "lambda_2"),
+            rates.get((row["squash"], row["order"])),
+            _slope(points),
         )
+
+
+def trade_off_table(found: list[_TradeOff]) -> str:
     header = ["mask", "N", "radius", "λ₂", "collapse, nats a layer", "ln influence, a layer of distance"]
+    digits = (0, 0, 3, 3, 3)
+    body = [[each.mask, *(amount(v, d) for v, d in zip(each[1:], digits, strict=True))] for each in found]
     return "<h3>Smoothing beside squashing</h3>" + table(header, body)
+
+
+def trade_off_plot(found: list[_TradeOff], name: str) -> str:
+    """What a layer of distance costs against collapse rate, radius and the skeleton's second eigenvalue."""
+    title = "Influence lost a layer of distance, beside collapse, radius and λ₂"
+    sides = [("collapse", "collapse, nats a layer"), ("radius", "radius"), ("gap", "λ₂")]
+    with matplotlib.rc_context(STYLE):
+        figure, all_axes = new_axes(3.4, len(sides))
+        orders = sorted({each.order for each in found})
+        for axes, (field, label) in zip(all_axes.flat, sides, strict=True):
+            for place, order in enumerate(orders):
+                own = [(getattr(e, field), e.influence) for e in found if e.order == order]
+                points = [(x, y) for x, y in own if x is not None and y is not None]
+                axes.plot(
+                    [x for x, _ in points], [y for _, y in points], "o", color=SERIES[place % len(SERIES)], label=f"N = {order}"
+                )
+            axes.set_xlabel(label)
+        handles, labels = all_axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(orders), frameon=False, fontsize=8.5)
+        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-trade-off-{name}", title)
 
 
 def _flows(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
@@ -136,6 +170,7 @@ def smoothing_plots(run: AnalysisRun) -> list[str]:
         ("flow", "Largest distance over largest token, continuous time", "time", _flows(having("flow"))),
         ("entries", "Large entries of queries and keys", "largest entry", _entries(having("entry_bound"))),
     ]
-    found = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
-    parts = [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in found if groups]
-    return parts + ([trade_off_table(having("curve"), having("squash"))] if having("squash") else [])
+    panels = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
+    parts = [_panels(f"{name}-{run.name}", title, xlabel, groups) for name, title, xlabel, groups in panels if groups]
+    found = list(_trade_offs(having("curve"), having("squash")))
+    return [*parts, trade_off_plot(found, run.name), trade_off_table(found)] if found else parts

@@ -30,8 +30,8 @@ def smoothing_rows():
 def test_plots_stand_beside_the_statements(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", smoothing_rows())
     _, page = read(tmp_path)
-    assert page.tags.count("svg") == 6
-    for words in ("Over-smoothing", "Theorem 3.1, N = 1", "4,380", "Large entries of queries", "continuous time", "0.250", "0.693", "-0.693"):
+    assert page.tags.count("svg") == 7
+    for words in ("Over-smoothing", "Theorem 3.1, N = 1", "4,380", "Large entries of queries", "continuous time", "Influence lost", "0.250", "0.693", "-0.693"):
         assert words in page.text, words
 
 
