@@ -22,7 +22,7 @@
 namespace nsimplex::cli {
 namespace {
 
-constexpr int64_t kReadingSteps = 10;  // of the ascents at the end of a training
+constexpr int64_t kReadingSteps = 10;  // of the ascents
 
 struct TransferOptions : ComparisonOptions {
   std::vector<std::string> scales{"standard", "unit"}, axes{"head-dim", "heads"};
@@ -72,13 +72,12 @@ LanguageModelOptions model_of(const TransferOptions& o, const TransferCell& cell
   return language_model_options(flags, vocabulary);
 }
 
-// Figures of the simplicial layers at the end of the training, the largest of the layers.
-Json readings_of(training::RateTrial& trial, const TransferOptions& o,
-                 const training::Corpus& corpus) {
+// Figures of the simplicial layers, the largest of the layers, read in double.
+Json readings_of(LanguageModel& model, const TransferOptions& o, const training::Corpus& corpus) {
   const data::Slice slice = corpus.split.validation;
   const std::vector<int64_t> starts{slice.begin};
   const at::Tensor tokens = data::gather(corpus.tokens, starts, o.model.context).inputs;
-  trial.model->to(at::kDouble);
+  model->to(at::kDouble);
   const ModelReadingOptions options{
       .jacobians = false,
       .ascent = {.steps = kReadingSteps, .tolerance = 1e-3, .between = interrupt::check}};
@@ -88,7 +87,7 @@ Json readings_of(training::RateTrial& trial, const TransferOptions& o,
     const double value = values.max().item<double>();
     if (!found.contains(name) || found[name].get<double>() < value) found[name] = value;
   };
-  for (const LayerReading& reading : read_layers(trial.model, tokens, options)) {
+  for (const LayerReading& reading : read_layers(model, tokens, options)) {
     if (reading.order < 2) continue;
     largest("logit_range", reading.logit_range);
     largest("alignment", reading.alignment);
@@ -96,6 +95,7 @@ Json readings_of(training::RateTrial& trial, const TransferOptions& o,
     largest("sensitivity", reading.sensitivity);
     largest("sensitivity_bound", reading.sensitivity_bound);
   }
+  model->to(at::kFloat);
   return found;
 }
 
@@ -128,12 +128,17 @@ class Experiment {
     training.lr = rate;
     training.seed = seed;
     const int64_t before = done_;
-    training::RateTrial trial = training::train_at_rate(
-        model, training, corpus_.corpus, o_.torch_device(), [&](int64_t step, double loss) {
-          interrupt::check();
-          bar_.update(before + step,
-                      fmt::format("{} rate {:.2g} loss {:.3f}", name(cell), rate, loss));
-        });
+    Json early;
+    training::RateTrialEvents events;
+    events.step = [&](int64_t step, double loss) {
+      interrupt::check();
+      bar_.update(before + step, fmt::format("{} rate {:.2g} loss {:.3f}", name(cell), rate, loss));
+    };
+    if (!o_.skip_readings) {
+      events.early = [&](LanguageModel& now) { early = readings_of(now, o_, corpus_.corpus); };
+    }
+    training::RateTrial trial =
+        training::train_at_rate(model, training, corpus_.corpus, o_.torch_device(), events);
     done_ = before + training.steps;
     points_.push_back({cell, rate, trial.val_loss, trial.stable()});
     Json line = to_json(cell);
@@ -148,8 +153,9 @@ class Experiment {
       line.update({{"gradient_peak", trial.gradient.peak},
                    {"gradient_kurtosis", trial.gradient.kurtosis},
                    {"int8_error", trial.gradient.int8_error}});
-      if (!o_.skip_readings) line.update(readings_of(trial, o_, corpus_.corpus));
+      if (!o_.skip_readings) line.update(readings_of(trial.model, o_, corpus_.corpus));
     }
+    for (const auto& [figure, value] : early.items()) line["early_" + figure] = value;
     log_.write(line);
   }
 

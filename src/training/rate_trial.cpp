@@ -49,8 +49,7 @@ int64_t count_spikes(const std::vector<double>& norms) {
 }
 
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
-                        const Corpus& corpus, c10::Device device,
-                        const std::function<void(int64_t, double)>& on_step) {
+                        const Corpus& corpus, c10::Device device, const RateTrialEvents& events) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
   Learner learner(model, training, device, generator);
   data::BatchSampler sampler(corpus.tokens, corpus.split.train, training.batch, model.context,
@@ -70,8 +69,10 @@ RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions
       for (data::Batch& batch : batches) batch = sampler.next();
       const StepLoss now = learner.update(step, batches);
       gradient_norms.push_back(now.gradient_norm);
-      if (on_step) on_step(step, now.cross_entropy);
-      if (step == early) trial.early_loss = loss();
+      if (events.step) events.step(step, now.cross_entropy);
+      if (step != early) continue;
+      trial.early_loss = loss();
+      if (events.early && std::isfinite(trial.early_loss)) events.early(trial.model);
     }
     trial.val_loss = loss();
   } catch (const Diverged&) {

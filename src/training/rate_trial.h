@@ -34,10 +34,17 @@ struct RateTrial {
   bool stable() const { return !diverged && val_loss < early_loss; }
 };
 
+/// What is told of a training as it goes on.
+struct RateTrialEvents {
+  std::function<void(int64_t, double)> step;  ///< every step with its loss; may throw
+  /// The model after a tenth of the steps, unless its loss is no longer finite.
+  std::function<void(LanguageModel&)> early;
+};
+
 /// Trains one model as train_arms() would alone; a loss or gradient that is no longer finite is a
-/// result here. `on_step` gets every step with its loss, and may throw.
+/// result here.
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
                         const Corpus& corpus, c10::Device device,
-                        const std::function<void(int64_t, double)>& on_step = {});
+                        const RateTrialEvents& events = {});
 
 }  // namespace nsimplex::training

@@ -111,6 +111,8 @@ TEST(AnalyzeTransfer, TrainsEveryModelAtEveryRate) {
       EXPECT_GT(line["alignment"], 0);
       EXPECT_LE(line["sensitivity"].get<double>(),
                 line["sensitivity_bound"].get<double>() * (1 + 1e-9));
+      EXPECT_GT(line["early_sensitivity"], 0);
+      EXPECT_NE(line["early_sensitivity"], line["sensitivity"]);
     } else if (line.contains("best_rate")) {
       ++best;
       EXPECT_EQ(line["best_rate"], 0.01);

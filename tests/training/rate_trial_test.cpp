@@ -21,9 +21,16 @@ TEST(RateTrial, LearnsAsTheComparisonDoes) {
   TrainingOptions training = test::small_training();
   training.eval_every = 1;  // 12 steps: a tenth is the first
   std::vector<std::pair<int64_t, double>> steps;
-  const RateTrial trial =
-      train_at_rate(test::small_model(), training, corpus, c10::kCPU,
-                    [&](int64_t step, double loss) { steps.emplace_back(step, loss); });
+  int early = 0;
+  RateTrialEvents events;
+  events.step = [&](int64_t step, double loss) { steps.emplace_back(step, loss); };
+  events.early = [&](LanguageModel& model) {  // a look in double changes nothing
+    EXPECT_EQ(steps.size(), 1u);
+    model->to(at::kDouble);
+    model->to(at::kFloat);
+    ++early;
+  };
+  const RateTrial trial = train_at_rate(test::small_model(), training, corpus, c10::kCPU, events);
   const ArmResult arm = train_arms({{"arm", test::small_model()}}, training, corpus, c10::kCPU)[0];
   EXPECT_FALSE(trial.diverged);
   EXPECT_TRUE(trial.stable());
@@ -31,6 +38,7 @@ TEST(RateTrial, LearnsAsTheComparisonDoes) {
   EXPECT_DOUBLE_EQ(trial.val_loss, arm.curve.back().loss);
   ASSERT_EQ(steps.size(), 12u);
   EXPECT_EQ(steps.back().first, 12);
+  EXPECT_EQ(early, 1);
   EXPECT_GT(trial.gradient.peak, 1);
 }
 
