@@ -30,6 +30,10 @@ class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t
  protected:
   void SetUp() override {
     at::manual_seed(1);
+    path_nodes_ = at::randn({4, 2});
+    path_edges_ = at::randn({2, 1});
+    ring_nodes_ = at::randn({3, 2});
+    ring_edges_ = at::randn({3, 1});
     const auto [tokens, order] = GetParam();
     network_ = std::make_shared<TokenNetwork>(TokenNetworkOptions{.tokens = tokens,
                                                                   .node_channels = 2,
@@ -43,8 +47,7 @@ class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t
   Tensor out(const GraphBatch& batch) { return network_->prepare(batch)(); }
 
   // A path of three nodes and one alone; a triangle.
-  Tensor path_nodes_ = at::randn({4, 2}), path_edges_ = at::randn({2, 1});
-  Tensor ring_nodes_ = at::randn({3, 2}), ring_edges_ = at::randn({3, 1});
+  Tensor path_nodes_, path_edges_, ring_nodes_, ring_edges_;
   std::shared_ptr<TokenNetwork> network_;
 };
 INSTANTIATE_TEST_SUITE_P(TokenNetwork, Tokens,
