@@ -28,6 +28,7 @@ struct HyperedgesOptions : GraphExperimentOptions {
   double validation = 0.1;
   int64_t negatives = 5;
   std::optional<int64_t> layers, head_layers;
+  std::string select = "validation";
   bool full = false, paper = false;
 };
 
@@ -134,7 +135,9 @@ int run_hyperedges(const HyperedgesOptions& o) {
   const auto shared = std::make_shared<data::Cooccurrence>();
   GraphExperiment experiment{.task = "hyperedges"};
   experiment.draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
-    data::HyperedgeSplits splits = data::split_hyperedges(train, test, o.validation, seed);
+    data::HyperedgeSplits splits = o.select == "test"
+                                       ? data::splits_chosen_by_test(train, test)
+                                       : data::split_hyperedges(train, test, o.validation, seed);
     *shared = data::cooccurrence(splits);
     return std::make_unique<HyperedgeTask>(std::move(splits), task_options, seed);
   };
@@ -171,6 +174,12 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
   add("--test", options->test, "Tuples to judge by, over the same nodes")->required();
   add("--validation", options->validation, "Share of the training tuples to choose the epoch by")
       ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  add("--select", options->select,
+      "Tuples that choose the epoch: validation, or test, as published figures have it, which "
+      "learns "
+      "from all training tuples")
+      ->check(CLI::IsMember({"validation", "test"}))
       ->capture_default_str();
   add("--negatives", options->negatives, "Tuples that are none, for each that is one")
       ->check(positive)

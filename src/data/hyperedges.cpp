@@ -43,6 +43,20 @@ void check_files(const io::Tuples& train, const io::Tuples& test) {
   }
 }
 
+// All training tuples to learn from, nothing to validate by yet.
+HyperedgeSplits unsplit(const io::Tuples& train, const io::Tuples& test) {
+  check_files(train, test);
+  HyperedgeSplits splits{.train = train, .test = test};
+  splits.nodes = train.nodes();
+  splits.typed = !train.type_sizes.empty();
+  KnownTuples seen(splits.typed);
+  for (int64_t row = 0; row < train.count(); ++row) seen.insert(splits.row(train, row));
+  for (int64_t row = 0; row < test.count(); ++row) {
+    splits.unseen.push_back(seen.insert(splits.row(test, row)));
+  }
+  return splits;
+}
+
 }  // namespace
 
 size_t KnownTuples::Hash::operator()(const std::vector<int64_t>& tuple) const {
@@ -59,11 +73,7 @@ std::vector<int64_t> KnownTuples::key(std::span<const int64_t> tuple) const {
 
 HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test, double share,
                                  uint64_t seed) {
-  check_files(train, test);
-  HyperedgeSplits splits;
-  splits.nodes = train.nodes();
-  splits.typed = !train.type_sizes.empty();
-  splits.test = test;
+  HyperedgeSplits splits = unsplit(train, test);
   KnownTuples seen(splits.typed), held_out(splits.typed);
   std::vector<int64_t> firsts;  // the first row of each different tuple
   for (int64_t row = 0; row < train.count(); ++row) {
@@ -75,19 +85,23 @@ HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test
     std::swap(firsts[i], firsts[i + draws.below(std::ssize(firsts) - static_cast<int64_t>(i))]);
     held_out.insert(splits.row(train, firsts[i]));
   }
-  splits.train = splits.validation = {train.width, {}, train.type_sizes};
+  splits.train.values.clear();
+  splits.validation = splits.train;
   for (int64_t row = 0; row < train.count(); ++row) {
     const auto tuple = splits.row(train, row);
     io::Tuples& to = held_out.contains(tuple) ? splits.validation : splits.train;
     to.values.insert(to.values.end(), tuple.begin(), tuple.end());
   }
-  for (int64_t row = 0; row < test.count(); ++row) {
-    splits.unseen.push_back(seen.insert(splits.row(test, row)));
-  }
   if (splits.train.count() == 0 || splits.validation.count() == 0) {
     throw InputError("[hyperedges] validation: expected a share that leaves tuples to both, got " +
                      std::to_string(share) + " of " + std::to_string(firsts.size()));
   }
+  return splits;
+}
+
+HyperedgeSplits splits_chosen_by_test(const io::Tuples& train, const io::Tuples& test) {
+  HyperedgeSplits splits = unsplit(train, test);
+  splits.validation = test;
   return splits;
 }
 

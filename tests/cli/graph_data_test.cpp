@@ -121,6 +121,22 @@ TEST_F(GraphData, HyperedgesAreLearned) {
   EXPECT_GT(results[0]["auc"], 0.9);  // chance: 0.5
 }
 
+TEST_F(GraphData, TheTestTuplesMayChooseTheEpochOfHyperedges) {
+  write_triples();
+  const auto results = [&](const std::string& select) {
+    const Finished finished =
+        run({"graph", "hyperedges", "--train", train_, "--test", test_, "--models", "s2g-plus",
+             "--epochs", "1", "--select", select, "--threads", "1", "--json"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return results_of(finished.out).at(0);
+  };
+  const json by_test = results("test"), by_validation = results("validation");
+  EXPECT_GT(by_test["validation_auc"], 0.0);
+  EXPECT_NE(by_test["auc"], by_validation["auc"]);  // more tuples to learn from
+  EXPECT_EQ(run({"graph", "hyperedges", "--train", train_, "--test", test_, "--select", "x"}).code,
+            2);
+}
+
 TEST_F(GraphData, HyperedgesRefuseFilesThatDoNotFit) {
   write_triples();
   test::write_file(test_, "0,1\n");

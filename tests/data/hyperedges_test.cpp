@@ -60,6 +60,17 @@ TEST(SplitHyperedges, KnowsWhichTestTuplesAreNew) {
       ElementsAre(0, 1));
 }
 
+TEST(SplitHyperedges, ChosenByTestLearnsFromAllTrainingTuples) {
+  const io::Tuples train = typed({0, 2, 5, 0, 2, 6, 1, 2, 5}), test = typed({0, 2, 6, 1, 3, 6});
+  const HyperedgeSplits splits = splits_chosen_by_test(train, test);
+  EXPECT_EQ(splits.train.values, train.values);
+  EXPECT_EQ(splits.validation.values, test.values);
+  EXPECT_EQ(splits.test.values, test.values);
+  EXPECT_THAT(splits.unseen, ElementsAre(0, 1));
+  EXPECT_EQ(input_error_of([&] { splits_chosen_by_test(train, untyped(2, {0, 1})); }),
+            "[hyperedges] test: expected tuples of 3 nodes as in train, got 2");
+}
+
 TEST(SplitHyperedges, RefusesFilesThatDoNotFit) {
   const auto error = [](const io::Tuples& train, const io::Tuples& test, double share = 0.5) {
     return input_error_of([&] { split_hyperedges(train, test, share, 1); });
