@@ -7,6 +7,7 @@
 #include "causal/graphs/metrics.h"
 #include "causal/graphs/sortability.h"
 #include "causal/structure/names.h"
+#include "causal/structure/paper_schedule.h"
 #include "causal/structure/prepare.h"
 #include "causal/tensors.h"
 #include "cli/causal_constraints.h"
@@ -27,8 +28,7 @@ namespace {
 using causal::Matrix;
 using causal::TableView;
 
-constexpr int64_t kPaperEpochs = 20 * 100, kPaperBatch = 128;  // src/causal/structure/paper.h
-constexpr double kUsualThreshold = 0.3;                        // of most published figures
+constexpr double kUsualThreshold = 0.3;  // of most published figures
 
 struct FitOptions : CommonOptions {
   CausalTableOptions table;
@@ -43,7 +43,7 @@ struct FitOptions : CommonOptions {
 // most so many; the others end when nothing moves any more.
 int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
   if (options.estimator != StructureEstimator::paper) return 0;
-  return kPaperEpochs * ((rows + kPaperBatch - 1) / kPaperBatch);
+  return causal::kPaperLoops * causal::kPaperEpochs * causal::paper_batches(rows);
 }
 
 CausalFit fit(const FitOptions& o, const CausalTable& table) {

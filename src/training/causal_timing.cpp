@@ -6,10 +6,10 @@
 
 #include <ctime>
 
+#include "causal/structure/paper_schedule.h"
+
 namespace nsimplex::training {
 namespace {
-
-constexpr int64_t kBatch = 128;  // of that estimator
 
 struct Enough {};  // thrown from a checkpoint to end a fit
 
@@ -28,7 +28,7 @@ class Stopwatch {
 
 EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
                                   const std::function<void()>& checkpoint) {
-  const int64_t batches = (table.size(0) + kBatch - 1) / kBatch;
+  const int64_t batches = causal::paper_batches(table.size(0));
   Stopwatch watch;
   int64_t begun = 0;
   double seconds = 0;

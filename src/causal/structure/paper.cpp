@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "causal/structure/candidate_edges.h"
+#include "causal/structure/paper_schedule.h"
 #include "causal/tensors.h"
 
 namespace nsimplex::causal {
@@ -17,7 +18,7 @@ using at::Tensor;
 constexpr double kSparsity = 0.01, kLearningRate = 3e-3;
 constexpr double kAcyclic = 1e-8;   // h at which a graph counts as acyclic
 constexpr double kProgress = 0.25;  // part of h that may be left before rho grows
-constexpr int64_t kHidden = 64, kBatch = 128, kEpochs = 100, kLoops = 20;
+constexpr int64_t kHidden = 64;
 
 // 1-64-1 with a ReLU between, of every entry by itself.
 struct Pointwise {
@@ -109,10 +110,10 @@ Structure fit_paper(TableView table, const CausalFitOptions& options) {
   torch::optim::AdamW optimizer(model.parameters(), torch::optim::AdamWOptions(kLearningRate));
 
   double rho = 1, alpha = 0, h = std::numeric_limits<double>::infinity();
-  for (int64_t loop = 0; loop < kLoops && h >= kAcyclic; ++loop) {
-    for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+  for (int64_t loop = 0; loop < kPaperLoops && h >= kAcyclic; ++loop) {
+    for (int64_t epoch = 0; epoch < kPaperEpochs; ++epoch) {
       const Tensor order = at::randperm(x.size(0), model.generator(), at::kLong);
-      for (const Tensor& rows : order.split(kBatch)) {
+      for (const Tensor& rows : order.split(kPaperBatch)) {
         if (options.checkpoint) options.checkpoint();
         optimizer.zero_grad();
         model.loss(x.index_select(0, rows), rho, alpha).backward();
