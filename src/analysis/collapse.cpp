@@ -14,24 +14,12 @@ using at::Tensor;
 
 namespace {
 
-double largest_norm(const std::vector<Tensor>& matrices) {
-  double largest = 0;
-  for (const Tensor& matrix : matrices) {
-    largest = std::max(largest, composite_norm(matrix).item<double>());
-  }
-  return largest;
-}
-
 // [n, d] as the factor of key axis `axis` among `axes`: [1, .., n, .., 1, d].
 Tensor along(const Tensor& rows, size_t axis, size_t axes) {
   std::vector<int64_t> shape(axes + 1, 1);
   shape[axis] = rows.size(0);
   shape.back() = rows.size(1);
   return rows.reshape(shape);
-}
-
-double logit_scale(const PureHead& head) {
-  return 1 / std::sqrt(static_cast<double>(head.head_dim()));
 }
 
 // Products of the values of every tuple: [n^N, channels].
@@ -62,7 +50,7 @@ struct Factors {
 Factors factors_of(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
   const Tensor remainder = split_logits(head, tokens, offset).remainder;
   const Tensor range = ranges(remainder);
-  Factors factors{.logit_range = logit_scale(head) * range.max().item<double>(),
+  Factors factors{.logit_range = head.logit_scale() * range.max().item<double>(),
                   .largest_key = largest_norm(head.keys),
                   .largest_value = largest_norm(head.values)};
   if (const double widest = widest_columns(remainder); widest > 0) {
@@ -82,6 +70,14 @@ PureHead random_head(int64_t order, int64_t channels) {
   for (int64_t m = 0; m <= order; ++m) head.keys.push_back(draw());
   for (int64_t m = 0; m < order; ++m) head.values.push_back(draw());
   return head;
+}
+
+double largest_norm(const std::vector<Tensor>& weights) {
+  double largest = 0;
+  for (const Tensor& each : weights) {
+    largest = std::max(largest, composite_norm(each).item<double>());
+  }
+  return largest;
 }
 
 bool at_floor(double residual, double norm) {
@@ -142,7 +138,7 @@ CollapseBound collapse_bound(const PureHead& head, const Tensor& tokens) {
   result.next_residual = nsimplex::minimal_residual(next).norm.item<double>();
   result.next_norm = composite_norm(next).item<double>();
   const double output = head.output ? composite_norm(*head.output).item<double>() : 1;
-  result.bound = output * 4 * result.gamma * logit_scale(head) * result.beta *
+  result.bound = output * 4 * result.gamma * head.logit_scale() * result.beta *
                  std::pow(composite_norm(tokens).item<double>(), 2 * (order - 1)) *
                  std::pow(reached, 3);
   return result;
@@ -176,7 +172,8 @@ StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers, const T
   const PureHead& head = layers.front().front();
   const auto order = static_cast<double>(head.order());
   const double log_factor =
-      std::log(4 * largest.gamma * static_cast<double>(layers.front().size()) * logit_scale(head)) +
+      std::log(4 * largest.gamma * static_cast<double>(layers.front().size()) *
+               head.logit_scale()) +
       (order + 1) * std::log(2 * largest.largest_key) +
       order * std::log(2 * largest.largest_value) + 2 * (order - 1) * std::log(largest_token_norm);
   const double power = std::pow(3, static_cast<double>(layers.size()));
@@ -195,7 +192,7 @@ CollapseLemmas collapse_lemmas(const PureHead& head, const Tensor& tokens, const
     }
     additive = additive + along(own.sum(-1, true), axis, head.keys.size()).squeeze(-1);
   }
-  const double scale = logit_scale(head);
+  const double scale = head.logit_scale();
   const Tensor separable = (scale * logits.first).softmax(-1);
   const Tensor weights = (scale * (logits.first + logits.remainder)).softmax(-1);
   const Tensor shift = scale * ranges(logits.remainder).unsqueeze(1);  // D

@@ -4,6 +4,7 @@
 #include <nsimplex/analysis_smoothing.h>
 #include <nsimplex/attention.h>
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -22,10 +23,14 @@ struct PureHead {
 
   int64_t order() const { return static_cast<int64_t>(values.size()); }
   int64_t head_dim() const { return keys.front().size(1); }
+  double logit_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 };
 
 /// Normal weights of variance 1 / channels from torch's generator, d = channels.
 NSIMPLEX_API PureHead random_head(int64_t order, int64_t channels);
+
+/// max ||W|| of some weights, ||.|| being composite_norm().
+double largest_norm(const std::vector<at::Tensor>& weights);
 
 /// Whether a residual of tokens of this norm is rounding, or too little for float64: below 1e-13 of
 /// the norm, or a norm below 1e-290 or not finite.

@@ -21,7 +21,7 @@ double least_weight(const PureHead& head, const Tensor& tokens, const TupleMask&
     const Tensor keys = tokens.matmul(head.keys[m + 1]);
     product = product * keys.index_select(0, mask.indices.select(1, m));
   }
-  const Tensor logits = product.sum(-1) / std::sqrt(static_cast<double>(head.head_dim()));
+  const Tensor logits = product.sum(-1) * head.logit_scale();
   // Every query's tuples lie one after the other.
   double least = 1;
   const Tensor offsets = mask.offsets.flatten();
@@ -30,14 +30,6 @@ double least_weight(const PureHead& head, const Tensor& tokens, const TupleMask&
     if (own.numel() > 0) least = std::min(least, own.softmax(0).min().item<double>());
   }
   return least;
-}
-
-double largest_composite_norm(const std::vector<Tensor>& weights) {
-  double largest = 0;
-  for (const Tensor& each : weights) {
-    largest = std::max(largest, composite_norm(each).item<double>());
-  }
-  return largest;
 }
 
 }  // namespace
@@ -50,7 +42,7 @@ MaskedStack run_stack(const std::vector<PureHead>& layers, const Tensor& tokens,
   for (const PureHead& head : layers) {
     stack.least_weight =
         std::min(stack.least_weight, least_weight(head, stack.tokens.back(), mask));
-    largest_value = std::max(largest_value, largest_composite_norm(head.values));
+    largest_value = std::max(largest_value, largest_norm(head.values));
     for (const Tensor& keys : head.keys) {
       stack.largest_key_norm =
           std::max(stack.largest_key_norm, at::linalg_matrix_norm(keys, 2).item<double>());

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "analysis/attention_derivatives.h"
+
 namespace nsimplex {
 namespace {
 
@@ -37,13 +39,12 @@ Tensor alignments(const Tensors& text, int64_t order) {
   const auto directions = [](const Tensor& rows) {
     return rows / rows.norm(2, -1, /*keepdim=*/true).clamp_min(1e-300);
   };
-  Tensor products = directions(text[1]);  // [1, Hk, J, D]
-  for (int64_t m = 2; m <= order; ++m) {
-    products = (products.unsqueeze(3) * directions(text[m]).unsqueeze(2)).flatten(2, 3);
-  }
+  Tensors keys;  // a head in place of a problem: [Hk, T, D]
+  for (int64_t m = 1; m <= order; ++m) keys.push_back(directions(text[m]).squeeze(0));
+  const Tensor products = analysis::WrittenOut::products(keys).unsqueeze(0);  // [1, Hk, J, D]
   const int64_t group = text[0].size(1) / products.size(1);
-  products = products.repeat_interleave(group, 1);
-  return directions(text[0]).matmul(products.transpose(2, 3)).abs();
+  const Tensor grouped = products.repeat_interleave(group, 1);
+  return directions(text[0]).matmul(grouped.transpose(2, 3)).abs();
 }
 
 // One text at a time: all weights are there at once.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <nsimplex/export.h>
 
 #include <cstdint>
 
@@ -26,7 +27,7 @@ at::Tensor steepest(const at::Tensor& g, Norm norm, const at::Tensor& fallback);
 
 /// x with every row longer than `radius` (Euclidean) cut to it; with `sphere` the shorter ones but
 /// zero are stretched as well.
-at::Tensor project_rows(const at::Tensor& x, double radius, bool sphere);
+NSIMPLEX_API at::Tensor project_rows(const at::Tensor& x, double radius, bool sphere);
 
 /// [B] as [B, 1, .., 1], to go with `like`.
 at::Tensor as_problems(const at::Tensor& values, const at::Tensor& like);

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 namespace nsimplex::analysis {
 
 using at::Tensor;
@@ -42,7 +40,7 @@ std::vector<Tensor> projected(const Tensor& tokens, const std::vector<Tensor>& w
 
 TokenDerivatives token_derivatives(const PureHead& head, const Tensor& tokens) {
   const int64_t n = tokens.size(0), order = head.order();
-  const double scale = 1 / std::sqrt(static_cast<double>(head.head_dim()));
+  const double scale = head.logit_scale();
   const std::vector<Tensor> keys = projected(tokens, head.keys);
   const std::vector<Tensor> values = projected(tokens, head.values);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/norms.h"
 #include "analysis/propositions.h"
 #include "cli/analyze.h"
 #include "cli/interrupt.h"
@@ -17,7 +18,6 @@
 #include "cli/statements.h"
 #include "io/safetensors.h"
 #include "support/error.h"
-#include "training/statistics.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -223,7 +223,7 @@ class Experiment {
     for (size_t i = 0; i < subject.starts.size(); ++i) {
       const Tensor& x = subject.starts[i];
       const double norm = subject.rms[i] * std::sqrt(static_cast<double>(x.size(-1)));
-      inputs.push_back(x / x.norm(2, -1, true) * norm);
+      inputs.push_back(analysis::project_rows(x, norm, /*sphere=*/true));
     }
     return inputs;
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "analysis/mask_hypergraph.h"
+#include "analysis/norms.h"
 #include "cli/attention_case.h"
 #include "cli/interrupt.h"
 #include "training/statistics.h"
@@ -25,7 +26,8 @@ Tensor normalised(const Tensor& tokens, TokenNorm norm) {
     case TokenNorm::layer:
       return at::layer_norm(tokens, {tokens.size(1)}, {}, {}, /*eps=*/0);
     case TokenNorm::rms:
-      return tokens / tokens.square().mean(-1, true).sqrt();
+      return analysis::project_rows(tokens, std::sqrt(static_cast<double>(tokens.size(1))),
+                                    /*sphere=*/true);
   }
   return tokens;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/collapse.h"
+#include "analysis/norms.h"
 #include "cli/head_weights.h"
 #include "cli/interrupt.h"
 
@@ -28,6 +29,11 @@ struct FlowArm {
   std::string values() const { return identity ? "W_V = 1" : "any W_V"; }
 };
 
+Tensor unit_mean_square(const Tensor& tokens) {
+  const double length = std::sqrt(static_cast<double>(tokens.size(1)));
+  return analysis::project_rows(tokens, length, /*sphere=*/true);
+}
+
 Tensor advance(const PureHead& head, const Tensor& tokens, const FlowArm& arm, double step) {
   const auto slope = [&](const Tensor& at) { return analysis::apply(head, at); };
   Tensor change = slope(tokens);
@@ -38,7 +44,7 @@ Tensor advance(const PureHead& head, const Tensor& tokens, const FlowArm& arm, d
     change = (change + 2 * second + 2 * third + fourth) / 6;
   }
   const Tensor next = tokens + step * change;
-  return arm.normalised ? next / next.square().mean(-1, true).sqrt() : next;
+  return arm.normalised ? unit_mean_square(next) : next;
 }
 
 struct Flow {
@@ -77,7 +83,7 @@ void test_flows(const FlowSettings& settings, Verdicts& verdicts,
     PureHead any = analysis::random_head(settings.order, settings.channels), identity = any;
     for (Tensor& weights : identity.values) weights = at::eye(settings.channels, at::kDouble);
     const Tensor start = at::randn({settings.tokens, settings.channels}, at::kDouble);
-    const Tensor unit = start / start.square().mean(-1, true).sqrt();
+    const Tensor unit = unit_mean_square(start);
     for (int choice = 0; choice < 8; ++choice) {
       interrupt::check();
       const FlowArm arm{(choice & 1) != 0, (choice & 2) != 0, (choice & 4) != 0};
