@@ -11,13 +11,14 @@
 
 #include "analysis/projected_attention.h"
 #include "cli/analyze.h"
+#include "cli/head_weights.h"
 #include "cli/interrupt.h"
 #include "cli/lipschitz_growth.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_log.h"
 #include "cli/statements.h"
-#include "io/safetensors.h"
+#include "cli/verdicts.h"
 #include "support/error.h"
 #include "training/statistics.h"
 
@@ -89,26 +90,22 @@ ProjectedAttention repeated(const ProjectedAttention& attention, int64_t starts)
 }
 
 // The weights, the tokens and the direction of a problem that violates a bound.
-void save(const std::string& path, const ProjectedAttention& attention,
-          const LipschitzEstimate& found, int64_t problem) {
+io::Safetensors counterexample(const ProjectedAttention& attention, const LipschitzEstimate& found,
+                               int64_t problem) {
+  analysis::PureHead head;
+  for (const Tensor& each : attention.keys) head.keys.push_back(each[problem]);
+  for (const Tensor& each : attention.values) head.values.push_back(each[problem]);
   io::Safetensors file;
-  const auto add = [&](const std::string& name, const Tensor& of_all) {
-    file.tensors.push_back({name, of_all[problem]});
-  };
-  for (size_t m = 0; m < attention.keys.size(); ++m) {
-    add(fmt::format("key_weight.{}", m), attention.keys[m]);
-  }
-  for (size_t m = 0; m < attention.values.size(); ++m) {
-    add(fmt::format("value_weight.{}", m + 1), attention.values[m]);
-  }
-  add("input", found.input);
-  add("direction", found.direction);
-  io::write_safetensors(path, file);
+  add_weights(file, "", head);
+  file.tensors.push_back({"input", found.input[problem]});
+  file.tensors.push_back({"direction", found.direction[problem]});
+  return file;
 }
 
 class Experiment {
  public:
-  Experiment(const LipschitzOptions& options, RunLog& log) : options_(options), log_(log) {}
+  Experiment(const LipschitzOptions& options, RunLog& log)
+      : options_(options), log_(log), verdicts_(options.out) {}
 
   // Draws weights, climbs from some draws of tokens each, and compares the best with every bound.
   void measure(LipschitzPoint point) {
@@ -137,13 +134,12 @@ class Experiment {
     for (const auto& [name, bounds] : bounds_of(point, drawn, options_)) {
       line[name] = training::median(bounds);
       const std::string text = fmt::format("constant <= bound {}, order {}", name, point.order);
-      Statement& statement = bounds_.try_emplace(text, text).first->second;
       for (int64_t b = 0; b < options_.draws; ++b) {
-        const bool held = statement.violations() == 0;
-        statement.add_bound(constants[b], bounds[b]);
-        if (!held || statement.violations() == 0 || options_.out.empty()) continue;
-        save(fmt::format("{}/counterexample-{}-{}.safetensors", options_.out, name, point.order),
-             attention, found, b * options_.starts + places[b].item<int64_t>());
+        const int64_t best = b * options_.starts + places[b].item<int64_t>();
+        const double bound = bounds[b];
+        verdicts_.test(
+            text, [&] { return counterexample(attention, found, best); },
+            [&](Statement& each) { each.add_bound(constants[b], bound); });
       }
     }
     log_.write(line, false);
@@ -151,11 +147,8 @@ class Experiment {
 
   // All statements, as lines and as a table.
   void conclude() {
-    std::vector<Statement> statements;
-    for (const auto& [text, statement] : bounds_) {
-      log_.write(to_json(statement));
-      statements.push_back(statement);
-    }
+    for (const Json& line : verdicts_.lines()) log_.write(line);
+    std::vector<Statement> statements = verdicts_.statements();
     for (const int64_t order : options_.orders) {
       for (const auto& [statement, figures] : lipschitz_growth(points_, order)) {
         if (statement.draws() == 0) continue;
@@ -171,7 +164,7 @@ class Experiment {
  private:
   const LipschitzOptions& options_;
   RunLog& log_;
-  std::map<std::string, Statement> bounds_;
+  Verdicts verdicts_;
   std::vector<LipschitzPoint> points_;
 };
 

@@ -45,6 +45,7 @@ TEST(AnalyzeLipschitz, EveryBoundIsAStatement) {
       EXPECT_EQ(line["violations"], 0);
       EXPECT_TRUE(line["holds"].get<bool>());
       EXPECT_GT(line["median_slack"], 1.0);
+      EXPECT_TRUE(line.at("counterexample").is_null());
     }
   }
   EXPECT_EQ(found.at("constant <= bound pairs, order 1")["violations"], 0);
