@@ -34,11 +34,7 @@ std::vector<double> range(double first, double last, int64_t count) {
 }
 
 int run_attenuation(const AttenuationCommand& o) {
-  causal::AttenuationOptions test = o.test;
-  test.planes = o.planes;
-  test.scale = o.scale;
-  test.by_dimension = o.by_dimension;
-  test.seed = o.seed;
+  causal::AttenuationOptions test = with_angles(o.test, o);
   RunLog log(o);
   const auto surface = causal::attenuation_surface(
       test, range(0.3, 0.95, 14), range(test.least_distance, test.largest_distance, 17));

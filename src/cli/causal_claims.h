@@ -18,6 +18,16 @@ struct AngleOptions : CommonOptions {
 /// Adds --planes, --scale and --by-dimension.
 void add_angle_options(CLI::App& command, AngleOptions& options);
 
+/// A test's own options with planes, scale, by_dimension and seed as the command line has them.
+template <class Test>
+Test with_angles(Test test, const AngleOptions& options) {
+  test.planes = options.planes;
+  test.scale = options.scale;
+  test.by_dimension = options.by_dimension;
+  test.seed = options.seed;
+  return test;
+}
+
 /// A line each: task, source, statement, draws, holds, violations, median_slack, share. Then, where
 /// not --json, the table of all.
 void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,

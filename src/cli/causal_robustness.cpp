@@ -56,11 +56,7 @@ std::string biases_table(const causal::Robustness& made) {
 }
 
 int run_robustness(const RobustnessCommand& o) {
-  causal::RobustnessOptions test = o.test;
-  test.planes = o.planes;
-  test.scale = o.scale;
-  test.by_dimension = o.by_dimension;
-  test.seed = o.seed;
+  causal::RobustnessOptions test = with_angles(o.test, o);
   RunLog log(o);
   causal::Robustness made;
   {

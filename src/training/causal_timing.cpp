@@ -14,7 +14,7 @@ namespace {
 struct Enough {};  // thrown from a checkpoint to end a fit
 
 // Seconds that the processors worked for this process since it was made.
-class Stopwatch {
+class ProcessorStopwatch {
  public:
   double seconds() const {
     return static_cast<double>(std::clock() - start_) / static_cast<double>(CLOCKS_PER_SEC);
@@ -29,7 +29,7 @@ class Stopwatch {
 EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
                                   const std::function<void()>& checkpoint) {
   const int64_t batches = causal::paper_batches(table.size(0));
-  Stopwatch watch;
+  ProcessorStopwatch watch;
   int64_t begun = 0;
   double seconds = 0;
   CausalFitOptions options;
@@ -38,7 +38,7 @@ EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
     if (checkpoint) checkpoint();
     seconds = watch.seconds();
     if (begun == 0) {
-      watch = Stopwatch();  // what went before belongs to no epoch
+      watch = ProcessorStopwatch();  // what went before belongs to no epoch
       seconds = 0;
     }
     if (begun == batches || (begun > 0 && seconds > budget)) throw Enough();
@@ -58,10 +58,10 @@ double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t s
   options.dimension = dimension;
   options.steps = steps;
   options.negatives = 0;  // all of them, as the paper has it
-  Stopwatch watch;
+  ProcessorStopwatch watch;
   options.checkpoint = [&](int64_t step) {
     if (checkpoint) checkpoint();
-    if (step == 0) watch = Stopwatch();
+    if (step == 0) watch = ProcessorStopwatch();
   };
   causal_embed(graph, options);
   return watch.seconds() / static_cast<double>(steps);
@@ -70,7 +70,7 @@ double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t s
 double time_order(const at::Tensor& table, const std::function<void()>& checkpoint) {
   CausalFitOptions options;
   options.checkpoint = checkpoint;
-  const Stopwatch watch;
+  const ProcessorStopwatch watch;
   causal_fit(table, options);
   return watch.seconds();
 }
