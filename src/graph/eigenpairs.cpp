@@ -190,8 +190,8 @@ double second_eigenvalue(const SparseMatrix& matrix, double highest) {
   if (matrix.rows() <= kDenseRows || !factor.is_thin(matrix)) {
     return lowest_eigenpairs(matrix, 2, highest).values[1];
   }
-  constexpr double kShare =
-      0.4877;  // not a half: 1 is an eigenvalue of bipartite graphs, often many times
+  // Not a half: 1 is an eigenvalue of bipartite graphs, often many times.
+  constexpr double kShare = 0.4877;
   double low = 0, high = highest;
   while (high - low > std::max(1e-12 * high, 1e-15)) {
     const double middle = low + kShare * (high - low);
