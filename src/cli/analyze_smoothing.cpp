@@ -55,7 +55,7 @@ void test_draws(const SmoothingOptions& options, Verdicts& verdicts, RunLog& log
 
 std::vector<std::string> row_of(const DepthCurve& curve, int64_t layers) {
   std::vector<std::string> row{fmt::format("N = {}, {}", curve.arm.order, curve.arm.name),
-                               fmt::format("{}", curve.arm.radius),
+                               curve.arm.radius < 0 ? "-" : fmt::format("{}", curve.arm.radius),
                                fmt::format("{:.3f}", curve.rate())};
   for (const int64_t layer : {int64_t{0}, layers / 4, layers / 2, layers}) {
     const auto place = static_cast<size_t>(layer);

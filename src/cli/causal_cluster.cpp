@@ -43,9 +43,10 @@ int run_cluster(const StudyOptions& o) {
       log.add("k-means imputed", trial, cluster_scores(scaled(values), labels, seed));
       log.add("k-means PCA", trial,
               cluster_scores(training::principal_components(scaled(values), 20), labels, seed));
-      log.compare(study, seed, -1, [&](const std::string& encoding, uint64_t, const auto& events) {
-        return cluster_scores(study.embed(encoding, seed, events), labels, seed);
-      });
+      log.compare(study, seed, std::nullopt,
+                  [&](const std::string& encoding, uint64_t, const auto& events) {
+                    return cluster_scores(study.embed(encoding, seed, events), labels, seed);
+                  });
     }
   });
 }

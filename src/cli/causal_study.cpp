@@ -92,13 +92,12 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
   results_.add(encoding, trial, scores);
 }
 
-void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed, int64_t split,
-                       const Judge& judge) {
-  const bool splits = split >= 0;
+void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
+                       std::optional<int64_t> split, const Judge& judge) {
   const std::string trial =
-      splits ? fmt::format("{}/{}", split + 1, seed) : fmt::format("{}", seed);
+      split ? fmt::format("{}/{}", *split + 1, seed) : fmt::format("{}", seed);
   const std::string name =
-      splits ? fmt::format("split {} seed {}", split + 1, seed) : fmt::format("seed {}", seed);
+      split ? fmt::format("split {} seed {}", *split + 1, seed) : fmt::format("seed {}", seed);
   for (const std::string& encoding : chosen_encodings(options_)) {
     const training::Stopwatch watch;
     const training::Scores scores = judge(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,11 @@ class StudyLog {
   void add(const std::string& encoding, const std::string& trial, const training::Scores& scores,
            const Json& besides = Json::object());
 
-  /// Adds what `judge` gives for every chosen encoding with this seed. Splits count from 0; -1:
-  /// there are none.
+  /// Adds what `judge` gives for every chosen encoding with this seed. `split`: which of the
+  /// splits, from 0, where there are some.
   using Judge = std::function<training::Scores(const std::string& encoding, uint64_t seed,
                                                const training::FeatureEvents& events)>;
-  void compare(const training::FeatureStudy& study, uint64_t seed, int64_t split,
+  void compare(const training::FeatureStudy& study, uint64_t seed, std::optional<int64_t> split,
                const Judge& judge);
 
  private:

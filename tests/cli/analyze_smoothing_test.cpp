@@ -17,6 +17,7 @@ namespace nsimplex::cli::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // One run for all tests of this suite: lines by their statement, or by curve and order.
@@ -132,6 +133,7 @@ TEST_F(AnalyzeSmoothing, IsTablesForPeople) {
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("Theorem 3.1, N = 1"));
   EXPECT_THAT(finished.out, HasSubstr("skip + layer norm"));
+  EXPECT_THAT(finished.out, ContainsRegex("4 best keys +- "));  // no radius
 }
 
 TEST_F(AnalyzeSmoothing, StopsWhenAsked) {
