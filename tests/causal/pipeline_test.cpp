@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "input_error_of.h"
 #include "io/safetensors.h"
 #include "support/error.h"
 #include "temporary_folder.h"
@@ -15,8 +16,11 @@
 namespace nsimplex {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 CausalSimulation made() {
   return simulate_causal({.nodes = 6, .degree = 1, .observations = 1500, .seed = 4});
@@ -113,19 +117,20 @@ TEST(CausalPipeline, SaysWhatIsMissing) {
 }
 
 // As json.dumps writes get_params() and what was fitted.
+const std::string kFromPython =
+    R"({"parameters": {"estimator": "logdet", "nonlinear": false, "standardise": true, )"
+    R"("threshold": null, "missing": "rows", "drop": false, "dimension": 2, )"
+    R"("optimiser": "tangent", "steps": 300, "generality": 3.0, "scale": 0.5, )"
+    R"("by_dimension": false, "seed": 3}, "names": ["a", "b"], "columns": [0, 2], )"
+    R"("model": "logdet"})";
+
 TEST(CausalPipeline, ReadsWhatPythonWrote) {
   const test::TemporaryFolder folder;
-  const std::string text =
-      R"({"parameters": {"estimator": "logdet", "nonlinear": false, "standardise": true, )"
-      R"("threshold": null, "missing": "rows", "drop": false, "dimension": 2, )"
-      R"("optimiser": "tangent", "steps": 300, "generality": 3.0, "scale": 0.5, )"
-      R"("by_dimension": false, "seed": 3}, "names": ["a", "b"], "columns": [0, 2], )"
-      R"("model": "logdet"})";
   const at::Tensor points = at::tensor({0.5, 0.0, 0.0, 1.0}, at::kDouble).view({2, 2});
   const at::Tensor pair = at::tensor({1.0, 2.0}, at::kDouble);
   io::write_safetensors(folder / "p",
                         {{{"tangents", points}, {"mean", pair}, {"deviation", pair}},
-                         {{"format", "nsimplex causal pipeline 2"}, {"pipeline", text}}});
+                         {{"format", "nsimplex causal pipeline 2"}, {"pipeline", kFromPython}}});
   const CausalPipeline pipeline = CausalPipeline::load(folder / "p");
   EXPECT_EQ(pipeline.options().estimator, StructureEstimator::logdet);
   EXPECT_FALSE(pipeline.options().threshold);
@@ -134,6 +139,25 @@ TEST(CausalPipeline, ReadsWhatPythonWrote) {
   const at::Tensor table = at::tensor({3.0, 9.0, 4.0}, at::kDouble).view({1, 3});
   EXPECT_TRUE(
       at::equal(pipeline.transform(table), at::tensor({2.0, 1.0}, at::kDouble).view({1, 2})));
+}
+
+TEST(CausalPipeline, NamesTheFileWhereItsTextIsWrong) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "p";
+  const auto load = [&](const std::string& word, const std::string& other) {
+    std::string text = kFromPython;
+    text.replace(text.find(word), word.size(), other);
+    io::write_safetensors(path,
+                          {{}, {{"format", "nsimplex causal pipeline 2"}, {"pipeline", text}}});
+    return test::input_error_of([&] { CausalPipeline::load(path); });
+  };
+  const std::string cannot = "cannot read " + path + ": ";
+  EXPECT_THAT(load("logdet", "guess"),
+              AllOf(StartsWith(cannot + "estimator: expected one of"), EndsWith("got \"guess\"")));
+  EXPECT_THAT(load("rows", "holes"), StartsWith(cannot + "missing: expected one of"));
+  EXPECT_THAT(load("tangent", "luck"), StartsWith(cannot + "optimiser: expected one of"));
+  EXPECT_THAT(load("\"steps\": 300", "\"steps\": \"300\""), StartsWith(cannot));
+  EXPECT_THAT(load("parameters", "others"), StartsWith(cannot));
 }
 
 }  // namespace

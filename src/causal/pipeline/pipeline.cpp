@@ -162,6 +162,9 @@ void CausalPipeline::save(const std::string& path) const {
 
 CausalPipeline CausalPipeline::load(const std::string& path) {
   const PipelineFile file = read_pipeline_file(path);
+  const auto refuse = [&](const std::exception& error) {
+    throw InputError(std::string("cannot read ").append(path).append(": ").append(error.what()));
+  };
   CausalPipeline pipeline;
   try {
     const Json text = Json::parse(file.text);
@@ -171,8 +174,10 @@ CausalPipeline CausalPipeline::load(const std::string& path) {
       text.at("columns").get_to(pipeline.state_.columns);
       text.at("model").get_to(pipeline.state_.model);
     }
-  } catch (const Json::exception& error) {
-    throw InputError(std::string("cannot read ").append(path).append(": ").append(error.what()));
+  } catch (const Json::exception& error) {  // what is missing or of another type
+    refuse(error);
+  } catch (const InputError& error) {  // a name that is none
+    refuse(error);
   }
   visit_tensors(pipeline.state_, [&](const std::string& name, Tensor& tensor) {
     for (const io::NamedTensor& each : file.tensors) {
