@@ -3,18 +3,15 @@
 #include <ATen/ATen.h>
 #include <nsimplex/attention_merge.h>
 
-#include <limits>
-
 #include "attention/dense/dense_arguments.h"
 #include "attention/dense/dense_normalizer.h"
+#include "support/infinity.h"
 #include "support/random.h"
 
 namespace nsimplex::dense {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One more tuple of value 0 for every query that has any.
 Output with_sink(const Tensor& sink, const Tensor& out, const Tensor& lse) {

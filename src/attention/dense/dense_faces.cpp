@@ -5,19 +5,16 @@
 #include <nsimplex/face_attention.h>
 #include <torch/library.h>
 
-#include <limits>
-
 #include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 #include "attention/dense/dense_terms.h"
+#include "support/infinity.h"
 
 namespace nsimplex {
 namespace dense {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void check_faces(const Call& call) {
   check(call);

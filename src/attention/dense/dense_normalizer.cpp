@@ -2,14 +2,12 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
+#include "support/infinity.h"
 
 namespace nsimplex::dense {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Tensor over_tuples(const Tensor& rows) { return rows.unsqueeze(-1).unsqueeze(-1); }
 

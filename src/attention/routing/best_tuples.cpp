@@ -5,17 +5,14 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
-
 #include "attention/dense/dense_terms.h"
 #include "attention/dense/dense_tiles.h"
+#include "support/infinity.h"
 
 namespace nsimplex::routing {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Places of a tile's tuples in the lexicographic order of all tuples: int64 [L * K].
 Tensor tuple_indices(const dense::Tile& tile, at::TensorList keys, const at::Device& device) {

@@ -13,13 +13,12 @@
 #include "attention/routing/gathered.h"
 #include "attention/routing/loss_call.h"
 #include "attention/routing/loss_targets.h"
+#include "support/infinity.h"
 
 namespace nsimplex::routing {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Elements of the widest temporary of a part: 16 MB of float32.
 constexpr int64_t kPartElements = int64_t{1} << 22;

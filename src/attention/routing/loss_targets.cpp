@@ -5,19 +5,16 @@
 #include <ATen/ATen.h>
 #include <nsimplex/attention.h>
 
-#include <limits>
-
 #include "attention/dense/dense_terms.h"
 #include "attention/dense/dense_tiles.h"
 #include "attention/routing/gathered.h"
 #include "attention/routing/plain_options.h"
+#include "support/infinity.h"
 
 namespace nsimplex::routing {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Calls function(dense call) with the layer's options and key masks.
 template <class Function>

@@ -2,19 +2,16 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
-
 #include "attention/dense/dense_arguments.h"
 #include "attention/routing/best_tuples.h"
 #include "attention/routing/gathered.h"
 #include "attention/routing/topk_call.h"
+#include "support/infinity.h"
 
 namespace nsimplex::routing {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Scoring scoring_of(const Call& call) {
   Scoring scoring;

@@ -8,17 +8,14 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include <limits>
-
 #include "attention/dense/dense_normalizer.h"
 #include "attention/sparse/sparse_terms.h"
+#include "support/infinity.h"
 
 namespace nsimplex::sparse {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Elements of one gathered row for every tuple of a chunk: what is computed from them stays within
 // some hundred megabytes.

@@ -1,0 +1,9 @@
+#pragma once
+
+#include <limits>
+
+namespace nsimplex {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace nsimplex
