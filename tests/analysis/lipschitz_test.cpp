@@ -10,6 +10,7 @@
 
 #include "analysis/projected_attention.h"
 #include "input_error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex::analysis {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr double kTight = 1e-6;
 
-Tensor normal(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
+using test::normal;
 
 TensorFunction of(const ProjectedAttention& attention) {
   return [&attention](const Tensors& x) { return attention(x[0]); };

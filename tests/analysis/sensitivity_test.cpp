@@ -10,6 +10,7 @@
 
 #include "analysis/directional.h"
 #include "input_error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex::analysis {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr double kRounding = 1 + 1e-9;
 
-Tensor normal(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
+using test::normal;
 
 TensorFunction attention_of(int64_t order, const Scale& scale) {
   return [order, scale](const Tensors& x) {

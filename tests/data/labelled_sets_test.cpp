@@ -6,6 +6,7 @@
 
 #include "data/array_error_of.h"
 #include "io/samples.h"
+#include "support/tensors.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::data {
@@ -15,7 +16,7 @@ using io::npy_file;
 using io::raw;
 using test::input_error_of;
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+using test::numbers;
 
 using Arrays = std::vector<std::pair<std::string, std::string>>;
 

@@ -5,6 +5,7 @@
 
 #include "data/array_error_of.h"
 #include "data/molecule_file.h"
+#include "support/tensors.h"
 
 namespace nsimplex::data {
 namespace {
@@ -13,7 +14,7 @@ using io::npy_file;
 using io::raw;
 using test::input_error_of;
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+using test::numbers;
 
 class MoleculesFile : public testing::Test {
  protected:

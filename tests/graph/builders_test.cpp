@@ -3,11 +3,12 @@
 #include <nsimplex/graph_builders.h>
 
 #include "error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex {
 namespace {
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+using test::numbers;
 
 at::Tensor rows(std::vector<int64_t> values, int64_t width = 2) {
   return at::tensor(values, at::kLong).view({-1, width});

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "graph/view_of.h"
+#include "graph/any_graph.h"
 
 namespace nsimplex::graph {
 namespace {
@@ -48,16 +48,6 @@ TEST(Curvature, BalancedOfKnownGraphs) {
     EXPECT_THAT(curvatures(complete(n), Curvature::balanced),
                 Each(testing::DoubleNear(double(n) / double(n - 1), kClose)));
   }
-}
-
-Tuples any_graph(int64_t nodes) {
-  std::vector<int64_t> edges;
-  for (int64_t i = 0; i < nodes; ++i) {
-    for (int64_t j = i + 1; j < nodes; ++j) {
-      if (*rc::gen::arbitrary<bool>()) edges.insert(edges.end(), {i, j});
-    }
-  }
-  return Tuples::of(nodes, edges, 2, Symmetry::undirected);
 }
 
 // Topping et al., definition 1, with matrices.

@@ -13,7 +13,7 @@
 namespace nsimplex::graph {
 namespace {
 
-constexpr double kClose = 1e-7;
+constexpr double kCloseVector = 1e-7;
 
 Spectrum spectrum_of(const Tuples& graph, int64_t count) {
   return laplacian_spectrum(adjacency_of(graph.view()), 0, graph.node_offsets.back(), count);
@@ -34,14 +34,14 @@ void expect_eigenvectors(const Tuples& graph, const Spectrum& spectrum) {
       for (const int64_t other : rows[node]) {
         product -= entry(other, i) / std::sqrt(double(rows.degree(node) * rows.degree(other)));
       }
-      EXPECT_NEAR(product, spectrum.values[i] * entry(node, i), kClose);
+      EXPECT_NEAR(product, spectrum.values[i] * entry(node, i), kCloseVector);
       if (first == 0 && std::abs(entry(node, i)) >= (1 - 1e-6) * largest) first = entry(node, i);
     }
     EXPECT_GT(first, 0) << "vector " << i;
     for (int64_t j = 0; j <= i; ++j) {
       double product = 0;
       for (int64_t node = 0; node < nodes; ++node) product += entry(node, i) * entry(node, j);
-      EXPECT_NEAR(product, i == j, kClose);
+      EXPECT_NEAR(product, i == j, kCloseVector);
     }
   }
 }
@@ -50,7 +50,8 @@ void expect_spectrum(const Tuples& graph, std::vector<double> expected, int64_t 
   std::sort(expected.begin(), expected.end());
   const Spectrum spectrum = spectrum_of(graph, count);
   ASSERT_EQ(std::ssize(spectrum.values), count);
-  for (int64_t i = 0; i < count; ++i) EXPECT_NEAR(spectrum.values[i], expected[i], kClose) << i;
+  for (int64_t i = 0; i < count; ++i)
+    EXPECT_NEAR(spectrum.values[i], expected[i], kCloseVector) << i;
   expect_eigenvectors(graph, spectrum);
 }
 

@@ -3,6 +3,7 @@
 #include <nsimplex/graph_generators.h>
 
 #include "error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex {
 namespace {
@@ -11,7 +12,7 @@ at::Tensor points(std::vector<double> coordinates) {
   return at::tensor(coordinates, at::kDouble).view({-1, 2});
 }
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+using test::numbers;
 
 TEST(DelaunayGraph, OfABatchIsThatOfItsSets) {
   const PointSets sets = random_point_sets(5, 0, 30, 3);

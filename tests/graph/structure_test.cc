@@ -2,8 +2,8 @@
 #include <rapidcheck.h>
 
 #include "graph/adjacency.h"
+#include "graph/any_graph.h"
 #include "graph/cliques.h"
-#include "graph/view_of.h"
 
 namespace nsimplex::graph {
 namespace {
@@ -36,17 +36,6 @@ TEST(Components, AreNumberedByTheirLowestNode) {
 TEST(Components, OfALongChainAreOne) {
   const auto labels = components_of(chain(100000).view());
   EXPECT_TRUE(std::ranges::all_of(labels, [](int64_t label) { return label == 0; }));
-}
-
-// A graph on `nodes` nodes by one coin a pair.
-Tuples any_graph(int64_t nodes) {
-  std::vector<int64_t> edges;
-  for (int64_t i = 0; i < nodes; ++i) {
-    for (int64_t j = i + 1; j < nodes; ++j) {
-      if (*rc::gen::arbitrary<bool>()) edges.insert(edges.end(), {i, j});
-    }
-  }
-  return Tuples::of(nodes, edges, 2, Symmetry::undirected);
 }
 
 TEST(Cliques, AreThoseOfTheDefinition) {

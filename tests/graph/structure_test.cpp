@@ -4,20 +4,21 @@
 #include <nsimplex/graph_structure.h>
 
 #include "error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex {
 namespace {
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
+using test::numbers;
 
 // A triangle with a tail, and a chain of three.
-TupleBatch two_graphs() {
+TupleBatch triangle_and_chain() {
   const at::Tensor tuples = numbers({0, 1, 0, 2, 1, 2, 2, 3, 4, 5, 5, 6}).view({-1, 2});
   return tuple_batch(tuples, numbers({0, 4, 6}), numbers({0, 4, 7}), Symmetry::undirected);
 }
 
 TEST(Structure, OfABatchIsThatOfItsGraphs) {
-  const TupleBatch batch = two_graphs();
+  const TupleBatch batch = triangle_and_chain();
   const Adjacency rows = adjacency(batch);
   EXPECT_TRUE(rows.offsets.equal(numbers({0, 2, 4, 7, 8, 9, 11, 12})));
   EXPECT_TRUE(rows.neighbours.equal(numbers({1, 2, 0, 2, 0, 1, 3, 2, 5, 4, 6, 5})));
@@ -26,15 +27,15 @@ TEST(Structure, OfABatchIsThatOfItsGraphs) {
 }
 
 TEST(Structure, SimplicesAreBatchesOfEverySize) {
-  const std::vector<TupleBatch> all = simplices(two_graphs(), 4);
+  const std::vector<TupleBatch> all = simplices(triangle_and_chain(), 4);
   ASSERT_EQ(all.size(), 4u);
   EXPECT_TRUE(all[0].tuples.equal(at::arange(7).view({7, 1})));
-  EXPECT_TRUE(all[1].tuples.equal(two_graphs().tuples));
+  EXPECT_TRUE(all[1].tuples.equal(triangle_and_chain().tuples));
   EXPECT_TRUE(all[2].tuples.equal(numbers({0, 1, 2}).view({1, 3})));
   EXPECT_TRUE(all[2].tuple_offsets.equal(numbers({0, 1, 1})));
   EXPECT_EQ(all[3].tuples.sizes(), (at::IntArrayRef{0, 4}));
   for (const TupleBatch& batch : all) check_tuples(batch);
-  EXPECT_EQ(error_of([] { simplices(two_graphs(), 0); }),
+  EXPECT_EQ(error_of([] { simplices(triangle_and_chain(), 0); }),
             "[simplices] largest: expected at least 1, got 0");
 }
 
@@ -58,23 +59,23 @@ TEST(Structure, CliquesOfComponentsAndOfLabels) {
 }
 
 TEST(Structure, LineGraphsStayApart) {
-  const LineGraph lines = line_graph(two_graphs());
+  const LineGraph lines = line_graph(triangle_and_chain());
   EXPECT_TRUE(
       lines.batch.tuples.equal(numbers({0, 1, 0, 2, 1, 2, 1, 3, 2, 3, 4, 5}).view({-1, 2})));
   EXPECT_TRUE(lines.batch.tuple_offsets.equal(numbers({0, 5, 6})));
   EXPECT_TRUE(lines.batch.node_offsets.equal(numbers({0, 4, 6})));
   EXPECT_TRUE(lines.shared.equal(numbers({0, 1, 2, 2, 2, 5})));
   check_tuples(lines.batch);
-  EXPECT_EQ(error_of([] { line_graph(with_loops(two_graphs()).batch); }),
+  EXPECT_EQ(error_of([] { line_graph(with_loops(triangle_and_chain()).batch); }),
             "[line_graph] batch: expected no loops, got one in row 0");
-  EXPECT_EQ(error_of([] { line_graph(all_orders(two_graphs()).batch); }),
+  EXPECT_EQ(error_of([] { line_graph(all_orders(triangle_and_chain()).batch); }),
             "[line_graph] batch: expected an undirected graph");
   EXPECT_EQ(error_of([] { line_graph(complete_tuples(numbers({2}), 3)); }),
             "[line_graph] batch: expected a graph (order 2), got order 3");
 }
 
 TEST(Structure, LaplacianVectorsFillWhatAGraphHas) {
-  const auto [values, vectors] = laplacian_eigenvectors(two_graphs(), 4);
+  const auto [values, vectors] = laplacian_eigenvectors(triangle_and_chain(), 4);
   ASSERT_EQ(values.sizes(), (at::IntArrayRef{2, 4}));
   ASSERT_EQ(vectors.sizes(), (at::IntArrayRef{7, 4}));
   // The chain of three: values 0, 1, 2 and the first vector D^1/2 1 / |.|.

@@ -5,11 +5,12 @@
 #include <limits>
 
 #include "error_of.h"
+#include "support/tensors.h"
 
 namespace nsimplex {
 namespace {
 
-at::Tensor numbers(std::vector<int64_t> values) { return at::tensor(values); }
+using test::numbers;
 
 at::Tensor pairs(std::vector<int64_t> values) { return at::tensor(values).view({-1, 2}); }
 
