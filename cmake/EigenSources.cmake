@@ -1,7 +1,6 @@
 # nsimplex_eigen_sources(TARGET file...): sources of a Torch target that speak with plain code in matrices of Eigen.
 #
-# Only these files get the flags. A flag of the whole target would give its precompiled header another content, and every
-# file another object.
+# Only these files get the flags; the others know nothing of Eigen.
 function(nsimplex_eigen_sources target)
   get_target_property(eigen Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
   # Nothing of Eigen under another licence than the MPL.

@@ -21,10 +21,10 @@ endif()
 
 find_program(NSIMPLEX_CCACHE ccache)
 if(NSIMPLEX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # A precompiled header is a cache hit only when its time stamps do not count, and another clone of the sources is
-  # served only where their folder is no part of the names.
+  # In a fresh clone every header is new, which ccache takes for a file that may still change; and a clone elsewhere is
+  # served only where the folder of the sources is no part of the names.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${NSIMPLEX_CCACHE}")
+    CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime "${NSIMPLEX_CCACHE}")
 endif()
 find_program(NSIMPLEX_MOLD mold)
 if(NSIMPLEX_MOLD)

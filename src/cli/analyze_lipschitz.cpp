@@ -102,9 +102,9 @@ io::Safetensors counterexample(const ProjectedAttention& attention, const Lipsch
   return file;
 }
 
-class Experiment {
+class LipschitzExperiment {
  public:
-  Experiment(const LipschitzOptions& options, RunLog& log)
+  LipschitzExperiment(const LipschitzOptions& options, RunLog& log)
       : options_(options), log_(log), verdicts_(options.out) {}
 
   // Draws weights, climbs from some draws of tokens each, and compares the best with every bound.
@@ -174,7 +174,7 @@ int run_lipschitz(const LipschitzOptions& options) {
   }
   const std::vector<LipschitzPoint> sweep = sweep_of(options);
   RunLog log(options);
-  Experiment experiment(options, log);
+  LipschitzExperiment experiment(options, log);
   ProgressBar bar("lipschitz", std::ssize(sweep), options.json);
   for (size_t i = 0; i < sweep.size(); ++i) {
     experiment.measure(sweep[i]);

@@ -128,9 +128,10 @@ std::string check_norms(const std::string& text) {
 double largest(const std::vector<double>& values) { return *std::ranges::max_element(values); }
 double largest(const Tensor& values) { return values.max().item<double>(); }
 
-class Experiment {
+class SensitivityExperiment {
  public:
-  Experiment(const SensitivityCommand& options, RunLog& log) : options_(options), log_(log) {}
+  SensitivityExperiment(const SensitivityCommand& options, RunLog& log)
+      : options_(options), log_(log) {}
 
   void measure(const Case& each) {
     const InputNorms norms = each.input_norms();
@@ -264,7 +265,7 @@ int run_sensitivity(const SensitivityCommand& options) {
     }
   }
   RunLog log(options);
-  Experiment experiment(options, log);
+  SensitivityExperiment experiment(options, log);
   for (const int64_t order : options.orders) experiment.propositions(order);
   ProgressBar bar("sensitivity", std::ssize(cases), options.json);
   for (size_t i = 0; i < cases.size(); ++i) {

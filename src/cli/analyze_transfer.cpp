@@ -99,9 +99,9 @@ Json readings_of(LanguageModel& model, const TransferOptions& o, const training:
   return found;
 }
 
-class Experiment {
+class TransferExperiment {
  public:
-  Experiment(const TransferOptions& o, const OpenCorpus& corpus, RunLog& log)
+  TransferExperiment(const TransferOptions& o, const OpenCorpus& corpus, RunLog& log)
       : o_(o),
         corpus_(corpus),
         log_(log),
@@ -174,7 +174,7 @@ int run_transfer(const TransferOptions& given) {
   const OpenCorpus opened = open_corpus(o);
   RunLog log(o);
   if (!o.json) print(describe(opened.corpus, o.training, o.model.context));
-  Experiment experiment(o, opened, log);
+  TransferExperiment experiment(o, opened, log);
   experiment.run();
   const TransferSummary summary = summarize(experiment.points());
   for (const BestRate& best : summary.best) log.write(to_json(best));

@@ -22,10 +22,6 @@
 namespace nsimplex::cli {
 namespace {
 
-// A matrix product of this edge and of the case's dtype is the machine's own yardstick. It is
-// called sgemm in every dtype, so that readers of the JSON lines need one name.
-constexpr int64_t kGemmSize = 1024;
-
 struct BenchOptions : CommonOptions {
   AttentionCase shape{.causal = true};
   std::string pass = "forward", named_case;

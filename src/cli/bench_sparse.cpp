@@ -19,8 +19,6 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kGemmSize = 1024;  // as bench attention
-
 struct SparseOptions : CommonOptions {
   std::string pattern = "product", form = "product", reduce = "product", pass = "forward";
   std::string dtype = "float32";

@@ -43,7 +43,7 @@ struct SyntheticOptions : CommonOptions {
 };
 
 // Embeddings of one kind, over the graphs that were drawn.
-struct Arm {
+struct SyntheticArm {
   const PlacedGraph* first;
   std::vector<double> areas, correlations, own_areas, own_correlations, radii;
 };
@@ -128,11 +128,11 @@ class Synthetic {
                trial.fit.adjacency);
   }
 
-  std::vector<Arm> arms() const {
-    std::vector<Arm> arms;
+  std::vector<SyntheticArm> arms() const {
+    std::vector<SyntheticArm> arms;
     if (trials_.empty()) return arms;
     for (size_t place = 0; place < trials_.front().placed.size(); ++place) {
-      Arm arm{.first = &trials_.front().placed[place]};
+      SyntheticArm arm{.first = &trials_.front().placed[place]};
       for (const PlacementTrial& trial : trials_) {
         const PlacedGraph& each = trial.placed[place];
         arm.areas.push_back(each.edge_area);
@@ -150,7 +150,7 @@ class Synthetic {
     if (trials_.empty()) return;
     Table table({"graph", "hops", "lambda_g", "edges nearer", "generality", "by its own graph", "",
                  "radius", "passes"});
-    for (const Arm& arm : arms()) {
+    for (const SyntheticArm& arm : arms()) {
       const PlacedGraph& first = *arm.first;
       Json line{{"task", "synthetic"},
                 {"graphs", trials_.size()},

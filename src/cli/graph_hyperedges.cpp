@@ -17,7 +17,7 @@ namespace {
 using training::GraphModel;
 using training::HyperedgeTask;
 
-constexpr int64_t kWidth = 64;
+constexpr int64_t kHyperedgeWidth = 64;
 constexpr double kHeadDropout = 0.1;
 
 // Files with more positives are trained in larger steps, and fewer of them, unless --full is given.
@@ -69,15 +69,16 @@ struct Settings {
 };
 
 std::shared_ptr<GraphModel> make_sagnn(const Settings&) {
-  return std::make_shared<training::HyperSagnn>(training::HyperSagnnOptions{.channels = kWidth});
+  return std::make_shared<training::HyperSagnn>(
+      training::HyperSagnnOptions{.channels = kHyperedgeWidth});
 }
 
-std::shared_ptr<GraphModel> make_linear(const Settings& settings) {
+std::shared_ptr<GraphModel> make_s2g(const Settings& settings) {
   return std::make_shared<training::LinearNetwork>(
       training::LinearNetworkOptions{.input = settings.input,
                                      .output = settings.output,
-                                     .in_channels = kWidth,
-                                     .hidden = kWidth,
+                                     .in_channels = kHyperedgeWidth,
+                                     .hidden = kHyperedgeWidth,
                                      .layers = settings.layers,
                                      .head = settings.head});
 }
@@ -86,8 +87,8 @@ std::shared_ptr<GraphModel> make_encoder(const Settings& settings, AttentionForm
   return std::make_shared<training::EncoderNetwork>(
       training::EncoderNetworkOptions{.input = settings.input,
                                       .output = settings.output,
-                                      .in_channels = kWidth,
-                                      .hidden = kWidth,
+                                      .in_channels = kHyperedgeWidth,
+                                      .hidden = kHyperedgeWidth,
                                       .layers = settings.layers,
                                       .heads = 8,
                                       .head_dim = 16,
@@ -103,7 +104,7 @@ struct Network {
 const std::vector<Network>& networks() {
   static const std::vector<Network> all{
       {"hyper-sagnn", make_sagnn},
-      {"s2g-plus", make_linear},
+      {"s2g-plus", make_s2g},
       {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
       {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
   return all;
@@ -122,7 +123,7 @@ int run_hyperedges(const HyperedgesOptions& o) {
                  .symmetry = typed ? Symmetry::loop_free : Symmetry::undirected},
       .head = {.out_channels = 1,
                .layers = o.head_layers.value_or(small ? 4 : 2),
-               .hidden = kWidth,
+               .hidden = kHyperedgeWidth,
                .dropout = kHeadDropout}};
   training::GraphTrainingOptions training{.epochs = 300, .batch = 96, .learning_rate = 1e-3};
   if (!small && !o.full) {
@@ -146,7 +147,8 @@ int run_hyperedges(const HyperedgesOptions& o) {
         {network.name, training,
          [shared, settings, make = network.make]() -> std::shared_ptr<GraphModel> {
            return std::make_shared<training::AutoencodedNetwork>(
-               *shared, training::NodeAutoencoderOptions{.channels = kWidth}, make(settings));
+               *shared, training::NodeAutoencoderOptions{.channels = kHyperedgeWidth},
+               make(settings));
          },
          published(train.type_sizes, network.name)});
   }

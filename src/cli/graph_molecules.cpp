@@ -55,7 +55,7 @@ std::shared_ptr<GraphModel> make_tokens(const Settings& s, MessageTokens tokens,
                                     .head = {.out_channels = 1, .normalised = true}});
 }
 
-std::shared_ptr<GraphModel> make_linear(const Settings& s) {
+std::shared_ptr<GraphModel> make_mlp(const Settings& s) {
   return std::make_shared<training::LinearNetwork>(
       training::LinearNetworkOptions{.input = {.order = 2},
                                      .output = {.order = 0},
@@ -116,7 +116,7 @@ const std::vector<Network>& networks() {
       {"nodes-2", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
       {"lines", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
       {"lines-2", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
-      {"mlp", make_linear},
+      {"mlp", make_mlp},
       {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
       {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
   return all;

@@ -23,7 +23,7 @@ namespace {
 
 using training::PassCost;
 
-constexpr int64_t kWidth = 32, kChannels = 16, kLayers = 4, kHeads = 4;  // table 6a
+constexpr int64_t kScalingWidth = 32, kChannels = 16, kLayers = 4, kHeads = 4;  // table 6a
 
 struct ScalingOptions : CommonOptions {
   std::vector<std::string> models;
@@ -44,7 +44,7 @@ std::shared_ptr<training::GraphModel> make_linear(bool dense) {
       training::LinearNetworkOptions{.input = {.order = 2},
                                      .output = {.order = 0},
                                      .in_channels = 2 * kChannels,
-                                     .hidden = kWidth,
+                                     .hidden = kScalingWidth,
                                      .layers = kLayers,
                                      .dense = dense});
 }
@@ -54,11 +54,11 @@ std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form) {
       training::EncoderNetworkOptions{.input = {.order = 2},
                                       .output = {.order = 0},
                                       .in_channels = 2 * kChannels,
-                                      .hidden = kWidth,
+                                      .hidden = kScalingWidth,
                                       .layers = kLayers,
                                       .heads = kHeads,
                                       .form = form,
-                                      .head = {.out_channels = kWidth, .normalised = true}});
+                                      .head = {.out_channels = kScalingWidth, .normalised = true}});
 }
 
 std::vector<ScalingArm> scaling_arms() {

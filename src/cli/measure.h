@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace nsimplex::cli {
+
+/// A matrix product of this edge and of the case's dtype is the machine's own yardstick. It is
+/// called sgemm in every dtype, so that readers of the JSON lines need one name.
+inline constexpr int64_t kGemmSize = 1024;
 
 /// Median times in milliseconds of several contestants that take turns: a machine that is slower
 /// for a while is slower for all of them, so that ratios hold where absolute times do not. One

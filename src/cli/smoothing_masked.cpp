@@ -60,7 +60,7 @@ Mask any_mask(int64_t order, RandomStream& random) {
   }
 }
 
-struct Draw {
+struct MaskedDraw {
   Mask mask;
   std::vector<PureHead> layers;
   MaskedStack stack;
@@ -80,8 +80,8 @@ struct Draw {
   }
 };
 
-Draw any_draw(int64_t order, RandomStream& random) {
-  Draw draw;
+MaskedDraw any_draw(int64_t order, RandomStream& random) {
+  MaskedDraw draw;
   draw.mask = any_mask(order, random);
   const bool any_values = random.below(2) == 0, small = random.below(4) > 0;
   draw.values = any_values ? "any W_V" : "W_V = 1";
@@ -104,7 +104,7 @@ Draw any_draw(int64_t order, RandomStream& random) {
 }  // namespace
 
 Json test_masked(int64_t order, RandomStream& random, Verdicts& verdicts) {
-  const Draw draw = any_draw(order, random);
+  const MaskedDraw draw = any_draw(order, random);
   const MaskedStack& stack = draw.stack;
   const analysis::MaskedSteps steps =
       analysis::masked_steps(stack, draw.mask.centre, draw.mask.radius);

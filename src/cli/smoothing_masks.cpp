@@ -58,9 +58,9 @@ std::vector<Family> families(int64_t n, uint64_t seed) {
   return {chain, cycle, star, complete, tree, grid, cube, barbell, grown};
 }
 
-class Experiment {
+class MaskExperiment {
  public:
-  Experiment(Verdicts& verdicts, const std::function<void(const Json&)>& write)
+  MaskExperiment(Verdicts& verdicts, const std::function<void(const Json&)>& write)
       : verdicts_(verdicts), write_(write) {}
 
   void test_graph(const Family& family, int64_t nodes) {
@@ -142,7 +142,7 @@ KeySets summary_keys(int64_t nodes) {
 }  // namespace
 
 void test_masks(uint64_t seed, Verdicts& verdicts, const std::function<void(const Json&)>& write) {
-  Experiment experiment(verdicts, write);
+  MaskExperiment experiment(verdicts, write);
   RandomStream random(seed);
   for (int64_t nodes = 8; nodes <= 512; nodes *= 4) {
     for (const Family& family : families(nodes, seed)) {

@@ -8,7 +8,7 @@ namespace {
 using at::Tensor;
 using detail::require;
 
-SimplicialAttentionOptions checked(const SimplicialAttentionOptions& o) {
+SimplicialAttentionOptions checked_separable(const SimplicialAttentionOptions& o) {
   constexpr char kAt[] = "[SeparableAttention] ";
   require(o.form == Form::product, kAt, "form: expected product, the one that separates");
   require(o.reduce == Reduce::product, kAt, "reduce: expected product, the one that separates");
@@ -20,7 +20,7 @@ SimplicialAttentionOptions checked(const SimplicialAttentionOptions& o) {
 
 SeparableAttentionImpl::SeparableAttentionImpl(const SimplicialAttentionOptions& options,
                                                const FeatureOptions& features)
-    : SimplicialAttentionImpl(checked(options)), features_(features) {}
+    : SimplicialAttentionImpl(checked_separable(options)), features_(features) {}
 
 // Features of q and the keys, then the values.
 std::vector<Tensor> SeparableAttentionImpl::features_of(const Tensor& x, int64_t first_position) {

@@ -23,10 +23,10 @@ using ::testing::HasSubstr;
 
 bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-9, 1e-9); }
 
-struct Inputs {
+struct TwoAxes {
   Tensor query, key, other, value, more;
 
-  Inputs() {
+  TwoAxes() {
     at::manual_seed(1);
     query = at::randn({2, 4, 5, 6}, at::kDouble);
     key = at::randn({2, 2, 7, 6}, at::kDouble);
@@ -37,7 +37,7 @@ struct Inputs {
 };
 
 TEST(MergeAttention, BlocksOfAnAxisMergeToTheWhole) {
-  const Inputs in;
+  const TwoAxes in;
   const AttentionOutput whole = attention(in.query, {in.key, in.other}, {in.value, in.more});
   std::vector<Tensor> outs, lses;
   for (const auto& [begin, end] : {std::pair(0, 3), std::pair(3, 7)}) {
@@ -54,7 +54,7 @@ TEST(MergeAttention, BlocksOfAnAxisMergeToTheWhole) {
 }
 
 TEST(Augment, PutsTheOrdersIntoOneSoftmax) {
-  const Inputs in;
+  const TwoAxes in;
   const Scale scale{0.5, 1.0};
   const AttentionOutput pairs =
       attention(in.query, {in.key, in.other}, {in.value, in.more}, {.scale = scale});
@@ -73,7 +73,7 @@ TEST(Augment, PutsTheOrdersIntoOneSoftmax) {
 }
 
 TEST(AttentionWeights, SumToTheMarginals) {
-  const Inputs in;
+  const TwoAxes in;
   const std::vector<Tensor> keys{in.key, in.other};
   const AttentionOptions options{.window = {{3, 2}}, .scale = Scale{0.5, 3.0}};
   const Tensor weights = attention_weights(in.query, keys, options);
@@ -87,7 +87,7 @@ TEST(AttentionWeights, SumToTheMarginals) {
 }
 
 TEST(FaceAttention, NormalisesOverTheLastAxis) {
-  const Inputs in;
+  const TwoAxes in;
   const AttentionOutput faces =
       face_attention(in.query, {in.other, in.key}, {in.more, in.value}, {.reduce = Reduce::sum});
   const AttentionOutput whole = attention(in.query, {in.other, in.key}, {in.more, in.value});
@@ -101,7 +101,7 @@ TEST(FaceAttention, NormalisesOverTheLastAxis) {
 }
 
 TEST(Rotary, EveryOptionReachesTheOperator) {
-  const Inputs in;
+  const TwoAxes in;
   const Tensor x = in.query;
   const Tensor positions = at::arange(5, at::kLong) + 3;
   const Tensor turned = rotary(x, {.chunk = 3, .base = 100.0, .offset = 3});
@@ -117,7 +117,7 @@ TEST(Rotary, EveryOptionReachesTheOperator) {
 }
 
 TEST(ContinuousOrder, EndsAreTheWholeOrders) {
-  const Inputs in;
+  const TwoAxes in;
   const auto run = [&](double order) {
     const ContinuousOrder between =
         continuous_order({in.other, in.key}, {in.more, in.value}, order);

@@ -7,21 +7,21 @@ namespace {
 
 using at::Tensor;
 
-struct Inputs {
+struct SeparableInputs {
   Tensor query = at::rand({1, 4, 50, 6}, at::kDouble);
   std::vector<Tensor> keys{at::rand({1, 2, 50, 6}, at::kDouble),
                            at::rand({1, 2, 50, 6}, at::kDouble)};
   std::vector<Tensor> values{at::randn({1, 2, 50, 3}, at::kDouble),
                              at::randn({1, 2, 50, 3}, at::kDouble)};
 
-  Inputs part(int64_t begin, int64_t count) const {
+  SeparableInputs part(int64_t begin, int64_t count) const {
     const auto cut = [&](const Tensor& tensor) { return tensor.narrow(2, begin, count); };
     return {cut(query), {cut(keys[0]), cut(keys[1])}, {cut(values[0]), cut(values[1])}};
   }
 };
 
 TEST(Separable, OneWindowStandsForEveryAxis) {
-  const Inputs x;
+  const SeparableInputs x;
   const SeparableOptions one{.causal = true, .window = {Window::last(5)}};
   const SeparableOptions two{.causal = true, .window = {Window::last(5), Window::last(5)}};
   const SeparableOutput ours = separable_attention(x.query, x.keys, x.values, one);
@@ -42,10 +42,10 @@ TEST(Separable, FeaturesByEnumerator) {
 }
 
 TEST(SeparableCache, CopiesShareOneCacheAndGoOnWhereItIs) {
-  const Inputs x;
+  const SeparableInputs x;
   SeparableCache cache({-1, 7});
   SeparableCache copy = cache;
-  const Inputs first = x.part(0, 49), last = x.part(49, 1);
+  const SeparableInputs first = x.part(0, 49), last = x.part(49, 1);
   cache.attend(first.query, first.keys, first.values);
   EXPECT_EQ(copy.position(), 49);
   const Tensor out = copy.attend(last.query, last.keys, last.values).out;

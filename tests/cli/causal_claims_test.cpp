@@ -1,4 +1,5 @@
-// `nsimplex causal attenuation`, `robustness`, `synthetic` and `complexity` as a user meets them.
+// `nsimplex causal attenuation`, `robustness`, `synthetic` and `complexity` as a user meets
+// them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-Finished causal(std::vector<std::string> arguments) {
+Finished run_causal(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "causal");
   arguments.insert(arguments.end(), {"--threads", "1"});
   return run(arguments);
@@ -36,8 +37,8 @@ std::vector<json> having(const std::vector<json>& lines, const json& values) {
 
 TEST(CausalAttenuation, SaysWhatHoldsAndWhatDoesNot) {
   const test::TemporaryFolder folder;
-  const Finished finished =
-      causal({"attenuation", "--planes", "3", "--draws", "200", "--json", "--out", folder / "run"});
+  const Finished finished = run_causal(
+      {"attenuation", "--planes", "3", "--draws", "200", "--json", "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
   const auto lines = json_of(finished.out);
@@ -60,7 +61,7 @@ TEST(CausalRobustness, ShowsTheLimitThatIsNotZero) {
                                            "500",        "--repetitions", "5"};
   std::vector<std::string> as_json = arguments;
   as_json.push_back("--json");
-  const Finished finished = causal(as_json);
+  const Finished finished = run_causal(as_json);
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   EXPECT_FALSE(having(lines, {{"source", "Fig. S1"}}).at(0)["holds"]);
@@ -69,16 +70,17 @@ TEST(CausalRobustness, ShowsTheLimitThatIsNotZero) {
   EXPECT_NEAR(bias["limit"].get<double>(), -0.054 * bias["score"].get<double>(),
               0.001 * std::abs(bias["score"].get<double>()));
   EXPECT_EQ(having(lines, {{"row", "distinction"}}).size(), 8U);
-  const Finished shown = causal(arguments);
+  const Finished shown = run_causal(arguments);
   EXPECT_THAT(shown.out, HasSubstr("mean bias"));
-  EXPECT_EQ(json_of(causal(as_json).out), lines);  // the same seed, the same draws
+  EXPECT_EQ(json_of(run_causal(as_json).out), lines);  // the same seed, the same draws
 }
 
 TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
   const test::TemporaryFolder folder;
-  const Finished finished = causal({"synthetic", "--graphs", "2", "--rows", "300", "--mechanism",
-                                    "linear", "--linear", "--all-hops", "1", "--generalities", "3",
-                                    "--steps", "100", "--json", "--out", folder / "run"});
+  const Finished finished =
+      run_causal({"synthetic", "--graphs", "2", "--rows", "300", "--mechanism", "linear",
+                  "--linear", "--all-hops", "1", "--generalities", "3", "--steps", "100", "--json",
+                  "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   EXPECT_EQ(having(lines, {{"seed", 1}}).size(), 7U);  // the fit, then 1, 3 and as printed of both
@@ -102,9 +104,9 @@ TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
 }
 
 TEST(CausalComplexity, FitsExponents) {
-  const Finished finished =
-      causal({"complexity", "--rows", "200,400", "--columns", "5,10", "--fixed-columns", "5",
-              "--fixed-rows", "200", "--runs", "2", "--steps", "2", "--dimension", "2", "--json"});
+  const Finished finished = run_causal({"complexity", "--rows", "200,400", "--columns", "5,10",
+                                        "--fixed-columns", "5", "--fixed-rows", "200", "--runs",
+                                        "2", "--steps", "2", "--dimension", "2", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   const json size = having(lines, {{"over", "rows"}, {"rows", 400}}).at(0);

@@ -26,7 +26,7 @@ std::vector<std::string> expressivity(std::vector<std::string> arguments) {
   return arguments;
 }
 
-json run_json(std::vector<std::string> arguments) {
+json result_of(std::vector<std::string> arguments) {
   arguments.push_back("--json");
   const Finished finished = run(expressivity(arguments));
   EXPECT_EQ(finished.code, 0) << finished.err;
@@ -50,7 +50,7 @@ TEST(GraphExpressivity, OrdersAndBothWaysOfAFamily) {
     for (const auto& [order, distinguished] : {std::pair{"2", 2}, {"3", 3}}) {
       std::vector<std::string> arguments{file, "--order", order};
       if (exact) arguments.push_back("--exact");
-      const json line = run_json(arguments);
+      const json line = result_of(arguments);
       EXPECT_EQ(line["file"], file);
       EXPECT_EQ(line["pairs"], 3);
       EXPECT_EQ(line["distinguished"], distinguished) << order << exact;
@@ -64,7 +64,7 @@ TEST(GraphExpressivity, AttentionIsBoundedByTheSameTests) {
   const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath});
   for (const std::string form : {"softmax", "kernel"}) {
     for (const auto& [order, distinguished] : {std::pair{"2", 2}, {"3", 3}}) {
-      const json line = run_json({file, "--order", order, "--form", form, "--layers", "3"});
+      const json line = result_of({file, "--order", order, "--form", form, "--layers", "3"});
       EXPECT_EQ(line["distinguished"], distinguished) << form << order;
       EXPECT_EQ(line["form"], form);
       EXPECT_EQ(line["layers"], 3);
@@ -75,21 +75,21 @@ TEST(GraphExpressivity, AttentionIsBoundedByTheSameTests) {
 TEST(GraphExpressivity, ConsecutivePairs) {
   const test::TemporaryFolder folder;
   const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath, kPath});
-  const json line = run_json({file, "--pairs", "consecutive"});
+  const json line = result_of({file, "--pairs", "consecutive"});
   EXPECT_EQ(line["pairs"], 2);
   EXPECT_EQ(line["distinguished"], 1);
-  EXPECT_EQ(run_json({file})["pairs"], 6);
+  EXPECT_EQ(result_of({file})["pairs"], 6);
 }
 
 TEST(GraphExpressivity, AllControlPairsAreToldApart) {
-  const json line = run_json({"--control", "100", "--order", "2"});
+  const json line = result_of({"--control", "100", "--order", "2"});
   EXPECT_EQ(line["file"], "control");
   EXPECT_EQ(line["pairs"], 100);
   EXPECT_EQ(line["distinguished"], 100);
 }
 
 TEST(GraphExpressivity, LayersAreCounted) {
-  EXPECT_EQ(run_json({"--control", "3", "--layers", "9"})["layers"], 9);
+  EXPECT_EQ(result_of({"--control", "3", "--layers", "9"})["layers"], 9);
 }
 
 TEST(GraphExpressivity, FilesThatCannotBeCompared) {

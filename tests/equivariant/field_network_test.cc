@@ -85,30 +85,31 @@ TEST(FieldLayer, IsTheSumOverDiagramsOfItsDefinition) {
   }
 }
 
-bool told_apart(const io::SimpleGraph& a, const io::SimpleGraph& b, FieldNetworkOptions options) {
+bool network_tells_apart(const io::SimpleGraph& a, const io::SimpleGraph& b,
+                         FieldNetworkOptions options) {
   const FieldNetwork network(options);
   return network(a) != network(b);
 }
 
 TEST(FieldNetwork, TwoTrianglesAndAHexagonNeedTriples) {
-  EXPECT_FALSE(told_apart(two_triangles(), cycle(6), {.order = 2}));
-  EXPECT_TRUE(told_apart(two_triangles(), cycle(6), {.order = 3}));
+  EXPECT_FALSE(network_tells_apart(two_triangles(), cycle(6), {.order = 2}));
+  EXPECT_TRUE(network_tells_apart(two_triangles(), cycle(6), {.order = 3}));
 }
 
 TEST(FieldNetwork, StronglyRegularGraphsOfEqualParametersAreEqualToTriples) {
-  EXPECT_FALSE(told_apart(shrikhande(), rook(), {.order = 2}));
-  EXPECT_FALSE(told_apart(shrikhande(), rook(), {.order = 3}));
+  EXPECT_FALSE(network_tells_apart(shrikhande(), rook(), {.order = 2}));
+  EXPECT_FALSE(network_tells_apart(shrikhande(), rook(), {.order = 3}));
 }
 
 TEST(FieldNetwork, RelabeledGraphsAndSizes) {
   for (const int64_t order : {2, 3}) {
     const auto pairs = control_pairs(5, 3);
     for (const io::SimpleGraph& graph : pairs) {
-      EXPECT_FALSE(told_apart(graph, relabeled(graph, 7), {.order = order}));
+      EXPECT_FALSE(network_tells_apart(graph, relabeled(graph, 7), {.order = order}));
     }
-    EXPECT_TRUE(told_apart(cycle(6), cycle(7), {.order = order}));
-    EXPECT_TRUE(told_apart({0, {}}, {1, {}}, {.order = order}));
-    EXPECT_FALSE(told_apart({0, {}}, {0, {}}, {.order = order}));
+    EXPECT_TRUE(network_tells_apart(cycle(6), cycle(7), {.order = order}));
+    EXPECT_TRUE(network_tells_apart({0, {}}, {1, {}}, {.order = order}));
+    EXPECT_FALSE(network_tells_apart({0, {}}, {0, {}}, {.order = order}));
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-LanguageModelOptions small() {
+LanguageModelOptions small_cached() {
   LanguageModelOptions options;
   options.vocabulary = 50;
   options.layers = 4;
@@ -54,7 +54,7 @@ void expect_close(const Tensor& actual, const Tensor& expected) {
 
 TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   const at::NoGradGuard no_grad;
-  std::vector<LanguageModelOptions> shapes(8, small());
+  std::vector<LanguageModelOptions> shapes(8, small_cached());
   shapes[1].order = 3;
   shapes[1].window = {Window::last(2), Window::last(3), Window::last(4)};
   shapes[2].window = {Window::last(5)};
@@ -82,7 +82,7 @@ TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
 
 TEST(CachedLanguageModel, OrdinaryLayersHoldTheContextUnlessTold) {
   const at::NoGradGuard no_grad;
-  LanguageModel model = make(small());
+  LanguageModel model = make(small_cached());
   const Tensor tokens = at::randint(50, {1, 60}, at::kLong);
   const Tensor whole = model->forward(tokens);
   LayerCaches all = model->make_cache(-1), bounded = model->make_cache(), steps = bounded;
@@ -113,11 +113,11 @@ void expect_goes_on_from_a_file(const LanguageModelOptions& options) {
 }
 
 TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
-  expect_goes_on_from_a_file(small());
-  LanguageModelOptions linear = small();
+  expect_goes_on_from_a_file(small_cached());
+  LanguageModelOptions linear = small_cached();
   linear.sparse = Sparsity::linear;
   expect_goes_on_from_a_file(linear);
-  LanguageModelOptions path = small();
+  LanguageModelOptions path = small_cached();
   path.sparse = Sparsity::path;
   path.topk = 4;
   expect_goes_on_from_a_file(path);
@@ -125,7 +125,7 @@ TEST(CachedLanguageModel, GoesOnFromAFileWithReorderedTexts) {
 
 TEST(CachedLanguageModel, LinearLayersDoNotGrow) {
   const at::NoGradGuard no_grad;
-  LanguageModelOptions options = small();
+  LanguageModelOptions options = small_cached();
   options.sparse = Sparsity::linear;
   LanguageModel model = make(options);
   LayerCaches caches = model->make_cache();
@@ -142,7 +142,7 @@ TEST(CachedLanguageModel, RefusesWhatCannotGoOn) {
   options.dim = 8;
   SimplicialAttention layer(options);
   EXPECT_THROW(layer->make_cache(), InputError);  // not causal
-  LanguageModel model = make(small());
+  LanguageModel model = make(small_cached());
   const Tensor tokens = at::randint(50, {1, 3}, at::kLong);
   SeparableAttention linear(options);
   EXPECT_THROW(linear->make_cache(), InputError);

@@ -29,7 +29,7 @@ void set(torch::nn::Module& module, const std::string& name, const Tensor& value
   module.named_parameters()[name].copy_(value);
 }
 
-void expect_close(const Tensor& got, const Tensor& expected) {
+void expect_near(const Tensor& got, const Tensor& expected) {
   EXPECT_TRUE(at::allclose(got, expected, 1e-5, 1e-6)) << got << "\n" << expected;
 }
 
@@ -68,10 +68,10 @@ TEST(GraphConvolution, WeightsByDegrees) {
   set(*layer, "bias", at::tensor({0.5F}));
   // h = (1, 4, 1, 9), degrees with the node itself (2, 3, 2, 1).
   const float across = 1 / std::sqrt(6.0F);
-  expect_close(layer->forward(matrix(kNodes, 2), path()),
-               matrix({0.5F + 4 * across + 0.5F, 4.0F / 3 + 2 * across + 0.5F,
-                       0.5F + 4 * across + 0.5F, 9.5F},
-                      1));
+  expect_near(layer->forward(matrix(kNodes, 2), path()),
+              matrix({0.5F + 4 * across + 0.5F, 4.0F / 3 + 2 * across + 0.5F,
+                      0.5F + 4 * across + 0.5F, 9.5F},
+                     1));
 }
 
 TEST(GraphConvolution, FeaturesOfMessagesAreAddedBeforeTheReLU) {
@@ -80,8 +80,8 @@ TEST(GraphConvolution, FeaturesOfMessagesAreAddedBeforeTheReLU) {
   set(*layer, "edges.weight", matrix({2}, 1));
   // Messages 0->1, 1->0, 1->2, 2->1 with features -1, 1, -3, 0: ReLU(h + 2 e) = 0, 6, 0, 1.
   const float across = 1 / std::sqrt(6.0F);
-  expect_close(layer->forward(matrix(kNodes, 2), path(), matrix({-1, 1, -3, 0}, 1)),
-               matrix({0.5F + 6 * across, 4.0F / 3 + across, 0.5F, 9}, 1));
+  expect_near(layer->forward(matrix(kNodes, 2), path(), matrix({-1, 1, -3, 0}, 1)),
+              matrix({0.5F + 6 * across, 4.0F / 3 + across, 0.5F, 9}, 1));
   EXPECT_THROW(layer->forward(matrix(kNodes, 2), path()), c10::ValueError);
   EXPECT_THROW(layer->forward(matrix(kNodes, 2), path(), matrix({1, 2}, 1)), c10::ValueError);
 }
@@ -94,8 +94,8 @@ TEST(GraphIsomorphism, SumsThenTwoLayersAndANorm) {
   set(*layer, "second.weight", matrix({3}, 1));
   set(*layer, "second.bias", at::tensor({-2.0F}));
   // Heard: (1, 2), (0, 3), (-1, 3), (3, 3); first: 1, -1, -2, 2; second: 1, -2, -2, 4.
-  expect_close(layer->forward(matrix(kNodes, 2), path()),
-               matrix({1, 0, 0, 4}, 1) / std::sqrt(1 + 1e-5));
+  expect_near(layer->forward(matrix(kNodes, 2), path()),
+              matrix({1, 0, 0, 4}, 1) / std::sqrt(1 + 1e-5));
 }
 
 TEST(GraphIsomorphism, FeaturesOfMessagesAreAddedBeforeTheReLU) {
@@ -108,8 +108,8 @@ TEST(GraphIsomorphism, FeaturesOfMessagesAreAddedBeforeTheReLU) {
   set(*layer, "second.bias", at::tensor({0.0F}));
   // Messages 0->1, 1->0, 1->2, 2->1 with features 1, -4, 2, 5 on the first channel:
   // (2, 0), (0, 2), (2, 2), (4, 1); sums of channels with the node itself: 1 + 2, 2 + 2 + 5, 4, 6.
-  expect_close(layer->forward(matrix(kNodes, 2), path(), matrix({1, -4, 2, 5}, 1)),
-               matrix({3, 9, 4, 6}, 1) / std::sqrt(1 + 1e-5));
+  expect_near(layer->forward(matrix(kNodes, 2), path(), matrix({1, -4, 2, 5}, 1)),
+              matrix({3, 9, 4, 6}, 1) / std::sqrt(1 + 1e-5));
 }
 
 TEST(GraphAttention, HeadsAreSummedAndTheNodeHearsItself) {
@@ -131,10 +131,10 @@ TEST(GraphAttention, HeadsAreSummedAndTheNodeHearsItself) {
     }
     return static_cast<float>(weighted / sum);
   };
-  expect_close(layer->forward(matrix(kNodes, 2), path()),
-               matrix({head(0, {0, 1}) + 11, head(1, {0, 1, 2}) + 11, head(2, {1, 2}) + 11.5F,
-                       head(3, {3}) + 13},
-                      1));
+  expect_near(layer->forward(matrix(kNodes, 2), path()),
+              matrix({head(0, {0, 1}) + 11, head(1, {0, 1, 2}) + 11, head(2, {1, 2}) + 11.5F,
+                      head(3, {3}) + 13},
+                     1));
   // Logits of 1e4 do not overflow.
   EXPECT_TRUE(layer->forward(matrix(kNodes, 2) * 1e4, path()).isfinite().all().item<bool>());
 }
@@ -149,8 +149,8 @@ TEST(VirtualNode, HearsItsGraph) {
   const Tensor graphs = graphs_of_nodes(nodes);
   EXPECT_TRUE(graphs.equal(at::tensor({0, 0, 2}, at::kLong)));
   // Heard 4 + 1, 0 + 1, -5 + 1.
-  expect_close(node->forward(matrix({1, 1, 1}, 1), matrix({1, 3, -5}, 1), graphs),
-               matrix({1 + 9, 1 + 1, 1 + 1}, 1));
+  expect_near(node->forward(matrix({1, 1, 1}, 1), matrix({1, 3, -5}, 1), graphs),
+              matrix({1 + 9, 1 + 1, 1 + 1}, 1));
 }
 
 TEST(GraphLayers, DoNotDependOnTheOrderOfNodes) {
@@ -165,7 +165,7 @@ TEST(GraphLayers, DoNotDependOnTheOrderOfNodes) {
   const MessageLayerOptions options{3, 4};
   const auto check = [&](auto layer) {
     layer->eval();
-    expect_close(layer->forward(moved, after).index_select(0, order), layer->forward(x, before));
+    expect_near(layer->forward(moved, after).index_select(0, order), layer->forward(x, before));
     EXPECT_THROW(layer->forward(x.slice(1, 1), before), c10::ValueError);
   };
   check(GraphConvolution(options));

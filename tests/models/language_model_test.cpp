@@ -10,7 +10,7 @@
 namespace nsimplex {
 namespace {
 
-LanguageModelOptions small() {
+LanguageModelOptions small_model() {
   LanguageModelOptions options;
   options.vocabulary = 50;
   options.layers = 4;
@@ -25,7 +25,7 @@ at::Generator generator(uint64_t seed) { return at::make_generator<at::CPUGenera
 
 TEST(LanguageModel, PositionsSeeOnlyWhatCameBefore) {
   at::manual_seed(1);
-  LanguageModel model(small());
+  LanguageModel model(small_model());
   const at::NoGradGuard no_grad;
   const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
   const at::Tensor logits = model->forward(tokens);
@@ -43,7 +43,7 @@ TEST(LanguageModel, PositionsSeeOnlyWhatCameBefore) {
 }
 
 TEST(LanguageModel, HiddenStatesGoFromBlockToBlock) {
-  LanguageModel model(small());
+  LanguageModel model(small_model());
   const at::NoGradGuard no_grad;
   const at::Tensor tokens = at::randint(50, {2, 7}, at::kLong);
   const std::vector<at::Tensor> states = model->hidden_states(tokens);
@@ -59,7 +59,7 @@ TEST(LanguageModel, HiddenStatesGoFromBlockToBlock) {
 }
 
 TEST(LanguageModel, EveryKthLayerIsSimplicial) {
-  LanguageModelOptions options = small();
+  LanguageModelOptions options = small_model();
   const auto rows = [](const LanguageModel& model, int layer) {
     const std::string name = "blocks." + std::to_string(layer) + ".attention.qkv.weight";
     return model->named_parameters()[name].size(0) / 16;
@@ -76,7 +76,7 @@ TEST(LanguageModel, EveryKthLayerIsSimplicial) {
 
 TEST(LanguageModel, LossIsTheCrossEntropyOfItsLogits) {
   at::manual_seed(2);
-  LanguageModelOptions options = small();
+  LanguageModelOptions options = small_model();
   options.tied = false;
   LanguageModel model(options);
   EXPECT_TRUE(model->named_parameters().contains("head.weight"));
@@ -95,7 +95,7 @@ TEST(LanguageModel, LossIsTheCrossEntropyOfItsLogits) {
 
 TEST(LanguageModel, GradientsReachEveryParameter) {
   at::manual_seed(3);
-  LanguageModel model(small());
+  LanguageModel model(small_model());
   const at::Tensor tokens = at::randint(50, {2, 9}, at::kLong);
   model->loss(tokens, tokens.roll(-1, 1)).backward();
   for (const auto& item : model->named_parameters()) {
@@ -105,7 +105,8 @@ TEST(LanguageModel, GradientsReachEveryParameter) {
 }
 
 TEST(LanguageModel, TheSameSeedGivesTheSameWeightsAndLogits) {
-  LanguageModel a(small(), generator(7)), b(small(), generator(7)), c(small(), generator(8));
+  LanguageModel a(small_model(), generator(7)), b(small_model(), generator(7)),
+      c(small_model(), generator(8));
   for (const auto& item : a->named_parameters()) {
     EXPECT_TRUE(at::equal(item.value(), b->named_parameters()[item.key()])) << item.key();
   }
@@ -116,14 +117,14 @@ TEST(LanguageModel, TheSameSeedGivesTheSameWeightsAndLogits) {
 
   // torch's own seed serves as well.
   at::manual_seed(9);
-  LanguageModel d(small());
+  LanguageModel d(small_model());
   at::manual_seed(9);
-  LanguageModel e(small());
+  LanguageModel e(small_model());
   EXPECT_TRUE(at::equal(d->forward(tokens), e->forward(tokens)));
 }
 
 TEST(LanguageModel, StartsWithTheStatedDeviations) {
-  LanguageModelOptions options = small();
+  LanguageModelOptions options = small_model();
   options.dim = 128;
   LanguageModel model(options, generator(1));
   const auto parameters = model->named_parameters();
@@ -135,7 +136,7 @@ TEST(LanguageModel, StartsWithTheStatedDeviations) {
 }
 
 TEST(LanguageModel, TrainsAfterAnEvaluationInInferenceMode) {
-  LanguageModel model(small(), generator(1));
+  LanguageModel model(small_model(), generator(1));
   const at::Tensor tokens = at::randint(50, {1, 8}, at::kLong);
   {
     const c10::InferenceMode evaluating;
@@ -147,7 +148,7 @@ TEST(LanguageModel, TrainsAfterAnEvaluationInInferenceMode) {
 
 TEST(LanguageModel, LayersThatWarmUpAreDense) {
   for (const Sparsity sparse : {Sparsity::topk, Sparsity::path}) {
-    LanguageModelOptions options = small();
+    LanguageModelOptions options = small_model();
     options.sparse = sparse;
     options.topk = 2;
     options.indexer = IndexSource::light;
@@ -176,7 +177,7 @@ TEST(LanguageModel, LayersThatWarmUpAreDense) {
 }
 
 TEST(LanguageModel, SaysWhatMassItsChoicesRetain) {
-  LanguageModelOptions options = small();
+  LanguageModelOptions options = small_model();
   options.sparse = Sparsity::topk;
   const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
   std::vector<double> masses;

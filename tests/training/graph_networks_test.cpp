@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "input_error_of.h"
+#include "support/tensors.h"
 #include "training/linear_network.h"
 #include "training/message_network.h"
 
@@ -17,7 +18,7 @@ namespace {
 using at::Tensor;
 using ::testing::HasSubstr;
 
-Tensor column(const std::vector<float>& values) { return at::tensor(values).unsqueeze(1); }
+using test::column;
 
 void set(torch::nn::Module& module, const std::string& name, const std::vector<float>& values) {
   const at::NoGradGuard no_grad;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "input_error_of.h"
+#include "support/tensors.h"
 #include "training/message_network.h"
 
 namespace nsimplex::training {
@@ -19,7 +20,7 @@ namespace {
 using at::Tensor;
 using ::testing::HasSubstr;
 
-Tensor column(const std::vector<float>& values) { return at::tensor(values).unsqueeze(1); }
+using test::column;
 
 // Nodes 0 .. n - 1 of features [n, 1] and undirected edges of features [e, 1], as pairs with loops.
 GraphBatch graph_of(const std::vector<int64_t>& ends, const Tensor& nodes, const Tensor& edges) {

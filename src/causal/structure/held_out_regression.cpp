@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kFitted = 0.6;  // part of the rows
 constexpr int64_t kMostFeatures = 100;
-constexpr int64_t kRowsAFeature = 10;  // fitted rows that a feature needs
-constexpr double kSteepness = 1.5;     // standard deviation of w: tanh bends within the data
-constexpr double kFarthest = 2;        // offsets lie within +-
-constexpr double kRidge = 1e-5;        // of a feature's mean square of 1
+constexpr int64_t kRowsAFeature = 10;   // fitted rows that a feature needs
+constexpr double kSteepness = 1.5;      // standard deviation of w: tanh bends within the data
+constexpr double kFarthest = 2;         // offsets lie within +-
+constexpr double kHeldOutRidge = 1e-5;  // of a feature's mean square of 1
 constexpr double kLeastNoise = 1e-10;
 
 }  // namespace
@@ -73,7 +73,7 @@ HeldOutRegression::Columns HeldOutRegression::coefficients(
   const auto rows = static_cast<double>(given.rows());
   Columns gram = Columns::Zero(given.cols(), given.cols());
   gram.selfadjointView<Eigen::Lower>().rankUpdate(given.transpose(), 1 / rows);
-  gram.diagonal().array() += kRidge;
+  gram.diagonal().array() += kHeldOutRidge;
   const Columns mixed = given.transpose() * fitted_.outputs(Eigen::all, columns) / rows;
   return gram.selfadjointView<Eigen::Lower>().llt().solve(mixed);
 }

@@ -13,10 +13,10 @@
 namespace nsimplex::causal {
 namespace {
 
-constexpr double kSparsity = 0.02;  // that of GOLEM, whose likelihood this is
+constexpr double kLowRankSparsity = 0.02;  // that of GOLEM, whose likelihood this is
 constexpr std::array<double, 4> kPenalties = {1, 10, 100, 1000};
-constexpr int64_t kIterations = 200;  // with each penalty
-constexpr double kForbidden = 100;    // half of it times A_ij^2 for an edge that cannot be
+constexpr int64_t kLowRankIterations = 200;  // with each penalty
+constexpr double kForbidden = 100;           // half of it times A_ij^2 for an edge that cannot be
 constexpr double kCorner = 1e-3;  // |a| is sqrt(a^2 + kCorner^2): what is below counts as nothing
 constexpr double kStart = 0.1;    // entries of the first U and V, which cannot be zero
 
@@ -53,7 +53,7 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
   const CandidateEdges edges(options.constraints, features);
   Matrix possible = edges.matrix(Vector::Ones(edges.size()));
   possible.diagonal().setOnes();  // A has none
-  const Matrix l1 = edges.matrix(edges.penalties(options.sparsity.value_or(kSparsity)));
+  const Matrix l1 = edges.matrix(edges.penalties(options.sparsity.value_or(kLowRankSparsity)));
   const bool thin = l1.maxCoeff() == 0 && possible.minCoeff() == 1;
 
   PerronVectors vectors;
@@ -81,8 +81,9 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
   const Vector none = Vector::Zero(point.size());
   for (const double each : kPenalties) {
     penalty = each;
-    minimise(objective, none, point,
-             {.iterations = kIterations, .tolerance = 1e-6, .checkpoint = options.checkpoint});
+    minimise(
+        objective, none, point,
+        {.iterations = kLowRankIterations, .tolerance = 1e-6, .checkpoint = options.checkpoint});
   }
   const Matrix found = unpack(point, features, rank).dense().cwiseProduct(possible);
   return {found, found.cwiseAbs(), "lowrank"};

@@ -15,7 +15,7 @@ constexpr double kSparsity = 0.1;
 constexpr double kAcyclic = 1e-8;     // h at which a graph counts as acyclic
 constexpr double kLargestRho = 1e16;  // penalty at which it is given up
 constexpr double kProgress = 0.25;    // part of h that one round may leave
-constexpr int kRounds = 100;
+constexpr int kNotearsRounds = 100;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Structure fit_notears(TableView table, const CausalFitOptions& options) {
     gradient += (rho * acyclicity + alpha) * edges.weights(slope);
     return value + rho / 2 * acyclicity * acyclicity + alpha * acyclicity;
   };
-  for (int round = 0; round < kRounds && h > kAcyclic && rho < kLargestRho; ++round) {
+  for (int round = 0; round < kNotearsRounds && h > kAcyclic && rho < kLargestRho; ++round) {
     Vector next;
     double next_h = 0;
     for (;;) {

@@ -19,7 +19,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr char kName[] = "equivariant_attention_plan";
+constexpr char kAttentionPlan[] = "equivariant_attention_plan";
 
 // Light classes from the input to tuples of u = 0, 1, .. distinct nodes, as many as either side
 // has.
@@ -83,10 +83,11 @@ std::tuple<std::vector<Tensor>, std::vector<int64_t>> flat_plan(
     c10::string_view output_symmetry, bool input_loops, bool output_loops, c10::string_view form,
     c10::string_view keys, bool global) {
   EquivariantAttentionPlan plan = equivariant_attention_plan(
-      {input_tuples, input_offsets, node_offsets, parse_symmetry(input_symmetry, kName)},
-      {output_tuples, output_offsets, node_offsets, parse_symmetry(output_symmetry, kName)},
-      {parse_attention_form(form, kName),
-       {parse_attention_keys(keys, kName), global},
+      {input_tuples, input_offsets, node_offsets, parse_symmetry(input_symmetry, kAttentionPlan)},
+      {output_tuples, output_offsets, node_offsets,
+       parse_symmetry(output_symmetry, kAttentionPlan)},
+      {parse_attention_form(form, kAttentionPlan),
+       {parse_attention_keys(keys, kAttentionPlan), global},
        input_loops,
        output_loops});
   return {std::move(plan.tensors), std::move(plan.parts)};
@@ -134,16 +135,16 @@ EquivariantAttentionPlan equivariant_attention_plan(
     const TupleBatch& input, const TupleBatch& output,
     const EquivariantAttentionPlanOptions& options) {
   using namespace equivariant;
-  const graph::CheckedBatch own_input(input, kName), own_output(output, kName);
-  check_same_nodes(input, output, kName);
+  const graph::CheckedBatch own_input(input, kAttentionPlan), own_output(output, kAttentionPlan);
+  check_same_nodes(input, output, kAttentionPlan);
   EquivariantAttentionPlan plan{{input.order(), input.symmetry, options.input_loops},
                                 {output.order(), output.symmetry, options.output_loops},
                                 options.form,
                                 options.classes,
                                 input.size(),
                                 output.size()};
-  check_loops(own_input.view(), plan.input, "input", kName);
-  check_loops(own_output.view(), plan.output, "output", kName);
+  check_loops(own_input.view(), plan.input, "input", kAttentionPlan);
+  check_loops(own_output.view(), plan.output, "output", kAttentionPlan);
   const auto light = light_classes(plan.input, plan.output);
   const auto classes = attention_classes(plan.input, plan.output, options.classes, light);
   plan.class_count = std::ssize(classes);

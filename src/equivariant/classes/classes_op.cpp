@@ -9,15 +9,16 @@
 namespace nsimplex::equivariant {
 namespace {
 
-constexpr char kName[] = "equivariant_classes";
+constexpr char kClasses[] = "equivariant_classes";
 
 std::vector<EquivariantClass> classes(int64_t input_order, int64_t output_order,
                                       c10::string_view input_symmetry,
                                       c10::string_view output_symmetry, bool input_loops,
                                       bool output_loops, c10::string_view set) {
-  return equivariant_classes({input_order, parse_symmetry(input_symmetry, kName), input_loops},
-                             {output_order, parse_symmetry(output_symmetry, kName), output_loops},
-                             parse_class_set(set, kName));
+  return equivariant_classes(
+      {input_order, parse_symmetry(input_symmetry, kClasses), input_loops},
+      {output_order, parse_symmetry(output_symmetry, kClasses), output_loops},
+      parse_class_set(set, kClasses));
 }
 
 // One row a partition: the class it belongs to, then the blocks of its positions.

@@ -99,8 +99,8 @@ class OutputParts {
   std::map<Partition, std::map<std::vector<int8_t>, Tensor>> parts_;
 };
 
-// rows [B, .., C] times one matrix [C, D], or one of each graph [B, C, D].
-Tensor times(const Tensor& rows, const Tensor& matrix) {
+// rows [B, .., C] rows_times one matrix [C, D], or one of each graph [B, C, D].
+Tensor rows_times(const Tensor& rows, const Tensor& matrix) {
   if (matrix.dim() == 2) return at::matmul(rows, matrix);
   if (rows.dim() == 2) return at::matmul(rows.unsqueeze(1), matrix).squeeze(1);
   std::vector<c10::SymInt> inner = rows.sym_sizes().slice(1, rows.dim() - 2).vec();
@@ -141,7 +141,7 @@ Tensor dense_linear(const DenseCall& call) {
     // One product for all diagrams that use these sums: [B, .., C] x [C, uses D].
     std::vector<Tensor> columns;
     for (const ContractionUse& use : uses) columns.push_back(weights.select(-3, use.diagram));
-    const Tensor product = times(sums, at::cat(columns, -1));
+    const Tensor product = rows_times(sums, at::cat(columns, -1));
     const std::vector<Tensor> pieces = product.chunk(static_cast<int64_t>(uses.size()), -1);
     for (size_t u = 0; u < uses.size(); ++u) parts.add(uses[u].output, uses[u].images, pieces[u]);
   }

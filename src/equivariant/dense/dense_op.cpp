@@ -10,7 +10,7 @@ namespace nsimplex {
 namespace equivariant {
 namespace {
 
-constexpr char kName[] = "equivariant_linear";
+constexpr char kDenseLinear[] = "equivariant_linear";
 constexpr char kAt[] = "[equivariant_linear] ";
 
 at::Tensor flat(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
@@ -21,10 +21,10 @@ at::Tensor flat(const at::Tensor& x, const at::Tensor& weight, const OptionalTen
   return dense_linear({x,
                        weight,
                        bias,
-                       {input_order, parse_symmetry(input_symmetry, kName), input_loops},
-                       {output_order, parse_symmetry(output_symmetry, kName), output_loops},
-                       parse_class_set(classes, kName),
-                       parse_pooling(pooling, kName),
+                       {input_order, parse_symmetry(input_symmetry, kDenseLinear), input_loops},
+                       {output_order, parse_symmetry(output_symmetry, kDenseLinear), output_loops},
+                       parse_class_set(classes, kDenseLinear),
+                       parse_pooling(pooling, kDenseLinear),
                        node_counts,
                        std::move(nodes)});
 }

@@ -15,10 +15,10 @@ namespace {
 
 using at::Tensor;
 
-constexpr char kName[] = "equivariant_linear_sparse";
+constexpr char kSparseLinear[] = "equivariant_linear_sparse";
 constexpr char kAt[] = "[equivariant_linear_sparse] ";
 
-using LinearFunction = decltype(flat_linear<&reference_linear>);
+using LinearOperator = decltype(flat_linear<&reference_linear>);
 using BackwardFunction = decltype(flat_linear_backward<&reference_linear_backward>);
 
 c10::string_view pooling_name(bool mean) { return to_string(mean ? Pooling::mean : Pooling::sum); }
@@ -58,7 +58,9 @@ TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
 
 }  // namespace
 
-bool means(c10::string_view pooling) { return parse_pooling(pooling, kName) == Pooling::mean; }
+bool means(c10::string_view pooling) {
+  return parse_pooling(pooling, kSparseLinear) == Pooling::mean;
+}
 
 void check_linear(const LinearCall& call) {
   const auto& [x, weight, bias, plan, parts, mean] = call;
@@ -97,7 +99,7 @@ Tensor part_matrix(const LinearCall& call, int64_t first, int64_t classes) {
 }
 
 Tensor dispatch_linear(const LinearCall& call) {
-  static const auto op = find_operator<LinearFunction>("nsimplex::equivariant_linear_sparse");
+  static const auto op = find_operator<LinearOperator>("nsimplex::equivariant_linear_sparse");
   return op.call(call.x, call.weight, call.bias, call.plan, call.parts, pooling_name(call.mean));
 }
 

@@ -61,7 +61,7 @@ std::vector<Tensor> tensors_of(const SumPlan& plan) {
 
 namespace {
 
-constexpr char kName[] = "equivariant_plan";
+constexpr char kPlan[] = "equivariant_plan";
 
 SumPlan sum_plan(TupleJoin& join, EquivariantPlan& plan) {
   const auto classes = equivariant_classes(plan.input, plan.output, plan.classes);
@@ -81,9 +81,9 @@ std::tuple<std::vector<Tensor>, std::vector<int64_t>> flat(
     c10::string_view output_symmetry, bool input_loops, bool output_loops,
     c10::string_view classes) {
   EquivariantPlan plan = equivariant_plan(
-      {input_tuples, input_offsets, node_offsets, parse_symmetry(input_symmetry, kName)},
-      {output_tuples, output_offsets, node_offsets, parse_symmetry(output_symmetry, kName)},
-      {parse_class_set(classes, kName), input_loops, output_loops});
+      {input_tuples, input_offsets, node_offsets, parse_symmetry(input_symmetry, kPlan)},
+      {output_tuples, output_offsets, node_offsets, parse_symmetry(output_symmetry, kPlan)},
+      {parse_class_set(classes, kPlan), input_loops, output_loops});
   return {std::move(plan.tensors), std::move(plan.parts)};
 }
 
@@ -103,16 +103,16 @@ TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_plan", TORCH_FN(flat)
 EquivariantPlan equivariant_plan(const TupleBatch& input, const TupleBatch& output,
                                  const EquivariantPlanOptions& options) {
   using namespace equivariant;
-  const graph::CheckedBatch own_input(input, kName), own_output(output, kName);
-  check_same_nodes(input, output, kName);
+  const graph::CheckedBatch own_input(input, kPlan), own_output(output, kPlan);
+  check_same_nodes(input, output, kPlan);
   EquivariantPlan plan{{input.order(), input.symmetry, options.input_loops},
                        {output.order(), output.symmetry, options.output_loops},
                        options.classes,
                        input.size(),
                        output.size()};
   TupleJoin join(own_input.view(), own_output.view());
-  check_loops(own_input.view(), plan.input, "input", kName);
-  check_loops(own_output.view(), plan.output, "output", kName);
+  check_loops(own_input.view(), plan.input, "input", kPlan);
+  check_loops(own_output.view(), plan.output, "output", kPlan);
   const SumPlan sums = sum_plan(join, plan);
   plan.tensors = tensors_of(sums);
   plan.parts = flatten(sums.parts);

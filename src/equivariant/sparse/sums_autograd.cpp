@@ -16,8 +16,7 @@ using torch::autograd::variable_list;
 using Operator = Tensor (*)(const SumsCall&);
 
 template <Operator forward_operator, Operator backward_operator>
-struct LinearFunction
-    : torch::autograd::Function<LinearFunction<forward_operator, backward_operator>> {
+struct SumsFunction : torch::autograd::Function<SumsFunction<forward_operator, backward_operator>> {
   static Tensor forward(AutogradContext* context, const Tensor& values, const SumsCall* call) {
     const at::AutoDispatchBelowADInplaceOrView below;
     context->save_for_backward(variable_list(call->plan.begin(), call->plan.end()));
@@ -37,7 +36,7 @@ struct LinearFunction
 template <Operator own, Operator other, Operator reference>
 Tensor autograd(const SumsCall& call) {
   return autograd_forward(call, reference, own, [](const SumsCall& recorded) {
-    return LinearFunction<own, other>::apply(recorded.values, &recorded);
+    return SumsFunction<own, other>::apply(recorded.values, &recorded);
   });
 }
 
