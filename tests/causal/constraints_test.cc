@@ -7,7 +7,7 @@
 namespace nsimplex::causal {
 namespace {
 
-using test::input_error_of;
+using nsimplex::test::input_error_of;
 
 TEST(AllowedEdges, WithoutConstraintsEverythingButLoops) {
   const AllowedEdges edges({}, 3);

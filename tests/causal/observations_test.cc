@@ -15,7 +15,7 @@ Matrix rows_of(std::initializer_list<std::initializer_list<double>> rows) { retu
 
 std::string error_of(const Matrix& table, const std::vector<std::string>& names,
                      const ObservationRules& rules = {}) {
-  return test::input_error_of([&] { observations_of(table, names, rules, "t.csv"); });
+  return nsimplex::test::input_error_of([&] { observations_of(table, names, rules, "t.csv"); });
 }
 
 TEST(Observations, AWholeTableStaysAsItIs) {

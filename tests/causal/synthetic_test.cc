@@ -153,7 +153,7 @@ TEST(StructuralModel, IsTheSameOnEveryMachine) {
 
 TEST(StructuralModel, NamesWhatCannotBe) {
   const auto error = [](const CausalSimulationOptions& options) {
-    return test::input_error_of([&] { sample_of(options); });
+    return nsimplex::test::input_error_of([&] { sample_of(options); });
   };
   EXPECT_EQ(error({.nodes = 0}), "nodes: expected at least 1, got 0");
   EXPECT_EQ(error({.degree = -1}), "degree: expected at least 0, got -1");
@@ -166,7 +166,7 @@ TEST(StructuralModel, NamesWhatCannotBe) {
             "interventions: expected columns of 0 .. 2, got 3");
   EXPECT_EQ(error({.nodes = 3, .interventions = {{1, 1.0}, {1, 2.0}}}),
             "interventions: expected one value a column, got two for 1");
-  EXPECT_EQ(test::input_error_of([] { StructuralModel(Matrix::Ones(2, 2), {}); }),
+  EXPECT_EQ(nsimplex::test::input_error_of([] { StructuralModel(Matrix::Ones(2, 2), {}); }),
             "graph: expected no cycles, got a graph with one");
 }
 

@@ -13,16 +13,16 @@ using test::input_error_of;
 using testing::ElementsAre;
 using testing::IsNan;
 
-Table parse(const std::string& text, const TableOptions& options = {}) {
+Table table_of(const std::string& text, const TableOptions& options = {}) {
   return parse_table(source_of(text), options);
 }
 
-std::string error(const std::string& text, const TableOptions& options = {}) {
-  return input_error_of([&] { parse(text, options); });
+std::string table_error(const std::string& text, const TableOptions& options = {}) {
+  return input_error_of([&] { table_of(text, options); });
 }
 
 TEST(Table, ReadsNumbersAndNames) {
-  const Table table = parse("a, b ,c\r\n1,-2.5e1,+3\r\n\r\n4,.5,6");
+  const Table table = table_of("a, b ,c\r\n1,-2.5e1,+3\r\n\r\n4,.5,6");
   EXPECT_THAT(table.columns, ElementsAre("a", "b", "c"));
   EXPECT_THAT(table.values, ElementsAre(1, -25, 3, 4, 0.5, 6));
   EXPECT_EQ(table.rows, 2);
@@ -32,85 +32,87 @@ TEST(Table, ReadsNumbersAndNames) {
 }
 
 TEST(Table, FindsItsSeparator) {
-  EXPECT_THAT(parse("a\tb\n1\t2\n").values, ElementsAre(1, 2));
-  EXPECT_THAT(parse("a;b\n1;2\n").values, ElementsAre(1, 2));
-  EXPECT_THAT(parse("\n1,2\n").values, ElementsAre(1, 2));
-  EXPECT_THAT(parse("1\n2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(table_of("a\tb\n1\t2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(table_of("a;b\n1;2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(table_of("\n1,2\n").values, ElementsAre(1, 2));
+  EXPECT_THAT(table_of("1\n2\n").values, ElementsAre(1, 2));
 }
 
 TEST(Table, UnderstandsQuotes) {
-  const Table table = parse("\xef\xbb\xbf\"a \"\"x\"\"\",\"b,\nc\" , d\n\"1\",2,3\n");
+  const Table table = table_of("\xef\xbb\xbf\"a \"\"x\"\"\",\"b,\nc\" , d\n\"1\",2,3\n");
   EXPECT_THAT(table.columns, ElementsAre("a \"x\"", "b,\nc", "d"));
   EXPECT_THAT(table.values, ElementsAre(1, 2, 3));
-  EXPECT_EQ(error("a\n\"1\n2\n"), "cannot read f: line 2: a quote without its end");
-  EXPECT_EQ(error("a,b\n\"1\"2,3\n"),
+  EXPECT_EQ(table_error("a\n\"1\n2\n"), "cannot read f: line 2: a quote without its end");
+  EXPECT_EQ(table_error("a,b\n\"1\"2,3\n"),
             "cannot read f: line 2: expected the end of the cell behind \"1\"");
 }
 
 TEST(Table, CountsMissingValues) {
-  const Table table = parse("a,b,c\n1,,NA\nnan,N/A,2\n");
+  const Table table = table_of("a,b,c\n1,,NA\nnan,N/A,2\n");
   EXPECT_EQ(table.missing, 4);
   EXPECT_THAT(table.values, ElementsAre(1, IsNan(), IsNan(), IsNan(), IsNan(), 2));
-  EXPECT_EQ(error("a,b\n1,\n", {.allow_missing = false}),
+  EXPECT_EQ(table_error("a,b\n1,\n", {.allow_missing = false}),
             "cannot read f: line 2, column b: expected a number, got a missing value");
 }
 
 TEST(Table, TakesLabels) {
-  const Table pandas = parse(",a,b\nr1,1,2\nr2,3,4\n");
+  const Table pandas = table_of(",a,b\nr1,1,2\nr2,3,4\n");
   EXPECT_THAT(pandas.labels, ElementsAre("r1", "r2"));
   EXPECT_THAT(pandas.columns, ElementsAre("a", "b"));
   EXPECT_THAT(pandas.values, ElementsAre(1, 2, 3, 4));
-  const Table r = parse("a\tb\nr1\t1\t2\nr2\t3\t4\n");
+  const Table r = table_of("a\tb\nr1\t1\t2\nr2\t3\t4\n");
   EXPECT_THAT(r.labels, ElementsAre("r1", "r2"));
   EXPECT_THAT(r.columns, ElementsAre("a", "b"));
   EXPECT_THAT(r.values, ElementsAre(1, 2, 3, 4));
 }
 
 TEST(Table, ReadsAHeaderOfNumbersWhenAsked) {
-  EXPECT_EQ(parse("4,8\n1,2\n").rows, 2);
-  const Table table = parse("4,8\n1,2\n", {.header = HeaderLine::present});
+  EXPECT_EQ(table_of("4,8\n1,2\n").rows, 2);
+  const Table table = table_of("4,8\n1,2\n", {.header = HeaderLine::present});
   EXPECT_THAT(table.columns, ElementsAre("4", "8"));
   EXPECT_EQ(table.rows, 1);
-  EXPECT_EQ(error("a,b\n1,2\n", {.header = HeaderLine::absent}),
+  EXPECT_EQ(table_error("a,b\n1,2\n", {.header = HeaderLine::absent}),
             "cannot read f: line 1, column 1: expected a number, got \"a\"");
 }
 
 TEST(Table, NamesLineAndColumn) {
-  EXPECT_EQ(error("a,b\n1,2\n\n3,x\n"),
+  EXPECT_EQ(table_error("a,b\n1,2\n\n3,x\n"),
             "cannot read f: line 4, column b: expected a number, got \"x\"");
-  EXPECT_EQ(error("a,b\n1,inf\n"),
+  EXPECT_EQ(table_error("a,b\n1,inf\n"),
             "cannot read f: line 2, column b: expected a number, got \"inf\"");
-  EXPECT_EQ(error("a,b\n1,1e999\n"),
+  EXPECT_EQ(table_error("a,b\n1,1e999\n"),
             "cannot read f: line 2, column b: expected a number, got \"1e999\"");
-  EXPECT_EQ(error("a,b\n1,0x10\n"),
+  EXPECT_EQ(table_error("a,b\n1,0x10\n"),
             "cannot read f: line 2, column b: expected a number, got \"0x10\"");
-  EXPECT_EQ(error("a,b\n1,2\n3\n"), "cannot read f: line 3: expected 2 cells as in line 2, got 1");
-  EXPECT_EQ(error("a,b,c,d\n1,2\n"), "cannot read f: line 2: expected 4 cells as in line 1, got 2");
-  EXPECT_EQ(error(""), "cannot read f: a table without rows");
-  EXPECT_EQ(error("a,b\n"), "cannot read f: a table without rows");
-  EXPECT_EQ(error("\x1f\x8b\x08"), "cannot read f: compressed with gzip: unpack it first");
-  EXPECT_EQ(error(std::string("\x89HDF\0", 5)), "cannot read f: neither npy, npz nor text");
+  EXPECT_EQ(table_error("a,b\n1,2\n3\n"),
+            "cannot read f: line 3: expected 2 cells as in line 2, got 1");
+  EXPECT_EQ(table_error("a,b,c,d\n1,2\n"),
+            "cannot read f: line 2: expected 4 cells as in line 1, got 2");
+  EXPECT_EQ(table_error(""), "cannot read f: a table without rows");
+  EXPECT_EQ(table_error("a,b\n"), "cannot read f: a table without rows");
+  EXPECT_EQ(table_error("\x1f\x8b\x08"), "cannot read f: compressed with gzip: unpack it first");
+  EXPECT_EQ(table_error(std::string("\x89HDF\0", 5)), "cannot read f: neither npy, npz nor text");
 }
 
 TEST(Table, ReadsArrays) {
   const std::string file = npy_file("<f4", "(2, 3)", raw<float>({1, 2, 3, 4, NAN, 6}));
-  const Table table = parse(file);
+  const Table table = table_of(file);
   EXPECT_EQ(table.rows, 2);
   EXPECT_EQ(table.width, 3);
   EXPECT_EQ(table.missing, 1);
-  EXPECT_EQ(error(file, {.allow_missing = false}),
+  EXPECT_EQ(table_error(file, {.allow_missing = false}),
             "cannot read f: row 1, column 1: expected a number, got a missing value");
-  EXPECT_EQ(parse(npy_file("<i4", "(3,)", raw<int32_t>({1, 2, 3}))).width, 1);
-  EXPECT_EQ(error(npy_file("<f4", "(1, 1, 1)", "1234")),
+  EXPECT_EQ(table_of(npy_file("<i4", "(3,)", raw<int32_t>({1, 2, 3}))).width, 1);
+  EXPECT_EQ(table_error(npy_file("<f4", "(1, 1, 1)", "1234")),
             "cannot read f: expected a table of two dimensions, got shape [1, 1, 1]");
-  EXPECT_EQ(error(npy_file("<f4", "(2, 0)", "")), "cannot read f: a table without columns");
-  EXPECT_EQ(error(npy_file("<f4", "(1, 1)", raw<float>({INFINITY}))),
+  EXPECT_EQ(table_error(npy_file("<f4", "(2, 0)", "")), "cannot read f: a table without columns");
+  EXPECT_EQ(table_error(npy_file("<f4", "(1, 1)", raw<float>({INFINITY}))),
             "cannot read f: row 0, column 0: expected a number, got infinity");
 
   const std::string npz =
       zip_file({{"x.npy", file}, {"y.npy", npy_file("|i1", "(1, 1)", "\x07")}}, true);
-  EXPECT_THAT(parse(npz, {.key = "y"}).values, ElementsAre(7));
-  EXPECT_EQ(error(npz),
+  EXPECT_THAT(table_of(npz, {.key = "y"}).values, ElementsAre(7));
+  EXPECT_EQ(table_error(npz),
             "cannot read f: expected one array of two dimensions, got 2 among x, y: name one");
 }
 
