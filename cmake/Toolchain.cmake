@@ -19,6 +19,9 @@ if(NSIMPLEX_SANITIZE)
   add_link_options(-fsanitize=${NSIMPLEX_SANITIZE})
 endif()
 
+# Errors of LibTorch name the file they come from: as src/..., wherever it was compiled.
+add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
+
 find_program(NSIMPLEX_CCACHE ccache)
 if(NSIMPLEX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # In a fresh clone every header is new, which ccache takes for a file that may still change; and a clone elsewhere is
