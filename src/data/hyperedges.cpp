@@ -43,18 +43,25 @@ void check_files(const io::Tuples& train, const io::Tuples& test) {
   }
 }
 
-// All training tuples to learn from, nothing to validate by yet.
-HyperedgeSplits unsplit(const io::Tuples& train, const io::Tuples& test) {
+struct Unsplit {
+  HyperedgeSplits splits;       // all training tuples to learn from, nothing to validate by yet
+  std::vector<int64_t> firsts;  // the first training row of each different tuple
+};
+
+Unsplit unsplit(const io::Tuples& train, const io::Tuples& test) {
   check_files(train, test);
-  HyperedgeSplits splits{.train = train, .test = test};
+  Unsplit result{.splits = {.train = train, .test = test}};
+  HyperedgeSplits& splits = result.splits;
   splits.nodes = train.nodes();
   splits.typed = !train.type_sizes.empty();
   KnownTuples seen(splits.typed);
-  for (int64_t row = 0; row < train.count(); ++row) seen.insert(splits.row(train, row));
+  for (int64_t row = 0; row < train.count(); ++row) {
+    if (seen.insert(splits.row(train, row))) result.firsts.push_back(row);
+  }
   for (int64_t row = 0; row < test.count(); ++row) {
     splits.unseen.push_back(seen.insert(splits.row(test, row)));
   }
-  return splits;
+  return result;
 }
 
 }  // namespace
@@ -73,12 +80,8 @@ std::vector<int64_t> KnownTuples::key(std::span<const int64_t> tuple) const {
 
 HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test, double share,
                                  uint64_t seed) {
-  HyperedgeSplits splits = unsplit(train, test);
-  KnownTuples seen(splits.typed), held_out(splits.typed);
-  std::vector<int64_t> firsts;  // the first row of each different tuple
-  for (int64_t row = 0; row < train.count(); ++row) {
-    if (seen.insert(splits.row(train, row))) firsts.push_back(row);
-  }
+  auto [splits, firsts] = unsplit(train, test);
+  KnownTuples held_out(splits.typed);
   const auto validation = static_cast<size_t>(share * static_cast<double>(firsts.size()));
   RandomStream draws(seed);
   for (size_t i = 0; i < validation; ++i) {  // the first ones of a random order
@@ -100,7 +103,7 @@ HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test
 }
 
 HyperedgeSplits splits_chosen_by_test(const io::Tuples& train, const io::Tuples& test) {
-  HyperedgeSplits splits = unsplit(train, test);
+  HyperedgeSplits splits = unsplit(train, test).splits;
   splits.validation = test;
   return splits;
 }
