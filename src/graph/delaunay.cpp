@@ -4,10 +4,11 @@
 #include <array>
 #include <boost/polygon/voronoi.hpp>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
+
+#include "support/infinity.h"
 
 namespace nsimplex::graph {
 namespace {
@@ -54,7 +55,6 @@ void cut_polygon(std::span<const GridPoint> points, std::span<const int64_t> cor
 }  // namespace
 
 std::vector<GridPoint> snap_to_grid(std::span<const double> points) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Of halves, since the extent itself may overflow.
   double low[2] = {kInfinity, kInfinity}, extent = 0;
   const auto above_low = [&](size_t i) { return points[i] / 2 - low[i % 2]; };

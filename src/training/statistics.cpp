@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "support/infinity.h"
+
 namespace nsimplex::training {
 namespace {
 
@@ -32,7 +34,6 @@ double products(std::span<const double> a, std::span<const double> b) {
 }  // namespace
 
 Interval confidence_interval(std::span<const double> values) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const size_t n = values.size();
   if (n == 0) return {std::numeric_limits<double>::quiet_NaN(), -kInfinity, kInfinity, 0};
   const double middle = mean(values);
