@@ -1,8 +1,8 @@
 # nsimplex_unity(TARGET): compiles the target's sources eight at a time. LibTorch's headers take a compiler longer to read
 # than the source that includes them, and one reading serves all eight.
 #
-# So names in unnamed namespaces must differ within a folder. -DNSIMPLEX_UNITY=OFF compiles file by file, which is
-# faster where one file changes again and again.
+# Which eight share a compilation changes with the list of sources, so names in unnamed namespaces are kept different
+# within a folder. -DNSIMPLEX_UNITY=OFF compiles file by file, which is faster where one file changes again and again.
 include_guard(GLOBAL)
 
 function(nsimplex_unity target)
