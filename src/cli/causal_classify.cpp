@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
+#include "cli/causal.h"
 #include "cli/causal_study.h"
-#include "cli/commands.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <nsimplex/causal_embedding.h>
 
-#include "cli/commands.h"
+#include "cli/causal.h"
 #include "cli/output.h"
 #include "cli/run_log.h"
 #include "io/atomic_file.h"

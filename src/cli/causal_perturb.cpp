@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/commands.h"
+#include "cli/causal.h"
 #include "cli/feature_experiment.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"

@@ -2,8 +2,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 
+#include "cli/causal.h"
 #include "cli/causal_study.h"
-#include "cli/commands.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

@@ -15,28 +15,7 @@ void add_graph_command(CLI::App& parent, Session& session);
 void add_analyze_command(CLI::App& parent, Session& session);
 void add_causal_command(CLI::App& parent, Session& session);
 
-/// The commands of `graph` that have a file of their own.
-void add_graph_chains(CLI::App& parent, Session& session);
-void add_graph_scaling(CLI::App& parent, Session& session);
-void add_graph_delaunay(CLI::App& parent, Session& session);
-void add_graph_jets(CLI::App& parent, Session& session);
-void add_graph_hyperedges(CLI::App& parent, Session& session);
-void add_graph_molecules(CLI::App& parent, Session& session);
-
-/// The commands of `causal`.
-void add_causal_embed(CLI::App& parent, Session& session);
-void add_causal_encode(CLI::App& parent, Session& session);
-void add_causal_fit(CLI::App& parent, Session& session);
-void add_causal_simulate(CLI::App& parent, Session& session);
-void add_causal_perturb(CLI::App& parent, Session& session);
-void add_causal_classify(CLI::App& parent, Session& session);
-void add_causal_cluster(CLI::App& parent, Session& session);
-void add_causal_regress(CLI::App& parent, Session& session);
-
-/// The commands of `bench` that have a file of their own.
+/// The command of `bench` that has a file of its own.
 void add_bench_sparse(CLI::App& parent, Session& session);
-
-/// The commands of `graph`.
-void add_graph_expressivity(CLI::App& parent, Session& session);
 
 }  // namespace nsimplex::cli

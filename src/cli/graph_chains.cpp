@@ -1,4 +1,4 @@
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/graph_experiment.h"
 #include "training/chains.h"
 #include "training/encoder_network.h"

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/graph.h"
 
 namespace nsimplex::cli {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/set_arms.h"
 #include "support/error.h"
 #include "training/pair_task.h"

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "analysis/graph_network.h"
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/graph_experiment.h"
 #include "support/error.h"
 #include "training/encoder_network.h"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <nsimplex/graph_structure.h>
 
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/set_arms.h"
 #include "data/synthetic_vertices.h"
 #include "support/error.h"

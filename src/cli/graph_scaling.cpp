@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/commands.h"
+#include "cli/graph.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
