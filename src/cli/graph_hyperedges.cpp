@@ -131,14 +131,15 @@ int run_hyperedges(const HyperedgesOptions& o) {
     training.batch = 960;
   }
   const training::HyperedgeTaskOptions task_options{.negatives = o.negatives,
-                                                    .positive_weight = o.paper ? 1.0 : 5.0};
+                                                    .positive_weight = o.paper ? 1.0 : 5.0,
+                                                    .redraw = o.select == "published"};
   // Models read the co-occurrence of the training tuples that a seed leaves.
   const auto shared = std::make_shared<data::Cooccurrence>();
   GraphExperiment experiment{.task = "hyperedges"};
   experiment.draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
-    data::HyperedgeSplits splits = o.select == "test"
-                                       ? data::splits_chosen_by_test(train, test)
-                                       : data::split_hyperedges(train, test, o.validation, seed);
+    data::HyperedgeSplits splits = o.select == "validation"
+                                       ? data::split_hyperedges(train, test, o.validation, seed)
+                                       : data::splits_chosen_by_test(train, test);
     *shared = data::cooccurrence(splits);
     return std::make_unique<HyperedgeTask>(std::move(splits), task_options, seed);
   };
@@ -178,10 +179,9 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   add("--select", options->select,
-      "Tuples that choose the epoch: validation, or test, as published figures have it, which "
-      "learns "
-      "from all training tuples")
-      ->check(CLI::IsMember({"validation", "test"}))
+      "What chooses the epoch: validation tuples; test tuples, and all training tuples are learned "
+      "from; published: the same with other negatives at every validation")
+      ->check(CLI::IsMember({"validation", "test", "published"}))
       ->capture_default_str();
   add("--negatives", options->negatives, "Tuples that are none, for each that is one")
       ->check(positive)

@@ -57,8 +57,7 @@ HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test
                                  uint64_t seed);
 
 /// All training tuples to learn from, and the test tuples as validation split: the epoch chosen is
-/// then the best one on the test file, as in published figures of this task, which nothing else
-/// should be compared with. Throws as split_hyperedges does.
+/// then the best one on the test file. Throws as split_hyperedges does.
 HyperedgeSplits splits_chosen_by_test(const io::Tuples& train, const io::Tuples& test);
 
 /// Draws tuples that are no known ones and have the types of a known one.

@@ -57,6 +57,10 @@ class GraphTask {
 
   virtual std::unique_ptr<GraphScorer> scorer() const = 0;
 
+  /// Whether the validation split is another one at every validation: what batches draw is drawn
+  /// anew, and only whole batches of its examples, in random order, are judged by.
+  virtual bool redraws_validation() const { return false; }
+
   /// Whether more of the first figure is better.
   virtual bool higher_is_better() const { return true; }
 

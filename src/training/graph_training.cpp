@@ -43,11 +43,17 @@ void restore(const GraphModel& model, const std::vector<at::Tensor>& copies) {
   for (at::Tensor each : model.buffers()) each.copy_(*copy++);
 }
 
-// A split in its own order, judged again and again.
+// A split, judged again and again: in its own order and always the same, or drawn anew each time.
 class Judge {
  public:
   Judge(GraphTask& task, GraphModel& model, GraphSplit split, int64_t batch, uint64_t seed)
-      : task_(task), model_(model), split_(split), batch_(batch), seed_(seed) {}
+      : task_(task),
+        model_(model),
+        split_(split),
+        batch_(batch),
+        seed_(seed),
+        redraws_(split == GraphSplit::validation && task.redraws_validation()),
+        draws_(generator()) {}
 
   Scores scores() {
     const at::NoGradGuard no_grad;
@@ -57,19 +63,18 @@ class Judge {
       for (const Prepared& each : kept_) scorer->add(each.forward(), each.batch);
       return scorer->scores();
     }
-    const at::Generator generator = stream(seed_, 1 + static_cast<uint64_t>(split_));
-    std::vector<int64_t> examples;
+    if (!redraws_) draws_ = generator();
+    const std::vector<int64_t> examples = this->examples();
     int64_t rows = 0;
-    for (int64_t begin = 0; begin < task_.size(split_); begin += batch_) {
-      examples.resize(static_cast<size_t>(std::min(batch_, task_.size(split_) - begin)));
-      std::iota(examples.begin(), examples.end(), begin);
-      Prepared each{task_.batch(split_, examples, generator), {}};
+    for (size_t begin = 0; begin < examples.size(); begin += static_cast<size_t>(batch_)) {
+      const size_t count = std::min(static_cast<size_t>(batch_), examples.size() - begin);
+      Prepared each{task_.batch(split_, std::span(examples).subspan(begin, count), draws_), {}};
       each.forward = model_.prepare(each.batch);
       scorer->add(each.forward(), each.batch);
       rows += each.batch.input.size() + each.batch.output.size();
       if (rows <= kKeptRows) kept_.push_back(std::move(each));
     }
-    if (rows > kKeptRows) kept_.clear();
+    if (rows > kKeptRows || redraws_) kept_.clear();
     return scorer->scores();
   }
 
@@ -79,11 +84,28 @@ class Judge {
     GraphModel::Forward forward;
   };
 
+  at::Generator generator() const { return stream(seed_, 1 + static_cast<uint64_t>(split_)); }
+
+  std::vector<int64_t> examples() {
+    const int64_t size = task_.size(split_);
+    std::vector<int64_t> examples(static_cast<size_t>(size));
+    if (!redraws_) {
+      std::iota(examples.begin(), examples.end(), int64_t{0});
+      return examples;
+    }
+    const at::Tensor order = at::randperm(size, draws_, at::kLong);
+    std::copy_n(order.const_data_ptr<int64_t>(), size, examples.begin());
+    if (size > batch_) examples.resize(static_cast<size_t>(size - size % batch_));
+    return examples;
+  }
+
   GraphTask& task_;
   GraphModel& model_;
   GraphSplit split_;
   int64_t batch_;
   uint64_t seed_;
+  bool redraws_;
+  at::Generator draws_;
   std::vector<Prepared> kept_;
 };
 

@@ -114,10 +114,11 @@ GraphBatch HyperedgeTask::batch(GraphSplit split, std::span<const int64_t> examp
                                 const at::Generator& generator) {
   const io::Tuples& positive = positives(split);
   const bool training = split == GraphSplit::train;
+  const bool anew = training || (split == GraphSplit::validation && options_.redraw);
   const data::NegativeSampler& sampler = training ? *in_training_ : *held_out_;
   const uint64_t visit =
-      training ? static_cast<uint64_t>(at::empty({1}, at::kLong).random_(generator).item<int64_t>())
-               : random_bits(seed_, static_cast<uint64_t>(split));
+      anew ? static_cast<uint64_t>(at::empty({1}, at::kLong).random_(generator).item<int64_t>())
+           : random_bits(seed_, static_cast<uint64_t>(split));
   Candidates candidates(positive.width, splits_.typed);
   for (const int64_t example : examples) {
     const auto tuple = splits_.row(positive, example);

@@ -11,6 +11,7 @@ namespace nsimplex::training {
 struct HyperedgeTaskOptions {
   int64_t negatives = 5;         ///< of every positive
   double positive_weight = 5.0;  ///< of a positive in the loss
+  bool redraw = false;           ///< the negatives of every validation
 };
 
 /// Whether tuples of nodes are hyperedges. Input: all nodes as one graph, without features of their
@@ -19,7 +20,7 @@ struct HyperedgeTaskOptions {
 /// Negatives: in training, drawn anew at each visit, none is a tuple of the training split; others
 /// may be, since a model that never sees held-out tuples among the negatives could tell them by
 /// that. In validation and test none is a tuple of either file, and those of an example depend on
-/// the seed and the example alone.
+/// the seed and the example alone; with `redraw` those of validation are others each time.
 ///
 /// Targets [m, 3]: 1 for a hyperedge; how often the tuple came; the same of examples whose positive
 /// is new to the training file (and comes for the first time).
@@ -39,6 +40,8 @@ class HyperedgeTask : public GraphTask {
   /// auc, aupr (average precision); auc_unseen, aupr_unseen of the examples whose positive is new
   /// to the training file, where there are others.
   std::unique_ptr<GraphScorer> scorer() const override;
+
+  bool redraws_validation() const override { return options_.redraw; }
 
   const data::HyperedgeSplits& splits() const { return splits_; }
 

@@ -132,6 +132,9 @@ TEST_F(GraphData, TheTestTuplesMayChooseTheEpochOfHyperedges) {
   };
   const json by_test = results("test"), by_validation = results("validation");
   EXPECT_GT(by_test["validation_auc"], 0.0);
+  const json published = results("published");
+  EXPECT_EQ(published["auc"], by_test["auc"]);  // one epoch: the same model
+  EXPECT_NE(published["validation_auc"], by_test["validation_auc"]);
   EXPECT_NE(by_test["auc"], by_validation["auc"]);  // more tuples to learn from
   EXPECT_EQ(run({"graph", "hyperedges", "--train", train_, "--test", test_, "--select", "x"}).code,
             2);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,24 +21,30 @@ namespace nsimplex::training {
 namespace {
 
 using test::input_error_of;
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 // Sets of three points; the target of a point is 2 x - y + 1.
 class LineTask : public GraphTask {
  public:
   std::vector<double> script;  // validation figures in place of the mean squared error
-  bool higher = false;
+  bool higher = false, redraw = false;
   std::map<GraphSplit, int64_t> sizes{
       {GraphSplit::train, 10}, {GraphSplit::validation, 3}, {GraphSplit::test, 4}};
   mutable std::map<GraphSplit, int> judged;  // times that figures were asked for
   std::vector<std::vector<int64_t>> seen;    // training batches
+  std::vector<std::vector<int64_t>> validated;
 
   int64_t size(GraphSplit split) const override { return sizes.at(split); }
 
   GraphBatch batch(GraphSplit split, std::span<const int64_t> examples,
                    const at::Generator&) override {
     if (split == GraphSplit::train) seen.emplace_back(examples.begin(), examples.end());
+    if (split == GraphSplit::validation) validated.emplace_back(examples.begin(), examples.end());
     at::Tensor features = at::empty({3 * std::ssize(examples), 2});
     for (size_t i = 0; i < examples.size(); ++i) {
       const auto first = static_cast<double>(10 * static_cast<int64_t>(split) + examples[i]);
@@ -54,6 +61,7 @@ class LineTask : public GraphTask {
   }
 
   bool higher_is_better() const override { return higher; }
+  bool redraws_validation() const override { return redraw; }
 
   std::unique_ptr<GraphScorer> scorer() const override { return std::make_unique<Scorer>(*this); }
 
@@ -153,6 +161,30 @@ TEST(GraphTraining, PlansOfWhatIsJudgedAreMadeOnce) {
   const Trained run = train(task, options_of(20));
   // Training batches are new every time; validation and test have one batch each.
   EXPECT_EQ(run.model->prepared, 20 * 3 + 2);
+}
+
+TEST(GraphTraining, ATaskMayHaveItsValidationDrawnAnewInWholeBatches) {
+  LineTask task;
+  task.redraw = true;
+  task.sizes[GraphSplit::validation] = 10;
+  train(task, options_of(2));
+  ASSERT_EQ(task.validated.size(), 4u);  // two batches of 4 for each of 2 epochs
+  std::vector<std::vector<int64_t>> epochs(2);
+  for (size_t batch = 0; batch < 4; ++batch) {
+    ASSERT_EQ(task.validated[batch].size(), 4u);
+    auto& epoch = epochs[batch / 2];
+    epoch.insert(epoch.end(), task.validated[batch].begin(), task.validated[batch].end());
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  for (const auto& epoch : epochs) {
+    EXPECT_EQ(std::set(epoch.begin(), epoch.end()).size(), 8u);
+    EXPECT_THAT(epoch, Each(AllOf(Ge(0), Lt(10))));
+  }
+
+  LineTask small;
+  small.redraw = true;
+  train(small, options_of(1));
+  EXPECT_EQ(small.validated.at(0).size(), 3u);  // less than a batch: all there are
 }
 
 TEST(GraphTraining, TheBestValidatedEpochIsChosenAndTheTestSplitReadAtTheEnd) {

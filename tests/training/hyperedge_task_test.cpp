@@ -70,6 +70,12 @@ TEST(HyperedgeTask, FixesNegativesOfTestAndRedrawsThoseOfTraining) {
   EXPECT_FALSE(tuples(task, GraphSplit::test, 1).equal(tuples(other, GraphSplit::test, 1)));
   EXPECT_FALSE(tuples(task, GraphSplit::train, 1).equal(tuples(task, GraphSplit::train, 2)));
   EXPECT_TRUE(tuples(task, GraphSplit::train, 1).equal(tuples(task, GraphSplit::train, 1)));
+  EXPECT_TRUE(
+      tuples(task, GraphSplit::validation, 1).equal(tuples(task, GraphSplit::validation, 2)));
+  HyperedgeTask redraws(splits(), {.redraw = true}, 7);
+  EXPECT_FALSE(
+      tuples(redraws, GraphSplit::validation, 1).equal(tuples(redraws, GraphSplit::validation, 2)));
+  EXPECT_TRUE(tuples(redraws, GraphSplit::test, 1).equal(tuples(task, GraphSplit::test, 2)));
   // Those of an example do not depend on what else is in its batch.
   const std::vector<int64_t> alone{3}, two{2, 3};
   const auto rows = [&](const std::vector<int64_t>& examples) {
