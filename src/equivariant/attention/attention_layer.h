@@ -45,13 +45,13 @@ class AttentionLayer {
         continue;
       }
       const at::Tensor queries = make_queries(source, parts);
-      PartRows attended(queries);
+      std::vector<at::Tensor> values;
       for (size_t i = 0; i < parts.size(); ++i) {
-        const auto slot = static_cast<int64_t>(i);
-        const Features features = features_of(parts[i], queries.select(1, slot));
-        attended.put(slot, class_.forward(class_call(parts[i], features)));
+        const at::Tensor query = queries.select(1, static_cast<int64_t>(i));
+        const Features features = features_of(parts[i], query);
+        values.push_back(Class::forward(class_call(parts[i], features)));
       }
-      out.push_back(at::mm(attended.all(), output_matrix(parts)));
+      out.push_back(at::mm(at::stack(values, 1).flatten(1), output_matrix(parts)));
     }
     if (out.empty()) return call_.x.new_zeros({0, call_.output.size(2)});
     return at::cat(out).index_select(0, plan_.output_places);
@@ -63,15 +63,16 @@ class AttentionLayer {
             .scatter(0, plan_.output_places,
                      at::arange(plan_.output_places.size(0), plan_.output_places.options()));
     const at::Tensor grad_places = grad_out.index_select(0, rows);
+    std::vector<at::Tensor> grad_keys(plan_.parts.size()), grad_values(plan_.parts.size());
     int64_t place = 0;
     for (const int64_t source : plan_.outputs) {
       const int64_t count = plan_.sources[source].rows;
       const at::Tensor grad = grad_places.narrow(0, place, count);
       place += count;
       const std::vector<size_t> parts = parts_at(source);
-      if (!parts.empty()) backward_output(source, parts, grad);
+      if (!parts.empty()) backward_output(source, parts, grad, grad_keys, grad_values);
     }
-    for (size_t s = 0; s < sources_.size(); ++s) backward_source(s);
+    for (size_t s = 0; s < sources_.size(); ++s) backward_source(s, grad_keys, grad_values);
     return {sum_or_zeros(grad_x_, call_.x),
             sum_or_zeros(grad_query_, call_.query),
             sum_or_zeros(grad_query_bias_, call_.query_bias),
@@ -82,38 +83,10 @@ class AttentionLayer {
   }
 
  private:
-  // What comes of the parts, side by side as their rows [rows, parts, H, d]. Kernels write it over
-  // those rows, which nobody needs once their part is done; where autograd looks on it is put
-  // together in the end.
-  class PartRows {
-   public:
-    PartRows() = default;
-    explicit PartRows(at::Tensor rows)
-        : rows_(std::move(rows)), parts_(static_cast<size_t>(rows_.size(1))) {}
-
-    void put(int64_t part, at::Tensor result) {
-      if (Class::kDifferentiable || result.sizes() != rows_.select(1, part).sizes()) {
-        parts_[static_cast<size_t>(part)] = std::move(result);
-      } else {
-        rows_.select(1, part).copy_(result);
-        in_place_ = true;
-      }
-    }
-
-    // [rows, parts H d]
-    at::Tensor all() const { return (in_place_ ? rows_ : at::stack(parts_, 1)).flatten(1); }
-
-   private:
-    at::Tensor rows_;
-    std::vector<at::Tensor> parts_;
-    bool in_place_ = false;
-  };
-
   struct Source {
     std::vector<size_t> parts;  // those whose keys it has
     at::Tensor sums;            // [rows, columns C]
     at::Tensor keys, values;    // [rows, parts, H, d or e]
-    PartRows grad_keys, grad_values;
     std::optional<at::Tensor> grad_sums;
   };
   struct Features {
@@ -195,8 +168,6 @@ class AttentionLayer {
                                 own.parts.size());
     own.values =
         by_part_and_head(at::mm(own_rows(source), value_matrix(own.parts)), own.parts.size());
-    own.grad_keys = PartRows(own.keys);
-    own.grad_values = PartRows(own.values);
     return own;
   }
 
@@ -231,40 +202,49 @@ class AttentionLayer {
     sum = sum ? *sum + grad : grad;
   }
 
-  void backward_output(int64_t source, const std::vector<size_t>& parts, const at::Tensor& grad) {
+  void backward_output(int64_t source, const std::vector<size_t>& parts, const at::Tensor& grad,
+                       std::vector<at::Tensor>& grad_keys, std::vector<at::Tensor>& grad_values) {
     const at::Tensor queries = make_queries(source, parts);
     const at::Tensor matrix = output_matrix(parts);
     const at::Tensor grad_out = by_part_and_head(at::mm(grad, matrix.t()), parts.size());
-    PartRows out(grad_out), grad_queries(queries);
+    std::vector<at::Tensor> out, grad_queries;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto slot = static_cast<int64_t>(i);
       const Features features = features_of(parts[i], queries.select(1, slot));
       ClassGradients own =
-          class_.backward(class_call(parts[i], features), grad_out.select(1, slot));
-      if (!softmax()) {
-        const at::Tensor& directions = *call_.directions;
-        own.query =
-            features_backward(map_, features.query, directions, features.of_query, own.query);
-        own.key = features_backward(map_, features.key, directions, features.of_key, own.key);
+          Class::backward(class_call(parts[i], features), grad_out.select(1, slot));
+      out.push_back(std::move(own.out));
+      grad_values[parts[i]] = std::move(own.value);
+      if (softmax()) {
+        grad_queries.push_back(std::move(own.query));
+        grad_keys[parts[i]] = std::move(own.key);
+        continue;
       }
-      out.put(slot, std::move(own.out));
-      grad_queries.put(slot, std::move(own.query));
-      Source& keys = sources_[plan_.parts[parts[i]].keys];
-      keys.grad_keys.put(slots_[parts[i]], std::move(own.key));
-      keys.grad_values.put(slots_[parts[i]], std::move(own.value));
+      const at::Tensor& directions = *call_.directions;
+      grad_queries.push_back(
+          features_backward(map_, features.query, directions, features.of_query, own.query));
+      grad_keys[parts[i]] =
+          features_backward(map_, features.key, directions, features.of_key, own.key);
     }
-    add_to_classes(grad_output_, call_.output, parts, at::mm(out.all().t(), grad));
-    const at::Tensor grad_query = grad_queries.all();
+    add_to_classes(grad_output_, call_.output, parts,
+                   at::mm(at::stack(out, 1).flatten(1).t(), grad));
+    const at::Tensor grad_query = at::stack(grad_queries, 1).flatten(1);
     add_to_classes(grad_query_bias_, call_.query_bias, parts, grad_query.sum(0));
     maps_backward(source, parts, &PartTensors::query_weights, call_.query, grad_query, grad_query_);
   }
 
   // The gradients of what keys and values of a source are made of, and of the input.
-  void backward_source(size_t source) {
+  void backward_source(size_t source, const std::vector<at::Tensor>& grad_keys,
+                       const std::vector<at::Tensor>& grad_values) {
     const std::vector<size_t>& parts = sources_[source].parts;
     if (!parts.empty()) {
-      const at::Tensor grad_key = sources_[source].grad_keys.all();
-      const at::Tensor grad_value = sources_[source].grad_values.all();
+      std::vector<at::Tensor> keys, values;
+      for (const size_t p : parts) {
+        keys.push_back(grad_keys[p]);
+        values.push_back(grad_values[p]);
+      }
+      const at::Tensor grad_key = at::stack(keys, 1).flatten(1);
+      const at::Tensor grad_value = at::stack(values, 1).flatten(1);
       add_to_classes(grad_key_bias_, call_.key_bias, parts, grad_key.sum(0));
       maps_backward(source, parts, &PartTensors::key_weights, call_.key, grad_key, grad_key_);
       const at::Tensor own = at::mm(own_rows(source).t(), grad_value);  // [C, parts H e]
@@ -315,7 +295,6 @@ class AttentionLayer {
   AttentionForm form_;
   FeatureMap map_;
   int64_t heads_;
-  Class class_;
   std::vector<Source> sources_;
   std::vector<int64_t> slots_;  // of every part, among those of its keys
   std::optional<at::Tensor> grad_x_, grad_query_, grad_query_bias_, grad_key_, grad_key_bias_,

@@ -2,8 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
-
 #include "equivariant/attention/attention_call.h"
 
 // Attention of one class at the outputs of one pattern, from its queries, keys and values.
@@ -28,27 +26,14 @@ struct ClassGradients {
 
 /// ATen calls over the list of all pairs, differentiable; the definition.
 struct ReferenceClass {
-  static constexpr bool kDifferentiable = true;
   static at::Tensor forward(const ClassCall& call);  ///< [rows of queries, H, e]
   static ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 };
 
-/// Kernels of the CPU, float or double. Memory that the sums of one class took serves the next one,
-/// since pages that the system gives anew cost more than what is written to them: gradients are
-/// read before the next call.
-class CpuClass {
- public:
-  static constexpr bool kDifferentiable = false;
-
-  at::Tensor forward(const ClassCall& call);
-  ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
-
-  /// Zeros, double; `which` of several that are used at the same time.
-  enum Which { kSums, kGradQuery, kGradKey, kGradValue, kCount };
-  at::Tensor zeros(Which which, at::IntArrayRef sizes);
-
- private:
-  std::array<at::Tensor, kCount> memory_;
+/// Kernels of the CPU, float or double.
+struct CpuClass {
+  static at::Tensor forward(const ClassCall& call);
+  static ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 };
 
 }  // namespace nsimplex::equivariant

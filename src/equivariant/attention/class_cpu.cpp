@@ -48,9 +48,8 @@ class Scratch {
 template <class T>
 class CpuRun {
  public:
-  CpuRun(const ClassCall& call, CpuClass& memory)
+  explicit CpuRun(const ClassCall& call)
       : call_(call),
-        memory_(memory),
         softmax_(call.form == AttentionForm::softmax),
         query_(packed_heads(softmax_ ? call.query * (call.scale * kLog2e) : call.query)),
         key_(packed_heads(call.key)),
@@ -58,7 +57,7 @@ class CpuRun {
         heads_(call.query.size(1)) {
     const int64_t rows = query_.size(0), wide = value_.size(2) + 1;
     const auto options = query_.options();
-    sums_ = memory.zeros(CpuClass::kSums, {rows, heads_, wide});
+    sums_ = at::zeros({rows, heads_, wide}, options.dtype(at::kDouble));
     if (softmax_)
       shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), options);
     for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
@@ -89,11 +88,12 @@ class CpuRun {
 
   ClassGradients backward(const Tensor& grad_out) {
     Tensor out = this->out();
+    const auto wide = query_.options().dtype(at::kDouble);
     const Tensor grad = gradient_of_sums(grad_out, out);
     if (softmax_) to_log_sums();
-    const Tensor grad_query = memory_.zeros(CpuClass::kGradQuery, query_.sizes());
-    const Tensor grad_key = memory_.zeros(CpuClass::kGradKey, key_.sizes());
-    const Tensor grad_value = memory_.zeros(CpuClass::kGradValue, value_.sizes());
+    const Tensor grad_query = at::zeros(query_.sizes(), wide);
+    const Tensor grad_key = at::zeros(key_.sizes(), wide);
+    const Tensor grad_value = at::zeros(value_.sizes(), wide);
     const auto set_gradients = [&](auto& problem) {
       problem.grad = grad.const_data_ptr<T>();
       problem.grad_query = grad_query.mutable_data_ptr<double>();
@@ -124,11 +124,9 @@ class CpuRun {
   Tensor gradient_of_sums(const Tensor& grad_out, const Tensor& out) {
     // A softmax's weights are normalised already.
     const Tensor own = softmax_ ? grad_out.to(at::kDouble) : grad_out * inverse_;
-    const int64_t width = value_.size(2);
-    const Tensor sums = at::zeros(sums_.sizes(), query_.options());
-    sums.narrow(2, 0, width).copy_(own);
-    if (call_.normalise) sums.select(2, width).copy_((own * out).sum(-1).neg_());
-    return sums;
+    const Tensor all =
+        call_.normalise ? -(own * out).sum(-1, /*keepdim=*/true) : at::zeros_like(inverse_);
+    return at::cat({own, all}, -1).to(query_.scalar_type()).contiguous();
   }
 
   // The base-2 logarithm of the sum of all weights in place of the maximum; infinite where there
@@ -250,7 +248,6 @@ class CpuRun {
   }
 
   const ClassCall& call_;
-  CpuClass& memory_;
   bool softmax_;
   Tensor query_, key_, value_;
   int64_t heads_;
@@ -264,20 +261,13 @@ auto by_type(const Tensor& rows, Run&& run) {
 
 }  // namespace
 
-Tensor CpuClass::zeros(Which which, at::IntArrayRef sizes) {
-  Tensor& memory = memory_[which];
-  const int64_t numel = c10::multiply_integers(sizes);
-  if (!memory.defined() || memory.numel() < numel) memory = at::empty({numel}, at::kDouble);
-  return memory.narrow(0, 0, numel).view(sizes).zero_();
-}
-
 Tensor CpuClass::forward(const ClassCall& call) {
-  return by_type(call.query, [&](auto type) { return CpuRun<decltype(type)>(call, *this).out(); });
+  return by_type(call.query, [&](auto type) { return CpuRun<decltype(type)>(call).out(); });
 }
 
 ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
   return by_type(call.query,
-                 [&](auto type) { return CpuRun<decltype(type)>(call, *this).backward(grad_out); });
+                 [&](auto type) { return CpuRun<decltype(type)>(call).backward(grad_out); });
 }
 
 }  // namespace nsimplex::equivariant

@@ -35,8 +35,8 @@ Tensor largest(const Tensor& exponents, const Tensor& graphs) {
 
 Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
                       const std::optional<Tensor>& graphs) {
-  Tensor product = times(x, scale_of(x) * directions);
-  if (map == FeatureMap::relu) return product.clamp_min_(0).add_(kReluFloor);
+  const Tensor product = times(x, scale_of(x) * directions);
+  if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
   Tensor exponents = product - 0.5 * (scale_of(x) * x).square().sum(-1, /*keepdim=*/true);
   if (graphs) exponents = exponents - largest(exponents, *graphs);
   const double count = static_cast<double>(directions.size(1));
