@@ -44,6 +44,10 @@ TEST(CausalEmbed, PlacesAHierarchyAndEncodesIt) {
   EXPECT_EQ(line["pairs"], "effect-cause");
   EXPECT_EQ(line["hops"], 1);
   EXPECT_EQ(line["side"], "causes");
+  // Every seed tried gives 1.25 to 1.88 and 0.62 to 0.93; after one step they are at 2.6 to 4.0 and
+  // 0.29 to 0.51. The good place is asked for below.
+  EXPECT_LE(line["mean_rank"], 2.0);
+  EXPECT_GE(line["map"], 0.6);
   EXPECT_GE(line["seconds"], 0);
   const auto ball = lines_of(test::read_file(folder / "run/ball.csv"));
   ASSERT_EQ(ball.size(), 7U);
