@@ -11,7 +11,7 @@ import itertools
 import torch
 
 SEQUENCES = 20_000
-TASKS = [(2, 13, 8), (3, 37, 8), (4, 61, 8), (4, 127, 8)]  # r, M, T
+TASKS = [(2, 13, 8), (3, 37, 8), (4, 31, 8), (4, 61, 8), (4, 127, 8)]  # r, M, T
 
 
 def bound(arity: int, modulus: int, length: int) -> float:

@@ -81,8 +81,11 @@ class TextTable {
       const auto number = parse_number(cells[column]);
       const bool missing = !number && is_missing(cells[column]);
       if (!number && !(missing && options_.allow_missing)) {
+        const bool row_name =
+            row == first_ && first_ == 1 && column == 0 && width > 1 && !labelled && !missing;
         fail_at(row, ", column " + name_of(column) + ": expected a number, got " +
-                         (missing ? "a missing value" : quoted(cells[column])));
+                         (missing ? "a missing value" : quoted(cells[column])) +
+                         (row_name ? " (a column of row names has no name in the header)" : ""));
       }
       table_.values.push_back(number.value_or(std::numeric_limits<double>::quiet_NaN()));
       table_.missing += missing;

@@ -114,7 +114,7 @@ GraphBatch HyperedgeTask::batch(GraphSplit split, std::span<const int64_t> examp
                                 const at::Generator& generator) {
   const io::Tuples& positive = positives(split);
   const bool training = split == GraphSplit::train;
-  const bool anew = training || (split == GraphSplit::validation && options_.redraw);
+  const bool anew = training || (split == GraphSplit::validation && redraws_validation());
   const data::NegativeSampler& sampler = training ? *in_training_ : *held_out_;
   const uint64_t visit =
       anew ? static_cast<uint64_t>(at::empty({1}, at::kLong).random_(generator).item<int64_t>())

@@ -84,6 +84,9 @@ TEST(Table, NamesLineAndColumn) {
             "cannot read f: line 2, column b: expected a number, got \"1e999\"");
   EXPECT_EQ(table_error("a,b\n1,0x10\n"),
             "cannot read f: line 2, column b: expected a number, got \"0x10\"");
+  EXPECT_EQ(table_error("cell,b\nx,1\ny,2\n"),
+            "cannot read f: line 2, column cell: expected a number, got \"x\" "
+            "(a column of row names has no name in the header)");
   EXPECT_EQ(table_error("a,b\n1,2\n3\n"),
             "cannot read f: line 3: expected 2 cells as in line 2, got 1");
   EXPECT_EQ(table_error("a,b,c,d\n1,2\n"),
