@@ -30,7 +30,7 @@ struct ScalingOptions : CommonOptions {
   std::vector<int64_t> edges;
   int64_t seeds = 3, links = 5;
   double most_seconds = 10.0, most_gigabytes = 4.0;
-  bool full = false;
+  bool full = false, forward_only = false;
 };
 
 struct ScalingArm {
@@ -159,15 +159,15 @@ class Scaling {
     at::manual_seed(seed);
     const auto model = arm.make();
     if (measured_.find(arm.name) == measured_.end()) {
-      training::measure_pass(*model, batch);  // what is made at a first call is not counted
+      pass(*model, batch);  // what is made at a first call is not counted
     }
-    const PassCost cost = training::measure_pass(*model, batch);
+    const PassCost cost = pass(*model, batch);
     std::vector<Measured>& known = measured_[arm.name];
     const double links = static_cast<double>(options_.links * (graph.nodes - options_.links));
     if (known.empty() || known.back().edges != links) known.push_back({.edges = links});
     known.back().plan.push_back(cost.plan_seconds);
     known.back().forward.push_back(cost.forward_seconds);
-    known.back().backward.push_back(cost.backward_seconds);
+    if (cost.backward_seconds) known.back().backward.push_back(*cost.backward_seconds);
     if (cost.peak_bytes) known.back().peak.push_back(static_cast<double>(*cost.peak_bytes));
     Json line{{"task", "scaling"},
               {"model", arm.name},
@@ -177,9 +177,13 @@ class Scaling {
               {"rows", batch.input.size()},
               {"plan_seconds", cost.plan_seconds},
               {"forward_seconds", cost.forward_seconds},
-              {"backward_seconds", cost.backward_seconds},
+              {"backward_seconds", cost.backward_seconds ? Json(*cost.backward_seconds) : Json()},
               {"peak_bytes", cost.peak_bytes ? Json(*cost.peak_bytes) : Json()}};
     log_.write(line);
+  }
+
+  PassCost pass(training::GraphModel& model, const training::GraphBatch& batch) const {
+    return training::measure_pass(model, batch, options_.forward_only);
   }
 
   // log cost = slope log edges + .., over the larger half of the sizes.
@@ -206,12 +210,14 @@ class Scaling {
       const double backward = slope(known, [](const Measured& m) { return m.backward; });
       const double peak = slope(known, [](const Measured& m) { return m.peak; });
       const auto mean = [&](const std::vector<double>& of) { return training::spread(of).mean; };
+      const auto cell = [](double number, int digits) {
+        return std::isnan(number) ? "-" : fmt::format("{:.{}f}", number, digits);
+      };
       const Measured& last = known.back();
-      table.add({arm.name, fmt::format("{}", last.edges), fmt::format("{:.4f}", mean(last.plan)),
-                 fmt::format("{:.4f}", mean(last.forward)),
-                 fmt::format("{:.4f}", mean(last.backward)),
-                 fmt::format("{:.1f}", mean(last.peak) / 1e6), fmt::format("{:.2f}", forward),
-                 fmt::format("{:.2f}", backward), fmt::format("{:.2f}", peak)});
+      table.add({arm.name, fmt::format("{}", last.edges), cell(mean(last.plan), 4),
+                 cell(mean(last.forward), 4), cell(mean(last.backward), 4),
+                 cell(mean(last.peak) / 1e6, 1), cell(forward, 2), cell(backward, 2),
+                 cell(peak, 2)});
       log_.write({{"task", "scaling"},
                   {"model", arm.name},
                   {"largest_edges", static_cast<int64_t>(last.edges)},
@@ -279,6 +285,8 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_flag("--full", options->full, "Up to 2^20 edges, in steps of a factor 2^0.5");
+  command.add_flag("--forward-only", options->forward_only,
+                   "Passes without gradients, which take a fraction of the memory");
 }
 
 }  // namespace nsimplex::cli

@@ -1,6 +1,7 @@
 #include "training/graph_scaling.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -34,7 +35,8 @@ GraphBatch scaling_graph(const ScalingGraphOptions& o, uint64_t seed) {
   return batch;
 }
 
-PassCost measure_pass(GraphModel& model, const GraphBatch& batch) {
+PassCost measure_pass(GraphModel& model, const GraphBatch& batch, bool forward_only) {
+  const at::AutoGradMode gradients(!forward_only);
   PassCost cost;
   model.train();
   const PeakMemory memory;
@@ -44,9 +46,11 @@ PassCost measure_pass(GraphModel& model, const GraphBatch& batch) {
   const Stopwatch forward;
   const Tensor out = function();
   cost.forward_seconds = forward.seconds();
-  const Stopwatch backward;
-  out.sum().backward();
-  cost.backward_seconds = backward.seconds();
+  if (!forward_only) {
+    const Stopwatch backward;
+    out.sum().backward();
+    cost.backward_seconds = backward.seconds();
+  }
   cost.peak_bytes = memory.bytes();
   model.zero_grad(/*set_to_none=*/true);
   return cost;

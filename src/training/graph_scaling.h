@@ -21,12 +21,13 @@ GraphBatch scaling_graph(const ScalingGraphOptions& options, uint64_t seed);
 
 struct PassCost {
   double plan_seconds = 0.0;  ///< GraphModel::prepare
-  double forward_seconds = 0.0, backward_seconds = 0.0;
+  double forward_seconds = 0.0;
+  std::optional<double> backward_seconds;  ///< of passes that have one
   std::optional<int64_t> peak_bytes;  ///< beyond what was held before; where the system tells
 };
 
 /// One pass in training mode: prepare, forward, backward of the sum of the outputs. Gradients are
-/// dropped afterwards.
-PassCost measure_pass(GraphModel& model, const GraphBatch& batch);
+/// dropped afterwards. With `forward_only` nothing is kept for gradients, and none are made.
+PassCost measure_pass(GraphModel& model, const GraphBatch& batch, bool forward_only = false);
 
 }  // namespace nsimplex::training

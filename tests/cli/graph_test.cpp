@@ -113,6 +113,25 @@ TEST(GraphScaling, EveryPassIsMeasuredAndSlopesAreFitted) {
   EXPECT_EQ(json_of(test::read_file(folder / "run/metrics.jsonl")).size(), lines.size());
 }
 
+TEST(GraphScaling, ForwardPassesAloneHaveNoBackward) {
+  const Finished finished = run({"graph", "scaling", "--threads", "1", "--models", "kernel",
+                                 "--edges", "40,80", "--seeds", "1", "--forward-only", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto lines = json_of(finished.out);
+  const auto passes = having(lines, "forward_seconds"), fits = having(lines, "slope_forward");
+  ASSERT_EQ(passes.size(), 2U);
+  for (const json& line : passes) {
+    EXPECT_GT(line["forward_seconds"], 0.0);
+    EXPECT_TRUE(line["backward_seconds"].is_null()) << line;
+  }
+  ASSERT_EQ(fits.size(), 1U);
+  EXPECT_TRUE(fits[0]["slope_backward"].is_null());
+  const Finished table = run({"graph", "scaling", "--threads", "1", "--models", "mlp", "--edges",
+                              "40,80", "--seeds", "1", "--forward-only"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("mlp"));
+}
+
 TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
   const Finished finished = run({"graph", "scaling", "--threads", "1", "--models", "mlp", "--edges",
                                  "40,400000", "--seeds", "1", "--max-seconds", "5", "--json"});
