@@ -5,6 +5,7 @@
 #include <atomic>
 #include <random>
 #include <thread>
+#include <utility>
 
 namespace nsimplex::kernels::testing {
 namespace {
@@ -205,16 +206,18 @@ void SeparableData<T>::run(int threads) {
 template <class T>
 void SeparableData<T>::run_backward(int threads) {
   SeparableBackward<T> backward{problem()};
-  const std::vector<T> sums = grad_sums();
-  backward.grad_sums = rows_of(sums, shape.heads, shape.queries, shape.value_dim + 1);
+  backward.out = rows_of(std::as_const(out), shape.heads, shape.queries, shape.value_dim);
+  backward.grad_out = rows_of(std::as_const(grad_out), shape.heads, shape.queries, shape.value_dim);
+  backward.normalizer = normalizer.data();
+  backward.grad_normalizer = grad_den.data();
   grad_query.assign(query.size(), T{-1});
   backward.grad_query = rows_of(grad_query, shape.heads, shape.queries, shape.features);
   const SeparablePlan plan = plan_separable_backward(backward);
   grad_keys.clear();
   std::vector<std::vector<T>> partial;
   for (size_t m = 0; m < keys.size(); ++m) {
-    grad_keys.emplace_back(keys[m].size());
-    partial.emplace_back(plan.slices * values[m].size());
+    grad_keys.emplace_back(keys[m].size(), T{-1});
+    partial.emplace_back(plan.slices * values[m].size(), T{-1});
   }
   for (size_t m = 0; m < keys.size(); ++m) {
     const int64_t length = shape.lengths[m];

@@ -78,8 +78,4 @@ Gradients dispatch(const BackwardCall& call);
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 
-/// What reaches num, and in one more channel den, of the gradients of out and the normaliser:
-/// [B, Hq, Tq, Dv + 1] in the dtype of the normaliser. Queries without a normaliser get zeros.
-at::Tensor grad_sums(const BackwardCall& call);
-
 }  // namespace nsimplex::separable

@@ -19,8 +19,12 @@ using dense::input_rows;
 using dense::output_rows;
 using kernels::SeparablePlan;
 
-// The tensors a kernel problem points into, in the dtype that is computed with: the call's own
-// where they fit.
+// In the dtype that is computed with: the call's own tensor where it fits.
+Tensor prepared(const Tensor& tensor) {
+  return dense::with_contiguous_channels(tensor.to(dense::accumulate_type(tensor.scalar_type())));
+}
+
+// The tensors a kernel problem points into.
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call) : query_(prepared(call.query)) {
@@ -49,10 +53,6 @@ class KernelInputs {
   at::TensorOptions options() const { return query_.options(); }
 
  private:
-  static Tensor prepared(const Tensor& tensor) {
-    return dense::with_contiguous_channels(tensor.to(dense::accumulate_type(tensor.scalar_type())));
-  }
-
   Tensor query_;
   std::vector<Tensor> keys_, values_;
   std::vector<kernels::Visibility> visible_;
@@ -99,23 +99,32 @@ Gradients kernel_backward(const BackwardCall& backward) {
   const KernelInputs inputs(call);
   kernels::SeparableBackward<T> problem;
   inputs.fill(problem);
-  const Tensor sums = grad_sums(backward);
-  problem.grad_sums = input_rows<T>(sums);
+  const Tensor out = prepared(backward.out), grad_out = prepared(backward.grad_out);
+  const Tensor normalizer = backward.normalizer.contiguous();
+  Tensor grad_normalizer;
+  problem.out = input_rows<T>(out);
+  problem.grad_out = input_rows<T>(grad_out);
+  problem.normalizer = normalizer.const_data_ptr<T>();
+  if (backward.grad_normalizer) {
+    grad_normalizer = backward.grad_normalizer->to(normalizer.scalar_type()).contiguous();
+    problem.grad_normalizer = grad_normalizer.const_data_ptr<T>();
+  }
   const SeparablePlan plan = kernels::plan_separable_backward(problem);
 
-  // Every gradient is made in the memory order of its input.
+  // Every gradient is made in the memory order of its input. Without tasks nobody writes them.
+  const auto made = [&](Tensor tensor) { return plan.phases == 0 ? tensor.zero_() : tensor; };
   const Tensor grad_query =
-      dense::empty_in_order(call.query, call.query.sym_sizes(), inputs.options());
+      made(dense::empty_in_order(call.query, call.query.sym_sizes(), inputs.options()));
   problem.grad_query = output_rows<T>(grad_query);
   std::vector<Tensor> grad_keys, grad_values;
   for (int m = 0; m < problem.order; ++m) {
     const Tensor &key = call.keys[m], &value = call.values[m];
-    grad_keys.push_back(dense::empty_in_order(key, key.sym_sizes(), inputs.options()).zero_());
+    grad_keys.push_back(made(dense::empty_in_order(key, key.sym_sizes(), inputs.options())));
     problem.grad_key[m] = output_rows<T>(grad_keys[m]);
     std::vector<int64_t> sizes = value.sizes().vec();
     if (dense::heads_inside(value)) std::swap(sizes[1], sizes[2]);
     sizes.insert(sizes.begin(), plan.slices);
-    Tensor slices = at::zeros(sizes, inputs.options());
+    Tensor slices = made(at::empty(sizes, inputs.options()));
     if (dense::heads_inside(value)) slices = slices.transpose(2, 3);
     grad_values.push_back(slices);
     problem.grad_value[m] = output_rows<T>(slices[0]);

@@ -63,6 +63,20 @@ Tensor product(Tensor factor, const std::vector<Tensor>& states, size_t without)
   return factor;
 }
 
+// What reaches num, and in one more channel den, of the gradients of out and the normaliser:
+// [B, Hq, Tq, Dv + 1] in the dtype of the normaliser. Queries without a normaliser get zeros.
+Tensor grad_sums(const BackwardCall& call) {
+  const at::ScalarType type = call.normalizer.scalar_type();
+  const Tensor silent = call.normalizer.eq(0);
+  const Tensor inverse = call.normalizer.masked_fill(silent, 1).reciprocal().masked_fill(silent, 0);
+  const Tensor grad_num = call.grad_out.to(type) * inverse.unsqueeze(-1);
+  Tensor grad_den = -(grad_num * call.out.to(type)).sum(-1);
+  if (call.grad_normalizer) {
+    grad_den = grad_den + call.grad_normalizer->to(type).masked_fill(silent, 0);
+  }
+  return at::cat({grad_num, grad_den.unsqueeze(-1)}, -1);
+}
+
 }  // namespace
 
 Output reference_forward(const Call& call) {
@@ -79,18 +93,6 @@ Output reference_forward(const Call& call) {
   const Tensor num = sums.narrow(-1, 0, sums.size(-1) - 1).masked_fill(silent, 0);
   return {dense::in_order_of(call.query, num / den.unsqueeze(-1).masked_fill(silent, 1)),
           den.contiguous()};
-}
-
-Tensor grad_sums(const BackwardCall& call) {
-  const at::ScalarType type = call.normalizer.scalar_type();
-  const Tensor silent = call.normalizer.eq(0);
-  const Tensor inverse = call.normalizer.masked_fill(silent, 1).reciprocal().masked_fill(silent, 0);
-  const Tensor grad_num = call.grad_out.to(type) * inverse.unsqueeze(-1);
-  Tensor grad_den = -(grad_num * call.out.to(type)).sum(-1);
-  if (call.grad_normalizer) {
-    grad_den = grad_den + call.grad_normalizer->to(type).masked_fill(silent, 0);
-  }
-  return at::cat({grad_num, grad_den.unsqueeze(-1)}, -1);
 }
 
 Gradients reference_backward(const BackwardCall& call) {

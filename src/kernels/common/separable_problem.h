@@ -48,12 +48,13 @@ struct SeparableForward : SeparableProblem<T> {
 
 template <class T>
 struct SeparableBackward : SeparableProblem<T> {
-  /// Gradient that reaches num, and in one more channel den: [batch, heads, queries, value_dim +
-  /// 1].
-  Rows<const T> grad_sums;
-  Rows<T> grad_query;  ///< written
-  /// Added to; the caller sets them to zero. Gradients of values are partial sums, one array
-  /// [batch, kv_heads, length, value_dim] for each slice of the plan, `slice_stride` apart.
+  /// What the forward wrote, and the gradients of it.
+  Rows<const T> out, grad_out;
+  const T* normalizer = nullptr;
+  const T* grad_normalizer = nullptr;  ///< as normalizer, or null: zero
+  /// Written. Gradients of values are partial sums, one array [batch, kv_heads, length, value_dim]
+  /// for each slice of the plan, `slice_stride` apart.
+  Rows<T> grad_query;
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
   int64_t slice_stride[kMaxOrder] = {};
 };

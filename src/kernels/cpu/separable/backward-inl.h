@@ -55,6 +55,7 @@ class BackwardSlice : Slice<T> {
     const int64_t chunks = ceil_div(problem_.queries, plan_.chunk);
     this->sum_blocks();
     for (int m = 0; m < problem_.order; ++m) {
+      this->clear_key_gradients(backward_, m, {0, problem_.axes[m].visible.length});
       const AxisScratch<T>& axis = scratch_.axes[m];
       std::fill_n(axis.grad_state, this->state_size(), T{0});
       std::fill_n(axis.grad_blocks, axis.block_count * this->state_size(), T{0});
@@ -142,17 +143,19 @@ class BackwardSlice : Slice<T> {
       std::fill_n(axis.grad_entering.key, keys_[m].entering * plan_.rows, T{0});
       std::fill_n(axis.grad_entering.value, keys_[m].entering * plan_.width, T{0});
     }
-    this->pack_heads(backward_.grad_sums, 0, problem_.value_dim + 1, plan_.width, scratch_.total);
+    this->pack_grad_sums(backward_, scratch_.total);
     std::fill_n(scratch_.grad_query, queries_.size() * group_ * plan_.rows, T{0});
     for_each_tile<T>(plan_.rows, plan_.width, *this);
 
-    write_grad_query();
+    this->write_grad_query(backward_, scratch_.grad_query);
     for (int m = 0; m < problem_.order; ++m) {
       const AxisScratch<T>& axis = scratch_.axes[m];
       const ChunkKeys& keys = keys_[m];
-      write_gradients(m, {keys.common.end, keys.common.end + keys.entering}, axis.grad_entering);
+      const Range entering{keys.common.end, keys.common.end + keys.entering};
+      this->add_key_gradients(backward_, m, entering, axis.grad_entering);
       if (problem_.axes[m].sliding()) {
-        write_gradients(m, {keys.first.begin, keys.first.begin + keys.leaving}, axis.grad_leaving);
+        const Range leaving{keys.first.begin, keys.first.begin + keys.leaving};
+        this->add_key_gradients(backward_, m, leaving, axis.grad_leaving);
         give_to_common(m);
       } else {
         add_gradients(m, gathered_before(m, chunk), axis.grad_state);
@@ -239,30 +242,7 @@ class BackwardSlice : Slice<T> {
       for_each_tile<T>(
           plan_.rows, plan_.width,
           KeyGradients<T>{scratch_.bulk, grads, block.size(), plan_.rows, plan_.width, grad_state});
-      write_gradients(m, block, grads);
-    }
-  }
-
-  void write_gradients(int m, Range range, const KeyRows<T>& grads) {
-    const int64_t shift = this->slice_ * backward_.slice_stride[m];
-    for (int64_t j = range.begin, row = 0; j < range.end; ++j, ++row) {
-      T* const key = backward_.grad_key[m].row(this->batch_, this->head_, j) + this->first_row_;
-      const T* const of_key = grads.key + row * plan_.rows;
-      for (int64_t r = 0; r < this->valid_rows_; ++r) key[r] += of_key[r];
-      T* const value = backward_.grad_value[m].row(this->batch_, this->head_, j) + shift;
-      const T* const of_value = grads.value + row * plan_.width;
-      for (int64_t c = 0; c < problem_.value_dim; ++c) value[c] += of_value[c];
-    }
-  }
-
-  void write_grad_query() const {
-    for (int64_t g = 0; g < group_; ++g) {
-      for (int64_t i = 0; i < queries_.size(); ++i) {
-        std::copy_n(
-            scratch_.grad_query + (i * group_ + g) * plan_.rows, this->valid_rows_,
-            backward_.grad_query.row(this->batch_, this->head_ * group_ + g, queries_.begin + i) +
-                this->first_row_);
-      }
+      this->add_key_gradients(backward_, m, block, grads);
     }
   }
 

@@ -12,16 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-/// out = num / den and the normaliser, of one query.
-template <class T>
-void finish(const SeparableForward<T>& problem, int64_t batch, int64_t head, int64_t query,
-            const T* sums) {
-  const T den = sums[problem.value_dim];
-  problem.normalizer[(batch * problem.heads + head) * problem.queries + query] = den;
-  T* const out = problem.out.row(batch, head, query);
-  for (int64_t c = 0; c < problem.value_dim; ++c) out[c] = den == 0 ? T{0} : sums[c] / den;
-}
-
 template <class T>
 class ForwardSlice : Slice<T> {
   using Base = Slice<T>;
@@ -52,7 +42,7 @@ class ForwardSlice : Slice<T> {
       }
       std::fill_n(scratch_.total, queries_.size() * group_ * plan_.width, T{0});
       for_each_tile<T>(plan_.rows, plan_.width, *this);
-      write();
+      this->write_sums(forward_, workspace_, scratch_.total);
     }
   }
 
@@ -70,23 +60,6 @@ class ForwardSlice : Slice<T> {
   }
 
  private:
-  void write() const {
-    for (int64_t g = 0; g < group_; ++g) {
-      const int64_t head = this->head_ * group_ + g;
-      for (int64_t i = 0; i < queries_.size(); ++i) {
-        const T* const sums = scratch_.total + (i * group_ + g) * plan_.width;
-        const int64_t query = queries_.begin + i;
-        if (plan_.slices == 1) {
-          finish(forward_, this->batch_, head, query, sums);
-          continue;
-        }
-        const int64_t entry = this->slice_ * problem_.batch + this->batch_;
-        const int64_t row = (entry * problem_.heads + head) * problem_.queries + query;
-        std::copy(sums, sums + plan_.width, workspace_ + row * plan_.width);
-      }
-    }
-  }
-
   const SeparableForward<T>& forward_;
   T* workspace_;
 };
@@ -105,16 +78,6 @@ void finish_slices(const SeparableForward<T>& problem, const SeparablePlan& plan
     }
     const int64_t head = row / problem.queries;
     finish(problem, head / problem.heads, head % problem.heads, row % problem.queries, sums);
-  }
-}
-
-template <class T>
-void run_forward_task(const SeparableForward<T>& problem, const SeparablePlan& plan, int phase,
-                      int64_t task, void* workspace, void* scratch) {
-  if (phase == 0) {
-    ForwardSlice<T>(problem, plan, task, static_cast<T*>(workspace), scratch).run();
-  } else {
-    finish_slices(problem, plan, task, static_cast<const T*>(workspace), static_cast<T*>(scratch));
   }
 }
 

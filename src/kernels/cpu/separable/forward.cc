@@ -9,6 +9,17 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
+template <class T>
+void run_forward_task(const SeparableForward<T>& problem, const SeparablePlan& plan, int phase,
+                      int64_t task, void* workspace, void* scratch) {
+  T* const sums = static_cast<T*>(workspace);
+  if (phase == 1) {
+    finish_slices(problem, plan, task, sums, static_cast<T*>(scratch));
+  } else {
+    ForwardSlice<T>(problem, plan, task, sums, scratch).run();
+  }
+}
+
 void forward_f64(const SeparableForward<double>& problem, const SeparablePlan& plan, int phase,
                  int64_t task, void* workspace, void* scratch) {
   run_forward_task(problem, plan, phase, task, workspace, scratch);

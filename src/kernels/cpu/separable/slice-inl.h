@@ -7,9 +7,7 @@
 #define NSIMPLEX_KERNELS_SEPARABLE_SLICE_INL_H_
 #endif
 
-#include <cstring>
-
-#include "kernels/cpu/separable/tile-inl.h"
+#include "kernels/cpu/separable/task-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
@@ -52,47 +50,23 @@ struct AddKeys {
 /// of a window that holds little of what went through it.) What the common keys of a sliding axis
 /// sum to comes from whole blocks of kBlockKeys keys and the few keys at their ends.
 template <class T>
-class Slice {
+class Slice : protected Task<T> {
+ protected:
+  using Task<T>::group_, Task<T>::plan_, Task<T>::problem_, Task<T>::queries_;
+
  public:
   Slice(const SeparableProblem<T>& problem, const SeparablePlan& plan, int64_t task, bool backward,
         void* scratch)
-      : problem_(problem),
-        plan_(plan),
-        group_(problem.heads / problem.kv_heads),
-        slice_(task % plan.slices),
-        batch_(task / plan.slices / problem.kv_heads),
-        head_(task / plan.slices % problem.kv_heads),
-        first_row_(slice_ * plan.rows),
-        valid_rows_(std::min(plan.rows, problem.features - first_row_)),
-        scratch_(problem, plan, backward, scratch) {}
+      : Task<T>(problem, plan, task), scratch_(problem, plan, backward, scratch) {}
 
  protected:
   int64_t state_size() const { return plan_.rows * plan_.width; }
-
-  // to[count][stride] = the rows' numbers [begin, begin + valid), zeros behind.
-  static void pack(const Rows<const T>& from, int64_t batch, int64_t head, Range range,
-                   int64_t begin, int64_t valid, int64_t stride, T* to) {
-    for (int64_t j = range.begin; j < range.end; ++j, to += stride) {
-      const T* const row = from.row(batch, head, j) + begin;
-      std::copy(row, row + valid, to);
-      std::fill(to + valid, to + stride, T{0});
-    }
-  }
-
-  void pack_keys(int m, Range range, const KeyRows<T>& to) const {
-    const SeparableAxis<T>& axis = problem_.axes[m];
-    pack(axis.key, batch_, head_, range, first_row_, valid_rows_, plan_.rows, to.key);
-    pack(axis.value, batch_, head_, range, 0, problem_.value_dim, plan_.width, to.value);
-    for (int64_t j = 0; j < range.size(); ++j) {
-      to.value[j * plan_.width + problem_.value_dim] = 1;
-    }
-  }
 
   // state += sum over a range of any length.
   void add_keys(int m, Range range, T* state) const {
     for (int64_t begin = range.begin; begin < range.end; begin += kBlockKeys) {
       const Range block{begin, std::min(begin + kBlockKeys, range.end)};
-      pack_keys(m, block, scratch_.bulk);
+      this->pack_keys(m, block, scratch_.bulk);
       for_each_tile<T>(plan_.rows, plan_.width,
                        AddKeys<T>{scratch_.bulk, block.size(), plan_.rows, plan_.width, state});
     }
@@ -133,24 +107,13 @@ class Slice {
       keys.entering = keys.entered[queries_.size() - 1];
       keys.leaving = keys.left[queries_.size() - 1];
       const AxisScratch<T>& scratch = scratch_.axes[m];
-      pack_keys(m, {keys.common.end, keys.common.end + keys.entering}, scratch.entering);
+      this->pack_keys(m, {keys.common.end, keys.common.end + keys.entering}, scratch.entering);
       if (keys.leaving > 0) {
-        pack_keys(m, {keys.first.begin, keys.common.begin}, scratch.leaving);
+        this->pack_keys(m, {keys.first.begin, keys.common.begin}, scratch.leaving);
       }
     }
-    pack_heads(problem_.query, first_row_, valid_rows_, plan_.rows, scratch_.query);
-  }
-
-  // Rows of the chunk's queries as [query][head of the group][stride].
-  void pack_heads(const Rows<const T>& from, int64_t begin, int64_t valid, int64_t stride,
-                  T* to) const {
-    for (int64_t g = 0; g < group_; ++g) {
-      for (int64_t i = 0; i < queries_.size(); ++i) {
-        const int64_t query = queries_.begin + i;
-        pack(from, batch_, head_ * group_ + g, {query, query + 1}, begin, valid, stride,
-             to + (i * group_ + g) * stride);
-      }
-    }
+    this->pack_heads(problem_.query, this->first_row_, this->valid_rows_, plan_.rows,
+                     scratch_.query);
   }
 
   // The state of a sliding axis over the chunk's common keys.
@@ -208,11 +171,7 @@ class Slice {
     }
   }
 
-  const SeparableProblem<T>& problem_;
-  const SeparablePlan& plan_;
-  int64_t group_, slice_, batch_, head_, first_row_, valid_rows_;
   Scratch<T> scratch_;
-  Range queries_;
   ChunkKeys keys_[kMaxOrder];
 };
 
