@@ -40,88 +40,6 @@ std::ostream& operator<<(std::ostream& stream, const SeparableCase& value) {
   return stream << value.name;
 }
 
-const std::vector<SeparableCase>& separable_cases() {
-  static const std::vector<SeparableCase> cases = {
-      {.name = "one_token", .lengths = {1}, .causal = true},
-      {.name = "linear_attention",
-       .batch = 2,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 100,
-       .features = 12,
-       .value_dim = 20,
-       .lengths = {100},
-       .causal = true},
-      {.name = "two_axes",
-       .heads = 2,
-       .kv_heads = 1,
-       .queries = 97,
-       .features = 19,
-       .value_dim = 33,
-       .lengths = {97, 97},
-       .causal = true},
-      {.name = "three_axes",
-       .batch = 3,
-       .heads = 4,
-       .kv_heads = 4,
-       .queries = 40,
-       .features = 8,
-       .value_dim = 7,
-       .lengths = {40, 40, 40},
-       .causal = true},
-      {.name = "four_axes",
-       .queries = 33,
-       .features = 3,
-       .value_dim = 2,
-       .lengths = {33, 33, 33, 33},
-       .causal = true},
-      {.name = "wide",
-       .queries = 35,
-       .features = 40,
-       .value_dim = 64,
-       .lengths = {35, 35},
-       .causal = true},
-      {.name = "unmasked", .heads = 2, .kv_heads = 2, .queries = 50, .lengths = {70, 130}},
-      {.name = "longer_axes", .queries = 30, .lengths = {100, 30}, .causal = true},
-      {.name = "shorter_axes", .queries = 70, .lengths = {40, 70}, .causal = true},
-      {.name = "no_keys", .queries = 5, .lengths = {0, 5}, .causal = true},
-      {.name = "no_queries", .queries = 0, .lengths = {3}},
-      {.name = "windows",
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 300,
-       .features = 9,
-       .value_dim = 17,
-       .lengths = {300, 300},
-       .left = {5, 130},
-       .right = {0, 0},
-       .causal = true},
-      {.name = "window_of_one",
-       .queries = 60,
-       .lengths = {60, 60},
-       .left = {1, -1},
-       .right = {0, 0},
-       .causal = true},
-      {.name = "both_sides",
-       .queries = 260,
-       .lengths = {260, 200},
-       .left = {70, 100},
-       .right = {3, 90}},
-      {.name = "left_only", .queries = 90, .lengths = {200}, .left = {20}, .right = {-1}},
-      {.name = "right_only", .queries = 90, .lengths = {90}, .left = {-1}, .right = {20}},
-      {.name = "decode",
-       .heads = 4,
-       .kv_heads = 2,
-       .queries = 1,
-       .lengths = {200, 90},
-       .left = {64, -1},
-       .right = {-1, -1},
-       .causal = true},
-      {.name = "silent", .queries = 4, .lengths = {4}, .causal = true, .silent_query = true},
-  };
-  return cases;
-}
-
 template <class T>
 SeparableData<T>::SeparableData(const SeparableCase& given) : shape(given) {
   std::mt19937 random(7);
@@ -137,6 +55,7 @@ SeparableData<T>::SeparableData(const SeparableCase& given) : shape(given) {
   query = draw(feature, queries * s.features);
   grad_out = draw(number, queries * s.value_dim);
   grad_den = draw(number, queries);
+  if (!s.grad_normalizer) std::fill(grad_den.begin(), grad_den.end(), T{0});
   for (const int64_t length : s.lengths) {
     keys.push_back(draw(feature, s.batch * s.kv_heads * length * s.features));
     values.push_back(draw(number, s.batch * s.kv_heads * length * s.value_dim));
@@ -209,7 +128,7 @@ void SeparableData<T>::run_backward(int threads) {
   backward.out = rows_of(std::as_const(out), shape.heads, shape.queries, shape.value_dim);
   backward.grad_out = rows_of(std::as_const(grad_out), shape.heads, shape.queries, shape.value_dim);
   backward.normalizer = normalizer.data();
-  backward.grad_normalizer = grad_den.data();
+  backward.grad_normalizer = shape.grad_normalizer ? grad_den.data() : nullptr;
   grad_query.assign(query.size(), T{-1});
   backward.grad_query = rows_of(grad_query, shape.heads, shape.queries, shape.features);
   const SeparablePlan plan = plan_separable_backward(backward);

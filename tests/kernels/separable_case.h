@@ -18,11 +18,10 @@ struct SeparableCase {
   std::vector<int64_t> left, right;  ///< windows, one an axis; empty: unbounded
   bool causal = false;
   bool silent_query = false;  ///< the features of query 1 are zero
+  bool grad_normalizer = true;
 };
 
 std::ostream& operator<<(std::ostream& stream, const SeparableCase& value);
-
-const std::vector<SeparableCase>& separable_cases();
 
 /// Owned data of a case, contiguous, and its results.
 template <class T>

@@ -257,10 +257,10 @@ def test_autocast_computes_in_float32():
 
 
 @pytest.mark.parametrize("heads", [1, 16])
-@pytest.mark.parametrize("window", [None, [5, 100]])
-def test_bits_do_not_depend_on_threads(heads, window):
+@pytest.mark.parametrize("order, window", [(1, None), (2, None), (2, [5, 100])])
+def test_bits_do_not_depend_on_threads(heads, order, window):
     before, results = torch.get_num_threads(), []
-    inputs = problem(2, heads=heads, queries=200, lengths=[200, 200], features=24, value_dim=20, dtype=torch.float32)
+    inputs = problem(order, heads=heads, queries=200, lengths=[200] * order, features=24, value_dim=20, dtype=torch.float32)
     try:
         for threads in (1, 1, 2, 3, 5):
             torch.set_num_threads(threads)

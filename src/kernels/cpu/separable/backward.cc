@@ -4,18 +4,29 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/separable/backward-inl.h"
+#include "kernels/cpu/separable/linear_backward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
+template <class T>
+void run_backward_task(const SeparableBackward<T>& problem, const SeparablePlan& plan, int64_t task,
+                       void* scratch) {
+  if (is_linear(problem)) {
+    LinearBackward<T>(problem, plan, task, scratch).run();
+  } else {
+    BackwardSlice<T>(problem, plan, task, scratch).run();
+  }
+}
+
 void backward_f64(const SeparableBackward<double>& problem, const SeparablePlan& plan, int64_t task,
                   void* scratch) {
-  BackwardSlice<double>(problem, plan, task, scratch).run();
+  run_backward_task(problem, plan, task, scratch);
 }
 void backward_f32(const SeparableBackward<float>& problem, const SeparablePlan& plan, int64_t task,
                   void* scratch) {
-  BackwardSlice<float>(problem, plan, task, scratch).run();
+  run_backward_task(problem, plan, task, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

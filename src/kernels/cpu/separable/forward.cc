@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/separable/forward-inl.h"
+#include "kernels/cpu/separable/linear_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
@@ -15,6 +16,8 @@ void run_forward_task(const SeparableForward<T>& problem, const SeparablePlan& p
   T* const sums = static_cast<T*>(workspace);
   if (phase == 1) {
     finish_slices(problem, plan, task, sums, static_cast<T*>(scratch));
+  } else if (is_linear(problem)) {
+    LinearForward<T>(problem, plan, task, sums, scratch).run();
   } else {
     ForwardSlice<T>(problem, plan, task, sums, scratch).run();
   }

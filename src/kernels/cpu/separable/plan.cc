@@ -16,8 +16,16 @@ SeparablePlan plan_slices(const SeparableProblem<T>& problem, bool backward) {
   plan.width = round_up(problem.value_dim + 1, kChannels);
   const int64_t wanted = std::clamp<int64_t>(ceil_div(kWantedTasks, heads), 1,
                                              ceil_div(problem.features, kFeatureRows));
-  plan.rows = round_up(ceil_div(problem.features, wanted), kFeatureRows);
+  const bool linear = is_linear(problem);
+  plan.rows = round_up(ceil_div(problem.features, wanted), linear ? kChannels : kFeatureRows);
   plan.slices = ceil_div(problem.features, plan.rows);
+  plan.phases = 1;
+  plan.tasks[0] = heads * plan.slices;
+  if (linear) {
+    plan.chunk = std::clamp<int64_t>(problem.queries, 1, kLinearQueries);
+    LinearScratch<T>(problem, plan, backward, nullptr, &plan.scratch_bytes);
+    return plan;
+  }
 
   // No key leaves a window in the chunk in which it enters.
   plan.chunk = std::clamp<int64_t>(problem.queries, 1, kChunkQueries);
@@ -29,8 +37,6 @@ SeparablePlan plan_slices(const SeparableProblem<T>& problem, bool backward) {
   }
   plan.checkpoint = ceil_div(kCheckpointQueries, plan.chunk);
   Scratch<T>(problem, plan, backward, nullptr, &plan.scratch_bytes);
-  plan.phases = 1;
-  plan.tasks[0] = heads * plan.slices;
   return plan;
 }
 

@@ -7,7 +7,7 @@
 
 namespace nsimplex::kernels {
 
-/// How a problem is cut: a task goes through the sequence of one key head, once, with the states of
+/// How a problem is cut: a task goes along the sequence of one key head with the states of
 /// a slice of the features. Slices are there for problems of few heads; everything here follows
 /// from the problem alone, never from the number of threads.
 struct SeparablePlan {

@@ -124,11 +124,19 @@ class Task {
     }
   }
 
-  // The task's part of the gradients of keys and values: zeros, and rows as pack_keys() packs them.
+  // The task's part of the gradients of keys and values: zeros, or rows as pack_keys() packs them.
   void clear_key_gradients(const SeparableBackward<T>& backward, int m, Range range) const {
     for (int64_t j = range.begin; j < range.end; ++j) {
       std::fill_n(grad_key(backward, m, j), valid_rows_, T{0});
       std::fill_n(grad_value(backward, m, j), problem_.value_dim, T{0});
+    }
+  }
+  void write_key_gradients(const SeparableBackward<T>& backward, int m, Range range,
+                           const KeyRows<T>& grads) const {
+    for (int64_t j = range.begin, row = 0; j < range.end; ++j, ++row) {
+      pack_row(grads.key + row * plan_.rows, valid_rows_, valid_rows_, grad_key(backward, m, j));
+      pack_row(grads.value + row * plan_.width, problem_.value_dim, problem_.value_dim,
+               grad_value(backward, m, j));
     }
   }
   void add_key_gradients(const SeparableBackward<T>& backward, int m, Range range,

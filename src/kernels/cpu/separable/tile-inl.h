@@ -6,10 +6,7 @@
 #define NSIMPLEX_KERNELS_SEPARABLE_TILE_INL_H_
 #endif
 
-#include <hwy/highway.h>
-
-#include <cstdint>
-
+#include "kernels/cpu/dense/tile-inl.h"
 #include "kernels/cpu/separable/layout.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,19 +14,8 @@ namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class T>
-using Tag = hn::ScalableTag<T>;
-template <class T>
-using Vec = hn::Vec<Tag<T>>;
-template <class T>
-inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));
+using dense::HWY_NAMESPACE::kLanes, dense::HWY_NAMESPACE::Tag, dense::HWY_NAMESPACE::Vec;
 static_assert(kTileElements % (8 * kLanes<float>) == 0 && kChannels % kLanes<float> == 0);
-
-// Without the pragma GCC keeps arrays of accumulators in memory. Both compilers read it by this
-// name.
-#ifndef NSIMPLEX_UNROLL
-#define NSIMPLEX_UNROLL _Pragma("GCC unroll 16")
-#endif
 
 /// kRows features by kVectors vectors of channels, in registers: 8 vectors at most, so that they
 /// and their operands fit 16 registers.
