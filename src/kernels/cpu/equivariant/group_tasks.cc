@@ -81,8 +81,10 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   const int64_t groups = problem.relation.groups;
   TablePlan plan;
   using equivariant::table_padded;
-  const int64_t features = problem.key.width, wide = problem.value.width + 1;
-  plan.table_size = std::max(features * table_padded(wide), wide * table_padded(features));
+  const int64_t features = problem.key.width, values = problem.value.width, wide = values + 1;
+  // Going forward, and turned.
+  plan.table_size = std::max(features * table_padded(values) + table_padded(features),
+                             wide * table_padded(features));
   plan.large.assign(groups, -1);
   plan.first_block.push_back(0);
   // Met by a row, a table costs as much as a row put into it.

@@ -26,6 +26,13 @@ struct LeftSide {
   int64_t row, column;
 };
 
+/// Rows that are multiplied at a time. Where results have room for more rows than are wanted, whole
+/// tiles cost less than single rows, each of which waits for its own sums.
+constexpr int kTileRows = 4;
+HWY_INLINE int64_t whole_tiles(int64_t rows) {
+  return (rows + kTileRows - 1) / kTileRows * kTileRows;
+}
+
 template <int kRows, int kVectors>
 HWY_INLINE void multiply_tile(int64_t inner, const LeftSide& a, const double* b, int64_t b_row,
                               double* c, int64_t c_row, bool add) {
@@ -53,11 +60,18 @@ HWY_INLINE void multiply_tile(int64_t inner, const LeftSide& a, const double* b,
 template <int kVectors>
 HWY_INLINE void multiply_columns(int64_t rows, int64_t inner, const LeftSide& a, const double* b,
                                  int64_t b_row, double* c, int64_t c_row, bool add) {
-  constexpr int kRows = 4;
   int64_t i = 0;
   const auto below = [&](int64_t row) { return LeftSide{a.at + row * a.row, a.row, a.column}; };
-  for (; i + kRows <= rows; i += kRows) {
-    multiply_tile<kRows, kVectors>(inner, below(i), b, b_row, c + i * c_row, c_row, add);
+  // Sums that wait for no other, as many as registers hold.
+  constexpr int kMost = kTileRows * (hn::MaxLanes(Wide()) == kTableStep ? 2 : 1);
+  for (; i + kMost <= rows; i += kMost) {
+    multiply_tile<kMost, kVectors>(inner, below(i), b, b_row, c + i * c_row, c_row, add);
+  }
+  if constexpr (kMost > kTileRows) {
+    if (i + kTileRows <= rows) {
+      multiply_tile<kTileRows, kVectors>(inner, below(i), b, b_row, c + i * c_row, c_row, add);
+      i += kTileRows;
+    }
   }
   for (; i < rows; ++i) {
     multiply_tile<1, kVectors>(inner, below(i), b, b_row, c + i * c_row, c_row, add);
@@ -75,6 +89,17 @@ HWY_INLINE void multiply(int64_t rows, int64_t columns, int64_t inner, const Lef
   }
   for (; j < columns; j += lanes) {
     multiply_columns<1>(rows, inner, a, b + j, b_row, c + j, c_row, add);
+  }
+}
+
+/// to[columns] = the sum of `rows` rows, or += where `add`; columns is a multiple of kTableStep.
+HWY_INLINE void sum_rows(int64_t rows, int64_t columns, const double* from, double* to, bool add) {
+  const Wide d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = 0; c < columns; c += lanes) {
+    auto sum = add ? hn::LoadU(d, to + c) : hn::Zero(d);
+    for (int64_t r = 0; r < rows; ++r) sum = hn::Add(sum, hn::LoadU(d, from + r * columns + c));
+    hn::StoreU(sum, d, to + c);
   }
 }
 

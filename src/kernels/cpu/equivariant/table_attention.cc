@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/equivariant/channels-inl.h"
 #include "kernels/cpu/equivariant/small_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,8 +16,10 @@ namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
 /// What a pass over tables puts into them and takes out. A table is the sum over rows of a b^T, a
-/// the features of a row and b its value and 1, or its gradient: [features, wide], or turned [wide,
-/// features]. Rows are taken in blocks, widened to double, so that all of it is small products.
+/// the features of a row and b its value and 1, or its gradient. Going forward it is [features,
+/// values] and behind that the sum of a alone, so that the 1 does not cost a vector of its own;
+/// else turned, [wide, features]. Rows are taken in blocks, widened to double, so that all of it is
+/// small products.
 template <class T>
 class TableRun {
  public:
@@ -26,8 +29,10 @@ class TableRun {
         pass_(pass),
         plan_(plan),
         features_(problem.key.width),
-        wide_(problem.value.width + 1),
+        values_(problem.value.width),
+        wide_(values_ + 1),
         padded_features_(table_padded(features_)),
+        padded_values_(table_padded(values_)),
         padded_wide_(table_padded(wide_)),
         workspace_(workspace) {
     const auto take = [&](int64_t count) {
@@ -81,22 +86,26 @@ class TableRun {
   }
 
   // a and b of rows of either side.
-  void load(const int32_t* taken, int64_t count, int64_t head, bool queries) {
+  void take(const int32_t* taken, int64_t count, int64_t head, bool queries) {
     for (int64_t r = 0; r < count; ++r) {
       const int64_t row = taken[r];
       double* const b = b_ + r * padded_wide_;
       widen((queries ? problem_.query : problem_.key).row(row, head), features_,
             a_ + r * padded_features_);
       if (!queries) {
-        widen(problem_.value.row(row, head), wide_ - 1, b);
-        b[wide_ - 1] = 1;
+        widen(problem_.value.row(row, head), values_, b);
+        b[values_] = 1;
       } else if (pass_ != TablePass::forward) {
         widen(problem_.grad + (row * problem_.heads + head) * wide_, wide_, b);
       }
     }
   }
-  static void widen(const T* from, int64_t count, double* to) {
-    for (int64_t c = 0; c < count; ++c) to[c] = static_cast<double>(from[c]);
+  static HWY_INLINE void widen(const T* from, int64_t count, double* to) {
+    const Wide d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    int64_t c = 0;
+    for (; c + lanes <= count; c += lanes) hn::StoreU(load(d, from + c), d, to + c);
+    for (; c < count; ++c) to[c] = static_cast<double>(from[c]);
   }
 
   // The table of rows [begin, end) of the other side of a group; turned but in the forward pass.
@@ -106,16 +115,22 @@ class TableRun {
     bool add = false;
     for (int64_t next = begin; next < end;) {
       const int64_t count = take_rows(list, next, end, !writes_queries(), taken);
-      load(taken, count, head, !writes_queries());
+      take(taken, count, head, !writes_queries());
       if (pass_ == TablePass::forward) {
-        multiply(features_, padded_wide_, count, {a_, 1, padded_features_}, b_, padded_wide_, table,
-                 padded_wide_, add);
+        multiply(features_, padded_values_, count, {a_, 1, padded_features_}, b_, padded_wide_,
+                 table, padded_values_, add);
+        sum_rows(count, padded_features_, a_, sum_of_features(table), add);
       } else {
         multiply(wide_, padded_features_, count, {b_, 1, padded_wide_}, a_, padded_features_, table,
                  padded_features_, add);
       }
       add = true;
     }
+  }
+
+  double* sum_of_features(double* table) const { return table + features_ * padded_values_; }
+  const double* sum_of_features(const double* table) const {
+    return table + features_ * padded_values_;
   }
 
   void sum_block(const TablePlan::Block& block) {
@@ -156,49 +171,50 @@ class TableRun {
       if (pass_ == TablePass::grad_key_value) turn(table);
       for (int64_t from = begin; from < end;) {
         count = take_rows(list, from, end, writes_queries(), taken);
-        load(taken, count, h, writes_queries());
+        take(taken, count, h, writes_queries());
         contract(taken, count, h, table);
       }
     }
   }
 
-  // turned_[features, wide] of table [wide, features].
+  // turned_[features, values] of table [wide, features].
   void turn(const double* table) {
     for (int64_t f = 0; f < features_; ++f) {
-      for (int64_t c = 0; c < wide_; ++c) {
-        turned_[f * padded_wide_ + c] = table[c * padded_features_ + f];
-      }
-      std::fill(turned_ + f * padded_wide_ + wide_, turned_ + (f + 1) * padded_wide_, 0.0);
+      double* const to = turned_ + f * padded_values_;
+      for (int64_t c = 0; c < values_; ++c) to[c] = table[c * padded_features_ + f];
+      std::fill(to + values_, to + padded_values_, 0.0);
     }
   }
 
   void contract(const int32_t* taken, int64_t count, int64_t head, const double* table) {
     if (pass_ == TablePass::forward) {
       with_features(count, table);
+      for (int64_t r = 0; r < count; ++r) {
+        out_[r * padded_wide_ + values_] =
+            dot(a_ + r * padded_features_, sum_of_features(table), padded_features_);
+      }
       return scatter(taken, count, head, padded_wide_, wide_, problem_.sums);
     }
-    multiply(count, padded_features_, wide_, {b_, padded_wide_, 1}, table, padded_features_, out_,
-             padded_features_, false);
+    multiply(whole_tiles(count), padded_features_, wide_, {b_, padded_wide_, 1}, table,
+             padded_features_, out_, padded_features_, false);
     const bool of_query = pass_ == TablePass::grad_query;
     scatter(taken, count, head, padded_features_, features_,
             of_query ? problem_.grad_query : problem_.grad_key);
     if (of_query) return;
     with_features(count, turned_);
-    scatter(taken, count, head, padded_wide_, wide_ - 1, problem_.grad_value);
+    scatter(taken, count, head, padded_wide_, values_, problem_.grad_value);
   }
 
-  // out_ = a table
+  // out_ = a table, the values alone
   void with_features(int64_t count, const double* table) {
-    multiply(count, padded_wide_, features_, {a_, padded_features_, 1}, table, padded_wide_, out_,
-             padded_wide_, false);
+    multiply(whole_tiles(count), padded_values_, features_, {a_, padded_features_, 1}, table,
+             padded_values_, out_, padded_wide_, false);
   }
 
   void scatter(const int32_t* taken, int64_t count, int64_t head, int64_t stride, int64_t width,
                double* to) const {
     for (int64_t r = 0; r < count; ++r) {
-      double* const place = to + (taken[r] * problem_.heads + head) * width;
-      const double* const from = out_ + r * stride;
-      for (int64_t c = 0; c < width; ++c) place[c] += problem_.sign * from[c];
+      add_scaled(1, out_ + r * stride, width, to + (taken[r] * problem_.heads + head) * width);
     }
   }
 
@@ -208,12 +224,12 @@ class TableRun {
     for (int64_t h = 0; h < problem_.heads; ++h) {
       // The query's a and b come first, then the key's.
       const int32_t taken[] = {writes_queries() ? row : other, writes_queries() ? other : row};
-      load(taken, 1, h, /*queries=*/true);
+      take(taken, 1, h, /*queries=*/true);
       double* const key_a = a_ + padded_features_;
       double* const key_b = b_ + padded_wide_;
       widen(problem_.key.row(taken[1], h), features_, key_a);
-      widen(problem_.value.row(taken[1], h), wide_ - 1, key_b);
-      key_b[wide_ - 1] = 1;
+      widen(problem_.value.row(taken[1], h), values_, key_b);
+      key_b[values_] = 1;
       const int64_t place = row * problem_.heads + h;
       if (pass_ == TablePass::forward) {
         add_scaled(dot(a_, key_a, padded_features_), key_b, wide_, problem_.sums + place * wide_);
@@ -225,20 +241,27 @@ class TableRun {
         continue;
       }
       add_scaled(slope, a_, features_, problem_.grad_key + place * features_);
-      add_scaled(dot(a_, key_a, padded_features_), b_, wide_ - 1,
-                 problem_.grad_value + place * (wide_ - 1));
+      add_scaled(dot(a_, key_a, padded_features_), b_, values_,
+                 problem_.grad_value + place * values_);
     }
   }
 
-  void add_scaled(double factor, const double* from, int64_t count, double* to) const {
+  HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, double* to) const {
     const double signed_factor = problem_.sign * factor;
-    for (int64_t c = 0; c < count; ++c) to[c] += signed_factor * from[c];
+    const Wide d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const auto wide = hn::Set(d, signed_factor);
+    int64_t c = 0;
+    for (; c + lanes <= count; c += lanes) {
+      hn::StoreU(hn::MulAdd(wide, hn::LoadU(d, from + c), hn::LoadU(d, to + c)), d, to + c);
+    }
+    for (; c < count; ++c) to[c] += signed_factor * from[c];
   }
 
   const TableAttention<T>& problem_;
   TablePass pass_;
   const TablePlan& plan_;
-  int64_t features_, wide_, padded_features_, padded_wide_;
+  int64_t features_, values_, wide_, padded_features_, padded_values_, padded_wide_;
   double *workspace_, *a_, *b_, *out_, *table_, *turned_;
 };
 
