@@ -72,19 +72,21 @@ struct Groups {
 
 // Inputs and outputs of a pass in type T.
 template <class T>
-struct Case {
+struct TupleCase {
   const Groups& groups;
+  int64_t values, wide = values + 1;
   std::vector<T> query, key, value, grad, shift;
   std::vector<double> sums, grad_query, grad_key, grad_value;
 
-  explicit Case(const Groups& groups, double scale = 1)
+  explicit TupleCase(const Groups& groups, double scale = 1, int64_t values = kValues)
       : groups(groups),
+        values(values),
         query(draw<T>(groups.queries.size() * kHeads * kWidth, 1, scale)),
         key(draw<T>(groups.keys.size() * kHeads * kWidth, 2)),
-        value(draw<T>(groups.keys.size() * kHeads * kValues, 3)),
-        grad(draw<T>(groups.queries.size() * kHeads * kWide, 4)),
+        value(draw<T>(groups.keys.size() * kHeads * values, 3)),
+        grad(draw<T>(groups.queries.size() * kHeads * wide, 4)),
         shift(groups.queries.size() * kHeads, -std::numeric_limits<T>::infinity()),
-        sums(groups.queries.size() * kHeads * kWide, 0),
+        sums(groups.queries.size() * kHeads * wide, 0),
         grad_query(query.size(), 0),
         grad_key(key.size(), 0),
         grad_value(value.size(), 0) {}
@@ -95,7 +97,7 @@ struct Case {
     problem.heads = kHeads;
     problem.query = {query.data(), kHeads * kWidth, kWidth};
     problem.key = {key.data(), kHeads * kWidth, kWidth};
-    problem.value = {value.data(), kHeads * kValues, kValues};
+    problem.value = {value.data(), kHeads * values, values};
     problem.sums = sums.data();
     problem.grad = grad.data();
     problem.grad_query = grad_query.data();
@@ -128,13 +130,13 @@ struct Case {
   // Adds what one pair gives, whose weight is w and whose slope dw / d(q . k) is `slope`.
   void define(int32_t q, int32_t k, int64_t h, double w, double slope) {
     const int64_t qh = q * kHeads + h, kh = k * kHeads + h;
-    double grad_weight = grad[qh * kWide + kValues];
-    for (int64_t c = 0; c < kValues; ++c) {
-      sums[qh * kWide + c] += w * value[kh * kValues + c];
-      grad_value[kh * kValues + c] += w * grad[qh * kWide + c];
-      grad_weight += static_cast<double>(grad[qh * kWide + c]) * value[kh * kValues + c];
+    double grad_weight = grad[qh * wide + values];
+    for (int64_t c = 0; c < values; ++c) {
+      sums[qh * wide + c] += w * value[kh * values + c];
+      grad_value[kh * values + c] += w * grad[qh * wide + c];
+      grad_weight += static_cast<double>(grad[qh * wide + c]) * value[kh * values + c];
     }
-    sums[qh * kWide + kValues] += w;
+    sums[qh * wide + values] += w;
     for (int64_t c = 0; c < kWidth; ++c) {
       grad_query[qh * kWidth + c] += slope * grad_weight * key[kh * kWidth + c];
       grad_key[kh * kWidth + c] += slope * grad_weight * query[qh * kWidth + c];
@@ -152,7 +154,7 @@ void expect_near(const std::vector<double>& ours, const std::vector<double>& exa
 }
 
 template <class T>
-void expect_same(const Case<T>& ours, const Case<T>& exact, double error) {
+void expect_same(const TupleCase<T>& ours, const TupleCase<T>& exact, double error) {
   expect_near(ours.sums, exact.sums, error);
   expect_near(ours.grad_query, exact.grad_query, error);
   expect_near(ours.grad_key, exact.grad_key, error);
@@ -167,7 +169,7 @@ struct TaskList {
 };
 
 template <class T>
-void run_pairs(Case<T>& own, PairWeight weight, bool nodes, Drive drive) {
+void run_pairs(TupleCase<T>& own, PairWeight weight, bool nodes, Drive drive) {
   auto problem = own.pairs(weight, nodes);
   const auto pass = [&](TupleSide side, auto&& run) {
     const auto tasks = cut_pairs(problem.relation, side, problem.largest_group);
@@ -191,7 +193,7 @@ void run_pairs(Case<T>& own, PairWeight weight, bool nodes, Drive drive) {
 }
 
 template <class T>
-void run_tables(Case<T>& own, double sign, bool skip, Drive drive) {
+void run_tables(TupleCase<T>& own, double sign, bool skip, Drive drive) {
   TableAttention<T> problem;
   own.fill(problem);
   problem.sign = sign;
@@ -234,13 +236,13 @@ TYPED_TEST(TupleAttention, ProductsOfPairs) {
   for (const auto& sizes : kGroups) {
     const Groups groups(sizes);
     for (const bool nodes : {false, true}) {
-      Case<TypeParam> exact(groups);
+      TupleCase<TypeParam> exact(groups);
       groups.for_each_pair([&](int32_t q, int32_t k) {
         if (nodes && groups.query_nodes[q] == groups.key_nodes[k]) return;
         for (int64_t h = 0; h < kHeads; ++h) exact.define(q, k, h, exact.score(q, k, h), 1);
       });
       for (const Drive drive : kDrives) {
-        Case<TypeParam> own(groups);
+        TupleCase<TypeParam> own(groups);
         run_pairs(own, PairWeight::product, nodes, drive);
         expect_same(own, exact, TestFixture::kError);
       }
@@ -253,7 +255,7 @@ TYPED_TEST(TupleAttention, ExponentialsOfPairs) {
     const Groups groups(sizes);
     for (const bool nodes : {false, true}) {
       // Scores far apart: the running maximum has to follow.
-      Case<TypeParam> exact(groups, 4);
+      TupleCase<TypeParam> exact(groups, 4);
       std::vector<double> most(exact.shift.size(), -std::numeric_limits<double>::infinity());
       const auto visit = [&](auto&& body) {
         groups.for_each_pair([&](int32_t q, int32_t k) {
@@ -269,7 +271,7 @@ TYPED_TEST(TupleAttention, ExponentialsOfPairs) {
         exact.define(q, k, h, w, std::log(2.0) * w);
       });
       for (const Drive drive : kDrives) {
-        Case<TypeParam> own(groups, 4);
+        TupleCase<TypeParam> own(groups, 4);
         run_pairs(own, PairWeight::softmax, nodes, drive);
         // The maximum itself is rounded.
         expect_same(own, exact, 10 * TestFixture::kError);
@@ -279,19 +281,22 @@ TYPED_TEST(TupleAttention, ExponentialsOfPairs) {
 }
 
 TYPED_TEST(TupleAttention, Tables) {
-  for (const auto& sizes : kGroups) {
-    const Groups groups(sizes);
-    for (const bool skip : {false, true}) {
-      Case<TypeParam> exact(groups);
-      groups.for_each_pair([&](int32_t q, int32_t k) {
-        if (skip && groups.skip[q] != 0) return;
-        for (int64_t h = 0; h < kHeads; ++h) exact.define(q, k, h, -exact.score(q, k, h), -1);
-      });
-      for (const Drive drive : kDrives) {
-        Case<TypeParam> own(groups);
-        run_tables(own, -1, skip, drive);
-        // Sums run in double from inputs as they are.
-        expect_same(own, exact, 1e-12);
+  // Values that fill their vectors too: then nothing of a table is padding.
+  for (const int64_t values : {kValues, int64_t{8}}) {
+    for (const auto& sizes : kGroups) {
+      const Groups groups(sizes);
+      for (const bool skip : {false, true}) {
+        TupleCase<TypeParam> exact(groups, 1, values);
+        groups.for_each_pair([&](int32_t q, int32_t k) {
+          if (skip && groups.skip[q] != 0) return;
+          for (int64_t h = 0; h < kHeads; ++h) exact.define(q, k, h, -exact.score(q, k, h), -1);
+        });
+        for (const Drive drive : kDrives) {
+          TupleCase<TypeParam> own(groups, 1, values);
+          run_tables(own, -1, skip, drive);
+          // Sums run in double from inputs as they are.
+          expect_same(own, exact, 1e-12);
+        }
       }
     }
   }
@@ -299,7 +304,7 @@ TYPED_TEST(TupleAttention, Tables) {
 
 TYPED_TEST(TupleAttention, GroupsBeyondTheLargestAreLeftOut) {
   const Groups groups({{3, 4}, {8, 4}});
-  Case<TypeParam> own(groups);
+  TupleCase<TypeParam> own(groups);
   auto problem = own.pairs(PairWeight::product, false);
   problem.largest_group = 5;
   GuardedMemory scratch(pair_scratch_bytes(problem));
