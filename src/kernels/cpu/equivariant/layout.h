@@ -34,4 +34,11 @@ inline constexpr int64_t table_padded(int64_t count) {
   return (count + kTableStep - 1) / kTableStep * kTableStep;
 }
 
+/// Rows of directions are padded to this many numbers: the heads of most models are as wide.
+/// Gradients of as many features as kSlopes are taken at a time.
+inline constexpr int64_t kChannelStep = 8, kSlopes = 64;
+inline constexpr int64_t padded_row(int64_t channels) {
+  return (channels + kChannelStep - 1) / kChannelStep * kChannelStep;
+}
+
 }  // namespace nsimplex::kernels::equivariant

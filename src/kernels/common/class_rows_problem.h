@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/tuple_attention_problem.h"
+
+// Plain description of what happens to the rows of a class before and after its loops over pairs
+// and tables. No ownership. Rows are [heads, channels], `stride` apart where others lie between.
+
+namespace nsimplex::kernels {
+
+/// phi(x)_f = max(x . w_f, 0) + floor.
+template <class T>
+struct ReluFeatures {
+  int64_t rows = 0, heads = 0, features = 0;
+  HeadRows<T> x;
+  const T* directions = nullptr;  ///< [width of x, padded_channels(features)], zero behind the last
+  T floor = 0;
+  T* to = nullptr;  ///< [rows, heads, features]
+};
+
+/// The gradient of x from that of its features.
+template <class T>
+struct ReluFeaturesBackward {
+  int64_t rows = 0, heads = 0, features = 0, width = 0;
+  const T* of_x = nullptr;        ///< [rows, heads, features]
+  const T* directions = nullptr;  ///< [features, padded_channels(width)], zero behind the last
+  T floor = 0;
+  const double* grad = nullptr;  ///< [rows, heads, features]
+  T* to = nullptr;
+  int64_t to_stride = 0;
+};
+
+/// From the sums over a query's keys to the class's result, and to the gradients of the sums.
+template <class T>
+struct ClassOutput {
+  int64_t rows = 0, heads = 0, values = 0;
+  const double* sums = nullptr;     ///< [rows, heads, values + 1]: of w v and of w
+  const int32_t* counts = nullptr;  ///< [rows]: keys of a query; without: those with no w have none
+  bool normalise = true;            ///< divide by the sum of w, else times `factor`
+  double factor = 1;
+  T* out = nullptr;
+  int64_t out_stride = 0;
+
+  /// Backward, where there is a gradient of `out`.
+  const T* grad_out = nullptr;
+  int64_t grad_out_stride = 0;
+  bool weights_are_shares = false;  ///< w is divided by its sum already
+  T* grad = nullptr;                ///< [rows, heads, values + 1]
+};
+
+}  // namespace nsimplex::kernels
