@@ -10,6 +10,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/features.h"
 #include "equivariant/attention/map_matrix.h"
+#include "equivariant/attention/part_rows.h"
 #include "equivariant/classes/kinds.h"
 #include "equivariant/sparse/sums_call.h"
 
@@ -45,13 +46,13 @@ class AttentionLayer {
         continue;
       }
       const at::Tensor queries = make_queries(source, parts);
-      std::vector<at::Tensor> values;
+      PartRows values = part_rows(source, parts.size(), call_.value);
       for (size_t i = 0; i < parts.size(); ++i) {
-        const at::Tensor query = queries.select(1, static_cast<int64_t>(i));
+        const at::Tensor query = queries.select(0, static_cast<int64_t>(i));
         const Features features = features_of(parts[i], query);
-        values.push_back(Class::forward(class_call(parts[i], features)));
+        values.put(i, class_.forward(class_call(parts[i], features), values.place(i)));
       }
-      out.push_back(at::mm(at::stack(values, 1).flatten(1), output_matrix(parts)));
+      out.push_back(at::mm(values.side_by_side(), output_matrix(parts)));
     }
     if (out.empty()) return call_.x.new_zeros({0, call_.output.size(2)});
     return at::cat(out).index_select(0, plan_.output_places);
@@ -63,16 +64,22 @@ class AttentionLayer {
             .scatter(0, plan_.output_places,
                      at::arange(plan_.output_places.size(0), plan_.output_places.options()));
     const at::Tensor grad_places = grad_out.index_select(0, rows);
-    std::vector<at::Tensor> grad_keys(plan_.parts.size()), grad_values(plan_.parts.size());
+    for (size_t s = 0; s < sources_.size(); ++s) {
+      Source& own = sources_[s];
+      own.grad_keys = part_rows(static_cast<int64_t>(s), own.parts.size(), call_.key);
+      own.grad_values = part_rows(static_cast<int64_t>(s), own.parts.size(), call_.value);
+    }
     int64_t place = 0;
     for (const int64_t source : plan_.outputs) {
       const int64_t count = plan_.sources[source].rows;
       const at::Tensor grad = grad_places.narrow(0, place, count);
       place += count;
       const std::vector<size_t> parts = parts_at(source);
-      if (!parts.empty()) backward_output(source, parts, grad, grad_keys, grad_values);
+      if (!parts.empty()) backward_output(source, parts, grad);
     }
-    for (size_t s = 0; s < sources_.size(); ++s) backward_source(s, grad_keys, grad_values);
+    class_ = Class();  // its memory, and what only classes read
+    for (Source& own : sources_) own.keys = own.values = at::Tensor();
+    for (size_t s = 0; s < sources_.size(); ++s) backward_source(s);
     return {sum_or_zeros(grad_x_, call_.x),
             sum_or_zeros(grad_query_, call_.query),
             sum_or_zeros(grad_query_bias_, call_.query_bias),
@@ -86,7 +93,8 @@ class AttentionLayer {
   struct Source {
     std::vector<size_t> parts;  // those whose keys it has
     at::Tensor sums;            // [rows, columns C]
-    at::Tensor keys, values;    // [rows, parts, H, d or e]
+    at::Tensor keys, values;    // [parts, rows, H, d or e]
+    PartRows grad_keys, grad_values;
     std::optional<at::Tensor> grad_sums;
   };
   struct Features {
@@ -147,27 +155,33 @@ class AttentionLayer {
     return bias.index_select(0, class_numbers(parts)).flatten();
   }
 
-  // [rows, parts, H, d]
-  at::Tensor by_part_and_head(const at::Tensor& rows, size_t parts) const {
-    return rows.view({rows.size(0), static_cast<int64_t>(parts), heads_, -1});
+  // Room for rows of as many channels as a weight has.
+  PartRows part_rows(int64_t source, size_t parts, const at::Tensor& weight) const {
+    return {Class::kWritesTo, plan_.sources[source].rows, parts,
+            heads_,           weight.size(2) / heads_,    call_.x.options()};
   }
 
+  // [parts, rows, H, d]
   at::Tensor make_queries(int64_t source, const std::vector<size_t>& parts) {
     const at::Tensor rows = weight_rows(parts, &PartTensors::query_weights);
-    return by_part_and_head(at::addmm(biases(call_.query_bias, parts), sums(source),
-                                      map_matrix(call_.query, rows, std::ssize(parts))),
-                            parts.size());
+    return by_head(class_.products(biases(call_.query_bias, parts), sums(source),
+                                   map_matrix(call_.query, rows, std::ssize(parts)),
+                                   std::ssize(parts)));
+  }
+
+  at::Tensor by_head(const at::Tensor& rows) const {
+    return rows.unflatten(2, {heads_, rows.size(2) / heads_});
   }
 
   Source& with_keys(size_t source) {
     Source& own = sources_[source];
     if (own.keys.defined()) return own;
+    const int64_t count = std::ssize(own.parts);
     const at::Tensor rows = weight_rows(own.parts, &PartTensors::key_weights);
-    own.keys = by_part_and_head(at::addmm(biases(call_.key_bias, own.parts), sums(source),
-                                          map_matrix(call_.key, rows, std::ssize(own.parts))),
-                                own.parts.size());
+    own.keys = by_head(class_.products(biases(call_.key_bias, own.parts), sums(source),
+                                       map_matrix(call_.key, rows, count), count));
     own.values =
-        by_part_and_head(at::mm(own_rows(source), value_matrix(own.parts)), own.parts.size());
+        by_head(class_.products(std::nullopt, own_rows(source), value_matrix(own.parts), count));
     return own;
   }
 
@@ -179,10 +193,12 @@ class AttentionLayer {
 
   Features features_of(size_t part, const at::Tensor& query) {
     const PartTensors& own = plan_.parts[part];
-    const at::Tensor key = with_keys(own.keys).keys.select(1, slots_[part]);
+    const at::Tensor key = with_keys(own.keys).keys.select(0, slots_[part]);
     if (softmax()) return {query, key, query, key};
-    return {query, key, apply_features(map_, query, *call_.directions, graphs(own.queries)),
-            apply_features(map_, key, *call_.directions, graphs(own.keys))};
+    const at::Tensor& directions = *call_.directions;
+    return {query, key,
+            class_.features(ClassSide::queries, map_, query, directions, graphs(own.queries)),
+            class_.features(ClassSide::keys, map_, key, directions, graphs(own.keys))};
   }
 
   ClassCall class_call(size_t part, const Features& features) {
@@ -194,7 +210,7 @@ class AttentionLayer {
             1 / std::sqrt(static_cast<double>(features.query.size(-1))),
             features.of_query,
             features.of_key,
-            sources_[own.keys].values.select(1, slots_[part])};
+            sources_[own.keys].values.select(0, slots_[part])};
   }
 
   void add_grad_sums(size_t source, const at::Tensor& grad) {
@@ -202,49 +218,45 @@ class AttentionLayer {
     sum = sum ? *sum + grad : grad;
   }
 
-  void backward_output(int64_t source, const std::vector<size_t>& parts, const at::Tensor& grad,
-                       std::vector<at::Tensor>& grad_keys, std::vector<at::Tensor>& grad_values) {
+  void backward_output(int64_t source, const std::vector<size_t>& parts, const at::Tensor& grad) {
     const at::Tensor queries = make_queries(source, parts);
-    const at::Tensor matrix = output_matrix(parts);
-    const at::Tensor grad_out = by_part_and_head(at::mm(grad, matrix.t()), parts.size());
-    std::vector<at::Tensor> out, grad_queries;
+    const at::Tensor matrices = call_.output.index_select(0, class_numbers(parts));
+    PartRows out = part_rows(source, parts.size(), call_.value);
+    PartRows grad_queries = part_rows(source, parts.size(), call_.query);
     for (size_t i = 0; i < parts.size(); ++i) {
-      const auto slot = static_cast<int64_t>(i);
-      const Features features = features_of(parts[i], queries.select(1, slot));
-      ClassGradients own =
-          Class::backward(class_call(parts[i], features), grad_out.select(1, slot));
-      out.push_back(std::move(own.out));
-      grad_values[parts[i]] = std::move(own.value);
-      if (softmax()) {
-        grad_queries.push_back(std::move(own.query));
-        grad_keys[parts[i]] = std::move(own.key);
-        continue;
-      }
-      const at::Tensor& directions = *call_.directions;
-      grad_queries.push_back(
-          features_backward(map_, features.query, directions, features.of_query, own.query));
-      grad_keys[parts[i]] =
-          features_backward(map_, features.key, directions, features.of_key, own.key);
+      const auto number = static_cast<int64_t>(i);
+      const Features features = features_of(parts[i], queries.select(0, number));
+      // For one part at a time: nobody wants them side by side.
+      const at::Tensor grad_out = at::mm(grad, matrices.select(0, number).t());
+      const ClassGradients own = class_.backward(class_call(parts[i], features),
+                                                 grad_out.unflatten(1, {heads_, -1}), out.place(i));
+      out.put(i, own.out);
+      Source& keys = sources_[plan_.parts[parts[i]].keys];
+      const auto slot = static_cast<size_t>(slots_[parts[i]]);
+      keys.grad_values.put(slot, own.value);
+      put_gradient(grad_queries, i, features.query, features.of_query, own.query);
+      put_gradient(keys.grad_keys, slot, features.key, features.of_key, own.key);
     }
-    add_to_classes(grad_output_, call_.output, parts,
-                   at::mm(at::stack(out, 1).flatten(1).t(), grad));
-    const at::Tensor grad_query = at::stack(grad_queries, 1).flatten(1);
+    add_to_classes(grad_output_, call_.output, parts, at::mm(out.side_by_side().t(), grad));
+    const at::Tensor grad_query = grad_queries.side_by_side();
     add_to_classes(grad_query_bias_, call_.query_bias, parts, grad_query.sum(0));
     maps_backward(source, parts, &PartTensors::query_weights, call_.query, grad_query, grad_query_);
   }
 
+  // The gradient of queries or keys x among those of other parts, from that of what a class takes.
+  void put_gradient(PartRows& rows, size_t part, const at::Tensor& x, const at::Tensor& features,
+                    const at::Tensor& grad) {
+    rows.put(part, softmax() ? grad
+                             : class_.features_backward(map_, x, *call_.directions, features, grad,
+                                                        rows.place(part)));
+  }
+
   // The gradients of what keys and values of a source are made of, and of the input.
-  void backward_source(size_t source, const std::vector<at::Tensor>& grad_keys,
-                       const std::vector<at::Tensor>& grad_values) {
+  void backward_source(size_t source) {
     const std::vector<size_t>& parts = sources_[source].parts;
     if (!parts.empty()) {
-      std::vector<at::Tensor> keys, values;
-      for (const size_t p : parts) {
-        keys.push_back(grad_keys[p]);
-        values.push_back(grad_values[p]);
-      }
-      const at::Tensor grad_key = at::stack(keys, 1).flatten(1);
-      const at::Tensor grad_value = at::stack(values, 1).flatten(1);
+      const at::Tensor grad_key = sources_[source].grad_keys.side_by_side();
+      const at::Tensor grad_value = sources_[source].grad_values.side_by_side();
       add_to_classes(grad_key_bias_, call_.key_bias, parts, grad_key.sum(0));
       maps_backward(source, parts, &PartTensors::key_weights, call_.key, grad_key, grad_key_);
       const at::Tensor own = at::mm(own_rows(source).t(), grad_value);  // [C, parts H e]
@@ -295,6 +307,7 @@ class AttentionLayer {
   AttentionForm form_;
   FeatureMap map_;
   int64_t heads_;
+  Class class_;
   std::vector<Source> sources_;
   std::vector<int64_t> slots_;  // of every part, among those of its keys
   std::optional<at::Tensor> grad_x_, grad_query_, grad_query_bias_, grad_key_, grad_key_bias_,

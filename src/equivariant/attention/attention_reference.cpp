@@ -97,9 +97,29 @@ Attended attend(const ClassCall& call) {
 
 }  // namespace
 
-Tensor ReferenceClass::forward(const ClassCall& call) { return attend(call).out; }
+Tensor ReferenceClass::products(const std::optional<Tensor>& bias, const Tensor& rows,
+                                const Tensor& matrix, int64_t parts) {
+  const Tensor all = bias ? at::addmm(*bias, rows, matrix) : at::mm(rows, matrix);
+  return all.view({all.size(0), parts, all.size(1) / parts}).transpose(0, 1);
+}
 
-ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& grad_out) {
+Tensor ReferenceClass::features(ClassSide /*side*/, FeatureMap map, const Tensor& x,
+                                const Tensor& directions, const std::optional<Tensor>& graphs) {
+  return apply_features(map, x, directions, graphs);
+}
+
+Tensor ReferenceClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
+                                         const Tensor& features, const Tensor& grad,
+                                         const Tensor& /*to*/) {
+  return equivariant::features_backward(map, x, directions, features, grad);
+}
+
+Tensor ReferenceClass::forward(const ClassCall& call, const Tensor& /*to*/) {
+  return attend(call).out;
+}
+
+ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& grad_out,
+                                        const Tensor& /*to*/) {
   const Attended own = attend(call);
   const Pairs& pairs = own.pairs;
   const double factor = call.normalise ? 1 : static_cast<double>(call.part.multiplicity);

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "equivariant/attention/class_attention.h"
+#include "equivariant/attention/head_rows.h"
+#include "kernels/cpu/equivariant/class_rows.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 #include "support/parallel.h"
 
@@ -21,17 +23,6 @@ constexpr double kLog2e = 1.4426950408889634074;
 // costs as much, and nothing is subtracted.
 constexpr int64_t kPairGroup = 32;
 
-template <class T>
-kernels::HeadRows<T> head_rows(const Tensor& rows) {
-  return {rows.const_data_ptr<T>(), rows.stride(0), rows.size(2)};
-}
-
-// Rows may be apart, but the channels of all heads of a row are not.
-Tensor packed_heads(const Tensor& rows) {
-  const bool packed = rows.stride(2) == 1 && rows.stride(1) == rows.size(2);
-  return packed ? rows : rows.contiguous();
-}
-
 // Scratch memory of one task of each worker.
 class Scratch {
  public:
@@ -45,21 +36,27 @@ class Scratch {
   Tensor memory_;
 };
 
+// What a class works in.
+struct Memory {
+  ReusedMemory &sums, &grad_sums, &grad_query, &grad_key, &grad_value;
+};
+
 template <class T>
 class CpuRun {
  public:
-  explicit CpuRun(const ClassCall& call)
+  CpuRun(const ClassCall& call, const Memory& memory)
       : call_(call),
+        memory_(memory),
         softmax_(call.form == AttentionForm::softmax),
         query_(packed_heads(softmax_ ? call.query * (call.scale * kLog2e) : call.query)),
         key_(packed_heads(call.key)),
         value_(packed_heads(call.value)),
         heads_(call.query.size(1)) {
     const int64_t rows = query_.size(0), wide = value_.size(2) + 1;
-    const auto options = query_.options();
-    sums_ = at::zeros({rows, heads_, wide}, options.dtype(at::kDouble));
-    if (softmax_)
-      shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), options);
+    sums_ = in_double(memory.sums, {rows, heads_, wide});
+    if (softmax_) {
+      shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), query_.options());
+    }
     for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
       auto pairs = pair_problem(term);
       pairs.sums = sums_.template mutable_data_ptr<double>();
@@ -73,27 +70,24 @@ class CpuRun {
     });
   }
 
-  Tensor out() {
-    const int64_t width = value_.size(2);
-    const Tensor all = sums_.narrow(2, width, 1);
-    const Tensor own = sums_.narrow(2, 0, width);
-    // Exactly 0 without an admissible key: not what differences of tables leave.
-    empty_ =
-        call_.form == AttentionForm::kernel ? (call_.part.counts == 0).view({-1, 1, 1}) : all == 0;
-    inverse_ = call_.normalise ? all.reciprocal()
-                               : at::full_like(all, static_cast<double>(call_.part.multiplicity));
-    inverse_.masked_fill_(empty_, 0);
-    return (own * inverse_).to(query_.scalar_type());
+  void write_out(const Tensor& to) {
+    auto problem = output_problem(to);
+    run_output(problem);
   }
 
-  ClassGradients backward(const Tensor& grad_out) {
-    Tensor out = this->out();
-    const auto wide = query_.options().dtype(at::kDouble);
-    const Tensor grad = gradient_of_sums(grad_out, out);
+  ClassGradients backward(const Tensor& grad_out, const Tensor& to) {
+    const Tensor grad = memory_.grad_sums.take(sums_.sizes(), query_.options());
+    const Tensor grad_of_out = packed_heads(grad_out);
+    auto output = output_problem(to);
+    output.grad_out = grad_of_out.const_data_ptr<T>();
+    output.grad_out_stride = grad_of_out.stride(0);
+    output.weights_are_shares = softmax_;
+    output.grad = grad.mutable_data_ptr<T>();
+    run_output(output);
     if (softmax_) to_log_sums();
-    const Tensor grad_query = at::zeros(query_.sizes(), wide);
-    const Tensor grad_key = at::zeros(key_.sizes(), wide);
-    const Tensor grad_value = at::zeros(value_.sizes(), wide);
+    const Tensor grad_query = in_double(memory_.grad_query, query_.sizes());
+    const Tensor grad_key = in_double(memory_.grad_key, key_.sizes());
+    const Tensor grad_value = in_double(memory_.grad_value, value_.sizes());
     const auto set_gradients = [&](auto& problem) {
       problem.grad = grad.const_data_ptr<T>();
       problem.grad_query = grad_query.mutable_data_ptr<double>();
@@ -114,19 +108,35 @@ class CpuRun {
         run_tables(tables, kernels::TablePass::grad_key_value);
       });
     });
-    const auto narrow = [&](const Tensor& gradient) { return gradient.to(query_.scalar_type()); };
-    return {std::move(out), narrow(softmax_ ? grad_query * (call_.scale * kLog2e) : grad_query),
-            narrow(grad_key), narrow(grad_value)};
+    if (softmax_) grad_query.mul_(call_.scale * kLog2e);
+    return {to, grad_query, grad_key, grad_value};
   }
 
  private:
-  // With out = a / b the gradients of a and b: those of the weighted values and of the weights.
-  Tensor gradient_of_sums(const Tensor& grad_out, const Tensor& out) {
-    // A softmax's weights are normalised already.
-    const Tensor own = softmax_ ? grad_out.to(at::kDouble) : grad_out * inverse_;
-    const Tensor all =
-        call_.normalise ? -(own * out).sum(-1, /*keepdim=*/true) : at::zeros_like(inverse_);
-    return at::cat({own, all}, -1).to(query_.scalar_type()).contiguous();
+  // Zeros.
+  Tensor in_double(ReusedMemory& memory, at::IntArrayRef sizes) const {
+    return memory.take(sizes, query_.options().dtype(at::kDouble)).zero_();
+  }
+
+  kernels::ClassOutput<T> output_problem(const Tensor& to) const {
+    kernels::ClassOutput<T> problem;
+    problem.rows = sums_.size(0);
+    problem.heads = heads_;
+    problem.values = value_.size(2);
+    problem.sums = sums_.template const_data_ptr<double>();
+    if (call_.form == AttentionForm::kernel) {
+      problem.counts = call_.part.counts.template const_data_ptr<int32_t>();
+    }
+    problem.normalise = call_.normalise;
+    problem.factor = static_cast<double>(call_.part.multiplicity);
+    problem.out = to.mutable_data_ptr<T>();
+    problem.out_stride = to.stride(0);
+    return problem;
+  }
+
+  static void run_output(const kernels::ClassOutput<T>& problem) {
+    parallel_tasks(kernels::class_row_tasks(problem.rows),
+                   [&](int64_t task, int) { kernels::run_class_output(problem, task); });
   }
 
   // The base-2 logarithm of the sum of all weights in place of the maximum; infinite where there
@@ -134,7 +144,7 @@ class CpuRun {
   void to_log_sums() {
     const Tensor all = sums_.select(2, value_.size(2));
     shift_ = (shift_ + all.log2())
-                 .masked_fill(empty_.squeeze(-1), std::numeric_limits<double>::infinity())
+                 .masked_fill(all == 0, std::numeric_limits<double>::infinity())
                  .to(query_.scalar_type());
   }
 
@@ -248,10 +258,11 @@ class CpuRun {
   }
 
   const ClassCall& call_;
+  Memory memory_;
   bool softmax_;
   Tensor query_, key_, value_;
   int64_t heads_;
-  Tensor sums_, shift_, empty_, inverse_;
+  Tensor sums_, shift_;
 };
 
 template <class Run>
@@ -261,13 +272,17 @@ auto by_type(const Tensor& rows, Run&& run) {
 
 }  // namespace
 
-Tensor CpuClass::forward(const ClassCall& call) {
-  return by_type(call.query, [&](auto type) { return CpuRun<decltype(type)>(call).out(); });
+Tensor CpuClass::forward(const ClassCall& call, const Tensor& to) {
+  const Memory memory{sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
+  by_type(call.query, [&](auto type) { CpuRun<decltype(type)>(call, memory).write_out(to); });
+  return to;
 }
 
-ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
-  return by_type(call.query,
-                 [&](auto type) { return CpuRun<decltype(type)>(call).backward(grad_out); });
+ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out, const Tensor& to) {
+  const Memory memory{sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
+  return by_type(call.query, [&](auto type) {
+    return CpuRun<decltype(type)>(call, memory).backward(grad_out, to);
+  });
 }
 
 }  // namespace nsimplex::equivariant

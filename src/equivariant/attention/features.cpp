@@ -1,19 +1,23 @@
+// Random features from ATen calls; on the CPU those of the rectifier are a kernel, straight from
+// rows that are apart and back to such rows.
+
 #include "equivariant/attention/features.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 
+#include "equivariant/attention/class_attention.h"
+#include "equivariant/attention/head_rows.h"
+#include "kernels/cpu/equivariant/class_rows.h"
+#include "support/parallel.h"
+
 namespace nsimplex::equivariant {
 namespace {
 
 using at::Tensor;
 
-// Added to every feature, so that a sum of features is never 0.
-constexpr double kReluFloor = 1e-3, kExponentialFloor = 1e-6;
-
-// Both sides of a product of features carry half of the logit's 1 / sqrt(d).
-double scale_of(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
+constexpr double kExponentialFloor = 1e-6;
 
 // x [rows, H, d] times a matrix: as one product, and not one for every head.
 Tensor times(const Tensor& x, const Tensor& matrix) {
@@ -31,13 +35,55 @@ Tensor largest(const Tensor& exponents, const Tensor& graphs) {
       .index_select(0, graphs);
 }
 
+// Rows up to a whole number of vectors.
+Tensor padded_rows(const Tensor& matrix) {
+  const int64_t columns = matrix.size(1);
+  return at::constant_pad_nd(matrix, {0, kernels::padded_channels(columns) - columns}).contiguous();
+}
+
+template <class T>
+void write_features(const Tensor& x, const Tensor& directions, const Tensor& to) {
+  const Tensor rows = packed_heads(x), matrix = padded_rows(directions);
+  kernels::ReluFeatures<T> problem;
+  problem.rows = x.size(0);
+  problem.heads = x.size(1);
+  problem.features = directions.size(1);
+  problem.x = head_rows<T>(rows);
+  problem.directions = matrix.const_data_ptr<T>();
+  problem.floor = static_cast<T>(kReluFloor);
+  problem.to = to.mutable_data_ptr<T>();
+  parallel_tasks(kernels::class_row_tasks(problem.rows),
+                 [&](int64_t task, int) { kernels::run_features(problem, task); });
+}
+
+template <class T>
+void write_gradient(const Tensor& directions, const Tensor& features, const Tensor& grad,
+                    const Tensor& to) {
+  const Tensor matrix = padded_rows(directions.t());
+  kernels::ReluFeaturesBackward<T> problem;
+  problem.rows = features.size(0);
+  problem.heads = features.size(1);
+  problem.features = features.size(2);
+  problem.width = directions.size(0);
+  problem.of_x = features.const_data_ptr<T>();
+  problem.directions = matrix.const_data_ptr<T>();
+  problem.floor = static_cast<T>(kReluFloor);
+  problem.grad = grad.const_data_ptr<double>();
+  problem.to = to.mutable_data_ptr<T>();
+  problem.to_stride = to.stride(0);
+  parallel_tasks(kernels::class_row_tasks(problem.rows),
+                 [&](int64_t task, int) { kernels::run_features_backward(problem, task); });
+}
+
 }  // namespace
+
+double feature_scale(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
 
 Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
                       const std::optional<Tensor>& graphs) {
-  const Tensor product = times(x, scale_of(x) * directions);
+  const Tensor product = times(x, feature_scale(x) * directions);
   if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
-  Tensor exponents = product - 0.5 * (scale_of(x) * x).square().sum(-1, /*keepdim=*/true);
+  Tensor exponents = product - 0.5 * (feature_scale(x) * x).square().sum(-1, /*keepdim=*/true);
   if (graphs) exponents = exponents - largest(exponents, *graphs);
   const double count = static_cast<double>(directions.size(1));
   return exponents.exp() / std::sqrt(count) + kExponentialFloor;
@@ -45,13 +91,35 @@ Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
 
 Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
                          const Tensor& features, const Tensor& grad) {
-  const Tensor turned = (scale_of(x) * directions).t();
+  const Tensor turned = (feature_scale(x) * directions).t();
   if (map == FeatureMap::relu) {
     return times(at::threshold_backward(grad, features, kReluFloor), turned);
   }
   const Tensor slope = grad * (features - kExponentialFloor);
   return times(slope, turned) -
          slope.sum(-1, /*keepdim=*/true) * x / std::sqrt(static_cast<double>(x.size(-1)));
+}
+
+Tensor CpuClass::features(ClassSide side, FeatureMap map, const Tensor& x, const Tensor& directions,
+                          const std::optional<Tensor>& graphs) {
+  if (map != FeatureMap::relu) return apply_features(map, x, directions, graphs);
+  ReusedMemory& memory = side == ClassSide::queries ? query_features_ : key_features_;
+  const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());
+  const Tensor scaled = feature_scale(x) * directions;
+  x.scalar_type() == at::kDouble ? write_features<double>(x, scaled, to)
+                                 : write_features<float>(x, scaled, to);
+  return to;
+}
+
+Tensor CpuClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
+                                   const Tensor& features, const Tensor& grad, const Tensor& to) {
+  if (map != FeatureMap::relu) {
+    return equivariant::features_backward(map, x, directions, features, grad.to(x.scalar_type()));
+  }
+  const Tensor scaled = feature_scale(x) * directions;
+  x.scalar_type() == at::kDouble ? write_gradient<double>(scaled, features, grad, to)
+                                 : write_gradient<float>(scaled, features, grad, to);
+  return to;
 }
 
 }  // namespace nsimplex::equivariant

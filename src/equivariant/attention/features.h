@@ -5,6 +5,12 @@
 
 namespace nsimplex::equivariant {
 
+/// Added to every feature of the rectifier, so that a sum of features is never 0.
+inline constexpr double kReluFloor = 1e-3;
+
+/// Both sides of a product of features carry half of the logit's 1 / sqrt(d).
+double feature_scale(const at::Tensor& x);
+
 /// phi of queries or keys x [rows, H, d] with directions [d, features]: [rows, H, features]. The
 /// exponential is divided by that of the largest exponent of a graph and head where `graphs` (int64
 /// [rows]) is given: then a normaliser that has the same factor cancels it.
