@@ -77,7 +77,6 @@ class AttentionLayer {
       const std::vector<size_t> parts = parts_at(source);
       if (!parts.empty()) backward_output(source, parts, grad);
     }
-    class_ = Class();  // its memory, and what only classes read
     for (Source& own : sources_) own.keys = own.values = at::Tensor();
     for (size_t s = 0; s < sources_.size(); ++s) backward_source(s);
     return {sum_or_zeros(grad_x_, call_.x),
@@ -219,7 +218,7 @@ class AttentionLayer {
   }
 
   void backward_output(int64_t source, const std::vector<size_t>& parts, const at::Tensor& grad) {
-    const at::Tensor queries = make_queries(source, parts);
+    at::Tensor queries = make_queries(source, parts);
     const at::Tensor matrices = call_.output.index_select(0, class_numbers(parts));
     PartRows out = part_rows(source, parts.size(), call_.value);
     PartRows grad_queries = part_rows(source, parts.size(), call_.query);
@@ -237,7 +236,11 @@ class AttentionLayer {
       put_gradient(grad_queries, i, features.query, features.of_query, own.query);
       put_gradient(keys.grad_keys, slot, features.key, features.of_key, own.key);
     }
+    // What only the classes read is given back before more is asked for.
+    class_ = Class();
+    queries = at::Tensor();
     add_to_classes(grad_output_, call_.output, parts, at::mm(out.side_by_side().t(), grad));
+    out = PartRows();
     const at::Tensor grad_query = grad_queries.side_by_side();
     add_to_classes(grad_query_bias_, call_.query_bias, parts, grad_query.sum(0));
     maps_backward(source, parts, &PartTensors::query_weights, call_.query, grad_query, grad_query_);
