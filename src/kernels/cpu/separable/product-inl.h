@@ -30,6 +30,7 @@ struct Product {
   template <int kRows, int kVectors>
   HWY_INLINE void add_to(tiles::Tile<T, kRows, kVectors>& tile, int64_t row, int64_t column,
                          Range of_depth) const {
+    if (of_depth.size() <= 0) return;  // a product that is left out has no operands to point into
     tile.template multiply_add<T>(a + row * a_row + of_depth.begin * a_depth, a_row, a_depth,
                                   b + of_depth.begin * b_row + column, b_row, of_depth.size());
   }
