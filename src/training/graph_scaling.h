@@ -23,7 +23,7 @@ struct PassCost {
   double plan_seconds = 0.0;  ///< GraphModel::prepare
   double forward_seconds = 0.0;
   std::optional<double> backward_seconds;  ///< of passes that have one
-  std::optional<int64_t> peak_bytes;  ///< beyond what was held before; where the system tells
+  std::optional<int64_t> peak_bytes;       ///< beyond what was held before; where the system tells
 };
 
 /// One pass in training mode: prepare, forward, backward of the sum of the outputs. Gradients are
