@@ -16,10 +16,19 @@ namespace nsimplex::equivariant {
 std::pair<std::vector<at::Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan);
 
 /// What a source, a relation and a part of AttentionPlan look like among the tensors of a plan.
+struct GatherTensors {
+  at::TensorList plan;
+  std::vector<int64_t> parts;
+};
+struct SharedTensors {
+  std::vector<int64_t> counts;
+  GatherTensors gather;
+  at::Tensor places, offsets, rows;  ///< int32; places [rows, columns]
+};
 struct SourceTensors {
   int64_t rows = 0, columns = 0, value_column = 0;
-  at::TensorList gather;
-  std::vector<int64_t> gather_parts;
+  GatherTensors gather;
+  SharedTensors shared;
   at::Tensor nodes;   ///< int32 [blocks, rows]
   at::Tensor graphs;  ///< int64 [rows]
 };

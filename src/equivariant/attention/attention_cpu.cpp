@@ -1,13 +1,9 @@
 // Attention over lists of tuples on the CPU, in the kernels' types.
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 #include <torch/library.h>
 
-#include <algorithm>
-
 #include "equivariant/attention/attention_layer.h"
-#include "support/parallel.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -49,35 +45,6 @@ AttentionGradients cpu_attention_backward(const AttentionBackwardCall& call) {
                       gradients);
   });
 }
-
-// Numbers of a block of rows of a product, 512 KB in float32: they stay in a core's second cache
-// until they are where they belong.
-constexpr int64_t kBlockOfProduct = 1 << 17;
-
-}  // namespace
-
-// Block by block of rows. Classes read the rows of one part at a time, and rows of a part with
-// those of all others between them miss the caches. Of two blocks or more each is made by one
-// thread, so that its bits do not depend on how many there are.
-Tensor CpuClass::products(const std::optional<Tensor>& bias, const Tensor& rows,
-                          const Tensor& matrix, int64_t parts) {
-  const int64_t count = rows.size(0), columns = matrix.size(1), width = columns / parts;
-  const int64_t each = std::clamp<int64_t>(kBlockOfProduct / std::max<int64_t>(columns, 1), 1,
-                                           std::max<int64_t>((count + 1) / 2, 1));
-  const Tensor result = at::empty({parts, count, width}, rows.options());
-  const Tensor scratch = at::empty({thread_count(), each, columns}, rows.options());
-  parallel_tasks((count + each - 1) / each, [&](int64_t block, int worker) {
-    const c10::InferenceMode nothing_is_recorded;
-    const int64_t begin = block * each, size = std::min(each, count - begin);
-    const Tensor own = rows.narrow(0, begin, size);
-    Tensor product = scratch.select(0, worker).narrow(0, 0, size);
-    bias ? at::addmm_out(product, *bias, own, matrix) : at::mm_out(product, own, matrix);
-    result.narrow(1, begin, size).copy_(product.view({size, parts, width}).transpose(0, 1));
-  });
-  return result;
-}
-
-namespace {
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("equivariant_attention", TORCH_FN(flat_attention<&cpu_attention>));

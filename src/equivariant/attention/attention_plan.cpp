@@ -62,6 +62,10 @@ std::optional<Terms> terms_of(const EquivariantClass& each, const TensorKind& in
   return terms;
 }
 
+// Rows to an input tuple from which on a column is shared: looking a product up costs as much as a
+// fraction of making it.
+constexpr int64_t kShared = 2;
+
 class PlanMaker {
  public:
   PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
@@ -138,9 +142,7 @@ class PlanMaker {
   std::vector<int64_t> weights(int64_t source, const MapWeights& maps, int64_t begin,
                                const BlockKinds& kinds) const {
     std::vector<int64_t> result;
-    const SumPlan& gather = plan_.sources[source].gather;
-    if (gather.parts.empty()) return result;
-    for (const int64_t map : gather.parts.front().classes) {
+    for (const int64_t map : maps_[source]) {
       const auto known =
           maps.find(map_signature(light_[kinds.size()].maps[map], input_kind_, kinds));
       result.push_back(known == maps.end() ? -1 : begin + known->second);
@@ -203,19 +205,21 @@ class PlanMaker {
   int64_t key_source(size_t input) {
     const auto [known, is_new] = key_sources_.try_emplace(input, 0);
     if (is_new) {
-      known->second = add_source(join_.inputs()[input]);
-      AttentionSource& source = plan_.sources[known->second];
-      source.value_column = value_column(source, join_.inputs()[input].pattern);
+      const int64_t own = own_map(join_.inputs()[input].pattern);
+      known->second = add_source(join_.inputs()[input], own);
+      const auto& maps = maps_[known->second];
+      plan_.sources[known->second].value_column = std::ranges::find(maps, own) - maps.begin();
     }
     return known->second;
   }
 
   int64_t query_source(size_t output) {
     // Of one list the same tuples are queries and keys; their patterns have the same numbers.
-    return same_lists_ ? key_source(output) : add_source(join_.outputs()[output]);
+    return same_lists_ ? key_source(output) : add_source(join_.outputs()[output], -1);
   }
 
-  int64_t add_source(const PatternRows& tuples) {
+  // The column of `own_map` is not shared.
+  int64_t add_source(const PatternRows& tuples, int64_t own_map) {
     const int64_t blocks = block_count(tuples.pattern), rows = tuples.size();
     AttentionSource source;
     source.rows = rows;
@@ -232,26 +236,98 @@ class PlanMaker {
     const graph::TupleView list{
         {tuples.nodes.data(), rows, blocks}, offsets, input_.node_offsets, Symmetry::loop_free};
     TupleJoin join(input_, list);
-    source.gather = make_sum_plan(join, input_.tuples.count, input_kind_, light_[blocks].maps,
-                                  light_[blocks].bias);
-    if (!source.gather.parts.empty()) {
-      source.columns = std::ssize(source.gather.parts.front().classes);
-    }
+    SumPlan all = make_sum_plan(join, input_.tuples.count, input_kind_, light_[blocks].maps,
+                                light_[blocks].bias);
+    split_columns(all, own_map, source, maps_.emplace_back());
     plan_.sources.push_back(std::move(source));
     return std::ssize(plan_.sources) - 1;
   }
 
-  // The column of the map that fills every position with its own block.
-  int64_t value_column(const AttentionSource& source, const Partition& pattern) const {
+  // Of the light sums of all maps those that are shared and the others; the maps in that order.
+  static void split_columns(const SumPlan& all, int64_t own_map, AttentionSource& source,
+                            std::vector<int64_t>& maps) {
+    const PatternPart part = all.parts.empty() ? PatternPart{} : all.parts.front();
+    const int64_t columns = std::ssize(part.classes);
+    std::vector<InputColumn> shared;
+    std::vector<int64_t> own, shared_maps;
+    for (int64_t c = 0; c < columns; ++c) {
+      // A light class has one look-up and no other class has the same.
+      InputColumn column = input_column(all, all.terms[3 * c + 1]);
+      if (kShared * std::ssize(column.inputs) > part.rows || part.classes[c] == own_map) {
+        own.push_back(c);
+        maps.push_back(part.classes[c]);
+      } else {
+        shared.push_back(std::move(column));
+        shared_maps.push_back(part.classes[c]);
+      }
+    }
+    maps.insert(maps.end(), shared_maps.begin(), shared_maps.end());
+    source.columns = std::ssize(own);
+    source.shared = shared_columns(shared, part.rows, all.sources);
+    std::vector<int32_t> lookups;
+    lookups.reserve(part.rows * own.size());
+    for (int64_t row = 0; row < part.rows; ++row) {
+      for (const int64_t c : own) {
+        lookups.push_back(all.lookups[row * part.lookups + all.terms[3 * c + 1]]);
+      }
+    }
+    source.gather = make_gather_plan(std::move(lookups), source.columns, all.sources);
+  }
+
+  // What a look-up finds at the rows: different input tuples, and where each row's is among them.
+  struct InputColumn {
+    std::vector<int32_t> inputs, places;
+  };
+
+  static InputColumn input_column(const SumPlan& plan, int64_t lookup) {
+    InputColumn column;
+    const PatternPart& part = plan.parts.front();
+    std::vector<int32_t> numbers(plan.sources, -1);
+    column.places.reserve(part.rows);
+    for (int64_t row = 0; row < part.rows; ++row) {
+      const int32_t input = plan.lookups[row * part.lookups + lookup];
+      if (input >= 0 && numbers[input] < 0) {
+        numbers[input] = static_cast<int32_t>(column.inputs.size());
+        column.inputs.push_back(input);
+      }
+      column.places.push_back(input < 0 ? -1 : numbers[input]);
+    }
+    return column;
+  }
+
+  static SharedColumns shared_columns(const std::vector<InputColumn>& columns, int64_t rows,
+                                      int64_t input_rows) {
+    SharedColumns result;
+    std::vector<int32_t> inputs, first;
+    for (const InputColumn& column : columns) {
+      first.push_back(static_cast<int32_t>(inputs.size()));
+      inputs.insert(inputs.end(), column.inputs.begin(), column.inputs.end());
+      result.counts.push_back(std::ssize(column.inputs));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const int32_t place = columns[c].places[row];
+        result.places.push_back(place < 0 ? -1 : first[c] + place);
+      }
+    }
+    Transposed transposed = transpose(result.places, std::ssize(inputs));
+    result.offsets = std::move(transposed.offsets);
+    result.rows = std::move(transposed.places);
+    for (int32_t& row : result.rows) row /= static_cast<int32_t>(columns.size());
+    result.gather = make_gather_plan(std::move(inputs), 1, input_rows);
+    return result;
+  }
+
+  // The light map that fills every position with its own block.
+  int64_t own_map(const Partition& pattern) const {
     const int64_t blocks = block_count(pattern);
     Partition whole = pattern;
     for (int8_t block = 0; block < blocks; ++block) whole.push_back(block);
-    const auto& columns = source.gather.parts.front().classes;
-    const auto own = std::ranges::find_if(columns, [&](int64_t map) {
-      return std::ranges::find(light_[blocks].maps[map].members, whole) !=
-             light_[blocks].maps[map].members.end();
+    const auto& maps = light_[blocks].maps;
+    const auto own = std::ranges::find_if(maps, [&](const EquivariantClass& map) {
+      return std::ranges::find(map.members, whole) != map.members.end();
     });
-    return own - columns.begin();
+    return own - maps.begin();
   }
 
   const graph::TupleView& input_;
@@ -260,6 +336,7 @@ class PlanMaker {
   bool tables_;
   TupleJoin join_;
   bool same_lists_;  // ordered: an undirected tuple is a query once and a key in all orders
+  std::vector<std::vector<int64_t>> maps_;  // of every source, the light map of each column
   std::map<size_t, int64_t> key_sources_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, int64_t> relations_;
   AttentionPlan plan_;

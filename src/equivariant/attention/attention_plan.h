@@ -18,12 +18,24 @@ struct AttentionClass {
   MapWeights query_maps, key_maps;
 };
 
-/// Tuples of one pattern as tuples of distinct nodes: what queries or keys are made for.
+/// Columns in which few input tuples serve all rows, as x_aa does for all pairs (a, b): products
+/// with these tuples are made once each, and then looked up.
+struct SharedColumns {
+  std::vector<int64_t> counts;      ///< input tuples of each column
+  SumPlan gather;                   ///< [sum of counts, 1]: those of all columns
+  std::vector<int32_t> places;      ///< [rows, columns]: a number among these or -1
+  std::vector<int32_t> offsets;     ///< [sum of counts + 1], the transpose:
+  std::vector<int32_t> rows;        ///< the rows that see each
+};
+
+/// Tuples of one pattern as tuples of distinct nodes: what queries or keys are made for. Each sees
+/// the input through light maps, one column a map: an input tuple, or none.
 struct AttentionSource {
   int64_t rows = 0;
-  int64_t columns = 0;       ///< light sums of each, for as many maps
+  int64_t columns = 0;       ///< that are not shared, which come first
   int64_t value_column = 0;  ///< of keys: that of the tuple itself
-  SumPlan gather;
+  SumPlan gather;            ///< [rows, columns]
+  SharedColumns shared;
   std::vector<int32_t> nodes;   ///< [blocks, rows]
   std::vector<int64_t> graphs;  ///< [rows]
 };

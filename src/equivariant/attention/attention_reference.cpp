@@ -95,31 +95,64 @@ Attended attend(const ClassCall& call) {
   return result;
 }
 
-}  // namespace
-
-Tensor ReferenceClass::products(const std::optional<Tensor>& bias, const Tensor& rows,
-                                const Tensor& matrix, int64_t parts) {
-  const Tensor all = bias ? at::addmm(*bias, rows, matrix) : at::mm(rows, matrix);
-  return all.view({all.size(0), parts, all.size(1) / parts}).transpose(0, 1);
+// Of every column the place of each row, `none` where a row sees nothing.
+std::vector<Tensor> seen_places(const SharedTensors& shared, int64_t none) {
+  const Tensor places = shared.places.to(at::kLong);
+  return at::where(places < 0, none, places).unbind(1);
 }
 
-Tensor ReferenceClass::features(ClassSide /*side*/, FeatureMap map, const Tensor& x,
+}  // namespace
+
+Tensor ReferenceClass::product(ClassRows /*which*/, const std::optional<Tensor>& bias,
+                               const Tensor& rows, const Tensor& matrix) {
+  return bias ? at::addmm(*bias, rows, matrix) : at::mm(rows, matrix);
+}
+
+// A row that sees nothing sees a zero behind the last product.
+Tensor ReferenceClass::product(ClassRows which, const std::optional<Tensor>& bias,
+                               const Tensor& rows, const Tensor& matrix, const Tensor& products,
+                               const SharedTensors& shared) {
+  Tensor sum = product(which, bias, rows, matrix);
+  const Tensor with_none = at::constant_pad_nd(products, {0, 0, 0, 1});
+  for (const Tensor& places : seen_places(shared, products.size(0))) {
+    sum = sum + with_none.index_select(0, places);
+  }
+  return sum;
+}
+
+Tensor ReferenceClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {
+  const int64_t count = shared.offsets.size(0) - 1;
+  Tensor sums = rows.new_zeros({count + 1, rows.size(1)});
+  for (const Tensor& places : seen_places(shared, count)) sums = sums.index_add(0, places, rows);
+  return sums.narrow(0, 0, count);
+}
+
+void ReferenceClass::add_product(std::optional<Tensor>& sum, const Tensor& rows,
+                                 const Tensor& matrix, std::optional<ColumnPlace> place) {
+  Tensor own = at::mm(rows, matrix);
+  if (place) {
+    own = at::constant_pad_nd(own, {place->first, place->all - place->first - own.size(1)});
+  }
+  sum = sum ? *sum + own : own;
+}
+
+Tensor ReferenceClass::features(ClassRows /*which*/, FeatureMap map, const Tensor& x,
                                 const Tensor& directions, const std::optional<Tensor>& graphs) {
   return apply_features(map, x, directions, graphs);
 }
 
 Tensor ReferenceClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
-                                         const Tensor& features, const Tensor& grad,
-                                         const Tensor& /*to*/) {
-  return equivariant::features_backward(map, x, directions, features, grad);
+                                         const Tensor& features, const Tensor& grad) {
+  return equivariant::features_backward(map, x, directions, features, grad).flatten(1);
 }
 
-Tensor ReferenceClass::forward(const ClassCall& call, const Tensor& /*to*/) {
-  return attend(call).out;
+Tensor ReferenceClass::flat_rows(const Tensor& grad, at::ScalarType /*type*/) {
+  return grad.flatten(1);
 }
 
-ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& grad_out,
-                                        const Tensor& /*to*/) {
+Tensor ReferenceClass::forward(const ClassCall& call) { return attend(call).out; }
+
+ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& grad_out) {
   const Attended own = attend(call);
   const Pairs& pairs = own.pairs;
   const double factor = call.normalise ? 1 : static_cast<double>(call.part.multiplicity);

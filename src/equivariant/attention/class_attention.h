@@ -26,48 +26,69 @@ struct ClassGradients {
   at::Tensor query, key, value;  ///< as the inputs, or in double
 };
 
-/// The sides of a class; features of both are needed at a time.
-enum class ClassSide { queries, keys };
+/// Rows that are needed at a time.
+enum class ClassRows { queries, keys, values, grad_out };
 
-/// How classes are computed. Results whose last argument is `to` may be written there, where it is
-/// defined, and are `to` then; others hold until the function is called again.
+/// Where columns are added: from `first` on, of `all`.
+struct ColumnPlace {
+  int64_t first = 0, all = 0;
+};
+
+/// How classes are computed. A result may hold only until the function is called again, for the
+/// same rows where it is told which.
 ///
 /// ATen calls over the list of all pairs, differentiable; the definition.
 class ReferenceClass {
  public:
-  static constexpr bool kWritesTo = false;
+  /// rows [m, c] times matrix [c, w], and `bias`.
+  at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
+                     const at::Tensor& matrix);
+  /// The same, and what each row sees of `products` [input tuples of all columns, w].
+  at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
+                     const at::Tensor& matrix, const at::Tensor& products,
+                     const SharedTensors& shared);
+  /// The transpose of what each row sees: [input tuples of all columns, w] of rows [m, w].
+  at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
+  /// sum += rows times matrix, at `place` where there are other columns.
+  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows,
+                   const at::Tensor& matrix, std::optional<ColumnPlace> place = std::nullopt);
 
-  /// rows [m, c] times matrix [c, parts w], and `bias`: [parts, m, w], each part by itself.
-  at::Tensor products(const std::optional<at::Tensor>& bias, const at::Tensor& rows,
-                      const at::Tensor& matrix, int64_t parts);
-  at::Tensor features(ClassSide side, FeatureMap map, const at::Tensor& x,
+  at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
   at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
-                               const at::Tensor& features, const at::Tensor& grad,
-                               const at::Tensor& to);
-  at::Tensor forward(const ClassCall& call, const at::Tensor& to);  ///< [rows of queries, H, e]
-  ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out, const at::Tensor& to);
+                               const at::Tensor& features, const at::Tensor& grad);
+  /// A gradient as what it is the gradient of, [rows, w].
+  at::Tensor flat_rows(const at::Tensor& grad, at::ScalarType type);
+
+  at::Tensor forward(const ClassCall& call);  ///< [rows of queries, H, e]
+  ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 };
 
 /// Kernels of the CPU, float or double. What is as large as queries are is allocated once for all
 /// classes: memory that is given back and taken again is cleared page by page.
 class CpuClass {
  public:
-  static constexpr bool kWritesTo = true;
+  at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
+                     const at::Tensor& matrix);
+  at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
+                     const at::Tensor& matrix, const at::Tensor& products,
+                     const SharedTensors& shared);
+  at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
+  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows,
+                   const at::Tensor& matrix, std::optional<ColumnPlace> place = std::nullopt);
 
-  at::Tensor products(const std::optional<at::Tensor>& bias, const at::Tensor& rows,
-                      const at::Tensor& matrix, int64_t parts);
-  at::Tensor features(ClassSide side, FeatureMap map, const at::Tensor& x,
+  at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
   at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
-                               const at::Tensor& features, const at::Tensor& grad,
-                               const at::Tensor& to);
-  at::Tensor forward(const ClassCall& call, const at::Tensor& to);
-  ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out, const at::Tensor& to);
+                               const at::Tensor& features, const at::Tensor& grad);
+  at::Tensor flat_rows(const at::Tensor& grad, at::ScalarType type);
+
+  at::Tensor forward(const ClassCall& call);
+  ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 
  private:
-  ReusedMemory query_features_, key_features_;
-  ReusedMemory sums_, grad_sums_, grad_query_, grad_key_, grad_value_;
+  ReusedMemory products_[4], query_features_, key_features_, gradient_;
+  ReusedMemory out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_;
 };
 
 }  // namespace nsimplex::equivariant

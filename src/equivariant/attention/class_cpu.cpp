@@ -38,7 +38,7 @@ class Scratch {
 
 // What a class works in.
 struct Memory {
-  ReusedMemory &sums, &grad_sums, &grad_query, &grad_key, &grad_value;
+  ReusedMemory &out, &sums, &grad_sums, &grad_query, &grad_key, &grad_value;
 };
 
 template <class T>
@@ -70,15 +70,17 @@ class CpuRun {
     });
   }
 
-  void write_out(const Tensor& to) {
-    auto problem = output_problem(to);
-    run_output(problem);
+  Tensor forward() {
+    const Tensor out = output_memory();
+    run_output(output_problem(out));
+    return out;
   }
 
-  ClassGradients backward(const Tensor& grad_out, const Tensor& to) {
+  ClassGradients backward(const Tensor& grad_out) {
+    const Tensor out = output_memory();
     const Tensor grad = memory_.grad_sums.take(sums_.sizes(), query_.options());
     const Tensor grad_of_out = packed_heads(grad_out);
-    auto output = output_problem(to);
+    auto output = output_problem(out);
     output.grad_out = grad_of_out.const_data_ptr<T>();
     output.grad_out_stride = grad_of_out.stride(0);
     output.weights_are_shares = softmax_;
@@ -109,13 +111,17 @@ class CpuRun {
       });
     });
     if (softmax_) grad_query.mul_(call_.scale * kLog2e);
-    return {to, grad_query, grad_key, grad_value};
+    return {out, grad_query, grad_key, grad_value};
   }
 
  private:
   // Zeros.
   Tensor in_double(ReusedMemory& memory, at::IntArrayRef sizes) const {
     return memory.take(sizes, query_.options().dtype(at::kDouble)).zero_();
+  }
+
+  Tensor output_memory() const {
+    return memory_.out.take({query_.size(0), heads_, value_.size(2)}, query_.options());
   }
 
   kernels::ClassOutput<T> output_problem(const Tensor& to) const {
@@ -272,17 +278,16 @@ auto by_type(const Tensor& rows, Run&& run) {
 
 }  // namespace
 
-Tensor CpuClass::forward(const ClassCall& call, const Tensor& to) {
-  const Memory memory{sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
-  by_type(call.query, [&](auto type) { CpuRun<decltype(type)>(call, memory).write_out(to); });
-  return to;
+Tensor CpuClass::forward(const ClassCall& call) {
+  const Memory memory{out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
+  return by_type(call.query,
+                 [&](auto type) { return CpuRun<decltype(type)>(call, memory).forward(); });
 }
 
-ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out, const Tensor& to) {
-  const Memory memory{sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
-  return by_type(call.query, [&](auto type) {
-    return CpuRun<decltype(type)>(call, memory).backward(grad_out, to);
-  });
+ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
+  const Memory memory{out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
+  return by_type(call.query,
+                 [&](auto type) { return CpuRun<decltype(type)>(call, memory).backward(grad_out); });
 }
 
 }  // namespace nsimplex::equivariant

@@ -100,10 +100,10 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
          slope.sum(-1, /*keepdim=*/true) * x / std::sqrt(static_cast<double>(x.size(-1)));
 }
 
-Tensor CpuClass::features(ClassSide side, FeatureMap map, const Tensor& x, const Tensor& directions,
+Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x, const Tensor& directions,
                           const std::optional<Tensor>& graphs) {
   if (map != FeatureMap::relu) return apply_features(map, x, directions, graphs);
-  ReusedMemory& memory = side == ClassSide::queries ? query_features_ : key_features_;
+  ReusedMemory& memory = which == ClassRows::queries ? query_features_ : key_features_;
   const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());
   const Tensor scaled = feature_scale(x) * directions;
   x.scalar_type() == at::kDouble ? write_features<double>(x, scaled, to)
@@ -112,10 +112,12 @@ Tensor CpuClass::features(ClassSide side, FeatureMap map, const Tensor& x, const
 }
 
 Tensor CpuClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
-                                   const Tensor& features, const Tensor& grad, const Tensor& to) {
+                                   const Tensor& features, const Tensor& grad) {
   if (map != FeatureMap::relu) {
-    return equivariant::features_backward(map, x, directions, features, grad.to(x.scalar_type()));
+    return equivariant::features_backward(map, x, directions, features, grad.to(x.scalar_type()))
+        .flatten(1);
   }
+  const Tensor to = gradient_.take({x.size(0), x.size(1) * x.size(2)}, x.options());
   const Tensor scaled = feature_scale(x) * directions;
   x.scalar_type() == at::kDouble ? write_gradient<double>(scaled, features, grad, to)
                                  : write_gradient<float>(scaled, features, grad, to);

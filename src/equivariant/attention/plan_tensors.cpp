@@ -10,7 +10,9 @@ namespace {
 
 using at::Tensor;
 
-constexpr size_t kSourceTensors = kPlanTensors + 2, kRelationTensors = 4, kPartTensors = 3;
+// Beside those of sums.
+constexpr size_t kSharedTensors = 3, kSourceTensors = 2;
+constexpr size_t kRelationTensors = 4, kPartTensors = 3;
 
 // Numbers one after the other, lists with their length in front.
 class Writer {
@@ -70,9 +72,18 @@ std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan
     numbers.number(source.rows);
     numbers.number(source.columns);
     numbers.number(source.value_column);
-    numbers.list(flatten(source.gather.parts));
-    std::vector<Tensor> gather = tensors_of(source.gather);
-    tensors.insert(tensors.end(), gather.begin(), gather.end());
+    const auto add_gather = [&](const SumPlan& plan) {
+      numbers.list(flatten(plan.parts));
+      std::vector<Tensor> gather = tensors_of(plan);
+      tensors.insert(tensors.end(), gather.begin(), gather.end());
+    };
+    add_gather(source.gather);
+    const SharedColumns& shared = source.shared;
+    numbers.list(shared.counts);
+    add_gather(shared.gather);
+    tensors.push_back(to_tensor(shared.places).view({source.rows, std::ssize(shared.counts)}));
+    tensors.push_back(to_tensor(shared.offsets));
+    tensors.push_back(to_tensor(shared.rows));
     tensors.push_back(to_tensor(source.nodes).view({-1, source.rows}));
     tensors.push_back(to_tensor(source.graphs));
   }
@@ -123,11 +134,16 @@ PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
   plan.outputs = numbers.list();
   for (int64_t left = numbers.count(); left > 0; --left) {
     SourceTensors source{numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}};
-    source.gather_parts = numbers.list();
+    source.gather = {take(kPlanTensors), numbers.list()};
+    source.shared.counts = numbers.list();
+    source.shared.gather = {take(kPlanTensors), numbers.list()};
+    const at::TensorList shared = take(kSharedTensors);
+    source.shared.places = shared[0];
+    source.shared.offsets = shared[1];
+    source.shared.rows = shared[2];
     const at::TensorList own = take(kSourceTensors);
-    source.gather = own.slice(0, kPlanTensors);
-    source.nodes = own[kPlanTensors];
-    source.graphs = own[kPlanTensors + 1];
+    source.nodes = own[0];
+    source.graphs = own[1];
     plan.sources.push_back(std::move(source));
   }
   // A relation has tensors and no numbers of its own.

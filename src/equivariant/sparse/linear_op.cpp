@@ -16,7 +16,7 @@ namespace {
 using at::Tensor;
 
 constexpr char kSparseLinear[] = "equivariant_linear_sparse";
-constexpr char kAt[] = "[equivariant_linear_sparse] ";
+constexpr char kSparseAt[] = "[equivariant_linear_sparse] ";
 
 using LinearOperator = decltype(flat_linear<&reference_linear>);
 using BackwardFunction = decltype(flat_linear_backward<&reference_linear_backward>);
@@ -64,18 +64,18 @@ bool means(c10::string_view pooling) {
 
 void check_linear(const LinearCall& call) {
   const auto& [x, weight, bias, plan, parts, mean] = call;
-  TORCH_CHECK_VALUE(x.dim() == 2, kAt, "x: expected [m, C], got ", x.sym_sizes());
-  TORCH_CHECK_VALUE(weight.dim() == 3 && weight.sym_size(1) == x.sym_size(1), kAt,
+  TORCH_CHECK_VALUE(x.dim() == 2, kSparseAt, "x: expected [m, C], got ", x.sym_sizes());
+  TORCH_CHECK_VALUE(weight.dim() == 3 && weight.sym_size(1) == x.sym_size(1), kSparseAt,
                     "weight: expected [classes, ", x.sym_size(1), " channels, D], got ",
                     weight.sym_sizes());
-  TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kAt, "weight: expected ",
+  TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kSparseAt, "weight: expected ",
                    x.scalar_type(), " as x, got ", weight.scalar_type());
-  TORCH_CHECK_VALUE(!bias || (bias->dim() == 2 && bias->sym_size(1) == weight.sym_size(2)), kAt,
+  TORCH_CHECK_VALUE(!bias || (bias->dim() == 2 && bias->sym_size(1) == weight.sym_size(2)), kSparseAt,
                     "bias: expected [classes, ", weight.sym_size(2), "], got ",
                     bias ? bias->sym_sizes() : c10::SymIntArrayRef());
   check_sums(call.sums());
   for (const PatternPart& part : unflatten_parts(parts)) {
-    TORCH_CHECK_VALUE(!bias || part.bias_class < bias->sym_size(0), kAt,
+    TORCH_CHECK_VALUE(!bias || part.bias_class < bias->sym_size(0), kSparseAt,
                       "bias: expected more than ", part.bias_class, " classes, got ",
                       bias ? bias->sym_size(0) : 0);
   }
@@ -118,7 +118,7 @@ at::Tensor equivariant_linear_sparse(const at::Tensor& x, const at::Tensor& weig
                                      const EquivariantPlan& plan, Pooling pooling) {
   using namespace equivariant;
   const auto check_classes = [](const char* name, const Tensor& tensor, int64_t classes) {
-    TORCH_CHECK_VALUE(tensor.size(0) == classes, kAt, name, ": expected ", classes,
+    TORCH_CHECK_VALUE(tensor.size(0) == classes, kSparseAt, name, ": expected ", classes,
                       " classes, got ", tensor.size(0));
   };
   check_classes("weight", weight, plan.class_count);

@@ -75,7 +75,7 @@ SumPlan sum_plan(TupleJoin& join, EquivariantPlan& plan) {
   }
 }
 
-std::tuple<std::vector<Tensor>, std::vector<int64_t>> flat(
+std::tuple<std::vector<Tensor>, std::vector<int64_t>> flat_sum_plan(
     const Tensor& input_tuples, const Tensor& input_offsets, const Tensor& output_tuples,
     const Tensor& output_offsets, const Tensor& node_offsets, c10::string_view input_symmetry,
     c10::string_view output_symmetry, bool input_loops, bool output_loops,
@@ -95,7 +95,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "classes=\"all\") -> (Tensor[] tensors, int[] parts)");
 }
 
-TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_plan", TORCH_FN(flat)); }
+TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_plan", TORCH_FN(flat_sum_plan)); }
 
 }  // namespace
 }  // namespace equivariant

@@ -238,4 +238,31 @@ SumPlan make_sum_plan(TupleJoin& join, int64_t input_rows, const TensorKind& inp
   return maker.finish();
 }
 
+SumPlan make_gather_plan(std::vector<int32_t> lookups, int64_t columns, int64_t input_rows) {
+  SumPlan plan;
+  plan.sources = input_rows;
+  plan.group_offsets.push_back(0);
+  plan.row_offsets.resize(input_rows + 1);
+  std::iota(plan.row_offsets.begin(), plan.row_offsets.end(), 0);
+  plan.row_sources.resize(input_rows);
+  std::iota(plan.row_sources.begin(), plan.row_sources.end(), 0);
+  PatternPart part;
+  part.rows = columns == 0 ? 0 : std::ssize(lookups) / columns;
+  part.lookups = part.terms = columns;
+  for (int64_t c = 0; c < columns; ++c) {
+    part.classes.push_back(c);
+    plan.terms.insert(plan.terms.end(), {narrow(c), narrow(c), 1});
+  }
+  plan.output_rows.resize(part.rows);
+  std::iota(plan.output_rows.begin(), plan.output_rows.end(), 0);
+  plan.counts.reserve(lookups.size());
+  for (const int32_t row : lookups) plan.counts.push_back(row < 0 ? 0 : 1);
+  Transposed sources = transpose(lookups, input_rows);
+  plan.source_offsets = std::move(sources.offsets);
+  plan.source_lookups = std::move(sources.places);
+  plan.lookups = std::move(lookups);
+  plan.parts.push_back(std::move(part));
+  return plan;
+}
+
 }  // namespace nsimplex::equivariant

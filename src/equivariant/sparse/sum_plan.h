@@ -52,6 +52,9 @@ SumPlan make_sum_plan(TupleJoin& join, int64_t input_rows, const TensorKind& inp
                       const std::vector<EquivariantClass>& classes,
                       const std::vector<EquivariantClass>& bias_classes);
 
+/// The plan of sums that are one input row or none: `lookups` [rows, columns] has the rows, or -1.
+SumPlan make_gather_plan(std::vector<int32_t> lookups, int64_t columns, int64_t input_rows);
+
 /// The transpose of a relation given as offsets and numbers below `limit`: for every number, where
 /// it stands, ascending. Negative numbers are skipped.
 struct Transposed {

@@ -31,6 +31,15 @@ struct ReluFeaturesBackward {
   int64_t to_stride = 0;
 };
 
+/// to[r] += the rows of products that places[r] names.
+template <class T>
+struct SeenRows {
+  int64_t rows = 0, columns = 0, width = 0;
+  const T* products = nullptr;      ///< [.., width]
+  const int32_t* places = nullptr;  ///< [rows, columns]: a row of products or -1
+  T* to = nullptr;                  ///< [rows, width]
+};
+
 /// From the sums over a query's keys to the class's result, and to the gradients of the sums.
 template <class T>
 struct ClassOutput {

@@ -140,6 +140,26 @@ void class_output(const ClassOutput<T>& problem, int64_t task) {
   });
 }
 
+template <class T>
+void add_rows(const SeenRows<T>& problem) {
+  const hn::ScalableTag<T> d;
+  const int64_t width = problem.width;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t row = 0; row < problem.rows; ++row) {
+    T* const to = problem.to + row * width;
+    const int32_t* const places = problem.places + row * problem.columns;
+    for (int64_t column = 0; column < problem.columns; ++column) {
+      if (places[column] < 0) continue;
+      const T* const from = problem.products + places[column] * width;
+      int64_t c = 0;
+      for (; c + lanes <= width; c += lanes) {
+        hn::StoreU(hn::Add(hn::LoadU(d, to + c), hn::LoadU(d, from + c)), d, to + c);
+      }
+      for (; c < width; ++c) to[c] += from[c];
+    }
+  }
+}
+
 void features_f32(const ReluFeatures<float>& problem, int64_t task) {
   relu_features(problem, task);
 }
@@ -159,6 +179,9 @@ void class_output_f64(const ClassOutput<double>& problem, int64_t task) {
   class_output(problem, task);
 }
 
+void add_rows_f32(const SeenRows<float>& problem) { add_rows(problem); }
+void add_rows_f64(const SeenRows<double>& problem) { add_rows(problem); }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace nsimplex::kernels::equivariant
 HWY_AFTER_NAMESPACE();
@@ -172,6 +195,8 @@ HWY_EXPORT(features_backward_f32);
 HWY_EXPORT(features_backward_f64);
 HWY_EXPORT(class_output_f32);
 HWY_EXPORT(class_output_f64);
+HWY_EXPORT(add_rows_f32);
+HWY_EXPORT(add_rows_f64);
 }  // namespace equivariant
 
 int64_t class_row_tasks(int64_t rows) {
@@ -204,6 +229,17 @@ void run_class_output(const ClassOutput<float>& problem, int64_t task) {
 void run_class_output(const ClassOutput<double>& problem, int64_t task) {
   using namespace equivariant;
   HWY_DYNAMIC_DISPATCH(class_output_f64)(problem, task);
+}
+
+void add_seen_rows(const SeenRows<float>& problem) {
+  using namespace equivariant;
+  read_simd_environment();
+  HWY_DYNAMIC_DISPATCH(add_rows_f32)(problem);
+}
+void add_seen_rows(const SeenRows<double>& problem) {
+  using namespace equivariant;
+  read_simd_environment();
+  HWY_DYNAMIC_DISPATCH(add_rows_f64)(problem);
 }
 
 }  // namespace nsimplex::kernels

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "kernels/cpu/equivariant/layout.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
@@ -108,23 +109,32 @@ class TableRun {
     for (; c < count; ++c) to[c] = static_cast<double>(from[c]);
   }
 
-  // The table of rows [begin, end) of the other side of a group; turned but in the forward pass.
-  void make_table(int64_t group, int64_t begin, int64_t end, int64_t head, double* table) {
+  // The tables of rows [begin, end) of the other side of a group, of some heads; turned but in the
+  // forward pass. Few rows at a time, so that all heads find them in the cache.
+  void make_tables(int64_t group, int64_t begin, int64_t end, int64_t first_head, int64_t heads,
+                   double* tables) {
     const int32_t* const list = others() + other_offsets()[group];
     int32_t taken[kTableRows];
     bool add = false;
     for (int64_t next = begin; next < end;) {
       const int64_t count = take_rows(list, next, end, !writes_queries(), taken);
-      take(taken, count, head, !writes_queries());
-      if (pass_ == TablePass::forward) {
-        multiply(features_, padded_values_, count, {a_, 1, padded_features_}, b_, padded_wide_,
-                 table, padded_values_, add);
-        sum_rows(count, padded_features_, a_, sum_of_features(table), add);
-      } else {
-        multiply(wide_, padded_features_, count, {b_, 1, padded_wide_}, a_, padded_features_, table,
-                 padded_features_, add);
+      for (int64_t h = 0; h < heads; ++h) {
+        take(taken, count, first_head + h, !writes_queries());
+        put(count, tables + h * plan_.table_size, add);
       }
       add = true;
+    }
+  }
+
+  // Rows that were taken into a table.
+  void put(int64_t count, double* table, bool add) {
+    if (pass_ == TablePass::forward) {
+      multiply(features_, padded_values_, count, {a_, 1, padded_features_}, b_, padded_wide_, table,
+               padded_values_, add);
+      sum_rows(count, padded_features_, a_, sum_of_features(table), add);
+    } else {
+      multiply(wide_, padded_features_, count, {b_, 1, padded_wide_}, a_, padded_features_, table,
+               padded_features_, add);
     }
   }
 
@@ -135,9 +145,7 @@ class TableRun {
 
   void sum_block(const TablePlan::Block& block) {
     const int64_t number = &block - plan_.blocks.data();
-    for (int64_t h = 0; h < problem_.heads; ++h) {
-      make_table(block.group, block.begin, block.end, h, workspace_table(number, h));
-    }
+    make_tables(block.group, block.begin, block.end, 0, problem_.heads, workspace_table(number, 0));
   }
 
   void merge_blocks(int64_t large) {
@@ -161,18 +169,28 @@ class TableRun {
       return meet_one(taken[0], others()[other_offsets()[group]]);
     }
     const int64_t large = plan_.large[group];
+    if (large >= 0) {
+      const double* const tables = workspace_table(plan_.first_block[large], 0);
+      return meet_tables({list, static_cast<size_t>(end)}, begin, 0, problem_.heads, tables);
+    }
     for (int64_t h = 0; h < problem_.heads; ++h) {
-      const double* table = table_;
-      if (large >= 0) {
-        table = workspace_table(plan_.first_block[large], h);
-      } else {
-        make_table(group, 0, inside, h, table_);
-      }
-      if (pass_ == TablePass::grad_key_value) turn(table);
-      for (int64_t from = begin; from < end;) {
-        count = take_rows(list, from, end, writes_queries(), taken);
-        take(taken, count, h, writes_queries());
-        contract(taken, count, h, table);
+      make_tables(group, 0, inside, h, 1, table_);
+      meet_tables({list, static_cast<size_t>(end)}, begin, h, 1, table_);
+    }
+  }
+
+  // Rows of a list from `next` on and the tables of some heads.
+  void meet_tables(std::span<const int32_t> list, int64_t next, int64_t first_head, int64_t heads,
+                   const double* tables) {
+    int32_t taken[kTableRows];
+    while (next < std::ssize(list)) {
+      const int64_t count =
+          take_rows(list.data(), next, std::ssize(list), writes_queries(), taken);
+      for (int64_t h = 0; h < heads; ++h) {
+        const double* const table = tables + h * plan_.table_size;
+        if (pass_ == TablePass::grad_key_value) turn(table);
+        take(taken, count, first_head + h, writes_queries());
+        contract(taken, count, first_head + h, table);
       }
     }
   }

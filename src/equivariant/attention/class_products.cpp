@@ -1,0 +1,91 @@
+// Products of rows with weights on the CPU.
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "equivariant/attention/class_attention.h"
+#include "equivariant/sparse/class_parts.h"
+#include "kernels/cpu/equivariant/class_rows.h"
+#include "support/parallel.h"
+
+namespace nsimplex::equivariant {
+namespace {
+
+using at::Tensor;
+
+// Numbers of a block of rows of a product, 128 KB in float32: they are in a core's second cache when
+// what else belongs to them is added.
+constexpr int64_t kBlockOfProduct = 1 << 15;
+
+template <class T>
+void add_seen_rows(const Tensor& to, const Tensor& products, const SharedTensors& shared,
+                   int64_t begin) {
+  kernels::SeenRows<T> problem;
+  problem.rows = to.size(0);
+  problem.columns = shared.places.size(1);
+  problem.width = to.size(1);
+  problem.products = products.const_data_ptr<T>();
+  problem.places = shared.places.const_data_ptr<int32_t>() + begin * problem.columns;
+  problem.to = to.mutable_data_ptr<T>();
+  kernels::add_seen_rows(problem);
+}
+
+}  // namespace
+
+Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
+                         const Tensor& matrix) {
+  Tensor result = products_[static_cast<size_t>(which)].take({rows.size(0), matrix.size(1)},
+                                                             rows.options());
+  return bias ? at::addmm_out(result, *bias, rows, matrix) : at::mm_out(result, rows, matrix);
+}
+
+// Block by block of rows, each by one thread.
+Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
+                         const Tensor& matrix, const Tensor& products,
+                         const SharedTensors& shared) {
+  const int64_t count = rows.size(0), width = matrix.size(1);
+  const int64_t each = std::max<int64_t>(kBlockOfProduct / std::max<int64_t>(width, 1), 1);
+  const Tensor result =
+      products_[static_cast<size_t>(which)].take({count, width}, rows.options());
+  parallel_tasks((count + each - 1) / each, [&](int64_t block, int) {
+    const c10::InferenceMode nothing_is_recorded;
+    const int64_t begin = block * each, size = std::min(each, count - begin);
+    const Tensor own = rows.narrow(0, begin, size);
+    Tensor to = result.narrow(0, begin, size);
+    bias ? at::addmm_out(to, *bias, own, matrix) : at::mm_out(to, own, matrix);
+    rows.scalar_type() == at::kDouble ? add_seen_rows<double>(to, products, shared, begin)
+                                      : add_seen_rows<float>(to, products, shared, begin);
+  });
+  return result;
+}
+
+Tensor CpuClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {
+  const Tensor sums = at::empty({shared.offsets.size(0) - 1, rows.size(1)},
+                                rows.options().dtype(at::kDouble));
+  const Segments seen{shared.offsets.const_data_ptr<int32_t>(),
+                      shared.rows.const_data_ptr<int32_t>(), shared.rows.size(0)};
+  in_kernel_type(rows.scalar_type(), [&](auto number) {
+    segment_sums<decltype(number), double>(seen, rows, sums);
+  });
+  return sums.to(rows.scalar_type());
+}
+
+void CpuClass::add_product(std::optional<Tensor>& sum, const Tensor& rows, const Tensor& matrix,
+                           std::optional<ColumnPlace> place) {
+  if (!place && !sum) {
+    sum = at::mm(rows, matrix);
+    return;
+  }
+  if (!sum) sum = at::zeros({rows.size(0), place->all}, rows.options());
+  (place ? sum->narrow(1, place->first, matrix.size(1)) : *sum).addmm_(rows, matrix);
+}
+
+Tensor CpuClass::flat_rows(const Tensor& grad, at::ScalarType type) {
+  const Tensor rows = grad.flatten(1);
+  if (rows.scalar_type() == type) return rows;
+  return gradient_.take(rows.sizes(), rows.options().dtype(type)).copy_(rows);
+}
+
+}  // namespace nsimplex::equivariant
