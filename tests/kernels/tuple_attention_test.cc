@@ -93,7 +93,6 @@ struct TupleCase {
 
   template <class Problem>
   void fill(Problem& problem) {
-    problem.relation = groups.relation();
     problem.heads = kHeads;
     problem.query = {query.data(), kHeads * kWidth, kWidth};
     problem.key = {key.data(), kHeads * kWidth, kWidth};
@@ -108,6 +107,7 @@ struct TupleCase {
   PairAttention<T> pairs(PairWeight weight, bool nodes) {
     PairAttention<T> problem;
     fill(problem);
+    problem.relation = groups.relation();
     problem.weight = weight;
     problem.shift = shift.data();
     if (nodes) {
@@ -192,16 +192,21 @@ void run_pairs(TupleCase<T>& own, PairWeight weight, bool nodes, Drive drive) {
   }
 }
 
+// Members meet the rows of the groups of `own` on either side.
 template <class T>
-void run_tables(TupleCase<T>& own, double sign, bool skip, Drive drive) {
+void run_tables(TupleCase<T>& own, std::span<const TableMember> members, bool skip, Drive drive) {
   TableAttention<T> problem;
   own.fill(problem);
-  problem.sign = sign;
+  problem.members = members;
   if (skip) problem.skip = own.groups.skip.data();
+  const TupleRelation relation = own.groups.relation();
+  problem.groups = relation.groups;
   for (const TablePass pass :
        {TablePass::forward, TablePass::grad_query, TablePass::grad_key_value}) {
-    const TablePlan plan = plan_tables(
-        problem, pass == TablePass::grad_key_value ? TupleSide::keys : TupleSide::queries);
+    const bool keys = pass == TablePass::grad_key_value;
+    problem.offsets = keys ? relation.key_offsets : relation.query_offsets;
+    problem.rows = keys ? relation.keys : relation.queries;
+    const TablePlan plan = plan_tables(problem, keys ? TupleSide::keys : TupleSide::queries);
     const TaskList list{TablePlan::kPhases,
                         {plan.tasks_of(0), plan.tasks_of(1), plan.tasks_of(2)},
                         plan.workspace_doubles * sizeof(double),
@@ -293,11 +298,47 @@ TYPED_TEST(TupleAttention, Tables) {
         });
         for (const Drive drive : kDrives) {
           TupleCase<TypeParam> own(groups, 1, values);
-          run_tables(own, -1, skip, drive);
+          run_tables<TypeParam>(own, std::vector{TableMember{groups.relation(), -1}}, skip, drive);
           // Sums run in double from inputs as they are.
           expect_same(own, exact, 1e-12);
         }
       }
+    }
+  }
+}
+
+// Tables of a group and, twice subtracted, of the one across, met at once.
+TYPED_TEST(TupleAttention, TablesOfSeveralMembers) {
+  for (const auto& sizes : kGroups) {
+    const Groups groups(sizes);
+    const TupleRelation relation = groups.relation();
+    std::vector<int32_t> across;
+    for (int64_t g = 0; g < relation.groups; ++g) {
+      const bool none = g == 1 || g == relation.groups - 2;
+      across.push_back(none ? -1 : static_cast<int32_t>(relation.groups - 1 - g));
+    }
+    const std::vector<TableMember> members{{relation, 1}, {relation, -2, across.data()}};
+    TupleCase<TypeParam> exact(groups);
+    const auto define = [&](int64_t of_queries, int64_t of_keys, double sign) {
+      for (int32_t q = relation.query_offsets[of_queries];
+           q < relation.query_offsets[of_queries + 1]; ++q) {
+        for (int32_t k = relation.key_offsets[of_keys]; k < relation.key_offsets[of_keys + 1];
+             ++k) {
+          const int32_t query = groups.queries[q], key = groups.keys[k];
+          for (int64_t h = 0; h < kHeads; ++h) {
+            exact.define(query, key, h, sign * exact.score(query, key, h), sign);
+          }
+        }
+      }
+    };
+    for (int64_t g = 0; g < relation.groups; ++g) {
+      define(g, g, 1);
+      if (across[g] >= 0) define(g, across[g], -2);
+    }
+    for (const Drive drive : kDrives) {
+      TupleCase<TypeParam> own(groups);
+      run_tables<TypeParam>(own, members, /*skip=*/false, drive);
+      expect_same(own, exact, 1e-12);
     }
   }
 }

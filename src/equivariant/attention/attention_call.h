@@ -35,6 +35,9 @@ struct SourceTensors {
 struct RelationTensors {
   at::Tensor key_offsets, keys, query_offsets, queries;  ///< int32
 };
+struct RowGroupTensors {
+  at::Tensor offsets, rows;  ///< int32
+};
 struct PartTensors {
   int64_t number = 0, queries = 0, keys = 0, multiplicity = 1;
   std::vector<int64_t> key_only;
@@ -47,6 +50,8 @@ struct PlanTensors {
   std::vector<int64_t> outputs;
   std::vector<SourceTensors> sources;
   std::vector<RelationTensors> relations;
+  std::vector<RowGroupTensors> row_groups;
+  std::vector<at::Tensor> group_maps;  ///< int32
   std::vector<PartTensors> parts;
 
   /// Refuses what flatten() did not make.

@@ -45,6 +45,22 @@ struct AttentionRelation {
   std::vector<int32_t> key_offsets, keys, query_offsets, queries;
 };
 
+/// Rows of one side that agree on some nodes, all rows of a pattern.
+struct RowGroups {
+  std::vector<int32_t> offsets, rows;
+};
+
+/// Tables that the rows of a side meet: those of several relations at once, where rows that see the
+/// same group of one see the same group of the others.
+struct TableMeeting {
+  int64_t rows = -1;  ///< a number of RowGroups; -1: the groups of its only relation
+  struct Member {
+    int64_t relation = 0, sign = 0;
+    int64_t groups = -1;  ///< a number of group maps, where `rows` is not -1
+  };
+  std::vector<Member> members;
+};
+
 /// Pairs of a relation that share nothing else. By inclusion-exclusion: the relation's, and with
 /// alternating signs those of relations that share more.
 struct AttentionTerm {
@@ -54,6 +70,7 @@ struct AttentionTerm {
     int64_t relation = 0, sign = 0;
   };
   std::vector<Extension> extensions;
+  std::vector<TableMeeting> queries_meet, keys_meet;  ///< of the relation and all extensions
 };
 
 /// One class at the outputs of one pattern.
@@ -70,6 +87,8 @@ struct AttentionPart {
 struct AttentionPlan {
   std::vector<AttentionSource> sources;
   std::vector<AttentionRelation> relations;
+  std::vector<RowGroups> row_groups;
+  std::vector<std::vector<int32_t>> group_maps;  ///< of each of RowGroups a relation's group or -1
   std::vector<AttentionPart> parts;
   std::vector<int64_t> outputs;      ///< sources, in the order of output patterns
   std::vector<int64_t> output_rows;  ///< output tuples, pattern by pattern

@@ -63,7 +63,7 @@ class CpuRun {
       run_pairs(pairs, TupleSide::queries, [&](const kernels::GroupTask& task, void* scratch) {
         kernels::run_pairs_forward(pairs, task, scratch);
       });
-      for_each_table(term, skip, [&](kernels::TableAttention<T> tables) {
+      for_each_table(term, skip, TupleSide::queries, [&](kernels::TableAttention<T>& tables) {
         tables.sums = sums_.template mutable_data_ptr<double>();
         run_tables(tables, kernels::TablePass::forward);
       });
@@ -104,9 +104,12 @@ class CpuRun {
           kernels::run_pairs_backward(pairs, side, task, scratch);
         });
       }
-      for_each_table(term, skip, [&](kernels::TableAttention<T> tables) {
+      for_each_table(term, skip, TupleSide::queries, [&](kernels::TableAttention<T>& tables) {
         set_gradients(tables);
         run_tables(tables, kernels::TablePass::grad_query);
+      });
+      for_each_table(term, skip, TupleSide::keys, [&](kernels::TableAttention<T>& tables) {
+        set_gradients(tables);
         run_tables(tables, kernels::TablePass::grad_key_value);
       });
     });
@@ -233,21 +236,49 @@ class CpuRun {
                    [&](int64_t task, int worker) { run(tasks[task], scratch.of(worker)); });
   }
 
-  // visit(problem) for the tables of a term's relation and of those it subtracts or adds again.
+  // visit(problem) for the tables that rows of a side meet: those of a term's relation and of those
+  // that it subtracts or adds again.
   template <class Visit>
-  void for_each_table(const AttentionTerm& term, const Tensor& skip, Visit&& visit) {
+  void for_each_table(const AttentionTerm& term, const Tensor& skip, TupleSide side,
+                      Visit&& visit) {
     if (softmax_ || all_small(relation_of(term))) return;
     kernels::TableAttention<T> problem;
     set_rows(problem);
     problem.skip = skip.const_data_ptr<uint8_t>();
-    problem.relation = relation_of(term);
-    visit(problem);
-    if (call_.form == AttentionForm::decoupled) return;
-    for (const auto& [number, sign] : term.extensions) {
-      problem.relation = relation(call_.plan.relations[number]);
-      problem.sign = static_cast<double>(sign);
+    const auto meet = [&](const TableMeeting& meeting) {
+      std::vector<kernels::TableMember> members;
+      for (const TableMeeting::Member& each : meeting.members) {
+        kernels::TableMember& member = members.emplace_back();
+        member.relation = relation(call_.plan.relations[each.relation]);
+        member.sign = static_cast<double>(each.sign);
+        if (each.groups >= 0) {
+          member.groups = call_.plan.group_maps[each.groups].template const_data_ptr<int32_t>();
+        }
+      }
+      problem.members = members;
+      set_groups(problem, meeting, side);
       visit(problem);
+    };
+    if (call_.form == AttentionForm::decoupled) return meet({-1, {{term.relation, 1}}});
+    for (const auto& meeting : side == TupleSide::queries ? term.queries_meet : term.keys_meet) {
+      meet(meeting);
     }
+  }
+
+  void set_groups(kernels::TableAttention<T>& problem, const TableMeeting& meeting,
+                  TupleSide side) const {
+    if (meeting.rows >= 0) {
+      const auto& [offsets, rows] = call_.plan.row_groups[meeting.rows];
+      problem.groups = offsets.size(0) - 1;
+      problem.offsets = offsets.template const_data_ptr<int32_t>();
+      problem.rows = rows.template const_data_ptr<int32_t>();
+      return;
+    }
+    const kernels::TupleRelation& own = problem.members.front().relation;
+    const bool queries = side == TupleSide::queries;
+    problem.groups = own.groups;
+    problem.offsets = queries ? own.query_offsets : own.key_offsets;
+    problem.rows = queries ? own.queries : own.keys;
   }
 
   void run_tables(const kernels::TableAttention<T>& problem, kernels::TablePass pass) {

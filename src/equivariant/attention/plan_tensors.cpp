@@ -12,7 +12,7 @@ using at::Tensor;
 
 // Beside those of sums.
 constexpr size_t kSharedTensors = 3, kSourceTensors = 2;
-constexpr size_t kRelationTensors = 4, kPartTensors = 3;
+constexpr size_t kRelationTensors = 4, kRowGroupTensors = 2, kPartTensors = 3;
 
 // Numbers one after the other, lists with their length in front.
 class Writer {
@@ -94,6 +94,13 @@ std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan
     tensors.push_back(to_tensor(relation.query_offsets));
     tensors.push_back(to_tensor(relation.queries));
   }
+  numbers.number(std::ssize(plan.row_groups));
+  for (const RowGroups& groups : plan.row_groups) {
+    tensors.push_back(to_tensor(groups.offsets));
+    tensors.push_back(to_tensor(groups.rows));
+  }
+  numbers.number(std::ssize(plan.group_maps));
+  for (const auto& map : plan.group_maps) tensors.push_back(to_tensor(map));
   numbers.number(std::ssize(plan.parts));
   for (const AttentionPart& part : plan.parts) {
     numbers.number(part.number);
@@ -110,6 +117,17 @@ std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan
         extensions.insert(extensions.end(), {relation, sign});
       }
       numbers.list(extensions);
+      for (const auto& meetings : {term.queries_meet, term.keys_meet}) {
+        numbers.number(std::ssize(meetings));
+        for (const TableMeeting& meeting : meetings) {
+          numbers.number(meeting.rows);
+          std::vector<int64_t> members;
+          for (const auto& [relation, sign, groups] : meeting.members) {
+            members.insert(members.end(), {relation, sign, groups});
+          }
+          numbers.list(members);
+        }
+      }
     }
     tensors.push_back(to_tensor(part.query_weights));
     tensors.push_back(to_tensor(part.key_weights));
@@ -146,20 +164,37 @@ PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
     source.graphs = own[1];
     plan.sources.push_back(std::move(source));
   }
-  // A relation has tensors and no numbers of its own.
+  // What follows has tensors and no numbers of its own.
   for (int64_t left = numbers.number(); left > 0; --left) {
     const at::TensorList own = take(kRelationTensors);
     plan.relations.push_back({own[0], own[1], own[2], own[3]});
+  }
+  for (int64_t left = numbers.number(); left > 0; --left) {
+    const at::TensorList own = take(kRowGroupTensors);
+    plan.row_groups.push_back({own[0], own[1]});
+  }
+  for (int64_t left = numbers.number(); left > 0; --left) {
+    plan.group_maps.push_back(take(1)[0]);
   }
   for (int64_t left = numbers.count(); left > 0; --left) {
     PartTensors part{
         numbers.number(), numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}, {}};
     part.key_only = numbers.list();
     for (int64_t terms = numbers.count(); terms > 0; --terms) {
-      AttentionTerm term{numbers.number(), numbers.list(), {}};
+      AttentionTerm term{numbers.number(), numbers.list(), {}, {}, {}};
       const std::vector<int64_t> extensions = numbers.list();
       for (size_t e = 1; e < extensions.size(); e += 2) {
         term.extensions.push_back({extensions[e - 1], extensions[e]});
+      }
+      for (auto* const meetings : {&term.queries_meet, &term.keys_meet}) {
+        for (int64_t each = numbers.count(); each > 0; --each) {
+          TableMeeting meeting{numbers.number(), {}};
+          const std::vector<int64_t> members = numbers.list();
+          for (size_t m = 2; m < members.size(); m += 3) {
+            meeting.members.push_back({members[m - 2], members[m - 1], members[m]});
+          }
+          meetings->push_back(std::move(meeting));
+        }
       }
       part.terms.push_back(std::move(term));
     }

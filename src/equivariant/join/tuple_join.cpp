@@ -35,6 +35,22 @@ std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
 // Where no block is kept the key is the graph.
 int64_t key_width(const Blocks& blocks) { return std::max<int64_t>(std::ssize(blocks), 1); }
 
+TupleGroups groups_of(const graph::SortedRows& by_key, const Blocks& kept) {
+  TupleGroups groups;
+  groups.width = key_width(kept);
+  const auto count = std::ssize(by_key.order);
+  const graph::Rows keys{by_key.values.data(), count, groups.width};
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == 0 || !graph::rows_equal(keys, i - 1, i)) {
+      groups.offsets.push_back(i);
+      groups.keys.insert(groups.keys.end(), keys[i].begin(), keys[i].end());
+    }
+  }
+  groups.offsets.push_back(count);
+  groups.members = by_key.order;
+  return groups;
+}
+
 std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t> b) {
   return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -89,21 +105,18 @@ graph::SortedRows TupleJoin::sorted(const PatternRows& tuples, const Blocks& blo
 
 const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
   const auto [place, is_new] = groups_.try_emplace({input, kept});
-  TupleGroups& groups = place->second;
-  if (!is_new) return groups;
-  const PatternRows& tuples = inputs_[input];
-  graph::SortedRows by_key = sorted(tuples, kept);
-  groups.width = key_width(kept);
-  const graph::Rows keys{by_key.values.data(), tuples.size(), groups.width};
-  for (int64_t i = 0; i < tuples.size(); ++i) {
-    if (i == 0 || !graph::rows_equal(keys, i - 1, i)) {
-      groups.offsets.push_back(i);
-      groups.keys.insert(groups.keys.end(), keys[i].begin(), keys[i].end());
-    }
-  }
-  groups.offsets.push_back(tuples.size());
-  groups.members = std::move(by_key.order);
-  return groups;
+  if (is_new) place->second = groups_of(sorted(inputs_[input], kept), kept);
+  return place->second;
+}
+
+TupleGroups TupleJoin::output_groups(size_t output, const Blocks& kept) {
+  return groups_of(sorted_output(output, kept), kept);
+}
+
+const graph::SortedRows& TupleJoin::sorted_output(size_t output, const Blocks& blocks) {
+  const auto [place, is_new] = sorted_outputs_.try_emplace({output, blocks});
+  if (is_new) place->second = sorted(outputs_[output], blocks);
+  return place->second;
 }
 
 const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& images, size_t input,
@@ -112,9 +125,7 @@ const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& image
   std::vector<int64_t>& found = place->second;
   if (!is_new) return found;
   const PatternRows& tuples = outputs_[output];
-  const auto [sorted_place, first_use] = sorted_outputs_.try_emplace({output, images});
-  graph::SortedRows& by_key = sorted_place->second;
-  if (first_use) by_key = sorted(tuples, images);
+  const graph::SortedRows& by_key = sorted_output(output, images);
   const graph::Rows keys{by_key.values.data(), tuples.size(), key_width(images)};
   const TupleGroups& all = groups(input, kept);
   const graph::Rows group_keys = all.key_rows();

@@ -59,6 +59,9 @@ class TupleJoin {
   /// ascending.
   const TupleGroups& groups(size_t input, const Blocks& kept);
 
+  /// The output tuples of a pattern (a number into outputs()) in the same way.
+  TupleGroups output_groups(size_t output, const Blocks& kept);
+
   /// For every output tuple of a pattern, the group of groups(input, kept) whose nodes are those of
   /// the output's blocks `images`, in this order, or -1.
   const std::vector<int64_t>& lookup(size_t output, const Blocks& images, size_t input,
@@ -66,6 +69,7 @@ class TupleJoin {
 
  private:
   graph::SortedRows sorted(const PatternRows& tuples, const Blocks& blocks) const;
+  const graph::SortedRows& sorted_output(size_t output, const Blocks& blocks);
 
   std::vector<PatternRows> inputs_, outputs_;
   int64_t limit_ = 0;  // above all nodes and graphs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 // Plain description of attention between two lists of tuples, as far as it is loops: everything
 // that is a matrix product or elementwise is done outside. No ownership.
@@ -61,12 +62,26 @@ struct PairAttention {
   double* grad_value = nullptr;
 };
 
-/// The weight q . k summed without pairs: per group a table of k (v, 1)^T, met by every query.
-/// All of it in double, since tables are subtracted from each other.
-template <class T>
-struct TableAttention {
+/// Rows of the other side that make tables of groups are summed block by block beyond this many,
+/// once for all who meet them.
+inline constexpr int64_t kLargeTableGroup = 4096;
+
+/// Tables of the groups of a relation, added or subtracted.
+struct TableMember {
   TupleRelation relation;
   double sign = 1;
+  const int32_t* groups = nullptr;  ///< of each group of rows the relation's, or -1; null: the same
+};
+
+/// The weight q . k summed without pairs: of groups of keys tables of k (v, 1)^T, which every query
+/// of a group meets; their sum where there are several. For keys it is the other way round. All of
+/// it in double, since tables are subtracted from each other.
+template <class T>
+struct TableAttention {
+  int64_t groups = 0;                ///< of rows of the side that is written
+  const int32_t* offsets = nullptr;  ///< [groups + 1]
+  const int32_t* rows = nullptr;
+  std::span<const TableMember> members;
   int64_t heads = 0;
   HeadRows<T> query, key, value;
   const uint8_t* skip = nullptr;  ///< [queries]: those that take no part

@@ -77,35 +77,50 @@ int64_t TablePlan::tasks_of(int phase) const {
 template <class T>
 TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   read_simd_environment();
-  const auto [rows, others] = sides_of(problem.relation, side);
-  const int64_t groups = problem.relation.groups;
   TablePlan plan;
   using equivariant::table_padded;
   const int64_t features = problem.key.width, values = problem.value.width, wide = values + 1;
   // Going forward, and turned.
   plan.table_size = std::max(features * table_padded(values) + table_padded(features),
                              wide * table_padded(features));
-  plan.large.assign(groups, -1);
   plan.first_block.push_back(0);
-  // Met by a row, a table costs as much as a row put into it.
-  TaskCutter cutter(equivariant::kTaskTableRows);
-  for (int64_t g = 0; g < groups; ++g) {
-    const int64_t inside = others[g + 1] - others[g], met = rows[g + 1] - rows[g];
-    if (inside > equivariant::kTableBlock) {
-      plan.large[g] = std::ssize(plan.first_block) - 1;
-      for (int64_t begin = 0; begin < inside; begin += equivariant::kTableBlock) {
-        plan.blocks.push_back({g, begin, std::min(begin + equivariant::kTableBlock, inside)});
+  for (const TableMember& member : problem.members) {
+    const int32_t* const others = sides_of(member.relation, side).others;
+    std::vector<int64_t>& large = plan.large.emplace_back(member.relation.groups, -1);
+    for (int64_t g = 0; g < member.relation.groups; ++g) {
+      const int64_t inside = others[g + 1] - others[g];
+      if (inside <= kLargeTableGroup) continue;
+      large[g] = std::ssize(plan.first_block) - 1;
+      for (int64_t begin = 0; begin < inside; begin += kLargeTableGroup) {
+        plan.blocks.push_back({&member - problem.members.data(), g, begin,
+                               std::min(begin + kLargeTableGroup, inside)});
       }
       plan.first_block.push_back(std::ssize(plan.blocks));
-      cutter.add(g, met, 1);
-    } else if (inside > 0 && met > 0) {
-      // One task makes the table, so one task meets it.
-      cutter.add(g, 1, std::min(inside + met, equivariant::kTaskTableRows));
-    } else {
-      cutter.add(g, 0, 1);
     }
   }
-  plan.tasks = cutter.finish(groups);
+  // Met by a row, a table costs as much as a row put into it.
+  TaskCutter cutter(equivariant::kTaskTableRows);
+  for (int64_t g = 0; g < problem.groups; ++g) {
+    const int64_t met = problem.offsets[g + 1] - problem.offsets[g];
+    int64_t inside = 0, made = 0;
+    for (size_t m = 0; m < problem.members.size(); ++m) {
+      const TableMember& member = problem.members[m];
+      const int64_t group = member.groups == nullptr ? g : member.groups[g];
+      if (group < 0) continue;
+      const int32_t* const others = sides_of(member.relation, side).others;
+      inside += others[group + 1] - others[group];
+      if (plan.large[m][group] < 0) made += others[group + 1] - others[group];
+    }
+    if (inside == 0 || met == 0) {
+      cutter.add(g, 0, 1);
+    } else if (made == 0) {
+      cutter.add(g, met, 1);
+    } else {
+      // One task makes the table, so one task meets it.
+      cutter.add(g, 1, std::min(made + met, equivariant::kTaskTableRows));
+    }
+  }
+  plan.tasks = cutter.finish(problem.groups);
   plan.workspace_doubles = std::ssize(plan.blocks) * problem.heads * plan.table_size;
   plan.scratch_doubles =
       2 * plan.table_size +

@@ -24,8 +24,8 @@ inline constexpr int64_t pair_padded(int64_t channels) {
   return (channels + kPairStep - 1) / kPairStep * kPairStep;
 }
 
-/// Attention by tables: rows of a task, and rows summed into one table before a large group is cut.
-inline constexpr int64_t kTaskTableRows = 1024, kTableBlock = 4096;
+/// Attention by tables: rows of a task.
+inline constexpr int64_t kTaskTableRows = 1024;
 /// Rows that are widened to double at a time.
 inline constexpr int64_t kTableRows = 64;
 /// Rows of a table are padded to this many doubles, the widest vector.

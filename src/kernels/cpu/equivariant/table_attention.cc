@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "kernels/cpu/equivariant/layout.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
@@ -54,45 +56,44 @@ class TableRun {
     if (phase == 1) return merge_blocks(task);
     const GroupTask& own = plan_.tasks[task];
     for (int64_t g = own.group_begin; g < own.group_end; ++g) {
-      const int64_t rows = row_offsets()[g + 1] - row_offsets()[g];
+      const int64_t rows = problem_.offsets[g + 1] - problem_.offsets[g];
       meet(g, own.row_begin, own.row_end > 0 ? own.row_end : rows);
     }
   }
 
  private:
   bool writes_queries() const { return pass_ != TablePass::grad_key_value; }
-  const TupleRelation& relation() const { return problem_.relation; }
-  const int32_t* row_offsets() const {
-    return writes_queries() ? relation().query_offsets : relation().key_offsets;
+
+  // The other side's rows of a relation's group.
+  std::span<const int32_t> others(const TupleRelation& relation, int64_t group) const {
+    const auto [offsets, rows] = writes_queries()
+                                     ? std::pair{relation.key_offsets, relation.keys}
+                                     : std::pair{relation.query_offsets, relation.queries};
+    return {rows + offsets[group], rows + offsets[group + 1]};
   }
-  const int32_t* other_offsets() const {
-    return writes_queries() ? relation().key_offsets : relation().query_offsets;
-  }
-  const int32_t* rows() const { return writes_queries() ? relation().queries : relation().keys; }
-  const int32_t* others() const { return writes_queries() ? relation().keys : relation().queries; }
 
   double* workspace_table(int64_t block, int64_t head) const {
     return workspace_ + (block * problem_.heads + head) * plan_.table_size;
   }
 
   /// Up to kTableRows rows of a list from `next` on that take part; moves `next` behind them.
-  int64_t take_rows(const int32_t* list, int64_t& next, int64_t end, bool queries,
+  int64_t take_rows(std::span<const int32_t> list, int64_t& next, bool queries,
                     int32_t* taken) const {
     int64_t count = 0;
-    for (; next < end && count < kTableRows; ++next) {
+    for (; next < std::ssize(list) && count < kTableRows; ++next) {
       if (queries && problem_.skip != nullptr && problem_.skip[list[next]] != 0) continue;
       taken[count++] = list[next];
     }
     return count;
   }
 
-  // a and b of rows of either side.
-  void take(const int32_t* taken, int64_t count, int64_t head, bool queries) {
+  // a, times a sign, and b of rows of either side.
+  void take(const int32_t* taken, int64_t count, int64_t head, bool queries, double sign) {
     for (int64_t r = 0; r < count; ++r) {
       const int64_t row = taken[r];
       double* const b = b_ + r * padded_wide_;
       widen((queries ? problem_.query : problem_.key).row(row, head), features_,
-            a_ + r * padded_features_);
+            a_ + r * padded_features_, sign);
       if (!queries) {
         widen(problem_.value.row(row, head), values_, b);
         b[values_] = 1;
@@ -101,25 +102,26 @@ class TableRun {
       }
     }
   }
-  static HWY_INLINE void widen(const T* from, int64_t count, double* to) {
+  static HWY_INLINE void widen(const T* from, int64_t count, double* to, double sign = 1) {
     const Wide d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const auto signs = hn::Set(d, sign);
     int64_t c = 0;
-    for (; c + lanes <= count; c += lanes) hn::StoreU(load(d, from + c), d, to + c);
-    for (; c < count; ++c) to[c] = static_cast<double>(from[c]);
+    for (; c + lanes <= count; c += lanes) {
+      hn::StoreU(hn::Mul(signs, load(d, from + c)), d, to + c);
+    }
+    for (; c < count; ++c) to[c] = sign * static_cast<double>(from[c]);
   }
 
-  // The tables of rows [begin, end) of the other side of a group, of some heads; turned but in the
-  // forward pass. Few rows at a time, so that all heads find them in the cache.
-  void make_tables(int64_t group, int64_t begin, int64_t end, int64_t first_head, int64_t heads,
-                   double* tables) {
-    const int32_t* const list = others() + other_offsets()[group];
+  // Adds rows of the other side to the tables of some heads, or begins with them; turned but in
+  // the forward pass. Few rows at a time, so that all heads find them in the cache.
+  void make_tables(std::span<const int32_t> list, double sign, int64_t first_head, int64_t heads,
+                   double* tables, bool add) {
     int32_t taken[kTableRows];
-    bool add = false;
-    for (int64_t next = begin; next < end;) {
-      const int64_t count = take_rows(list, next, end, !writes_queries(), taken);
+    for (int64_t next = 0; next < std::ssize(list);) {
+      const int64_t count = take_rows(list, next, !writes_queries(), taken);
       for (int64_t h = 0; h < heads; ++h) {
-        take(taken, count, first_head + h, !writes_queries());
+        take(taken, count, first_head + h, !writes_queries(), sign);
         put(count, tables + h * plan_.table_size, add);
       }
       add = true;
@@ -144,8 +146,10 @@ class TableRun {
   }
 
   void sum_block(const TablePlan::Block& block) {
-    const int64_t number = &block - plan_.blocks.data();
-    make_tables(block.group, block.begin, block.end, 0, problem_.heads, workspace_table(number, 0));
+    const TableMember& member = problem_.members[block.member];
+    const auto list = others(member.relation, block.group);
+    make_tables(list.subspan(block.begin, block.end - block.begin), member.sign, 0, problem_.heads,
+                workspace_table(&block - plan_.blocks.data(), 0), /*add=*/false);
   }
 
   void merge_blocks(int64_t large) {
@@ -157,26 +161,60 @@ class TableRun {
     }
   }
 
+  // What a group meets of one member.
+  struct Met {
+    std::span<const int32_t> others;
+    double sign;
+    const double* tables;  // of all heads where the group is large
+  };
+
   // Rows [begin, end) of a group take what they need from its table.
   void meet(int64_t group, int64_t begin, int64_t end) {
-    const int64_t inside = other_offsets()[group + 1] - other_offsets()[group];
-    const int32_t* const list = rows() + row_offsets()[group];
+    const std::span list{problem_.rows + problem_.offsets[group], static_cast<size_t>(end)};
     int32_t taken[kTableRows];
     int64_t next = begin;
-    int64_t count = take_rows(list, next, end, writes_queries(), taken);
-    if (inside == 0 || count == 0) return;
-    if (inside == 1 && count == 1 && next == end) {
-      return meet_one(taken[0], others()[other_offsets()[group]]);
+    const int64_t count = take_rows(list, next, writes_queries(), taken);
+    if (count == 0) return;
+    find_met(group);
+    if (met_.empty()) return;
+    const auto is_one = [](const Met& each) { return each.others.size() == 1; };
+    if (count == 1 && next == end && std::ranges::all_of(met_, is_one)) {
+      for (const Met& each : met_) meet_one(taken[0], each.others[0], each.sign);
+      return;
     }
-    const int64_t large = plan_.large[group];
-    if (large >= 0) {
-      const double* const tables = workspace_table(plan_.first_block[large], 0);
-      return meet_tables({list, static_cast<size_t>(end)}, begin, 0, problem_.heads, tables);
+    if (met_.size() == 1 && met_[0].tables != nullptr) {
+      return meet_tables(list, begin, 0, problem_.heads, met_[0].tables);
     }
     for (int64_t h = 0; h < problem_.heads; ++h) {
-      make_tables(group, 0, inside, h, 1, table_);
-      meet_tables({list, static_cast<size_t>(end)}, begin, h, 1, table_);
+      for (const Met& each : met_) {
+        const bool add = &each != met_.data();
+        if (each.tables == nullptr) {
+          make_tables(each.others, each.sign, h, 1, table_, add);
+        } else {
+          add_table(each.tables + h * plan_.table_size, add);
+        }
+      }
+      meet_tables(list, begin, h, 1, table_);
     }
+  }
+
+  void find_met(int64_t group) {
+    met_.clear();
+    for (size_t m = 0; m < problem_.members.size(); ++m) {
+      const TableMember& member = problem_.members[m];
+      const int64_t own = member.groups == nullptr ? group : member.groups[group];
+      if (own < 0) continue;
+      const auto inside = others(member.relation, own);
+      const int64_t large = plan_.large[m][own];
+      if (inside.empty()) continue;
+      met_.push_back({inside, member.sign,
+                      large < 0 ? nullptr : workspace_table(plan_.first_block[large], 0)});
+    }
+  }
+
+  void add_table(const double* from, bool add) {
+    if (!add) std::fill(table_, table_ + plan_.table_size, 0.0);
+    add_scaled(1, from, plan_.table_size, table_);
   }
 
   // Rows of a list from `next` on and the tables of some heads.
@@ -184,12 +222,11 @@ class TableRun {
                    const double* tables) {
     int32_t taken[kTableRows];
     while (next < std::ssize(list)) {
-      const int64_t count =
-          take_rows(list.data(), next, std::ssize(list), writes_queries(), taken);
+      const int64_t count = take_rows(list, next, writes_queries(), taken);
       for (int64_t h = 0; h < heads; ++h) {
         const double* const table = tables + h * plan_.table_size;
         if (pass_ == TablePass::grad_key_value) turn(table);
-        take(taken, count, first_head + h, writes_queries());
+        take(taken, count, first_head + h, writes_queries(), 1);
         contract(taken, count, first_head + h, table);
       }
     }
@@ -237,12 +274,12 @@ class TableRun {
   }
 
   // A group of one row on either side, as where a class names a single tuple: no table.
-  void meet_one(int32_t row, int32_t other) {
+  void meet_one(int32_t row, int32_t other, double sign) {
     if (!writes_queries() && problem_.skip != nullptr && problem_.skip[other] != 0) return;
     for (int64_t h = 0; h < problem_.heads; ++h) {
       // The query's a and b come first, then the key's.
       const int32_t taken[] = {writes_queries() ? row : other, writes_queries() ? other : row};
-      take(taken, 1, h, /*queries=*/true);
+      take(taken, 1, h, /*queries=*/true, 1);
       double* const key_a = a_ + padded_features_;
       double* const key_b = b_ + padded_wide_;
       widen(problem_.key.row(taken[1], h), features_, key_a);
@@ -250,30 +287,30 @@ class TableRun {
       key_b[values_] = 1;
       const int64_t place = row * problem_.heads + h;
       if (pass_ == TablePass::forward) {
-        add_scaled(dot(a_, key_a, padded_features_), key_b, wide_, problem_.sums + place * wide_);
+        add_scaled(sign * dot(a_, key_a, padded_features_), key_b, wide_,
+                   problem_.sums + place * wide_);
         continue;
       }
-      const double slope = dot(b_, key_b, padded_wide_);
+      const double slope = sign * dot(b_, key_b, padded_wide_);
       if (pass_ == TablePass::grad_query) {
         add_scaled(slope, key_a, features_, problem_.grad_query + place * features_);
         continue;
       }
       add_scaled(slope, a_, features_, problem_.grad_key + place * features_);
-      add_scaled(dot(a_, key_a, padded_features_), b_, values_,
+      add_scaled(sign * dot(a_, key_a, padded_features_), b_, values_,
                  problem_.grad_value + place * values_);
     }
   }
 
-  HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, double* to) const {
-    const double signed_factor = problem_.sign * factor;
+  static HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, double* to) {
     const Wide d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const auto wide = hn::Set(d, signed_factor);
+    const auto wide = hn::Set(d, factor);
     int64_t c = 0;
     for (; c + lanes <= count; c += lanes) {
       hn::StoreU(hn::MulAdd(wide, hn::LoadU(d, from + c), hn::LoadU(d, to + c)), d, to + c);
     }
-    for (; c < count; ++c) to[c] += signed_factor * from[c];
+    for (; c < count; ++c) to[c] += factor * from[c];
   }
 
   const TableAttention<T>& problem_;
@@ -281,6 +318,7 @@ class TableRun {
   const TablePlan& plan_;
   int64_t features_, values_, wide_, padded_features_, padded_values_, padded_wide_;
   double *workspace_, *a_, *b_, *out_, *table_, *turned_;
+  std::vector<Met> met_;
 };
 
 void tables_f32(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,

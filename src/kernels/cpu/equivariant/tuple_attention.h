@@ -40,12 +40,12 @@ void run_pairs_backward(const PairAttention<double>& problem, TupleSide side, co
 /// (of the other side) are summed over blocks of rows first.
 struct TablePlan {
   struct Block {
-    int64_t group = 0, begin = 0, end = 0;  ///< rows of the other side
+    int64_t member = 0, group = 0, begin = 0, end = 0;  ///< rows of the other side
   };
   std::vector<Block> blocks;         ///< phase 0: each leaves a table in the workspace
   std::vector<int64_t> first_block;  ///< phase 1: adds up each large group's, in order; one more
   std::vector<GroupTask> tasks;      ///< phase 2
-  std::vector<int64_t> large;        ///< [groups]: number of a large group or -1
+  std::vector<std::vector<int64_t>> large;  ///< of each member and group: its number or -1
   int64_t table_size = 0;            ///< doubles of a table of one head, rounded up to vectors
   int64_t workspace_doubles = 0;     ///< shared
   int64_t scratch_doubles = 0;       ///< of a task
