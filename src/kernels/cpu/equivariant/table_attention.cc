@@ -88,12 +88,15 @@ class TableRun {
   }
 
   // a, times a sign, and b of rows of either side.
-  void take(const int32_t* taken, int64_t count, int64_t head, bool queries, double sign) {
+  void take(const int32_t* taken, int64_t count, int64_t head, bool queries, double sign,
+            bool needs_a = true) {
     for (int64_t r = 0; r < count; ++r) {
       const int64_t row = taken[r];
       double* const b = b_ + r * padded_wide_;
-      widen((queries ? problem_.query : problem_.key).row(row, head), features_,
-            a_ + r * padded_features_, sign);
+      if (needs_a) {
+        widen((queries ? problem_.query : problem_.key).row(row, head), features_,
+              a_ + r * padded_features_, sign);
+      }
       if (!queries) {
         widen(problem_.value.row(row, head), values_, b);
         b[values_] = 1;
@@ -226,7 +229,8 @@ class TableRun {
       for (int64_t h = 0; h < heads; ++h) {
         const double* const table = tables + h * plan_.table_size;
         if (pass_ == TablePass::grad_key_value) turn(table);
-        take(taken, count, first_head + h, writes_queries(), 1);
+        // The gradient of a query does not depend on it.
+        take(taken, count, first_head + h, writes_queries(), 1, pass_ != TablePass::grad_query);
         contract(taken, count, first_head + h, table);
       }
     }
