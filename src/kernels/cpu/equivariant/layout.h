@@ -27,7 +27,7 @@ inline constexpr int64_t pair_padded(int64_t channels) {
 /// Attention by tables: rows of a task.
 inline constexpr int64_t kTaskTableRows = 1024;
 /// Rows that are widened to double at a time.
-inline constexpr int64_t kTableRows = 64;
+inline constexpr int64_t kTableRows = 16;
 /// Rows of a table are padded to this many doubles, the widest vector.
 inline constexpr int64_t kTableStep = 8;
 inline constexpr int64_t table_padded(int64_t count) {
