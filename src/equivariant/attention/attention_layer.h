@@ -39,8 +39,7 @@ class AttentionLayer {
         const at::Tensor rows = class_.forward(class_call(part, rows_of(part)));
         class_.add_product(own, rows.flatten(1), call_.output.select(0, part.number));
       }
-      out.push_back(own ? *own
-                        : call_.x.new_zeros({light_[source].rows(), call_.output.size(2)}));
+      out.push_back(own ? *own : call_.x.new_zeros({light_[source].rows(), call_.output.size(2)}));
     }
     if (out.empty()) return call_.x.new_zeros({0, call_.output.size(2)});
     return at::cat(out).index_select(0, plan_.output_places);
@@ -79,7 +78,7 @@ class AttentionLayer {
   // What a part's queries, keys and values are made with, and what they are.
   struct Rows {
     at::Tensor query_matrix, key_matrix, value_matrix;
-    at::Tensor query, key, value;          // [rows, H, d or e]
+    at::Tensor query, key, value;             // [rows, H, d or e]
     at::Tensor query_features, key_features;  // the same, or their features
   };
 
@@ -91,9 +90,8 @@ class AttentionLayer {
     rows.key_matrix = map_matrix(call_.key, part.key_weights);
     rows.value_matrix = call_.value.select(0, part.number);
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];
-    rows.query = by_head(queries.of_columns(class_, ClassRows::queries,
-                                            call_.query_bias.select(0, part.number),
-                                            rows.query_matrix));
+    rows.query = by_head(queries.of_columns(
+        class_, ClassRows::queries, call_.query_bias.select(0, part.number), rows.query_matrix));
     rows.key = by_head(keys.of_columns(class_, ClassRows::keys,
                                        call_.key_bias.select(0, part.number), rows.key_matrix));
     rows.value = by_head(keys.of_tuples(class_, ClassRows::values, rows.value_matrix));
@@ -140,8 +138,9 @@ class AttentionLayer {
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];
     const at::Tensor query = features_backward(rows.query, rows.query_features, own.query);
     add_to_class(grad_query_bias_, call_.query_bias, part, query.sum(0));
-    add(grad_query_, map_matrix_backward(call_.query, part.query_weights,
-                                         queries.columns_backward(class_, rows.query_matrix, query)));
+    add(grad_query_,
+        map_matrix_backward(call_.query, part.query_weights,
+                            queries.columns_backward(class_, rows.query_matrix, query)));
     const at::Tensor key = features_backward(rows.key, rows.key_features, own.key);
     add_to_class(grad_key_bias_, call_.key_bias, part, key.sum(0));
     add(grad_key_, map_matrix_backward(call_.key, part.key_weights,

@@ -9,9 +9,10 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "equivariant/attention/light_columns.h"
+#include "equivariant/attention/table_meetings.h"
 #include "equivariant/classes/partitions.h"
 #include "equivariant/join/matching.h"
-#include "kernels/common/tuple_attention_problem.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -63,10 +64,6 @@ std::optional<Terms> terms_of(const EquivariantClass& each, const TensorKind& in
   return terms;
 }
 
-// Rows to an input tuple from which on a column is shared: looking a product up costs as much as a
-// fraction of making it.
-constexpr int64_t kShared = 2;
-
 class PlanMaker {
  public:
   PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
@@ -104,14 +101,6 @@ class PlanMaker {
   }
 
  private:
-  // What a relation matches: blocks of an output pattern and of an input pattern.
-  struct RelationMatch {
-    size_t output;
-    Blocks images;
-    size_t input;
-    Blocks kept;
-  };
-
   // Where the weights of a class begin among those of all.
   struct FirstWeights {
     int64_t query = 0, key = 0;
@@ -173,8 +162,7 @@ class PlanMaker {
     for_each_extension(match, 0, blocks, 1, [&](const std::vector<int8_t>& more, int sign) {
       if (more != own) result.extensions.push_back({relation(output, input, more), sign});
     });
-    result.queries_meet = meetings(result, Side::queries);
-    result.keys_meet = meetings(result, Side::keys);
+    meetings_.add_to(result);
     return result;
   }
 
@@ -192,101 +180,7 @@ class PlanMaker {
     relation.query_offsets = std::move(queries.offsets);
     relation.queries = std::move(queries.places);
     plan_.relations.push_back(std::move(relation));
-    matches_.push_back({output, images, input, kept});
-    return known->second;
-  }
-
-  enum class Side { queries, keys };
-
-  // The blocks of a side's rows that a relation's groups agree on.
-  Blocks blocks_of(int64_t relation, Side side) const {
-    Blocks blocks = side == Side::queries ? matches_[relation].images : matches_[relation].kept;
-    std::sort(blocks.begin(), blocks.end());
-    return blocks;
-  }
-
-  std::vector<TableMeeting> meetings(const AttentionTerm& term, Side side) {
-    std::map<Blocks, std::vector<TableMeeting::Member>> by_blocks;
-    const auto add = [&](int64_t relation, int64_t sign) {
-      by_blocks[blocks_of(relation, side)].push_back({relation, sign});
-    };
-    add(term.relation, 1);
-    for (const auto& [relation, sign] : term.extensions) add(relation, sign);
-    const PatternRows& tuples = pattern_of(term.relation, side);
-    const auto whole = static_cast<size_t>(block_count(tuples.pattern));
-    // A table of a whole graph is made once, so that others may have it for an addition.
-    const auto graphs = by_blocks.find({});
-    const auto host = std::ranges::find_if(by_blocks, [&](const auto& each) {
-      return !each.first.empty() && each.first.size() < whole;
-    });
-    if (graphs != by_blocks.end() && host != by_blocks.end() &&
-        std::ranges::all_of(graphs->second, [&](const TableMeeting::Member& member) {
-          return all_large(plan_.relations[member.relation], side);
-        })) {
-      host->second.insert(host->second.end(), graphs->second.begin(), graphs->second.end());
-      by_blocks.erase(graphs);
-    }
-    std::vector<TableMeeting> result;
-    for (auto& [blocks, members] : by_blocks) {
-      if (members.size() > 1 && blocks.size() < whole) {
-        const int64_t rows = row_groups(term.relation, side, blocks);
-        for (auto& member : members) member.groups = group_map(member.relation, side, rows);
-        result.push_back({rows, std::move(members)});
-        continue;
-      }
-      for (const auto& member : members) result.push_back({-1, {member}});
-    }
-    return result;
-  }
-
-  const PatternRows& pattern_of(int64_t relation, Side side) const {
-    const RelationMatch& match = matches_[relation];
-    return side == Side::queries ? join_.outputs()[match.output] : join_.inputs()[match.input];
-  }
-
-  // Whether the tables that a side meets are of large groups of the other.
-  static bool all_large(const AttentionRelation& relation, Side side) {
-    const auto& others = side == Side::queries ? relation.key_offsets : relation.query_offsets;
-    for (size_t g = 1; g < others.size(); ++g) {
-      if (others[g] - others[g - 1] <= kernels::kLargeTableGroup) return false;
-    }
-    return true;
-  }
-
-  // All rows of the pattern of a relation's side, by some blocks.
-  int64_t row_groups(int64_t relation, Side side, const Blocks& blocks) {
-    const RelationMatch& match = matches_[relation];
-    const size_t pattern = side == Side::queries ? match.output : match.input;
-    const auto [known, is_new] =
-        row_groups_.try_emplace({side, pattern, blocks}, std::ssize(plan_.row_groups));
-    if (is_new) {
-      const TupleGroups groups = side == Side::queries ? join_.output_groups(pattern, blocks)
-                                                       : join_.groups(pattern, blocks);
-      plan_.row_groups.push_back({narrow(groups.offsets), narrow(groups.members)});
-    }
-    return known->second;
-  }
-
-  // Of each of the row groups the group of a relation in which its rows are.
-  int64_t group_map(int64_t relation, Side side, int64_t rows) {
-    const auto [known, is_new] =
-        group_maps_.try_emplace({relation, side, rows}, std::ssize(plan_.group_maps));
-    if (!is_new) return known->second;
-    const AttentionRelation& own = plan_.relations[relation];
-    const auto& offsets = side == Side::queries ? own.query_offsets : own.key_offsets;
-    const auto& members = side == Side::queries ? own.queries : own.keys;
-    std::vector<int32_t> group_of(pattern_of(relation, side).size(), -1);
-    for (size_t g = 1; g < offsets.size(); ++g) {
-      for (int32_t e = offsets[g - 1]; e < offsets[g]; ++e) {
-        group_of[members[e]] = static_cast<int32_t>(g - 1);
-      }
-    }
-    const RowGroups& groups = plan_.row_groups[rows];
-    std::vector<int32_t> map;
-    for (size_t g = 1; g < groups.offsets.size(); ++g) {
-      map.push_back(group_of[groups.rows[groups.offsets[g - 1]]]);
-    }
-    plan_.group_maps.push_back(std::move(map));
+    meetings_.add_relation({output, images, input, kept});
     return known->second;
   }
 
@@ -344,84 +238,9 @@ class PlanMaker {
     TupleJoin join(input_, list);
     SumPlan all = make_sum_plan(join, input_.tuples.count, input_kind_, light_[blocks].maps,
                                 light_[blocks].bias);
-    split_columns(all, own_map, source, maps_.emplace_back());
+    maps_.push_back(split_columns(all, own_map, source));
     plan_.sources.push_back(std::move(source));
     return std::ssize(plan_.sources) - 1;
-  }
-
-  // Of the light sums of all maps those that are shared and the others; the maps in that order.
-  static void split_columns(const SumPlan& all, int64_t own_map, AttentionSource& source,
-                            std::vector<int64_t>& maps) {
-    const PatternPart part = all.parts.empty() ? PatternPart{} : all.parts.front();
-    const int64_t columns = std::ssize(part.classes);
-    std::vector<InputColumn> shared;
-    std::vector<int64_t> own, shared_maps;
-    for (int64_t c = 0; c < columns; ++c) {
-      // A light class has one look-up and no other class has the same.
-      InputColumn column = input_column(all, all.terms[3 * c + 1]);
-      if (kShared * std::ssize(column.inputs) > part.rows || part.classes[c] == own_map) {
-        own.push_back(c);
-        maps.push_back(part.classes[c]);
-      } else {
-        shared.push_back(std::move(column));
-        shared_maps.push_back(part.classes[c]);
-      }
-    }
-    maps.insert(maps.end(), shared_maps.begin(), shared_maps.end());
-    source.columns = std::ssize(own);
-    source.shared = shared_columns(shared, part.rows, all.sources);
-    std::vector<int32_t> lookups;
-    lookups.reserve(part.rows * own.size());
-    for (int64_t row = 0; row < part.rows; ++row) {
-      for (const int64_t c : own) {
-        lookups.push_back(all.lookups[row * part.lookups + all.terms[3 * c + 1]]);
-      }
-    }
-    source.gather = make_gather_plan(std::move(lookups), source.columns, all.sources);
-  }
-
-  // What a look-up finds at the rows: different input tuples, and where each row's is among them.
-  struct InputColumn {
-    std::vector<int32_t> inputs, places;
-  };
-
-  static InputColumn input_column(const SumPlan& plan, int64_t lookup) {
-    InputColumn column;
-    const PatternPart& part = plan.parts.front();
-    std::vector<int32_t> numbers(plan.sources, -1);
-    column.places.reserve(part.rows);
-    for (int64_t row = 0; row < part.rows; ++row) {
-      const int32_t input = plan.lookups[row * part.lookups + lookup];
-      if (input >= 0 && numbers[input] < 0) {
-        numbers[input] = static_cast<int32_t>(column.inputs.size());
-        column.inputs.push_back(input);
-      }
-      column.places.push_back(input < 0 ? -1 : numbers[input]);
-    }
-    return column;
-  }
-
-  static SharedColumns shared_columns(const std::vector<InputColumn>& columns, int64_t rows,
-                                      int64_t input_rows) {
-    SharedColumns result;
-    std::vector<int32_t> inputs, first;
-    for (const InputColumn& column : columns) {
-      first.push_back(static_cast<int32_t>(inputs.size()));
-      inputs.insert(inputs.end(), column.inputs.begin(), column.inputs.end());
-      result.counts.push_back(std::ssize(column.inputs));
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-      for (size_t c = 0; c < columns.size(); ++c) {
-        const int32_t place = columns[c].places[row];
-        result.places.push_back(place < 0 ? -1 : first[c] + place);
-      }
-    }
-    Transposed transposed = transpose(result.places, std::ssize(inputs));
-    result.offsets = std::move(transposed.offsets);
-    result.rows = std::move(transposed.places);
-    for (int32_t& row : result.rows) row /= static_cast<int32_t>(columns.size());
-    result.gather = make_gather_plan(std::move(inputs), 1, input_rows);
-    return result;
   }
 
   // The light map that fills every position with its own block.
@@ -445,10 +264,8 @@ class PlanMaker {
   std::vector<std::vector<int64_t>> maps_;  // of every source, the light map of each column
   std::map<size_t, int64_t> key_sources_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, int64_t> relations_;
-  std::vector<RelationMatch> matches_;  // of every relation
-  std::map<std::tuple<Side, size_t, Blocks>, int64_t> row_groups_;
-  std::map<std::tuple<int64_t, Side, int64_t>, int64_t> group_maps_;
   AttentionPlan plan_;
+  MeetingMaker meetings_{join_, plan_};
 };
 
 }  // namespace

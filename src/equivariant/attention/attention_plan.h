@@ -21,11 +21,11 @@ struct AttentionClass {
 /// Columns in which few input tuples serve all rows, as x_aa does for all pairs (a, b): products
 /// with these tuples are made once each, and then looked up.
 struct SharedColumns {
-  std::vector<int64_t> counts;      ///< input tuples of each column
-  SumPlan gather;                   ///< [sum of counts, 1]: those of all columns
-  std::vector<int32_t> places;      ///< [rows, columns]: a number among these or -1
-  std::vector<int32_t> offsets;     ///< [sum of counts + 1], the transpose:
-  std::vector<int32_t> rows;        ///< the rows that see each
+  std::vector<int64_t> counts;   ///< input tuples of each column
+  SumPlan gather;                ///< [sum of counts, 1]: those of all columns
+  std::vector<int32_t> places;   ///< [rows, columns]: a number among these or -1
+  std::vector<int32_t> offsets;  ///< [sum of counts + 1], the transpose:
+  std::vector<int32_t> rows;     ///< the rows that see each
 };
 
 /// Tuples of one pattern as tuples of distinct nodes: what queries or keys are made for. Each sees

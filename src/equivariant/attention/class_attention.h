@@ -50,8 +50,8 @@ class ReferenceClass {
   /// The transpose of what each row sees: [input tuples of all columns, w] of rows [m, w].
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
   /// sum += rows times matrix, at `place` where there are other columns.
-  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows,
-                   const at::Tensor& matrix, std::optional<ColumnPlace> place = std::nullopt);
+  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
+                   std::optional<ColumnPlace> place = std::nullopt);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
@@ -74,8 +74,8 @@ class CpuClass {
                      const at::Tensor& matrix, const at::Tensor& products,
                      const SharedTensors& shared);
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
-  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows,
-                   const at::Tensor& matrix, std::optional<ColumnPlace> place = std::nullopt);
+  void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
+                   std::optional<ColumnPlace> place = std::nullopt);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);

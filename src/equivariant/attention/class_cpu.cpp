@@ -7,6 +7,7 @@
 
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/head_rows.h"
+#include "equivariant/attention/table_problems.h"
 #include "kernels/cpu/equivariant/class_rows.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 #include "support/parallel.h"
@@ -157,12 +158,6 @@ class CpuRun {
                  .to(query_.scalar_type());
   }
 
-  static kernels::TupleRelation relation(const RelationTensors& tensors) {
-    return {tensors.key_offsets.size(0) - 1, tensors.key_offsets.const_data_ptr<int32_t>(),
-            tensors.keys.const_data_ptr<int32_t>(), tensors.query_offsets.const_data_ptr<int32_t>(),
-            tensors.queries.const_data_ptr<int32_t>()};
-  }
-
   // visit(term, skip): the queries of a term whose keys are visited pair by pair take no part in
   // its tables.
   template <class Visit>
@@ -173,7 +168,7 @@ class CpuRun {
   }
 
   kernels::TupleRelation relation_of(const AttentionTerm& term) const {
-    return relation(call_.plan.relations[term.relation]);
+    return tuple_relation(call_.plan.relations[term.relation]);
   }
 
   static bool is_small(const kernels::TupleRelation& groups, int64_t g) {
@@ -245,40 +240,7 @@ class CpuRun {
     kernels::TableAttention<T> problem;
     set_rows(problem);
     problem.skip = skip.const_data_ptr<uint8_t>();
-    const auto meet = [&](const TableMeeting& meeting) {
-      std::vector<kernels::TableMember> members;
-      for (const TableMeeting::Member& each : meeting.members) {
-        kernels::TableMember& member = members.emplace_back();
-        member.relation = relation(call_.plan.relations[each.relation]);
-        member.sign = static_cast<double>(each.sign);
-        if (each.groups >= 0) {
-          member.groups = call_.plan.group_maps[each.groups].template const_data_ptr<int32_t>();
-        }
-      }
-      problem.members = members;
-      set_groups(problem, meeting, side);
-      visit(problem);
-    };
-    if (call_.form == AttentionForm::decoupled) return meet({-1, {{term.relation, 1}}});
-    for (const auto& meeting : side == TupleSide::queries ? term.queries_meet : term.keys_meet) {
-      meet(meeting);
-    }
-  }
-
-  void set_groups(kernels::TableAttention<T>& problem, const TableMeeting& meeting,
-                  TupleSide side) const {
-    if (meeting.rows >= 0) {
-      const auto& [offsets, rows] = call_.plan.row_groups[meeting.rows];
-      problem.groups = offsets.size(0) - 1;
-      problem.offsets = offsets.template const_data_ptr<int32_t>();
-      problem.rows = rows.template const_data_ptr<int32_t>();
-      return;
-    }
-    const kernels::TupleRelation& own = problem.members.front().relation;
-    const bool queries = side == TupleSide::queries;
-    problem.groups = own.groups;
-    problem.offsets = queries ? own.query_offsets : own.key_offsets;
-    problem.rows = queries ? own.queries : own.keys;
+    for_each_meeting(call_, term, side, problem, visit);
   }
 
   void run_tables(const kernels::TableAttention<T>& problem, kernels::TablePass pass) {
@@ -317,8 +279,9 @@ Tensor CpuClass::forward(const ClassCall& call) {
 
 ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
   const Memory memory{out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
-  return by_type(call.query,
-                 [&](auto type) { return CpuRun<decltype(type)>(call, memory).backward(grad_out); });
+  return by_type(call.query, [&](auto type) {
+    return CpuRun<decltype(type)>(call, memory).backward(grad_out);
+  });
 }
 
 }  // namespace nsimplex::equivariant

@@ -15,8 +15,8 @@ namespace {
 
 using at::Tensor;
 
-// Numbers of a block of rows of a product, 128 KB in float32: they are in a core's second cache when
-// what else belongs to them is added.
+// Numbers of a block of rows of a product, 128 KB in float32: they are in a core's second cache
+// when what else belongs to them is added.
 constexpr int64_t kBlockOfProduct = 1 << 15;
 
 template <class T>
@@ -36,8 +36,8 @@ void add_seen_rows(const Tensor& to, const Tensor& products, const SharedTensors
 
 Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
                          const Tensor& matrix) {
-  Tensor result = products_[static_cast<size_t>(which)].take({rows.size(0), matrix.size(1)},
-                                                             rows.options());
+  Tensor result =
+      products_[static_cast<size_t>(which)].take({rows.size(0), matrix.size(1)}, rows.options());
   return bias ? at::addmm_out(result, *bias, rows, matrix) : at::mm_out(result, rows, matrix);
 }
 
@@ -47,8 +47,7 @@ Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, con
                          const SharedTensors& shared) {
   const int64_t count = rows.size(0), width = matrix.size(1);
   const int64_t each = std::max<int64_t>(kBlockOfProduct / std::max<int64_t>(width, 1), 1);
-  const Tensor result =
-      products_[static_cast<size_t>(which)].take({count, width}, rows.options());
+  const Tensor result = products_[static_cast<size_t>(which)].take({count, width}, rows.options());
   parallel_tasks((count + each - 1) / each, [&](int64_t block, int) {
     const c10::InferenceMode nothing_is_recorded;
     const int64_t begin = block * each, size = std::min(each, count - begin);
@@ -62,13 +61,12 @@ Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, con
 }
 
 Tensor CpuClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {
-  const Tensor sums = at::empty({shared.offsets.size(0) - 1, rows.size(1)},
-                                rows.options().dtype(at::kDouble));
+  const Tensor sums =
+      at::empty({shared.offsets.size(0) - 1, rows.size(1)}, rows.options().dtype(at::kDouble));
   const Segments seen{shared.offsets.const_data_ptr<int32_t>(),
                       shared.rows.const_data_ptr<int32_t>(), shared.rows.size(0)};
-  in_kernel_type(rows.scalar_type(), [&](auto number) {
-    segment_sums<decltype(number), double>(seen, rows, sums);
-  });
+  in_kernel_type(rows.scalar_type(),
+                 [&](auto number) { segment_sums<decltype(number), double>(seen, rows, sums); });
   return sums.to(rows.scalar_type());
 }
 

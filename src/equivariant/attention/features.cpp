@@ -100,8 +100,8 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
          slope.sum(-1, /*keepdim=*/true) * x / std::sqrt(static_cast<double>(x.size(-1)));
 }
 
-Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x, const Tensor& directions,
-                          const std::optional<Tensor>& graphs) {
+Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x,
+                          const Tensor& directions, const std::optional<Tensor>& graphs) {
   if (map != FeatureMap::relu) return apply_features(map, x, directions, graphs);
   ReusedMemory& memory = which == ClassRows::queries ? query_features_ : key_features_;
   const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());

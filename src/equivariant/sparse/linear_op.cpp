@@ -70,8 +70,8 @@ void check_linear(const LinearCall& call) {
                     weight.sym_sizes());
   TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kSparseAt, "weight: expected ",
                    x.scalar_type(), " as x, got ", weight.scalar_type());
-  TORCH_CHECK_VALUE(!bias || (bias->dim() == 2 && bias->sym_size(1) == weight.sym_size(2)), kSparseAt,
-                    "bias: expected [classes, ", weight.sym_size(2), "], got ",
+  TORCH_CHECK_VALUE(!bias || (bias->dim() == 2 && bias->sym_size(1) == weight.sym_size(2)),
+                    kSparseAt, "bias: expected [classes, ", weight.sym_size(2), "], got ",
                     bias ? bias->sym_sizes() : c10::SymIntArrayRef());
   check_sums(call.sums());
   for (const PatternPart& part : unflatten_parts(parts)) {

@@ -19,7 +19,6 @@ void run_features_backward(const ReluFeaturesBackward<double>& problem, int64_t 
 void run_class_output(const ClassOutput<float>& problem, int64_t task);
 void run_class_output(const ClassOutput<double>& problem, int64_t task);
 
-
 /// All rows: those of a task belong to a problem of their own.
 void add_seen_rows(const SeenRows<float>& problem);
 void add_seen_rows(const SeenRows<double>& problem);

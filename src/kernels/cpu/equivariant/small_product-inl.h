@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/equivariant/channels-inl.h"
 #include "kernels/cpu/equivariant/layout.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -101,6 +102,31 @@ HWY_INLINE void sum_rows(int64_t rows, int64_t columns, const double* from, doub
     for (int64_t r = 0; r < rows; ++r) sum = hn::Add(sum, hn::LoadU(d, from + r * columns + c));
     hn::StoreU(sum, d, to + c);
   }
+}
+
+/// to = sign * from
+template <class T>
+HWY_INLINE void widen(const T* from, int64_t count, double* to, double sign = 1) {
+  const Wide d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto signs = hn::Set(d, sign);
+  int64_t c = 0;
+  for (; c + lanes <= count; c += lanes) {
+    hn::StoreU(hn::Mul(signs, load(d, from + c)), d, to + c);
+  }
+  for (; c < count; ++c) to[c] = sign * static_cast<double>(from[c]);
+}
+
+/// to += factor * from
+HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, double* to) {
+  const Wide d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wide = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + lanes <= count; c += lanes) {
+    hn::StoreU(hn::MulAdd(wide, hn::LoadU(d, from + c), hn::LoadU(d, to + c)), d, to + c);
+  }
+  for (; c < count; ++c) to[c] += factor * from[c];
 }
 
 /// Over `count` entries, a multiple of kTableStep.

@@ -46,9 +46,9 @@ struct TablePlan {
   std::vector<int64_t> first_block;  ///< phase 1: adds up each large group's, in order; one more
   std::vector<GroupTask> tasks;      ///< phase 2
   std::vector<std::vector<int64_t>> large;  ///< of each member and group: its number or -1
-  int64_t table_size = 0;            ///< doubles of a table of one head, rounded up to vectors
-  int64_t workspace_doubles = 0;     ///< shared
-  int64_t scratch_doubles = 0;       ///< of a task
+  int64_t table_size = 0;         ///< doubles of a table of one head, rounded up to vectors
+  int64_t workspace_doubles = 0;  ///< shared
+  int64_t scratch_doubles = 0;    ///< of a task
 
   int64_t tasks_of(int phase) const;
   static constexpr int kPhases = 3;

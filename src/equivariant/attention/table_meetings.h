@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "equivariant/attention/attention_plan.h"
+
+namespace nsimplex::equivariant {
+
+/// What a relation matches: blocks of an output pattern and of an input pattern.
+struct RelationMatch {
+  size_t output;
+  Blocks images;
+  size_t input;
+  Blocks kept;
+};
+
+/// Which tables of a plan's terms are met at once.
+class MeetingMaker {
+ public:
+  /// Both outlive it.
+  MeetingMaker(TupleJoin& join, AttentionPlan& plan) : join_(join), plan_(plan) {}
+
+  /// Of the plan's next relation.
+  void add_relation(RelationMatch match) { matches_.push_back(std::move(match)); }
+
+  /// The meetings of a term whose relations are known.
+  void add_to(AttentionTerm& term) {
+    term.queries_meet = meetings(term, Side::queries);
+    term.keys_meet = meetings(term, Side::keys);
+  }
+
+ private:
+  enum class Side { queries, keys };
+
+  static bool all_large(const AttentionRelation& relation, Side side);
+  Blocks blocks_of(int64_t relation, Side side) const;
+  const PatternRows& pattern_of(int64_t relation, Side side) const;
+  std::vector<TableMeeting> meetings(const AttentionTerm& term, Side side);
+  int64_t row_groups(int64_t relation, Side side, const Blocks& blocks);
+  int64_t group_map(int64_t relation, Side side, int64_t rows);
+
+  TupleJoin& join_;
+  AttentionPlan& plan_;
+  std::vector<RelationMatch> matches_;  // of every relation
+  std::map<std::tuple<Side, size_t, Blocks>, int64_t> row_groups_;
+  std::map<std::tuple<int64_t, Side, int64_t>, int64_t> group_maps_;
+};
+
+}  // namespace nsimplex::equivariant
