@@ -112,5 +112,69 @@ TEST(AttentionPlan, ExtensionsExcludeWhatSharesMore) {
   EXPECT_THAT(part.counts, ElementsAre(0, 1, 1, 0));
 }
 
+// All pairs of three nodes, and their loops.
+struct Triangle {
+  std::vector<int64_t> pairs{0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2, 2, 0, 2, 1, 2, 2};
+  std::vector<int64_t> offsets{0, 9}, node_offsets{0, 3};
+
+  graph::TupleView list() const {
+    return {{pairs.data(), 9, 2}, offsets, node_offsets, Symmetry::ordered};
+  }
+};
+
+// {i1}{i2}{j1}{j2}: pairs that share no node with the query.
+AttentionPlan plan_of_strangers(const graph::TupleView& list) {
+  const auto light = light_of_pairs();
+  const TensorKind pairs{2};
+  AttentionClass each;
+  each.own = {{{0, 1, 2, 3}}, 2, 2, 0};
+  const auto all = [](const EquivariantClass&) { return true; };
+  each.query_maps = map_weights(light[2].maps, pairs, query_blocks({0, 1}, pairs), all);
+  each.key_maps = map_weights(light[2].maps, pairs, key_blocks({0, 1}, {-1, -1}, pairs), all);
+  return make_attention_plan(list, list, pairs, pairs, {each}, light, /*tables=*/true,
+                             /*same_lists=*/true);
+}
+
+TEST(AttentionPlan, LoopsSharedByPairsAreColumnsOfTheirOwn) {
+  const Triangle triangle;
+  const AttentionPlan plan = plan_of_strangers(triangle.list());
+  const AttentionSource& keys = plan.sources[plan.parts[0].keys];
+  EXPECT_EQ(keys.rows, 6);
+  EXPECT_EQ(keys.columns, 2);  // (a, b) and (b, a)
+  EXPECT_THAT(keys.gather.lookups, ElementsAre(1, 3, 2, 6, 3, 1, 5, 7, 6, 2, 7, 5));
+  // (a, a) and (b, b): three loops each, seen by the pairs (0 1) (0 2) (1 0) (1 2) (2 0) (2 1).
+  EXPECT_THAT(keys.shared.counts, ElementsAre(3, 3));
+  EXPECT_THAT(keys.shared.gather.lookups, ElementsAre(0, 4, 8, 4, 8, 0));
+  EXPECT_THAT(keys.shared.places, ElementsAre(0, 3, 0, 4, 1, 5, 1, 4, 2, 5, 2, 3));
+  EXPECT_THAT(keys.shared.offsets, ElementsAre(0, 2, 4, 6, 8, 10, 12));
+  EXPECT_THAT(keys.shared.rows, ElementsAre(0, 1, 2, 3, 4, 5, 0, 5, 1, 3, 2, 4));
+}
+
+TEST(AttentionPlan, TablesThatTheSameRowsMeetAreMetAtOnce) {
+  const Triangle triangle;
+  const AttentionPlan plan = plan_of_strangers(triangle.list());
+  const AttentionTerm& term = plan.parts[0].terms[0];
+  EXPECT_EQ(term.extensions.size(), 6U);
+  for (const auto& meetings : {term.queries_meet, term.keys_meet}) {
+    // All pairs; those at the first node and those at the second, two tables each; two single
+    // pairs.
+    ASSERT_EQ(meetings.size(), 5U);
+    int64_t members = 0;
+    for (const TableMeeting& each : meetings) {
+      members += std::ssize(each.members);
+      EXPECT_EQ(each.rows >= 0, each.members.size() == 2U);
+      for (const auto& member : each.members) {
+        if (each.rows < 0) continue;
+        EXPECT_EQ(member.sign, -1);
+        EXPECT_THAT(plan.group_maps[member.groups], ElementsAre(0, 1, 2));
+      }
+    }
+    EXPECT_EQ(members, 7);
+  }
+  ASSERT_EQ(plan.row_groups.size(), 4U);
+  EXPECT_THAT(plan.row_groups[1].offsets, ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(plan.row_groups[1].rows, ElementsAre(2, 4, 0, 5, 1, 3));
+}
+
 }  // namespace
 }  // namespace nsimplex::equivariant

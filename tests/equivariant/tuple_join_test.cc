@@ -44,6 +44,14 @@ TEST(TupleJoin, GroupsAreNeighbourLists) {
   EXPECT_EQ(by_graph.offsets, (std::vector<int64_t>{0, 3, 4}));
 }
 
+TEST(TupleJoin, OutputsComeInGroupsToo) {
+  const Lists lists;
+  TupleJoin join(lists.view(), lists.view());
+  const TupleGroups by_second = join.output_groups(1, {1});
+  EXPECT_EQ(by_second.keys, (std::vector<int64_t>{0, 1, 3}));
+  EXPECT_EQ(by_second.members, join.groups(1, {1}).members);
+}
+
 TEST(TupleJoin, LookupsFindTheGroupOfEveryOutput) {
   const Lists lists;
   TupleJoin join(lists.view(), lists.view());

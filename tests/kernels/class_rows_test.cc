@@ -104,6 +104,26 @@ TYPED_TEST(ClassRows, FeaturesAndTheirGradients) {
   }
 }
 
+TYPED_TEST(ClassRows, RowsOfProductsThatAreSeen) {
+  using T = TypeParam;
+  constexpr int64_t kRows = 50, kColumns = 3, kSeen = 7;
+  for (const int64_t width : {1, 8, 37}) {
+    const auto products = draw_rows<T>(kSeen * width, 1), before = draw_rows<T>(kRows * width, 2);
+    std::vector<int32_t> places(kRows * kColumns);
+    for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int32_t>(i * 5 % 8) - 1;
+    std::vector<T> to = before;
+    add_seen_rows(SeenRows<T>{kRows, kColumns, width, products.data(), places.data(), to.data()});
+    for (int64_t i = 0; i < kRows * width; ++i) {
+      double expected = before[i];
+      for (int64_t column = 0; column < kColumns; ++column) {
+        const int32_t place = places[i / width * kColumns + column];
+        if (place >= 0) expected += products[place * width + i % width];
+      }
+      ASSERT_NEAR(to[i], expected, 5 * TestFixture::kError) << i;
+    }
+  }
+}
+
 TYPED_TEST(ClassRows, FeaturesOfNaNAreNaN) {
   using T = TypeParam;
   const std::vector<T> x{std::numeric_limits<T>::quiet_NaN()}, directions(padded_channels(1), 1);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kRidge = 1e-6;
 // R^2 that differ by less are equal but for rounding.
-constexpr double kEqualGain = 1e-9;
+constexpr double kEqualExplained = 1e-9;
 
 using Flags = Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic>;
 
@@ -91,7 +91,7 @@ std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedE
     // There is one: the given graph itself shows that directions can be chosen.
     int64_t last = -1;
     for (const int64_t column : left) {
-      if (last >= 0 && explained[column] <= explained[last] + kEqualGain) continue;
+      if (last >= 0 && explained[column] <= explained[last] + kEqualExplained) continue;
       if (graph.may_be_last(column)) last = column;
     }
     std::erase(left, last);

@@ -114,6 +114,29 @@ def test_kernels_of_large_groups(form, order):
     torch.testing.assert_close(out, torch.ops.nsimplex.equivariant_attention_reference(*arguments))
 
 
+def test_tables_of_whole_graphs():
+    # More pairs than one task sums: the table of all is made once, and the tables of nodes take it over.
+    nodes = 66
+    pairs = torch.cartesian_prod(torch.arange(nodes), torch.arange(nodes))
+    graph = tuple_batch(pairs[pairs[:, 0] != pairs[:, 1]], nodes)
+    plan = equivariant_attention_plan(graph, graph, form="kernel")
+    weights, w = attention_weights(2, 2, dim=1, value_dim=1, out=2), directions(dim=1, features=1)
+    x = draw(len(graph.tuples), 3, seed=1).requires_grad_()
+
+    def apply(x):
+        return equivariant_attention(x, weights, plan, heads=HEADS, directions=w, form="kernel")
+
+    out = apply(x)
+    arguments = (x.detach(), *weights, w, plan.tensors, plan.parts, HEADS, "kernel")
+    torch.testing.assert_close(out, torch.ops.nsimplex.equivariant_attention_reference(*arguments))
+    direction, of_out = draw(*x.shape, seed=2), draw(*out.shape, seed=3)
+    (grad,) = torch.autograd.grad((out * of_out).sum(), x)
+    step = 1e-6
+    with torch.no_grad():
+        slope = ((apply(x + step * direction) - apply(x - step * direction)) * of_out).sum() / (2 * step)
+    torch.testing.assert_close((grad * direction).sum(), slope, rtol=1e-5, atol=0)
+
+
 def test_float32_within_a_hundred_thousandth():
     graph = large_graph()
     plan = equivariant_attention_plan(graph, graph, form="kernel")
