@@ -105,6 +105,7 @@ HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test
 HyperedgeSplits splits_chosen_by_test(const io::Tuples& train, const io::Tuples& test) {
   HyperedgeSplits splits = unsplit(train, test).splits;
   splits.validation = test;
+  splits.validates_by_test = true;
   return splits;
 }
 

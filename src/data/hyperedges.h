@@ -42,6 +42,7 @@ struct HyperedgeSplits {
 
   /// Of each test row: whether it is neither in the training file nor earlier in the test file.
   std::vector<uint8_t> unseen;
+  bool validates_by_test = false;  ///< the validation split is the test file, row by row
 
   std::span<const int64_t> row(const io::Tuples& of, int64_t number) const {
     return std::span(of.values).subspan(number * of.width, of.width);

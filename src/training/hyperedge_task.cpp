@@ -119,10 +119,11 @@ GraphBatch HyperedgeTask::batch(GraphSplit split, std::span<const int64_t> examp
   const uint64_t visit =
       anew ? static_cast<uint64_t>(at::empty({1}, at::kLong).random_(generator).item<int64_t>())
            : random_bits(seed_, static_cast<uint64_t>(split));
+  const bool tested = split == GraphSplit::test || (!training && splits_.validates_by_test);
   Candidates candidates(positive.width, splits_.typed);
   for (const int64_t example : examples) {
     const auto tuple = splits_.row(positive, example);
-    const bool unseen = split != GraphSplit::test || splits_.unseen[example] != 0;
+    const bool unseen = !tested || splits_.unseen[example] != 0;
     candidates.add({tuple.begin(), tuple.end()}, true, unseen);
     RandomStream draws(random_bits(visit, static_cast<uint64_t>(example)));
     for (int64_t n = 0; n < options_.negatives; ++n) {

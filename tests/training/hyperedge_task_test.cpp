@@ -110,6 +110,19 @@ TEST(HyperedgeTask, ScoresAndUnseenScores) {
   EXPECT_EQ(scores(wrong_of_seen)[2].second, 1.0);
 }
 
+TEST(HyperedgeTask, TestTuplesThatValidateAreSeenOrNotToo) {
+  const data::HyperedgeSplits own = splits();
+  io::Tuples all = own.train;
+  all.values.insert(all.values.end(), own.validation.values.begin(), own.validation.values.end());
+  HyperedgeTask task(data::splits_chosen_by_test(all, own.test), {}, 7);
+  const auto unseen = [&](GraphSplit split) {
+    const at::Tensor targets = all_of(task, split).targets;
+    return (targets.select(1, 0) * targets.select(1, 2)).sum().item<float>();
+  };
+  EXPECT_EQ(unseen(GraphSplit::validation), unseen(GraphSplit::test));
+  EXPECT_LT(unseen(GraphSplit::test), static_cast<float>(own.test.count()));
+}
+
 TEST(HyperedgeTask, LossWeighsPositives) {
   HyperedgeTask task(splits(), {.positive_weight = 3}, 7);
   const GraphBatch batch{{}, {}, {}, at::tensor({1.F, 1.F, 1.F, 0.F, 2.F, 2.F}).view({2, 3})};
