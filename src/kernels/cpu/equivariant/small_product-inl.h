@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cpu/equivariant/channels-inl.h"
@@ -127,6 +128,15 @@ HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, dou
     hn::StoreU(hn::MulAdd(wide, hn::LoadU(d, from + c), hn::LoadU(d, to + c)), d, to + c);
   }
   for (; c < count; ++c) to[c] += factor * from[c];
+}
+
+/// to [columns, rows] = the transpose of from [rows, columns]; zero behind the last up to `to_row`.
+HWY_INLINE void transpose(int64_t rows, int64_t columns, const double* from, int64_t from_row,
+                          double* to, int64_t to_row) {
+  for (int64_t j = 0; j < columns; ++j, to += to_row) {
+    for (int64_t i = 0; i < rows; ++i) to[i] = from[i * from_row + j];
+    std::fill(to + rows, to + to_row, 0.0);
+  }
 }
 
 /// Over `count` entries, a multiple of kTableStep.

@@ -94,13 +94,11 @@ class TableRun {
   // a, times a sign, and b of rows of either side.
   void take(const int32_t* taken, int64_t count, int64_t head, bool queries, double sign,
             bool needs_a = true) {
+    const HeadRows<T>& a = queries ? problem_.query : problem_.key;
     for (int64_t r = 0; r < count; ++r) {
       const int64_t row = taken[r];
       double* const b = b_ + r * padded_wide_;
-      if (needs_a) {
-        widen((queries ? problem_.query : problem_.key).row(row, head), features_,
-              a_ + r * padded_features_, sign);
-      }
+      if (needs_a) widen(a.row(row, head), features_, a_ + r * padded_features_, sign);
       if (!queries) {
         widen(problem_.value.row(row, head), values_, b);
         b[values_] = 1;
@@ -151,8 +149,7 @@ class TableRun {
     const int64_t first = plan_.first_block[large], size = problem_.heads * plan_.table_size;
     double* const to = workspace_table(first, 0);
     for (int64_t b = first + 1; b < plan_.first_block[large + 1]; ++b) {
-      const double* const from = workspace_table(b, 0);
-      for (int64_t c = 0; c < size; ++c) to[c] += from[c];
+      add_scaled(1, workspace_table(b, 0), size, to);
     }
   }
 
@@ -182,12 +179,13 @@ class TableRun {
     }
     for (int64_t h = 0; h < problem_.heads; ++h) {
       for (const Met& each : met_) {
-        const bool add = &each != met_.data();
+        const bool first = &each == met_.data();
         if (each.tables == nullptr) {
-          make_tables(each.others, each.sign, h, 1, table_, add);
-        } else {
-          add_table(each.tables + h * plan_.table_size, add);
+          make_tables(each.others, each.sign, h, 1, table_, /*add=*/!first);
+          continue;
         }
+        if (first) std::fill(table_, table_ + plan_.table_size, 0.0);
+        add_scaled(1, each.tables + h * plan_.table_size, plan_.table_size, table_);
       }
       meet_tables(list, begin, h, 1, table_);
     }
@@ -207,11 +205,6 @@ class TableRun {
     }
   }
 
-  void add_table(const double* from, bool add) {
-    if (!add) std::fill(table_, table_ + plan_.table_size, 0.0);
-    add_scaled(1, from, plan_.table_size, table_);
-  }
-
   // Rows of a list from `next` on and the tables of some heads.
   void meet_tables(std::span<const int32_t> list, int64_t next, int64_t first_head, int64_t heads,
                    const double* tables) {
@@ -220,20 +213,13 @@ class TableRun {
       const int64_t count = take_rows(list, next, writes_queries(), taken);
       for (int64_t h = 0; h < heads; ++h) {
         const double* const table = tables + h * plan_.table_size;
-        if (pass_ == TablePass::grad_key_value) turn(table);
+        if (pass_ == TablePass::grad_key_value) {
+          transpose(values_, features_, table, padded_features_, turned_, padded_values_);
+        }
         // The gradient of a query does not depend on it.
         take(taken, count, first_head + h, writes_queries(), 1, pass_ != TablePass::grad_query);
         contract(taken, count, first_head + h, table);
       }
-    }
-  }
-
-  // turned_[features, values] of table [wide, features].
-  void turn(const double* table) {
-    for (int64_t f = 0; f < features_; ++f) {
-      double* const to = turned_ + f * padded_values_;
-      for (int64_t c = 0; c < values_; ++c) to[c] = table[c * padded_features_ + f];
-      std::fill(to + values_, to + padded_values_, 0.0);
     }
   }
 
