@@ -71,6 +71,8 @@ struct TableMember {
   TupleRelation relation;
   double sign = 1;
   const int32_t* groups = nullptr;  ///< of each group of rows the relation's, or -1; null: the same
+
+  int64_t group_of(int64_t rows) const { return groups == nullptr ? rows : groups[rows]; }
 };
 
 /// The weight q . k summed without pairs: of groups of keys tables of k (v, 1)^T, which every query

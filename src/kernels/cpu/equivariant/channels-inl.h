@@ -8,7 +8,10 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "kernels/cpu/equivariant/layout.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
@@ -33,6 +36,13 @@ template <class D>
 HWY_INLINE void store(D /*d*/, hn::Vec<D> value, float* to) {
   const hn::Rebind<float, D> narrow;
   hn::StoreU(hn::DemoteTo(narrow, value), narrow, to);
+}
+
+/// visit(row) for the rows of a task, of row_tasks(rows).
+template <class Visit>
+HWY_INLINE void for_task_rows(int64_t rows, int64_t task, Visit&& visit) {
+  const int64_t end = std::min((task + 1) * kTaskRows, rows);
+  for (int64_t row = task * kTaskRows; row < end; ++row) visit(row);
 }
 
 /// A sum of kVectors vectors of channels.

@@ -17,13 +17,6 @@ namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// visit(row) for the rows of a task.
-template <class Visit>
-HWY_INLINE void for_task_rows(int64_t rows, int64_t task, Visit&& visit) {
-  const int64_t end = std::min((task + 1) * kTaskRows, rows);
-  for (int64_t row = task * kTaskRows; row < end; ++row) visit(row);
-}
-
 /// finish(vector of sums, first column) for all columns of row [inner] times matrix [inner,
 /// columns], whose rows are padded to kChannelStep.
 template <class T, class Finish>
@@ -201,7 +194,7 @@ HWY_EXPORT(add_rows_f64);
 
 int64_t class_row_tasks(int64_t rows) {
   read_simd_environment();
-  return (rows + equivariant::kTaskRows - 1) / equivariant::kTaskRows;
+  return equivariant::row_tasks(rows);
 }
 
 int64_t padded_channels(int64_t channels) { return equivariant::padded_row(channels); }

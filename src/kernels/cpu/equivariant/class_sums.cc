@@ -1,7 +1,5 @@
 #include "kernels/cpu/equivariant/class_sums.h"
 
-#include <algorithm>
-
 #include "kernels/cpu/equivariant/layout.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,17 +19,10 @@ HWY_INLINE double share(const int32_t* counts, int64_t place) {
   return counts[place] == 0 ? 0 : 1 / static_cast<double>(counts[place]);
 }
 
-/// visit(row) for the rows of a task.
-template <class Visit>
-HWY_INLINE void for_rows(const ClassPart& part, int64_t task, Visit&& visit) {
-  const int64_t end = std::min((task + 1) * kTaskRows, part.rows);
-  for (int64_t row = task * kTaskRows; row < end; ++row) visit(row);
-}
-
 template <class T>
 void sum_classes(const ClassSums<T>& problem, int64_t task) {
   const int64_t channels = problem.channels;
-  for_rows(problem, task, [&](int64_t row) HWY_ATTR {
+  for_task_rows(problem.rows, task, [&](int64_t row) HWY_ATTR {
     const int32_t* const lookup = problem.lookup + row * problem.lookups;
     const ClassTerm* const end = problem.term + problem.terms;
     for_channels(channels, [&](auto sum, int64_t c) HWY_ATTR {
@@ -58,7 +49,7 @@ void sum_classes(const ClassSums<T>& problem, int64_t task) {
 template <class T>
 void sum_lookups(const ClassSumsTransposed<T>& problem, int64_t task) {
   const int64_t channels = problem.channels;
-  for_rows(problem, task, [&](int64_t row) HWY_ATTR {
+  for_task_rows(problem.rows, task, [&](int64_t row) HWY_ATTR {
     T* const to = problem.grad_lookups + row * problem.lookups * channels;
     const T* const from = problem.grad_sums + row * problem.classes * channels;
     const ClassTerm* const end = problem.term + problem.terms;

@@ -105,7 +105,7 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
     int64_t inside = 0, made = 0;
     for (size_t m = 0; m < problem.members.size(); ++m) {
       const TableMember& member = problem.members[m];
-      const int64_t group = member.groups == nullptr ? g : member.groups[g];
+      const int64_t group = member.group_of(g);
       if (group < 0) continue;
       const int32_t* const others = sides_of(member.relation, side).others;
       inside += others[group + 1] - others[group];

@@ -7,9 +7,11 @@
 namespace nsimplex::kernels::equivariant {
 
 /// Entries of a task of a segment sum and output rows of a task of class sums: some tens of
-/// microseconds at 32 channels, enough to pay for handing a task out.
+/// microseconds at 32 channels, enough to pay for handing a task out. Rows before and after the
+/// loops of attention are cut like output rows.
 inline constexpr int64_t kTaskEntries = 4096;
 inline constexpr int64_t kTaskRows = 256;
+inline constexpr int64_t row_tasks(int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
 
 /// Attention by pairs: pairs of a task, what a row costs beside its pairs, and how many rows of a
 /// large group a task has at least, so that packing the other side pays.

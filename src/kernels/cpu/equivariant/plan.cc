@@ -26,7 +26,7 @@ SumsPlan plan_class_sums(const ClassPart& part) {
   read_simd_environment();
   SumsPlan plan;
   plan.phases = 1;
-  plan.tasks[0] = (part.rows + equivariant::kTaskRows - 1) / equivariant::kTaskRows;
+  plan.tasks[0] = equivariant::row_tasks(part.rows);
   return plan;
 }
 

@@ -195,7 +195,7 @@ class TableRun {
     met_.clear();
     for (size_t m = 0; m < problem_.members.size(); ++m) {
       const TableMember& member = problem_.members[m];
-      const int64_t own = member.groups == nullptr ? group : member.groups[group];
+      const int64_t own = member.group_of(group);
       if (own < 0) continue;
       const auto inside = others(member.relation, own);
       const int64_t large = plan_.large[m][own];
