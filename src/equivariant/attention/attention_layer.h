@@ -10,7 +10,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/features.h"
 #include "equivariant/attention/light_products.h"
-#include "equivariant/attention/map_matrix.h"
+#include "equivariant/attention/part_weights.h"
 #include "equivariant/classes/kinds.h"
 
 // The layer around the classes: queries, keys and values, attention, the output's product. Class by
@@ -26,7 +26,9 @@ class AttentionLayer {
       : call_(call),
         plan_(PlanTensors::read(call.plan, call.parts)),
         form_(parse_attention_form(call.form, "equivariant_attention")),
-        map_(parse_feature_map(call.features, "equivariant_attention")) {
+        map_(parse_feature_map(call.features, "equivariant_attention")),
+        query_maps_(with_none(call.query)),
+        key_maps_(with_none(call.key)) {
     for (const SourceTensors& source : plan_.sources) light_.emplace_back(source, call.x);
   }
 
@@ -62,16 +64,16 @@ class AttentionLayer {
     }
     class_ = Class();  // gives its memory back
     std::optional<at::Tensor> grad_x;
-    for (LightProducts<Class>& source : light_) {
-      if (const auto own = source.grad_x()) add(grad_x, *own);
+    for (const LightProducts<Class>& source : light_) {
+      if (const auto own = source.grad_x()) grad_x = grad_x ? *grad_x + *own : *own;
     }
-    return {sum_or_zeros(grad_x, call_.x),
-            sum_or_zeros(grad_query_, call_.query),
-            sum_or_zeros(grad_query_bias_, call_.query_bias),
-            sum_or_zeros(grad_key_, call_.key),
-            sum_or_zeros(grad_key_bias_, call_.key_bias),
-            sum_or_zeros(grad_value_, call_.value),
-            sum_or_zeros(grad_output_, call_.output)};
+    return {grad_x ? *grad_x : at::zeros_like(call_.x),
+            grad_query_.sum(call_.query),
+            grad_query_bias_.sum(call_.query_bias),
+            grad_key_.sum(call_.key),
+            grad_key_bias_.sum(call_.key_bias),
+            grad_value_.sum(call_.value),
+            grad_output_.sum(call_.output)};
   }
 
  private:
@@ -86,8 +88,8 @@ class AttentionLayer {
 
   Rows rows_of(const PartTensors& part) {
     Rows rows;
-    rows.query_matrix = map_matrix(call_.query, part.query_weights);
-    rows.key_matrix = map_matrix(call_.key, part.key_weights);
+    rows.query_matrix = map_matrix(query_maps_, part.query_weights);
+    rows.key_matrix = map_matrix(key_maps_, part.key_weights);
     rows.value_matrix = call_.value.select(0, part.number);
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];
     rows.query = by_head(queries.of_columns(
@@ -133,45 +135,28 @@ class AttentionLayer {
     const at::Tensor grad_rows = class_.product(ClassRows::grad_out, std::nullopt, grad,
                                                 call_.output.select(0, part.number).t());
     const ClassGradients own = class_.backward(class_call(part, rows), by_head(grad_rows));
-    add_to_class(grad_output_, call_.output, part, at::mm(own.out.flatten(1).t(), grad));
+    const at::Tensor number = at::tensor({part.number}, part.query_weights.options());
+    grad_output_.add(number, at::mm(own.out.flatten(1).t(), grad));
 
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];
     const at::Tensor query = features_backward(rows.query, rows.query_features, own.query);
-    add_to_class(grad_query_bias_, call_.query_bias, part, query.sum(0));
-    add(grad_query_,
-        map_matrix_backward(call_.query, part.query_weights,
-                            queries.columns_backward(class_, rows.query_matrix, query)));
+    grad_query_bias_.add(number, query.sum(0));
+    grad_query_.add(part.query_weights, queries.columns_backward(class_, rows.query_matrix, query));
     const at::Tensor key = features_backward(rows.key, rows.key_features, own.key);
-    add_to_class(grad_key_bias_, call_.key_bias, part, key.sum(0));
-    add(grad_key_, map_matrix_backward(call_.key, part.key_weights,
-                                       keys.columns_backward(class_, rows.key_matrix, key)));
+    grad_key_bias_.add(number, key.sum(0));
+    grad_key_.add(part.key_weights, keys.columns_backward(class_, rows.key_matrix, key));
     const at::Tensor value = class_.flat_rows(own.value, rows.value.scalar_type());
-    add_to_class(grad_value_, call_.value, part,
-                 keys.tuples_backward(class_, rows.value_matrix, value));
-  }
-
-  // Adds a part's gradient to that of a weight with one matrix or row a class.
-  static void add_to_class(std::optional<at::Tensor>& grad, const at::Tensor& weight,
-                           const PartTensors& part, const at::Tensor& own) {
-    const at::Tensor number = at::tensor({part.number}, weight.options().dtype(at::kLong));
-    grad = (grad ? *grad : at::zeros_like(weight)).index_add(0, number, own.unsqueeze(0));
-  }
-
-  static void add(std::optional<at::Tensor>& sum, const at::Tensor& own) {
-    sum = sum ? *sum + own : own;
-  }
-
-  static at::Tensor sum_or_zeros(const std::optional<at::Tensor>& grad, const at::Tensor& of) {
-    return grad ? *grad : at::zeros_like(of);
+    grad_value_.add(number, keys.tuples_backward(class_, rows.value_matrix, value));
   }
 
   const AttentionCall& call_;
   PlanTensors plan_;
   AttentionForm form_;
   FeatureMap map_;
+  at::Tensor query_maps_, key_maps_;
   Class class_;
   std::vector<LightProducts<Class>> light_;  // of every source
-  std::optional<at::Tensor> grad_query_, grad_query_bias_, grad_key_, grad_key_bias_, grad_value_,
+  WeightGradient grad_query_, grad_query_bias_, grad_key_, grad_key_bias_, grad_value_,
       grad_output_;
 };
 

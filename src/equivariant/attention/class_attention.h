@@ -64,6 +64,11 @@ class ReferenceClass {
   ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 };
 
+/// What CpuClass works in beside products and features.
+struct ClassMemory {
+  ReusedMemory out, sums, grad_sums, grad_query, grad_key, grad_value;
+};
+
 /// Kernels of the CPU, float or double. What is as large as queries are is allocated once for all
 /// classes: memory that is given back and taken again is cleared page by page.
 class CpuClass {
@@ -88,7 +93,7 @@ class CpuClass {
 
  private:
   ReusedMemory products_[4], query_features_, key_features_, gradient_;
-  ReusedMemory out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_;
+  ClassMemory memory_;
 };
 
 }  // namespace nsimplex::equivariant

@@ -37,15 +37,10 @@ class Scratch {
   Tensor memory_;
 };
 
-// What a class works in.
-struct Memory {
-  ReusedMemory &out, &sums, &grad_sums, &grad_query, &grad_key, &grad_value;
-};
-
 template <class T>
 class CpuRun {
  public:
-  CpuRun(const ClassCall& call, const Memory& memory)
+  CpuRun(const ClassCall& call, ClassMemory& memory)
       : call_(call),
         memory_(memory),
         softmax_(call.form == AttentionForm::softmax),
@@ -257,7 +252,7 @@ class CpuRun {
   }
 
   const ClassCall& call_;
-  Memory memory_;
+  ClassMemory& memory_;
   bool softmax_;
   Tensor query_, key_, value_;
   int64_t heads_;
@@ -272,15 +267,13 @@ auto by_type(const Tensor& rows, Run&& run) {
 }  // namespace
 
 Tensor CpuClass::forward(const ClassCall& call) {
-  const Memory memory{out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
   return by_type(call.query,
-                 [&](auto type) { return CpuRun<decltype(type)>(call, memory).forward(); });
+                 [&](auto type) { return CpuRun<decltype(type)>(call, memory_).forward(); });
 }
 
 ClassGradients CpuClass::backward(const ClassCall& call, const Tensor& grad_out) {
-  const Memory memory{out_, sums_, grad_sums_, grad_query_, grad_key_, grad_value_};
   return by_type(call.query, [&](auto type) {
-    return CpuRun<decltype(type)>(call, memory).backward(grad_out);
+    return CpuRun<decltype(type)>(call, memory_).backward(grad_out);
   });
 }
 

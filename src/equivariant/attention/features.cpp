@@ -1,5 +1,4 @@
-// Random features from ATen calls; on the CPU those of the rectifier are a kernel, straight from
-// rows that are apart and back to such rows.
+// Random features from ATen calls; on the CPU those of the rectifier are a kernel.
 
 #include "equivariant/attention/features.h"
 
