@@ -136,7 +136,7 @@ class AttentionLayer {
                                                 call_.output.select(0, part.number).t());
     const ClassGradients own = class_.backward(class_call(part, rows), by_head(grad_rows));
     const at::Tensor number = at::tensor({part.number}, part.query_weights.options());
-    grad_output_.add(number, at::mm(own.out.flatten(1).t(), grad));
+    grad_output_.add(number, class_.transposed_product(own.out.flatten(1), grad));
 
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];
     const at::Tensor query = features_backward(rows.query, rows.query_features, own.query);

@@ -136,6 +136,10 @@ void ReferenceClass::add_product(std::optional<Tensor>& sum, const Tensor& rows,
   sum = sum ? *sum + own : own;
 }
 
+Tensor ReferenceClass::transposed_product(const Tensor& rows, const Tensor& grad) {
+  return at::mm(rows.t(), grad);
+}
+
 Tensor ReferenceClass::features(ClassRows /*which*/, FeatureMap map, const Tensor& x,
                                 const Tensor& directions, const std::optional<Tensor>& graphs) {
   return apply_features(map, x, directions, graphs);

@@ -52,6 +52,8 @@ class ReferenceClass {
   /// sum += rows times matrix, at `place` where there are other columns.
   void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
                    std::optional<ColumnPlace> place = std::nullopt);
+  /// rows^T grad, of rows [m, c] and grad [m, w].
+  at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
@@ -81,6 +83,7 @@ class CpuClass {
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
   void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
                    std::optional<ColumnPlace> place = std::nullopt);
+  at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
@@ -92,6 +95,11 @@ class CpuClass {
   ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 
  private:
+  /// add(block of the result, its first row) while the block is in a cache.
+  template <class Add>
+  at::Tensor product_and(ClassRows which, const std::optional<at::Tensor>& bias,
+                         const at::Tensor& rows, const at::Tensor& matrix, Add&& add);
+
   ReusedMemory products_[4], query_features_, key_features_, gradient_;
   ClassMemory memory_;
 };

@@ -9,6 +9,7 @@
 #include "equivariant/sparse/class_parts.h"
 #include "kernels/cpu/equivariant/class_rows.h"
 #include "support/parallel.h"
+#include "support/rows_product.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -18,6 +19,17 @@ using at::Tensor;
 // Numbers of a block of rows of a product, 128 KB in float32: they are in a core's second cache
 // when what else belongs to them is added.
 constexpr int64_t kBlockOfProduct = 1 << 15;
+
+// run(begin, count) for blocks of the rows of a product, each by one thread.
+template <class Run>
+void for_each_block(int64_t rows, int64_t width, Run&& run) {
+  const int64_t each = product_rows(kBlockOfProduct / std::max<int64_t>(width, 1));
+  parallel_tasks((rows + each - 1) / each, [&](int64_t block, int) {
+    const c10::InferenceMode nothing_is_recorded;
+    const int64_t begin = block * each;
+    run(begin, std::min(each, rows - begin));
+  });
+}
 
 template <class T>
 void add_seen_rows(const Tensor& to, const Tensor& products, const SharedTensors& shared,
@@ -36,26 +48,27 @@ void add_seen_rows(const Tensor& to, const Tensor& products, const SharedTensors
 
 Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
                          const Tensor& matrix) {
-  Tensor result =
-      products_[static_cast<size_t>(which)].take({rows.size(0), matrix.size(1)}, rows.options());
-  return bias ? at::addmm_out(result, *bias, rows, matrix) : at::mm_out(result, rows, matrix);
+  return product_and(which, bias, rows, matrix, [](const Tensor&, int64_t) {});
 }
 
-// Block by block of rows, each by one thread.
 Tensor CpuClass::product(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
                          const Tensor& matrix, const Tensor& products,
                          const SharedTensors& shared) {
-  const int64_t count = rows.size(0), width = matrix.size(1);
-  const int64_t each = std::max<int64_t>(kBlockOfProduct / std::max<int64_t>(width, 1), 1);
-  const Tensor result = products_[static_cast<size_t>(which)].take({count, width}, rows.options());
-  parallel_tasks((count + each - 1) / each, [&](int64_t block, int) {
-    const c10::InferenceMode nothing_is_recorded;
-    const int64_t begin = block * each, size = std::min(each, count - begin);
-    const Tensor own = rows.narrow(0, begin, size);
-    Tensor to = result.narrow(0, begin, size);
-    bias ? at::addmm_out(to, *bias, own, matrix) : at::mm_out(to, own, matrix);
+  return product_and(which, bias, rows, matrix, [&](const Tensor& to, int64_t begin) {
     rows.scalar_type() == at::kDouble ? add_seen_rows<double>(to, products, shared, begin)
                                       : add_seen_rows<float>(to, products, shared, begin);
+  });
+}
+
+template <class Add>
+Tensor CpuClass::product_and(ClassRows which, const std::optional<Tensor>& bias, const Tensor& rows,
+                             const Tensor& matrix, Add&& add) {
+  const Tensor result =
+      products_[static_cast<size_t>(which)].take({rows.size(0), matrix.size(1)}, rows.options());
+  for_each_block(rows.size(0), matrix.size(1), [&](int64_t begin, int64_t count) {
+    Tensor to = result.narrow(0, begin, count);
+    rows_product(rows.narrow(0, begin, count), matrix, bias, to);
+    add(to, begin);
   });
   return result;
 }
@@ -72,12 +85,22 @@ Tensor CpuClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {
 
 void CpuClass::add_product(std::optional<Tensor>& sum, const Tensor& rows, const Tensor& matrix,
                            std::optional<ColumnPlace> place) {
-  if (!place && !sum) {
-    sum = at::mm(rows, matrix);
-    return;
+  const bool first = !sum;
+  if (first) {
+    sum = place ? at::zeros({rows.size(0), place->all}, rows.options())
+                : at::empty({rows.size(0), matrix.size(1)}, rows.options());
   }
-  if (!sum) sum = at::zeros({rows.size(0), place->all}, rows.options());
-  (place ? sum->narrow(1, place->first, matrix.size(1)) : *sum).addmm_(rows, matrix);
+  const Tensor own = place ? sum->narrow(1, place->first, matrix.size(1)) : *sum;
+  for_each_block(rows.size(0), matrix.size(1), [&](int64_t begin, int64_t count) {
+    const Tensor from = rows.narrow(0, begin, count);
+    Tensor to = own.narrow(0, begin, count);
+    first && !place ? rows_product(from, matrix, std::nullopt, to)
+                    : add_rows_product(from, matrix, to);
+  });
+}
+
+Tensor CpuClass::transposed_product(const Tensor& rows, const Tensor& grad) {
+  return nsimplex::transposed_product(rows, grad);
 }
 
 Tensor CpuClass::flat_rows(const Tensor& grad, at::ScalarType type) {

@@ -39,14 +39,14 @@ class LightProducts {
 
   /// Gradients of the matrices from those [rows, w] of the products; those of the input are kept.
   at::Tensor columns_backward(Class& run, const at::Tensor& matrix, const at::Tensor& grad) {
-    std::vector<at::Tensor> of_matrix{at::mm(columns().t(), grad)};
+    std::vector<at::Tensor> of_matrix{run.transposed_product(columns(), grad)};
     run.add_product(grad_columns_, grad, matrix.narrow(0, 0, own_width()).t());
     if (!tuples_.shared.counts.empty()) {
       const at::Tensor sums = run.sums_of_rows(tuples_.shared, grad);
       std::vector<at::Tensor> of_shared;
       for_each_shared([&](int64_t first, int64_t count, int64_t row) {
         const at::Tensor own = sums.narrow(0, first, count);
-        of_matrix.push_back(at::mm(shared().narrow(0, first, count).t(), own));
+        of_matrix.push_back(run.transposed_product(shared().narrow(0, first, count), own));
         of_shared.push_back(at::mm(own, matrix.narrow(0, row, channels()).t()));
       });
       const at::Tensor all = at::cat(of_shared);
@@ -57,7 +57,7 @@ class LightProducts {
   at::Tensor tuples_backward(Class& run, const at::Tensor& matrix, const at::Tensor& grad) {
     run.add_product(grad_columns_, grad, matrix.t(),
                     ColumnPlace{tuples_.value_column * channels(), own_width()});
-    return at::mm(tuples().t(), grad);
+    return run.transposed_product(tuples(), grad);
   }
 
   /// The gradient of x, of what has come.

@@ -12,6 +12,7 @@
 #include "equivariant/sparse/class_parts.h"
 #include "equivariant/sparse/linear_call.h"
 #include "equivariant/sparse/source_sums.h"
+#include "support/rows_product.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -35,8 +36,8 @@ struct Chunks {
 
   Chunks(int64_t all_rows, int64_t numbers_a_row)
       : rows(all_rows),
-        each(std::clamp<int64_t>(kChunkNumbers / std::max<int64_t>(numbers_a_row, 1), 1,
-                                 std::max<int64_t>((all_rows + 1) / 2, 1))) {}
+        each(std::min(product_rows(kChunkNumbers / std::max<int64_t>(numbers_a_row, 1)),
+                      std::max<int64_t>((all_rows + 1) / 2, 1))) {}
 
   int64_t count() const { return (rows + each - 1) / each; }
   int64_t begin(int64_t chunk) const { return chunk * each; }
@@ -66,15 +67,15 @@ class Layer {
     const Tensor bias = call_.bias ? own(*call_.bias) : Tensor();
     for_each_part(call_.sums(), by_class, [&](const ClassPart& part, const PartPlace& place) {
       const Tensor matrix = matrix_of(part, place), own_out = out.narrow(0, place.row, part.rows);
-      const Tensor own_bias = bias.defined() ? bias.select(0, place.bias_class) : Tensor();
+      std::optional<Tensor> own_bias;
+      if (bias.defined()) own_bias = bias.select(0, place.bias_class);
       const Chunks chunks(part.rows, matrix.size(0));
       const Tensor scratch = empty({thread_count(), chunks.each, matrix.size(0)});
       parallel_tasks(chunks.count(), [&](int64_t chunk, int worker) {
         const c10::InferenceMode nothing_is_recorded;
         const Tensor sums = sums_of(part, chunks, chunk, tables, scratch.select(0, worker));
         Tensor to = own_out.narrow(0, chunks.begin(chunk), chunks.size(chunk));
-        own_bias.defined() ? at::addmm_out(to, own_bias, sums, matrix)
-                           : at::mm_out(to, sums, matrix);
+        rows_product(sums, matrix, own_bias, to);
       });
     });
     // The rows of the only pattern are in order.
@@ -132,7 +133,7 @@ class Layer {
           const c10::InferenceMode nothing_is_recorded;
           const int64_t first = chunks.begin(chunk), count = chunks.size(chunk);
           Tensor grad_sums = scratch.select(0, worker).narrow(0, 0, count);
-          at::mm_out(grad_sums, own_grad.narrow(0, first, count), transposed);
+          rows_product(own_grad.narrow(0, first, count), transposed, std::nullopt, grad_sums);
           kernels::ClassSumsTransposed<T> problem{slice(part, begin + first, count), channels_};
           problem.grad_sums = static_cast<const T*>(grad_sums.const_data_ptr());
           problem.grad_lookups =

@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-using SumsFunction = decltype(flat_sums<&reference_sums>);
+using FlatSums = decltype(flat_sums<&reference_sums>);
 
 void check_plan(const SumsCall& call, const char* name) {
   TORCH_CHECK_VALUE(call.plan.size() == kPlanTensors, "[", name, "] plan: expected ", kPlanTensors,
@@ -105,11 +105,11 @@ void check_transposed(const SumsCall& call) {
 }
 
 Tensor dispatch_sums(const SumsCall& call) {
-  static const auto op = find_operator<SumsFunction>("nsimplex::equivariant_sums");
+  static const auto op = find_operator<FlatSums>("nsimplex::equivariant_sums");
   return op.call(call.values, call.plan, call.parts, call.mean);
 }
 Tensor dispatch_transposed(const SumsCall& call) {
-  static const auto op = find_operator<SumsFunction>("nsimplex::equivariant_sums_backward");
+  static const auto op = find_operator<FlatSums>("nsimplex::equivariant_sums_backward");
   return op.call(call.values, call.plan, call.parts, call.mean);
 }
 

@@ -1,0 +1,100 @@
+#include "support/rows_product.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "support/parallel.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using Linear = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
+                      c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+
+// Multiply-adds from which a call of oneDNN, some 10 microseconds, costs less than it saves.
+constexpr int64_t kLeastWork = 1 << 20;
+// Numbers of a transposed product from which oneDNN is the faster one.
+constexpr int64_t kLeastTransposed = 1 << 12;
+// Rows of a transposed product that a thread adds up, and what it takes them in multiples of.
+constexpr int64_t kTransposedRows = 4096, kTransposedStep = 512;
+
+bool has_avx512_unknown_to_mkl() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return !__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
+// torch's own layer of oneDNN, which torch.compile uses; none where torch is built without it.
+const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
+  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<Linear>> {
+    if (!has_avx512_unknown_to_mkl()) return std::nullopt;
+    const auto op = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+    if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
+    return op->typed<Linear>();
+  }();
+  return found;
+}
+
+bool is_fast(const Tensor& rows, int64_t width) {
+  return rows.scalar_type() == at::kFloat && rows.numel() * width >= kLeastWork && onednn_linear();
+}
+bool is_fast(const Tensor& rows, const Tensor& matrix) {
+  return rows.size(0) % kProductRows == 0 && is_fast(rows, matrix.size(1));
+}
+
+// rows matrix^T + bias
+Tensor onednn(const Tensor& rows, const Tensor& matrix, const std::optional<Tensor>& bias) {
+  return onednn_linear()->call(rows, matrix, bias, "none", c10::List<std::optional<at::Scalar>>(),
+                               "");
+}
+
+}  // namespace
+
+void rows_product(const Tensor& rows, const Tensor& matrix, const std::optional<Tensor>& bias,
+                  Tensor& to) {
+  if (is_fast(rows, matrix)) {
+    to.copy_(onednn(rows, matrix.t(), bias));
+  } else if (bias) {
+    at::addmm_out(to, *bias, rows, matrix);
+  } else {
+    at::mm_out(to, rows, matrix);
+  }
+}
+
+void add_rows_product(const Tensor& rows, const Tensor& matrix, Tensor& to) {
+  if (is_fast(rows, matrix)) {
+    to.add_(onednn(rows, matrix.t(), std::nullopt));
+  } else {
+    to.addmm_(rows, matrix);
+  }
+}
+
+Tensor transposed_product(const Tensor& rows, const Tensor& grad) {
+  const int64_t count = rows.size(0), columns = rows.size(1), width = grad.size(1);
+  if (columns * width < kLeastTransposed || !is_fast(rows, width)) return at::mm(rows.t(), grad);
+  const int64_t whole = count / kTransposedStep * kTransposedStep;
+  const int64_t parts = (whole + kTransposedRows - 1) / kTransposedRows;
+  const Tensor sums = at::empty({parts, columns, width}, rows.options());
+  parallel_tasks(parts, [&](int64_t part, int) {
+    const c10::InferenceMode nothing_is_recorded;
+    const int64_t begin = part * kTransposedRows, size = std::min(kTransposedRows, whole - begin);
+    const Tensor left = rows.narrow(0, begin, size).t(), right = grad.narrow(0, begin, size).t();
+    // The first one is copied, the second one read as it is, for which it has to be in one piece.
+    sums.select(0, part).copy_(rows.is_contiguous() ? onednn(right, left, std::nullopt).t()
+                                                    : onednn(left, right, std::nullopt));
+  });
+  const Tensor sum = sums.sum(0);
+  const Tensor rest = rows.narrow(0, whole, count - whole);
+  return at::addmm(sum, rest.t(), grad.narrow(0, whole, count - whole));
+}
+
+}  // namespace nsimplex

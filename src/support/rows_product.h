@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/export.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace nsimplex {
+
+/// to = rows matrix + bias, of rows [m, k], matrix [k, w] and bias [w], if there is one, of one
+/// floating type; `to` [m, w] is no part of them. One thread's work where it is called from a task
+/// of parallel_tasks; then its bits depend on the arguments alone.
+///
+/// torch multiplies with MKL, which knows AVX-512 on Intel's processors only. On others that have
+/// it float rows, a multiple of kProductRows, are given to oneDNN, which torch's wheels hold for
+/// x86-64: twice as fast there. It compiles a kernel for each shape, in half a millisecond, so that
+/// shapes that do not come again are left to MKL.
+NSIMPLEX_API void rows_product(const at::Tensor& rows, const at::Tensor& matrix,
+                               const std::optional<at::Tensor>& bias, at::Tensor& to);
+
+/// to += rows matrix, likewise.
+NSIMPLEX_API void add_rows_product(const at::Tensor& rows, const at::Tensor& matrix,
+                                   at::Tensor& to);
+
+constexpr int64_t kProductRows = 128;
+
+/// About as many rows as are wanted at a time, so that the product is a fast one.
+constexpr int64_t product_rows(int64_t wanted) {
+  return wanted < kProductRows ? std::max<int64_t>(wanted, 1)
+                               : wanted / kProductRows * kProductRows;
+}
+
+/// rows^T grad [k, w], of rows [m, k] and grad [m, w] of one floating type, on all threads.
+NSIMPLEX_API at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
+
+}  // namespace nsimplex
