@@ -1,5 +1,6 @@
 #include "support/rows_product.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm.h>
@@ -45,7 +46,8 @@ const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
 }
 
 bool is_fast(const Tensor& rows, int64_t width) {
-  return rows.scalar_type() == at::kFloat && rows.numel() * width >= kLeastWork && onednn_linear();
+  return rows.scalar_type() == at::kFloat && rows.numel() * width >= kLeastWork &&
+         onednn_linear() && at::globalContext().userEnabledMkldnn();
 }
 bool is_fast(const Tensor& rows, const Tensor& matrix) {
   return rows.size(0) % kProductRows == 0 && is_fast(rows, matrix.size(1));
