@@ -45,12 +45,17 @@ const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
   return found;
 }
 
+// oneDNN reads the right side as it is, and where that has gaps by a plain loop.
+bool in_one_piece(const Tensor& matrix) {
+  return matrix.is_contiguous() || matrix.t().is_contiguous();
+}
+
 bool is_fast(const Tensor& rows, int64_t width) {
   return rows.scalar_type() == at::kFloat && rows.numel() * width >= kLeastWork &&
          onednn_linear() && at::globalContext().userEnabledMkldnn();
 }
 bool is_fast(const Tensor& rows, const Tensor& matrix) {
-  return rows.size(0) % kProductRows == 0 && is_fast(rows, matrix.size(1));
+  return rows.size(0) % kProductRows == 0 && is_fast(rows, matrix.size(1)) && in_one_piece(matrix);
 }
 
 // rows matrix^T + bias
@@ -82,7 +87,11 @@ void add_rows_product(const Tensor& rows, const Tensor& matrix, Tensor& to) {
 
 Tensor transposed_product(const Tensor& rows, const Tensor& grad) {
   const int64_t count = rows.size(0), columns = rows.size(1), width = grad.size(1);
-  if (columns * width < kLeastTransposed || !is_fast(rows, width)) return at::mm(rows.t(), grad);
+  const bool rows_right = rows.is_contiguous();
+  if (columns * width < kLeastTransposed || !is_fast(rows, width) ||
+      !(rows_right || grad.is_contiguous())) {
+    return at::mm(rows.t(), grad);
+  }
   const int64_t whole = count / kTransposedStep * kTransposedStep;
   const int64_t parts = (whole + kTransposedRows - 1) / kTransposedRows;
   const Tensor sums = at::empty({parts, columns, width}, rows.options());
@@ -90,9 +99,8 @@ Tensor transposed_product(const Tensor& rows, const Tensor& grad) {
     const c10::InferenceMode nothing_is_recorded;
     const int64_t begin = part * kTransposedRows, size = std::min(kTransposedRows, whole - begin);
     const Tensor left = rows.narrow(0, begin, size).t(), right = grad.narrow(0, begin, size).t();
-    // The first one is copied, the second one read as it is, for which it has to be in one piece.
-    sums.select(0, part).copy_(rows.is_contiguous() ? onednn(right, left, std::nullopt).t()
-                                                    : onednn(left, right, std::nullopt));
+    sums.select(0, part).copy_(rows_right ? onednn(right, left, std::nullopt).t()
+                                          : onednn(left, right, std::nullopt));
   });
   const Tensor sum = sums.sum(0);
   const Tensor rest = rows.narrow(0, whole, count - whole);

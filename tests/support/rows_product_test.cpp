@@ -59,6 +59,16 @@ TEST_P(RowsProduct, IsAddedInPlace) {
   EXPECT_TRUE(at::equal(all.narrow(1, kWidth + 4, 4), at::ones({rows.size(0), 4}, rows.options())));
 }
 
+TEST_P(RowsProduct, TakesColumnsOfSomethingWider) {
+  const auto columns = [](const Tensor& x) {
+    return at::cat({x, x, x}, 1).narrow(1, x.size(1), x.size(1));
+  };
+  Tensor to = at::empty({rows.size(0), kWidth}, rows.options());
+  rows_product(rows, columns(matrix), std::nullopt, to);
+  expect_near(to, at::mm(wide(rows), wide(matrix)));
+  expect_near(transposed_product(rows, columns(grad)), at::mm(wide(rows).t(), wide(grad)));
+}
+
 TEST_P(RowsProduct, TransposedSumsAllRowsWithAnyThreads) {
   const int before = at::get_num_threads();
   at::set_num_threads(1);

@@ -85,17 +85,12 @@ Tensor CpuClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {
 
 void CpuClass::add_product(std::optional<Tensor>& sum, const Tensor& rows, const Tensor& matrix,
                            std::optional<ColumnPlace> place) {
-  const bool first = !sum;
-  if (first) {
-    sum = place ? at::zeros({rows.size(0), place->all}, rows.options())
-                : at::empty({rows.size(0), matrix.size(1)}, rows.options());
-  }
-  const Tensor own = place ? sum->narrow(1, place->first, matrix.size(1)) : *sum;
-  for_each_block(rows.size(0), matrix.size(1), [&](int64_t begin, int64_t count) {
-    const Tensor from = rows.narrow(0, begin, count);
+  const int64_t width = matrix.size(1);
+  if (!sum) sum = at::zeros({rows.size(0), place ? place->all : width}, rows.options());
+  const Tensor own = place ? sum->narrow(1, place->first, width) : *sum;
+  for_each_block(rows.size(0), width, [&](int64_t begin, int64_t count) {
     Tensor to = own.narrow(0, begin, count);
-    first && !place ? rows_product(from, matrix, std::nullopt, to)
-                    : add_rows_product(from, matrix, to);
+    add_rows_product(rows.narrow(0, begin, count), matrix, to);
   });
 }
 
