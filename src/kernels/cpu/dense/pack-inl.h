@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/dense/convert-inl.h"
 #include "kernels/cpu/dense/geometry.h"
+#include "kernels/cpu/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -81,14 +82,10 @@ HWY_INLINE void transpose_four(const T* const (&from)[4], const Channels& channe
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
   for (; c + 4 <= channels.count(); c += 4) {
-    const auto r0 = load_as(d, from[0] + c), r1 = load_as(d, from[1] + c);
-    const auto r2 = load_as(d, from[2] + c), r3 = load_as(d, from[3] + c);
-    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-    hn::Store(hn::InterleaveLower(d, low02, low13), d, to + channels.place(c) * kPanelKeys);
-    hn::Store(hn::InterleaveUpper(d, low02, low13), d, to + channels.place(c + 1) * kPanelKeys);
-    hn::Store(hn::InterleaveLower(d, high02, high13), d, to + channels.place(c + 2) * kPanelKeys);
-    hn::Store(hn::InterleaveUpper(d, high02, high13), d, to + channels.place(c + 3) * kPanelKeys);
+    float* rows[4];
+    for (int i = 0; i < 4; ++i) rows[i] = to + channels.place(c + i) * kPanelKeys;
+    kernels::HWY_NAMESPACE::store_turned(load_as(d, from[0] + c), load_as(d, from[1] + c),
+                                         load_as(d, from[2] + c), load_as(d, from[3] + c), rows);
   }
 #endif
   for (; c < channels.count(); ++c) {

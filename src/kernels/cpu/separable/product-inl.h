@@ -11,6 +11,7 @@
 #include "kernels/cpu/dense/tile-inl.h"
 #include "kernels/cpu/separable/ahead-inl.h"
 #include "kernels/cpu/separable/layout.h"
+#include "kernels/cpu/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
@@ -156,14 +157,9 @@ inline void transpose(const float* HWY_RESTRICT from, int64_t from_row, int64_t 
     for (int64_t c = 0; c < columns; c += 4) {
       const float* const in = from + r * from_row + c;
       float* const out = to + c * to_row + r;
-      const auto r0 = hn::Load(d, in), r1 = hn::Load(d, in + from_row);
-      const auto r2 = hn::Load(d, in + 2 * from_row), r3 = hn::Load(d, in + 3 * from_row);
-      const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-      const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-      hn::Store(hn::InterleaveLower(d, low02, low13), d, out);
-      hn::Store(hn::InterleaveUpper(d, low02, low13), d, out + to_row);
-      hn::Store(hn::InterleaveLower(d, high02, high13), d, out + 2 * to_row);
-      hn::Store(hn::InterleaveUpper(d, high02, high13), d, out + 3 * to_row);
+      kernels::HWY_NAMESPACE::store_turned(
+          hn::Load(d, in), hn::Load(d, in + from_row), hn::Load(d, in + 2 * from_row),
+          hn::Load(d, in + 3 * from_row), {out, out + to_row, out + 2 * to_row, out + 3 * to_row});
     }
   }
 }
