@@ -134,7 +134,7 @@ TYPED_TEST(ClassRows, FeaturesOfNaNAreNaN) {
 
 TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {
   using T = TypeParam;
-  constexpr int64_t kRows = 300, kValues = 8, kWide = kValues + 1;
+  constexpr int64_t kRows = 300, kValues = 8, kWide = kValues + 1, kFeatures = 3;
   auto sums = draw_rows<double>(kRows * kHeads * kWide, 1);
   for (int64_t i = 0; i < kRows * kHeads; ++i) {
     double& all = sums[i * kWide + kValues];
@@ -143,14 +143,18 @@ TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {
   std::vector<int32_t> counts(kRows, 4);
   for (int64_t row = 0; row < kRows; row += 7) counts[row] = 0;
   const auto grad_out = draw_rows<T>(kRows * kStride, 2);
+  const auto of_values = draw_rows<double>(kRows * kHeads * kFeatures, 3);
+  const auto key_sums = draw_rows<double>(kRows * kHeads * kFeatures, 4);
   for (const bool counted : {false, true}) {
     for (const bool normalise : {false, true}) {
       for (const bool shares : {false, true}) {
         std::vector<T> out(kRows * kStride), grad(sums.size());
+        auto grad_query = of_values;
         const ClassOutput<T> problem{
-            kRows,     kHeads, kValues,    sums.data(), counted ? counts.data() : nullptr,
-            normalise, 2,      out.data(), kStride,     grad_out.data(),
-            kStride,   shares, grad.data()};
+            kRows,          kHeads, kValues,     sums.data(), counted ? counts.data() : nullptr,
+            normalise,      2,      out.data(),  kStride,     grad_out.data(),
+            kStride,        shares, grad.data(), kFeatures,   grad_query.data(),
+            key_sums.data()};
         run_all(problem, [](const auto& own, int64_t task) { run_class_output(own, task); });
         for (int64_t i = 0; i < kRows * kHeads; ++i) {
           const int64_t row = i / kHeads, place = row * kStride + i % kHeads * kValues;
@@ -166,8 +170,12 @@ TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {
             ASSERT_NEAR(grad[i * kWide + c], own, 5 * TestFixture::kError);
             of_weights -= own * expected;
           }
-          ASSERT_NEAR(grad[i * kWide + kValues], normalise ? of_weights : 0,
-                      100 * TestFixture::kError);
+          if (!normalise) of_weights = 0;
+          ASSERT_NEAR(grad[i * kWide + kValues], of_weights, 100 * TestFixture::kError);
+          for (int64_t f = i * kFeatures; f < (i + 1) * kFeatures; ++f) {
+            const double expected = of_values[f] * (shares ? 1 : factor) + of_weights * key_sums[f];
+            ASSERT_NEAR(grad_query[f], expected, 100 * TestFixture::kError);
+          }
         }
       }
     }

@@ -201,20 +201,31 @@ void run_tables(TupleCase<T>& own, std::span<const TableMember> members, bool sk
   if (skip) problem.skip = own.groups.skip.data();
   const TupleRelation relation = own.groups.relation();
   problem.groups = relation.groups;
-  for (const TablePass pass :
-       {TablePass::forward, TablePass::grad_query, TablePass::grad_key_value}) {
-    const bool keys = pass == TablePass::grad_key_value;
+  // The gradient of a query is that of w v, and that of w times the sum of keys.
+  std::vector<T> grad_out;
+  for (size_t i = 0; i < own.grad.size(); ++i) {
+    if (static_cast<int64_t>(i) % own.wide < own.values) grad_out.push_back(own.grad[i]);
+  }
+  std::vector<double> key_sums(own.grad_query.size());
+  problem.grad_out = {grad_out.data(), kHeads * own.values, own.values};
+  problem.key_sums = key_sums.data();
+  for (const TupleSide side : {TupleSide::queries, TupleSide::keys}) {
+    const bool keys = side == TupleSide::keys;
     problem.offsets = keys ? relation.key_offsets : relation.query_offsets;
     problem.rows = keys ? relation.keys : relation.queries;
-    const TablePlan plan = plan_tables(problem, keys ? TupleSide::keys : TupleSide::queries);
+    const TablePlan plan = plan_tables(problem, side);
     const TaskList list{TablePlan::kPhases,
                         {plan.tasks_of(0), plan.tasks_of(1), plan.tasks_of(2)},
                         plan.workspace_doubles * sizeof(double),
                         plan.scratch_doubles * sizeof(double)};
     drive_plan(list, drive, [&](int phase, int64_t task, void* workspace, void* scratch) {
-      kernels::run_tables(problem, pass, plan, phase, task, static_cast<double*>(workspace),
+      kernels::run_tables(problem, plan, phase, task, static_cast<double*>(workspace),
                           static_cast<double*>(scratch));
     });
+  }
+  for (size_t i = 0; i < key_sums.size(); ++i) {
+    const double of_weights = own.grad[(i / kWidth + 1) * own.wide - 1];
+    own.grad_query[i] += of_weights * key_sums[i];
   }
 }
 

@@ -68,7 +68,7 @@ class ReferenceClass {
 
 /// What CpuClass works in beside products and features.
 struct ClassMemory {
-  ReusedMemory out, sums, grad_sums, grad_query, grad_key, grad_value;
+  ReusedMemory out, sums, grad_sums, key_sums, grad_query, grad_key, grad_value;
 };
 
 /// Kernels of the CPU, float or double. What is as large as queries are is allocated once for all

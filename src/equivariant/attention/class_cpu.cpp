@@ -47,73 +47,60 @@ class CpuRun {
         query_(packed_heads(softmax_ ? call.query * (call.scale * kLog2e) : call.query)),
         key_(packed_heads(call.key)),
         value_(packed_heads(call.value)),
-        heads_(call.query.size(1)) {
-    const int64_t rows = query_.size(0), wide = value_.size(2) + 1;
-    sums_ = in_double(memory.sums, {rows, heads_, wide});
-    if (softmax_) {
-      shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), query_.options());
-    }
-    for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
-      auto pairs = pair_problem(term);
-      pairs.sums = sums_.template mutable_data_ptr<double>();
-      run_pairs(pairs, TupleSide::queries, [&](const kernels::GroupTask& task, void* scratch) {
-        kernels::run_pairs_forward(pairs, task, scratch);
-      });
-      for_each_table(term, skip, TupleSide::queries, [&](kernels::TableAttention<T>& tables) {
-        tables.sums = sums_.template mutable_data_ptr<double>();
-        run_tables(tables, kernels::TablePass::forward);
-      });
-    });
-  }
+        heads_(call.query.size(1)) {}
 
   Tensor forward() {
+    sum_keys();
     const Tensor out = output_memory();
     run_output(output_problem(out));
     return out;
   }
 
   ClassGradients backward(const Tensor& grad_out) {
+    grad_out_ = packed_heads(grad_out);
+    grad_query_ = in_double(memory_.grad_query, query_.sizes());
+    if (!softmax_) key_sums_ = in_double(memory_.key_sums, query_.sizes());
+    sum_keys();
     const Tensor out = output_memory();
-    const Tensor grad = memory_.grad_sums.take(sums_.sizes(), query_.options());
-    const Tensor grad_of_out = packed_heads(grad_out);
-    auto output = output_problem(out);
-    output.grad_out = grad_of_out.const_data_ptr<T>();
-    output.grad_out_stride = grad_of_out.stride(0);
-    output.weights_are_shares = softmax_;
-    output.grad = grad.mutable_data_ptr<T>();
-    run_output(output);
+    grad_ = memory_.grad_sums.take(sums_.sizes(), query_.options());
+    run_output(output_problem(out));
     if (softmax_) to_log_sums();
-    const Tensor grad_query = in_double(memory_.grad_query, query_.sizes());
-    const Tensor grad_key = in_double(memory_.grad_key, key_.sizes());
-    const Tensor grad_value = in_double(memory_.grad_value, value_.sizes());
-    const auto set_gradients = [&](auto& problem) {
-      problem.grad = grad.const_data_ptr<T>();
-      problem.grad_query = grad_query.mutable_data_ptr<double>();
-      problem.grad_key = grad_key.mutable_data_ptr<double>();
-      problem.grad_value = grad_value.mutable_data_ptr<double>();
-    };
+    grad_key_ = in_double(memory_.grad_key, key_.sizes());
+    grad_value_ = in_double(memory_.grad_value, value_.sizes());
+    add_gradients();
+    if (softmax_) grad_query_.mul_(call_.scale * kLog2e);
+    return {out, grad_query_, grad_key_, grad_value_};
+  }
+
+ private:
+  // The sums of queries; where there is a gradient what of theirs is linear in tables too.
+  void sum_keys() {
+    const int64_t rows = query_.size(0);
+    sums_ = in_double(memory_.sums, {rows, heads_, value_.size(2) + 1});
+    if (softmax_) {
+      shift_ = at::full({rows, heads_}, -std::numeric_limits<double>::infinity(), query_.options());
+    }
     for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
-      auto pairs = pair_problem(term);
-      set_gradients(pairs);
+      const auto pairs = pair_problem(term);
+      run_pairs(pairs, TupleSide::queries, [&](const kernels::GroupTask& task, void* scratch) {
+        kernels::run_pairs_forward(pairs, task, scratch);
+      });
+      run_tables(term, skip, TupleSide::queries);
+    });
+  }
+
+  void add_gradients() {
+    for_each_term([&](const AttentionTerm& term, const Tensor& skip) {
+      const auto pairs = pair_problem(term);
       for (const TupleSide side : {TupleSide::queries, TupleSide::keys}) {
         run_pairs(pairs, side, [&](const kernels::GroupTask& task, void* scratch) {
           kernels::run_pairs_backward(pairs, side, task, scratch);
         });
       }
-      for_each_table(term, skip, TupleSide::queries, [&](kernels::TableAttention<T>& tables) {
-        set_gradients(tables);
-        run_tables(tables, kernels::TablePass::grad_query);
-      });
-      for_each_table(term, skip, TupleSide::keys, [&](kernels::TableAttention<T>& tables) {
-        set_gradients(tables);
-        run_tables(tables, kernels::TablePass::grad_key_value);
-      });
+      run_tables(term, skip, TupleSide::keys);
     });
-    if (softmax_) grad_query.mul_(call_.scale * kLog2e);
-    return {out, grad_query, grad_key, grad_value};
   }
 
- private:
   // Zeros.
   Tensor in_double(ReusedMemory& memory, at::IntArrayRef sizes) const {
     return memory.take(sizes, query_.options().dtype(at::kDouble)).zero_();
@@ -136,6 +123,15 @@ class CpuRun {
     problem.factor = static_cast<double>(call_.part.multiplicity);
     problem.out = to.mutable_data_ptr<T>();
     problem.out_stride = to.stride(0);
+    if (!grad_out_.defined()) return problem;
+    problem.grad_out = grad_out_.template const_data_ptr<T>();
+    problem.grad_out_stride = grad_out_.stride(0);
+    problem.weights_are_shares = softmax_;
+    problem.grad = grad_.template mutable_data_ptr<T>();
+    if (softmax_) return problem;
+    problem.features = query_.size(2);
+    problem.grad_query = grad_query_.template mutable_data_ptr<double>();
+    problem.key_sums = key_sums_.template const_data_ptr<double>();
     return problem;
   }
 
@@ -193,6 +189,13 @@ class CpuRun {
     problem.query = head_rows<T>(query_);
     problem.key = head_rows<T>(key_);
     problem.value = head_rows<T>(value_);
+    problem.sums = sums_.template mutable_data_ptr<double>();
+    if (!grad_out_.defined()) return;
+    problem.grad_query = grad_query_.template mutable_data_ptr<double>();
+    if (!grad_key_.defined()) return;  // the first pass
+    problem.grad = grad_.template const_data_ptr<T>();
+    problem.grad_key = grad_key_.template mutable_data_ptr<double>();
+    problem.grad_value = grad_value_.template mutable_data_ptr<double>();
   }
 
   kernels::PairAttention<T> pair_problem(const AttentionTerm& term) {
@@ -226,26 +229,28 @@ class CpuRun {
                    [&](int64_t task, int worker) { run(tasks[task], scratch.of(worker)); });
   }
 
-  // visit(problem) for the tables that rows of a side meet: those of a term's relation and of those
-  // that it subtracts or adds again.
-  template <class Visit>
-  void for_each_table(const AttentionTerm& term, const Tensor& skip, TupleSide side,
-                      Visit&& visit) {
+  // The tables that rows of a side meet: those of a term's relation and of those that it subtracts
+  // or adds again.
+  void run_tables(const AttentionTerm& term, const Tensor& skip, TupleSide side) {
     if (softmax_ || all_small(relation_of(term))) return;
     kernels::TableAttention<T> problem;
     set_rows(problem);
     problem.skip = skip.const_data_ptr<uint8_t>();
-    for_each_meeting(call_, term, side, problem, visit);
+    if (side == TupleSide::queries && grad_out_.defined()) {
+      problem.grad_out = head_rows<T>(grad_out_);
+      problem.key_sums = key_sums_.template mutable_data_ptr<double>();
+    }
+    for_each_meeting(call_, term, side, problem,
+                     [&](const kernels::TableAttention<T>& tables) { run_tables(tables, side); });
   }
 
-  void run_tables(const kernels::TableAttention<T>& problem, kernels::TablePass pass) {
-    const kernels::TablePlan plan = kernels::plan_tables(
-        problem, pass == kernels::TablePass::grad_key_value ? TupleSide::keys : TupleSide::queries);
+  static void run_tables(const kernels::TableAttention<T>& problem, TupleSide side) {
+    const kernels::TablePlan plan = kernels::plan_tables(problem, side);
     const Tensor workspace = at::empty({plan.workspace_doubles}, at::kDouble);
     Scratch scratch(plan.scratch_doubles * sizeof(double));
     for (int phase = 0; phase < kernels::TablePlan::kPhases; ++phase) {
       parallel_tasks(plan.tasks_of(phase), [&](int64_t task, int worker) {
-        kernels::run_tables(problem, pass, plan, phase, task, workspace.mutable_data_ptr<double>(),
+        kernels::run_tables(problem, plan, phase, task, workspace.mutable_data_ptr<double>(),
                             static_cast<double*>(scratch.of(worker)));
       });
     }
@@ -257,6 +262,8 @@ class CpuRun {
   Tensor query_, key_, value_;
   int64_t heads_;
   Tensor sums_, shift_;
+  Tensor grad_out_, grad_, key_sums_;  // backward, of queries
+  Tensor grad_query_, grad_key_, grad_value_;
 };
 
 template <class Run>

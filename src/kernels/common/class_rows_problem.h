@@ -56,6 +56,11 @@ struct ClassOutput {
   int64_t grad_out_stride = 0;
   bool weights_are_shares = false;  ///< w is divided by its sum already
   T* grad = nullptr;                ///< [rows, heads, values + 1]
+
+  /// Where tables have left sums of (g_out . v) k and of k: they become the gradient of the query.
+  int64_t features = 0;
+  double* grad_query = nullptr;      ///< [rows, heads, features]
+  const double* key_sums = nullptr;  ///< [rows, heads, features]
 };
 
 }  // namespace nsimplex::kernels

@@ -88,9 +88,15 @@ struct TableAttention {
   HeadRows<T> query, key, value;
   const uint8_t* skip = nullptr;  ///< [queries]: those that take no part
 
-  double* sums = nullptr;        ///< as of PairAttention
-  const T* grad = nullptr;       ///< as of PairAttention
-  double* grad_query = nullptr;  ///< as of PairAttention
+  /// Queries: sums as of PairAttention. With gradients g_out of a query's result also what the
+  /// gradient of the query is made of once its sum of w is known, for the tables of both are one.
+  double* sums = nullptr;
+  HeadRows<T> grad_out;          ///< [queries]
+  double* grad_query = nullptr;  ///< [queries, heads, width]: of (g_out . v) k
+  double* key_sums = nullptr;    ///< [queries, heads, width]: of k
+
+  /// Keys: as of PairAttention.
+  const T* grad = nullptr;
   double* grad_key = nullptr;
   double* grad_value = nullptr;
 };

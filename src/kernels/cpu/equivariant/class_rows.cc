@@ -128,7 +128,15 @@ void class_output(const ClassOutput<T>& problem, int64_t task) {
         grad[c] = static_cast<T>(own);
         of_weights -= own * static_cast<double>(out[c]);
       }
-      grad[values] = problem.normalise ? static_cast<T>(of_weights) : T{0};
+      if (!problem.normalise) of_weights = 0;
+      grad[values] = static_cast<T>(of_weights);
+      if (problem.grad_query == nullptr) continue;
+      const int64_t place = (row * problem.heads + h) * problem.features;
+      double* const grad_query = problem.grad_query + place;
+      const double* const key_sums = problem.key_sums + place;
+      for (int64_t f = 0; f < problem.features; ++f) {
+        grad_query[f] = grad_query[f] * scale + of_weights * key_sums[f];
+      }
     }
   });
 }

@@ -78,11 +78,10 @@ template <class T>
 TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   read_simd_environment();
   TablePlan plan;
+  plan.side = side;
   using equivariant::table_padded;
   const int64_t features = problem.key.width, values = problem.value.width, wide = values + 1;
-  // Going forward, and turned.
-  plan.table_size = std::max(features * table_padded(values) + table_padded(features),
-                             wide * table_padded(features));
+  plan.table_size = equivariant::table_size(features, values);
   plan.first_block.push_back(0);
   for (const TableMember& member : problem.members) {
     const int32_t* const others = sides_of(member.relation, side).others;

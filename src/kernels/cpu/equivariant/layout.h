@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 // What plans and tasks of this folder agree on.
@@ -18,12 +19,18 @@ inline constexpr int64_t row_tasks(int64_t rows) { return (rows + kTaskRows - 1)
 inline constexpr int64_t kTaskPairs = 1 << 16, kRowCost = 8, kSmallestRows = 32;
 /// Rows of the other side that are packed at a time.
 inline constexpr int64_t kPairChunk = 256;
-/// At most as many are packed row by row: then most lanes of a vector of them would be empty.
+/// Of at most as many there is no vector: most lanes of it would be empty.
 inline constexpr int64_t kFewColumns = 8;
+/// Columns that are summed before their sum is added in double.
+inline constexpr int64_t kSummedColumns = 64;
 /// Channels are padded to this many, a whole number of vectors.
 inline constexpr int64_t kPairStep = 8;
 inline constexpr int64_t pair_padded(int64_t channels) {
   return (channels + kPairStep - 1) / kPairStep * kPairStep;
+}
+/// Numbers of the panels of all heads, each of which lies twice.
+inline constexpr int64_t pair_panels(int64_t heads, int64_t channels) {
+  return 2 * heads * pair_padded(channels) * kPairChunk;
 }
 
 /// Attention by tables: rows of a task.
@@ -34,6 +41,11 @@ inline constexpr int64_t kTableRows = 16;
 inline constexpr int64_t kTableStep = 8;
 inline constexpr int64_t table_padded(int64_t count) {
   return (count + kTableStep - 1) / kTableStep * kTableStep;
+}
+/// Doubles of a table of keys or of queries, and of what either is turned into.
+inline constexpr int64_t table_size(int64_t features, int64_t values) {
+  return std::max(features * table_padded(values) + table_padded(features),
+                  (values + 1) * table_padded(features));
 }
 
 /// Rows of directions are padded to this many numbers: the heads of most models are as wide.

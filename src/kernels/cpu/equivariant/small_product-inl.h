@@ -119,15 +119,16 @@ HWY_INLINE void widen(const T* from, int64_t count, double* to, double sign = 1)
 }
 
 /// to += factor * from
-HWY_INLINE void add_scaled(double factor, const double* from, int64_t count, double* to) {
+template <class T>
+HWY_INLINE void add_scaled(double factor, const T* from, int64_t count, double* to) {
   const Wide d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto wide = hn::Set(d, factor);
   int64_t c = 0;
   for (; c + lanes <= count; c += lanes) {
-    hn::StoreU(hn::MulAdd(wide, hn::LoadU(d, from + c), hn::LoadU(d, to + c)), d, to + c);
+    hn::StoreU(hn::MulAdd(wide, load(d, from + c), hn::LoadU(d, to + c)), d, to + c);
   }
-  for (; c < count; ++c) to[c] += factor * from[c];
+  for (; c < count; ++c) to[c] += factor * static_cast<double>(from[c]);
 }
 
 /// to [columns, rows] = the transpose of from [rows, columns]; zero behind the last up to `to_row`.

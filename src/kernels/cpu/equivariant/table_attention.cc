@@ -11,13 +11,13 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
-void tables_f32(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch) {
-  TableRun<float>(problem, pass, plan, workspace, scratch).run(phase, task);
+void tables_f32(const TableAttention<float>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch) {
+  TableRun<float>(problem, plan, workspace, scratch).run(phase, task);
 }
-void tables_f64(const TableAttention<double>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch) {
-  TableRun<double>(problem, pass, plan, workspace, scratch).run(phase, task);
+void tables_f64(const TableAttention<double>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch) {
+  TableRun<double>(problem, plan, workspace, scratch).run(phase, task);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -31,15 +31,15 @@ HWY_EXPORT(tables_f32);
 HWY_EXPORT(tables_f64);
 }  // namespace equivariant
 
-void run_tables(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch) {
+void run_tables(const TableAttention<float>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch) {
   using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(tables_f32)(problem, pass, plan, phase, task, workspace, scratch);
+  HWY_DYNAMIC_DISPATCH(tables_f32)(problem, plan, phase, task, workspace, scratch);
 }
-void run_tables(const TableAttention<double>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch) {
+void run_tables(const TableAttention<double>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch) {
   using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(tables_f64)(problem, pass, plan, phase, task, workspace, scratch);
+  HWY_DYNAMIC_DISPATCH(tables_f64)(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace nsimplex::kernels

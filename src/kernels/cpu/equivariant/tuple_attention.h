@@ -39,6 +39,7 @@ void run_pairs_backward(const PairAttention<double>& problem, TupleSide side, co
 /// How tables are cut: tables of small groups are made and met in one task, those of large ones
 /// (of the other side) are summed over blocks of rows first.
 struct TablePlan {
+  TupleSide side = TupleSide::queries;  ///< that is written
   struct Block {
     int64_t member = 0, group = 0, begin = 0, end = 0;  ///< rows of the other side
   };
@@ -54,16 +55,13 @@ struct TablePlan {
   static constexpr int kPhases = 3;
 };
 
-/// The plan of a pass that writes `side`.
+/// The plan of a pass that writes `side`: sums of queries, or gradients of keys and values.
 template <class T>
 TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side);
 
-/// What a pass over tables computes.
-enum class TablePass { forward, grad_query, grad_key_value };
-
-void run_tables(const TableAttention<float>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch);
-void run_tables(const TableAttention<double>& problem, TablePass pass, const TablePlan& plan,
-                int phase, int64_t task, double* workspace, double* scratch);
+void run_tables(const TableAttention<float>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch);
+void run_tables(const TableAttention<double>& problem, const TablePlan& plan, int phase,
+                int64_t task, double* workspace, double* scratch);
 
 }  // namespace nsimplex::kernels
