@@ -53,12 +53,12 @@ HWY_EXPORT(pairs_backward_f64);
 template <class T>
 size_t pair_scratch_bytes(const PairAttention<T>& problem) {
   using equivariant::pair_padded;
-  const int64_t width = pair_padded(problem.query.width);
-  const int64_t wide = pair_padded(problem.value.width + 1);
+  using equivariant::pair_panels;
+  const int64_t width = problem.query.width, wide = problem.value.width + 1;
   constexpr int64_t kOwnRows = 4, kBuffers = 3;
-  const int64_t count =
-      (problem.heads * (width + wide + 1) + kBuffers * kOwnRows) * equivariant::kPairChunk +
-      kOwnRows * (width + wide);
+  const int64_t count = pair_panels(problem.heads, width) + pair_panels(problem.heads, wide) +
+                        (problem.heads + kBuffers * kOwnRows) * equivariant::kPairChunk +
+                        kOwnRows * (pair_padded(width) + pair_padded(wide));
   return static_cast<size_t>(count) * sizeof(T) +
          kMaxTupleBlocks * equivariant::kPairChunk * sizeof(int32_t);
 }

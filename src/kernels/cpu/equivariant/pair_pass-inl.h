@@ -37,8 +37,8 @@ class PairPass {
       return own;
     };
     const int64_t width = problem.query.width, wide = problem.value.width + 1;
-    first_ = take(problem.heads * pair_padded(width) * kPairChunk);
-    second_ = take(problem.heads * pair_padded(wide) * kPairChunk);
+    first_ = take(pair_panels(problem.heads, width));
+    second_ = take(pair_panels(problem.heads, wide));
     shifts_ = take(problem.heads * kPairChunk);
     weights_ = take(kRows * kPairChunk);
     factors_ = take(kRows * kPairChunk);
@@ -51,11 +51,10 @@ class PairPass {
 
   void run(const GroupTask& task) {
     const TupleRelation& relation = problem_.relation;
-    const bool by_query = side_ == TupleSide::queries;
-    const int32_t* const row_offsets = by_query ? relation.query_offsets : relation.key_offsets;
-    const int32_t* const other_offsets = by_query ? relation.key_offsets : relation.query_offsets;
-    const int32_t* const rows = by_query ? relation.queries : relation.keys;
-    const int32_t* const others = by_query ? relation.keys : relation.queries;
+    const int32_t* const row_offsets = by_query() ? relation.query_offsets : relation.key_offsets;
+    const int32_t* const other_offsets = by_query() ? relation.key_offsets : relation.query_offsets;
+    const int32_t* const rows = by_query() ? relation.queries : relation.keys;
+    const int32_t* const others = by_query() ? relation.keys : relation.queries;
     for (int64_t g = task.group_begin; g < task.group_end; ++g) {
       if (relation.key_offsets[g + 1] - relation.key_offsets[g] > problem_.largest_group) continue;
       const int64_t count = row_offsets[g + 1] - row_offsets[g];
@@ -65,33 +64,31 @@ class PairPass {
       const int32_t* const own = rows + row_offsets[g];
       for (int64_t o = other_offsets[g]; o < other_offsets[g + 1]; o += kPairChunk) {
         const int64_t columns = std::min<int64_t>(kPairChunk, other_offsets[g + 1] - o);
-        if (columns <= kFewColumns) {
-          meet<NarrowPanel<T>>({own + begin, own + end}, others + o, columns);
-        } else {
-          meet<WidePanel<T>>({own + begin, own + end}, others + o, columns);
-        }
+        meet({own + begin, own + end}, others + o, columns);
       }
     }
   }
 
  private:
-  template <class Panel>
   void meet(std::span<const int32_t> rows, const int32_t* others, int64_t columns) {
-    for (int64_t h = 0; h < problem_.heads; ++h) pack<Panel>(others, columns, h);
+    for (int64_t h = 0; h < problem_.heads; ++h) pack(others, columns, h);
     pack_nodes(others, columns);
-    for (; rows.size() >= kRows; rows = rows.subspan(kRows)) {
-      block<kRows, Panel>(rows.data(), columns);
+    for (; rows.size() > 1; rows = rows.subspan(std::min<size_t>(kRows, rows.size()))) {
+      block<kRows>(rows, columns);
     }
-    for (; !rows.empty(); rows = rows.subspan(1)) block<1, Panel>(rows.data(), columns);
+    if (!rows.empty()) block<1>(rows, columns);
   }
 
-  template <class Panel>
-  Panel scored(int64_t head) const {
-    return Panel{first_, problem_.query.width}.of_head(head);
+  bool by_query() const { return side_ == TupleSide::queries; }
+  bool softmax() const { return problem_.weight == PairWeight::softmax; }
+  // The gradient of a query does not depend on the weights where they are products.
+  bool needs_weights() const { return !backward_ || !by_query() || softmax(); }
+
+  PairPanel<T> scored(int64_t columns, int64_t head) const {
+    return {first_, problem_.query.width, columns, head};
   }
-  template <class Panel>
-  Panel summed(int64_t head) const {
-    return Panel{second_, problem_.value.width + 1}.of_head(head);
+  PairPanel<T> summed(int64_t columns, int64_t head) const {
+    return {second_, problem_.value.width + 1, columns, head};
   }
 
   HeadRows<T> grad() const {
@@ -100,18 +97,13 @@ class PairPass {
   }
 
   // The other side's rows; the value gets a channel of ones.
-  template <class Panel>
   void pack(const int32_t* rows, int64_t columns, int64_t head) {
-    const Panel first = scored<Panel>(head), second = summed<Panel>(head);
-    if (side_ == TupleSide::queries) {
-      first.pack(problem_.key, rows, columns, head);
-      second.pack(problem_.value, rows, columns, head);
-      second.set_ones(problem_.value.width, columns);
-      return;
-    }
-    first.pack(problem_.query, rows, columns, head);
-    second.pack(grad(), rows, columns, head);
-    if (problem_.weight == PairWeight::product) return;
+    const PairPanel<T> first = scored(columns, head), second = summed(columns, head);
+    const bool reduced = !backward_ || !by_query();
+    first.pack(by_query() ? problem_.key : problem_.query, rows, head, needs_weights(), backward_);
+    second.pack(by_query() ? problem_.value : grad(), rows, head, backward_, reduced);
+    if (by_query()) return second.set_ones(problem_.value.width);
+    if (!softmax()) return;
     T* const shifts = shifts_ + head * kPairChunk;
     for (int64_t j = 0; j < columns; ++j) {
       shifts[j] = problem_.shift[rows[j] * problem_.heads + head];
@@ -121,9 +113,8 @@ class PairPass {
   // The other side's nodes that are compared with a row's, block by block.
   void pack_nodes(const int32_t* rows, int64_t columns) {
     if (problem_.key_only == 0 || problem_.query_only == 0) return;
-    const bool by_query = side_ == TupleSide::queries;
-    const auto nodes = by_query ? problem_.key_nodes : problem_.query_nodes;
-    const int64_t blocks = by_query ? problem_.key_only : problem_.query_only;
+    const auto nodes = by_query() ? problem_.key_nodes : problem_.query_nodes;
+    const int64_t blocks = by_query() ? problem_.key_only : problem_.query_only;
     for (int64_t b = 0; b < blocks; ++b) {
       for (int64_t j = 0; j < columns; ++j) nodes_[b * kPairChunk + j] = nodes[b][rows[j]];
     }
@@ -132,27 +123,23 @@ class PairPass {
   // The row's own numbers, side by side with those of its neighbours.
   void take_own(int64_t row, int64_t head, int r) {
     const int64_t width = problem_.query.width, wide = problem_.value.width + 1;
-    const bool by_query = side_ == TupleSide::queries;
-    const T* const first = (by_query ? problem_.query : problem_.key).row(row, head);
-    std::copy(first, first + width, own_first_ + r * pair_padded(width));
+    copy_row((by_query() ? problem_.query : problem_.key).row(row, head), width,
+             own_first_ + r * pair_padded(width));
     if (!backward_) return;
     T* const own = own_second_ + r * pair_padded(wide);
-    if (by_query) {
-      const T* const g = grad().row(row, head);
-      std::copy(g, g + wide, own);
+    if (by_query()) {
+      copy_row(grad().row(row, head), wide, own);
     } else {
-      const T* const v = problem_.value.row(row, head);
-      std::copy(v, v + wide - 1, own);
+      copy_row(problem_.value.row(row, head), wide - 1, own);
       own[wide - 1] = 1;
     }
   }
 
   // keep[j]: 1 where the row and column j may meet, 0 where they may not.
   void find_kept(int64_t row, int64_t columns, T* keep) {
-    const bool by_query = side_ == TupleSide::queries;
-    const int64_t own_blocks = by_query ? problem_.query_only : problem_.key_only;
-    const int64_t other_blocks = by_query ? problem_.key_only : problem_.query_only;
-    const auto own = by_query ? problem_.query_nodes : problem_.key_nodes;
+    const int64_t own_blocks = by_query() ? problem_.query_only : problem_.key_only;
+    const int64_t other_blocks = by_query() ? problem_.key_only : problem_.query_only;
+    const auto own = by_query() ? problem_.query_nodes : problem_.key_nodes;
     std::fill(keep, keep + columns, T{1});
     for (int64_t b = 0; b < other_blocks; ++b) {
       const int32_t* const nodes = nodes_ + b * kPairChunk;
@@ -163,12 +150,14 @@ class PairPass {
     }
   }
 
-  // Rows against all columns that are packed.
-  template <int kCount, class Panel>
-  void block(const int32_t* rows, int64_t columns) {
+  // Up to kCount rows against all columns that are packed. Products of kCount rows take no longer
+  // than those of one row, which wait for each other.
+  template <int kCount>
+  void block(std::span<const int32_t> rows, int64_t columns) {
     const bool some_left_out = problem_.key_only > 0 && problem_.query_only > 0;
+    const int count = static_cast<int>(std::min<size_t>(kCount, rows.size()));
     const int64_t padded = whole_vectors<T>(columns);
-    for (int r = 0; r < kCount; ++r) {
+    for (int r = 0; r < count; ++r) {
       T* const keep = keep_ + r * kPairChunk;
       if (some_left_out) {
         find_kept(rows[r], columns, keep);
@@ -178,22 +167,25 @@ class PairPass {
       std::fill(keep + columns, keep + padded, T{0});
     }
     for (int64_t h = 0; h < problem_.heads; ++h) {
-      const Panel first = scored<Panel>(h), second = summed<Panel>(h);
-      for (int r = 0; r < kCount; ++r) take_own(rows[r], h, r);
-      first.template project<kCount>(own_first_, pair_padded(first.channels), columns, weights_);
-      for (int r = 0; r < kCount; ++r) {
-        T* const weight = weights_ + r * kPairChunk;
-        const T* const keep = keep_ + r * kPairChunk;
-        if (problem_.weight == PairWeight::softmax) {
-          exponentials(rows[r], h, columns, padded, some_left_out ? keep : nullptr, weight);
-        } else {
-          for (int64_t j = 0; j < padded; ++j) weight[j] *= keep[j];
+      for (int r = 0; r < count; ++r) take_own(rows[r], h, r);
+      if (needs_weights()) {
+        scored(columns, h).template project<kCount>(own_first_, weights_);
+        for (int r = 0; r < count; ++r) {
+          T* const weight = weights_ + r * kPairChunk;
+          const T* const keep = keep_ + r * kPairChunk;
+          if (softmax()) {
+            exponentials(rows[r], h, columns, padded, some_left_out ? keep : nullptr, weight);
+          } else {
+            for (int64_t j = 0; j < padded; ++j) weight[j] *= keep[j];
+          }
         }
       }
+      const auto own = rows.first(count);
       if (backward_) {
-        gradients<kCount>(rows, columns, h, first, second);
+        gradients<kCount>(own, columns, h);
       } else {
-        add<kCount>(problem_.sums, second.channels, rows, h, weights_, second, columns, 1);
+        add<kCount>(problem_.sums, problem_.value.width + 1, own, h, weights_, summed(columns, h),
+                    1);
       }
     }
   }
@@ -241,36 +233,35 @@ class PairPass {
     return shift;
   }
 
-  template <int kCount, class Panel>
-  void add(double* to, int64_t width, const int32_t* rows, int64_t head, const T* weights,
-           const Panel& panel, int64_t columns, double factor) {
+  template <int kCount>
+  void add(double* to, int64_t width, std::span<const int32_t> rows, int64_t head, const T* weights,
+           const PairPanel<T>& panel, double factor) {
     double* places[kCount];
-    for (int r = 0; r < kCount; ++r) places[r] = to + (rows[r] * problem_.heads + head) * width;
-    panel.template reduce<kCount>(weights, width, columns, factor, places);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      places[r] = to + (rows[r] * problem_.heads + head) * width;
+    }
+    panel.template reduce<kCount>(weights, width, static_cast<int>(rows.size()), factor, places);
   }
 
-  template <int kCount, class Panel>
-  void gradients(const int32_t* rows, int64_t columns, int64_t head, const Panel& first,
-                 const Panel& second) {
-    const bool softmax = problem_.weight == PairWeight::softmax;
-    const bool by_query = side_ == TupleSide::queries;
-    if (!by_query) {
-      add<kCount>(problem_.grad_value, problem_.value.width, rows, head, weights_, second, columns,
-                  1);
+  template <int kCount>
+  void gradients(std::span<const int32_t> rows, int64_t columns, int64_t head) {
+    const PairPanel<T> first = scored(columns, head), second = summed(columns, head);
+    if (!by_query()) {
+      add<kCount>(problem_.grad_value, problem_.value.width, rows, head, weights_, second, 1);
     }
     // The gradient of a score: that of its weight, times the weight of a softmax.
-    second.template project<kCount>(own_second_, pair_padded(second.channels), columns, factors_);
-    const T* const times = softmax ? weights_ : keep_;
+    second.template project<kCount>(own_second_, factors_);
+    const T* const times = softmax() ? weights_ : keep_;
     const int64_t padded = whole_vectors<T>(columns);
-    for (int r = 0; r < kCount; ++r) {
+    for (size_t r = 0; r < rows.size(); ++r) {
       T* const slope = factors_ + r * kPairChunk;
       const T* const time = times + r * kPairChunk;
       for (int64_t j = 0; j < padded; ++j) slope[j] *= time[j];
     }
     // d 2^(q . k) = ln 2 2^(q . k), the base being in the query.
-    const double factor = softmax ? 0.69314718055994530942 : 1;
-    add<kCount>(by_query ? problem_.grad_query : problem_.grad_key, first.channels, rows, head,
-                factors_, first, columns, factor);
+    const double factor = softmax() ? 0.69314718055994530942 : 1;
+    add<kCount>(by_query() ? problem_.grad_query : problem_.grad_key, problem_.query.width, rows,
+                head, factors_, first, factor);
   }
 
   const PairAttention<T>& problem_;

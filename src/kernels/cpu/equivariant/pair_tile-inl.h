@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
-#include "kernels/cpu/equivariant/channels-inl.h"
 #include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/small_product-inl.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
+#include "kernels/cpu/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
@@ -26,56 +28,127 @@ HWY_INLINE int64_t whole_vectors(int64_t count) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-// A panel holds rows of one side, a column each, as the other side's rows meet them. Both kinds
-// have the same functions:
-//
-//   pack      takes the channels of rows of a head,
-//   set_ones  makes a channel 1,
-//   project   to[r][column] = sum over channels of rows[r][c] x[c][column], kRows rows `stride`
-//             apart, zero behind the last channel up to pair_padded(channels),
-//   reduce    to[r][c] += factor * sum over columns of weights[r][column] x[c][column], for the
-//             first `width` channels.
-
-/// Channel by channel, x[c * kPairChunk + column], so that a vector is of columns: what they cost
-/// is shared by all rows that meet them. Columns beyond the last are zero up to a whole vector.
+/// Of rows that are too short for a call of memmove.
 template <class T>
-struct WidePanel {
-  T* x = nullptr;
-  int64_t channels = 0;
+HWY_INLINE void copy_row(const T* from, int64_t count, T* to) {
+  const hn::CappedTag<T, kPairStep> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= count; c += lanes) hn::StoreU(hn::LoadU(d, from + c), d, to + c);
+  for (; c < count; ++c) to[c] = from[c];
+}
 
-  WidePanel of_head(int64_t head) const {
-    return {x + head * pair_padded(channels) * kPairChunk, channels};
+/// Up to kPairChunk rows of one side, a column each, as the other side's rows meet them. They lie
+/// twice: channel by channel for products over channels, so that a vector is of columns and what
+/// they cost is shared by all rows that meet them; and row by row for sums over columns, so that a
+/// vector is of channels. The first kind pays for more than kFewColumns.
+template <class T>
+class PairPanel {
+ public:
+  /// Of one head.
+  PairPanel(T* memory, int64_t channels, int64_t columns, int64_t head)
+      : channels_(channels),
+        columns_(columns),
+        row_(pair_padded(channels)),
+        column_(whole_vectors<T>(columns)),
+        rows_(memory + head * 2 * row_ * column_),
+        turned_(rows_ + row_ * column_) {}
+
+  int64_t channels() const { return channels_; }
+
+  /// Takes the channels of rows, for project() and for reduce().
+  HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t head, bool projected,
+                       bool reduced) const {
+    if (projected && !few()) turn(from, rows, head);
+    if (reduced || few()) {
+      for (int64_t j = 0; j < columns_; ++j) {
+        T* const to = rows_ + j * row_;
+        copy_row(from.row(rows[j], head), from.width, to);
+        for (int64_t c = from.width; c < row_; ++c) to[c] = 0;
+      }
+    }
   }
-  T* channel(int64_t c) const { return x + c * kPairChunk; }
 
-  HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t columns,
-                       int64_t head) const {
-    const int64_t padded = whole_vectors<T>(columns);
-    for (int64_t j = 0; j < columns; ++j) {
+  /// Makes a channel 1.
+  HWY_INLINE void set_ones(int64_t c) const {
+    for (int64_t j = 0; j < columns_; ++j) rows_[j * row_ + c] = 1;
+    std::fill_n(turned_ + c * column_, columns_, T{1});
+    std::fill(turned_ + c * column_ + columns_, turned_ + (c + 1) * column_, T{0});
+  }
+
+  /// to[r][column] = sum over channels of rows[r][c] x[c][column], kRows rows pair_padded(channels)
+  /// apart, zero behind the last channel.
+  template <int kRows>
+  HWY_INLINE void project(const T* rows, T* to) const {
+    few() ? project_rows<kRows>(rows, to) : project_turned<kRows>(rows, to);
+  }
+
+  /// to[r][c] += factor * sum over columns of weights[r][column] x[c][column], for the first
+  /// `count` rows and `width` channels.
+  template <int kRows>
+  HWY_INLINE void reduce(const T* weights, int64_t width, int count, double factor,
+                         double* const* to) const {
+    const hn::CappedTag<T, kPairStep> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t begin = 0; begin < columns_; begin += kSummedColumns) {
+      const int64_t end = std::min(begin + kSummedColumns, columns_);
+      int64_t c = 0;
+      for (; c + lanes < width; c += 2 * lanes) {
+        reduce_channels<kRows, 2>(weights, c, width, begin, end, count, factor, to);
+      }
+      if (c < width) reduce_channels<kRows, 1>(weights, c, width, begin, end, count, factor, to);
+    }
+  }
+
+ private:
+  bool few() const { return columns_ <= kFewColumns; }
+
+  HWY_INLINE void turn(const HeadRows<T>& from, const int32_t* rows, int64_t head) const {
+    int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (std::is_same_v<T, float>) {
+      for (; j + 4 <= columns_; j += 4) turn_four(from, rows + j, head, j);
+    }
+#endif
+    for (; j < columns_; ++j) {
       const T* const row = from.row(rows[j], head);
-      for (int64_t c = 0; c < from.width; ++c) channel(c)[j] = row[c];
+      for (int64_t c = 0; c < from.width; ++c) turned_[c * column_ + j] = row[c];
     }
     for (int64_t c = 0; c < from.width; ++c) {
-      std::fill(channel(c) + columns, channel(c) + padded, T{0});
+      std::fill(turned_ + c * column_ + columns_, turned_ + (c + 1) * column_, T{0});
     }
   }
 
-  HWY_INLINE void set_ones(int64_t c, int64_t columns) const {
-    std::fill(channel(c), channel(c) + columns, T{1});
-    std::fill(channel(c) + columns, channel(c) + whole_vectors<T>(columns), T{0});
+#if HWY_TARGET != HWY_SCALAR
+  HWY_INLINE void turn_four(const HeadRows<T>& from, const int32_t* rows, int64_t head,
+                            int64_t j) const {
+    const hn::FixedTag<float, 4> d;
+    const T* in[4];
+    for (int i = 0; i < 4; ++i) in[i] = from.row(rows[i], head);
+    T* out = turned_ + j;
+    int64_t c = 0;
+    for (; c + 4 <= from.width; c += 4, out += 4 * column_) {
+      kernels::HWY_NAMESPACE::store_turned(
+          hn::LoadU(d, in[0] + c), hn::LoadU(d, in[1] + c), hn::LoadU(d, in[2] + c),
+          hn::LoadU(d, in[3] + c), {out, out + column_, out + 2 * column_, out + 3 * column_});
+    }
+    for (; c < from.width; ++c, out += column_) {
+      for (int i = 0; i < 4; ++i) out[i] = in[i][c];
+    }
   }
+#endif
 
   template <int kRows>
-  HWY_INLINE void project(const T* rows, int64_t stride, int64_t columns, T* to) const {
+  HWY_INLINE void project_turned(const T* rows, T* to) const {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t j = 0; j < columns; j += lanes) {
+    for (int64_t j = 0; j < columns_; j += lanes) {
       hn::Vec<decltype(d)> sums[kRows];
       for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-      for (int64_t c = 0; c < channels; ++c) {
-        const auto own = hn::LoadU(d, channel(c) + j);
+      for (int64_t c = 0; c < channels_; ++c) {
+        const auto own = hn::LoadU(d, turned_ + c * column_ + j);
         for (int r = 0; r < kRows; ++r) {
-          sums[r] = hn::MulAdd(hn::Set(d, rows[r * stride + c]), own, sums[r]);
+          sums[r] = hn::MulAdd(hn::Set(d, rows[r * row_ + c]), own, sums[r]);
         }
       }
       for (int r = 0; r < kRows; ++r) hn::StoreU(sums[r], d, to + r * kPairChunk + j);
@@ -83,61 +156,16 @@ struct WidePanel {
   }
 
   template <int kRows>
-  HWY_INLINE void reduce(const T* weights, int64_t width, int64_t columns, double factor,
-                         double* const* to) const {
-    const hn::ScalableTag<T> d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t c = 0; c < width; ++c) {
-      hn::Vec<decltype(d)> sums[kRows];
-      for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-      for (int64_t j = 0; j < columns; j += lanes) {
-        const auto own = hn::LoadU(d, channel(c) + j);
-        for (int r = 0; r < kRows; ++r) {
-          sums[r] = hn::MulAdd(hn::LoadU(d, weights + r * kPairChunk + j), own, sums[r]);
-        }
-      }
-      for (int r = 0; r < kRows; ++r) {
-        to[r][c] += factor * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums[r])));
-      }
-    }
-  }
-};
-
-/// Row by row, x[column * pair_padded(channels) + c], so that a vector is of channels: nothing is
-/// turned, and no lanes are empty where columns are few.
-template <class T>
-struct NarrowPanel {
-  T* x = nullptr;
-  int64_t channels = 0;
-
-  int64_t stride() const { return pair_padded(channels); }
-  NarrowPanel of_head(int64_t head) const { return {x + head * stride() * kPairChunk, channels}; }
-
-  HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t columns,
-                       int64_t head) const {
-    for (int64_t j = 0; j < columns; ++j) {
-      T* const to = x + j * stride();
-      const T* const row = from.row(rows[j], head);
-      for (int64_t c = 0; c < from.width; ++c) to[c] = row[c];
-      for (int64_t c = from.width; c < stride(); ++c) to[c] = 0;
-    }
-  }
-
-  HWY_INLINE void set_ones(int64_t c, int64_t columns) const {
-    for (int64_t j = 0; j < columns; ++j) x[j * stride() + c] = 1;
-  }
-
-  template <int kRows>
-  HWY_INLINE void project(const T* rows, int64_t row_stride, int64_t columns, T* to) const {
+  HWY_INLINE void project_rows(const T* rows, T* to) const {
     const hn::CappedTag<T, kPairStep> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t j = 0; j < columns_; ++j) {
       hn::Vec<decltype(d)> sums[kRows];
       for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-      for (int64_t c = 0; c < channels; c += lanes) {
-        const auto own = hn::LoadU(d, x + j * stride() + c);
+      for (int64_t c = 0; c < row_; c += lanes) {
+        const auto own = hn::LoadU(d, rows_ + j * row_ + c);
         for (int r = 0; r < kRows; ++r) {
-          sums[r] = hn::MulAdd(hn::LoadU(d, rows + r * row_stride + c), own, sums[r]);
+          sums[r] = hn::MulAdd(hn::LoadU(d, rows + r * row_ + c), own, sums[r]);
         }
       }
       for (int r = 0; r < kRows; ++r) {
@@ -146,22 +174,34 @@ struct NarrowPanel {
     }
   }
 
-  template <int kRows>
-  HWY_INLINE void reduce(const T* weights, int64_t width, int64_t columns, double factor,
-                         double* const* to) const {
+  // Channels from c on, of columns [begin, end).
+  template <int kRows, int kVectors>
+  HWY_INLINE void reduce_channels(const T* weights, int64_t c, int64_t width, int64_t begin,
+                                  int64_t end, int count, double factor, double* const* to) const {
+    const hn::CappedTag<T, kPairStep> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    hn::Vec<decltype(d)> sums[kRows][kVectors];
     for (int r = 0; r < kRows; ++r) {
-      const T* const own = weights + r * kPairChunk;
-      double* const place = to[r];
-      for_channels(width, [&](auto sum, int64_t c) HWY_ATTR {
-        sum.clear();
-        sum.add(place + c);
-        for (int64_t j = 0; j < columns; ++j) {
-          sum.add_scaled(factor * static_cast<double>(own[j]), x + j * stride() + c);
-        }
-        sum.write(1, place + c);
-      });
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      hn::Vec<decltype(d)> own[kVectors];
+      for (int v = 0; v < kVectors; ++v) own[v] = hn::LoadU(d, rows_ + j * row_ + c + v * lanes);
+      for (int r = 0; r < kRows; ++r) {
+        const auto weight = hn::Set(d, weights[r * kPairChunk + j]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(weight, own[v], sums[r][v]);
+      }
+    }
+    HWY_ALIGN T all[kVectors * kPairStep];
+    for (int r = 0; r < count; ++r) {
+      for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, all + v * lanes);
+      add_scaled(factor, all, std::min(width - c, kVectors * lanes), to[r] + c);
     }
   }
+
+  int64_t channels_, columns_;
+  int64_t row_, column_;  // from a row, and from a channel, to the next
+  T *rows_, *turned_;
 };
 
 }  // namespace HWY_NAMESPACE
