@@ -21,8 +21,8 @@ inline constexpr int64_t kTaskPairs = 1 << 16, kRowCost = 8, kSmallestRows = 32;
 inline constexpr int64_t kPairChunk = 256;
 /// Of at most as many there is no vector: most lanes of it would be empty.
 inline constexpr int64_t kFewColumns = 8;
-/// Columns that are summed before their sum is added in double.
-inline constexpr int64_t kSummedColumns = 64;
+/// At most as many are summed row by row: a vector of channels has no lanes to be added up.
+inline constexpr int64_t kSummedColumns = 128;
 /// Channels are padded to this many, a whole number of vectors.
 inline constexpr int64_t kPairStep = 8;
 inline constexpr int64_t pair_padded(int64_t channels) {

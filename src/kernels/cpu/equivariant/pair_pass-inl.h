@@ -236,7 +236,7 @@ class PairPass {
   template <int kCount>
   void add(double* to, int64_t width, std::span<const int32_t> rows, int64_t head, const T* weights,
            const PairPanel<T>& panel, double factor) {
-    double* places[kCount];
+    double* places[kCount] = {};
     for (size_t r = 0; r < rows.size(); ++r) {
       places[r] = to + (rows[r] * problem_.heads + head) * width;
     }

@@ -39,9 +39,9 @@ HWY_INLINE void copy_row(const T* from, int64_t count, T* to) {
 }
 
 /// Up to kPairChunk rows of one side, a column each, as the other side's rows meet them. They lie
-/// twice: channel by channel for products over channels, so that a vector is of columns and what
-/// they cost is shared by all rows that meet them; and row by row for sums over columns, so that a
-/// vector is of channels. The first kind pays for more than kFewColumns.
+/// channel by channel, so that a vector is of columns and what they cost is shared by all rows that
+/// meet them; or row by row, so that a vector is of channels; or both. Products over channels are
+/// the former's but of few columns, sums over columns the latter's but of many.
 template <class T>
 class PairPanel {
  public:
@@ -59,8 +59,8 @@ class PairPanel {
   /// Takes the channels of rows, for project() and for reduce().
   HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t head, bool projected,
                        bool reduced) const {
-    if (projected && !few()) turn(from, rows, head);
-    if (reduced || few()) {
+    if (!few() && (projected || many())) turn(from, rows, head);
+    if (few() || (reduced && !many())) {
       for (int64_t j = 0; j < columns_; ++j) {
         T* const to = rows_ + j * row_;
         copy_row(from.row(rows[j], head), from.width, to);
@@ -88,20 +88,17 @@ class PairPanel {
   template <int kRows>
   HWY_INLINE void reduce(const T* weights, int64_t width, int count, double factor,
                          double* const* to) const {
-    const hn::CappedTag<T, kPairStep> d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t begin = 0; begin < columns_; begin += kSummedColumns) {
-      const int64_t end = std::min(begin + kSummedColumns, columns_);
-      int64_t c = 0;
-      for (; c + lanes < width; c += 2 * lanes) {
-        reduce_channels<kRows, 2>(weights, c, width, begin, end, count, factor, to);
-      }
-      if (c < width) reduce_channels<kRows, 1>(weights, c, width, begin, end, count, factor, to);
+    if (many()) return reduce_turned<kRows>(weights, width, count, factor, to);
+    int64_t c = 0;
+    for (; c + kPairStep < width; c += 2 * kPairStep) {
+      reduce_rows<kRows, 2 * kPairStep>(weights, c, width, count, factor, to);
     }
+    if (c < width) reduce_rows<kRows, kPairStep>(weights, c, width, count, factor, to);
   }
 
  private:
   bool few() const { return columns_ <= kFewColumns; }
+  bool many() const { return columns_ > kSummedColumns; }
 
   HWY_INLINE void turn(const HeadRows<T>& from, const int32_t* rows, int64_t head) const {
     int64_t j = 0;
@@ -174,28 +171,48 @@ class PairPanel {
     }
   }
 
-  // Channels from c on, of columns [begin, end).
-  template <int kRows, int kVectors>
-  HWY_INLINE void reduce_channels(const T* weights, int64_t c, int64_t width, int64_t begin,
-                                  int64_t end, int count, double factor, double* const* to) const {
-    const hn::CappedTag<T, kPairStep> d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // kChannels channels from c on.
+  template <int kRows, int kChannels>
+  HWY_INLINE void reduce_rows(const T* weights, int64_t c, int64_t width, int count, double factor,
+                              double* const* to) const {
+    const hn::CappedTag<T, kChannels> d;
+    constexpr int64_t kLanes = hn::MaxLanes(d), kVectors = kChannels / kLanes;
     hn::Vec<decltype(d)> sums[kRows][kVectors];
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
     }
-    for (int64_t j = begin; j < end; ++j) {
+    for (int64_t j = 0; j < columns_; ++j) {
       hn::Vec<decltype(d)> own[kVectors];
-      for (int v = 0; v < kVectors; ++v) own[v] = hn::LoadU(d, rows_ + j * row_ + c + v * lanes);
+      for (int v = 0; v < kVectors; ++v) own[v] = hn::LoadU(d, rows_ + j * row_ + c + v * kLanes);
       for (int r = 0; r < kRows; ++r) {
         const auto weight = hn::Set(d, weights[r * kPairChunk + j]);
         for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(weight, own[v], sums[r][v]);
       }
     }
-    HWY_ALIGN T all[kVectors * kPairStep];
+    HWY_ALIGN T all[kChannels];
     for (int r = 0; r < count; ++r) {
-      for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, all + v * lanes);
-      add_scaled(factor, all, std::min(width - c, kVectors * lanes), to[r] + c);
+      for (int v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, all + v * kLanes);
+      add_scaled(factor, all, std::min<int64_t>(width - c, kChannels), to[r] + c);
+    }
+  }
+
+  template <int kRows>
+  HWY_INLINE void reduce_turned(const T* weights, int64_t width, int count, double factor,
+                                double* const* to) const {
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t c = 0; c < width; ++c) {
+      hn::Vec<decltype(d)> sums[kRows];
+      for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
+      for (int64_t j = 0; j < columns_; j += lanes) {
+        const auto own = hn::LoadU(d, turned_ + c * column_ + j);
+        for (int r = 0; r < kRows; ++r) {
+          sums[r] = hn::MulAdd(hn::LoadU(d, weights + r * kPairChunk + j), own, sums[r]);
+        }
+      }
+      for (int r = 0; r < count; ++r) {
+        to[r][c] += factor * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums[r])));
+      }
     }
   }
 
