@@ -54,8 +54,6 @@ class PairPanel {
         rows_(memory + head * 2 * row_ * column_),
         turned_(rows_ + row_ * column_) {}
 
-  int64_t channels() const { return channels_; }
-
   /// Takes the channels of rows, for project() and for reduce().
   HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t head, bool projected,
                        bool reduced) const {
