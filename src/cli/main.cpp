@@ -1,3 +1,7 @@
+#include "cli/allocator.h"
 #include "cli/app.h"
 
-int main(int argc, char** argv) { return nsimplex::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  nsimplex::cli::keep_freed_memory();
+  return nsimplex::cli::run(argc, argv);
+}
