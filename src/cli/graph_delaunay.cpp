@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "cli/graph.h"
 #include "cli/set_arms.h"
@@ -17,11 +18,11 @@ using training::PairSets;
 using training::Scores;
 
 constexpr int64_t kFullTrain = 50'000, kFullTest = 5'000, kFullEpochs = 100;
-constexpr int64_t kBatch = 8;  // of short runs
+constexpr int64_t kShortTrain = 1000, kShortValidation = 100, kShortTest = 200, kBatch = 8;
 
 struct DelaunayOptions : GraphExperimentOptions {
   int64_t least = 50, most = 50;
-  int64_t train = 1000, validation = 100, test = 200;
+  std::optional<int64_t> train, validation, test;
   bool full = false, paper = false;
 };
 
@@ -92,15 +93,13 @@ PairSets draw(int64_t sets, const DelaunayOptions& o, uint64_t seed) {
       (drawn.points - 0.5) * std::sqrt(12.0), delaunay_graph(drawn.points, drawn.node_offsets), {}};
 }
 
-int run_delaunay(const DelaunayOptions& given) {
-  DelaunayOptions o = given;
+int run_delaunay(const DelaunayOptions& o) {
   if (o.least > o.most) {
     throw InputError(fmt::format("--least: expected at most --most {}, got {}", o.most, o.least));
   }
-  if (o.full) {
-    o.train = kFullTrain;
-    o.validation = o.test = kFullTest;
-  }
+  const int64_t train = o.train.value_or(o.full ? kFullTrain : kShortTrain);
+  const int64_t validation = o.validation.value_or(o.full ? kFullTest : kShortValidation);
+  const int64_t test = o.test.value_or(o.full ? kFullTest : kShortTest);
   GraphExperiment experiment{
       .task = "delaunay",
       .arms = set_arms(sizes_of(o)),
@@ -109,8 +108,8 @@ int run_delaunay(const DelaunayOptions& given) {
         // does not. Short runs need it: most pairs are no edges, and entropy alone stays at that.
         const double soft_f1 = !o.full ? 1.0 / kBatch : o.paper ? 1.0 / 32 : 0.0;
         return std::make_unique<training::PairTask>(
-            std::array<PairSets, 3>{draw(o.train, o, 3 * seed), draw(o.validation, o, 3 * seed + 1),
-                                    draw(o.test, o, 3 * seed + 2)},
+            std::array<PairSets, 3>{draw(train, o, 3 * seed), draw(validation, o, 3 * seed + 1),
+                                    draw(test, o, 3 * seed + 2)},
             training::PairLoss{.soft_f1 = soft_f1});
       },
       .digits = 3};

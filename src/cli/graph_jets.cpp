@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <nsimplex/graph_structure.h>
 
+#include <optional>
+
 #include "cli/graph.h"
 #include "cli/set_arms.h"
 #include "data/synthetic_vertices.h"
@@ -14,12 +16,12 @@ namespace {
 using data::LabelledSets;
 using training::PairSets;
 
-constexpr int64_t kFullSets = 900'000;             // as many as the paper's data has
-constexpr double kTrain = 0.6, kValidation = 0.2;  // shares of the sets
+constexpr int64_t kShortSets = 6000, kFullSets = 900'000;  // full: as many as the paper's data has
+constexpr double kTrain = 0.6, kValidation = 0.2;          // shares of the sets
 
 struct JetsOptions : GraphExperimentOptions {
   std::string file;
-  int64_t sets = 6000;
+  std::optional<int64_t> sets;
   bool full = false, paper = false;
 };
 
@@ -72,9 +74,11 @@ std::vector<std::string> names_of_kinds(const LabelledSets& sets, bool synthetic
   return names;
 }
 
+int64_t sets_of(const JetsOptions& o) { return o.sets.value_or(o.full ? kFullSets : kShortSets); }
+
 std::unique_ptr<training::GraphTask> draw(const JetsOptions& o, const LabelledSets* read,
                                           uint64_t seed) {
-  const LabelledSets sets = read ? *read : data::synthetic_vertices(o.sets, seed);
+  const LabelledSets sets = read ? *read : data::synthetic_vertices(sets_of(o), seed);
   const auto count = static_cast<double>(sets.size());
   const auto first = static_cast<int64_t>(kTrain * count);
   const auto second = first + static_cast<int64_t>(kValidation * count);
@@ -85,13 +89,11 @@ std::unique_ptr<training::GraphTask> draw(const JetsOptions& o, const LabelledSe
       training::PairLoss{.soft_f1 = 1.0}, names_of_kinds(sets, !read));
 }
 
-int run_jets(const JetsOptions& given) {
-  JetsOptions o = given;
-  if (o.full) o.sets = kFullSets;
+int run_jets(const JetsOptions& o) {
   std::optional<LabelledSets> read;
   if (!o.file.empty()) read = data::read_labelled_sets(o.file);
   constexpr int64_t kFewest = 5;  // so that every split has a set
-  const int64_t sets = read ? read->size() : o.sets;
+  const int64_t sets = read ? read->size() : sets_of(o);
   if (sets < kFewest) {
     throw InputError(fmt::format("{}: expected at least {} sets, got {}", read ? o.file : "--sets",
                                  kFewest, sets));

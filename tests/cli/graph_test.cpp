@@ -168,6 +168,18 @@ TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   EXPECT_THAT(crossed.err, HasSubstr("--least: expected at most --most 8, got 9"));
 }
 
+TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
+  const test::TemporaryFolder folder;
+  const Finished finished = run(
+      {"graph", "delaunay", "--full", "--threads",    "1",    "--least", "5",     "--most",
+       "5",     "--train",  "3",      "--validation", "1",    "--test",  "1",     "--batch",
+       "1",     "--epochs", "1",      "--models",     "gnn5", "--json",  "--out", folder / "run"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto epochs = having(json_of(test::read_file(folder / "run/metrics.jsonl")), "step");
+  ASSERT_EQ(epochs.size(), 1U);
+  EXPECT_EQ(epochs[0]["step"], 3);
+}
+
 TEST(GraphJets, FiguresAreToldApartByKind) {
   const Finished finished = run({"graph", "jets", "--threads", "1", "--sets", "40", "--epochs", "1",
                                  "--models", "s2g,gnn0,kernel", "--json"});
