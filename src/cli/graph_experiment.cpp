@@ -29,6 +29,7 @@ training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExper
   training.warmup = o.warmup.value_or(training.warmup);
   training.clip = o.clip.value_or(training.clip);
   training.weight_decay = o.weight_decay.value_or(training.weight_decay);
+  training.ema = o.ema.value_or(training.ema);
   training.seconds = o.max_seconds.value_or(training.seconds);
   return training;
 }
@@ -147,6 +148,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   add("--warmup", o.warmup, "Epochs of linear warm-up");
   add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
   add("--weight-decay", o.weight_decay, "Of matrices");
+  add("--ema", o.ema, "Decay of a moving average of the weights, which is judged; 0: none");
   add("--eval-every", o.evaluate_every, "Epochs between validations");
   add("--seconds", o.max_seconds, "Of training, after which a model's ends; for equal times");
   add("--patience", o.patience, "Epochs without a better validation that end a training; 0: none");

@@ -18,7 +18,7 @@ struct GraphExperimentOptions : CommonOptions {
   std::vector<std::string> models;  ///< names of arms; empty: all
   int64_t seeds = 1;
   std::optional<int64_t> epochs, batch, evaluate_every, patience;
-  std::optional<double> learning_rate, warmup, clip, weight_decay, max_seconds;
+  std::optional<double> learning_rate, warmup, clip, weight_decay, ema, max_seconds;
 };
 
 /// Adds --models, --seeds and what overrides the training of all models.

@@ -17,6 +17,7 @@
 #include "training/schedule.h"
 #include "training/statistics.h"
 #include "training/stopwatch.h"
+#include "training/weight_average.h"
 
 namespace nsimplex::training {
 namespace {
@@ -26,21 +27,6 @@ constexpr int64_t kKeptRows = int64_t{1} << 20;
 
 at::Generator stream(uint64_t seed, uint64_t which) {
   return at::make_generator<at::CPUGeneratorImpl>(4 * seed + which);
-}
-
-// Copies of all that a model has learned, buffers included.
-std::vector<at::Tensor> copy_of(const GraphModel& model) {
-  std::vector<at::Tensor> copies;
-  for (const at::Tensor& each : model.parameters()) copies.push_back(each.detach().clone());
-  for (const at::Tensor& each : model.buffers()) copies.push_back(each.clone());
-  return copies;
-}
-
-void restore(const GraphModel& model, const std::vector<at::Tensor>& copies) {
-  const at::NoGradGuard no_grad;
-  auto copy = copies.begin();
-  for (at::Tensor each : model.parameters()) each.copy_(*copy++);
-  for (at::Tensor each : model.buffers()) each.copy_(*copy++);
 }
 
 // A split, judged again and again: in its own order and always the same, or drawn anew each time.
@@ -120,7 +106,9 @@ class Stepper {
         optimizer_(named_parameters(model), {.beta2 = 0.999, .weight_decay = o.weight_decay}),
         schedule_{o.learning_rate,
                   static_cast<int64_t>(o.warmup * static_cast<double>(steps_an_epoch)), steps,
-                  o.decays} {}
+                  o.decays} {
+    if (o.ema > 0) average_.emplace(model, o.ema);
+  }
 
   // Returns the task's loss.
   double step(std::span<const int64_t> examples, const at::Generator& generator) {
@@ -141,9 +129,19 @@ class Stepper {
     }
     optimizer_.step(schedule_.rate(steps()),
                     options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
+    if (average_) average_->add();
     times_.push_back(watch.seconds());
     seconds_ += times_.back();
     return value;
+  }
+
+  // The model's weights for the time of a validation: their average where there is one. Returns
+  // what is to be given back before the next step.
+  std::vector<at::Tensor> begin_validation() const {
+    if (!average_) return {};
+    std::vector<at::Tensor> weights = copy_of_weights(model_);
+    average_->apply();
+    return weights;
   }
 
   int64_t steps() const { return std::ssize(times_); }
@@ -156,6 +154,7 @@ class Stepper {
   GraphTrainingOptions options_;
   AdamW optimizer_;
   LinearSchedule schedule_;
+  std::optional<WeightAverage> average_;
   std::vector<double> times_;  // seconds of each step
   double seconds_ = 0.0;
 };
@@ -184,6 +183,7 @@ void check(const GraphTrainingOptions& o) {
   require(o.warmup >= 0 && std::isfinite(o.warmup), "warm-up: expected at least 0", o.warmup);
   require(o.clip >= 0, "clip: expected at least 0", o.clip);
   require(o.weight_decay >= 0, "weight decay: expected at least 0", o.weight_decay);
+  require(o.ema >= 0 && o.ema < 1, "ema: expected a decay from 0 to less than 1", o.ema);
   require(o.evaluate_every >= 1, "evaluate every: expected at least 1",
           static_cast<double>(o.evaluate_every));
   require(o.seconds >= 0 && std::isfinite(o.seconds), "seconds: expected at least 0", o.seconds);
@@ -227,9 +227,11 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
     }
     if (result.stopped) break;
     if (epoch % o.evaluate_every != 0 && epoch != o.epochs && !late()) continue;
+    const std::vector<at::Tensor> weights = stepper.begin_validation();
     result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
                    validation.scores(), stepper.seconds()};
-    last = copy_of(*model);
+    last = copy_of_weights(*model);
+    if (!weights.empty()) restore_weights(*model, weights);
     loss = 0.0;
     loss_steps = 0;
     const double now = result.last.validation.front().second;
@@ -247,9 +249,9 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
   result.step_seconds = stepper.median_seconds();
 
   Judge test(task, *model, GraphSplit::test, o.batch, seed);
-  restore(*model, last);
+  restore_weights(*model, last);
   result.last_test = test.scores();
-  restore(*model, best);
+  restore_weights(*model, best);
   result.best_test = result.best.epoch == result.last.epoch ? result.last_test : test.scores();
   return result;
 }

@@ -17,6 +17,7 @@ struct GraphTrainingOptions {
   bool decays = false;  ///< whether the rate then falls to 0 on a line
   double clip = 0.0;    ///< largest norm of the gradient; 0: unlimited
   double weight_decay = 0.0;
+  double ema = 0.0;            ///< decay of WeightAverage, which is then judged; 0: none
   int64_t evaluate_every = 1;  ///< epochs between validations; the last epoch always has one
   int64_t patience = 0;        ///< epochs without a better validation that end it; 0: none do
   double seconds = 0.0;        ///< of training, after which it ends with a validation; 0: none
@@ -49,7 +50,9 @@ struct GraphEvents {
 
 /// Trains a model on a task with Adam (beta 0.9, 0.999; decoupled weight decay where asked for) and
 /// judges it on the test split twice: with the weights of the best validated epoch, which the model
-/// is left with, and with those of the last one. The test split is read at the end alone.
+/// is left with, and with those of the last one. The test split is read at the end alone. Where an
+/// average is asked for, the weights of an epoch are their moving average at its end, and training
+/// goes on as it would without.
 ///
 /// Everything random comes from `seed`: weights, dropout and random features through torch's
 /// default generator, which is seeded before `make`; the order of the examples and what a task

@@ -277,6 +277,35 @@ TEST(GraphTraining, TheRateDecidesHowFarAStepGoes) {
   EXPECT_NEAR(moved(options), 0.05 / 5, 1e-6);
 }
 
+TEST(GraphTraining, AnAverageOfTheWeightsIsJudgedAndTrainingIsTheSame) {
+  LineTask plain_task, task;
+  GraphTrainingOptions options = options_of(6);
+  options.evaluate_every = 6;
+  const Trained plain = train(plain_task, options);
+  options.ema = 0.6;
+  options.evaluate_every = 4;
+  std::shared_ptr<LineModel> model;
+  at::manual_seed(7);
+  at::Tensor average = LineModel().weight();
+  std::vector<at::Tensor> averages, weights;  // after each step
+  GraphEvents events;
+  events.step = [&](int64_t done, int64_t, double) {
+    const auto t = static_cast<double>(done);
+    const double decay = std::min(0.6, (1 + t) / (10 + t));
+    weights.push_back(model->weight());
+    average = decay * average + (1 - decay) * weights.back();
+    averages.push_back(average);
+  };
+  const auto make = [&] { return model = std::make_shared<LineModel>(); };
+  const auto result = train_graphs(task, make, options, 7, events);
+  // Also after a validation steps go on from the weights, not from their average.
+  ASSERT_EQ(weights.size(), 6U * 3);
+  EXPECT_TRUE(weights.back().equal(plain.model->weight()));
+  const auto best = static_cast<size_t>(result->best.step);
+  EXPECT_TRUE(model->weight().allclose(averages.at(best - 1), 1e-5, 1e-6));
+  EXPECT_FALSE(model->weight().allclose(weights.at(best - 1), 1e-3, 1e-3));
+}
+
 TEST(GraphTraining, ClippingBoundsTheGradientAndAnAuxiliaryLossIsMinimised) {
   LineTask task;
   GraphTrainingOptions options = options_of(60);
@@ -304,6 +333,8 @@ TEST(GraphTraining, WhatCannotBeTrainedIsToldInOneLine) {
   EXPECT_THAT(message([](auto& o, auto&) { o.warmup = -1; }), HasSubstr("warm-up"));
   EXPECT_THAT(message([](auto& o, auto&) { o.clip = -1; }), HasSubstr("clip"));
   EXPECT_THAT(message([](auto& o, auto&) { o.patience = -1; }), HasSubstr("patience"));
+  EXPECT_THAT(message([](auto& o, auto&) { o.ema = 1; }),
+              HasSubstr("ema: expected a decay from 0 to less than 1, got 1"));
   EXPECT_THAT(message([](auto&, auto& t) { t.sizes[GraphSplit::validation] = 0; }),
               HasSubstr("validation split: expected an example, got none"));
 }

@@ -1,0 +1,50 @@
+#include "training/weight_average.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+namespace nsimplex::training {
+namespace {
+
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& each : tensors) copies.push_back(each.detach().clone());
+  return copies;
+}
+
+std::vector<at::Tensor> weights_of(const torch::nn::Module& module) {
+  std::vector<at::Tensor> weights = module.parameters();
+  const std::vector<at::Tensor> buffers = module.buffers();
+  weights.insert(weights.end(), buffers.begin(), buffers.end());
+  return weights;
+}
+
+void copy(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+}
+
+}  // namespace
+
+std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module) {
+  return copies_of(weights_of(module));
+}
+
+void restore_weights(const torch::nn::Module& module, const std::vector<at::Tensor>& copies) {
+  copy(copies, weights_of(module));
+}
+
+WeightAverage::WeightAverage(const torch::nn::Module& module, double decay)
+    : parameters_(module.parameters()), average_(copies_of(parameters_)), decay_(decay) {}
+
+void WeightAverage::add() {
+  const at::NoGradGuard no_grad;
+  const auto t = static_cast<double>(++updates_);
+  const double share = 1 - std::min(decay_, (1 + t) / (10 + t));
+  for (size_t i = 0; i < average_.size(); ++i) average_[i].lerp_(parameters_[i], share);
+}
+
+void WeightAverage::apply() const { copy(average_, parameters_); }
+
+}  // namespace nsimplex::training
