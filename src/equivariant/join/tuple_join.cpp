@@ -10,16 +10,31 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// The equality pattern of a tuple, and the node of each block.
-void find_pattern(std::span<const int64_t> tuple, Partition& pattern, std::vector<int64_t>& nodes) {
-  pattern.clear();
-  nodes.clear();
-  for (const int64_t node : tuple) {
-    const auto found = std::find(nodes.begin(), nodes.end(), node);
-    pattern.push_back(static_cast<int8_t>(found - nodes.begin()));
-    if (found == nodes.end()) nodes.push_back(node);
+// The equality pattern of a tuple and the node of each block, which are written over: a call for
+// every row of a list, so that nothing is allocated and lengths are few enough for plain loops.
+struct FoundPattern {
+  Partition pattern;
+  std::vector<int64_t> nodes;  // `blocks` of them count
+  size_t blocks = 0;
+
+  void find(std::span<const int64_t> tuple) {
+    pattern.resize(tuple.size());
+    nodes.resize(tuple.size());
+    blocks = 0;
+    for (size_t i = 0; i < tuple.size(); ++i) {
+      size_t block = 0;
+      while (block < blocks && nodes[block] != tuple[i]) ++block;
+      if (block == blocks) nodes[blocks++] = tuple[i];
+      pattern[i] = static_cast<int8_t>(block);
+    }
   }
-}
+
+  bool is(const Partition& other) const {
+    size_t i = 0;
+    while (i < other.size() && pattern[i] == other[i]) ++i;
+    return i == other.size();
+  }
+};
 
 std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
   if (blocks.empty()) return tuples.graphs;
@@ -59,31 +74,33 @@ std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t
 
 std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_orders) {
   std::map<Partition, PatternRows> by_pattern;
-  std::vector<int64_t> tuple, nodes;
-  Partition pattern;
+  std::vector<int64_t> tuple;
+  FoundPattern found;
   // Neighbours mostly have one pattern: the map is asked when it changes.
   PatternRows* current = nullptr;
-  const auto add = [&](int64_t row, int64_t graph) {
-    find_pattern(tuple, pattern, nodes);
-    if (current == nullptr || current->pattern != pattern) {
-      current = &by_pattern[pattern];
-      current->pattern = pattern;
+  const auto add = [&](std::span<const int64_t> entries, int64_t row, int64_t graph) {
+    found.find(entries);
+    if (current == nullptr || !found.is(current->pattern)) {
+      current = &by_pattern[found.pattern];
+      current->pattern = found.pattern;
     }
     current->rows.push_back(row);
     current->graphs.push_back(graph);
-    current->nodes.insert(current->nodes.end(), nodes.begin(), nodes.end());
+    for (size_t block = 0; block < found.blocks; ++block) {
+      current->nodes.push_back(found.nodes[block]);
+    }
   };
   for (int64_t graph = 0; graph < list.graphs(); ++graph) {
     for (int64_t row = list.tuple_offsets[graph]; row < list.tuple_offsets[graph + 1]; ++row) {
       const auto stored = list.tuples[row];
-      tuple.assign(stored.begin(), stored.end());
       if (!all_orders) {
-        add(row, graph);
+        add(stored, row, graph);
         continue;
       }
+      tuple.assign(stored.begin(), stored.end());
       std::sort(tuple.begin(), tuple.end());
       do {
-        add(row, graph);
+        add(tuple, row, graph);
       } while (std::next_permutation(tuple.begin(), tuple.end()));
     }
   }
