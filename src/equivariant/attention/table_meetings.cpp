@@ -91,11 +91,12 @@ int64_t MeetingMaker::group_map(int64_t relation, Side side, int64_t rows) {
   return known->second;
 }
 
-// Whether the tables that a side meets are of large groups of the other.
+// Whether the tables that a side meets are made ahead, all of them.
 bool MeetingMaker::all_large(const AttentionRelation& relation, Side side) {
+  const auto& own = side == Side::queries ? relation.query_offsets : relation.key_offsets;
   const auto& others = side == Side::queries ? relation.key_offsets : relation.query_offsets;
   for (size_t g = 1; g < others.size(); ++g) {
-    if (others[g] - others[g - 1] <= kernels::kLargeTableGroup) return false;
+    if (!kernels::is_large_table(others[g] - others[g - 1], own[g] - own[g - 1])) return false;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -62,9 +63,13 @@ struct PairAttention {
   double* grad_value = nullptr;
 };
 
-/// Rows of the other side that make tables of groups are summed block by block beyond this many,
-/// once for all who meet them.
-inline constexpr int64_t kLargeTableGroup = 4096;
+/// The table of a group that so many rows of the other side make, or so many rows meet, is made
+/// ahead, in blocks of at most as many rows and once for all who meet it: work that one thread does
+/// not have to do alone.
+inline constexpr int64_t kLargeTableGroup = 512;
+inline constexpr bool is_large_table(int64_t making, int64_t meeting) {
+  return making > 0 && std::max(making, meeting) > kLargeTableGroup;
+}
 
 /// Tables of the groups of a relation, added or subtracted.
 struct TableMember {

@@ -52,6 +52,17 @@ class TaskCutter {
   std::vector<GroupTask> tasks_;
 };
 
+// Of each group of a member's relation how many rows meet its table.
+template <class T>
+std::vector<int64_t> rows_that_meet(const TableAttention<T>& problem, const TableMember& member) {
+  std::vector<int64_t> meeting(member.relation.groups, 0);
+  for (int64_t g = 0; g < problem.groups; ++g) {
+    const int64_t group = member.group_of(g);
+    if (group >= 0) meeting[group] += problem.offsets[g + 1] - problem.offsets[g];
+  }
+  return meeting;
+}
+
 }  // namespace
 
 std::vector<GroupTask> cut_pairs(const TupleRelation& relation, TupleSide side,
@@ -85,10 +96,11 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
   plan.first_block.push_back(0);
   for (const TableMember& member : problem.members) {
     const int32_t* const others = sides_of(member.relation, side).others;
+    const std::vector<int64_t> meeting = rows_that_meet(problem, member);
     std::vector<int64_t>& large = plan.large.emplace_back(member.relation.groups, -1);
     for (int64_t g = 0; g < member.relation.groups; ++g) {
       const int64_t inside = others[g + 1] - others[g];
-      if (inside <= kLargeTableGroup) continue;
+      if (!is_large_table(inside, meeting[g])) continue;
       large[g] = std::ssize(plan.first_block) - 1;
       for (int64_t begin = 0; begin < inside; begin += kLargeTableGroup) {
         plan.blocks.push_back({&member - problem.members.data(), g, begin,

@@ -16,7 +16,7 @@ inline constexpr int64_t row_tasks(int64_t rows) { return (rows + kTaskRows - 1)
 
 /// Attention by pairs: pairs of a task, what a row costs beside its pairs, and how many rows of a
 /// large group a task has at least, so that packing the other side pays.
-inline constexpr int64_t kTaskPairs = 1 << 16, kRowCost = 8, kSmallestRows = 32;
+inline constexpr int64_t kTaskPairs = 1 << 13, kRowCost = 8, kSmallestRows = 32;
 /// Rows of the other side that are packed at a time.
 inline constexpr int64_t kPairChunk = 256;
 /// Of at most as many there is no vector: most lanes of it would be empty.
@@ -34,7 +34,7 @@ inline constexpr int64_t pair_panels(int64_t heads, int64_t channels) {
 }
 
 /// Attention by tables: rows of a task.
-inline constexpr int64_t kTaskTableRows = 1024;
+inline constexpr int64_t kTaskTableRows = 128;
 /// Rows that are widened to double at a time.
 inline constexpr int64_t kTableRows = 16;
 /// Rows of a table are padded to this many doubles, the widest vector.
