@@ -66,6 +66,14 @@ TupleGroups groups_of(const graph::SortedRows& by_key, const Blocks& kept) {
   return groups;
 }
 
+bool same_tuples(const graph::TupleView& a, const graph::TupleView& b) {
+  const auto values = [](const graph::Rows& rows) {
+    return std::span(rows.values, static_cast<size_t>(rows.count * rows.width));
+  };
+  return a.tuples.width == b.tuples.width && std::ranges::equal(a.tuple_offsets, b.tuple_offsets) &&
+         std::ranges::equal(values(a.tuples), values(b.tuples));
+}
+
 std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t> b) {
   return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -111,13 +119,26 @@ std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_
 
 TupleJoin::TupleJoin(const graph::TupleView& input, const graph::TupleView& output)
     : inputs_(rows_by_pattern(input, input.symmetry == Symmetry::undirected)),
-      outputs_(rows_by_pattern(output, /*all_orders=*/false)),
+      outputs_(input.symmetry != Symmetry::undirected && same_tuples(input, output)
+                   ? inputs_
+                   : rows_by_pattern(output, /*all_orders=*/false)),
       limit_(std::max({input.node_offsets.back(), output.node_offsets.back(), input.graphs(),
-                       output.graphs()})) {}
+                       output.graphs()})) {
+  for (const PatternRows& own : outputs_) {
+    const auto twin = std::ranges::find_if(inputs_, [&](const PatternRows& each) {
+      return each.nodes == own.nodes && each.graphs == own.graphs;
+    });
+    sorted_as_.push_back(twin == inputs_.end() ? &own : &*twin);
+  }
+}
 
-graph::SortedRows TupleJoin::sorted(const PatternRows& tuples, const Blocks& blocks) const {
-  const std::vector<int64_t> keys = keys_of(tuples, blocks);
-  return graph::sort_rows({keys.data(), tuples.size(), key_width(blocks)}, limit_);
+const graph::SortedRows& TupleJoin::sorted(const PatternRows& tuples, const Blocks& blocks) {
+  const auto [place, is_new] = sorted_.try_emplace({&tuples, blocks});
+  if (is_new) {
+    const std::vector<int64_t> keys = keys_of(tuples, blocks);
+    place->second = graph::sort_rows({keys.data(), tuples.size(), key_width(blocks)}, limit_);
+  }
+  return place->second;
 }
 
 const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
@@ -127,13 +148,7 @@ const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
 }
 
 TupleGroups TupleJoin::output_groups(size_t output, const Blocks& kept) {
-  return groups_of(sorted_output(output, kept), kept);
-}
-
-const graph::SortedRows& TupleJoin::sorted_output(size_t output, const Blocks& blocks) {
-  const auto [place, is_new] = sorted_outputs_.try_emplace({output, blocks});
-  if (is_new) place->second = sorted(outputs_[output], blocks);
-  return place->second;
+  return groups_of(sorted(*sorted_as_[output], kept), kept);
 }
 
 const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& images, size_t input,
@@ -142,7 +157,7 @@ const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& image
   std::vector<int64_t>& found = place->second;
   if (!is_new) return found;
   const PatternRows& tuples = outputs_[output];
-  const graph::SortedRows& by_key = sorted_output(output, images);
+  const graph::SortedRows& by_key = sorted(*sorted_as_[output], images);
   const graph::Rows keys{by_key.values.data(), tuples.size(), key_width(images)};
   const TupleGroups& all = groups(input, kept);
   const graph::Rows group_keys = all.key_rows();

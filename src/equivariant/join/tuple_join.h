@@ -51,6 +51,8 @@ class TupleJoin {
   /// The views are read here only. An undirected input counts in all orders; an output is as
   /// stored.
   TupleJoin(const graph::TupleView& input, const graph::TupleView& output);
+  TupleJoin(const TupleJoin&) = delete;  // points into itself
+  TupleJoin& operator=(const TupleJoin&) = delete;
 
   const std::vector<PatternRows>& inputs() const { return inputs_; }
   const std::vector<PatternRows>& outputs() const { return outputs_; }
@@ -68,13 +70,15 @@ class TupleJoin {
                                      const Blocks& kept);
 
  private:
-  graph::SortedRows sorted(const PatternRows& tuples, const Blocks& blocks) const;
-  const graph::SortedRows& sorted_output(size_t output, const Blocks& blocks);
+  const graph::SortedRows& sorted(const PatternRows& tuples, const Blocks& blocks);
 
   std::vector<PatternRows> inputs_, outputs_;
+  // Of each output pattern the input pattern that has the same tuples, or itself: what is sorted
+  // for both.
+  std::vector<const PatternRows*> sorted_as_;
   int64_t limit_ = 0;  // above all nodes and graphs
   std::map<std::pair<size_t, Blocks>, TupleGroups> groups_;
-  std::map<std::pair<size_t, Blocks>, graph::SortedRows> sorted_outputs_;
+  std::map<std::pair<const PatternRows*, Blocks>, graph::SortedRows> sorted_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, std::vector<int64_t>> lookups_;
 };
 
