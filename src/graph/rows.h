@@ -15,6 +15,7 @@ struct Rows {
   std::span<const int64_t> operator[](int64_t row) const {
     return {values + row * width, static_cast<size_t>(width)};
   }
+  std::span<const int64_t> all() const { return {values, static_cast<size_t>(count * width)}; }
 };
 
 /// Whether row `a` comes before row `b` in lexicographic order; equal rows do not.

@@ -2,6 +2,7 @@
 
 #include <nsimplex/symmetry.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,6 +20,14 @@ struct TupleView {
   int64_t graphs() const { return static_cast<int64_t>(tuple_offsets.size()) - 1; }
   int64_t nodes() const { return node_offsets.back(); }
 };
+
+/// Whether two lists hold the same tuples of the same graphs, row by row.
+inline bool same_tuples(const TupleView& a, const TupleView& b) {
+  return a.symmetry == b.symmetry && a.tuples.width == b.tuples.width &&
+         std::ranges::equal(a.node_offsets, b.node_offsets) &&
+         std::ranges::equal(a.tuple_offsets, b.tuple_offsets) &&
+         std::ranges::equal(a.tuples.all(), b.tuples.all());
+}
 
 /// Tuples that were made from others.
 struct TupleList {

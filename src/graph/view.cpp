@@ -17,20 +17,17 @@ Rows view_rows(const Tensor& matrix) {
   return {matrix.const_data_ptr<int64_t>(), matrix.size(0), matrix.size(1)};
 }
 
-CheckedBatch::CheckedBatch(const TupleBatch& batch, const char* name)
+ContiguousBatch::ContiguousBatch(const TupleBatch& batch)
     : batch_{batch.tuples.contiguous(), batch.tuple_offsets.contiguous(),
-             batch.node_offsets.contiguous(), batch.symmetry} {
-  check_tuples(batch_, name);
-}
+             batch.node_offsets.contiguous(), batch.symmetry} {}
 
-TupleView CheckedBatch::view() const {
+TupleView ContiguousBatch::view() const {
   return {view_rows(batch_.tuples), view_numbers(batch_.tuple_offsets),
           view_numbers(batch_.node_offsets), batch_.symmetry};
 }
 
-bool same_tuples(const TupleBatch& a, const TupleBatch& b) {
-  return a.symmetry == b.symmetry && at::equal(a.tuples, b.tuples) &&
-         at::equal(a.tuple_offsets, b.tuple_offsets) && at::equal(a.node_offsets, b.node_offsets);
+CheckedBatch::CheckedBatch(const TupleBatch& batch, const char* name) : ContiguousBatch(batch) {
+  check_tuples(this->batch(), name);
 }
 
 Tensor to_tensor(std::vector<int64_t> numbers) {

@@ -15,11 +15,10 @@ namespace nsimplex::graph {
 std::span<const int64_t> view_numbers(const at::Tensor& tensor);
 Rows view_rows(const at::Tensor& matrix);
 
-/// A batch that has been checked (check_tuples() under this name), as contiguous tensors and as a
-/// view of them.
-class CheckedBatch {
+/// A batch as contiguous tensors and as a view of them.
+class ContiguousBatch {
  public:
-  CheckedBatch(const TupleBatch& batch, const char* name);
+  explicit ContiguousBatch(const TupleBatch& batch);
 
   const TupleBatch& batch() const { return batch_; }
   TupleView view() const;
@@ -28,8 +27,11 @@ class CheckedBatch {
   TupleBatch batch_;
 };
 
-/// Whether two batches hold the same tuples of the same graphs, row by row.
-bool same_tuples(const TupleBatch& a, const TupleBatch& b);
+/// One that has been checked: check_tuples() under this name.
+class CheckedBatch : public ContiguousBatch {
+ public:
+  CheckedBatch(const TupleBatch& batch, const char* name);
+};
 
 /// An int64 tensor that takes the numbers over.
 at::Tensor to_tensor(std::vector<int64_t> numbers);

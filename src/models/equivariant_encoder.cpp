@@ -106,7 +106,8 @@ EquivariantEncoderPlan equivariant_encoder_plan(const TupleBatch& input, const T
       std::nullopt,
       {}};
   if (is_lightweight(options) && same_kind(attention.input, attention.output) &&
-      graph::same_tuples(input, output)) {
+      graph::same_tuples(graph::ContiguousBatch(input).view(),
+                         graph::ContiguousBatch(output).view())) {
     plan.mlp = plan.light;
   } else if (is_lightweight(options)) {
     plan.mlp = equivariant_plan(output, output, {ClassSet::light, output_loops, output_loops});

@@ -58,8 +58,7 @@ TEST(AttentionPlan, JoinsQueriesAndKeysAtTheNodeTheyShare) {
   EXPECT_EQ(each.query_maps.size(), 1U);
   EXPECT_EQ(each.key_maps.size(), 4U);
   const AttentionPlan plan = make_attention_plan(path.edge_list(), path.node_list(), {2}, {1},
-                                                 {each}, light, /*tables=*/true,
-                                                 /*same_lists=*/false);
+                                                 {each}, light, /*tables=*/true);
   ASSERT_EQ(plan.parts.size(), 1U);
   const AttentionPart& part = plan.parts[0];
   EXPECT_THAT(part.key_only, ElementsAre(1));
@@ -77,8 +76,7 @@ TEST(AttentionPlan, KeysSeeTheTuplesOfTheirNodes) {
   const Path path;
   const auto light = light_of_pairs();
   const AttentionPlan plan = make_attention_plan(path.edge_list(), path.node_list(), {2}, {1},
-                                                 {out_edges(light)}, light, /*tables=*/false,
-                                                 /*same_lists=*/false);
+                                                 {out_edges(light)}, light, /*tables=*/false);
   const AttentionSource& keys = plan.sources[plan.parts[0].keys];
   EXPECT_EQ(keys.rows, 4);
   EXPECT_EQ(keys.columns, 2);  // (a, b) and (b, a): there are no loops in the list
@@ -100,8 +98,7 @@ TEST(AttentionPlan, ExtensionsExcludeWhatSharesMore) {
   each.query_maps = map_weights(light[2].maps, pairs, query_blocks({0, 1}, pairs), all);
   each.key_maps = map_weights(light[2].maps, pairs, key_blocks({0, 1}, {0, -1}, pairs), all);
   const AttentionPlan plan = make_attention_plan(path.edge_list(), path.edge_list(), pairs, pairs,
-                                                 {each}, light, /*tables=*/true,
-                                                 /*same_lists=*/true);
+                                                 {each}, light, /*tables=*/true);
   EXPECT_EQ(plan.sources.size(), 1U) << "one list: the same tuples are queries and keys";
   const AttentionPart& part = plan.parts[0];
   ASSERT_EQ(part.terms.size(), 1U);
@@ -131,8 +128,7 @@ AttentionPlan plan_of_strangers(const graph::TupleView& list) {
   const auto all = [](const EquivariantClass&) { return true; };
   each.query_maps = map_weights(light[2].maps, pairs, query_blocks({0, 1}, pairs), all);
   each.key_maps = map_weights(light[2].maps, pairs, key_blocks({0, 1}, {-1, -1}, pairs), all);
-  return make_attention_plan(list, list, pairs, pairs, {each}, light, /*tables=*/true,
-                             /*same_lists=*/true);
+  return make_attention_plan(list, list, pairs, pairs, {each}, light, /*tables=*/true);
 }
 
 TEST(AttentionPlan, LoopsSharedByPairsAreColumnsOfTheirOwn) {

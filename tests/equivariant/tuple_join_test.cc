@@ -33,6 +33,17 @@ TEST(TupleJoin, AllOrdersOfAHyperedgeComeOnceEach) {
             (std::vector<int64_t>{0, 1, 1, 0, 1, 2, 2, 1, 0, 1, 1, 0, 3, 4, 4, 3}));
 }
 
+TEST(TupleJoin, KnowsOneListByItsContents) {
+  const Lists lists, copy;
+  Lists other;
+  std::swap(other.tuples[0], other.tuples[2]);
+  EXPECT_TRUE(TupleJoin(lists.view(), copy.view()).one_list());
+  EXPECT_FALSE(TupleJoin(lists.view(), other.view()).one_list());
+  // An undirected tuple is an output once and an input in all orders.
+  const auto undirected = Symmetry::undirected;
+  EXPECT_FALSE(TupleJoin(lists.view(undirected), lists.view(undirected)).one_list());
+}
+
 TEST(TupleJoin, GroupsAreNeighbourLists) {
   const Lists lists;
   TupleJoin join(lists.view(), lists.view());

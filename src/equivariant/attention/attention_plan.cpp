@@ -68,14 +68,13 @@ class PlanMaker {
  public:
   PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
             const TensorKind& input_kind, const TensorKind& output_kind,
-            const std::vector<LightClasses>& light, bool tables, bool same_lists)
+            const std::vector<LightClasses>& light, bool tables)
       : input_(input),
         input_kind_(input_kind),
         output_kind_(output_kind),
         light_(light),
         tables_(tables),
-        join_(input, output),
-        same_lists_(same_lists && input.symmetry != Symmetry::undirected) {
+        join_(input, output) {
     if (input.tuples.count > std::numeric_limits<int32_t>::max() ||
         output.tuples.count > std::numeric_limits<int32_t>::max() ||
         output.nodes() > std::numeric_limits<int32_t>::max()) {
@@ -214,8 +213,8 @@ class PlanMaker {
   }
 
   int64_t query_source(size_t output) {
-    // Of one list the same tuples are queries and keys; their patterns have the same numbers.
-    return same_lists_ ? key_source(output) : add_source(join_.outputs()[output], -1);
+    // Of one list the same tuples are queries and keys.
+    return join_.one_list() ? key_source(output) : add_source(join_.outputs()[output], -1);
   }
 
   // The column of `own_map` is not shared.
@@ -260,7 +259,6 @@ class PlanMaker {
   const std::vector<LightClasses>& light_;
   bool tables_;
   TupleJoin join_;
-  bool same_lists_;  // ordered: an undirected tuple is a query once and a key in all orders
   std::vector<std::vector<int64_t>> maps_;  // of every source, the light map of each column
   std::map<size_t, int64_t> key_sources_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, int64_t> relations_;
@@ -273,9 +271,8 @@ class PlanMaker {
 AttentionPlan make_attention_plan(const graph::TupleView& input, const graph::TupleView& output,
                                   const TensorKind& input_kind, const TensorKind& output_kind,
                                   const std::vector<AttentionClass>& classes,
-                                  const std::vector<LightClasses>& light, bool tables,
-                                  bool same_lists) {
-  return PlanMaker(input, output, input_kind, output_kind, light, tables, same_lists).make(classes);
+                                  const std::vector<LightClasses>& light, bool tables) {
+  return PlanMaker(input, output, input_kind, output_kind, light, tables).make(classes);
 }
 
 }  // namespace nsimplex::equivariant

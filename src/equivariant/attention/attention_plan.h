@@ -100,12 +100,10 @@ struct LightClasses {
 };
 
 /// The plan of the classes `classes` between two lists. `light` holds the light classes for u = 0,
-/// 1, .. nodes. With `tables` the plan has extensions and counts; `same_lists` says that the lists
-/// are one, row by row.
+/// 1, .. nodes. With `tables` the plan has extensions and counts.
 AttentionPlan make_attention_plan(const graph::TupleView& input, const graph::TupleView& output,
                                   const TensorKind& input_kind, const TensorKind& output_kind,
                                   const std::vector<AttentionClass>& classes,
-                                  const std::vector<LightClasses>& light, bool tables,
-                                  bool same_lists);
+                                  const std::vector<LightClasses>& light, bool tables);
 
 }  // namespace nsimplex::equivariant

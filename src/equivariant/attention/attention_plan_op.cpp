@@ -155,7 +155,7 @@ EquivariantAttentionPlan equivariant_attention_plan(
   try {
     std::tie(plan.tensors, plan.parts) = flatten(make_attention_plan(
         own_input.view(), own_output.view(), plan.input, plan.output, classes, light,
-        /*tables=*/options.form == AttentionForm::kernel, graph::same_tuples(input, output)));
+        /*tables=*/options.form == AttentionForm::kernel));
   } catch (const std::length_error& error) {
     TORCH_CHECK_VALUE(false, "[equivariant_attention_plan] ", error.what());
   }

@@ -66,14 +66,6 @@ TupleGroups groups_of(const graph::SortedRows& by_key, const Blocks& kept) {
   return groups;
 }
 
-bool same_tuples(const graph::TupleView& a, const graph::TupleView& b) {
-  const auto values = [](const graph::Rows& rows) {
-    return std::span(rows.values, static_cast<size_t>(rows.count * rows.width));
-  };
-  return a.tuples.width == b.tuples.width && std::ranges::equal(a.tuple_offsets, b.tuple_offsets) &&
-         std::ranges::equal(values(a.tuples), values(b.tuples));
-}
-
 std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t> b) {
   return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -118,10 +110,9 @@ std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_
 }
 
 TupleJoin::TupleJoin(const graph::TupleView& input, const graph::TupleView& output)
-    : inputs_(rows_by_pattern(input, input.symmetry == Symmetry::undirected)),
-      outputs_(input.symmetry != Symmetry::undirected && same_tuples(input, output)
-                   ? inputs_
-                   : rows_by_pattern(output, /*all_orders=*/false)),
+    : one_list_(input.symmetry != Symmetry::undirected && graph::same_tuples(input, output)),
+      inputs_(rows_by_pattern(input, input.symmetry == Symmetry::undirected)),
+      outputs_(one_list_ ? inputs_ : rows_by_pattern(output, /*all_orders=*/false)),
       limit_(std::max({input.node_offsets.back(), output.node_offsets.back(), input.graphs(),
                        output.graphs()})) {
   for (const PatternRows& own : outputs_) {

@@ -57,6 +57,10 @@ class TupleJoin {
   const std::vector<PatternRows>& inputs() const { return inputs_; }
   const std::vector<PatternRows>& outputs() const { return outputs_; }
 
+  /// Whether outputs() are inputs(): one list is joined with itself, and no tuple of it counts in
+  /// other orders than its own.
+  bool one_list() const { return one_list_; }
+
   /// The input tuples of a pattern (a number into inputs()) by the nodes of the blocks `kept`,
   /// ascending.
   const TupleGroups& groups(size_t input, const Blocks& kept);
@@ -72,6 +76,7 @@ class TupleJoin {
  private:
   const graph::SortedRows& sorted(const PatternRows& tuples, const Blocks& blocks);
 
+  bool one_list_;
   std::vector<PatternRows> inputs_, outputs_;
   // Of each output pattern the input pattern that has the same tuples, or itself: what is sorted
   // for both.
