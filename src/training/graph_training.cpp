@@ -135,14 +135,8 @@ class Stepper {
     return value;
   }
 
-  // The model's weights for the time of a validation: their average where there is one. Returns
-  // what is to be given back before the next step.
-  std::vector<at::Tensor> begin_validation() const {
-    if (!average_) return {};
-    std::vector<at::Tensor> weights = copy_of_weights(model_);
-    average_->apply();
-    return weights;
-  }
+  // The weights that are judged, in the place of the model's: their average where there is one.
+  AverageInPlace judged_weights() { return AverageInPlace(average_ ? &*average_ : nullptr); }
 
   int64_t steps() const { return std::ssize(times_); }
   double seconds() const { return seconds_; }
@@ -227,11 +221,12 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
     }
     if (result.stopped) break;
     if (epoch % o.evaluate_every != 0 && epoch != o.epochs && !late()) continue;
-    const std::vector<at::Tensor> weights = stepper.begin_validation();
-    result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
-                   validation.scores(), stepper.seconds()};
-    last = copy_of_weights(*model);
-    if (!weights.empty()) restore_weights(*model, weights);
+    {
+      const AverageInPlace judged = stepper.judged_weights();
+      result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
+                     validation.scores(), stepper.seconds()};
+      last = copy_of_weights(*model);
+    }
     loss = 0.0;
     loss_steps = 0;
     const double now = result.last.validation.front().second;

@@ -20,11 +20,6 @@ std::vector<at::Tensor> weights_of(const torch::nn::Module& module) {
   return weights;
 }
 
-void copy(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
-}
-
 }  // namespace
 
 std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module) {
@@ -32,7 +27,9 @@ std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module) {
 }
 
 void restore_weights(const torch::nn::Module& module, const std::vector<at::Tensor>& copies) {
-  copy(copies, weights_of(module));
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> weights = weights_of(module);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i].copy_(copies[i]);
 }
 
 WeightAverage::WeightAverage(const torch::nn::Module& module, double decay)
@@ -45,6 +42,13 @@ void WeightAverage::add() {
   for (size_t i = 0; i < average_.size(); ++i) average_[i].lerp_(parameters_[i], share);
 }
 
-void WeightAverage::apply() const { copy(average_, parameters_); }
+void WeightAverage::swap() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < average_.size(); ++i) {
+    const at::Tensor parameter = parameters_[i].detach().clone();
+    parameters_[i].copy_(average_[i]);
+    average_[i].copy_(parameter);
+  }
+}
 
 }  // namespace nsimplex::training

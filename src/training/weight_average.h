@@ -29,13 +29,30 @@ class WeightAverage {
   /// Takes the module's parameters in, after an update of them.
   void add();
 
-  /// Puts the average in the place of the module's parameters.
-  void apply() const;
+  /// Exchanges the average and the module's parameters.
+  void swap();
 
  private:
   std::vector<at::Tensor> parameters_, average_;
   double decay_;
   int64_t updates_ = 0;
+};
+
+/// Has the average in the place of the module's parameters for as long as it lives; without one it
+/// does nothing.
+class AverageInPlace {
+ public:
+  explicit AverageInPlace(WeightAverage* average) : average_(average) {
+    if (average_ != nullptr) average_->swap();
+  }
+  ~AverageInPlace() {
+    if (average_ != nullptr) average_->swap();
+  }
+  AverageInPlace(const AverageInPlace&) = delete;
+  AverageInPlace& operator=(const AverageInPlace&) = delete;
+
+ private:
+  WeightAverage* average_;
 };
 
 }  // namespace nsimplex::training
