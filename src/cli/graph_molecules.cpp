@@ -65,17 +65,27 @@ std::shared_ptr<GraphModel> make_mlp(const Settings& s) {
                                      .head = {.out_channels = 1}});
 }
 
+training::EncoderNetworkOptions encoder_options(const Settings& s, int64_t order, int64_t channels,
+                                                AttentionForm form) {
+  return {.input = {.order = order},
+          .output = {.order = 0},
+          .in_channels = channels,
+          .hidden = s.width,
+          .layers = s.layers,
+          .heads = 4,
+          .form = form,
+          .dropout = s.dropout,
+          .head = {.out_channels = 1, .normalised = true}};
+}
+
 std::shared_ptr<GraphModel> make_encoder(const Settings& s, AttentionForm form) {
-  return std::make_shared<training::EncoderNetwork>(
-      training::EncoderNetworkOptions{.input = {.order = 2},
-                                      .output = {.order = 0},
-                                      .in_channels = s.atoms + s.bonds,
-                                      .hidden = s.width,
-                                      .layers = s.layers,
-                                      .heads = 4,
-                                      .form = form,
-                                      .dropout = s.dropout,
-                                      .head = {.out_channels = 1, .normalised = true}});
+  return std::make_shared<training::EncoderNetwork>(encoder_options(s, 2, s.atoms + s.bonds, form));
+}
+
+std::shared_ptr<GraphModel> make_laplacian(const Settings& s) {
+  constexpr int64_t kEncodings = 8;
+  return std::make_shared<training::LaplacianTransformer>(
+      s.atoms, kEncodings, encoder_options(s, 1, s.atoms + kEncodings, AttentionForm::softmax));
 }
 
 std::shared_ptr<GraphModel> make_fingerprints(const Settings& s) {
@@ -116,6 +126,7 @@ const std::vector<Network>& networks() {
       {"nodes-2", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
       {"lines", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
       {"lines-2", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
+      {"laplacian", make_laplacian},
       {"mlp", make_mlp},
       {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
       {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};

@@ -157,7 +157,7 @@ TEST_F(GraphData, MoleculesGiveTheErrorOfEveryModel) {
                                  "--layers", "2", "--threads", "1", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto results = results_of(finished.out);
-  ASSERT_EQ(results.size(), 16u);
+  ASSERT_EQ(results.size(), 17u);
   for (const json& line : results) {
     EXPECT_EQ(line["task"], "molecules");
     EXPECT_GE(line["mae"], 0.0);
