@@ -141,12 +141,8 @@ int run_molecules(const MoleculesOptions& o) {
                           .width = o.width,
                           .layers = o.layers,
                           .dropout = o.dropout};
-  const training::GraphTrainingOptions training{.epochs = 20,
-                                                .batch = 128,
-                                                .learning_rate = 1e-3,
-                                                .warmup = 1,
-                                                .decays = !o.max_seconds,
-                                                .clip = 5.0};
+  const training::GraphTrainingOptions training{
+      .epochs = 20, .batch = 128, .learning_rate = 1e-3, .warmup = 1, .decays = true, .clip = 5.0};
   GraphExperiment experiment{.task = "molecules"};
   experiment.digits = 5;
   experiment.draw = [&](uint64_t) -> std::unique_ptr<training::GraphTask> {

@@ -127,7 +127,7 @@ class Stepper {
                       std::isfinite(value) ? "gradient norm" : "loss",
                       std::isfinite(value) ? norm : value, steps() + 1));
     }
-    optimizer_.step(schedule_.rate(steps()),
+    optimizer_.step(schedule_.rate(steps(), options_.seconds > 0 ? seconds_ / options_.seconds : 0),
                     options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
     if (average_) average_->add();
     times_.push_back(watch.seconds());

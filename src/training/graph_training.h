@@ -14,7 +14,7 @@ struct GraphTrainingOptions {
   int64_t batch = 32;  ///< examples of a step; the last one of an epoch may have fewer
   double learning_rate = 1e-3;
   double warmup = 0.0;  ///< epochs of linear warm-up
-  bool decays = false;  ///< whether the rate then falls to 0 on a line
+  bool decays = false;  ///< whether the rate then falls to 0 on a line, by steps or by seconds
   double clip = 0.0;    ///< largest norm of the gradient; 0: unlimited
   double weight_decay = 0.0;
   double ema = 0.0;            ///< decay of WeightAverage, which is then judged; 0: none

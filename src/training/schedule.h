@@ -32,18 +32,22 @@ struct Schedule {
 ///   rate(t) = peak (t + 1) / (warmup + 1)                    t < warmup
 ///           = peak                                           after, constant
 ///           = peak (steps - t) / (steps - warmup)            after, decaying
+///
+/// A line also reaches 0 with the end of a budget of time, of which the share `spent` is gone:
+/// there it is at most peak (1 - spent).
 struct LinearSchedule {
   double peak;
   int64_t warmup, steps;
   bool decays;
 
-  double rate(int64_t step) const {
+  double rate(int64_t step, double spent = 0.0) const {
     if (step < warmup) {
       return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
     }
     if (!decays) return peak;
-    return peak * static_cast<double>(std::max<int64_t>(steps - step, 0)) /
-           static_cast<double>(std::max<int64_t>(steps - warmup, 1));
+    const double left = static_cast<double>(std::max<int64_t>(steps - step, 0)) /
+                        static_cast<double>(std::max<int64_t>(steps - warmup, 1));
+    return peak * std::min(left, std::max(1 - spent, 0.0));
   }
 };
 

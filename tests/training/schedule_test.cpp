@@ -40,10 +40,16 @@ TEST(LinearSchedule, Values) {
   EXPECT_DOUBLE_EQ(line.rate(13), 0.1);
   EXPECT_DOUBLE_EQ(line.rate(14), 0.0);
   EXPECT_DOUBLE_EQ(line.rate(100), 0.0);
+  // By time where that is further.
+  EXPECT_DOUBLE_EQ(line.rate(3, 0.9), 0.8);
+  EXPECT_DOUBLE_EQ(line.rate(9, 0.2), 0.5);
+  EXPECT_DOUBLE_EQ(line.rate(9, 0.75), 0.25);
+  EXPECT_DOUBLE_EQ(line.rate(9, 1.5), 0.0);
   const LinearSchedule constant{.peak = 1.0, .warmup = 1, .steps = 14, .decays = false};
   EXPECT_DOUBLE_EQ(constant.rate(0), 0.5);
   EXPECT_DOUBLE_EQ(constant.rate(1), 1.0);
   EXPECT_DOUBLE_EQ(constant.rate(13), 1.0);
+  EXPECT_DOUBLE_EQ(constant.rate(13, 0.9), 1.0);
 }
 
 }  // namespace
