@@ -17,6 +17,7 @@ struct MoleculesOptions : GraphExperimentOptions {
   std::string file;
   training::MoleculeSplits splits;
   uint64_t split_seed = 0;
+  bool sizes = false;
   int64_t width = 64, layers = 4;
   double dropout = 0.0;
 };
@@ -136,7 +137,7 @@ const std::vector<Network>& networks() {
 int run_molecules(const MoleculesOptions& o) {
   const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
   const Settings settings{.molecules = molecules,
-                          .atoms = data::atom_channels(*molecules),
+                          .atoms = data::atom_channels(*molecules) + (o.sizes ? 2 : 0),
                           .bonds = data::bond_channels(*molecules),
                           .width = o.width,
                           .layers = o.layers,
@@ -146,7 +147,7 @@ int run_molecules(const MoleculesOptions& o) {
   GraphExperiment experiment{.task = "molecules"};
   experiment.digits = 5;
   experiment.draw = [&](uint64_t) -> std::unique_ptr<training::GraphTask> {
-    return std::make_unique<training::MoleculeTask>(molecules, o.splits, o.split_seed);
+    return std::make_unique<training::MoleculeTask>(molecules, o.splits, o.split_seed, o.sizes);
   };
   for (const Network& network : networks()) {
     experiment.arms.push_back(
@@ -185,6 +186,10 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
       ->capture_default_str();
   add("--split-seed", options->split_seed, "Of the splits, which are the same for every --seed")
       ->capture_default_str();
+  command
+      .add_flag("--sizes", options->sizes,
+                "Atoms also know how many atoms and bonds their molecule has")
+      ->group("Task");
   add("--width", options->width, "Channels of a layer")->check(positive)->capture_default_str();
   add("--layers", options->layers, "Layers before the last")
       ->check(positive)

@@ -154,7 +154,15 @@ int64_t bond_channels(const Molecules& molecules) {
   return molecules.bond_categories.sum().item<int64_t>();
 }
 
-MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers) {
+Tensor molecule_sizes(const Molecules& molecules) {
+  const Tensor sizes =
+      at::stack({molecules.atom_offsets.diff(), molecules.bond_offsets.diff()}, 1).to(at::kDouble);
+  const Tensor deviation = sizes.std(0, /*unbiased=*/false).clamp_min(1e-12);
+  return ((sizes - sizes.mean(0)) / deviation).to(at::kFloat);
+}
+
+MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers,
+                               const Tensor& more) {
   const Chosen atoms = rows_of(molecules.atom_offsets, numbers),
                bonds = rows_of(molecules.bond_offsets, numbers);
   const Tensor node_offsets = offsets_of(atoms.counts);
@@ -167,8 +175,12 @@ MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers
   pairs.origin = at::where(
       pairs.origin < 0, pairs.origin,
       at::cat({both.origin, at::zeros({1}, at::kLong)}).index_select(0, pairs.origin.clamp_min(0)));
+  Tensor nodes = one_hot(molecules.atoms.index_select(0, atoms.rows), molecules.atom_categories);
+  if (more.defined()) {
+    nodes = at::cat({nodes, more.index_select(0, numbers.repeat_interleave(atoms.counts))}, 1);
+  }
   const Tensor features = node_and_edge_features(
-      pairs, one_hot(molecules.atoms.index_select(0, atoms.rows), molecules.atom_categories),
+      pairs, nodes,
       one_hot(molecules.bond_types.index_select(0, bonds.rows), molecules.bond_categories));
   return {std::move(pairs.batch), features};
 }

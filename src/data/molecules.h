@@ -40,7 +40,13 @@ struct MoleculeGraphs {
 int64_t atom_channels(const Molecules& molecules);
 int64_t bond_channels(const Molecules& molecules);
 
-/// The molecules of these numbers, int64 [count], in this order.
-MoleculeGraphs molecule_graphs(const Molecules& molecules, const at::Tensor& numbers);
+/// How many atoms and bonds each molecule has, in standard deviations from the mean of all: fp32
+/// [B, 2].
+at::Tensor molecule_sizes(const Molecules& molecules);
+
+/// The molecules of these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
+/// channels of atoms after those of their codes, one row for all atoms of a molecule.
+MoleculeGraphs molecule_graphs(const Molecules& molecules, const at::Tensor& numbers,
+                               const at::Tensor& more = {});
 
 }  // namespace nsimplex::data

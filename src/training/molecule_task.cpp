@@ -48,8 +48,9 @@ Tensor unpack(const Tensor& bytes) {
 }  // namespace
 
 MoleculeTask::MoleculeTask(std::shared_ptr<const data::Molecules> molecules,
-                           const MoleculeSplits& splits, uint64_t split_seed)
-    : molecules_(std::move(molecules)) {
+                           const MoleculeSplits& splits, uint64_t split_seed, bool sizes)
+    : molecules_(std::move(molecules)),
+      sizes_(sizes ? data::molecule_sizes(*molecules_) : Tensor()) {
   const std::vector<int64_t> order = shuffled(molecules_->size(), split_seed);
   const int64_t count =
       splits.most > 0 ? std::min(splits.most, molecules_->size()) : molecules_->size();
@@ -79,7 +80,7 @@ GraphBatch MoleculeTask::batch(GraphSplit split, std::span<const int64_t> exampl
                                const at::Generator&) {
   const Tensor chosen = numbers_[static_cast<size_t>(split)].index_select(
       0, at::tensor(at::ArrayRef<int64_t>(examples.data(), examples.size())));
-  auto [pairs, features] = data::molecule_graphs(*molecules_, chosen);
+  auto [pairs, features] = data::molecule_graphs(*molecules_, chosen, sizes_);
   const Tensor targets = (molecules_->targets.index_select(0, chosen) - mean_) / deviation_;
   TupleBatch output = project_tuples(pairs, 0);
   return {std::move(pairs), features, std::move(output),

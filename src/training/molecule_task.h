@@ -15,8 +15,9 @@ struct MoleculeSplits {
 };
 
 /// A number for each molecule. Input: pairs of atoms, both directions of every bond and all loops,
-/// with the features of molecule_graphs(); output: one row a molecule. Splits are drawn by a seed
-/// of their own, which is the same for every training seed.
+/// with the features of molecule_graphs(), with `sizes` molecule_sizes() among those of atoms;
+/// output: one row a molecule. Splits are drawn by a seed of their own, which is the same for every
+/// training seed.
 ///
 /// Targets [B, 2]: (y - mean) / deviation over the training split, and the number of the molecule.
 /// The loss is the mean absolute difference of the first.
@@ -24,7 +25,7 @@ class MoleculeTask : public GraphTask {
  public:
   /// Throws InputError where a split would be empty.
   MoleculeTask(std::shared_ptr<const data::Molecules> molecules, const MoleculeSplits& splits,
-               uint64_t split_seed);
+               uint64_t split_seed, bool sizes = false);
 
   int64_t size(GraphSplit split) const override;
   GraphBatch batch(GraphSplit split, std::span<const int64_t> examples,
@@ -40,6 +41,7 @@ class MoleculeTask : public GraphTask {
 
  private:
   std::shared_ptr<const data::Molecules> molecules_;
+  at::Tensor sizes_;                   // where they are features
   std::array<at::Tensor, 3> numbers_;  // of each split
   double mean_ = 0.0, deviation_ = 1.0;
 };

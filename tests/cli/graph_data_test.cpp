@@ -165,6 +165,21 @@ TEST_F(GraphData, MoleculesGiveTheErrorOfEveryModel) {
   }
 }
 
+TEST_F(GraphData, AtomsOfMoleculesMayKnowSizes) {
+  write_molecules();
+  const auto parameters_of = [&](const std::string& model, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"graph",    "molecules", molecules_, "--models", model,
+                                       "--epochs", "1",         "--width",  "8",        "--layers",
+                                       "1",        "--threads", "1",        "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return results_of(finished.out).at(0)["parameters"].get<int64_t>();
+  };
+  EXPECT_EQ(parameters_of("softmax", {"--sizes"}), parameters_of("softmax", {}) + 2 * 8);
+  EXPECT_EQ(parameters_of("fingerprint", {"--sizes"}), parameters_of("fingerprint", {}));
+}
+
 TEST_F(GraphData, MoleculesAreLearned) {
   write_molecules();
   // Every link counts its bonds: sums over messages tell chains apart, fingerprints without bits

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "data/array_error_of.h"
 #include "data/molecule_file.h"
 #include "support/tensors.h"
@@ -116,6 +118,30 @@ TEST_F(MoleculesFile, GivesGraphsWithAtomsOnLoopsAndBondsOnPairs) {
   expect(3, 4, {0, 0, 0, 0, 0, 1, 0});
   expect(4, 3, {0, 0, 0, 0, 0, 1, 0});
   expect(5, 4, {0, 0, 0, 0, 0, 0, 1});
+}
+
+TEST_F(MoleculesFile, SizesAreChannelsOfAtomsWhereTheyAreGiven) {
+  const Molecules molecules = read(test::molecule_arrays());
+  // Of 3, 1 and 2 atoms, 2, 0 and 1 bonds.
+  const at::Tensor sizes = molecule_sizes(molecules);
+  const float most = std::sqrt(1.5F);
+  EXPECT_TRUE(
+      sizes.allclose(at::tensor({most, most, -most, -most, 0.0F, 0.0F}).view({3, 2}), 1e-6));
+  const auto plain = molecule_graphs(molecules, numbers({2, 0}));
+  const auto [pairs, features] = molecule_graphs(molecules, numbers({2, 0}), sizes);
+  ASSERT_EQ(features.sizes(), (at::IntArrayRef{11, 9}));
+  EXPECT_TRUE(at::cat({features.slice(1, 0, 5), features.slice(1, 7)}, 1).equal(plain.features));
+  const at::Tensor loops = pairs.tuples.select(1, 0).eq(pairs.tuples.select(1, 1));
+  const at::Tensor of_graph =
+      sizes.index_select(0, numbers({2, 0})).repeat_interleave(pairs.tuple_offsets.diff(), 0);
+  EXPECT_TRUE(features.slice(1, 5, 7).equal(of_graph * loops.unsqueeze(1)));
+}
+
+TEST_F(MoleculesFile, SizesThatAreAllTheSameAreZero) {
+  Molecules one = read(test::molecule_arrays());
+  one.atom_offsets = numbers({0, 3});
+  one.bond_offsets = numbers({0, 2});
+  EXPECT_TRUE(molecule_sizes(one).equal(at::zeros({1, 2})));
 }
 
 }  // namespace

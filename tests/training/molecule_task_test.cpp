@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "input_error_of.h"
@@ -72,6 +73,20 @@ TEST(MoleculeTask, GivesEachMoleculeItsGraphAndTarget) {
   EXPECT_TRUE(batch.input.tuple_offsets.diff().to(at::kDouble).equal(3 * number + 1));
   EXPECT_NEAR(batch.targets.select(1, 0).mean().item<double>(), 0, 1e-12);
   EXPECT_NEAR(batch.targets.select(1, 0).std().item<double>(), 1, 1e-12);
+}
+
+TEST(MoleculeTask, TellsSizesWhereTheyAreAskedFor) {
+  MoleculeTask plain(chains(20), {}, 3), task(chains(20), {}, 3, /*sizes=*/true);
+  const GraphBatch batch = all_of(task, GraphSplit::train);
+  EXPECT_EQ(batch.features.size(1), all_of(plain, GraphSplit::train).features.size(1) + 2);
+  const at::Tensor loops = batch.input.tuples.select(1, 0).eq(batch.input.tuples.select(1, 1));
+  // Molecule b has b + 1 atoms and b bonds: both are as far from their mean.
+  const at::Tensor number = batch.targets.select(1, 1).to(at::kFloat);
+  const at::Tensor expected = ((number - 9.5) / std::sqrt(33.25))
+                                  .repeat_interleave(batch.input.tuple_offsets.diff())
+                                  .where(loops, at::zeros({1}));
+  EXPECT_TRUE(batch.features.select(1, 2).allclose(expected));
+  EXPECT_TRUE(batch.features.select(1, 3).allclose(expected));
 }
 
 TEST(MoleculeTask, JudgesInTheUnitsOfTheFile) {
