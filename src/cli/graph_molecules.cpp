@@ -136,12 +136,13 @@ const std::vector<Network>& networks() {
 
 int run_molecules(const MoleculesOptions& o) {
   const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
-  const Settings settings{.molecules = molecules,
-                          .atoms = data::atom_channels(*molecules) + (o.sizes ? 2 : 0),
-                          .bonds = data::bond_channels(*molecules),
-                          .width = o.width,
-                          .layers = o.layers,
-                          .dropout = o.dropout};
+  const Settings settings{
+      .molecules = molecules,
+      .atoms = data::atom_channels(*molecules) + (o.sizes ? data::kSizeChannels : 0),
+      .bonds = data::bond_channels(*molecules),
+      .width = o.width,
+      .layers = o.layers,
+      .dropout = o.dropout};
   const training::GraphTrainingOptions training{
       .epochs = 20, .batch = 128, .learning_rate = 1e-3, .warmup = 1, .decays = true, .clip = 5.0};
   GraphExperiment experiment{.task = "molecules"};

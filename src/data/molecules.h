@@ -40,8 +40,10 @@ struct MoleculeGraphs {
 int64_t atom_channels(const Molecules& molecules);
 int64_t bond_channels(const Molecules& molecules);
 
+inline constexpr int64_t kSizeChannels = 2;  ///< atoms, bonds
+
 /// How many atoms and bonds each molecule has, in standard deviations from the mean of all: fp32
-/// [B, 2].
+/// [B, kSizeChannels].
 at::Tensor molecule_sizes(const Molecules& molecules);
 
 /// The molecules of these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
