@@ -1,5 +1,6 @@
 #include "graph/rows.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <numeric>

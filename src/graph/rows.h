@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,14 +18,20 @@ struct Rows {
   std::span<const int64_t> all() const { return {values, static_cast<size_t>(count * width)}; }
 };
 
+/// Rows of one width in lexicographic order. A plain loop: they are too short for a call of memcmp.
+inline std::strong_ordering compare_rows(std::span<const int64_t> a, std::span<const int64_t> b) {
+  size_t i = 0;
+  while (i < a.size() && a[i] == b[i]) ++i;
+  return i == a.size() ? std::strong_ordering::equal : a[i] <=> b[i];
+}
+
 /// Whether row `a` comes before row `b` in lexicographic order; equal rows do not.
 inline bool row_before(const Rows& rows, int64_t a, int64_t b) {
-  const auto first = rows[a], second = rows[b];
-  return std::lexicographical_compare(first.begin(), first.end(), second.begin(), second.end());
+  return compare_rows(rows[a], rows[b]) < 0;
 }
 
 inline bool rows_equal(const Rows& rows, int64_t a, int64_t b) {
-  return std::ranges::equal(rows[a], rows[b]);
+  return compare_rows(rows[a], rows[b]) == 0;
 }
 
 struct SortedRows {

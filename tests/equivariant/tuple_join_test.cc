@@ -75,5 +75,31 @@ TEST(TupleJoin, LookupsFindTheGroupOfEveryOutput) {
   EXPECT_EQ(join.lookup(1, {1}, 0, {0}), (std::vector<int64_t>{0, 0, -1, -1}));
 }
 
+TEST(TupleJoin, GroupsOfOutputsFindThoseOfInputs) {
+  const Lists lists;
+  TupleJoin join(lists.view(), lists.view());
+  // By first node 0 1 2 4; edges end in 0 1 3.
+  EXPECT_EQ(join.matches(1, {0}, 1, {1}), (std::vector<int64_t>{0, 1, -1, -1}));
+  EXPECT_EQ(join.matches(1, {}, 1, {}), (std::vector<int64_t>{0, 1}));
+}
+
+TEST(TupleJoin, OtherOutputsOfTheSameInput) {
+  const Lists lists;
+  TupleJoin whole(lists.view(), lists.view());
+  // Its loop and its edges as lists of their own, and edges in other places.
+  for (const PatternRows& own : whole.inputs()) {
+    TupleJoin part(whole, {own});
+    ASSERT_EQ(part.outputs().size(), 1);
+    EXPECT_FALSE(part.one_list());
+    const size_t number = &own - whole.inputs().data();
+    EXPECT_EQ(&part.groups(1, {1}), &whole.groups(1, {1}));
+    EXPECT_EQ(part.lookup(0, {0}, 1, {1}), whole.lookup(number, {0}, 1, {1}));
+  }
+  PatternRows edge{{0, 1}, {0}, {1}, {4, 3}};
+  TupleJoin other(whole, {edge});
+  EXPECT_EQ(other.lookup(0, {1}, 1, {0}), (std::vector<int64_t>{-1}));
+  EXPECT_EQ(other.lookup(0, {0, 1}, 1, {0, 1}), (std::vector<int64_t>{3}));
+}
+
 }  // namespace
 }  // namespace nsimplex::equivariant

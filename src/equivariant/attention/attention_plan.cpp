@@ -69,7 +69,7 @@ class PlanMaker {
   PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
             const TensorKind& input_kind, const TensorKind& output_kind,
             const std::vector<LightClasses>& light, bool tables)
-      : input_(input),
+      : input_rows_(input.tuples.count),
         input_kind_(input_kind),
         output_kind_(output_kind),
         light_(light),
@@ -170,14 +170,26 @@ class PlanMaker {
     const auto [known, is_new] =
         relations_.try_emplace({output, images, input, kept}, std::ssize(plan_.relations));
     if (!is_new) return known->second;
-    const TupleGroups& groups = join_.groups(input, kept);
-    const std::vector<int64_t>& group_of = join_.lookup(output, images, input, kept);
+    const TupleGroups &keys = join_.groups(input, kept),
+                      &queries = join_.output_groups(output, images);
     AttentionRelation relation;
-    relation.key_offsets = narrow(groups.offsets);
-    relation.keys = narrow(groups.members);
-    Transposed queries = transpose(narrow(group_of), groups.size());
-    relation.query_offsets = std::move(queries.offsets);
-    relation.queries = std::move(queries.places);
+    relation.key_offsets = narrow(keys.offsets);
+    relation.keys = narrow(keys.members);
+    const std::vector<int64_t> matches = join_.matches(output, images, input, kept);
+    relation.query_offsets.resize(keys.size() + 1);
+    relation.queries.reserve(queries.members.size());
+    int64_t next = 0;  // the first group of keys whose queries have not come
+    for (int64_t g = 0; g < queries.size(); ++g) {
+      if (matches[g] < 0) continue;
+      const auto begin = static_cast<int32_t>(relation.queries.size());
+      std::fill(relation.query_offsets.begin() + next,
+                relation.query_offsets.begin() + matches[g] + 1, begin);
+      next = matches[g] + 1;
+      relation.queries.insert(relation.queries.end(), queries.members.begin() + queries.offsets[g],
+                              queries.members.begin() + queries.offsets[g + 1]);
+    }
+    std::fill(relation.query_offsets.begin() + next, relation.query_offsets.end(),
+              static_cast<int32_t>(relation.queries.size()));
     plan_.relations.push_back(std::move(relation));
     meetings_.add_relation({output, images, input, kept});
     return known->second;
@@ -229,13 +241,14 @@ class PlanMaker {
         source.nodes[b * rows + row] = static_cast<int32_t>(tuples.nodes[row * blocks + b]);
       }
     }
-    std::vector<int64_t> offsets(input_.graphs() + 1, 0);
-    for (const int64_t graph : tuples.graphs) ++offsets[graph + 1];
-    std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
-    const graph::TupleView list{
-        {tuples.nodes.data(), rows, blocks}, offsets, input_.node_offsets, Symmetry::loop_free};
-    TupleJoin join(input_, list);
-    SumPlan all = make_sum_plan(join, input_.tuples.count, input_kind_, light_[blocks].maps,
+    // As a list of its own, of tuples of distinct nodes.
+    PatternRows list{Partition(blocks), std::vector<int64_t>(rows), tuples.graphs, tuples.nodes};
+    std::iota(list.pattern.begin(), list.pattern.end(), int8_t{0});
+    std::iota(list.rows.begin(), list.rows.end(), int64_t{0});
+    std::vector<PatternRows> lists;
+    lists.push_back(std::move(list));
+    TupleJoin join(join_, std::move(lists));
+    SumPlan all = make_sum_plan(join, input_rows_, input_kind_, light_[blocks].maps,
                                 light_[blocks].bias);
     maps_.push_back(split_columns(all, own_map, source));
     plan_.sources.push_back(std::move(source));
@@ -254,7 +267,7 @@ class PlanMaker {
     return own - maps.begin();
   }
 
-  const graph::TupleView& input_;
+  int64_t input_rows_;
   const TensorKind &input_kind_, &output_kind_;
   const std::vector<LightClasses>& light_;
   bool tables_;

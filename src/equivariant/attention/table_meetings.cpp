@@ -60,8 +60,8 @@ int64_t MeetingMaker::row_groups(int64_t relation, Side side, const Blocks& bloc
   const auto [known, is_new] =
       row_groups_.try_emplace({side, pattern, blocks}, std::ssize(plan_.row_groups));
   if (is_new) {
-    const TupleGroups groups = side == Side::queries ? join_.output_groups(pattern, blocks)
-                                                     : join_.groups(pattern, blocks);
+    const TupleGroups& groups = side == Side::queries ? join_.output_groups(pattern, blocks)
+                                                      : join_.groups(pattern, blocks);
     plan_.row_groups.push_back({{groups.offsets.begin(), groups.offsets.end()},
                                 {groups.members.begin(), groups.members.end()}});
   }

@@ -50,11 +50,11 @@ std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
 // Where no block is kept the key is the graph.
 int64_t key_width(const Blocks& blocks) { return std::max<int64_t>(std::ssize(blocks), 1); }
 
-TupleGroups groups_of(const graph::SortedRows& by_key, const Blocks& kept) {
+TupleGroups groups_of(graph::SortedRows by_key, int64_t width) {
   TupleGroups groups;
-  groups.width = key_width(kept);
+  groups.width = width;
   const auto count = std::ssize(by_key.order);
-  const graph::Rows keys{by_key.values.data(), count, groups.width};
+  const graph::Rows keys{by_key.values.data(), count, width};
   for (int64_t i = 0; i < count; ++i) {
     if (i == 0 || !graph::rows_equal(keys, i - 1, i)) {
       groups.offsets.push_back(i);
@@ -62,12 +62,8 @@ TupleGroups groups_of(const graph::SortedRows& by_key, const Blocks& kept) {
     }
   }
   groups.offsets.push_back(count);
-  groups.members = by_key.order;
+  groups.members = std::move(by_key.order);
   return groups;
-}
-
-std::strong_ordering compare(std::span<const int64_t> a, std::span<const int64_t> b) {
-  return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
 }
 
 }  // namespace
@@ -111,35 +107,65 @@ std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_
 
 TupleJoin::TupleJoin(const graph::TupleView& input, const graph::TupleView& output)
     : one_list_(input.symmetry != Symmetry::undirected && graph::same_tuples(input, output)),
-      inputs_(rows_by_pattern(input, input.symmetry == Symmetry::undirected)),
-      outputs_(one_list_ ? inputs_ : rows_by_pattern(output, /*all_orders=*/false)),
+      input_(std::make_shared<Input>()),
       limit_(std::max({input.node_offsets.back(), output.node_offsets.back(), input.graphs(),
                        output.graphs()})) {
+  input_->patterns = rows_by_pattern(input, input.symmetry == Symmetry::undirected);
+  outputs_ = one_list_ ? input_->patterns : rows_by_pattern(output, /*all_orders=*/false);
+  find_twins();
+}
+
+TupleJoin::TupleJoin(const TupleJoin& other, std::vector<PatternRows> outputs)
+    : one_list_(false),
+      input_(other.input_),
+      outputs_(std::move(outputs)),
+      limit_(other.limit_) {
+  find_twins();
+}
+
+void TupleJoin::find_twins() {
   for (const PatternRows& own : outputs_) {
-    const auto twin = std::ranges::find_if(inputs_, [&](const PatternRows& each) {
+    const auto twin = std::ranges::find_if(inputs(), [&](const PatternRows& each) {
       return each.nodes == own.nodes && each.graphs == own.graphs;
     });
-    sorted_as_.push_back(twin == inputs_.end() ? &own : &*twin);
+    twins_.push_back(twin == inputs().end() ? -1 : twin - inputs().begin());
   }
 }
 
-const graph::SortedRows& TupleJoin::sorted(const PatternRows& tuples, const Blocks& blocks) {
-  const auto [place, is_new] = sorted_.try_emplace({&tuples, blocks});
+const TupleGroups& TupleJoin::known_groups(GroupsByBlocks& known, size_t number,
+                                           const PatternRows& tuples, const Blocks& kept) const {
+  const auto [place, is_new] = known.try_emplace({number, kept});
   if (is_new) {
-    const std::vector<int64_t> keys = keys_of(tuples, blocks);
-    place->second = graph::sort_rows({keys.data(), tuples.size(), key_width(blocks)}, limit_);
+    const std::vector<int64_t> keys = keys_of(tuples, kept);
+    const int64_t width = key_width(kept);
+    place->second =
+        groups_of(graph::sort_rows({keys.data(), tuples.size(), width}, limit_), width);
   }
   return place->second;
 }
 
 const TupleGroups& TupleJoin::groups(size_t input, const Blocks& kept) {
-  const auto [place, is_new] = groups_.try_emplace({input, kept});
-  if (is_new) place->second = groups_of(sorted(inputs_[input], kept), kept);
-  return place->second;
+  return known_groups(input_->groups, input, inputs()[input], kept);
 }
 
-TupleGroups TupleJoin::output_groups(size_t output, const Blocks& kept) {
-  return groups_of(sorted(*sorted_as_[output], kept), kept);
+const TupleGroups& TupleJoin::output_groups(size_t output, const Blocks& kept) {
+  if (twins_[output] >= 0) return groups(static_cast<size_t>(twins_[output]), kept);
+  return known_groups(output_groups_, output, outputs_[output], kept);
+}
+
+std::vector<int64_t> TupleJoin::matches(size_t output, const Blocks& images, size_t input,
+                                        const Blocks& kept) {
+  const TupleGroups &wanted = output_groups(output, images), &all = groups(input, kept);
+  const graph::Rows wanted_keys = wanted.key_rows(), keys = all.key_rows();
+  std::vector<int64_t> found(wanted.size(), -1);
+  int64_t group = 0;
+  for (int64_t g = 0; g < wanted.size(); ++g) {  // both ascend: a merge
+    auto order = std::strong_ordering::greater;
+    while (group < all.size() && (order = graph::compare_rows(wanted_keys[g], keys[group])) > 0) ++group;
+    if (group == all.size()) break;
+    if (order == 0) found[g] = group;
+  }
+  return found;
 }
 
 const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& images, size_t input,
@@ -147,18 +173,13 @@ const std::vector<int64_t>& TupleJoin::lookup(size_t output, const Blocks& image
   const auto [place, is_new] = lookups_.try_emplace({output, images, input, kept});
   std::vector<int64_t>& found = place->second;
   if (!is_new) return found;
-  const PatternRows& tuples = outputs_[output];
-  const graph::SortedRows& by_key = sorted(*sorted_as_[output], images);
-  const graph::Rows keys{by_key.values.data(), tuples.size(), key_width(images)};
-  const TupleGroups& all = groups(input, kept);
-  const graph::Rows group_keys = all.key_rows();
-  found.assign(tuples.size(), -1);
-  int64_t group = 0;
-  for (int64_t i = 0; i < keys.count; ++i) {  // both ascend: a merge
-    auto order = std::strong_ordering::greater;
-    while (group < group_keys.count && (order = compare(keys[i], group_keys[group])) > 0) ++group;
-    if (group == group_keys.count) break;
-    if (order == 0) found[by_key.order[i]] = group;
+  const TupleGroups& wanted = output_groups(output, images);
+  const std::vector<int64_t> matched = matches(output, images, input, kept);
+  found.resize(outputs_[output].size());
+  for (int64_t g = 0; g < wanted.size(); ++g) {
+    for (int64_t i = wanted.offsets[g]; i < wanted.offsets[g + 1]; ++i) {
+      found[wanted.members[i]] = matched[g];
+    }
   }
   return found;
 }

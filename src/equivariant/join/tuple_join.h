@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,10 +53,13 @@ class TupleJoin {
   /// The views are read here only. An undirected input counts in all orders; an output is as
   /// stored.
   TupleJoin(const graph::TupleView& input, const graph::TupleView& output);
+  /// The input of another join with other outputs, of the same graphs; what is made of the input is
+  /// made once for both.
+  TupleJoin(const TupleJoin& other, std::vector<PatternRows> outputs);
   TupleJoin(const TupleJoin&) = delete;  // points into itself
   TupleJoin& operator=(const TupleJoin&) = delete;
 
-  const std::vector<PatternRows>& inputs() const { return inputs_; }
+  const std::vector<PatternRows>& inputs() const { return input_->patterns; }
   const std::vector<PatternRows>& outputs() const { return outputs_; }
 
   /// Whether outputs() are inputs(): one list is joined with itself, and no tuple of it counts in
@@ -66,7 +71,12 @@ class TupleJoin {
   const TupleGroups& groups(size_t input, const Blocks& kept);
 
   /// The output tuples of a pattern (a number into outputs()) in the same way.
-  TupleGroups output_groups(size_t output, const Blocks& kept);
+  const TupleGroups& output_groups(size_t output, const Blocks& kept);
+
+  /// For every group of output_groups(output, images), the group of groups(input, kept) that has
+  /// its nodes, in the order of `images`, or -1. Those that there are ascend.
+  std::vector<int64_t> matches(size_t output, const Blocks& images, size_t input,
+                               const Blocks& kept);
 
   /// For every output tuple of a pattern, the group of groups(input, kept) whose nodes are those of
   /// the output's blocks `images`, in this order, or -1.
@@ -74,16 +84,26 @@ class TupleJoin {
                                      const Blocks& kept);
 
  private:
-  const graph::SortedRows& sorted(const PatternRows& tuples, const Blocks& blocks);
+  using GroupsByBlocks = std::map<std::pair<size_t, Blocks>, TupleGroups>;
+
+  // Tuples by pattern, and what was made of them.
+  struct Input {
+    std::vector<PatternRows> patterns;
+    GroupsByBlocks groups;
+  };
+
+  void find_twins();
+  const TupleGroups& known_groups(GroupsByBlocks& known, size_t number, const PatternRows& tuples,
+                                  const Blocks& kept) const;
 
   bool one_list_;
-  std::vector<PatternRows> inputs_, outputs_;
-  // Of each output pattern the input pattern that has the same tuples, or itself: what is sorted
-  // for both.
-  std::vector<const PatternRows*> sorted_as_;
+  std::shared_ptr<Input> input_;
+  std::vector<PatternRows> outputs_;
+  // Of each output pattern the input pattern that has the same tuples, which are grouped once for
+  // both, or -1.
+  std::vector<int64_t> twins_;
+  GroupsByBlocks output_groups_;
   int64_t limit_ = 0;  // above all nodes and graphs
-  std::map<std::pair<size_t, Blocks>, TupleGroups> groups_;
-  std::map<std::pair<const PatternRows*, Blocks>, graph::SortedRows> sorted_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, std::vector<int64_t>> lookups_;
 };
 
