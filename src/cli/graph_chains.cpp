@@ -43,7 +43,8 @@ std::shared_ptr<GraphModel> make_invariant(Pooling pooling) {
                                      .head = {.out_channels = 2}});
 }
 
-std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global) {
+std::shared_ptr<GraphModel> make_encoders(
+    AttentionForm form, bool global, const training::KernelFeatureOptions& features = {}) {
   return std::make_shared<training::EncoderNetwork>(
       training::EncoderNetworkOptions{.input = {.order = 2},
                                       .output = {.order = 1},
@@ -51,12 +52,13 @@ std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global) {
                                       .hidden = kChainWidth,
                                       .layers = 1,
                                       .form = form,
+                                      .features = features,
                                       .classes = {.global = global},
                                       .head = {.out_channels = 2, .normalised = true}});
 }
 
 // Models and figures of table 1.
-std::vector<GraphArm> chain_arms() {
+std::vector<GraphArm> chain_arms(const training::KernelFeatureOptions& features) {
   const training::GraphTrainingOptions training{.epochs = 100, .batch = 16, .learning_rate = 1e-3};
   return {
       {"gcn", training, [] { return make_messages(MessageKind::convolution); },
@@ -69,18 +71,18 @@ std::vector<GraphArm> chain_arms() {
       {"mlp-sum", training, [] { return make_invariant(Pooling::sum); }, published(53.5, 36.04)},
       {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
        published(53.72, 36.22)},
-      {"kernel-local", training, [] { return make_encoders(AttentionForm::kernel, false); },
+      {"kernel-local", training, [=] { return make_encoders(AttentionForm::kernel, false, features); },
        published(50.77, 35.22)},
       {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); },
        published(100, 100)},
-      {"kernel", training, [] { return make_encoders(AttentionForm::kernel, true); },
+      {"kernel", training, [=] { return make_encoders(AttentionForm::kernel, true, features); },
        published(100, 100)}};
 }
 
 int run_chains(const ChainsOptions& options) {
   return run_experiment(options,
                         {.task = "chains",
-                         .arms = chain_arms(),
+                         .arms = chain_arms(kernel_features(options)),
                          .draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
                            return std::make_unique<training::ChainTask>(options.task, seed);
                          },
@@ -101,7 +103,7 @@ void add_graph_chains(CLI::App& parent, Session& session) {
                    "nsimplex graph chains --models softmax,kernel --seeds 3 --json"},
       options, run_chains);
   std::vector<std::string> names;
-  for (const GraphArm& arm : chain_arms()) names.push_back(arm.name);
+  for (const GraphArm& arm : chain_arms({})) names.push_back(arm.name);
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);

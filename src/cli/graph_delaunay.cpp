@@ -20,7 +20,7 @@ using training::Scores;
 constexpr int64_t kFullTrain = 50'000, kFullTest = 5'000, kFullEpochs = 100;
 constexpr int64_t kShortTrain = 1000, kShortValidation = 100, kShortTest = 200, kBatch = 8;
 
-struct DelaunayOptions : GraphExperimentOptions {
+struct DelaunayOptions : SetExperimentOptions {
   int64_t least = 50, most = 50;
   std::optional<int64_t> train, validation, test;
   bool full = false, paper = false;
@@ -102,7 +102,7 @@ int run_delaunay(const DelaunayOptions& o) {
   const int64_t test = o.test.value_or(o.full ? kFullTest : kShortTest);
   GraphExperiment experiment{
       .task = "delaunay",
-      .arms = set_arms(sizes_of(o)),
+      .arms = set_arms(with_options(sizes_of(o), o)),
       .draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
         // The appendix adds the soft F1, here with the weight of the entropy; the released code
         // does not. Short runs need it: most pairs are no edges, and entropy alone stays at that.
@@ -138,9 +138,7 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
                                "nsimplex graph delaunay --least 20 --most 80 --models softmax,s2g\n"
                                "nsimplex graph delaunay --full --models softmax --out runs/full"},
                   options, run_delaunay);
-  std::vector<std::string> names;
-  for (const GraphArm& arm : set_arms(sizes_of(*options))) names.push_back(arm.name);
-  add_experiment_options(command, *options, names);
+  add_set_options(command, *options, sizes_of(*options));
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 24);
   add("--least", options->least, "Fewest points of a set")->check(positive);

@@ -30,6 +30,7 @@ training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExper
   training.clip = o.clip.value_or(training.clip);
   training.weight_decay = o.weight_decay.value_or(training.weight_decay);
   training.ema = o.ema.value_or(training.ema);
+  training.redraw = o.redraw.value_or(training.redraw);
   training.seconds = o.max_seconds.value_or(training.seconds);
   return training;
 }
@@ -152,6 +153,17 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   add("--eval-every", o.evaluate_every, "Epochs between validations");
   add("--seconds", o.max_seconds, "Of training, after which a model's ends; for equal times");
   add("--patience", o.patience, "Epochs without a better validation that end a training; 0: none");
+  const auto of_kernel = option_adder(command, "Kernel attention");
+  of_kernel("--feature-map", o.feature_map, "Of queries and keys: relu or exponential")
+      ->check(CLI::IsMember({"relu", "exponential"}));
+  of_kernel("--features", o.features, "Random features of a head of d channels; 0: d ln d")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
+  of_kernel("--redraw", o.redraw, "Share of the training in which every step draws them anew");
+}
+
+training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options) {
+  return {options.feature_map == "relu" ? FeatureMap::relu : FeatureMap::exponential,
+          options.features};
 }
 
 int run_experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment) {

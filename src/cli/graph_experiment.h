@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "training/encoder_network.h"
 #include "training/graph_training.h"
 
 /// What the commands of `nsimplex graph` that train have in common: models beside each other, over
@@ -18,8 +19,13 @@ struct GraphExperimentOptions : CommonOptions {
   std::vector<std::string> models;  ///< names of arms; empty: all
   int64_t seeds = 1;
   std::optional<int64_t> epochs, batch, evaluate_every, patience;
-  std::optional<double> learning_rate, warmup, clip, weight_decay, ema, max_seconds;
+  std::optional<double> learning_rate, warmup, clip, weight_decay, ema, max_seconds, redraw;
+  std::string feature_map = "relu";  ///< of the kernel form
+  int64_t features = 0;
 };
+
+/// What random features the models of the kernel form have.
+training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options);
 
 /// Adds --models, --seeds and what overrides the training of all models.
 void add_experiment_options(CLI::App& command, GraphExperimentOptions& options,

@@ -65,6 +65,7 @@ training::Scores published(const std::vector<int64_t>& type_sizes, const std::st
 struct Settings {
   int64_t layers;
   TensorKind input, output;
+  training::KernelFeatureOptions features;
   training::GraphHeadOptions head;
 };
 
@@ -93,6 +94,7 @@ std::shared_ptr<GraphModel> make_encoder(const Settings& settings, AttentionForm
                                       .heads = 8,
                                       .head_dim = 16,
                                       .form = form,
+                                      .features = settings.features,
                                       .head = settings.head});
 }
 
@@ -121,6 +123,7 @@ int run_hyperedges(const HyperedgesOptions& o) {
       .input = {.order = 1},
       .output = {.order = train.width,
                  .symmetry = typed ? Symmetry::loop_free : Symmetry::undirected},
+      .features = kernel_features(o),
       .head = {.out_channels = 1,
                .layers = o.head_layers.value_or(small ? 4 : 2),
                .hidden = kHyperedgeWidth,

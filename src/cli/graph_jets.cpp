@@ -19,7 +19,7 @@ using training::PairSets;
 constexpr int64_t kShortSets = 6000, kFullSets = 900'000;  // full: as many as the paper's data has
 constexpr double kTrain = 0.6, kValidation = 0.2;          // shares of the sets
 
-struct JetsOptions : GraphExperimentOptions {
+struct JetsOptions : SetExperimentOptions {
   std::string file;
   std::optional<int64_t> sets;
   bool full = false, paper = false;
@@ -101,7 +101,7 @@ int run_jets(const JetsOptions& o) {
   const int64_t channels = read ? read->points.size(1) : data::kJetFeatures;
   return run_experiment(
       o, {.task = "jets",
-          .arms = set_arms(sizes_of(o, channels)),
+          .arms = set_arms(with_options(sizes_of(o, channels), o)),
           .draw = [&](uint64_t seed) { return draw(o, read ? &*read : nullptr, seed); },
           .shown = {"f1", "rand_index", "adjusted_rand_index"},
           .digits = 3});
@@ -119,9 +119,7 @@ void add_graph_jets(CLI::App& parent, Session& session) {
        .examples = "nsimplex graph jets --threads 1 --out runs/jets\n"
                    "nsimplex graph jets --file sets.npz --models softmax,s2g --json"},
       options, run_jets);
-  std::vector<std::string> names;
-  for (const GraphArm& arm : set_arms(sizes_of(*options, 1))) names.push_back(arm.name);
-  add_experiment_options(command, *options, names);
+  add_set_options(command, *options, sizes_of(*options, 1));
   command
       .add_option(
           "--file", options->file,

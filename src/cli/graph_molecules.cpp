@@ -28,6 +28,7 @@ struct Settings {
   int64_t atoms, bonds;  // channels
   int64_t width, layers;
   double dropout;
+  training::KernelFeatureOptions features;
 };
 
 std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, bool virtual_node,
@@ -75,6 +76,7 @@ training::EncoderNetworkOptions encoder_options(const Settings& s, int64_t order
           .layers = s.layers,
           .heads = 4,
           .form = form,
+          .features = s.features,
           .dropout = s.dropout,
           .head = {.out_channels = 1, .normalised = true}};
 }
@@ -142,7 +144,8 @@ int run_molecules(const MoleculesOptions& o) {
       .bonds = data::bond_channels(*molecules),
       .width = o.width,
       .layers = o.layers,
-      .dropout = o.dropout};
+      .dropout = o.dropout,
+      .features = kernel_features(o)};
   const training::GraphTrainingOptions training{
       .epochs = 20, .batch = 128, .learning_rate = 1e-3, .warmup = 1, .decays = true, .clip = 5.0};
   GraphExperiment experiment{.task = "molecules"};

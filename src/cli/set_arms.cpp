@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "support/error.h"
 #include "training/encoder_network.h"
 #include "training/linear_network.h"
 #include "training/message_network.h"
@@ -20,6 +21,7 @@ std::shared_ptr<GraphModel> make_encoders(const SetArmOptions& o, AttentionForm 
                                       .layers = o.encoders.layers,
                                       .heads = o.encoders.heads,
                                       .form = form,
+                                      .features = o.encoders.features,
                                       .dropout = o.encoders.dropout,
                                       .head = {.out_channels = 1,
                                                .layers = o.encoders.mlp_layers,
@@ -50,6 +52,29 @@ std::shared_ptr<GraphModel> make_neighbours(const SetArmOptions& o, int64_t coun
 }
 
 }  // namespace
+
+void add_set_options(CLI::App& command, SetExperimentOptions& options, const SetArmOptions& arms) {
+  std::vector<std::string> names;
+  for (const GraphArm& arm : set_arms(arms)) names.push_back(arm.name);
+  add_experiment_options(command, options, names);
+  const auto add = option_adder(command, "Models");
+  const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);
+  add("--width", options.width, "Channels of a layer, a multiple of 4")->check(size);
+  add("--layers", options.layers, "Layers 1 -> 1, before the one to pairs")->check(size);
+}
+
+SetArmOptions with_options(SetArmOptions arms, const SetExperimentOptions& options) {
+  if (options.width.value_or(0) % arms.encoders.heads != 0) {
+    throw InputError(fmt::format("--width: expected a multiple of {} heads, got {}",
+                                 arms.encoders.heads, *options.width));
+  }
+  arms.encoders.hidden = options.width.value_or(arms.encoders.hidden);
+  arms.linear.hidden = options.width.value_or(arms.linear.hidden);
+  arms.encoders.layers = options.layers.value_or(arms.encoders.layers);
+  arms.linear.layers = options.layers.value_or(arms.linear.layers);
+  arms.encoders.features = kernel_features(options);
+  return arms;
+}
 
 std::vector<GraphArm> set_arms(const SetArmOptions& o) {
   std::vector<GraphArm> arms{

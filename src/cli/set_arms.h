@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "cli/graph_experiment.h"
 
 namespace nsimplex::cli {
@@ -13,6 +16,7 @@ struct SetArmOptions {
   struct Encoders {
     int64_t hidden = 64, heads = 4, layers = 3, mlp_layers = 1, mlp_hidden = 64;
     double dropout = 0.1;
+    training::KernelFeatureOptions features;
     training::GraphTrainingOptions training;
   } encoders;
 
@@ -24,6 +28,17 @@ struct SetArmOptions {
 
   std::vector<int64_t> neighbours;  ///< of the graph networks, one model each
 };
+
+/// Options of the commands that have these models.
+struct SetExperimentOptions : GraphExperimentOptions {
+  std::optional<int64_t> width, layers;  ///< of all models; without them their own
+};
+
+/// Adds add_experiment_options() and --width and --layers.
+void add_set_options(CLI::App& command, SetExperimentOptions& options, const SetArmOptions& arms);
+
+/// Puts what was asked for in the place of a command's own sizes.
+SetArmOptions with_options(SetArmOptions arms, const SetExperimentOptions& options);
 
 /// softmax and kernel (higher-order transformers), s2g and s2g-plus, gnn0, gnn5, .. on nearest
 /// neighbours. Pairs are judged the same way in both orders.

@@ -16,7 +16,7 @@ using at::Tensor;
 EncoderNetwork::EncoderNetwork(const EncoderNetworkOptions& o) : options_(o) {
   const int64_t head_dim = o.head_dim > 0 ? o.head_dim : o.hidden / o.heads;
   if (o.form != AttentionForm::softmax) {
-    features_ = register_module("features", RandomFeatures(head_dim));
+    features_ = register_module("features", RandomFeatures(head_dim, o.features.count));
   }
   embedding_ = register_module("embedding", torch::nn::Linear(o.in_channels, o.hidden));
   for (int64_t index = 0; index <= o.layers; ++index) {
@@ -27,6 +27,7 @@ EncoderNetwork::EncoderNetwork(const EncoderNetworkOptions& o) : options_(o) {
     layer.attention.heads = o.heads;
     layer.attention.head_dim = head_dim;
     layer.attention.form = o.form;
+    layer.attention.features = o.features.map;
     layer.attention.classes = o.classes;
     layer.dropout = o.dropout;
     layers_.push_back(
@@ -55,7 +56,7 @@ GraphModel::Forward EncoderNetwork::prepare(const GraphBatch& batch) {
   };
 }
 
-void EncoderNetwork::begin_step() {
+void EncoderNetwork::redraw_features() {
   if (features_) features_->redraw();
 }
 

@@ -10,6 +10,12 @@
 
 namespace nsimplex::training {
 
+/// The random features of the kernel forms.
+struct KernelFeatureOptions {
+  FeatureMap map = FeatureMap::relu;
+  int64_t count = 0;  ///< of a head; 0: max(1, floor(d ln d))
+};
+
 struct EncoderNetworkOptions {
   TensorKind input, output;  ///< k and l
   int64_t in_channels = 0;
@@ -18,6 +24,7 @@ struct EncoderNetworkOptions {
   int64_t heads = 1;
   int64_t head_dim = 0;  ///< 0: hidden / heads
   AttentionForm form = AttentionForm::softmax;
+  KernelFeatureOptions features;
   AttentionClassOptions classes;
   double dropout = 0.0;
   GraphHeadOptions head;   ///< its in_channels are `hidden`
@@ -25,14 +32,14 @@ struct EncoderNetworkOptions {
 };
 
 /// A higher-order transformer: Linear - Enc_{k->k} x layers - Enc_{k->l} - head. The kernel forms
-/// share one set of random directions, drawn anew before every training step.
+/// share one set of random directions.
 ///
 /// Source: Kim, Oh and Hong, arXiv 2110.14416, table 6.
 class EncoderNetwork : public GraphModel {
  public:
   explicit EncoderNetwork(const EncoderNetworkOptions& options);
   Forward prepare(const GraphBatch& batch) override;
-  void begin_step() override;
+  void redraw_features() override;
 
  private:
   EncoderNetworkOptions options_;
@@ -53,7 +60,7 @@ class LaplacianTransformer : public GraphModel {
   LaplacianTransformer(int64_t node_channels, int64_t encodings,
                        const EncoderNetworkOptions& network);
   Forward prepare(const GraphBatch& batch) override;
-  void begin_step() override { network_->begin_step(); }
+  void redraw_features() override { network_->redraw_features(); }
 
  private:
   int64_t node_channels_, encodings_;

@@ -82,8 +82,8 @@ class GraphModel : public torch::nn::Module {
   /// What is minimised besides, of the last forward; undefined: nothing.
   virtual at::Tensor auxiliary_loss() const { return {}; }
 
-  /// Called before each training step: random features are redrawn here.
-  virtual void begin_step() {}
+  /// Draws random features anew, where there are any: called before training steps.
+  virtual void redraw_features() {}
 };
 
 }  // namespace nsimplex::training

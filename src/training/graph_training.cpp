@@ -114,7 +114,8 @@ class Stepper {
   double step(std::span<const int64_t> examples, const at::Generator& generator) {
     const Stopwatch watch;
     model_.train();
-    model_.begin_step();
+    const double of_steps = static_cast<double>(steps()) / static_cast<double>(schedule_.steps);
+    if (std::max(of_steps, spent_seconds()) < options_.redraw) model_.redraw_features();
     const GraphBatch batch = task_.batch(GraphSplit::train, examples, generator);
     const at::Tensor loss = task_.loss(model_.prepare(batch)(), batch);
     const at::Tensor auxiliary = model_.auxiliary_loss();
@@ -127,7 +128,7 @@ class Stepper {
                       std::isfinite(value) ? "gradient norm" : "loss",
                       std::isfinite(value) ? norm : value, steps() + 1));
     }
-    optimizer_.step(schedule_.rate(steps(), options_.seconds > 0 ? seconds_ / options_.seconds : 0),
+    optimizer_.step(schedule_.rate(steps(), spent_seconds()),
                     options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
     if (average_) average_->add();
     times_.push_back(watch.seconds());
@@ -143,6 +144,9 @@ class Stepper {
   double median_seconds() const { return median(times_); }
 
  private:
+  // Share of the budget of time that is gone.
+  double spent_seconds() const { return options_.seconds > 0 ? seconds_ / options_.seconds : 0; }
+
   GraphTask& task_;
   GraphModel& model_;
   GraphTrainingOptions options_;
@@ -178,6 +182,7 @@ void check(const GraphTrainingOptions& o) {
   require(o.clip >= 0, "clip: expected at least 0", o.clip);
   require(o.weight_decay >= 0, "weight decay: expected at least 0", o.weight_decay);
   require(o.ema >= 0 && o.ema < 1, "ema: expected a decay from 0 to less than 1", o.ema);
+  require(o.redraw >= 0 && o.redraw <= 1, "redraw: expected a share from 0 to 1", o.redraw);
   require(o.evaluate_every >= 1, "evaluate every: expected at least 1",
           static_cast<double>(o.evaluate_every));
   require(o.seconds >= 0 && std::isfinite(o.seconds), "seconds: expected at least 0", o.seconds);

@@ -57,7 +57,7 @@ class AutoencodedNetwork : public GraphModel {
                      std::shared_ptr<GraphModel> network);
   Forward prepare(const GraphBatch& batch) override;
   at::Tensor auxiliary_loss() const override;
-  void begin_step() override { network_->begin_step(); }
+  void redraw_features() override { network_->redraw_features(); }
 
  private:
   std::shared_ptr<NodeAutoencoder> nodes_;

@@ -180,6 +180,30 @@ TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
   EXPECT_EQ(epochs[0]["step"], 3);
 }
 
+TEST(GraphDelaunay, KernelModelsHaveTheFeaturesAskedFor) {
+  const test::TemporaryFolder folder;
+  const auto trained = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "graph",  "delaunay",     "--threads", "1",      "--least", "5",        "--most", "5",        "--train",
+        "8",      "--validation", "2",         "--test", "2",       "--epochs", "2",      "--models", "kernel",
+        "--json", "--width",      "8",         "--layers", "1",     "--out",    folder / "run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return having(json_of(test::read_file(folder / "run/metrics.jsonl")), "step").back()["loss"];
+  };
+  const json plain = trained({});
+  EXPECT_EQ(plain, trained({}));
+  EXPECT_NE(plain, trained({"--redraw", "0"}));
+  EXPECT_NE(plain, trained({"--features", "9"}));
+  const json exponential = trained({"--feature-map", "exponential"});
+  EXPECT_NE(plain, exponential);
+  EXPECT_EQ(exponential, trained({"--config", folder / "run/config.toml"}));
+  const Finished uneven = run({"graph", "delaunay", "--width", "6"});
+  EXPECT_EQ(uneven.code, 2);
+  EXPECT_THAT(uneven.err, HasSubstr("--width: expected a multiple of 4 heads, got 6"));
+}
+
 TEST(GraphJets, FiguresAreToldApartByKind) {
   const Finished finished = run({"graph", "jets", "--threads", "1", "--sets", "40", "--epochs", "1",
                                  "--models", "s2g,gnn0,kernel", "--json"});
@@ -219,6 +243,7 @@ TEST(GraphChains, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--epochs", "0"}, "epochs: expected at least 1, got 0"},
       {{"--batch", "many"}, "--batch"},
       {{"--lr", "-1"}, "learning rate: expected a positive number"},
+      {{"--redraw", "2"}, "redraw: expected a share from 0 to 1, got 2"},
       {{"--warmup", "-1"}, "warm-up"},
       {{"--clip", "-1"}, "clip"},
       {{"--nodes", "0"}, "--nodes"},

@@ -85,19 +85,32 @@ TEST(EncoderNetwork, GlobalClassesReachTheFarEnd) {
   }
 }
 
-TEST(EncoderNetwork, RandomDirectionsAreNewAtEveryStepAndKeptBetween) {
+TEST(EncoderNetwork, RandomDirectionsAreNewWhenRedrawnAndKeptBetween) {
   EncoderNetwork kernel(small(2, 1, AttentionForm::kernel));
   const auto forward = kernel.prepare(chain(1));
   const Tensor first = forward();
   EXPECT_TRUE(first.equal(forward()));
-  kernel.begin_step();
+  kernel.redraw_features();
   EXPECT_FALSE(first.equal(forward()));
   for (const Tensor& each : kernel.buffers()) {  // one for all layers
     EXPECT_EQ(each.const_data_ptr(), kernel.buffers().front().const_data_ptr());
   }
   EncoderNetwork softmax(small(2, 1, AttentionForm::softmax));
-  softmax.begin_step();
+  softmax.redraw_features();
   EXPECT_TRUE(softmax.buffers().empty());
+}
+
+TEST(EncoderNetwork, FeaturesAreOfTheMapAndAsManyAsWanted) {
+  EncoderNetworkOptions options = small(2, 1, AttentionForm::kernel);
+  options.features.count = 7;
+  const auto out = [&](FeatureMap map) {
+    at::manual_seed(3);
+    options.features.map = map;
+    EncoderNetwork network(options);
+    EXPECT_EQ(network.buffers().front().sizes(), (std::vector<int64_t>{4, 7}));
+    return network.prepare(chain(1))();
+  };
+  EXPECT_FALSE(at::allclose(out(FeatureMap::relu), out(FeatureMap::exponential)));
 }
 
 TEST(LaplacianTransformer, EncodingsTellNodesApart) {

@@ -96,10 +96,10 @@ class LineModel : public GraphModel {
   at::Tensor auxiliary_loss() const override {
     return penalty > 0 ? penalty * linear_->weight.square().sum() : at::Tensor();
   }
-  void begin_step() override { ++begun; }
+  void redraw_features() override { ++redrawn; }
   at::Tensor weight() const { return linear_->weight.detach().clone(); }
 
-  int prepared = 0, begun = 0;
+  int prepared = 0, redrawn = 0;
   double penalty = 0.0;
 
  private:
@@ -136,7 +136,7 @@ TEST(GraphTraining, ALineIsLearnedAndEveryExampleIsSeenOnceAnEpoch) {
   EXPECT_LT(run.result->best_test.front().second, 1e-3);
   EXPECT_EQ(run.result->parameters, 3);
   EXPECT_EQ(run.result->last.step, 120 * 3);
-  EXPECT_EQ(run.model->begun, 120 * 3);
+  EXPECT_EQ(run.model->redrawn, 120 * 3);
   EXPECT_GT(run.result->step_seconds, 0);
   EXPECT_GE(run.result->last.seconds, run.result->step_seconds);
   EXPECT_LT(run.points.back().loss, run.points.front().loss);
@@ -146,6 +146,15 @@ TEST(GraphTraining, ALineIsLearnedAndEveryExampleIsSeenOnceAnEpoch) {
     epoch.insert(epoch.end(), task.seen[i].begin(), task.seen[i].end());
   EXPECT_THAT(epoch, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_NE(task.seen[0], task.seen[3]);  // another order
+}
+
+TEST(GraphTraining, FeaturesAreRedrawnInAShareOfTheSteps) {
+  LineTask task;
+  GraphTrainingOptions options = options_of(10);  // 30 steps
+  for (const auto& [share, redrawn] : std::vector<std::pair<double, int>>{{0, 0}, {0.1, 3}, {1, 30}}) {
+    options.redraw = share;
+    EXPECT_EQ(train(task, options).model->redrawn, redrawn) << share;
+  }
 }
 
 TEST(GraphTraining, ASeedRepeatsItsBitsAndAnotherDoesNot) {
@@ -333,6 +342,8 @@ TEST(GraphTraining, WhatCannotBeTrainedIsToldInOneLine) {
   EXPECT_THAT(message([](auto& o, auto&) { o.warmup = -1; }), HasSubstr("warm-up"));
   EXPECT_THAT(message([](auto& o, auto&) { o.clip = -1; }), HasSubstr("clip"));
   EXPECT_THAT(message([](auto& o, auto&) { o.patience = -1; }), HasSubstr("patience"));
+  EXPECT_THAT(message([](auto& o, auto&) { o.redraw = 1.5; }),
+              HasSubstr("redraw: expected a share from 0 to 1, got 1.5"));
   EXPECT_THAT(message([](auto& o, auto&) { o.ema = 1; }),
               HasSubstr("ema: expected a decay from 0 to less than 1, got 1"));
   EXPECT_THAT(message([](auto&, auto& t) { t.sizes[GraphSplit::validation] = 0; }),
