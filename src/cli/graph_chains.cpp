@@ -43,8 +43,8 @@ std::shared_ptr<GraphModel> make_invariant(Pooling pooling) {
                                      .head = {.out_channels = 2}});
 }
 
-std::shared_ptr<GraphModel> make_encoders(
-    AttentionForm form, bool global, const training::KernelFeatureOptions& features = {}) {
+std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global,
+                                          const training::KernelFeatureOptions& features = {}) {
   return std::make_shared<training::EncoderNetwork>(
       training::EncoderNetworkOptions{.input = {.order = 2},
                                       .output = {.order = 1},
@@ -71,7 +71,8 @@ std::vector<GraphArm> chain_arms(const training::KernelFeatureOptions& features)
       {"mlp-sum", training, [] { return make_invariant(Pooling::sum); }, published(53.5, 36.04)},
       {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
        published(53.72, 36.22)},
-      {"kernel-local", training, [=] { return make_encoders(AttentionForm::kernel, false, features); },
+      {"kernel-local", training,
+       [=] { return make_encoders(AttentionForm::kernel, false, features); },
        published(50.77, 35.22)},
       {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); },
        published(100, 100)},

@@ -17,7 +17,7 @@ struct GraphTrainingOptions {
   bool decays = false;  ///< whether the rate then falls to 0 on a line, by steps or by seconds
   double clip = 0.0;    ///< largest norm of the gradient; 0: unlimited
   double weight_decay = 0.0;
-  double ema = 0.0;            ///< decay of WeightAverage, which is then judged; 0: none
+  double ema = 0.0;     ///< decay of WeightAverage, which is then judged; 0: none
   double redraw = 1.0;  ///< share of the training in which every step has new random features
   int64_t evaluate_every = 1;  ///< epochs between validations; the last epoch always has one
   int64_t patience = 0;        ///< epochs without a better validation that end it; 0: none do

@@ -183,10 +183,31 @@ TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
 TEST(GraphDelaunay, KernelModelsHaveTheFeaturesAskedFor) {
   const test::TemporaryFolder folder;
   const auto trained = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{
-        "graph",  "delaunay",     "--threads", "1",      "--least", "5",        "--most", "5",        "--train",
-        "8",      "--validation", "2",         "--test", "2",       "--epochs", "2",      "--models", "kernel",
-        "--json", "--width",      "8",         "--layers", "1",     "--out",    folder / "run"};
+    std::vector<std::string> arguments{"graph",
+                                       "delaunay",
+                                       "--threads",
+                                       "1",
+                                       "--least",
+                                       "5",
+                                       "--most",
+                                       "5",
+                                       "--train",
+                                       "8",
+                                       "--validation",
+                                       "2",
+                                       "--test",
+                                       "2",
+                                       "--epochs",
+                                       "2",
+                                       "--models",
+                                       "kernel",
+                                       "--json",
+                                       "--width",
+                                       "8",
+                                       "--layers",
+                                       "1",
+                                       "--out",
+                                       folder / "run"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished finished = run(arguments);
     EXPECT_EQ(finished.code, 0) << finished.err;

@@ -151,7 +151,8 @@ TEST(GraphTraining, ALineIsLearnedAndEveryExampleIsSeenOnceAnEpoch) {
 TEST(GraphTraining, FeaturesAreRedrawnInAShareOfTheSteps) {
   LineTask task;
   GraphTrainingOptions options = options_of(10);  // 30 steps
-  for (const auto& [share, redrawn] : std::vector<std::pair<double, int>>{{0, 0}, {0.1, 3}, {1, 30}}) {
+  for (const auto& [share, redrawn] :
+       std::vector<std::pair<double, int>>{{0, 0}, {0.1, 3}, {1, 30}}) {
     options.redraw = share;
     EXPECT_EQ(train(task, options).model->redrawn, redrawn) << share;
   }

@@ -248,8 +248,8 @@ class PlanMaker {
     std::vector<PatternRows> lists;
     lists.push_back(std::move(list));
     TupleJoin join(join_, std::move(lists));
-    SumPlan all = make_sum_plan(join, input_rows_, input_kind_, light_[blocks].maps,
-                                light_[blocks].bias);
+    SumPlan all =
+        make_sum_plan(join, input_rows_, input_kind_, light_[blocks].maps, light_[blocks].bias);
     maps_.push_back(split_columns(all, own_map, source));
     plan_.sources.push_back(std::move(source));
     return std::ssize(plan_.sources) - 1;

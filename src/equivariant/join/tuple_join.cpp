@@ -116,10 +116,7 @@ TupleJoin::TupleJoin(const graph::TupleView& input, const graph::TupleView& outp
 }
 
 TupleJoin::TupleJoin(const TupleJoin& other, std::vector<PatternRows> outputs)
-    : one_list_(false),
-      input_(other.input_),
-      outputs_(std::move(outputs)),
-      limit_(other.limit_) {
+    : one_list_(false), input_(other.input_), outputs_(std::move(outputs)), limit_(other.limit_) {
   find_twins();
 }
 
@@ -138,8 +135,7 @@ const TupleGroups& TupleJoin::known_groups(GroupsByBlocks& known, size_t number,
   if (is_new) {
     const std::vector<int64_t> keys = keys_of(tuples, kept);
     const int64_t width = key_width(kept);
-    place->second =
-        groups_of(graph::sort_rows({keys.data(), tuples.size(), width}, limit_), width);
+    place->second = groups_of(graph::sort_rows({keys.data(), tuples.size(), width}, limit_), width);
   }
   return place->second;
 }
@@ -161,7 +157,8 @@ std::vector<int64_t> TupleJoin::matches(size_t output, const Blocks& images, siz
   int64_t group = 0;
   for (int64_t g = 0; g < wanted.size(); ++g) {  // both ascend: a merge
     auto order = std::strong_ordering::greater;
-    while (group < all.size() && (order = graph::compare_rows(wanted_keys[g], keys[group])) > 0) ++group;
+    while (group < all.size() && (order = graph::compare_rows(wanted_keys[g], keys[group])) > 0)
+      ++group;
     if (group == all.size()) break;
     if (order == 0) found[g] = group;
   }
