@@ -1,6 +1,7 @@
 #include "kernels/cpu/equivariant/class_rows.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/equivariant/layout.h"
 #include "kernels/cpu/simd.h"
@@ -17,26 +18,38 @@ namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// finish(vector of sums, first column) for all columns of row [inner] times matrix [inner,
-/// columns], whose rows are padded to kChannelStep.
-template <class T, class Finish>
-HWY_INLINE void times_matrix(const T* row, int64_t inner, const T* matrix, int64_t columns,
+/// finish(vector of sums, row, first column) for all columns of rows [inner] times matrix [inner,
+/// columns], whose rows are padded to kChannelStep. Several rows at once: each alone would wait for
+/// its own sums.
+template <int kRows, class T, class Finish>
+HWY_INLINE void times_matrix(const T* const* rows, int64_t inner, const T* matrix, int64_t columns,
                              Finish&& finish) {
   const hn::CappedTag<T, kChannelStep> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = padded_row(columns);
   for (int64_t c = 0; c < columns; c += lanes) {
-    // Two sums, so that one need not wait for the other.
-    auto even = hn::Zero(d), odd = hn::Zero(d);
-    int64_t k = 0;
-    for (; k + 2 <= inner; k += 2) {
-      even = hn::MulAdd(hn::Set(d, row[k]), hn::LoadU(d, matrix + k * stride + c), even);
-      odd = hn::MulAdd(hn::Set(d, row[k + 1]), hn::LoadU(d, matrix + (k + 1) * stride + c), odd);
+    hn::Vec<decltype(d)> sums[kRows];
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
+    for (int64_t k = 0; k < inner; ++k) {
+      const auto right = hn::LoadU(d, matrix + k * stride + c);
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = hn::MulAdd(hn::Set(d, rows[r][k]), right, sums[r]);
+      }
     }
-    if (k < inner)
-      even = hn::MulAdd(hn::Set(d, row[k]), hn::LoadU(d, matrix + k * stride + c), even);
-    finish(d, hn::Add(even, odd), c);
+    for (int r = 0; r < kRows; ++r) finish(d, sums[r], r, c);
   }
+}
+
+/// Rows of heads that are taken at once.
+constexpr int kHeadRows = 4;
+
+/// visit(number of head rows as a constant, first row x head) for all heads of the rows of a task.
+template <class Visit>
+HWY_INLINE void for_head_rows(int64_t rows, int64_t heads, int64_t task, Visit&& visit) {
+  const int64_t end = std::min((task + 1) * kTaskRows, rows) * heads;
+  int64_t at = task * kTaskRows * heads;
+  for (; at + kHeadRows <= end; at += kHeadRows) visit(std::integral_constant<int, kHeadRows>(), at);
+  for (; at < end; ++at) visit(std::integral_constant<int, 1>(), at);
 }
 
 /// As much of a vector as fits into `count` places.
@@ -50,19 +63,20 @@ HWY_INLINE void store_some(D d, hn::Vec<D> value, T* to, int64_t count) {
 
 template <class T>
 void relu_features(const ReluFeatures<T>& problem, int64_t task) {
-  const int64_t features = problem.features;
-  for_task_rows(problem.rows, task, [&](int64_t row) HWY_ATTR {
-    for (int64_t h = 0; h < problem.heads; ++h) {
-      T* const to = problem.to + (row * problem.heads + h) * features;
-      times_matrix(problem.x.row(row, h), problem.x.width, problem.directions, features,
-                   [&](auto d, auto sum, int64_t f) HWY_ATTR {
-                     // This order lets a NaN through.
-                     const auto zero = hn::Zero(d);
-                     const auto positive = hn::IfThenElse(hn::Lt(sum, zero), zero, sum);
-                     store_some(d, hn::Add(positive, hn::Set(d, problem.floor)), to + f,
-                                features - f);
-                   });
+  const int64_t features = problem.features, heads = problem.heads;
+  for_head_rows(problem.rows, heads, task, [&](auto count, int64_t first) HWY_ATTR {
+    const T* rows[count];
+    for (int r = 0; r < count; ++r) {
+      rows[r] = problem.x.row((first + r) / heads, (first + r) % heads);
     }
+    times_matrix<count>(rows, problem.x.width, problem.directions, features,
+                        [&](auto d, auto sum, int r, int64_t f) HWY_ATTR {
+                          // This order lets a NaN through.
+                          const auto zero = hn::Zero(d);
+                          const auto positive = hn::IfThenElse(hn::Lt(sum, zero), zero, sum);
+                          store_some(d, hn::Add(positive, hn::Set(d, problem.floor)),
+                                     problem.to + (first + r) * features + f, features - f);
+                        });
   });
 }
 
@@ -82,25 +96,30 @@ HWY_INLINE void find_slopes(const double* grad, const T* features, T floor, int6
 
 template <class T>
 void relu_features_backward(const ReluFeaturesBackward<T>& problem, int64_t task) {
-  const int64_t features = problem.features, width = problem.width;
-  for_task_rows(problem.rows, task, [&](int64_t row) HWY_ATTR {
-    for (int64_t h = 0; h < problem.heads; ++h) {
-      const int64_t place = (row * problem.heads + h) * features;
-      T* const to = problem.to + row * problem.to_stride + h * width;
-      for (int64_t begin = 0; begin < features; begin += kSlopes) {
-        const int64_t count = std::min(kSlopes, features - begin);
-        T slopes[kSlopes];
-        find_slopes(problem.grad + place + begin, problem.of_x + place + begin, problem.floor,
-                    count, slopes);
-        times_matrix(slopes, count, problem.directions + begin * padded_row(width), width,
-                     [&](auto d, auto sum, int64_t c) HWY_ATTR {
-                       if (begin == 0) return store_some(d, sum, to + c, width - c);
-                       HWY_ALIGN T all[kChannelStep];
-                       hn::Store(sum, d, all);
-                       const int64_t end = std::min<int64_t>(hn::Lanes(d), width - c);
-                       for (int64_t i = 0; i < end; ++i) to[c + i] += all[i];
-                     });
+  const int64_t features = problem.features, width = problem.width, heads = problem.heads;
+  for_head_rows(problem.rows, heads, task, [&](auto count, int64_t first) HWY_ATTR {
+    T slopes[count * kSlopes];
+    const T* rows[count];
+    T* to[count];
+    for (int r = 0; r < count; ++r) {
+      rows[r] = slopes + r * kSlopes;
+      to[r] = problem.to + (first + r) / heads * problem.to_stride + (first + r) % heads * width;
+    }
+    for (int64_t begin = 0; begin < features; begin += kSlopes) {
+      const int64_t own = std::min(kSlopes, features - begin);
+      for (int r = 0; r < count; ++r) {
+        const int64_t place = (first + r) * features + begin;
+        find_slopes(problem.grad + place, problem.of_x + place, problem.floor, own,
+                    slopes + r * kSlopes);
       }
+      times_matrix<count>(rows, own, problem.directions + begin * padded_row(width), width,
+                          [&](auto d, auto sum, int r, int64_t c) HWY_ATTR {
+                            if (begin == 0) return store_some(d, sum, to[r] + c, width - c);
+                            HWY_ALIGN T all[kChannelStep];
+                            hn::Store(sum, d, all);
+                            const int64_t end = std::min<int64_t>(hn::Lanes(d), width - c);
+                            for (int64_t i = 0; i < end; ++i) to[r][c + i] += all[i];
+                          });
     }
   });
 }
