@@ -48,7 +48,8 @@ template <class Visit>
 HWY_INLINE void for_head_rows(int64_t rows, int64_t heads, int64_t task, Visit&& visit) {
   const int64_t end = std::min((task + 1) * kTaskRows, rows) * heads;
   int64_t at = task * kTaskRows * heads;
-  for (; at + kHeadRows <= end; at += kHeadRows) visit(std::integral_constant<int, kHeadRows>(), at);
+  for (; at + kHeadRows <= end; at += kHeadRows)
+    visit(std::integral_constant<int, kHeadRows>(), at);
   for (; at < end; ++at) visit(std::integral_constant<int, 1>(), at);
 }
 
