@@ -4,45 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <random>
 #include <vector>
+
+#include "class_row_case.h"
 
 namespace nsimplex::kernels::testing {
 namespace {
 
-template <class T>
-std::vector<T> draw_rows(int64_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<double> normal;
-  std::vector<T> values(count);
-  for (T& value : values) value = static_cast<T>(normal(generator));
-  return values;
-}
-
-// matrix [rows, columns] with its rows padded.
-template <class T>
-std::vector<T> pad_rows(const std::vector<T>& matrix, int64_t rows, int64_t columns) {
-  std::vector<T> padded(rows * padded_channels(columns), T{0});
-  for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(&matrix[r * columns], columns, &padded[r * padded_channels(columns)]);
-  }
-  return padded;
-}
-
-// In reverse: no task waits for another.
-template <class Problem, class Run>
-void run_all(const Problem& problem, Run&& run) {
-  for (int64_t task = class_row_tasks(problem.rows) - 1; task >= 0; --task) run(problem, task);
-}
-
-// A vector, less, more, and more features than gradients are taken at a time.
-struct Widths {
-  int64_t width, features;
-};
-constexpr Widths kWidths[] = {{8, 16}, {3, 1}, {13, 9}, {1, 70}, {16, 150}};
 constexpr int64_t kHeads = 3, kStride = 60;  // beyond all heads
 
 template <class T>
@@ -52,57 +21,6 @@ class ClassRows : public ::testing::Test {
 };
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(ClassRows, Types);
-
-TYPED_TEST(ClassRows, FeaturesAndTheirGradients) {
-  using T = TypeParam;
-  constexpr T kFloor = static_cast<T>(1e-3);
-  for (const auto [width, features] : kWidths) {
-    for (const int64_t rows : {0, 1, 300}) {
-      const auto x = draw_rows<T>(rows * kStride, 1);
-      const auto directions = draw_rows<T>(width * features, 2);
-      std::vector<T> of_x(rows * kHeads * features, -1), turned(features * width);
-      for (int64_t f = 0; f < features; ++f) {
-        for (int64_t c = 0; c < width; ++c) turned[f * width + c] = directions[c * features + f];
-      }
-      const auto padded = pad_rows(directions, width, features);
-      const ReluFeatures<T> forward{rows,          kHeads, features,   {x.data(), kStride, width},
-                                    padded.data(), kFloor, of_x.data()};
-      run_all(forward, [](const auto& own, int64_t task) { run_features(own, task); });
-
-      const auto grad = draw_rows<double>(of_x.size(), 3);
-      const auto padded_turned = pad_rows(turned, features, width);
-      constexpr T kUntouched = 7;
-      std::vector<T> grad_x(rows * kStride, kUntouched);
-      const ReluFeaturesBackward<T> backward{
-          rows,   kHeads,      features,      width,  of_x.data(), padded_turned.data(),
-          kFloor, grad.data(), grad_x.data(), kStride};
-      run_all(backward, [](const auto& own, int64_t task) { run_features_backward(own, task); });
-
-      for (int64_t row = 0; row < rows; ++row) {
-        std::vector<double> slopes(kStride, 0);
-        for (int64_t h = 0; h < kHeads; ++h) {
-          for (int64_t f = 0; f < features; ++f) {
-            double product = 0;
-            const int64_t place = (row * kHeads + h) * features + f;
-            for (int64_t c = 0; c < width; ++c) {
-              product += static_cast<double>(x[row * kStride + h * width + c]) *
-                         static_cast<double>(directions[c * features + f]);
-            }
-            ASSERT_NEAR(of_x[place], std::max(product, 0.) + 1e-3, 20 * TestFixture::kError);
-            if (of_x[place] <= kFloor) continue;
-            for (int64_t c = 0; c < width; ++c) {
-              slopes[h * width + c] += grad[place] * directions[c * features + f];
-            }
-          }
-        }
-        for (int64_t c = 0; c < kStride; ++c) {
-          const double expected = c < kHeads * width ? slopes[c] : kUntouched;
-          ASSERT_NEAR(grad_x[row * kStride + c], expected, 50 * TestFixture::kError);
-        }
-      }
-    }
-  }
-}
 
 TYPED_TEST(ClassRows, RowsOfProductsThatAreSeen) {
   using T = TypeParam;
@@ -122,14 +40,6 @@ TYPED_TEST(ClassRows, RowsOfProductsThatAreSeen) {
       ASSERT_NEAR(to[i], expected, 5 * TestFixture::kError) << i;
     }
   }
-}
-
-TYPED_TEST(ClassRows, FeaturesOfNaNAreNaN) {
-  using T = TypeParam;
-  const std::vector<T> x{std::numeric_limits<T>::quiet_NaN()}, directions(padded_channels(1), 1);
-  T feature = 0;
-  run_features(ReluFeatures<T>{1, 1, 1, {x.data(), 1, 1}, directions.data(), 1, &feature}, 0);
-  EXPECT_TRUE(std::isnan(feature));
 }
 
 TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {

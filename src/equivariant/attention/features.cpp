@@ -1,4 +1,4 @@
-// Random features from ATen calls; on the CPU those of the rectifier are a kernel.
+// Random features from ATen calls, and from a kernel on the CPU.
 
 #include "equivariant/attention/features.h"
 
@@ -9,6 +9,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/head_rows.h"
 #include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/head_features.h"
 #include "support/parallel.h"
 
 namespace nsimplex::equivariant {
@@ -23,9 +24,8 @@ Tensor times(const Tensor& x, const Tensor& matrix) {
   return at::mm(x.flatten(0, 1), matrix).view({x.size(0), x.size(1), matrix.size(1)});
 }
 
-// The largest exponent of each graph and head, at every row.
-Tensor largest(const Tensor& exponents, const Tensor& graphs) {
-  const Tensor of_row = exponents.detach().amax(-1, /*keepdim=*/true);  // [rows, H, 1]
+// The largest of each graph and head of numbers [rows, H, 1], at every row.
+Tensor largest(const Tensor& of_row, const Tensor& graphs) {
   if (of_row.numel() == 0) return of_row;
   const Tensor places = graphs.view({-1, 1, 1}).expand_as(of_row);
   const int64_t count = graphs.max().item<int64_t>() + 1;
@@ -40,36 +40,62 @@ Tensor padded_rows(const Tensor& matrix) {
   return at::constant_pad_nd(matrix, {0, kernels::padded_channels(columns) - columns}).contiguous();
 }
 
+double half_square(const Tensor& x) { return 0.5 * feature_scale(x) * feature_scale(x); }
+
+double floor_of(FeatureMap map) { return map == FeatureMap::relu ? kReluFloor : kExponentialFloor; }
+
+kernels::HeadFeatureMap kernel_map(FeatureMap map) {
+  return map == FeatureMap::relu ? kernels::HeadFeatureMap::relu
+                                 : kernels::HeadFeatureMap::exponential;
+}
+
+// `graphs` for exponentials.
 template <class T>
-void write_features(const Tensor& x, const Tensor& directions, const Tensor& to) {
-  const Tensor rows = packed_heads(x), matrix = padded_rows(directions);
-  kernels::ReluFeatures<T> problem;
+void write_features(FeatureMap map, const Tensor& x, const Tensor& directions,
+                    const std::optional<Tensor>& graphs, const Tensor& to) {
+  const Tensor rows = packed_heads(x), matrix = padded_rows(feature_scale(x) * directions);
+  kernels::HeadFeatures<T> problem;
+  problem.map = kernel_map(map);
   problem.rows = x.size(0);
   problem.heads = x.size(1);
   problem.features = directions.size(1);
   problem.x = head_rows<T>(rows);
   problem.directions = matrix.const_data_ptr<T>();
-  problem.floor = static_cast<T>(kReluFloor);
+  problem.floor = static_cast<T>(floor_of(map));
   problem.to = to.mutable_data_ptr<T>();
-  parallel_tasks(kernels::class_row_tasks(problem.rows),
-                 [&](int64_t task, int) { kernels::run_features(problem, task); });
+  problem.half_square = static_cast<T>(half_square(x));
+  problem.factor = static_cast<T>(1 / std::sqrt(static_cast<double>(problem.features)));
+  Tensor shift;
+  if (map == FeatureMap::exponential) {
+    shift = at::empty({x.size(0), x.size(1), 1}, x.options());
+    problem.shift = shift.mutable_data_ptr<T>();
+  }
+  const int64_t tasks = kernels::class_row_tasks(problem.rows);
+  parallel_tasks(tasks, [&](int64_t task, int) { kernels::run_features(problem, task); });
+  if (map == FeatureMap::relu) return;
+  shift = largest(shift, *graphs);
+  problem.shift = shift.mutable_data_ptr<T>();
+  parallel_tasks(tasks, [&](int64_t task, int) { kernels::run_exponentials(problem, task); });
 }
 
 template <class T>
-void write_gradient(const Tensor& directions, const Tensor& features, const Tensor& grad,
-                    const Tensor& to) {
-  const Tensor matrix = padded_rows(directions.t());
-  kernels::ReluFeaturesBackward<T> problem;
+void write_gradient(FeatureMap map, const Tensor& x, const Tensor& directions,
+                    const Tensor& features, const Tensor& grad, const Tensor& to) {
+  const Tensor rows = packed_heads(x), matrix = padded_rows((feature_scale(x) * directions).t());
+  kernels::HeadFeaturesBackward<T> problem;
+  problem.map = kernel_map(map);
   problem.rows = features.size(0);
   problem.heads = features.size(1);
   problem.features = features.size(2);
   problem.width = directions.size(0);
   problem.of_x = features.const_data_ptr<T>();
   problem.directions = matrix.const_data_ptr<T>();
-  problem.floor = static_cast<T>(kReluFloor);
+  problem.floor = static_cast<T>(floor_of(map));
   problem.grad = grad.const_data_ptr<double>();
   problem.to = to.mutable_data_ptr<T>();
   problem.to_stride = to.stride(0);
+  problem.x = head_rows<T>(rows);
+  problem.half_square = static_cast<T>(half_square(x));
   parallel_tasks(kernels::class_row_tasks(problem.rows),
                  [&](int64_t task, int) { kernels::run_features_backward(problem, task); });
 }
@@ -83,7 +109,9 @@ Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
   const Tensor product = times(x, feature_scale(x) * directions);
   if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
   Tensor exponents = product - 0.5 * (feature_scale(x) * x).square().sum(-1, /*keepdim=*/true);
-  if (graphs) exponents = exponents - largest(exponents, *graphs);
+  if (graphs) {
+    exponents = exponents - largest(exponents.detach().amax(-1, /*keepdim=*/true), *graphs);
+  }
   const double count = static_cast<double>(directions.size(1));
   return exponents.exp() / std::sqrt(count) + kExponentialFloor;
 }
@@ -101,25 +129,20 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
 
 Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x,
                           const Tensor& directions, const std::optional<Tensor>& graphs) {
-  if (map != FeatureMap::relu) return apply_features(map, x, directions, graphs);
+  // The kernel's exponential is of exponents that a shift has made 0 at most.
+  if (map == FeatureMap::exponential && !graphs) return apply_features(map, x, directions, graphs);
   ReusedMemory& memory = which == ClassRows::queries ? query_features_ : key_features_;
   const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());
-  const Tensor scaled = feature_scale(x) * directions;
-  x.scalar_type() == at::kDouble ? write_features<double>(x, scaled, to)
-                                 : write_features<float>(x, scaled, to);
+  x.scalar_type() == at::kDouble ? write_features<double>(map, x, directions, graphs, to)
+                                 : write_features<float>(map, x, directions, graphs, to);
   return to;
 }
 
 Tensor CpuClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
                                    const Tensor& features, const Tensor& grad) {
-  if (map != FeatureMap::relu) {
-    return equivariant::features_backward(map, x, directions, features, grad.to(x.scalar_type()))
-        .flatten(1);
-  }
   const Tensor to = gradient_.take({x.size(0), x.size(1) * x.size(2)}, x.options());
-  const Tensor scaled = feature_scale(x) * directions;
-  x.scalar_type() == at::kDouble ? write_gradient<double>(scaled, features, grad, to)
-                                 : write_gradient<float>(scaled, features, grad, to);
+  x.scalar_type() == at::kDouble ? write_gradient<double>(map, x, directions, features, grad, to)
+                                 : write_gradient<float>(map, x, directions, features, grad, to);
   return to;
 }
 

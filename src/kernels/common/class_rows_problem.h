@@ -2,34 +2,10 @@
 
 #include <cstdint>
 
-#include "kernels/common/tuple_attention_problem.h"
-
 // Plain description of what happens to the rows of a class before and after its loops over pairs
 // and tables. No ownership. Rows are [heads, channels], `stride` apart where others lie between.
 
 namespace nsimplex::kernels {
-
-/// phi(x)_f = max(x . w_f, 0) + floor.
-template <class T>
-struct ReluFeatures {
-  int64_t rows = 0, heads = 0, features = 0;
-  HeadRows<T> x;
-  const T* directions = nullptr;  ///< [width of x, padded_channels(features)], zero behind the last
-  T floor = 0;
-  T* to = nullptr;  ///< [rows, heads, features]
-};
-
-/// The gradient of x from that of its features.
-template <class T>
-struct ReluFeaturesBackward {
-  int64_t rows = 0, heads = 0, features = 0, width = 0;
-  const T* of_x = nullptr;        ///< [rows, heads, features]
-  const T* directions = nullptr;  ///< [features, padded_channels(width)], zero behind the last
-  T floor = 0;
-  const double* grad = nullptr;  ///< [rows, heads, features]
-  T* to = nullptr;
-  int64_t to_stride = 0;
-};
 
 /// to[r] += the rows of products that places[r] names.
 template <class T>

@@ -83,6 +83,20 @@ def test_exponential_features():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("normalise", [True, False])
+@pytest.mark.parametrize("order", [1, 2])
+def test_exponential_features_have_the_gradients_of_the_reference(order, normalise):
+    x, _, plan = problem(TensorKind(2), TensorKind(order), form="kernel", nodes=(5, 9, 2))
+    inputs = [t.requires_grad_() for t in (x, *attention_weights(2, order))]
+    arguments = (*inputs, directions(), plan.tensors, plan.parts, HEADS, "kernel", normalise, "exponential")
+    results = []
+    for op in (torch.ops.nsimplex.equivariant_attention, torch.ops.nsimplex.equivariant_attention_reference):
+        out = op(*arguments)
+        results.append((out, *torch.autograd.grad((out * draw(*out.shape, seed=9)).sum(), inputs)))
+    for got, wanted in zip(*results):
+        torch.testing.assert_close(got, wanted)
+
+
 @pytest.mark.parametrize("options", [{"keys": "node"}, {"global_classes": False}])
 def test_fewer_classes(options):
     input = TensorKind(2)

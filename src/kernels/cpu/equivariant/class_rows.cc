@@ -1,7 +1,6 @@
 #include "kernels/cpu/equivariant/class_rows.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/cpu/equivariant/layout.h"
 #include "kernels/cpu/simd.h"
@@ -17,113 +16,6 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// finish(vector of sums, row, first column) for all columns of rows [inner] times matrix [inner,
-/// columns], whose rows are padded to kChannelStep. Several rows at once: each alone would wait for
-/// its own sums.
-template <int kRows, class T, class Finish>
-HWY_INLINE void times_matrix(const T* const* rows, int64_t inner, const T* matrix, int64_t columns,
-                             Finish&& finish) {
-  const hn::CappedTag<T, kChannelStep> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t stride = padded_row(columns);
-  for (int64_t c = 0; c < columns; c += lanes) {
-    hn::Vec<decltype(d)> sums[kRows];
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-    for (int64_t k = 0; k < inner; ++k) {
-      const auto right = hn::LoadU(d, matrix + k * stride + c);
-      for (int r = 0; r < kRows; ++r) {
-        sums[r] = hn::MulAdd(hn::Set(d, rows[r][k]), right, sums[r]);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) finish(d, sums[r], r, c);
-  }
-}
-
-/// Rows of heads that are taken at once.
-constexpr int kHeadRows = 4;
-
-/// visit(number of head rows as a constant, first row x head) for all heads of the rows of a task.
-template <class Visit>
-HWY_INLINE void for_head_rows(int64_t rows, int64_t heads, int64_t task, Visit&& visit) {
-  const int64_t end = std::min((task + 1) * kTaskRows, rows) * heads;
-  int64_t at = task * kTaskRows * heads;
-  for (; at + kHeadRows <= end; at += kHeadRows)
-    visit(std::integral_constant<int, kHeadRows>(), at);
-  for (; at < end; ++at) visit(std::integral_constant<int, 1>(), at);
-}
-
-/// As much of a vector as fits into `count` places.
-template <class D, class T>
-HWY_INLINE void store_some(D d, hn::Vec<D> value, T* to, int64_t count) {
-  if (count >= static_cast<int64_t>(hn::Lanes(d))) return hn::StoreU(value, d, to);
-  HWY_ALIGN T all[kChannelStep];
-  hn::Store(value, d, all);
-  std::copy(all, all + count, to);
-}
-
-template <class T>
-void relu_features(const ReluFeatures<T>& problem, int64_t task) {
-  const int64_t features = problem.features, heads = problem.heads;
-  for_head_rows(problem.rows, heads, task, [&](auto count, int64_t first) HWY_ATTR {
-    const T* rows[count];
-    for (int r = 0; r < count; ++r) {
-      rows[r] = problem.x.row((first + r) / heads, (first + r) % heads);
-    }
-    times_matrix<count>(rows, problem.x.width, problem.directions, features,
-                        [&](auto d, auto sum, int r, int64_t f) HWY_ATTR {
-                          // This order lets a NaN through.
-                          const auto zero = hn::Zero(d);
-                          const auto positive = hn::IfThenElse(hn::Lt(sum, zero), zero, sum);
-                          store_some(d, hn::Add(positive, hn::Set(d, problem.floor)),
-                                     problem.to + (first + r) * features + f, features - f);
-                        });
-  });
-}
-
-/// The gradients of products from those of features: 0 where the rectifier was flat.
-template <class T>
-HWY_INLINE void find_slopes(const double* grad, const T* features, T floor, int64_t count, T* to) {
-  const hn::ScalableTag<double> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto flat = hn::Set(d, static_cast<double>(floor));
-  int64_t f = 0;
-  for (; f + lanes <= count; f += lanes) {
-    const auto is_flat = hn::Le(load(d, features + f), flat);
-    store(d, hn::IfThenZeroElse(is_flat, hn::LoadU(d, grad + f)), to + f);
-  }
-  for (; f < count; ++f) to[f] = features[f] <= floor ? T{0} : static_cast<T>(grad[f]);
-}
-
-template <class T>
-void relu_features_backward(const ReluFeaturesBackward<T>& problem, int64_t task) {
-  const int64_t features = problem.features, width = problem.width, heads = problem.heads;
-  for_head_rows(problem.rows, heads, task, [&](auto count, int64_t first) HWY_ATTR {
-    T slopes[count * kSlopes];
-    const T* rows[count];
-    T* to[count];
-    for (int r = 0; r < count; ++r) {
-      rows[r] = slopes + r * kSlopes;
-      to[r] = problem.to + (first + r) / heads * problem.to_stride + (first + r) % heads * width;
-    }
-    for (int64_t begin = 0; begin < features; begin += kSlopes) {
-      const int64_t own = std::min(kSlopes, features - begin);
-      for (int r = 0; r < count; ++r) {
-        const int64_t place = (first + r) * features + begin;
-        find_slopes(problem.grad + place, problem.of_x + place, problem.floor, own,
-                    slopes + r * kSlopes);
-      }
-      times_matrix<count>(rows, own, problem.directions + begin * padded_row(width), width,
-                          [&](auto d, auto sum, int r, int64_t c) HWY_ATTR {
-                            if (begin == 0) return store_some(d, sum, to[r] + c, width - c);
-                            HWY_ALIGN T all[kChannelStep];
-                            hn::Store(sum, d, all);
-                            const int64_t end = std::min<int64_t>(hn::Lanes(d), width - c);
-                            for (int64_t i = 0; i < end; ++i) to[r][c + i] += all[i];
-                          });
-    }
-  });
-}
 
 template <class T>
 void class_output(const ClassOutput<T>& problem, int64_t task) {
@@ -181,18 +73,6 @@ void add_rows(const SeenRows<T>& problem) {
   }
 }
 
-void features_f32(const ReluFeatures<float>& problem, int64_t task) {
-  relu_features(problem, task);
-}
-void features_f64(const ReluFeatures<double>& problem, int64_t task) {
-  relu_features(problem, task);
-}
-void features_backward_f32(const ReluFeaturesBackward<float>& problem, int64_t task) {
-  relu_features_backward(problem, task);
-}
-void features_backward_f64(const ReluFeaturesBackward<double>& problem, int64_t task) {
-  relu_features_backward(problem, task);
-}
 void class_output_f32(const ClassOutput<float>& problem, int64_t task) {
   class_output(problem, task);
 }
@@ -210,10 +90,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace nsimplex::kernels {
 namespace equivariant {
-HWY_EXPORT(features_f32);
-HWY_EXPORT(features_f64);
-HWY_EXPORT(features_backward_f32);
-HWY_EXPORT(features_backward_f64);
 HWY_EXPORT(class_output_f32);
 HWY_EXPORT(class_output_f64);
 HWY_EXPORT(add_rows_f32);
@@ -225,24 +101,6 @@ int64_t class_row_tasks(int64_t rows) {
   return equivariant::row_tasks(rows);
 }
 
-int64_t padded_channels(int64_t channels) { return equivariant::padded_row(channels); }
-
-void run_features(const ReluFeatures<float>& problem, int64_t task) {
-  using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(features_f32)(problem, task);
-}
-void run_features(const ReluFeatures<double>& problem, int64_t task) {
-  using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(features_f64)(problem, task);
-}
-void run_features_backward(const ReluFeaturesBackward<float>& problem, int64_t task) {
-  using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(features_backward_f32)(problem, task);
-}
-void run_features_backward(const ReluFeaturesBackward<double>& problem, int64_t task) {
-  using namespace equivariant;
-  HWY_DYNAMIC_DISPATCH(features_backward_f64)(problem, task);
-}
 void run_class_output(const ClassOutput<float>& problem, int64_t task) {
   using namespace equivariant;
   HWY_DYNAMIC_DISPATCH(class_output_f32)(problem, task);
