@@ -127,7 +127,7 @@ void exponentials(const HeadFeatures<T>& problem, int64_t task) {
     HWY_ALIGN T last[hn::MaxLanes(hn::ScalableTag<T>())] = {};
     std::copy(to + f, to + features, last);
     hn::Store(finished(hn::Load(d, last)), d, last);
-    std::copy(last, last + features - f, to + f);
+    std::copy_n(last, features - f, to + f);
   }
 }
 
