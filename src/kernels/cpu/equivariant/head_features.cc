@@ -155,6 +155,7 @@ HWY_INLINE void find_slopes(HeadFeatureMap map, const double* grad, const T* fea
 template <class T>
 void features_backward(const HeadFeaturesBackward<T>& problem, int64_t task) {
   const int64_t features = problem.features, width = problem.width, heads = problem.heads;
+  const bool relu = problem.map == HeadFeatureMap::relu;
   for_head_rows(problem.rows, heads, task, [&](auto count, int64_t first) HWY_ATTR {
     T slopes[count * kSlopes];
     const T* rows[count];
@@ -171,6 +172,7 @@ void features_backward(const HeadFeaturesBackward<T>& problem, int64_t task) {
         T* const slope = slopes + r * kSlopes;
         find_slopes(problem.map, problem.grad + place, problem.of_x + place, problem.floor, own,
                     slope);
+        if (relu) continue;
         for (int64_t f = 0; f < own; ++f) all[r] += slope[f];
       }
       times_matrix<count>(rows, own, problem.directions + begin * padded_row(width), width,
@@ -182,7 +184,7 @@ void features_backward(const HeadFeaturesBackward<T>& problem, int64_t task) {
                             for (int64_t i = 0; i < end; ++i) to[r][c + i] += more[i];
                           });
     }
-    if (problem.map == HeadFeatureMap::relu) return;
+    if (relu) return;
     for (int r = 0; r < count; ++r) {
       const T* const x = problem.x.row((first + r) / heads, (first + r) % heads);
       const T factor = 2 * problem.half_square * all[r];
