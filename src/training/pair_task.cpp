@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <nsimplex/graph_builders.h>
 
+#include <algorithm>
+
 #include "support/error.h"
 #include "training/metrics.h"
 
@@ -100,7 +102,10 @@ Tensor PairTask::loss(const Tensor& outputs, const GraphBatch& batch) const {
   const Tensor rows = proper_rows(batch.output);
   const Tensor logits = outputs.flatten().index_select(0, rows);
   const Tensor targets = batch.targets.index_select(0, rows);
-  const Tensor entropy = at::binary_cross_entropy_with_logits(logits, targets);
+  // Sets of one point have no pairs: a batch of them alone is no mean over nothing.
+  const Tensor entropy =
+      at::binary_cross_entropy_with_logits(logits, targets, {}, {}, at::Reduction::Sum) /
+      static_cast<double>(std::max<int64_t>(rows.size(0), 1));
   if (loss_.soft_f1 == 0) return entropy;
   const Tensor sizes = batch.output.tuple_offsets.diff();
   const Tensor sets = at::arange(sizes.size(0), sizes.options()).repeat_interleave(sizes);

@@ -54,6 +54,15 @@ TEST(PairTask, TheLossLeavesLoopsOut) {
               (std::log1p(std::exp(-1.0)) + std::log1p(std::exp(2.0))) / 2, 1e-6);
 }
 
+TEST(PairTask, PointsWithoutPairsHaveNoLoss) {
+  PairTask task({sets(), sets(), sets()}, {});
+  const Tensor logit = at::full({1, 1}, 50.0).requires_grad_();
+  const Tensor loss = task.loss(logit, batch_of(task, {2}));
+  loss.backward();
+  EXPECT_EQ(loss.item<double>(), 0);
+  EXPECT_EQ(logit.grad().item<double>(), 0);
+}
+
 TEST(PairTask, SoftF1OfEachSet) {
   PairTask task({sets(), sets(), sets()}, {.soft_f1 = 3}), plain({sets(), sets(), sets()}, {});
   const GraphBatch batch = batch_of(task, {1, 0});
