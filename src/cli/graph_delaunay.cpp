@@ -142,7 +142,8 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 24);
   add("--least", options->least, "Fewest points of a set")->check(positive);
-  add("--most", options->most, "Most points of a set")->check(positive);
+  add("--most", options->most, "Most points of a set")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));  // one point has no pairs
   add("--train", options->train, "Sets to train on")->check(positive);
   add("--validation", options->validation, "Sets to choose the epoch by")->check(positive);
   add("--test", options->test, "Sets to judge by")->check(positive);

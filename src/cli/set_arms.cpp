@@ -59,7 +59,9 @@ void add_set_options(CLI::App& command, SetExperimentOptions& options, const Set
   add_experiment_options(command, options, names);
   const auto add = option_adder(command, "Models");
   const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);
-  add("--width", options.width, "Channels of a layer, a multiple of 4")->check(size);
+  add("--width", options.width,
+      fmt::format("Channels of a layer, a multiple of {}", arms.encoders.heads))
+      ->check(size);
   add("--layers", options.layers, "Layers 1 -> 1, before the one to pairs")->check(size);
 }
 

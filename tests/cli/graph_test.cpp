@@ -166,6 +166,9 @@ TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   const Finished crossed = run({"graph", "delaunay", "--least", "9", "--most", "8"});
   EXPECT_EQ(crossed.code, 2);
   EXPECT_THAT(crossed.err, HasSubstr("--least: expected at most --most 8, got 9"));
+  const Finished alone = run({"graph", "delaunay", "--least", "1", "--most", "1"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--most: Value 1 not in range 2"));
 }
 
 TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
