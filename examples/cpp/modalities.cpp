@@ -1,8 +1,9 @@
 // Attention over pairs of two modalities: every word attends to (picture patch, sound frame)
 // tuples, with one key axis for each modality, of its own length, width and padding.
 //
-//   cmake -S examples/cpp -B build/examples -DCMAKE_PREFIX_PATH=PREFIX && cmake --build
-//   build/examples build/examples/modalities
+//   cmake -S examples/cpp -B build/examples -DCMAKE_PREFIX_PATH=PREFIX
+//   cmake --build build/examples
+//   build/examples/modalities
 #include <ATen/Functions.h>
 #include <nsimplex/layers.h>
 

@@ -60,8 +60,9 @@ struct InputNorms {
 /// number an input in the order q, k_1.., v_1... With c1 = s1 D^((N+1)/2), c2 = s2 Dv^((N-1)/2),
 /// norms Q, K_t, V_t:
 ///
-///     q: c1 c2 prod K prod V     k_t: c1 c2 Q prod_{s != t} K_s prod V     v_t: c2 prod_{s != t}
-///     V_s
+///     q:    c1 c2 prod K prod V
+///     k_t:  c1 c2 Q prod_{s != t} K_s prod V
+///     v_t:  c2 prod_{s != t} V_s
 ///
 /// The sensitivity is at most their largest: 1 with Scale::unit and norms of 1 ([L], Claim 9).
 NSIMPLEX_API std::vector<double> sensitivity_bounds(int64_t order, int64_t head_dim,
@@ -71,8 +72,9 @@ NSIMPLEX_API std::vector<double> sensitivity_bounds(int64_t order, int64_t head_
 /// What bounds the sharpness, one number a pair of inputs (i <= j, in that order). With the inputs
 /// divided by their norms, c1 and c2 multiplied by Q prod K and prod V, and x, y the two norms:
 ///
-///     q or k with another of them: c2 (c1 + 2 c1^2) / (x y), with itself: 2 c1^2 c2 / x^2
-///     q or k with v: c1 c2 / (x y)     v_t with v_s: c2 / (x y), with itself: 0
+///     q or k with another of them:  c2 (c1 + 2 c1^2) / (x y)      with itself:  2 c1^2 c2 / x^2
+///     q or k with v:                c1 c2 / (x y)
+///     v_t with v_s:                 c2 / (x y)                    with itself:  0
 ///
 /// The sharpness is at most their largest: 3 with Scale::unit and norms of 1 ([L], Claim 10).
 NSIMPLEX_API std::vector<double> sharpness_bounds(int64_t order, int64_t head_dim,

@@ -124,7 +124,7 @@ struct AttentionOutput {
 /// Errors: c10::ValueError or c10::TypeError with one line that names the argument, what was
 /// expected and what came.
 ///
-/// Sources: Clift et al., arXiv 1909.00668; Roy et al., arXiv 2507.02754.
+/// Sources: Clift et al., arXiv 1909.00668; Roy et al., arXiv 2507.02754; sum and mean: Pappone.
 NSIMPLEX_API AttentionOutput attention(const at::Tensor& query, at::TensorList keys,
                                        at::TensorList values, const AttentionOptions& options = {});
 

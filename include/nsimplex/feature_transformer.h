@@ -20,9 +20,8 @@ enum class FeatureBackbone { softmax, performer, simplicial };
 ///
 ///     bins      a row of a code book; the value is the number of its bin, 0 .. bins
 ///     linear    x w + b
-///     periodic  W [sin 2 pi c x, cos 2 pi c x], c learned      (Gorishniy et al., arXiv
-///     2203.05556) general   what a trained transformer without encodings makes of it, see
-///     set_general()
+///     periodic  W [sin 2 pi c x, cos 2 pi c x], c learned  (Gorishniy et al., arXiv 2203.05556)
+///     general   what a trained transformer without encodings makes of it, see set_general()
 enum class FeatureValues { bins, linear, periodic, general };
 
 /// How a token says which feature it is.

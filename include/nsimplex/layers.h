@@ -92,8 +92,8 @@ struct ReusedPairs {
 
 /// N-simplicial attention with its projections.
 ///
-///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      c^(m) = x or the m-th context
-///   tensor y = concat_heads(attention(q, k, v)) Wo                     (see nsimplex/attention.h)
+///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      (c^(m): x, or the m-th context)
+///   y = concat_heads(attention(q, k, v)) Wo                     (see nsimplex/attention.h)
 ///
 /// Parameters: without contexts `qkv.weight` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN, one head
 /// after the other; with contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,

@@ -44,7 +44,7 @@ struct TopkKeys {
 ///     I_i       = TopK_j s_ij over the admissible j
 ///
 /// With a query and key of its own (few channels, key heads 1) this is the indexer of DeepSeek
-/// Sparse Attention; with q, k^(1) and lse of the layer before, the variant of Roy et al. that
+/// Sparse Attention; with q, k^(1) and lse of the layer before, the variant of Pappone that
 /// spends no parameters. Equal scores go to the lower index, so the result is one and the same for
 /// any number of threads. A score that is NaN or -inf is never chosen. k > T is allowed: the
 /// columns behind the admissible keys are -1.
@@ -58,7 +58,7 @@ struct TopkKeys {
 ///
 /// Errors: c10::ValueError or c10::TypeError that names the argument; k < 1 is one.
 ///
-/// Source: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1, for relu and weights.
+/// Sources: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1: relu and weights; Pappone: reuse.
 NSIMPLEX_API TopkKeys topk_keys(const at::Tensor& query, const at::Tensor& key, int64_t k,
                                 const TopkOptions& options = {});
 

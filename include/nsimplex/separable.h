@@ -67,8 +67,7 @@ NSIMPLEX_API SeparableOutput separable_attention_reference(const at::Tensor& que
 ///     elu     elu(s x) + 1, D features                       (Katharopoulos et al., equation 7)
 ///     relu    max(s x, 0), D features
 ///     random  exp(w_r . (s x) - |s x|^2 / 2) / sqrt(R), R features, w_r standard normal
-///     (Choromanski
-///             et al., arXiv 2009.14794, lemma 1)
+///             (Choromanski et al., arXiv 2009.14794, lemma 1)
 ///
 /// The expectation of the `random` kernel over N keys is exp of the sum of all dot products among
 /// the query and the keys of the tuple, for N = 1 the softmax kernel itself: not the multilinear

@@ -43,9 +43,9 @@ struct SparseAttentionOptions {
 
 /// N-simplicial attention over the tuples that a list names, instead of all admissible ones.
 ///
-///     e_iJ  = s1 form(q_i, k1_{j1}, .., kN_{jN})                    J = (j1, .., jN) in the list
-///     of i o_i   = s2 sum_J softmax_J(e_iJ) reduce(v1_{j1}, .., vN_{jN}) lse_i = log sum_J
-///     exp(e_iJ)
+///     e_iJ  = s1 form(q_i, k1_{j1}, .., kN_{jN})            J = (j1, .., jN) in the list of i
+///     o_i   = s2 sum_J softmax_J(e_iJ) reduce(v1_{j1}, .., vN_{jN})
+///     lse_i = log sum_J exp(e_iJ)
 ///
 /// Equal to attention() under the boolean mask that is true for the same tuples. The list decides
 /// everything: there is no causal mask here, a list without later keys is causal. A tuple that
@@ -69,7 +69,7 @@ struct SparseAttentionOptions {
 /// refused, so that no list makes it read elsewhere.
 ///
 /// Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of
-/// top-k sets and the learned reducer, "Beyond Attention as a Graph"; product form: Clift et al.,
+/// top-k sets and the learned reducer, Pappone, "Beyond Attention as a Graph"; product form: Clift et al.,
 /// arXiv 1909.00668.
 NSIMPLEX_API AttentionOutput
 sparse_attention(const at::Tensor& query, at::TensorList keys, at::TensorList values,

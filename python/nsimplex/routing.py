@@ -75,8 +75,8 @@ def topk_keys(
     Complexity: 2 D flops for every head and admissible pair; O(T k) memory: no score is stored but a tile's.
     The CPU runs a SIMD kernel, but not for ``candidates`` and sparse CSR; all else plain tensor operations.
 
-    Sources: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1, for relu and weights; Roy et al., "Beyond
-    Attention as a Graph", for softmax and reuse.
+    Sources: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1, for relu and weights; Pappone,
+    "Beyond Attention as a Graph" (2025), for softmax and reuse.
 
     Example:
         >>> q, k1 = torch.randn(1, 4, 64, 16), torch.randn(1, 1, 64, 16)

@@ -89,7 +89,7 @@ def sparse_attention(
     :func:`sparse_reference`. The bits of a result do not depend on the number of threads.
 
     Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of sets and the
-    learned reducer, "Beyond Attention as a Graph".
+    learned reducer, Pappone, "Beyond Attention as a Graph" (2025).
 
     Example:
         >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 4, 128, 32)

@@ -11,8 +11,7 @@ namespace nsimplex::cli {
 std::vector<std::string> column_names(int64_t count);
 
 /// The number of a column, by its name or, where none is called so, by its number; InputError
-/// "OPTION:
-/// .." otherwise.
+/// "OPTION: .." otherwise.
 int64_t find_column(const std::string& option, const std::string& column,
                     const std::vector<std::string>& names);
 

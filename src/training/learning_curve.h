@@ -31,7 +31,7 @@ struct SpeedUpPoint {
 ///     t_Y(L_X(t)) / t - 1,    t_Y(l) the first step at which Y reaches l
 ///
 /// Steps whose loss Y never reaches are left out, as are those where X stands above Y's first
-/// point, which Y has passed before it was first measured. ("Beyond attention as a graph",
+/// point, which Y has passed before it was first measured. (Pappone, "Beyond attention as a graph",
 /// Figure 9.)
 std::vector<SpeedUpPoint> speed_up(std::span<const CurvePoint> x, std::span<const CurvePoint> y);
 
