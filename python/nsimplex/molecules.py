@@ -2,23 +2,23 @@
 
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
-RDKit reads the SMILES; it is an optional dependency (``pip install nsimplex[molecules]``). `docs/molecules.md` has the
+RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md` has the
 arrays of the file.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ._csv_text import read_rows
+from ._whole_file import whole_file
 
 __all__ = ["ATOM_FEATURES", "BOND_FEATURES", "BadMolecule", "convert", "main"]
 
@@ -95,7 +95,7 @@ class _Chemistry:
             from rdkit import Chem, RDLogger
             from rdkit.Chem import rdFingerprintGenerator
         except ImportError as error:
-            raise SystemExit("molecules: RDKit is needed: pip install nsimplex[molecules]") from error
+            raise SystemExit("molecules: RDKit is needed: python -m pip install rdkit") from error
         RDLogger.DisableLog("rdApp.*")  # what is wrong is said here, with the line
         self._chem = Chem
         self._hydrogens = hydrogens
@@ -125,28 +125,24 @@ class _Chemistry:
 
 def _lines(path: Path, smiles: str, target: str) -> Iterator[tuple[int, str, str]]:
     """Line numbers, SMILES and targets of a csv file, which may be compressed."""
-    opened = gzip.open(path, "rt", newline="") if path.suffix == ".gz" else open(path, newline="")
-    with opened as file:
-        reader = csv.DictReader(file)
-        for name in (smiles, target):
-            if name not in (reader.fieldnames or []):
-                found = ", ".join(reader.fieldnames or []) or "none"
-                raise ValueError(f"cannot read {path}: expected a column {name!r}, got {found}")
-        for row in reader:
-            yield reader.line_num, (row[smiles] or "").strip(), (row[target] or "").strip()
+    for line, row in read_rows(path, (smiles, target)):
+        yield line, (row[smiles] or "").strip(), (row[target] or "").strip()
+
+
+def _number(text: str) -> float:
+    """A finite number; ``float`` alone would take 1_000 and digits of other scripts, too."""
+    try:
+        value = float(text) if text.isascii() and "_" not in text else np.nan
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """All or nothing: a file beside it, then a rename."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with whole_file(path, mode="xb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -181,7 +177,7 @@ def convert(
 
     Raises:
         BadMolecule: a line that cannot be used, unless ``skip_bad``.
-        ValueError: a column that is missing, or no molecule at all.
+        ValueError: a column that is missing or named twice, a file that is not UTF-8, or no molecule at all.
     """
     if bits < 8 or bits % 8 != 0:
         raise ValueError(f"bits: expected a multiple of 8, got {bits}")
@@ -190,11 +186,9 @@ def convert(
     for line, text, number in _lines(Path(source), smiles, target):
         try:
             try:
-                value = float(number)
+                value = _number(number)
             except ValueError:
-                value = np.nan
-            if not np.isfinite(value):
-                raise BadMolecule(f"line {line}: expected a number in column {target!r}, got {number!r}")
+                raise BadMolecule(f"line {line}: expected a number in column {target!r}, got {number!r}") from None
             molecules.append(chemistry.molecule(line, text, value))
         except BadMolecule as error:
             if not skip_bad:
@@ -223,7 +217,7 @@ def convert(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m nsimplex.molecules", description=__doc__.split("\n")[0])
-    parser.add_argument("source", help="csv with a header, gzipped where its name ends in .gz")
+    parser.add_argument("source", help="csv with a header, gzipped or not")
     parser.add_argument("result", help="npz to write")
     parser.add_argument("--target", required=True, help="column of the numbers to predict")
     parser.add_argument("--smiles", default="smiles", help="column of the molecules (%(default)s)")

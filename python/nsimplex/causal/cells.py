@@ -1,7 +1,8 @@
-"""Single-cell files as tables: h5ad through anndata (``pip install nsimplex[cells]``).
+"""Single-cell files as tables: h5ad through anndata (``pip install anndata``).
 
-    python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --columns 100
+    python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels bulk_labels=types.csv
     nsimplex causal fit pbmc.csv --drop --out runs/pbmc
+    nsimplex causal classify pbmc.csv --labels types.csv --out runs/types
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import argparse
 import csv
 import os
 import sys
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from .._whole_file import whole_file
 
 __all__ = ["CellTable", "main", "read_h5ad"]
 
@@ -29,6 +32,42 @@ class CellTable(NamedTuple):
     labels: dict[str, list[str]]  #: columns of ``obs`` that hold words, one a cell
 
 
+def _open(path: str | os.PathLike[str]) -> Any:
+    try:
+        import anndata
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"h5ad files need anndata: python -m pip install anndata ({error})") from None
+    try:
+        return anndata.read_h5ad(path)
+    except Exception as error:  # h5py and anndata raise errors of many kinds
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"cannot read {os.fspath(path)}: {why}") from None
+
+
+def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> Tensor:
+    """The matrix that was asked for, whatever numbers it holds and in which order of bytes."""
+
+    def fail(why: str) -> ValueError:
+        return ValueError(f"cannot read {os.fspath(path)}: {why}")
+
+    if raw and data.raw is None:
+        raise fail("it has no raw")
+    if layer and (raw or layer not in data.layers):
+        raise fail(f"expected a layer of {list(data.layers)}, got {layer!r}")
+    matrix = data.layers[layer] if layer else (data.raw if raw else data).X
+    if matrix is None:
+        raise fail("it has no X")
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    try:
+        return torch.from_numpy(np.array(dense, dtype=np.float64, order="C"))
+    except (TypeError, ValueError):
+        raise fail(f"expected a matrix of numbers, got {getattr(dense, 'dtype', type(dense).__name__)}") from None
+
+
+def _words(column: Any) -> list[str]:
+    return [str(value) for value in column]
+
+
 def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = False) -> CellTable:
     """Reads an h5ad file.
 
@@ -40,61 +79,94 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
         ModuleNotFoundError: anndata is not installed.
         ValueError: the file cannot be read, or has no such matrix.
     """
-    try:
-        import anndata
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"h5ad files need anndata: pip install nsimplex[cells] ({error})") from None
-    try:
-        data = anndata.read_h5ad(path)
-    except Exception as error:  # h5py and anndata raise errors of many kinds
-        raise ValueError(f"cannot read {os.fspath(path)}: {str(error).splitlines()[0]}") from None
-    source = data.raw if raw else data
-    if source is None:
-        raise ValueError(f"cannot read {os.fspath(path)}: it has no raw")
-    if layer and (raw or layer not in data.layers):
-        raise ValueError(f"cannot read {os.fspath(path)}: expected a layer of {list(data.layers)}, got {layer!r}")
-    matrix = data.layers[layer] if layer else source.X
-    if matrix is None:
-        raise ValueError(f"cannot read {os.fspath(path)}: it has no X")
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
-    words = {
-        str(name): [str(value) for value in column]
-        for name, column in data.obs.items()
-        if column.dtype.kind not in "iufb"
-    }
-    return CellTable(
-        torch.as_tensor(dense, dtype=torch.float64).contiguous(),
-        [str(name) for name in source.var_names],
-        [str(name) for name in data.obs_names],
-        words,
-    )
+    data = _open(path)
+    return _table(path, data, layer, raw)
+
+
+def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
+    values = _values(path, data, layer, raw)
+    words = {str(name): _words(column) for name, column in data.obs.items() if column.dtype.kind not in "iufb"}
+    genes = (data.raw if raw else data).var_names
+    return CellTable(values, [str(name) for name in genes], [str(name) for name in data.obs_names], words)
+
+
+def _most_variable(values: Tensor, count: int) -> list[int]:
+    """The columns of the largest variance, of what is not missing; columns without a finite one come last."""
+    there = ~values.isnan()
+    number = there.sum(dim=0)
+    mean = values.nan_to_num(0.0).sum(dim=0) / number
+    variance = ((values - mean).square().where(there, 0.0)).sum(dim=0) / (number - 1)
+    variance = variance.where(variance.isfinite(), -1.0)
+    return sorted(variance.argsort(descending=True, stable=True)[:count].tolist())
+
+
+def _labels(path: str, data: Any, name: str) -> list[str]:
+    """A column of ``obs``, one label a cell."""
+    if name not in data.obs:
+        known = ", ".join(map(str, data.obs.columns)) or "none"
+        raise ValueError(f"cannot read {path}: expected a column of obs, which are {known}, got {name!r}")
+    column = data.obs[name]
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if missing.size > 0:
+        cell = data.obs_names[missing[0]]
+        raise ValueError(f"cannot read {path}: obs column {name!r} has no value for {missing.size} cells, first {cell!r}")
+    return _words(column)
+
+
+def _write(path: str, header: Sequence[str], cells: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+    with whole_file(path, newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["", *header])
+        for cell, row in zip(cells, rows, strict=True):
+            writer.writerow([cell, *row])
+
+
+def _convert(options: argparse.Namespace) -> None:
+    if options.columns < 0:
+        raise ValueError(f"--columns: expected 0 or more, got {options.columns}")
+    pairs = [text.rpartition("=") for text in options.labels]
+    for name, _, file in pairs:
+        if not name or not file:
+            raise ValueError(f"--labels: expected OBS_COLUMN=FILE, got {file or name!r}")
+    files = [options.h5ad, options.csv, *(file for _, _, file in pairs)]
+    if len({os.path.abspath(file) for file in files}) < len(files):
+        raise ValueError(f"expected a file of its own for everything that is read or written, got {' '.join(files)}")
+    data = _open(options.h5ad)
+    table = _table(options.h5ad, data, options.layer, options.raw)
+    labels = [(file, name, _labels(options.h5ad, data, name)) for name, _, file in pairs]
+    keep = list(range(len(table.names)))
+    if 0 < options.columns < len(keep):
+        keep = _most_variable(table.values, options.columns)
+    names = [table.names[column] for column in keep]
+    _write(options.csv, names, table.cells, table.values[:, keep].tolist())
+    for file, name, words in labels:
+        _write(file, [name], table.cells, ([word] for word in words))
+    matrix = f"layers[{options.layer!r}]" if options.layer else "raw.X" if options.raw else "X"
+    print(f"{options.csv}: {len(table.cells)} cells, {len(keep)} of {len(table.names)} genes of {matrix}")
+    if not options.raw and data.raw is not None:
+        print(f"the file has raw.X, too, of {data.raw.n_vars} genes, which are often not scaled: --raw")
+    for file, name, words in labels:
+        print(f"{file}: {len(set(words))} different labels of {name}")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes a csv of an h5ad file; returns the exit code."""
+    """Writes a csv of an h5ad file, and of its labels; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m nsimplex.causal.cells", description="h5ad as a table")
     parser.add_argument("h5ad")
     parser.add_argument("csv")
     parser.add_argument("--layer", default="", help="matrix of layers; default: X")
-    parser.add_argument("--raw", action="store_true", help="raw.X instead")
+    parser.add_argument("--raw", action="store_true", help="raw.X instead of X, which is scaled in many files")
     parser.add_argument("--columns", type=int, default=0, help="only so many genes of the largest variance; 0: all")
+    parser.add_argument(
+        "--labels", action="append", default=[], metavar="OBS_COLUMN=FILE",
+        help="also write a column of obs as a csv of labels, for causal classify and cluster; may be repeated",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     try:
-        table = read_h5ad(options.h5ad, options.layer, raw=options.raw)
+        _convert(options)
     except (OSError, ValueError, ModuleNotFoundError) as error:
         print(f"nsimplex.causal.cells: {error}", file=sys.stderr)
         return 2
-    keep = range(len(table.names))
-    if 0 < options.columns < len(table.names):
-        largest = table.values.var(dim=0).topk(options.columns).indices
-        keep = sorted(largest.tolist())
-    target = Path(options.csv)
-    with tempfile.NamedTemporaryFile("w", newline="", dir=target.parent, delete=False, encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["", *(table.names[column] for column in keep)])
-        for cell, row in zip(table.cells, table.values[:, list(keep)].tolist(), strict=True):
-            writer.writerow([cell, *row])
-    os.replace(file.name, target)
     return 0
 
 

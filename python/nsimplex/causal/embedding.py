@@ -58,12 +58,13 @@ def causal_embed(
         + \lambda_g M \pi_m d(m, o) \Big]
 
     Args:
-        adjacency: [M, M], dense or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
+        adjacency: [M, M], dense (also of numpy, or of integers) or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
         dimension: d, 2 or more.
         optimiser: "tangent" (Adam on z), "radam" or "rsgd" (the paper's).
         learning_rate: falls along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three.
-        hops: nodes that so many edges join attract each other; None: 1 for a transitive closure, else 2.
-        side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a closure.
+        hops: nodes that so many edges join attract each other; None: 1 for a hierarchy, else 2. A hierarchy
+            is a transitive closure in which some edge follows another.
+        side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a hierarchy.
         weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`; "direct", |A_mn|.
         negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes, else 512.
         generality: :math:`\lambda_g`; ``relative=False`` leaves out the factor M.
@@ -76,7 +77,7 @@ def causal_embed(
     """
     return CausalEmbedding(
         *_operators.causal_embed(
-            adjacency,
+            _matrix(adjacency),
             dimension,
             optimiser,
             steps,
@@ -95,9 +96,21 @@ def causal_embed(
     )
 
 
+def _matrix(adjacency: Tensor) -> Tensor:
+    """A tensor of floating point from whatever holds a matrix: integers, booleans, numpy arrays, lists."""
+    try:
+        matrix = torch.as_tensor(adjacency)
+    except (TypeError, ValueError, RuntimeError) as error:
+        why = str(error).splitlines()[0]
+        raise TypeError(f"[causal_embed] adjacency: expected [M, M] numbers, got {type(adjacency).__name__} ({why})") from None
+    if matrix.is_complex():
+        raise TypeError(f"[causal_embed] adjacency: expected real numbers, got {matrix.dtype}")
+    return matrix if matrix.is_floating_point() else matrix.to(torch.float64)
+
+
 def causal_ranking(tangents: Tensor, adjacency: Tensor) -> CausalRanking:
     """For every ancestor a of a node, a's rank by distance among a and all nodes that are no ancestors; ties count against a."""
-    return CausalRanking(*_operators.causal_ranking(tangents, adjacency))
+    return CausalRanking(*_operators.causal_ranking(tangents, _matrix(adjacency)))
 
 
 def hyperbolic_distances(tangents: Tensor) -> Tensor:

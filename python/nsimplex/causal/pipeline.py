@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..graph_files import read_table
 from .embedding import ball_points, causal_angles, causal_embed
 from .graphs import usable_table
 from .structure import causal_fit
@@ -27,7 +28,7 @@ class CausalPipeline:
 
         pipeline = CausalPipeline(dimension=8).fit(table)   # structure, then embedding
         angles = pipeline.encode(heads=4, leading=1)        # [1 + M, 4, 2], for nsimplex.rotary
-        values = pipeline.transform(other)                  # the same columns, scaled as in the fit
+        values = pipeline.transform(other)                  # the same columns, scaled as in the fit; of a file, too
 
     Args:
         estimator, nonlinear, standardise, threshold, seed: of :func:`causal_fit`.
@@ -126,17 +127,32 @@ class CausalPipeline:
         ball = ball_points(self._fitted("tangents_"))
         return causal_angles(ball, heads=heads, scale=self.scale, by_dimension=self.by_dimension, leading=leading)
 
-    def transform(self, table: Tensor) -> Tensor:
+    def transform(self, table: Tensor | str | os.PathLike[str]) -> Tensor:
         """The columns of another table [n, all columns] that were kept, float64; with ``standardise`` less their means and
-        divided by their deviations of the fit. Missing values stay nan."""
+        divided by their deviations of the fit. Missing values stay nan.
+
+        Of a file the columns are found by name, whatever their order, where the fit and the file have names.
+        """
         columns = self._fitted("columns_")
+        if isinstance(table, (str, os.PathLike)):
+            file = read_table(table)
+            table, columns = file.values, self._places(file.columns, columns, os.fspath(table))
         values = torch.as_tensor(table, dtype=torch.float64)
         if values.dim() != 2 or values.size(1) <= max(columns):
             raise ValueError(f"[CausalPipeline] table: expected [n, more than {max(columns)}], got {tuple(values.shape)}")
         values = values[:, columns]
         return (values - self.mean_) / self.deviation_ if self.standardise else values
 
-    def fit_transform(self, table: Tensor, target: None = None, **fit: Any) -> Tensor:
+    def _places(self, names: list[str], columns: list[int], path: str) -> list[int]:
+        """Where a file with columns of these names has the columns of the fit."""
+        if not self.names_ or not names:
+            return columns
+        for name in self.names_:
+            if names.count(name) != 1:
+                raise ValueError(f"cannot use {path}: expected one column {name!r}, got {names.count(name)}")
+        return [names.index(name) for name in self.names_]
+
+    def fit_transform(self, table: Tensor | str | os.PathLike[str], target: None = None, **fit: Any) -> Tensor:
         """``fit``, then ``transform`` of the same table."""
         return self.fit(table, target, **fit).transform(table)
 

@@ -4,6 +4,7 @@ import math
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -83,8 +84,6 @@ def test_what_cannot_be_is_named(call, says):
 
 def test_h5ad_files_are_tables(tmp_path):
     anndata = pytest.importorskip("anndata")
-    import numpy as np
-
     values = np.arange(6, dtype=np.float32).reshape(3, 2)
     data = anndata.AnnData(values)
     data.var_names, data.obs_names = ["g1", "g2"], ["c1", "c2", "c3"]
@@ -120,3 +119,84 @@ def test_files_that_are_no_h5ad(tmp_path, capsys):
     assert cells.main([str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_cells_are_ranked_by_what_is_there(tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(30, 5)) * [0.01, 5.0, 0.02, 1.0, 0.0]
+    values[3, 0] = values[4, 2] = np.nan
+    values[:, 4] = np.nan
+    data = anndata.AnnData(values)
+    data.var_names = ["tiny", "big", "tiny2", "mid", "none"]
+    data.write_h5ad(tmp_path / "x.h5ad")
+    paths = [str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]
+    for count, expected in [(2, ",big,mid"), (4, ",tiny,big,tiny2,mid"), (9, ",tiny,big,tiny2,mid,none")]:
+        assert cells.main([*paths, "--columns", str(count)]) == 0
+        assert (tmp_path / "x.csv").read_text().splitlines()[0] == expected
+    capsys.readouterr()
+    assert cells.main([*paths, "--columns", "-3"]) == 2
+    assert capsys.readouterr().err == "nsimplex.causal.cells: --columns: expected 0 or more, got -3\n"
+
+
+def test_cells_have_labels_and_say_what_they_took(tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(np.arange(12, dtype=np.float32).reshape(4, 3))
+    data.raw = data
+    data = data[:, :2].copy()
+    data.obs["type"] = ["b, 1", "t", "b, 1", 'q"']
+    data.obs["age"] = [3, 4, 5, 6]
+    data.obs["gap"] = ["a", None, "b", "c"]
+    data.write_h5ad(tmp_path / "x.h5ad")
+    source, table, labels, ages = (str(tmp_path / name) for name in ("x.h5ad", "x.csv", "l.csv", "a.csv"))
+    assert cells.main([source, table, "--labels", f"type={labels}", "--labels", f"age={ages}"]) == 0
+    said = capsys.readouterr().out
+    assert f"{table}: 4 cells, 2 of 2 genes of X\n" in said and "--raw" in said and "3 different labels of type" in said
+    assert (tmp_path / "l.csv").read_text().splitlines() == [",type", '0,"b, 1"', "1,t", '2,"b, 1"', '3,"q"""']
+    assert (tmp_path / "a.csv").read_text().splitlines()[1] == "0,3"
+    assert cells.main([source, table, "--raw"]) == 0
+    assert "3 of 3 genes of raw.X" in capsys.readouterr().out
+    for more, says in [(["--labels", "kind=k.csv"], "expected a column of obs, which are type, age, gap, got 'kind'"),
+                       (["--labels", "type"], "--labels: expected OBS_COLUMN=FILE, got 'type'"),
+                       (["--labels", f"type={table}"], "a file of its own"),
+                       (["--labels", "gap=k.csv"], "obs column 'gap' has no value for 1 cells, first '1'")]:  # fmt: skip
+        assert cells.main([source, table, *more]) == 2
+        error = capsys.readouterr().err
+        assert says in error and error.count("\n") == 1
+
+
+def test_cells_are_written_as_other_files_are(tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    swapped = np.arange(6, dtype=np.float64).reshape(3, 2).astype(">f8")
+    anndata.AnnData(swapped).write_h5ad(tmp_path / "x.h5ad")
+    source = str(tmp_path / "x.h5ad")
+    assert cells.main([source, str(tmp_path / "x.csv")]) == 0
+    assert (tmp_path / "x.csv").read_text().splitlines()[1:] == ["0,0.0,1.0", "1,2.0,3.0", "2,4.0,5.0"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "x.csv").stat().st_mode & 0o777 == 0o666 & ~umask
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    capsys.readouterr()
+    for target, why in [("absent/x.csv", "there is no folder"), ("folder", "it is a folder")]:
+        assert cells.main([source, str(tmp_path / target)]) == 2
+        error = capsys.readouterr().err
+        assert f"cannot write {tmp_path / target}: {why}" in error and error.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("values", [np.arange(9).reshape(3, 3) % 2, [[0, 1], [0, 0]], torch.ones(3, 3).triu(1).bool()])
+def test_any_numbers_are_embedded(values):
+    made = causal.causal_embed(values, steps=2)
+    again = causal.causal_embed(torch.as_tensor(values, dtype=torch.float64), steps=2)
+    assert torch.equal(made.tangents, again.tangents)
+    assert causal.causal_ranking(made.tangents, values) == causal.causal_ranking(
+        made.tangents, torch.as_tensor(values, dtype=torch.float64)
+    )
+
+
+def test_what_cannot_be_embedded_is_named():
+    for bad in ("graph.csv", torch.zeros(2, 2, dtype=torch.complex64), object()):
+        with pytest.raises(TypeError, match=r"adjacency: expected") as error:
+            causal.causal_embed(bad)
+        assert "\n" not in str(error.value)

@@ -23,6 +23,24 @@ def test_from_a_table_to_angles(made):
     assert torch.equal(pipeline.transform(made.table), made.table)
 
 
+def test_files_are_transformed_as_they_are_fitted(made, tmp_path):
+    names = [f"g{i}" for i in range(8)]
+
+    def write(name, columns):
+        rows = made.table[:40, columns].tolist()
+        text = [",".join(names[i] for i in columns), *(",".join(map(repr, row)) for row in rows)]
+        (tmp_path / name).write_text("\n".join(text) + "\n")
+        return tmp_path / name
+
+    pipeline = CausalPipeline(steps=5, drop=True).fit(write("whole.csv", list(range(8))))
+    expected = made.table[:40]
+    assert torch.equal(pipeline.transform(tmp_path / "whole.csv"), expected)
+    assert torch.equal(pipeline.transform(str(write("other.csv", [3, 0, 1, 2, 7, 6, 5, 4]))), expected)  # by name
+    assert torch.equal(pipeline.fit_transform(tmp_path / "whole.csv"), expected)
+    with pytest.raises(ValueError, match="fewer.csv: expected one column 'g7', got 0"):
+        pipeline.transform(write("fewer.csv", list(range(7))))
+
+
 def test_what_is_saved_is_loaded(made, tmp_path):
     pipeline = CausalPipeline(standardise=True, steps=40, seed=3).fit(made.table, names=[f"g{i}" for i in range(8)])
     pipeline.save(tmp_path / "p")

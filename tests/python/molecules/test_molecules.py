@@ -1,6 +1,7 @@
 """SMILES to graphs: what the converter writes, and what it says of lines that are no molecules."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -114,3 +115,55 @@ def test_command(files, capsys):
     said = capsys.readouterr()
     assert said.out == f"{result}: 3 molecules, 1 lines left out\n"
     assert said.err == "molecules: left out line 5: cannot parse the SMILES '?'\n"
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_byte_order_mark_and_line_ends_are_no_part_of_names(files, mark, end):
+    source, result = files
+    source.write_bytes(mark + GOOD.encode().replace(b"\n", end))
+    assert molecules.convert(source, result, target="gap")[0] == 3
+
+
+def test_plain_text_may_be_called_gz_and_gzipped_text_anything(files):
+    _, result = files
+    for name, data in [("in.csv.gz", GOOD.encode()), ("in.txt", gzip.compress(GOOD.encode()))]:
+        source = result.with_name(name)
+        source.write_bytes(data)
+        assert molecules.convert(source, result, target="gap")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"smiles,gap,smiles\nC,1,C\n", "two columns are called 'smiles'"),
+        (b"smiles,gap,gap\nC,1,2\n", "two columns are called 'gap'"),
+        (b"smiles,gap\nC,1_000\n", "line 2: expected a number in column 'gap', got '1_000'"),
+        ("smiles,gap\nC,１\n".encode(), "line 2: expected a number in column 'gap', got '１'"),
+        (b"smiles,gap,name\nC,1,methane\nCC,2,\xe9thane\n", "line 3: expected UTF-8, got the byte 0xe9"),
+        (b"\xff\xfes\x00m\x00", "expected UTF-8, got UTF-16"),
+        (gzip.compress(GOOD.encode())[:-9], "damaged gzip"),
+        (b"", "expected a column 'smiles', got none"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_with_its_place(files, capsys, data, message):
+    source, result = files
+    source.write_bytes(data)
+    assert molecules.main([str(source), str(result), "--target", "gap"]) == 2
+    said = capsys.readouterr().err
+    assert message in said and str(source) in said and said.count("\n") == 1
+    assert list(result.parent.iterdir()) == [source]
+
+
+def test_the_result_has_the_mode_of_other_files_or_a_line(files, capsys, tmp_path):
+    source, result = files
+    molecules.convert(source, result, target="gap")
+    umask = os.umask(0)
+    os.umask(umask)
+    assert result.stat().st_mode & 0o777 == 0o666 & ~umask
+    (tmp_path / "folder").mkdir()
+    for target in (tmp_path / "absent" / "x.npz", tmp_path / "folder"):
+        assert molecules.main([str(source), str(target), "--target", "gap"]) == 2
+        said = capsys.readouterr().err
+        assert f"cannot write {target}" in said and said.count("\n") == 1
+    assert not any(path.name.endswith(".partial") for path in tmp_path.rglob("*"))

@@ -1,0 +1,58 @@
+"""The text of csv files from anywhere."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+_GZIP = b"\x1f\x8b"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a UTF-8 file, gzipped or not, without a byte order mark.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: "cannot read PATH, line N: WHY".
+    """
+    data = Path(path).read_bytes()
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"cannot read {path}: damaged gzip: {error}") from None
+    if data.startswith(_UTF16):
+        raise ValueError(f"cannot read {path}: expected UTF-8, got UTF-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = len(data[: error.start].splitlines()) or 1
+        byte = data[error.start]
+        raise ValueError(f"cannot read {path}, line {line}: expected UTF-8, got the byte 0x{byte:02x}") from None
+
+
+def read_rows(path: str | os.PathLike[str], needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line numbers and rows of a csv file with a header, by column.
+
+    Raises:
+        OSError, ValueError: as :func:`read_text`; a column that is missing, or a name that two columns have.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    try:
+        names = list(reader.fieldnames or [])
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"cannot read {path}: two columns are called {name!r}")
+        for name in needed:
+            if name not in names:
+                raise ValueError(f"cannot read {path}: expected a column {name!r}, got {', '.join(names) or 'none'}")
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"cannot read {path}, line {reader.line_num}: {error}") from None
