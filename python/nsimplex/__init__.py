@@ -85,7 +85,11 @@ from .weights import attention_marginals, attention_received, attention_weights 
 cmake_prefix_path = str(_package)
 
 __all__ = [
+    "EquivariantAttentionClass",
+    "EquivariantAttentionPlan",
+    "EquivariantAttentionWeights",
     "EquivariantClass",
+    "EquivariantEncoderPlan",
     "EquivariantPlan",
     "KeyValueCache",
     "LayerCaches",
@@ -99,7 +103,11 @@ __all__ = [
     "causal",
     "cmake_prefix_path",
     "continuous_order",
+    "equivariant_attention",
+    "equivariant_attention_classes",
+    "equivariant_attention_plan",
     "equivariant_classes",
+    "equivariant_encoder_plan",
     "equivariant_linear",
     "equivariant_linear_sparse",
     "equivariant_plan",
@@ -111,6 +119,7 @@ __all__ = [
     "merge",
     "neighbours",
     "nn",
+    "orthogonal_directions",
     "path_list",
     "product_list",
     "read_edges",

@@ -1,0 +1,57 @@
+"""What the package exports is what it says it exports, and what users are told can be done."""
+
+import inspect
+import re
+from types import ModuleType
+
+import pytest
+
+import nsimplex
+from nsimplex import analysis, causal, graph, nn
+
+#: Modules that belong to the interface; all others below the package only hold its parts.
+MODULES = {"analysis", "causal", "graph", "nn"}
+
+
+def public_names(module):
+    """Names of a module that are its own: no modules beside it, and nothing of torch or Python."""
+    names = set()
+    for name, value in vars(module).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, ModuleType):
+            if module is nsimplex and name in MODULES:
+                names.add(name)
+            continue
+        if inspect.isclass(value) or callable(value):
+            owner = getattr(value, "__module__", "") or ""
+            if not owner.startswith("nsimplex"):
+                continue
+        elif type(value).__module__.startswith(("__future__", "typing", "torch")):
+            continue
+        names.add(name)
+    return names
+
+
+@pytest.mark.parametrize("module", [nsimplex, nn, graph, causal, analysis], ids=lambda module: module.__name__)
+def test_all_is_complete(module):
+    said = set(module.__all__)
+    assert len(module.__all__) == len(said)
+    for name in said:
+        assert hasattr(module, name), name
+    # read_h5ad is imported when it is asked for; __version__ is no plain name.
+    assert public_names(module) - {"read_h5ad"} == said - {"__version__", "read_h5ad"}
+
+
+def test_nobody_is_told_to_install_the_package_of_another_project(root):
+    """The name in the package index belongs to somebody else: installing it by name brings a stranger's code."""
+    wrong = re.compile(r"""pip3?\s+install\s+(?:-\S+\s+)*['"]?nsimplex(?![\w-]*[-.\w]*\.whl)\b""")
+    assert wrong.search("pip install nsimplex[molecules]") and wrong.search("python -m pip install -U nsimplex")
+    assert not wrong.search("pip install dist/nsimplex-0.1.0-cp311.whl")
+    found = []
+    for pattern in ("*.md", "*.toml", "docs/**/*.md", "python/**/*.py", "src/**/*.[ch]*", "include/**/*.h", "tools/*",
+                    "examples/**/*", "bench/**/*.py", "cmake/*", "Makefile"):  # fmt: skip
+        for path in root.glob(pattern):
+            if path.is_file() and wrong.search(path.read_text(encoding="utf-8", errors="replace")):
+                found.append(str(path.relative_to(root)))
+    assert found == []
