@@ -55,3 +55,35 @@ def test_other_torch_minor_is_refused(root, prefix, tmp_path):
     )  # fmt: skip
     assert result.returncode != 0
     assert "has torch 2.12.1" in " ".join(result.stderr.split())
+
+
+def configured(root, prefix, folder, *options, **env):
+    return subprocess.run(
+        ["cmake", "-S", root / "tests" / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", *options],
+        capture_output=True, text=True, env={**os.environ, **env},
+    )  # fmt: skip
+
+
+def test_an_interpreter_without_torch_can_be_replaced(root, prefix, tmp_path):
+    """What a failed configure used is not remembered: the next one reads TORCH_PYTHON again."""
+    for first in ({"TORCH_PYTHON": "/bin/false"}, {}):
+        folder = tmp_path / f"build{len(first)}"
+        options = [] if first else ["-DTORCH_PYTHON=/bin/false"]
+        failed = configured(root, prefix, folder, *options, **first)
+        assert failed.returncode != 0 and "Set TORCH_PYTHON=" in " ".join(failed.stderr.split())
+        repaired = configured(root, prefix, folder, TORCH_PYTHON=sys.executable)
+        assert repaired.returncode == 0, repaired.stderr
+
+
+def test_a_libtorch_without_python_serves(root, prefix, tmp_path):
+    """The folder of a torch package has the layout of LibTorch's zip."""
+    import torch
+
+    libtorch = os.path.dirname(torch.__file__)
+    done = configured(root, prefix, tmp_path / "build", f"-DNSIMPLEX_LIBTORCH={libtorch}", TORCH_PYTHON="/bin/false")
+    assert done.returncode == 0, done.stderr
+    run("cmake", "--build", tmp_path / "build", "--target", "call")
+    run(tmp_path / "build" / "call", env={**os.environ, "LD_LIBRARY_PATH": ""})
+    wrong = configured(root, prefix, tmp_path / "wrong", f"-DNSIMPLEX_LIBTORCH={tmp_path}")
+    assert wrong.returncode != 0
+    assert "NSIMPLEX_LIBTORCH: expected a folder" in " ".join(wrong.stderr.split())
