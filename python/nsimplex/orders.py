@@ -16,10 +16,10 @@ def continuous_order(
 
     .. math::
         k^{(N)} &\leftarrow (1 - a)\,1 + a\,k^{(N)}, \qquad v^{(N)} \leftarrow (1 - a)\,1 + a\,v^{(N)} \\
-        s_1 &= D^{-(n+1)/2}, \qquad s_2 = D_v^{-(N-2)/2} / ((1 - a) + a \sqrt{D_v})
+        s_1 &= D^{-N/2} / ((1 - a) + a \sqrt{D}), \qquad s_2 = D_v^{-(N-2)/2} / ((1 - a) + a \sqrt{D_v})
 
-    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; in between, a trained model's order
-    can be scaled. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the axes together, a = 0
+    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; at every order between them the
+    sensitivity to inputs of unit root mean square is 1 as well. A trained model's order can be scaled so. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the axes together, a = 0
     gives the output of order N - 1 exactly, and an lse that is larger by the log of the number of keys that the
     query sees on the last axis.
 
@@ -55,9 +55,9 @@ def continuous_order(
         )
     a = order - (count - 1)
     dim, value_dim = keys[-1].size(-1), values[-1].size(-1)
-    scale = (
-        dim ** (-0.5 * (order + 1)),
-        value_dim ** (-0.5 * (count - 2)) / ((1 - a) + a * value_dim**0.5),
-    )
+    # The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it with the blended
+    # key is at most (1 - a) + a sqrt(D) times that.
+    blended = lambda width: (1 - a) + a * width**0.5  # noqa: E731
+    scale = (dim ** (-0.5 * count) / blended(dim), value_dim ** (-0.5 * (count - 2)) / blended(value_dim))
     blend = lambda x: (1 - a) + a * x  # noqa: E731
     return [*keys[:-1], blend(keys[-1])], [*values[:-1], blend(values[-1])], scale

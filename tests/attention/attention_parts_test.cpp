@@ -135,6 +135,11 @@ TEST(ContinuousOrder, EndsAreTheWholeOrders) {
   EXPECT_TRUE(close(run(1.0).lse, one.lse + std::log(7.0)));
   EXPECT_FALSE(close(run(1.5).out, one.out));
   EXPECT_FALSE(close(run(1.5).out, two.out));
+  // The largest logit is 1 at any order: q and k1 have norm sqrt(D), the blended key adds a factor
+  // of (1 - a) + a sqrt(D).
+  const Scale half = continuous_order({in.other, in.key}, {in.more, in.value}, 1.5).scale;
+  EXPECT_NEAR(half.logit * 6 * (0.5 + 0.5 * std::sqrt(6.0)), 1, 1e-12);
+  EXPECT_NEAR(half.output * (0.5 + 0.5 * std::sqrt(3.0)), 1, 1e-12);
   EXPECT_THAT(error_of([&] { run(2.5); }), HasSubstr("[continuous_order] order: expected 1 to 2"));
 }
 

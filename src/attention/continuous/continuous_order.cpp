@@ -19,8 +19,11 @@ ContinuousOrder continuous_order(at::TensorList keys, at::TensorList values, dou
   ContinuousOrder result{keys.vec(), values.vec(), {}};
   result.keys.back() = (1 - a) + a * keys.back();
   result.values.back() = (1 - a) + a * values.back();
-  result.scale = {std::pow(dim, -0.5 * (order + 1)),
-                  std::pow(value_dim, -0.5 * (count - 2)) / ((1 - a) + a * std::sqrt(value_dim))};
+  // The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it
+  // with the blended key is at most (1 - a) + a sqrt(D) times that.
+  const auto blended = [a](double width) { return (1 - a) + a * std::sqrt(width); };
+  result.scale = {std::pow(dim, -0.5 * count) / blended(dim),
+                  std::pow(value_dim, -0.5 * (count - 2)) / blended(value_dim)};
   return result;
 }
 

@@ -7,6 +7,7 @@ import torch
 from problems import random_problem
 
 import nsimplex
+from nsimplex import analysis
 
 
 def run(problem, order, **options):
@@ -57,6 +58,25 @@ def test_between_the_ends():
         return run(type(problem)(list(inputs)), 1.3)
 
     assert torch.autograd.gradcheck(function, problem.inputs)
+
+
+@pytest.mark.parametrize("order", [1.3, 1.5, 1.8])
+@pytest.mark.parametrize("dim", [4, 64])
+def test_sensitivity_is_one_at_every_order(dim, order):
+    def function(q, *others):
+        keys, values, scale = nsimplex.continuous_order(others[:2], others[2:], order)
+        return nsimplex.attention(q, keys, values, scale=scale)
+
+    def along(axis, draws):
+        x = 0.01 * torch.randn(4, 1, 2, dim, dtype=torch.float64)
+        x[..., axis] += math.sqrt(dim) * draws
+        return x
+
+    torch.manual_seed(3)
+    ones, signs = torch.ones(4, 1, 2), torch.randn(2, 4, 1, 2).sign()
+    inputs = [along(0, ones), along(0, signs[0]), along(0, ones), along(1, signs[1]), along(1, ones)]
+    found = analysis.sensitivity(function, inputs, input_rms=[1] * 5, options=analysis.Ascent(40)).value.max()
+    assert 0.999 < found < 1 + 1e-9
 
 
 @pytest.mark.parametrize("count, order, words", [
