@@ -53,7 +53,7 @@ struct Scale {
   NSIMPLEX_API static Scale standard(int64_t head_dim);
 
   /// s1 = D^-(N+1)/2; s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean. With unit-RMS q, k, v
-  /// the operator then has sensitivity 1 and sharpness 3 under the inf-RMS norm.
+  /// the operator then has sensitivity 1 and sharpness at most 3 under the inf-RMS norm.
   NSIMPLEX_API static Scale unit(int64_t order, int64_t head_dim, int64_t value_dim, Reduce reduce);
 };
 

@@ -31,7 +31,8 @@ const std::string kUnitNorms = "1:1:1";
 struct SensitivityCommand : CommonOptions {
   std::vector<int64_t> orders{1, 2}, dims{4, 16};
   std::vector<std::string> scales{"unit", "standard"}, norms{kUnitNorms};
-  int64_t tokens = 3, starts = 4, steps = 60, draws = 1000;
+  // With 3 tokens sharpness ends at 1.784, and with fewer starts not all seeds find more.
+  int64_t tokens = 4, starts = 16, steps = 60, draws = 1000;
   bool skip_sharpness = false;
 };
 

@@ -127,6 +127,14 @@ TEST(AnalyzeSensitivity, BoundsHoldAndTheSlipsShow) {
   }
 }
 
+TEST(AnalyzeSensitivity, DefaultsFindTheLargestSharpnessKnown) {
+  const Finished finished = run({"analyze", "sensitivity", "--threads", "1", "--orders", "2",
+                                 "--dims", "4", "--scales", "unit", "--draws", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json line = by_statement(finished.out).at("sharpness <= 3: order 2, D 4, unit scales");
+  EXPECT_NEAR(line["largest"], 2, 1e-6);
+}
+
 TEST(AnalyzeSensitivity, TablesForPeople) {
   const Finished finished =
       run(sensitivity({"--orders", "1", "--scales", "standard", "--skip-sharpness"}));
