@@ -54,14 +54,20 @@ NSIMPLEX_API CausalRanking causal_ranking(const at::Tensor& tangents, const at::
 /// to 300.
 NSIMPLEX_API at::Tensor hyperbolic_distances(const at::Tensor& tangents);
 
-/// (cosh r, sinh r u) [.., d + 1] of tangents [.., d], Eq. 11; differentiable.
+/// (cosh r, sinh r u) [.., d + 1] of tangents [.., d], Eq. 11; differentiable. A point farther out
+/// than the dtype can say (r about 88 in float32, 709 in float64) is put at the last radius that it
+/// can, in its own direction.
 NSIMPLEX_API at::Tensor hyperboloid_points(const at::Tensor& tangents);
 
-/// tanh(r / 2) u [.., d], in the open unit ball (Eq. A.22 of the above); differentiable.
+/// tanh(r / 2) u [.., d] (Eq. A.22 of the above); differentiable. Always inside the open unit ball:
+/// the norm is at most 1 - 4 epsilon of the dtype, which tanh reaches at r = 15.2 in float32 and
+/// 35.3 in float64. Farther points keep their direction, lose their distance and have a derivative
+/// of 0 along it: work with tangents out there.
 NSIMPLEX_API at::Tensor ball_points(const at::Tensor& tangents);
 
-/// The inverse of ball_points(): 2 artanh(|e|) e / |e|. Points on or outside the sphere: infinite
-/// or NaN.
+/// The inverse of ball_points(): 2 artanh(|e|) e / |e|, always finite. A point on or outside the
+/// sphere counts as the last one of the dtype before it, at r = 17.3 in float32 and 37.4 in float64;
+/// the error of r is about epsilon e^r / 4 before that.
 NSIMPLEX_API at::Tensor ball_tangents(const at::Tensor& ball);
 
 /// How coordinates become angles.

@@ -20,6 +20,17 @@ double share(const Claim& claim) {
   return static_cast<double>(held) / static_cast<double>(claim.slacks.size());
 }
 
+TEST(BallPairs, StayInsideTheBall) {
+  RandomStream random(4);
+  for (const double radius : {20.0, 36.0, 38.0, 100.0, 700.0}) {
+    for (const int64_t dimension : {1, 3, 50}) {
+      const Vector ball = to_ball(radius * random_direction(dimension, random));
+      EXPECT_LT(ball.norm(), 1);
+      EXPECT_NEAR(to_tangent(ball).norm(), std::min(radius, 35.35), 0.1);
+    }
+  }
+}
+
 TEST(RotaryScore, IsTheProductOfTurnedVectors) {
   RandomStream random(3);
   const Vector query = normal_vector(6, random), key = normal_vector(6, random);

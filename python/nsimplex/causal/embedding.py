@@ -119,17 +119,30 @@ def hyperbolic_distances(tangents: Tensor) -> Tensor:
 
 
 def hyperboloid_points(tangents: Tensor) -> Tensor:
-    """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable."""
+    """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable.
+
+    A point farther out than the dtype can say, r about 88 in float32 and 709 in float64, is put at the last radius that
+    it can, in its own direction.
+    """
     return _operators.hyperboloid_points(tangents)
 
 
 def ball_points(tangents: Tensor) -> Tensor:
-    """tanh(r / 2) u [..., d], in the unit ball, of tangents z = r u; differentiable."""
+    """tanh(r / 2) u [..., d] of tangents z = r u; differentiable.
+
+    Always inside the open unit ball: the norm is at most 1 - 4 eps of the dtype, which tanh reaches at r = 15.2 in
+    float32 and 35.3 in float64. Farther points keep their direction, lose their distance and have a derivative of 0
+    along it: work with tangents out there.
+    """
     return _operators.ball_points(tangents)
 
 
 def ball_tangents(ball: Tensor) -> Tensor:
-    """The inverse of :func:`ball_points`."""
+    """The inverse of :func:`ball_points`, 2 artanh(|e|) e / |e|: always finite.
+
+    A point on or outside the sphere counts as the last one of the dtype before it, at r = 17.3 in float32 and 37.4 in
+    float64; the error of r is about eps e^r / 4 before that.
+    """
     return _operators.ball_tangents(ball)
 
 

@@ -1,6 +1,8 @@
 #include "causal/claims/ball_pairs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "causal/embedding/geodesic.h"
@@ -10,7 +12,9 @@ namespace nsimplex::causal {
 
 Vector to_ball(const Vector& tangent) {
   const double radius = tangent.norm();
-  return radius == 0 ? tangent : Vector(std::tanh(0.5 * radius) / radius * tangent);
+  constexpr double kMost = largest_ball_norm(std::numeric_limits<double>::epsilon());
+  const double norm = std::min(std::tanh(0.5 * radius), kMost);
+  return radius == 0 ? tangent : Vector(norm / radius * tangent);
 }
 
 Vector to_tangent(const Vector& ball) {

@@ -53,6 +53,10 @@ class Points {
 /// Radii up to here are computed with; cosh overflows at 710.
 inline constexpr double kLargestRadius = 300;
 
+/// Points of the Poincare ball are kept this far inside, by the precision of their type: then a
+/// norm that is computed of their rounded coordinates is below 1.
+inline constexpr double largest_ball_norm(double epsilon) { return 1 - 4 * epsilon; }
+
 /// d(z, w) of two tangent vectors.
 double distance(const Vector& z, const Vector& w);
 

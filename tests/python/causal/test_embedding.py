@@ -84,6 +84,62 @@ def test_maps_are_differentiable_at_the_origin_too():
     assert torch.autograd.gradcheck(causal.ball_tangents, (e,))
 
 
+LENGTHS = [0, 1e-30, 1e-3, 1, 5, 10, 14, 15.25, 17, 17.4, 20, 35.4, 38, 88.8, 100, 300, 720, 1e10, 1e30]
+
+
+def at_lengths(lengths, dtype, dimension):
+    """A tangent of every length in three directions, an axis among them: [3, lengths, dimension]."""
+    directions = torch.nn.functional.normalize(torch.randn(3, 1, dimension, dtype=torch.float64), dim=-1)
+    directions[0] = 0
+    directions[0, 0, -1] = -1
+    limit = torch.finfo(dtype).max
+    return (directions * torch.tensor([min(length, limit) for length in lengths], dtype=torch.float64)[:, None]).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8, 100, 1000])
+def test_points_stay_inside_the_ball_at_any_length(dtype, dimension):
+    lengths = LENGTHS + [1e200, 1.7e308] * (dtype == torch.float64)
+    z = at_lengths(lengths, dtype, dimension).requires_grad_()
+    e = causal.ball_points(z)
+    assert (e.norm(dim=-1) < 1).all() and (e.double().norm(dim=-1) < 1).all()
+    back = causal.ball_tangents(e)
+    assert back.isfinite().all() and e.dtype == back.dtype == dtype
+    # As exact as coordinates of the dtype are: 1 - |e| is 2 e^-r.
+    epsilon, radius = torch.finfo(dtype).eps, z.detach().double().norm(dim=-1)
+    near = radius < math.log(0.5 / epsilon)
+    error = (back.detach().double() - z.detach().double()).norm(dim=-1)
+    assert (error <= epsilon * (radius.exp() + 2 * radius))[near].all()
+    (slope,) = torch.autograd.grad(back.sum(), z)
+    assert slope.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("length", [1 - 1e-7, 1, 1 + 1e-6, 5, 1e30])
+def test_points_on_and_outside_the_sphere_have_tangents(dtype, length):
+    e = at_lengths([length], dtype, 3).requires_grad_()
+    z = causal.ball_tangents(e)
+    (slope,) = torch.autograd.grad(z.sum(), e)
+    assert z.isfinite().all() and slope.isfinite().all()
+    direction = lambda x: torch.nn.functional.normalize(x.detach().double(), dim=-1)  # noqa: E731
+    torch.testing.assert_close(direction(z), direction(e), rtol=1e-5, atol=1e-7)
+    if length >= 1:
+        epsilon = torch.finfo(dtype).eps
+        torch.testing.assert_close(z.norm(dim=-1), torch.full_like(z[..., 0], math.log(4 / epsilon)), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_hyperboloid_is_finite_at_any_length(dtype):
+    z = at_lengths(LENGTHS, dtype, 3).requires_grad_()
+    p = causal.hyperboloid_points(z)
+    assert p.isfinite().all() and (p[..., 0] >= 1).all()
+    near = z.detach().norm(dim=-1) < 40
+    exact = z.detach().double().norm(dim=-1).cosh()
+    torch.testing.assert_close(p[..., 0].double()[near], exact[near], rtol=1e-5, atol=0)
+    (slope,) = torch.autograd.grad(p.sum(), z)
+    assert slope.isfinite().all()
+
+
 def test_angles_split_over_heads():
     e = causal.ball_points(points(5, 6))
     assert causal.causal_angles(e).equal(math.pi / 4 * e)
