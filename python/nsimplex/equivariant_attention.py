@@ -167,8 +167,9 @@ def equivariant_attention(
             what the class says, the paper's approximation.
         normalise: divide by Z_j; "softmax" always does.
         directions: W [d, features] of phi, fixed; see :func:`orthogonal_directions`.
-        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 / 2), positive
-            random features of the softmax.
+        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 / 2) + 1e-30 (in
+            float64 1e-200), positive random features of the softmax. With ``normalise`` the exponents of a query are
+            lowered by their largest, and those of all keys of a graph and head by theirs: the normaliser cancels that.
 
     Returns:
         [m', D] in the order of the output list, differentiable any number of times. Queries, keys and values are

@@ -48,7 +48,7 @@ TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {
   auto sums = draw_rows<double>(kRows * kHeads * kWide, 1);
   for (int64_t i = 0; i < kRows * kHeads; ++i) {
     double& all = sums[i * kWide + kValues];
-    all = i % 5 == 0 ? 0 : 1 + std::abs(all);
+    all = i % 5 != 0 ? 1 + std::abs(all) : i % 2 != 0 ? 0 : -1e-17;  // what a difference may leave
   }
   std::vector<int32_t> counts(kRows, 4);
   for (int64_t row = 0; row < kRows; row += 7) counts[row] = 0;
@@ -69,8 +69,7 @@ TYPED_TEST(ClassRows, OutputAndGradientsOfSums) {
         for (int64_t i = 0; i < kRows * kHeads; ++i) {
           const int64_t row = i / kHeads, place = row * kStride + i % kHeads * kValues;
           const double all = sums[i * kWide + kValues];
-          const bool empty = counted ? counts[row] == 0 : all == 0;
-          if (!empty && all == 0 && normalise) continue;  // infinite
+          const bool empty = (counted ? counts[row] == 0 : all == 0) || (normalise && all <= 0);
           const double factor = empty ? 0 : normalise ? 1 / all : 2;
           double of_weights = 0;
           for (int64_t c = 0; c < kValues; ++c) {

@@ -34,7 +34,7 @@ std::vector<T> pad_rows(const std::vector<T>& matrix, int64_t rows, int64_t colu
 // Rows with features of one map, as the kernels make them.
 template <class T>
 struct Case {
-  static constexpr T kFloor = static_cast<T>(1e-3), kHalfSquare = static_cast<T>(0.2), kFactor = 3;
+  static constexpr T kFloor = static_cast<T>(1e-3), kHalfSquare = static_cast<T>(0.2);
   static constexpr T kUntouched = 7;
 
   Case(HeadFeatureMap of, int64_t row_count, Widths widths)
@@ -51,8 +51,7 @@ struct Case {
     const auto padded = pad_rows(directions, width, features);
     HeadFeatures<T> problem{
         map,           rows,   kHeads,      features,    {x.data(), kStride, width},
-        padded.data(), kFloor, of_x.data(), kHalfSquare, kFactor,
-        shift.data()};
+        padded.data(), kFloor, of_x.data(), kHalfSquare, shift.data()};
     run_all(problem, [](const auto& own, int64_t task) { run_features(own, task); });
     if (map == HeadFeatureMap::exponential) {
       most = shift;
@@ -151,7 +150,7 @@ TYPED_TEST(HeadFeaturesTest, OfTheRectifierAndTheirGradients) {
 
 TYPED_TEST(HeadFeaturesTest, ExponentialsAndTheirGradients) {
   using T = TypeParam;
-  const double half_square = Case<T>::kHalfSquare, factor = Case<T>::kFactor;
+  const double half_square = Case<T>::kHalfSquare;
   for (const Widths& widths : kWidths) {
     for (const int64_t rows : {0, 1, 300}) {
       const Case<T> own(HeadFeatureMap::exponential, rows, widths);
@@ -162,8 +161,7 @@ TYPED_TEST(HeadFeaturesTest, ExponentialsAndTheirGradients) {
         for (int64_t f = 0; f < own.features; ++f) {
           const int64_t place = head_row * own.features + f;
           const double exponent = own.product(row, h, f) - half_square * own.square(row, h);
-          const double power =
-              factor * std::exp(exponent - static_cast<double>(own.shift[head_row]));
+          const double power = std::exp(exponent - static_cast<double>(own.shift[head_row]));
           ASSERT_NEAR(own.of_x[place], power + 1e-3, 20 * TestFixture::kError);
           most = std::max(most, exponent);
           for (int64_t c = 0; c < own.width; ++c) {
@@ -186,8 +184,8 @@ TYPED_TEST(HeadFeaturesTest, OfNaNAreNaN) {
   const std::vector<T> x{std::numeric_limits<T>::quiet_NaN()}, directions(padded_channels(1), 1);
   for (const auto map : {HeadFeatureMap::relu, HeadFeatureMap::exponential}) {
     T feature = 0, shift = 0;
-    const HeadFeatures<T> problem{map,      1,   1, 1,     {x.data(), 1, 1}, directions.data(), 1,
-                                  &feature, 0.5, 1, &shift};
+    const HeadFeatures<T> problem{map, 1,        1,   1,     {x.data(), 1, 1}, directions.data(),
+                                  1,   &feature, 0.5, &shift};
     run_features(problem, 0);
     if (map == HeadFeatureMap::exponential) run_exponentials(problem, 0);
     EXPECT_TRUE(std::isnan(feature));

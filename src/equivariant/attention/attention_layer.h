@@ -106,10 +106,10 @@ class AttentionLayer {
 
   at::Tensor features(ClassRows which, const at::Tensor& x, int64_t source) {
     if (softmax()) return x;
-    // Without a normaliser nothing cancels a factor of a graph.
-    std::optional<at::Tensor> graphs;
-    if (call_.normalise) graphs = plan_.sources[source].graphs;
-    return class_.features(which, map_, x, *call_.directions, graphs);
+    // Without a normaliser nothing cancels a factor.
+    FeatureShift shift{.none = !call_.normalise};
+    if (which == ClassRows::keys) shift.graphs = plan_.sources[source].graphs;
+    return class_.features(which, map_, x, *call_.directions, shift);
   }
 
   // [rows, H d], of queries or keys x from that of what a class takes.

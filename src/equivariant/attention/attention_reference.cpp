@@ -141,8 +141,8 @@ Tensor ReferenceClass::transposed_product(const Tensor& rows, const Tensor& grad
 }
 
 Tensor ReferenceClass::features(ClassRows /*which*/, FeatureMap map, const Tensor& x,
-                                const Tensor& directions, const std::optional<Tensor>& graphs) {
-  return apply_features(map, x, directions, graphs);
+                                const Tensor& directions, const FeatureShift& shift) {
+  return apply_features(map, x, directions, shift);
 }
 
 Tensor ReferenceClass::features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,

@@ -56,7 +56,7 @@ class ReferenceClass {
   at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
-                      const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
+                      const at::Tensor& directions, const FeatureShift& shift);
   at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
                                const at::Tensor& features, const at::Tensor& grad);
   /// A gradient as what it is the gradient of, [rows, w].
@@ -86,7 +86,7 @@ class CpuClass {
   at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
-                      const at::Tensor& directions, const std::optional<at::Tensor>& graphs);
+                      const at::Tensor& directions, const FeatureShift& shift);
   at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
                                const at::Tensor& features, const at::Tensor& grad);
   at::Tensor flat_rows(const at::Tensor& grad, at::ScalarType type);

@@ -17,8 +17,6 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kExponentialFloor = 1e-6;
-
 // x [rows, H, d] times a matrix: as one product, and not one for every head.
 Tensor times(const Tensor& x, const Tensor& matrix) {
   return at::mm(x.flatten(0, 1), matrix).view({x.size(0), x.size(1), matrix.size(1)});
@@ -42,17 +40,19 @@ Tensor padded_rows(const Tensor& matrix) {
 
 double half_square(const Tensor& x) { return 0.5 * feature_scale(x) * feature_scale(x); }
 
-double floor_of(FeatureMap map) { return map == FeatureMap::relu ? kReluFloor : kExponentialFloor; }
+double floor_of(FeatureMap map, const Tensor& x) {
+  return map == FeatureMap::relu ? kReluFloor : exponential_floor(x.scalar_type());
+}
 
 kernels::HeadFeatureMap kernel_map(FeatureMap map) {
   return map == FeatureMap::relu ? kernels::HeadFeatureMap::relu
                                  : kernels::HeadFeatureMap::exponential;
 }
 
-// `graphs` for exponentials.
+// Exponentials with a shift.
 template <class T>
 void write_features(FeatureMap map, const Tensor& x, const Tensor& directions,
-                    const std::optional<Tensor>& graphs, const Tensor& to) {
+                    const FeatureShift& shift, const Tensor& to) {
   const Tensor rows = packed_heads(x), matrix = padded_rows(feature_scale(x) * directions);
   kernels::HeadFeatures<T> problem;
   problem.map = kernel_map(map);
@@ -61,20 +61,19 @@ void write_features(FeatureMap map, const Tensor& x, const Tensor& directions,
   problem.features = directions.size(1);
   problem.x = head_rows<T>(rows);
   problem.directions = matrix.const_data_ptr<T>();
-  problem.floor = static_cast<T>(floor_of(map));
+  problem.floor = static_cast<T>(floor_of(map, x));
   problem.to = to.mutable_data_ptr<T>();
   problem.half_square = static_cast<T>(half_square(x));
-  problem.factor = static_cast<T>(1 / std::sqrt(static_cast<double>(problem.features)));
-  Tensor shift;
+  Tensor most;
   if (map == FeatureMap::exponential) {
-    shift = at::empty({x.size(0), x.size(1), 1}, x.options());
-    problem.shift = shift.mutable_data_ptr<T>();
+    most = at::empty({x.size(0), x.size(1), 1}, x.options());
+    problem.shift = most.mutable_data_ptr<T>();
   }
   const int64_t tasks = kernels::class_row_tasks(problem.rows);
   parallel_tasks(tasks, [&](int64_t task, int) { kernels::run_features(problem, task); });
   if (map == FeatureMap::relu) return;
-  shift = largest(shift, *graphs);
-  problem.shift = shift.mutable_data_ptr<T>();
+  if (shift.graphs) most = largest(most, *shift.graphs);
+  problem.shift = most.mutable_data_ptr<T>();
   parallel_tasks(tasks, [&](int64_t task, int) { kernels::run_exponentials(problem, task); });
 }
 
@@ -90,7 +89,7 @@ void write_gradient(FeatureMap map, const Tensor& x, const Tensor& directions,
   problem.width = directions.size(0);
   problem.of_x = features.const_data_ptr<T>();
   problem.directions = matrix.const_data_ptr<T>();
-  problem.floor = static_cast<T>(floor_of(map));
+  problem.floor = static_cast<T>(floor_of(map, x));
   problem.grad = grad.const_data_ptr<double>();
   problem.to = to.mutable_data_ptr<T>();
   problem.to_stride = to.stride(0);
@@ -105,15 +104,15 @@ void write_gradient(FeatureMap map, const Tensor& x, const Tensor& directions,
 double feature_scale(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
 
 Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
-                      const std::optional<Tensor>& graphs) {
+                      const FeatureShift& shift) {
   const Tensor product = times(x, feature_scale(x) * directions);
   if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
   Tensor exponents = product - 0.5 * (feature_scale(x) * x).square().sum(-1, /*keepdim=*/true);
-  if (graphs) {
-    exponents = exponents - largest(exponents.detach().amax(-1, /*keepdim=*/true), *graphs);
+  if (!shift.none) {
+    const Tensor most = exponents.detach().amax(-1, /*keepdim=*/true);
+    exponents = exponents - (shift.graphs ? largest(most, *shift.graphs) : most);
   }
-  const double count = static_cast<double>(directions.size(1));
-  return exponents.exp() / std::sqrt(count) + kExponentialFloor;
+  return exponents.exp() + exponential_floor(x.scalar_type());
 }
 
 Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
@@ -122,19 +121,20 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
   if (map == FeatureMap::relu) {
     return times(at::threshold_backward(grad, features, kReluFloor), turned);
   }
-  const Tensor slope = grad * (features - kExponentialFloor);
+  const Tensor slope = grad * (features - exponential_floor(x.scalar_type()));
   return times(slope, turned) -
          slope.sum(-1, /*keepdim=*/true) * x / std::sqrt(static_cast<double>(x.size(-1)));
 }
 
 Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x,
-                          const Tensor& directions, const std::optional<Tensor>& graphs) {
+                          const Tensor& directions, const FeatureShift& shift) {
   // The kernel's exponential is of exponents that a shift has made 0 at most.
-  if (map == FeatureMap::exponential && !graphs) return apply_features(map, x, directions, graphs);
+  if (map == FeatureMap::exponential && shift.none)
+    return apply_features(map, x, directions, shift);
   ReusedMemory& memory = which == ClassRows::queries ? query_features_ : key_features_;
   const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());
-  x.scalar_type() == at::kDouble ? write_features<double>(map, x, directions, graphs, to)
-                                 : write_features<float>(map, x, directions, graphs, to);
+  x.scalar_type() == at::kDouble ? write_features<double>(map, x, directions, shift, to)
+                                 : write_features<float>(map, x, directions, shift, to);
   return to;
 }
 

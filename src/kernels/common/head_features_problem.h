@@ -10,7 +10,7 @@ namespace nsimplex::kernels {
 
 enum class HeadFeatureMap {
   relu,         ///< phi(x)_f = max(x . w_f, 0) + floor
-  exponential,  ///< phi(x)_f = factor exp(x . w_f - half_square |x|^2 - shift) + floor
+  exponential,  ///< phi(x)_f = exp(x . w_f - half_square |x|^2 - shift) + floor
 };
 
 /// What is written: features of the rectifier at once; of exponentials first the exponents without
@@ -23,7 +23,7 @@ struct HeadFeatures {
   const T* directions = nullptr;  ///< [width of x, padded_channels(features)], zero behind the last
   T floor = 0;
   T* to = nullptr;  ///< [rows, heads, features]
-  T half_square = 0, factor = 1;
+  T half_square = 0;
   T* shift = nullptr;  ///< [rows, heads], of exponentials, whose exponents are then at most 0
 };
 

@@ -158,10 +158,8 @@ def relu_features(directions):
 
 
 def exponential_features(directions):
-    """Without the floor, which no normaliser cancels."""
-
     def phi(x):
         own = x * x.size(-1) ** -0.25
-        return torch.exp(own @ directions - own.square().sum(-1, keepdim=True) / 2) / math.sqrt(directions.size(1))
+        return torch.exp(own @ directions - own.square().sum(-1, keepdim=True) / 2)
 
     return phi

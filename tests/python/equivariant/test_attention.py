@@ -9,7 +9,14 @@ from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
 from torch.autograd import gradcheck, gradgradcheck
 
-from nsimplex import TensorKind, equivariant_attention, equivariant_attention_plan, orthogonal_directions
+from nsimplex import (
+    EquivariantAttentionWeights,
+    TensorKind,
+    equivariant_attention,
+    equivariant_attention_classes,
+    equivariant_attention_plan,
+    orthogonal_directions,
+)
 from nsimplex.graph import tuple_batch
 
 ORDERS = [(k, l) for k in range(4) for l in range(4) if 1 <= k and k + l <= 5]
@@ -69,18 +76,46 @@ def test_kinds(name, k, l, form):
     torch.testing.assert_close(out, expected(x, lists, weights, input, output, phi=phi, **options))
 
 
-def test_exponential_features():
-    input = TensorKind(2)
-    x, lists, plan = problem(input, input, form="kernel")
-    weights, w = attention_weights(input, input, scale=0.3), directions()
+@pytest.mark.parametrize("scale, features, nodes", [(0.3, 5, (3, 4)), (0.7, 8192, (6,)), (2.0, 64, (7,))])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("form", ["kernel", "sums", "decoupled"])
+def test_exponential_features(scale, features, nodes, order, form):
+    """At any size of queries and keys, for normalised and plain sums: what normalises cancels its factor, and nothing
+    else is there."""
+    input, output, options = TensorKind(2), TensorKind(order), FORMS[form]
+    x, lists, plan = problem(input, output, form="kernel", share=1.0, nodes=nodes)
+    weights, w = attention_weights(input, output, scale=scale), directions(features=features)
+    out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, features="exponential", **options)
+    exact = expected(x, lists, weights, input, output, phi=exponential_features(w), **options)
+    torch.testing.assert_close(out, exact, rtol=1e-7, atol=1e-9 * exact.abs().max().item())
+
+
+def test_exponential_features_of_zero_are_one():
+    """Two keys without a logit, five features, no normaliser: every query sums 2 x 5."""
+    lists = tuple_batch(torch.tensor([[0], [1], [2]]), torch.tensor([3]))
+    plan = equivariant_attention_plan(lists, lists, form="kernel")
+    (own,) = equivariant_attention_classes(1, 1)
+    maps = [torch.zeros(n, 1, 1, dtype=torch.float64) for n in (own.query_weights, own.key_weights)]
+    none, ones = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, 1, dtype=torch.float64)
+    weights = EquivariantAttentionWeights(maps[0], none, maps[1], none, ones, ones)
     out = equivariant_attention(
-        x, weights, plan, heads=HEADS, directions=w, form="kernel", features="exponential"
-    )
-    # The floor under features moves the result by as little.
-    torch.testing.assert_close(
-        out, expected(x, lists, weights, input, input, phi=exponential_features(w), form="kernel"),
-        rtol=1e-3, atol=1e-3,
+        torch.ones(3, 1, dtype=torch.float64), weights, plan, directions=directions(1, 5), form="kernel",
+        features="exponential", normalise=False,
     )  # fmt: skip
+    assert out.tolist() == [[10.0]] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
+def test_exponential_features_of_long_queries_and_keys_stay_finite(scale, dtype):
+    x, _, plan = problem(TensorKind(2), TensorKind(1), form="kernel", share=1.0, nodes=(9,))
+    inputs = [t.to(dtype).requires_grad_() for t in (x, *attention_weights(2, 1, scale=scale))]
+    out = equivariant_attention(
+        inputs[0], EquivariantAttentionWeights(*inputs[1:]), plan, heads=HEADS, directions=directions(features=9).to(dtype),
+        form="kernel", features="exponential",
+    )  # fmt: skip
+    assert out.isfinite().all()
+    assert all(slope.isfinite().all() for slope in torch.autograd.grad(out.sum(), inputs))
 
 
 @pytest.mark.parametrize("normalise", [True, False])

@@ -112,14 +112,14 @@ void exponentials(const HeadFeatures<T>& problem, int64_t task) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t features = problem.features;
   const auto base = hn::Set(d, static_cast<T>(1.4426950408889634074));  // log2(e)
-  const auto factor = hn::Set(d, problem.factor), floor = hn::Set(d, problem.floor);
+  const auto floor = hn::Set(d, problem.floor);
   const int64_t end = std::min((task + 1) * kTaskRows, problem.rows) * problem.heads;
   for (int64_t row = task * kTaskRows * problem.heads; row < end; ++row) {
     T* const to = problem.to + row * features;
     const auto shift = hn::Set(d, problem.shift[row]);
     const auto finished = [&](auto exponents) HWY_ATTR {
       const auto power = dense::HWY_NAMESPACE::exp2(hn::Mul(hn::Sub(exponents, shift), base));
-      return hn::MulAdd(power, factor, floor);
+      return hn::Add(power, floor);
     };
     int64_t f = 0;
     for (; f + lanes <= features; f += lanes) hn::StoreU(finished(hn::LoadU(d, to + f)), d, to + f);
