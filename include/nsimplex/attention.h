@@ -44,6 +44,10 @@ enum class Normalizer { softmax, softmax_sink, sigmoid, relu };
 /// or also those with j_m = i + (T_m - Tq), the query's own position, on some axis.
 enum class Distinct { none, axes, with_query };
 
+/// How query, keys, values and out are laid out: [B, heads, T, D], or [B, T, heads, D] as in
+/// FlashAttention. The second is read and written as a view, without a copy.
+enum class Layout { bhtd, bthd };
+
 /// Factors of the logits (s1) and of the output (s2).
 struct Scale {
   double logit = 1.0;
@@ -63,18 +67,22 @@ struct AttentionOptions {
   Form form = Form::product;
   Reduce reduce = Reduce::product;
   Normalizer normalizer = Normalizer::softmax;
-  std::optional<Scale> scale;             ///< absent: Scale::standard
-  std::optional<at::Tensor> key_lengths;  ///< int64 [N, B] or [B]; masks only, never aligns
+  std::optional<Scale> scale;  ///< absent: Scale::standard
+
+  /// int64 or int32, [N, B] or [B]: keys at and beyond a length are masked and never read. It only
+  /// masks: an axis that goes by places (causal, a window, Distinct::with_query) then has T_m = Tq.
+  std::optional<at::Tensor> key_lengths;
 
   /// Empty, or N of bool [B, T_m]: true takes part, the other keys are never read.
   std::vector<at::Tensor> key_masks;
 
-  /// int64 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length, the same
-  /// for every batch entry and axis (all T_m = Tq). A query and its tuples lie in one document.
+  /// int64 or int32 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length,
+  /// the same for every batch entry and axis (all T_m = Tq). A query and its tuples lie in one
+  /// document.
   std::optional<at::Tensor> cu_seqlens;
 
-  /// Broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: true is admissible. Floating: added to the
-  /// logits, minus infinity allowed; differentiable.
+  /// Broadcastable to [B, Hq, Tq, T_1, .., T_N], with N + 1 dimensions or more where N >= 2. bool:
+  /// true is admissible. Floating: added to the logits, minus infinity allowed; differentiable.
   std::optional<at::Tensor> mask;
 
   std::optional<at::Tensor> sink;  ///< [Hq], with Normalizer::softmax_sink only; differentiable
@@ -88,6 +96,8 @@ struct AttentionOptions {
   /// query and keys alone.
   double dropout_p = 0.0;
   std::optional<int64_t> seed;  ///< of the dropout; absent: drawn from torch's default generator
+
+  Layout layout = Layout::bhtd;  ///< of query, keys, values and out; all else stays as it is
 };
 
 struct AttentionOutput {

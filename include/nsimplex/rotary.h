@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <nsimplex/attention.h>
 #include <nsimplex/export.h>
 
 #include <cstdint>
@@ -23,6 +24,8 @@ struct RotaryOptions {
   std::optional<at::Tensor> angles;
 
   bool inverse = false;  ///< turns the other way
+
+  Layout layout = Layout::bhtd;  ///< of x and the result
 };
 
 /// Rotary position encoding for any number of key axes.

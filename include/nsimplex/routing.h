@@ -21,7 +21,9 @@ struct TopkOptions {
   std::optional<double> scale;    ///< of the logits; absent: D^-1/2
   std::optional<at::Tensor> lse;  ///< [B, H, Tq], softmax only; absent: one more pass over the keys
 
-  std::optional<at::Tensor> key_lengths;  ///< int64 [B]: keys at and beyond it are not admissible
+  /// int64 or int32 [B]: keys at and beyond it are not admissible. With `causal` where T = Tq only,
+  /// as in attention().
+  std::optional<at::Tensor> key_lengths;
 
   /// Admissible pairs: bool [1 or B, Tq, T] or [Tq, T], or a sparse CSR tensor [Tq, T] whose values
   /// have no meaning. Of a CSR tensor only the stored pairs are scored.

@@ -13,6 +13,7 @@ namespace nsimplex {
 struct SeparableOptions {
   bool causal = false;         ///< as in AttentionOptions
   std::vector<Window> window;  ///< empty: unbounded; one entry: every axis; else exactly N entries
+  Layout layout = Layout::bhtd;  ///< of query, keys, values and out
 };
 
 struct SeparableOutput {

@@ -39,6 +39,7 @@ struct SparseAttentionOptions {
   TupleReduce reduce = TupleReduce::product;
   std::vector<at::Tensor> reducer_weights;  ///< of a learned reducer; differentiable
   std::optional<Scale> scale;               ///< absent: Scale::standard
+  Layout layout = Layout::bhtd;             ///< of query, keys, values and out
 };
 
 /// N-simplicial attention over the tuples that a list names, instead of all admissible ones.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .functional import _operator_options
+from ._layout import Layout, heads_first, in_layout
+from .functional import _operator_options, attention
 
 __all__ = ["face_attention"]
 
@@ -18,6 +19,7 @@ def face_attention(
     values: Sequence[Tensor],
     *,
     return_lse: bool = False,
+    layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attention with one softmax a face: the tuples that share a query and their first N-1 keys.
@@ -30,7 +32,7 @@ def face_attention(
     :func:`nsimplex.attention`.
 
     Args:
-        query, keys, values, options: as in :func:`nsimplex.attention`, with ``normalizer="softmax"`` and
+        query, keys, values, layout, options: as in :func:`nsimplex.attention`, with ``normalizer="softmax"`` and
             without ``augment``.
         return_lse: return (out, lse).
 
@@ -45,7 +47,9 @@ def face_attention(
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor operations; with
     gradients the tuples are kept in memory.
     """
+    query, keys, values = heads_first("face_attention", layout, query, keys, values)
     out, lse = torch.ops.nsimplex.face_attention(
         query, keys, values, **_operator_options(query, keys, values, **options)
     )
+    out = in_layout(layout, out)
     return (out, lse) if return_lse else out

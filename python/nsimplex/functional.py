@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ._layout import Layout, heads_first, in_layout
+
 __all__ = ["attention", "reference"]
 
 Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
@@ -39,6 +41,7 @@ def attention(
     dropout_p: float = 0.0,
     seed: int | None = None,
     return_lse: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""N-simplicial attention: every query attends to tuples of N keys, one from each of N key axes.
 
@@ -75,14 +78,19 @@ def attention(
             logarithm of that sum (out = 0, lse = -inf where it is 0).
         scale: (s1, s2); or s1 alone, with s2 = 1; or "standard", s1 = D^-1/2 and s2 = 1; or "unit",
             s1 = D^-(N+1)/2 and s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean.
-        key_lengths: int64 [B], or [N, B] for one length an axis: keys at or beyond it are masked and
-            never read. It only masks; alignment goes by T_m.
+        key_lengths: int64 or int32 [B], or [N, B] for one length an axis: keys at or beyond it are masked and
+            never read. It only masks; alignment goes by T_m. So an axis that goes by places (``causal``, a
+            window, distinct "with_query") then has T_m = Tq, as a padded batch does. Fewer queries at the end
+            of padded keys are refused: slice the keys to their length, pad in front with ``key_masks``, or
+            use :class:`nsimplex.KeyValueCache`.
         key_masks: N tensors bool [B, T_m], True where the key takes part; the others are never read.
-        cu_seqlens: int64 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length,
+        cu_seqlens: int64 or int32 [documents + 1], 0 <= .. <= T: boundaries of documents packed along the length,
             the same for every batch entry and axis (all T_m = Tq). A query and all keys of its tuples
             lie in one document.
         mask: broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: True is admissible. Floating: added to the
-            logits, -inf allowed, differentiable.
+            logits, -inf allowed, differentiable. For N >= 2 with N + 1 dimensions or more: a mask [Tq, T_1] of
+            pairs goes as [Tq, T_1, 1], where its other axes are 1; and in full where four dimensions could be
+            the [B, 1, Tq, T] of other libraries.
         sink: [Hq], floating, one logit a query head for "softmax_sink"; differentiable.
         distinct: "none"; "axes", without the tuples that have j_m = j_m' on two axes; "with_query", also
             without those that have j_m = i + (T_m - Tq).
@@ -95,6 +103,8 @@ def attention(
         seed: of the dropout; None draws one from torch's default generator, in compiled and exported
             code too, but not under vmap.
         return_lse: return (out, lse).
+        layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys, values and out, as
+            in FlashAttention: read and written without a copy. lse and all options stay as they are.
 
     Returns:
         out [B, Hq, Tq, Dv] in the query's dtype and memory order (heads inside or outside the rows); with
@@ -122,6 +132,7 @@ def attention(
         >>> attention(q, [k1, k2], [v1, v2], causal=True, window=[16, 64]).shape
         torch.Size([1, 4, 128, 32])
     """
+    query, keys, values = heads_first("attention", layout, query, keys, values)
     out, lse = _operators.attention(
         query, keys, values,
         **_operator_options(
@@ -131,6 +142,7 @@ def attention(
             dropout_p=dropout_p, seed=seed,
         ),
     )  # fmt: skip
+    out = in_layout(layout, out)
     return (out, lse) if return_lse else out
 
 
@@ -140,6 +152,7 @@ def reference(
     values: Sequence[Tensor],
     *,
     return_lse: bool = False,
+    layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`attention` from plain tensor operations, for every dtype and device: the oracle.
@@ -147,9 +160,11 @@ def reference(
     Arguments, options and results are those of :func:`attention`. Forward and backward recompute tile by
     tile in O(T) memory; float64 inputs give the values that kernels are measured against.
     """
+    query, keys, values = heads_first("reference", layout, query, keys, values)
     out, lse = _operators.attention_reference(
         query, keys, values, **_operator_options(query, keys, values, **options)
     )
+    out = in_layout(layout, out)
     return (out, lse) if return_lse else out
 
 
@@ -175,7 +190,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
-def _flat_window(window: Window, order: int) -> list[int] | None:
+def _flat_window(window: Window, order: int, function: str = "attention") -> list[int] | None:
     """The operator's flat list left_1, right_1, left_2, ..."""
     if window is None:
         return None
@@ -185,11 +200,11 @@ def _flat_window(window: Window, order: int) -> list[int] | None:
         entries = window
         if len(entries) != order:
             raise ValueError(
-                f"[attention] window: expected one entry for each of {order} axes, got {len(entries)} "
+                f"[{function}] window: expected one entry for each of {order} axes, got {len(entries)} "
                 "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
             )
     else:
-        raise TypeError(f"[attention] window: expected None, an int or a sequence, got {window!r}")
+        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {window!r}")
     flat: list[int] = []
     for axis, entry in enumerate(entries):
         if _is_int(entry):
@@ -200,7 +215,7 @@ def _flat_window(window: Window, order: int) -> list[int] | None:
             flat += entry
         else:
             raise TypeError(
-                f"[attention] window[{axis}]: expected an int or a (left, right) pair, got {entry!r}"
+                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {entry!r}"
             )
     return flat
 

@@ -102,6 +102,8 @@ class KeyValueCache(LayerCache):
         for name, value in options.items():
             if name in ("causal", "window"):
                 raise ValueError(f"[KeyValueCache] {name}: belongs to the cache")
+            if name == "layout" and value != "bhtd":
+                raise ValueError("[KeyValueCache] layout: the cache keeps [B, heads, T, D], expected 'bhtd'")
             given = isinstance(value, Tensor) or value not in (None, "none", 0.0)
             if name in _BY_PLACE and given:
                 raise NotImplementedError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._layout import Layout, heads_first, in_layout
+
 __all__ = ["rotary"]
 
 
@@ -17,6 +19,7 @@ def rotary(
     positions: Tensor | None = None,
     angles: Tensor | None = None,
     inverse: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor:
     r"""Turns queries or keys by their positions, for attention over tuples of any order.
 
@@ -41,6 +44,7 @@ def rotary(
         angles: radians instead of position times frequency, learned or supplied: [T, P], [T, H, P] or
             [B, T, H, P], where B and H may be 1. Not together with ``positions`` or ``offset``.
         inverse: turn the other way: undoes the same call without it.
+        layout: of x and the result: "bhtd", [B, H, T, D], or "bthd", [B, T, H, D].
 
     Returns:
         A tensor like ``x`` in shape, dtype and memory order. Low precision turns in float32; angles from
@@ -63,6 +67,9 @@ def rotary(
         >>> torch.allclose(a, b, atol=1e-4)
         True
     """
-    return torch.ops.nsimplex.rotary(
-        x, chunk=chunk, base=base, offset=offset, positions=positions, angles=angles, inverse=inverse
-    )
+    (x,) = heads_first("rotary", layout, x)
+    turned = torch.ops.nsimplex.rotary(
+        x, chunk=chunk, base=base, offset=offset, positions=positions,
+        angles=angles, inverse=inverse,
+    )  # fmt: skip
+    return in_layout(layout, turned)

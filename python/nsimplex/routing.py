@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._layout import Layout, heads_first
 from .functional import _operator_options, attention
 from .tuples import neighbours
 
@@ -55,7 +56,8 @@ def topk_keys(
         causal: query i sees j <= i + (T - Tq), aligned to the ends.
         scale: None: D^-1/2.
         lse: [B, H, Tq], for "softmax" only; None: computed by one more pass over the keys.
-        key_lengths: int64 [B]: keys at and beyond it are not admissible.
+        key_lengths: int64 or int32 [B]: keys at and beyond it are not admissible. With ``causal`` where T = Tq
+            only, as in :func:`nsimplex.attention`.
         adjacency: the admissible pairs: bool [Tq, T] or [1 or B, Tq, T]; or a sparse CSR tensor [Tq, T],
             whose values have no meaning: then only the stored pairs are scored.
         candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys, -1 for none,
@@ -116,6 +118,7 @@ def topk_tuples(
     count: int,
     *,
     weights: Tensor | None = None,
+    layout: Layout = "bhtd",
     **options,
 ) -> tuple[Tensor, Tensor]:
     r"""The ``count`` best tuples of every query, each scored for itself: as dear as dense attention.
@@ -129,6 +132,7 @@ def topk_tuples(
         query, keys: as in :func:`nsimplex.attention`.
         count: tuples kept a query, at least 1.
         weights: w [B, Hq, Tq]; None: ones.
+        layout: of query and keys, as in :func:`nsimplex.attention`.
         options: those of :func:`nsimplex.attention` but ``augment``; normalizer, reduce and dropout have no
             part.
 
@@ -143,6 +147,7 @@ def topk_tuples(
 
     Source: "How Smoothing is N-simplicial Attention?", section 2.3.
     """
+    query, keys = heads_first("topk_tuples", layout, query, keys)
     return _operators.topk_tuples(
         query, keys, count, weights=weights, **_operator_options(query, keys, keys, **options)
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from ._layout import Layout, heads_first, in_layout
 from .functional import Window, _flat_window
 from .kv_cache import LayerCache
 
@@ -63,9 +64,18 @@ def feature_map(
 FeatureMap = str | Callable[[Tensor], Tensor] | None
 
 
-def _features(query: Tensor, keys: Sequence[Tensor], features: FeatureMap):
+def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: FeatureMap):
     if features is None:
         return query, [*keys]
+    if isinstance(features, str):
+        if features not in ("elu", "relu", "random"):
+            raise ValueError(f"[{function}] features: expected elu, relu, random, a function or None, got {features!r}")
+        for name, x in [("query", query), *((f"keys[{m}]", key) for m, key in enumerate(keys))]:
+            if not x.is_floating_point() or x.dim() != 4:
+                raise ValueError(
+                    f"[{function}] {name}: expected floating numbers [batch, heads, length, channels], got {x.dtype} "
+                    f"of shape {list(x.shape)}"
+                )
     make = features if callable(features) else lambda x: feature_map(x, features)
     return make(query), [make(key) for key in keys]
 
@@ -79,6 +89,7 @@ def separable_attention(
     causal: bool = False,
     window: Window = None,
     return_normalizer: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""N-simplicial attention with a separable kernel: O(T) time and memory for any number of key axes.
 
@@ -100,6 +111,8 @@ def separable_attention(
             or None: query and keys hold features already.
         causal, window: as in :func:`nsimplex.attention`.
         return_normalizer: return (out, den).
+        layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`; ``features``
+            sees [B, heads, T, D] either way.
 
     Returns:
         out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_normalizer`` also den
@@ -121,10 +134,12 @@ def separable_attention(
         >>> separable_attention(q, [k1, k2], [v1, v2], causal=True).shape
         torch.Size([1, 4, 1000, 32])
     """
-    query, keys = _features(query, keys, features)
+    query, keys, values = heads_first("separable_attention", layout, query, keys, values)
+    query, keys = _features("separable_attention", query, keys, features)
     out, normalizer = _operators.separable_attention(
-        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys))
+        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
     )
+    out = in_layout(layout, out)
     return (out, normalizer) if return_normalizer else out
 
 
@@ -137,12 +152,15 @@ def separable_reference(
     causal: bool = False,
     window: Window = None,
     return_normalizer: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device: the oracle."""
-    query, keys = _features(query, keys, features)
+    query, keys, values = heads_first("separable_reference", layout, query, keys, values)
+    query, keys = _features("separable_reference", query, keys, features)
     out, normalizer = _operators.separable_attention_reference(
-        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys))
+        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
     )
+    out = in_layout(layout, out)
     return (out, normalizer) if return_normalizer else out
 
 
@@ -174,6 +192,6 @@ class SeparableCache(LayerCache):
         return_normalizer: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Appends t >= 1 tokens and attends with their queries [B, Hq, t, D]."""
-        query, keys = _features(query, keys, self._map)
+        query, keys = _features("SeparableCache", query, keys, self._map)
         out, normalizer = self._cache.attend(query, keys, [*values])
         return (out, normalizer) if return_normalizer else out

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ._layout import Layout, heads_first, in_layout
 from .functional import Scale, _scales
 
 __all__ = ["sparse_attention", "sparse_reference"]
@@ -28,6 +29,7 @@ def sparse_attention(
     reducer_weights: Sequence[Tensor] | None = None,
     scale: Scale = "standard",
     return_lse: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""N-simplicial attention over the tuples that a list names, instead of all admissible ones.
 
@@ -72,6 +74,7 @@ def sparse_attention(
         scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`; "unit" is not defined
             for learned reducers.
         return_lse: return (out, lse).
+        layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`.
 
     Returns:
         out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_lse`` also lse [B, Hq, Tq],
@@ -98,10 +101,12 @@ def sparse_attention(
         >>> torch.allclose(out, nsimplex.attention(q, [k1, k2], [v1, v2], window=8), atol=1e-5)
         True
     """
+    query, keys, values = heads_first("sparse_attention", layout, query, keys, values)
     out, lse = _operators.sparse_attention(
         query, keys, values, _with_heads(indices, pattern), offsets,
         **_options(query, values, pattern, form, reduce, reducer_weights, scale),
     )  # fmt: skip
+    out = in_layout(layout, out)
     return (out, lse) if return_lse else out
 
 
@@ -114,6 +119,7 @@ def sparse_reference(
     *,
     pattern: str = "list",
     return_lse: bool = False,
+    layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`sparse_attention` from plain tensor operations, for every dtype and device: the oracle.
@@ -121,10 +127,12 @@ def sparse_reference(
     Arguments, options and results are those of :func:`sparse_attention`. Forward and backward gather the
     tuples of some queries at a time.
     """
+    query, keys, values = heads_first("sparse_reference", layout, query, keys, values)
     out, lse = _operators.sparse_attention_reference(
         query, keys, values, _with_heads(indices, pattern), offsets,
         **_options(query, values, pattern, **options),
     )  # fmt: skip
+    out = in_layout(layout, out)
     return (out, lse) if return_lse else out
 
 

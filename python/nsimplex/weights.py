@@ -7,19 +7,23 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .functional import _operator_options
+from ._layout import Layout, heads_first
+from .functional import _operator_options, attention
 
 __all__ = ["attention_marginals", "attention_received", "attention_weights"]
 
 _operators = torch.ops.nsimplex
 
 
-def attention_weights(query: Tensor, keys: Sequence[Tensor], **options) -> Tensor:
+def attention_weights(
+    query: Tensor, keys: Sequence[Tensor], *, layout: Layout = "bhtd", **options
+) -> Tensor:
     r"""The weight of every tuple, for small problems.
 
     Args:
         query: [B, Hq, Tq, D].
         keys: N tensors [B, Hk, T_m, D].
+        layout: of query and keys, as in :func:`nsimplex.attention`.
         options: those of :func:`nsimplex.attention` but ``augment``. ``reduce`` and the output scale have no
             part in weights.
 
@@ -39,10 +43,13 @@ def attention_weights(query: Tensor, keys: Sequence[Tensor], **options) -> Tenso
         >>> weights.shape, bool(weights.sum((3, 4)).allclose(torch.ones(1, 2, 5)))
         (torch.Size([1, 2, 5, 5, 5]), True)
     """
+    query, keys = heads_first("attention_weights", layout, query, keys)
     return _operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
 
 
-def attention_marginals(query: Tensor, keys: Sequence[Tensor], *, axis: int, **options) -> Tensor:
+def attention_marginals(
+    query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
+) -> Tensor:
     """The weight that a query puts on each key of one axis, summed over the other axes.
 
     It is attention with ``reduce="sum"``, unit vectors as the values of that axis and zeros as the others: no
@@ -51,6 +58,7 @@ def attention_marginals(query: Tensor, keys: Sequence[Tensor], *, axis: int, **o
     Args:
         query, keys: as in :func:`nsimplex.attention`.
         axis: index into ``keys``.
+        layout: of query and keys, as in :func:`nsimplex.attention`.
         options: those of :func:`nsimplex.attention`; ``reduce`` and the output scale have no part in it.
 
     Returns:
@@ -58,6 +66,7 @@ def attention_marginals(query: Tensor, keys: Sequence[Tensor], *, axis: int, **o
 
     Complexity: one forward with Dv = T_axis.
     """
+    query, keys = heads_first("attention_marginals", layout, query, keys)
     width = _key(keys, axis, "attention_marginals").size(2)
     if width == 0:
         return query.new_zeros((*query.shape[:3], 0))
@@ -68,19 +77,22 @@ def attention_marginals(query: Tensor, keys: Sequence[Tensor], *, axis: int, **o
     return _operators.attention(query, keys, rows, **_summing(query, keys, rows, options))[0]
 
 
-def attention_received(query: Tensor, keys: Sequence[Tensor], *, axis: int, **options) -> Tensor:
+def attention_received(
+    query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
+) -> Tensor:
     """The weight that each key of one axis receives, from all queries and the heads of its group.
 
     It is the gradient of that axis' values in attention with ``reduce="sum"`` and Dv = 1, so memory is O(T).
 
     Args:
-        query, keys, axis, options: as in :func:`attention_marginals`.
+        query, keys, axis, layout, options: as in :func:`attention_marginals`.
 
     Returns:
         [B, Hk, T_axis] in the query's dtype. Differentiable, through the reference.
 
     Complexity: one forward and one backward with Dv = 1.
     """
+    query, keys = heads_first("attention_received", layout, query, keys)
     _key(keys, axis, "attention_received")
     zeros = [query.new_zeros(1).expand(*key.shape[:3], 1) for key in keys]
     flat = _summing(query, keys, zeros, options)
@@ -95,6 +107,12 @@ def attention_received(query: Tensor, keys: Sequence[Tensor], *, axis: int, **op
 def _key(keys: Sequence[Tensor], axis: int, function: str) -> Tensor:
     if not 0 <= axis < len(keys):
         raise ValueError(f"[{function}] axis: expected 0 to {len(keys) - 1}, got {axis}")
+    for place, key in enumerate(keys):
+        if key.dim() != 4:
+            raise ValueError(
+                f"[{function}] keys[{place}]: expected 4 dimensions [batch, heads, length, channels], got shape "
+                f"{list(key.shape)}"
+            )
     return keys[axis]
 
 

@@ -5,10 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/attention.h>
+#include <nsimplex/attention_weights.h>
+#include <nsimplex/face_attention.h>
+#include <nsimplex/rotary.h>
+#include <nsimplex/separable.h>
+#include <nsimplex/sparse.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <limits>
+
+#include "error_of.h"
 
 namespace nsimplex {
 namespace {
@@ -20,12 +27,13 @@ struct Inputs {
   Tensor query;
   std::vector<Tensor> keys, values;
 
-  explicit Inputs(int order, at::ScalarType dtype = at::kFloat, int64_t queries = 17) {
+  explicit Inputs(int order, at::ScalarType dtype = at::kFloat, int64_t queries = 17,
+                  int64_t longer = 3) {
     at::manual_seed(1);
     query = at::randn({2, 4, queries, 8}, dtype);
     for (int m = 0; m < order; ++m) {
-      keys.push_back(at::randn({2, 2, queries + 3 * m, 8}, dtype));
-      values.push_back(at::randn({2, 2, queries + 3 * m, 6}, dtype));
+      keys.push_back(at::randn({2, 2, queries + longer * m, 8}, dtype));
+      values.push_back(at::randn({2, 2, queries + longer * m, 6}, dtype));
     }
   }
   AttentionOutput run(const AttentionOptions& options = {}) const {
@@ -53,8 +61,10 @@ TEST(DenseAttention, EveryOptionReachesTheOperator) {
       options.window.assign(static_cast<size_t>(order), Window::last(5));
       options.window.back() = Window{};
       options.scale = Scale::unit(order, 8, 6, reduce);
-      options.key_lengths = at::tensor({5, 16}, at::kLong);
       expect_close(inputs.run(options), inputs.reference(options));
+      const Inputs padded(order, at::kFloat, 17, 0);
+      options.key_lengths = at::tensor({5, 16}, at::kLong);
+      expect_close(padded.run(options), padded.reference(options));
     }
   }
 }
@@ -150,6 +160,100 @@ TEST(DenseAttention, AQueryWithoutKeysIsZero) {
   EXPECT_EQ(output.out[0].abs().max().item<float>(), 0.0f);
   EXPECT_EQ(output.lse[0].max().item<float>(), -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(at::isfinite(output.lse[1]).all().item<bool>());
+}
+
+TEST(DenseAttention, LengthsOfKeysThatGoByPlaceNeedAsManyQueries) {
+  const Inputs decode(2, at::kFloat, 1, 5);  // 1 and 6 keys
+  const Tensor lengths = at::tensor({1, 1}, at::kLong);
+  const auto refused = [&](AttentionOptions options) {
+    options.key_lengths = lengths;
+    return error_of([&] { decode.run(options); });
+  };
+  const std::string says =
+      "expected as many keys as queries, got 6 in keys[1] for 1: queries align to the end of the "
+      "axis, padding included";
+  EXPECT_THAT(refused({.causal = true}),
+              HasSubstr("[attention] key_lengths: with causal, " + says));
+  EXPECT_THAT(refused({.window = {Window{}, Window::last(3)}}),
+              HasSubstr("key_lengths: with a window, " + says));
+  EXPECT_THAT(refused({.distinct = Distinct::with_query}),
+              HasSubstr("key_lengths: with distinct='with_query', " + says));
+  // What sees every key does not go by place; nor does the axis without a window.
+  EXPECT_EQ(refused({}), "nothing was thrown");
+  EXPECT_EQ(refused({.window = {Window::last(1), Window{}}}), "nothing was thrown");
+}
+
+TEST(DenseAttention, LengthsAndBoundariesMayBeInt32) {
+  const Inputs inputs(2, at::kFloat, 17, 0);
+  for (const bool causal : {false, true}) {
+    AttentionOptions wide{.causal = causal,
+                          .key_lengths = at::tensor({5, 16}, at::kLong),
+                          .cu_seqlens = at::tensor({0, 4, 17}, at::kLong)};
+    AttentionOptions narrow = wide;
+    narrow.key_lengths = wide.key_lengths->to(at::kInt);
+    narrow.cu_seqlens = wide.cu_seqlens->to(at::kInt);
+    EXPECT_TRUE(at::equal(inputs.run(wide).out, inputs.run(narrow).out));
+    EXPECT_TRUE(at::equal(inputs.reference(wide).out, inputs.reference(narrow).out));
+  }
+}
+
+TEST(DenseAttention, MasksOfHigherOrderNameTheQueries) {
+  const Inputs inputs(2, at::kFloat, 7, 0);
+  using Shapes = std::vector<std::vector<int64_t>>;
+  const auto with = [&](const std::vector<int64_t>& shape) {
+    return error_of([&] { inputs.run({.mask = at::ones(shape, at::kBool)}); });
+  };
+  EXPECT_THAT(with({7, 7}),
+              HasSubstr("[attention] mask: expected 3 dimensions or more at order 2, "
+                        "the last of [2, 4, 7, 7, 7], got shape [7, 7]; a mask of "
+                        "pairs has 1 for the other axes, as [7, 7, 1] for the first"));
+  for (const auto& shape : Shapes{{1, 7, 7}, {1, 1, 7, 7}, {4, 1, 7, 7}}) {
+    EXPECT_THAT(with(shape), HasSubstr("may be of pairs or of tuples at order 2"));
+  }
+  for (const auto& shape :
+       Shapes{{7, 7, 1}, {7, 1, 7}, {4, 1, 1, 1}, {1, 1, 1, 7, 7}, {4, 7, 7, 7}}) {
+    EXPECT_EQ(with(shape), "nothing was thrown");
+  }
+}
+
+TEST(DenseAttention, LayoutIsAViewOfTheSame) {
+  const Inputs inputs(2);
+  AttentionOptions options{.causal = true, .window = {Window::last(5)}};
+  const AttentionOutput expected = inputs.run(options);
+  Inputs inside = inputs;
+  inside.query = inputs.query.transpose(1, 2).contiguous();
+  for (Tensor& key : inside.keys) key = key.transpose(1, 2).contiguous();
+  for (Tensor& value : inside.values) value = value.transpose(1, 2).contiguous();
+  options.layout = Layout::bthd;
+  const AttentionOutput out = inside.run(options);
+  EXPECT_TRUE(at::allclose(out.out, expected.out.transpose(1, 2)));
+  EXPECT_TRUE(out.out.is_contiguous());
+  EXPECT_TRUE(at::allclose(out.lse, expected.lse));
+  const Tensor received = attention_received(inputs.query, inputs.keys, 1);
+  const Tensor marginals = attention_marginals(inputs.query, inputs.keys, 1);
+  const AttentionOptions bthd{.layout = Layout::bthd};
+  EXPECT_TRUE(at::allclose(attention_received(inside.query, inside.keys, 1, bthd), received));
+  EXPECT_TRUE(at::allclose(attention_marginals(inside.query, inside.keys, 1, bthd), marginals));
+  EXPECT_TRUE(
+      at::allclose(face_attention(inside.query, inside.keys, inside.values, bthd).out,
+                   face_attention(inputs.query, inputs.keys, inputs.values).out.transpose(1, 2)));
+  const RotaryOptions turn{.layout = Layout::bthd};
+  EXPECT_TRUE(at::allclose(rotary(inside.query, turn), rotary(inputs.query).transpose(1, 2)));
+  const SeparableOptions separable{.layout = Layout::bthd};
+  const auto of = [](const Tensor& x) { return x.abs(); };
+  EXPECT_TRUE(at::allclose(
+      separable_attention(of(inside.query), {of(inside.keys[0])}, {inside.values[0]}, separable)
+          .out,
+      separable_attention(of(inputs.query), {of(inputs.keys[0])}, {inputs.values[0]})
+          .out.transpose(1, 2)));
+  const Tensor sets = at::zeros({1, 1, 17, 2}, at::kLong);
+  const SparseAttentionOptions plain{.pattern = TuplePattern::product};
+  SparseAttentionOptions sparse = plain;
+  sparse.layout = Layout::bthd;
+  EXPECT_TRUE(
+      at::allclose(sparse_attention(inside.query, inside.keys, inside.values, sets, {}, sparse).out,
+                   sparse_attention(inputs.query, inputs.keys, inputs.values, sets, {}, plain)
+                       .out.transpose(1, 2)));
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ void check_query(const Tensor& query, const Tensor& key) {
 void check_options(const AttentionOptions& options) {
   TORCH_CHECK_VALUE(options.window.empty(), kAt, "window: belongs to the cache, got ",
                     options.window.size(), " entries with the call");
+  TORCH_CHECK_VALUE(options.layout == Layout::bhtd, kAt,
+                    "layout: the cache keeps [B, heads, T, D], expected Layout::bhtd");
   const auto refuse = [](bool given, const char* name) {
     TORCH_CHECK_NOT_IMPLEMENTED(!given, kAt, name,
                                 ": counts keys by their place, which moves in a ring");

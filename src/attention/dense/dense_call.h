@@ -30,15 +30,22 @@ namespace nsimplex::dense {
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensorList = std::optional<at::TensorList>;
 
+/// Lengths and boundaries may come as int32, as other libraries have them. Whoever reads them from
+/// a call gets int64.
+struct OptionalInt64 : OptionalTensor {
+  OptionalInt64(const OptionalTensor& given)  // NOLINT: stands where a tensor is given
+      : OptionalTensor(given && given->scalar_type() == at::kInt ? given->to(at::kLong) : given) {}
+};
+
 /// The keyword arguments, in the schema's order.
 struct Options {
   bool causal = false;
   at::OptionalSymIntArrayRef window;
   std::string_view form = "product", reduce = "product", normalizer = "softmax";
   std::optional<double> logit_scale, output_scale;
-  const OptionalTensor& key_lengths;
+  OptionalInt64 key_lengths;
   OptionalTensorList key_masks;
-  const OptionalTensor& cu_seqlens;
+  OptionalInt64 cu_seqlens;
   const OptionalTensor& mask;
   const OptionalTensor& sink;
   std::string_view distinct = "none";

@@ -3,6 +3,7 @@
 #include "attention/dense/dense_door.h"
 
 #include <ATen/core/List.h>
+#include <c10/util/StringUtil.h>
 
 namespace nsimplex::dense {
 namespace {
@@ -81,6 +82,17 @@ void check_tensors(const char* operation, const at::Tensor& query, at::TensorLis
   TORCH_CHECK_VALUE(holds(kv_heads.sym_ge(1)) && holds((heads % kv_heads).sym_eq(0)), "[",
                     operation, "] query: expected a number of heads divisible by the ", kv_heads,
                     " key heads, got ", heads);
+}
+
+void check_places(const char* operation, const char* keys, std::optional<int64_t> axis,
+                  const char* by, const c10::SymInt& queries, const c10::SymInt& length,
+                  const c10::SymBool& everywhere) {
+  const std::string name = axis ? c10::str(keys, "[", *axis, "]") : std::string(keys);
+  TORCH_CHECK_VALUE(holds(length.sym_eq(queries).sym_or(everywhere)), "[", operation,
+                    "] key_lengths: with ", by, ", expected as many keys as queries, got ", length,
+                    " in ", name, " for ", queries,
+                    ": queries align to the end of the axis, padding included; slice keys and "
+                    "values to their length, pad in front with key_masks, or use KeyValueCache");
 }
 
 void check(const Call& call) {

@@ -18,6 +18,14 @@ void check_tensors(const char* operation, const at::Tensor& query, at::TensorLis
 void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
                   c10::SymIntArrayRef sizes);
 
+/// Refuses an axis whose keys end at key_lengths and are seen `by` place, unless they are as many
+/// as the queries or seen `everywhere`: queries align to the end of the axis, padding included, so
+/// the keys before the padding would not be where the caller believes them. Asks sizes, never
+/// lengths.
+void check_places(const char* operation, const char* keys, std::optional<int64_t> axis,
+                  const char* by, const c10::SymInt& queries, const c10::SymInt& length,
+                  const c10::SymBool& everywhere);
+
 /// A size that is known is compared; one that is not becomes an assertion of the traced graph.
 inline bool holds(const c10::SymBool& condition) {
   return condition.expect_true(__FILE__, __LINE__);

@@ -29,7 +29,7 @@ void check_key_lengths(const Call& call) {
   const at::Tensor& lengths = *call.options.key_lengths;
   const int64_t order = static_cast<int64_t>(call.keys.size());
   TORCH_CHECK_TYPE(lengths.scalar_type() == at::kLong,
-                   "[attention] key_lengths: expected int64, got ", lengths.scalar_type());
+                   "[attention] key_lengths: expected int64 or int32, got ", lengths.scalar_type());
   TORCH_CHECK_VALUE(lengths.device() == call.query.device(),
                     "[attention] key_lengths: expected the query's device ", call.query.device(),
                     ", got ", lengths.device());
@@ -39,6 +39,23 @@ void check_key_lengths(const Call& call) {
           holds(lengths.sym_size(-1).sym_eq(call.query.sym_size(0))),
       "[attention] key_lengths: expected shape [", call.query.sym_size(0), "] or [", order, ", ",
       call.query.sym_size(0), "], got ", lengths.sym_sizes());
+}
+
+// Of axes that go by places.
+void check_places_of_lengths(const Call& call, Distinct distinct) {
+  if (!call.options.key_lengths) return;
+  const char* by = nullptr;
+  if (distinct == Distinct::with_query) by = "distinct='with_query'";
+  if (call.options.causal) by = "causal";
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    c10::SymBool everywhere = by == nullptr;
+    if (!by && call.options.window) {
+      const c10::SymIntArrayRef window = *call.options.window;
+      everywhere = window[2 * m].sym_eq(-1).sym_and(window[2 * m + 1].sym_eq(-1));
+    }
+    check_places("attention", "keys", static_cast<int64_t>(m), by ? by : "a window",
+                 call.query.sym_size(2), call.keys[m].sym_size(2), everywhere);
+  }
 }
 
 void check_key_masks(const Call& call) {
@@ -65,7 +82,7 @@ void check_documents(const Call& call) {
   if (!call.options.cu_seqlens) return;
   const at::Tensor& bounds = *call.options.cu_seqlens;
   TORCH_CHECK_TYPE(bounds.scalar_type() == at::kLong,
-                   "[attention] cu_seqlens: expected int64, got ", bounds.scalar_type());
+                   "[attention] cu_seqlens: expected int64 or int32, got ", bounds.scalar_type());
   check_device("cu_seqlens", bounds, call.query);
   TORCH_CHECK_VALUE(bounds.dim() == 1 && holds(bounds.sym_size(0).sym_ge(1)),
                     "[attention] cu_seqlens: expected shape [documents + 1], got ",
@@ -78,6 +95,33 @@ void check_documents(const Call& call) {
   }
 }
 
+// A mask of pairs, as order 1 has them, would broadcast to other axes than it was made for. So
+// every mask of higher order has a dimension for the queries; and one that is the same for all of
+// them is written in full where it could be the [.., Tq, T] of other libraries.
+void check_mask_names_queries(const at::Tensor& mask, const std::vector<c10::SymInt>& expected) {
+  const auto order = static_cast<int64_t>(expected.size()) - 3, dims = mask.dim();
+  if (order == 1) return;
+  const c10::SymInt queries = expected[2];
+  std::vector<c10::SymInt> pairs(order + 1, 1);
+  pairs[0] = queries;
+  pairs[1] = expected[3];
+  TORCH_CHECK_VALUE(dims > order, "[attention] mask: expected ", order + 1,
+                    " dimensions or more at order ", order, ", the last of ",
+                    c10::SymIntArrayRef(expected), ", got shape ", mask.sym_sizes(),
+                    "; a mask of pairs has 1 for the other axes, as ", c10::SymIntArrayRef(pairs),
+                    " for the first");
+  if (dims == order + 3) return;
+  const auto sure = [](const c10::SymBool& condition) {
+    return condition.guard_or_false(__FILE__, __LINE__);
+  };
+  const bool for_all_queries = sure(mask.sym_size(-1 - order).sym_eq(1));
+  const bool like_pairs = sure(mask.sym_size(-2).sym_eq(queries)) && !sure(queries.sym_eq(1)) &&
+                          !sure(mask.sym_size(-1).sym_eq(1));
+  TORCH_CHECK_VALUE(!(for_all_queries && like_pairs), "[attention] mask: shape ", mask.sym_sizes(),
+                    " may be of pairs or of tuples at order ", order, "; expected all ", order + 3,
+                    " dimensions, 1 where it broadcasts to ", c10::SymIntArrayRef(expected));
+}
+
 void check_mask(const Call& call) {
   if (!call.options.mask) return;
   const at::Tensor& mask = *call.options.mask;
@@ -86,6 +130,7 @@ void check_mask(const Call& call) {
   check_device("mask", mask, call.query);
   std::vector<c10::SymInt> expected = call.query.sym_sizes().slice(0, 3).vec();
   for (const at::Tensor& key : call.keys) expected.push_back(key.sym_size(2));
+  check_mask_names_queries(mask, expected);
   const int64_t rank = static_cast<int64_t>(expected.size());
   bool fits = mask.dim() <= rank;
   for (int64_t d = 1; fits && d <= mask.dim(); ++d) {
@@ -164,6 +209,7 @@ void check_options(const Call& call) {
   const Names names = names_of(call.options);
   check_form(call, names.form);
   check_key_lengths(call);
+  check_places_of_lengths(call, names.distinct);
   check_key_masks(call);
   check_documents(call);
   check_mask(call);

@@ -108,7 +108,7 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
 AttentionOutput face_attention(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                                const AttentionOptions& options) {
   auto [out, lse] = dense::with_call(query, keys, values, options, dense::faces);
-  return {std::move(out), std::move(lse)};
+  return {dense::swap_heads(options.layout, out), std::move(lse)};
 }
 
 }  // namespace nsimplex

@@ -3,6 +3,7 @@
 #include <nsimplex/attention.h>
 
 #include "attention/dense/dense_call.h"
+#include "attention/dense/dense_layout.h"
 
 namespace nsimplex::dense {
 
@@ -15,10 +16,12 @@ std::string_view name_of(Distinct distinct);
 /// The seed of a call: the given one, or one drawn where dropout needs it.
 std::optional<c10::SymInt> seed_of(const AttentionOptions& options);
 
-/// Flattens the public options and returns function(call).
+/// Flattens the public options and returns function(call), whose tensors are [B, heads, T, D]
+/// whatever the layout.
 template <class Function>
 auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                const AttentionOptions& options, Function&& function) {
+  const HeadsFirst tensors(options.layout, query, keys, values);
   c10::SmallVector<c10::SymInt, 8> window;
   const size_t given = options.window.size();
   TORCH_CHECK_VALUE(given <= 1 || given == keys.size(),
@@ -42,9 +45,9 @@ auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList valu
   if (!options.key_masks.empty()) key_masks = at::TensorList(options.key_masks);
   at::OptionalIntArrayRef augment;
   if (!options.augment.empty()) augment = at::IntArrayRef(options.augment);
-  return function(Call{query,
-                       keys,
-                       values,
+  return function(Call{tensors.query,
+                       tensors.keys,
+                       tensors.values,
                        {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
                         name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
                         key_masks, options.cu_seqlens, options.mask, options.sink,

@@ -85,7 +85,7 @@ AttentionOutput attention(const at::Tensor& query, at::TensorList keys, at::Tens
                           const AttentionOptions& options) {
   auto [out, lse] = dense::with_call(query, keys, values, options,
                                      [](const dense::Call& call) { return dense::dispatch(call); });
-  return {std::move(out), std::move(lse)};
+  return {dense::swap_heads(options.layout, out), std::move(lse)};
 }
 
 AttentionOutput attention_reference(const at::Tensor& query, at::TensorList keys,
@@ -93,7 +93,7 @@ AttentionOutput attention_reference(const at::Tensor& query, at::TensorList keys
   auto [out, lse] = dense::with_call(query, keys, values, options, [](const dense::Call& call) {
     return dense::dispatch_reference(call);
   });
-  return {std::move(out), std::move(lse)};
+  return {dense::swap_heads(options.layout, out), std::move(lse)};
 }
 
 }  // namespace nsimplex

@@ -57,8 +57,8 @@ void save_call(AutogradContext& context, const Call& call, const Output& output)
   saved.insert(saved.end(), call.values.begin(), call.values.end());
   saved.push_back(std::get<0>(output));
   saved.push_back(std::get<1>(output));
-  for (const OptionalTensor* each :
-       {&options.key_lengths, &options.cu_seqlens, &options.mask, &options.sink}) {
+  for (const OptionalTensor* each : std::initializer_list<const OptionalTensor*>{
+           &options.key_lengths, &options.cu_seqlens, &options.mask, &options.sink}) {
     saved.push_back(each->value_or(Tensor()));
   }
   if (options.key_masks) {

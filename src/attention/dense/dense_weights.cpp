@@ -97,6 +97,12 @@ AttentionOptions summing(const Tensor& query, AttentionOptions options) {
   return options;
 }
 
+// The options of the same call on tensors that have been brought to Layout::bhtd.
+AttentionOptions heads_first(AttentionOptions options) {
+  options.layout = Layout::bhtd;
+  return options;
+}
+
 // Values [B, Hk, T_m, width] of one row for all keys, without memory of their own.
 Tensor same_rows(const Tensor& key, const Tensor& row) {
   return row.expand({key.size(0), key.size(1), key.size(2), row.size(-1)});
@@ -113,6 +119,10 @@ at::Tensor attention_weights(const at::Tensor& query, at::TensorList keys,
 at::Tensor attention_marginals(const at::Tensor& query, at::TensorList keys, int64_t axis,
                                const AttentionOptions& options) {
   dense::check_axis("attention_marginals", keys, axis);
+  if (options.layout != Layout::bhtd) {
+    const dense::HeadsFirst tensors(options.layout, query, keys, {});
+    return attention_marginals(tensors.query, tensors.keys, axis, dense::heads_first(options));
+  }
   const int64_t width = keys[axis].size(2);
   if (width == 0)
     return at::zeros({query.size(0), query.size(1), query.size(2), 0}, query.options());
@@ -127,6 +137,10 @@ at::Tensor attention_marginals(const at::Tensor& query, at::TensorList keys, int
 at::Tensor attention_received(const at::Tensor& query, at::TensorList keys, int64_t axis,
                               const AttentionOptions& options) {
   dense::check_axis("attention_received", keys, axis);
+  if (options.layout != Layout::bhtd) {
+    const dense::HeadsFirst tensors(options.layout, query, keys, {});
+    return attention_received(tensors.query, tensors.keys, axis, dense::heads_first(options));
+  }
   std::vector<at::Tensor> values;
   for (const at::Tensor& key : keys) {
     values.push_back(dense::same_rows(key, at::zeros({1, 1}, query.options())));

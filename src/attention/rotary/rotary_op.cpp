@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_layout.h"
 #include "attention/dispatch.h"
 #include "attention/rotary/rotary_call.h"
 
@@ -67,8 +68,11 @@ TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
 }  // namespace rotations
 
 at::Tensor rotary(const at::Tensor& x, const RotaryOptions& options) {
-  return rotations::dispatch({x, options.chunk, options.base, options.offset, options.positions,
-                              options.angles, options.inverse});
+  const at::Tensor heads_first = dense::swap_heads(options.layout, x);
+  const at::Tensor turned =
+      rotations::dispatch({heads_first, options.chunk, options.base, options.offset,
+                           options.positions, options.angles, options.inverse});
+  return dense::swap_heads(options.layout, turned);
 }
 
 }  // namespace nsimplex

@@ -15,7 +15,8 @@ using dense::holds;
 // The index tensors are those of topk_keys, and refused as there.
 void check_index(const LossCall& call) {
   check(Call{call.query_index, call.key_index, 1, call.weights, call.scores, call.causal,
-             call.scale, call.lse, kNone, kNone, kNone, "indexer_loss"});
+             call.scale, call.lse, kNone, kNone, kNone, "indexer_loss", "query_index",
+             "key_index"});
   TORCH_CHECK_VALUE(!call.softmax() || call.lse,
                     "[indexer_loss] lse: expected one with scores 'softmax'");
 }

@@ -18,11 +18,12 @@ struct Call {
   std::string_view scores;
   bool causal;
   std::optional<double> scale;
-  const OptionalTensor& lse;           ///< [B, H, Tq]
-  const OptionalTensor& key_lengths;   ///< [B]
-  const OptionalTensor& adjacency;     ///< bool [1 or B, Tq, T]
-  const OptionalTensor& candidates;    ///< int64 [1 or B, Tq, n]
-  const char* function = "topk_keys";  ///< that errors name
+  const OptionalTensor& lse;                            ///< [B, H, Tq]
+  dense::OptionalInt64 key_lengths;                     ///< [B]
+  const OptionalTensor& adjacency;                      ///< bool [1 or B, Tq, T]
+  const OptionalTensor& candidates;                     ///< int64 [1 or B, Tq, n]
+  const char* function = "topk_keys";                   ///< that errors name
+  const char *query_name = "query", *key_name = "key";  ///< as errors call them
 
   bool softmax() const { return scores == "softmax"; }
 };

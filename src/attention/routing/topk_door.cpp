@@ -15,29 +15,31 @@ void check_tensors(const Call& call) {
   const Tensor &query = call.query, &key = call.key;
   for (const Tensor* tensor : {&query, &key}) {
     TORCH_CHECK_VALUE(tensor->dim() == 4, "[", call.function, "] ",
-                      tensor == &query ? "query" : "key",
+                      tensor == &query ? call.query_name : call.key_name,
                       ": expected 4 dimensions [batch, heads, length, channels], got shape ",
                       tensor->sym_sizes());
   }
   const at::ScalarType type = query.scalar_type();
   TORCH_CHECK_TYPE(
       type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf, "[",
-      call.function, "] query: expected float32, float64, bfloat16 or float16, got ", type);
-  TORCH_CHECK_TYPE(key.scalar_type() == type, "[", call.function,
-                   "] key: expected the query's dtype ", type, ", got ", key.scalar_type());
-  TORCH_CHECK_VALUE(key.device() == query.device(), "[", call.function,
-                    "] key: expected the query's device ", query.device(), ", got ", key.device());
-  TORCH_CHECK_VALUE(holds(key.sym_size(0).sym_eq(query.sym_size(0))), "[", call.function,
-                    "] key: expected batch ", query.sym_size(0), ", got ", key.sym_size(0));
+      call.function, "] ", call.query_name,
+      ": expected float32, float64, bfloat16 or float16, got ", type);
+  TORCH_CHECK_TYPE(key.scalar_type() == type, "[", call.function, "] ", call.key_name,
+                   ": expected the query's dtype ", type, ", got ", key.scalar_type());
+  TORCH_CHECK_VALUE(key.device() == query.device(), "[", call.function, "] ", call.key_name,
+                    ": expected the query's device ", query.device(), ", got ", key.device());
+  TORCH_CHECK_VALUE(holds(key.sym_size(0).sym_eq(query.sym_size(0))), "[", call.function, "] ",
+                    call.key_name, ": expected batch ", query.sym_size(0), ", got ",
+                    key.sym_size(0));
   TORCH_CHECK_VALUE(
       holds(query.sym_size(3).sym_ge(1)) && holds(key.sym_size(3).sym_eq(query.sym_size(3))), "[",
-      call.function, "] key: expected the query's channels ", query.sym_size(3),
+      call.function, "] ", call.key_name, ": expected the query's channels ", query.sym_size(3),
       ", at least 1, got ", key.sym_size(3));
-  TORCH_CHECK_VALUE(holds(key.sym_size(1).sym_ge(1)) &&
-                        holds((query.sym_size(1) % key.sym_size(1)).sym_eq(0)) &&
-                        holds(query.sym_size(1).sym_ge(1)),
-                    "[", call.function, "] query: expected a number of heads divisible by the ",
-                    key.sym_size(1), " key heads, got ", query.sym_size(1));
+  TORCH_CHECK_VALUE(
+      holds(key.sym_size(1).sym_ge(1)) && holds((query.sym_size(1) % key.sym_size(1)).sym_eq(0)) &&
+          holds(query.sym_size(1).sym_ge(1)),
+      "[", call.function, "] ", call.query_name, ": expected a number of heads divisible by the ",
+      key.sym_size(1), " key heads, got ", query.sym_size(1));
 }
 
 void check_device(const Call& call, const char* name, const Tensor& tensor) {
@@ -71,11 +73,13 @@ void check_admissible(const Call& call) {
     const Tensor& lengths = *call.key_lengths;
     check_device(call, "key_lengths", lengths);
     TORCH_CHECK_TYPE(lengths.scalar_type() == at::kLong, "[", call.function,
-                     "] key_lengths: expected int64, got ", lengths.scalar_type());
+                     "] key_lengths: expected int64 or int32, got ", lengths.scalar_type());
     TORCH_CHECK_VALUE(
         lengths.dim() == 1 && holds(lengths.sym_size(0).sym_eq(call.query.sym_size(0))), "[",
         call.function, "] key_lengths: expected shape [", call.query.sym_size(0), "], got ",
         lengths.sym_sizes());
+    dense::check_places(call.function, "key", std::nullopt, "causal", call.query.sym_size(2),
+                        call.key.sym_size(2), !call.causal);
   }
   if (call.adjacency) {
     const Tensor& adjacency = *call.adjacency;

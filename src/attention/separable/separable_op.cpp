@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "attention/dense/dense_arguments.h"
+#include "attention/dense/dense_layout.h"
 #include "attention/dispatch.h"
 #include "attention/separable/separable_call.h"
 
@@ -88,6 +89,7 @@ TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
 template <class Function>
 SeparableOutput with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                           const SeparableOptions& options, Function&& function) {
+  const dense::HeadsFirst tensors(options.layout, query, keys, values);
   const size_t given = options.window.size();
   TORCH_CHECK_VALUE(given <= 1 || given == keys.size(),
                     "[separable_attention] window: expected one for all axes or ", keys.size(),
@@ -99,8 +101,9 @@ SeparableOutput with_call(const at::Tensor& query, at::TensorList keys, at::Tens
   }
   at::OptionalSymIntArrayRef flat_window;
   if (given > 0) flat_window = c10::SymIntArrayRef(window);
-  auto [out, normalizer] = function(Call{query, keys, values, options.causal, flat_window});
-  return {std::move(out), std::move(normalizer)};
+  auto [out, normalizer] =
+      function(Call{tensors.query, tensors.keys, tensors.values, options.causal, flat_window});
+  return {dense::swap_heads(options.layout, out), std::move(normalizer)};
 }
 
 }  // namespace

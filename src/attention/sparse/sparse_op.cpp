@@ -61,6 +61,7 @@ template <class Function>
 auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
                const Tensor& indices, const OptionalTensor& offsets,
                const SparseAttentionOptions& options, Function&& function) {
+  const dense::HeadsFirst tensors(options.layout, query, keys, values);
   Options flattened{
       name_of(options.pattern), dense::name_of(options.form), name_of(options.reduce), {}, {}, {}};
   if (!options.reducer_weights.empty()) flattened.reducer_weights = options.reducer_weights;
@@ -68,7 +69,7 @@ auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
     flattened.logit_scale = options.scale->logit;
     flattened.output_scale = options.scale->output;
   }
-  return function(Call{query, keys, values, indices, offsets, flattened});
+  return function(Call{tensors.query, tensors.keys, tensors.values, indices, offsets, flattened});
 }
 
 // Tuples of every query summed over what the list is for.
@@ -119,7 +120,7 @@ AttentionOutput sparse_attention(const at::Tensor& query, at::TensorList keys,
   auto [out, lse] =
       sparse::with_call(query, keys, values, indices, offsets, options,
                         [](const sparse::Call& call) { return sparse::dispatch(call); });
-  return {std::move(out), std::move(lse)};
+  return {dense::swap_heads(options.layout, out), std::move(lse)};
 }
 
 AttentionOutput sparse_attention_reference(const at::Tensor& query, at::TensorList keys,
@@ -129,7 +130,7 @@ AttentionOutput sparse_attention_reference(const at::Tensor& query, at::TensorLi
   auto [out, lse] =
       sparse::with_call(query, keys, values, indices, offsets, options,
                         [](const sparse::Call& call) { return sparse::dispatch_reference(call); });
-  return {std::move(out), std::move(lse)};
+  return {dense::swap_heads(options.layout, out), std::move(lse)};
 }
 
 double sparse_attention_tuples(const at::Tensor& query, at::TensorList keys, at::TensorList values,

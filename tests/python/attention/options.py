@@ -40,7 +40,7 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     "boolean-mask-3": (3, dict(mask=_some(H, 1, T, 1, T)), {}),
     "additive-mask-1": (1, {}, dict(mask=_with_holes(_random(B, H, T, T)))),
     "additive-mask-2": (2, dict(causal=True), dict(mask=_with_holes(_random(H, T, 1, T)))),
-    "additive-mask-3": (3, dict(window=[(2, 1)] * 3), dict(mask=_random(T, T, T))),
+    "additive-mask-3": (3, dict(window=[(2, 1)] * 3), dict(mask=_random(T, 1, T, T))),
     "bias-of-heads": (2, {}, dict(mask=_random(H, 1, 1, 1))),
     "distinct-2": (2, dict(distinct="axes", causal=True), {}),
     "distinct-3": (3, dict(distinct="axes"), {}),

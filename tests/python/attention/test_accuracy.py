@@ -55,7 +55,8 @@ def test_reference_is_the_definition(order, causal, reduce, window, padded):
     if window is not None:
         options["window"] = window[:order]
     if padded:
-        options["key_lengths"] = torch.tensor([[9, 0, 3], [2, 7, 5], [4, 4, 1]])[:order]
+        lengths = [8] * order  # what goes by place then has as many keys as queries
+        options["key_lengths"] = torch.tensor([[8, 0, 3], [2, 7, 5], [4, 4, 1]])[:order]
     problem = random_problem(
         order, batch=3, heads=4, kv_heads=2, queries=8, lengths=lengths, value_dim=3, **options
     ).to(torch.float64)

@@ -85,8 +85,8 @@ def brute(query, keys, values, *, augment, causal=False, window=None, reduce="pr
     return scale[1] * out, lse
 
 
-def problem_of(order, augment, **options):
-    shape = dict(batch=2, heads=4, kv_heads=2, queries=5, lengths=[6, 5, 4][:order], dim=3, value_dim=2)
+def problem_of(order, augment, lengths=(6, 5, 4), **options):
+    shape = dict(batch=2, heads=4, kv_heads=2, queries=5, lengths=[*lengths][:order], dim=3, value_dim=2)
     return random_problem(order, **shape, augment=augment, scale=(0.6, 1.2), **options).to(torch.float64)
 
 
@@ -109,7 +109,8 @@ def test_definition(order, augment, reduce):
 @pytest.mark.parametrize("order, augment", CASES)
 def test_ones_rows_ignore_what_masks_keys(order, augment):
     lengths = torch.tensor([[0, 3], [5, 0], [2, 4]])[:order]
-    agree(problem_of(order, augment, causal=True, window=[(2, 0)] * order, key_lengths=lengths))
+    places = dict(causal=True, window=[(2, 0)] * order, lengths=[5] * order)
+    agree(problem_of(order, augment, key_lengths=lengths, **places))
     masks = [torch.rand(2, t, generator=torch.Generator().manual_seed(3)) < 0.5 for t in (6, 5, 4)]
     agree(problem_of(order, augment, key_masks=masks[:order], window=[(3, 2)] * order))
 

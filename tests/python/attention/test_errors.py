@@ -50,7 +50,7 @@ BAD = [
     (dict(window="all"), TypeError, r"window: expected None, an int or a sequence, got 'all'"),
     (dict(window=True), TypeError, r"window: expected None, an int or a sequence, got True"),
     # key lengths
-    (dict(key_lengths=LENGTHS.int()), TypeError, r"key_lengths: expected int64, got Int"),
+    (dict(key_lengths=LENGTHS.short()), TypeError, r"key_lengths: expected int64 or int32, got Short"),
     (dict(key_lengths=LENGTHS[:, :1]), ValueError, r"key_lengths: expected shape \[2\] or \[2, 2\]"),
     (dict(key_lengths=torch.tensor(3)), ValueError, r"key_lengths: expected shape"),
     (dict(key_lengths=LENGTHS + 122), ValueError, r"axis 1, batch entry 0: expected 0 to 128, got 129"),
@@ -75,7 +75,7 @@ BAD = [
      r"key_masks\[0\]: expected shape \[2, 128\], got \[1, 128\]"),
     (dict(key_masks=[VALID, VALID.to("meta")]), ValueError, r"key_masks\[1\]: expected the query's device"),
     # documents
-    (dict(cu_seqlens=BOUNDS.int()), TypeError, r"cu_seqlens: expected int64, got Int"),
+    (dict(cu_seqlens=BOUNDS.short()), TypeError, r"cu_seqlens: expected int64 or int32, got Short"),
     (dict(cu_seqlens=BOUNDS[None]), ValueError,
      r"cu_seqlens: expected shape \[documents \+ 1\], got \[1, 3\]"),
     (dict(cu_seqlens=BOUNDS[:0]), ValueError, r"cu_seqlens: expected shape \[documents \+ 1\], got \[0\]"),
@@ -87,8 +87,8 @@ BAD = [
      r"cu_seqlens: .* the query has length 128 and keys\[1\] has 9"),
     # masks
     (dict(mask=torch.ones(128, 128).long()), TypeError, r"mask: expected bool or a floating dtype, got Long"),
-    (dict(mask=torch.ones(128, 127)), ValueError,
-     r"mask: expected a shape that broadcasts to \[2, 8, 128, 128, 128\], got \[128, 127\]"),
+    (dict(mask=torch.ones(128, 128, 127)), ValueError,
+     r"mask: expected a shape that broadcasts to \[2, 8, 128, 128, 128\], got \[128, 128, 127\]"),
     (dict(mask=torch.ones(1, 1, 1, 1, 1, 1)), ValueError, r"mask: expected a shape that broadcasts to"),
     (dict(mask=torch.ones(128, device="meta")), ValueError, r"mask: expected the query's device cpu"),
     # sinks
@@ -107,7 +107,7 @@ BAD = [
     (dict(augment=[1, 1]), ValueError, r"augment: axis 1 is repeated"),
     (dict(augment=True, form="determinant", query=Q[..., :6], keys=(K[..., :6],) * 2), ValueError,
      r"augment: .* under form='determinant'"),
-    (dict(augment=[1], mask=torch.zeros(1)), ValueError, r"augment: mask has no entries"),
+    (dict(augment=[1], mask=torch.zeros(1, 1, 1, 1, 1)), ValueError, r"augment: mask has no entries"),
 ]  # fmt: skip
 
 

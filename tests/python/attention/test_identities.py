@@ -49,7 +49,7 @@ def test_one_mask_said_in_many_ways(normalizer, dtype, tolerance):
         "lengths": (dict(key_lengths=lengths), padding),
         "key masks": (dict(key_masks=[valid[0], valid[1]]), padding),
         "documents": (dict(cu_seqlens=torch.tensor([0, 5, 8, 12])), both(together, together)),
-        "distinct": (dict(distinct="axes"), index[:, None] != index),
+        "distinct": (dict(distinct="axes"), (index[:, None] != index)[None, None, None]),
         "no loops": (
             dict(distinct="with_query"),
             both(index[:, None] != index, index[:, None] != index) & (index[:, None] != index),

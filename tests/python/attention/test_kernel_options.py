@@ -42,9 +42,9 @@ OPTIONS = {
         ),
     ),
     "boolean mask": ([5, 40], dict(mask=booleans(B, HEADS, QUERIES, 5, 40))),
-    "mask of pairs": ([5, 40], dict(mask=additive(5, 40))),
+    "mask of pairs": ([5, 40], dict(mask=additive(1, 5, 40))),
     "mask of queries": ([5, 40], dict(mask=additive(1, HEADS, QUERIES, 1, 1).float())),
-    "transposed mask": ([5, 40], dict(mask=booleans(40, 5).t())),
+    "transposed mask": ([5, 40], dict(mask=booleans(40, 5).t()[None])),
     "distinct": ([9, 9], dict(distinct="with_query")),
     "sink": ([5, 40], dict(normalizer="softmax_sink", sink=draw(HEADS))),
     "sigmoid": ([5, 40], dict(normalizer="sigmoid", reduce="sum", causal=True)),
@@ -55,7 +55,7 @@ OPTIONS = {
         [9, 9],
         dict(
             normalizer="softmax_sink", sink=draw(HEADS).float(), dropout_p=0.2, seed=5, distinct="axes",
-            cu_seqlens=torch.tensor([0, 4, 9]), mask=additive(9, 9), form="determinant",
+            cu_seqlens=torch.tensor([0, 4, 9]), mask=additive(1, 1, 1, 9, 9), form="determinant",
         ),
     ),
 }  # fmt: skip
@@ -107,7 +107,7 @@ for lengths, options in OPTIONS.values():
     problem.options = options
     problem.run()[0].sum().backward()
 print("next", flush=True)
-mask = torch.zeros(2, 3, requires_grad=True)
+mask = torch.zeros(1, 2, 3, requires_grad=True)
 problem = random_problem(2, lengths=[2, 3], mask=mask).to(torch.float32)
 problem.run()[0].sum().backward()
 """

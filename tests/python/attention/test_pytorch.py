@@ -25,7 +25,8 @@ def heads_inside(tensor):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("inside", [False, True])
 def test_opcheck(order, dtype, inside):
-    problem = random_problem(order, heads=4, kv_heads=2, dim=3, value_dim=2).to(dtype)
+    lengths = [6] * order  # as many as queries: key lengths beside places
+    problem = random_problem(order, heads=4, kv_heads=2, lengths=lengths, dim=3, value_dim=2).to(dtype)
     inputs = [heads_inside(t) for t in problem.inputs] if inside else problem.inputs
     query, keys, values = inputs[0], inputs[1 : 1 + order], inputs[1 + order :]
     options = {"causal": True, "window": [3, 0] * order, "key_lengths": torch.tensor([5])}

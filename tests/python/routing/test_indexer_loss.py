@@ -273,7 +273,7 @@ I, L = torch.zeros(2, 2, 5, 4), torch.zeros(2, 4, 5, 6)
         ((I, I[:, :1, :3], L, [L]), {}, ValueError, r"keys\[0\]: expected the length of key_index, 3, got 5"),
         ((I, I, L[:, :, :4], [L]), {}, ValueError, "query: expected batch and length of query_index"),
         ((I, I, L, []), {}, ValueError, "keys: expected 1 to 8"),
-        ((I, I[..., :2], L, [L]), {}, ValueError, r"\[indexer_loss\] key: expected the query's channels 4"),
+        ((I, I[..., :2], L, [L]), {}, ValueError, r"\[indexer_loss\] key_index: expected the query's channels 4"),
         ((I, I, L, [L]), dict(scores="dot"), ValueError, "scores: expected 'relu' or 'softmax'"),
         ((I, I, L, [L]), dict(lse=I[..., 0]), ValueError, "lse: expected none with scores 'relu'"),
         ((I, I, L, [L]), dict(pattern="walk"), ValueError, "pattern: expected 'product' or 'path', got 'walk'"),
