@@ -43,8 +43,13 @@ NSIMPLEX_API DerivedTuples all_orders(const TupleBatch& batch);
 /// else all l-tuples over the entries of each tuple, loops included, duplicates merged; with
 /// distinct entries when loop_free and ascending when undirected; for l = 0 the empty tuple of
 /// every graph. The symmetry is the batch's unless another is given (for l < k).
+///
+/// all_nodes, for 1 <= l < k: whether nodes without a tuple get (i, .., i) too; true for l = 1
+/// makes row i that of node i. Absent: for l = 1 such nodes are an error, since the rows behind
+/// them would move up in silence; for l > 1 they are left out.
 NSIMPLEX_API TupleBatch project_tuples(const TupleBatch& batch, int64_t order,
-                                       std::optional<Symmetry> symmetry = std::nullopt);
+                                       std::optional<Symmetry> symmetry = std::nullopt,
+                                       std::optional<bool> all_nodes = std::nullopt);
 
 /// One batch of the graphs of all: of one order and symmetry, at least one batch.
 NSIMPLEX_API TupleBatch concatenate_graphs(const std::vector<TupleBatch>& batches);
@@ -55,9 +60,10 @@ NSIMPLEX_API std::vector<TupleBatch> split_graphs(const TupleBatch& batch);
 /// Features of derived tuples: row r is features[origin[r]], or zero for a new row. Differentiable.
 NSIMPLEX_API at::Tensor derived_features(const at::Tensor& features, const at::Tensor& origin);
 
-/// Features [m, dv + de] of a graph with loops: node features [n, dv] on the loops, then edge
-/// features [E, de] on the rows that come from an edge, zero elsewhere, so that a projection sees
-/// which is which. Differentiable.
+/// Features [m, dv + de] of a graph or hypergraph in which every node has its loop (i, .., i): node
+/// features [n, dv] on the loops, then edge features [E, de] on the rows that come from an edge,
+/// zero elsewhere, so that a projection sees which is which. Differentiable. A node without a loop
+/// is an error unless dv = 0.
 NSIMPLEX_API at::Tensor node_and_edge_features(const DerivedTuples& graph,
                                                const at::Tensor& node_features,
                                                const at::Tensor& edge_features);

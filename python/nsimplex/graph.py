@@ -176,7 +176,8 @@ def edge_tuples(
         edges: each once, where directions do not count also not as (i, j) and (j, i).
         nodes: isolated ones included.
         symmetry: "undirected" gives one ascending pair an edge.
-        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i).
+        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i). False for edges that
+            come in both directions already, as those of PyTorch Geometric's ``edge_index.t()``.
         loops: add (i, i) for every node that has none.
     """
     return _derived(_operators.graph_edges(edges, nodes, symmetry, both_directions, loops), symmetry)
@@ -205,15 +206,24 @@ def all_orders(batch: TupleBatch) -> DerivedTuples:
     return _derived(_operators.graph_all_orders(*batch._parts()), "ordered")
 
 
-def project_tuples(batch: TupleBatch, order: int, symmetry: str | None = None) -> TupleBatch:
+def project_tuples(
+    batch: TupleBatch, order: int, symmetry: str | None = None, *, all_nodes: bool | None = None
+) -> TupleBatch:
     """E -> E', what a layer from the batch's order to a lower one is computed on.
 
     All tuples of ``order`` entries over the entries of each tuple, loops included, duplicates merged; with distinct
     entries when loop-free, ascending when undirected; the empty tuple of every graph for order 0. The batch itself
     for its own order.
+
+    Args:
+        order: from 0 to the batch's.
+        symmetry: None: the batch's.
+        all_nodes: for orders from 1 to the one below the batch's, whether a node that is in no tuple gets (i, .., i)
+            too; for order 1 row i is then that of node i. None: for order 1 such nodes are an error, since the rows
+            of those behind them would move up in silence; for higher orders they are left out.
     """
     symmetry = batch.symmetry if symmetry is None else symmetry
-    return TupleBatch(*_operators.graph_project(*batch._parts(), order, symmetry), symmetry)
+    return TupleBatch(*_operators.graph_project(*batch._parts(), order, symmetry, all_nodes), symmetry)
 
 
 def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
@@ -236,8 +246,15 @@ def derived_features(features: Tensor, origin: Tensor) -> Tensor:
 
 
 def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_features: Tensor) -> Tensor:
-    """Features [m, dv + de] of a graph with loops: node features [n, dv] on the loops, then edge features [E, de]
-    on the rows that come from an edge, zero elsewhere. Differentiable."""
+    """Features [m, dv + de] of a graph or hypergraph with loops: node features [n, dv] on the loops (i, .., i), then
+    edge features [E, de] on the rows that come from an edge, zero elsewhere. Differentiable.
+
+    Args:
+        graph: of any order, from :func:`edge_tuples` with ``loops=True`` or :func:`with_loops`.
+
+    Raises:
+        ValueError: a node without a loop, whose features would be lost (unless dv = 0), or shapes that do not fit.
+    """
     return _operators.graph_node_and_edge_features(
         *graph.batch._parts()[:3], graph.origin, node_features, edge_features
     )

@@ -30,7 +30,8 @@ Tensor offsets_of_counts(const Tensor& counts) {
 DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions& options) {
   graph::check_numbers("edge_tuples", "edges", edges, 2, "[E, 2]");
   TORCH_CHECK_VALUE(edges.size(1) == 2, "[edge_tuples] edges: expected shape [E, 2], got ",
-                    edges.sizes());
+                    edges.sizes(),
+                    edges.size(0) == 2 ? ": [2, E] is transposed, pass edges.t()" : "");
   TORCH_CHECK_VALUE(nodes >= 0, "[edge_tuples] nodes: expected at least 0, got ", nodes);
   const Symmetry symmetry = options.symmetry;
   TORCH_CHECK_VALUE(!options.loops || symmetry != Symmetry::loop_free,
@@ -40,11 +41,21 @@ DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions&
   const Tensor unique = comparable_edges(edges, !both && !undirected);
   const Tensor node_offsets = at::tensor({int64_t{0}, nodes});
   const Tensor row_offsets = at::tensor({int64_t{0}, edges.size(0)});
-  const auto fault =
-      graph::find_tuple_fault({graph::view_rows(unique), graph::view_numbers(row_offsets),
-                               graph::view_numbers(node_offsets), symmetry},
-                              "edges");
-  TORCH_CHECK_VALUE(!fault, "[edge_tuples] ", *fault);
+  const auto fault_of = [&](const Tensor& rows, Symmetry as) {
+    return graph::find_tuple_fault({graph::view_rows(rows), graph::view_numbers(row_offsets),
+                                    graph::view_numbers(node_offsets), as},
+                                   "edges");
+  };
+  const auto fault = fault_of(unique, symmetry);
+  // Where nothing is wrong with them as arcs and no loop is at fault, an edge came in both
+  // directions.
+  const bool looped = symmetry == Symmetry::loop_free &&
+                      edges.select(1, 0).eq(edges.select(1, 1)).any().item<bool>();
+  const bool twice = fault && !looped && !fault_of(edges.contiguous(), Symmetry::ordered);
+  TORCH_CHECK_VALUE(!fault, "[edge_tuples] ", *fault,
+                    !twice ? ""
+                    : both ? "; edges that come in both directions want both_directions=False"
+                           : "; an undirected graph wants each edge in one direction");
 
   TupleList list{2, {}, {}};
   const graph::Rows rows = graph::view_rows(unique);
@@ -102,8 +113,8 @@ DerivedTuples all_orders(const TupleBatch& batch) {
                          Symmetry::ordered);
 }
 
-TupleBatch project_tuples(const TupleBatch& batch, int64_t order,
-                          std::optional<Symmetry> symmetry) {
+TupleBatch project_tuples(const TupleBatch& batch, int64_t order, std::optional<Symmetry> symmetry,
+                          std::optional<bool> all_nodes) {
   const CheckedBatch checked(batch, "project_tuples");
   TORCH_CHECK_VALUE(order >= 0 && order <= batch.order(), "[project_tuples] order: expected 0 to ",
                     batch.order(), ", the order of the batch, got ", order);
@@ -113,9 +124,24 @@ TupleBatch project_tuples(const TupleBatch& batch, int64_t order,
                       "[project_tuples] symmetry: expected the batch's own for its own order");
     return checked.batch();
   }
-  return graph::to_batch(graph::project(checked.view(), order, wanted),
-                         checked.batch().node_offsets, wanted)
-      .batch;
+  const TupleBatch projected = graph::to_batch(graph::project(checked.view(), order, wanted),
+                                               checked.batch().node_offsets, wanted)
+                                   .batch;
+  if (order == 0) return projected;
+  if (all_nodes.value_or(false)) {
+    TORCH_CHECK_VALUE(order == 1 || wanted != Symmetry::loop_free,
+                      "[project_tuples] all_nodes: loop-free tuples of order ", order,
+                      " hold no node alone, expected order 1");
+    // One entry is distinct in itself, so order 1 has a row for every node in any symmetry.
+    return graph::to_batch(graph::with_loops(graph::ContiguousBatch(projected).view()),
+                           projected.node_offsets, wanted)
+        .batch;
+  }
+  const int64_t lack = order == 1 && !all_nodes ? batch.nodes() - projected.size() : 0;
+  TORCH_CHECK_VALUE(lack == 0, "[project_tuples] batch: ", lack, " of ", batch.nodes(),
+                    " nodes are in no tuple and would get no row; expected all_nodes=True, which "
+                    "gives them one, or all_nodes=False, which leaves them out");
+  return projected;
 }
 
 TupleBatch concatenate_graphs(const std::vector<TupleBatch>& batches) {
@@ -166,13 +192,24 @@ Tensor derived_features(const Tensor& features, const Tensor& origin) {
 Tensor node_and_edge_features(const DerivedTuples& graph, const Tensor& node_features,
                               const Tensor& edge_features) {
   const Tensor& tuples = graph.batch.tuples;
-  TORCH_CHECK_VALUE(tuples.dim() == 2 && tuples.size(1) == 2,
-                    "[node_and_edge_features] graph: expected order 2, got shape ", tuples.sizes());
+  TORCH_CHECK_VALUE(
+      tuples.dim() == 2 && tuples.size(1) >= 1,
+      "[node_and_edge_features] graph: expected tuples of order 1 or more, got shape ",
+      tuples.sizes());
   TORCH_CHECK_VALUE(node_features.dim() == 2 && node_features.size(0) == graph.batch.nodes(),
                     "[node_and_edge_features] node_features: expected shape [", graph.batch.nodes(),
                     ", d], got ", node_features.sizes());
-  const Tensor first = tuples.select(1, 0);
-  const Tensor node = at::where(first == tuples.select(1, 1), first, -1);
+  TORCH_CHECK_VALUE(edge_features.dim() == 2,
+                    "[node_and_edge_features] edge_features: expected shape [E, d], got ",
+                    edge_features.sizes());
+  const Tensor first = tuples.select(1, 0), loop = (tuples == first.unsqueeze(1)).all(1);
+  const Tensor node = at::where(loop, first, -1);
+  // A batch has no tuple twice, so loops are counted for nodes.
+  const int64_t lack = graph.batch.nodes() - loop.sum().item<int64_t>();
+  TORCH_CHECK_VALUE(lack == 0 || node_features.size(1) == 0,
+                    "[node_and_edge_features] graph: ", lack, " of ", graph.batch.nodes(),
+                    " nodes have no loop to carry their features; expected one of every node, as "
+                    "edge_tuples(.., loops=True) and with_loops() add");
   return at::cat(
       {derived_features(node_features, node), derived_features(edge_features, graph.origin)}, 1);
 }

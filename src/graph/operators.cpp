@@ -86,10 +86,11 @@ Derived orders(const Tensor& tuples, const Tensor& tuple_offsets, const Tensor& 
 }
 
 Batch project(const Tensor& tuples, const Tensor& tuple_offsets, const Tensor& node_offsets,
-              std::string_view symmetry, int64_t order, std::string_view to) {
+              std::string_view symmetry, int64_t order, std::string_view to,
+              std::optional<bool> all_nodes) {
   return parts(
       project_tuples(assemble("project_tuples", tuples, tuple_offsets, node_offsets, symmetry),
-                     order, parse_symmetry(to, "project_tuples")));
+                     order, parse_symmetry(to, "project_tuples"), all_nodes));
 }
 
 Batch concatenate(at::TensorList flat, std::string_view symmetry) {
@@ -194,7 +195,8 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         TORCH_FN(complete));
   m.def(("graph_with_loops" + batch + a_derived).c_str(), TORCH_FN(add_loops));
   m.def(("graph_all_orders" + batch + a_derived).c_str(), TORCH_FN(orders));
-  m.def(("graph_project" + batch + ", int order, str to" + a_batch).c_str(), TORCH_FN(project));
+  m.def(("graph_project" + batch + ", int order, str to, bool? all_nodes=None" + a_batch).c_str(),
+        TORCH_FN(project));
   m.def(("graph_concatenate(Tensor[] batches, str symmetry" + a_batch).c_str(),
         TORCH_FN(concatenate));
   m.def(("graph_split" + batch + ") -> Tensor[]").c_str(), TORCH_FN(split));

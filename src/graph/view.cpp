@@ -52,6 +52,8 @@ void check_numbers(const char* name, const char* argument, const Tensor& tensor,
                    ": expected int64, got ", tensor.scalar_type());
   TORCH_CHECK_VALUE(tensor.dim() == dims, "[", name, "] ", argument, ": expected shape ", shape,
                     ", got ", tensor.sizes());
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "[", name, "] ", argument,
+                    ": expected a dense tensor, got layout ", tensor.layout());
   TORCH_CHECK_VALUE(tensor.is_cpu(), "[", name, "] ", argument,
                     ": expected a tensor on the CPU, got one on ", tensor.device());
 }

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/graph_builders.h>
 
@@ -33,8 +34,19 @@ TEST(EdgeTuples, HaveBothDirectionsAndLoops) {
 }
 
 TEST(EdgeTuples, RefuseWhatIsNoGraph) {
-  EXPECT_EQ(error_of([] { edge_tuples(rows({0, 1, 1, 0}), 2); }),
+  EXPECT_EQ(
+      error_of([] { edge_tuples(rows({0, 1, 1, 0}), 2); }),
+      "[edge_tuples] edges: expected every tuple once, got (0, 1) in rows 0 and 1; edges that "
+      "come in both directions want both_directions=False");
+  EXPECT_EQ(error_of([] { edge_tuples(rows({0, 1, 0, 1}), 2); }),
             "[edge_tuples] edges: expected every tuple once, got (0, 1) in rows 0 and 1");
+  EXPECT_EQ(
+      error_of([] { edge_tuples(rows({0, 1, 1, 0}), 2, {.symmetry = Symmetry::undirected}); }),
+      "[edge_tuples] edges: expected every tuple once, got (0, 1) in rows 0 and 1; an undirected "
+      "graph wants each edge in one direction");
+  EXPECT_EQ(error_of([] { edge_tuples(rows({0, 1, 2, 1, 2, 0}, 3), 3); }),
+            "[edge_tuples] edges: expected shape [E, 2], got [2, 3]: [2, E] is transposed, pass "
+            "edges.t()");
   EXPECT_EQ(edge_tuples(rows({0, 1, 1, 0}), 2, {.both_directions = false}).batch.size(), 2);
   EXPECT_EQ(error_of([] { edge_tuples(rows({0, 2}), 2); }),
             "[edge_tuples] edges: expected nodes 0 to 1 in graph 0, got 2 in row 0");
@@ -91,7 +103,18 @@ TEST(ProjectTuples, KeepsOrLowersTheOrder) {
   const TupleBatch triples = tuple_batch(rows({2, 0, 2}, 3), 4);
   expect_equal(project_tuples(triples, 2).tuples, rows({0, 0, 0, 2, 2, 0, 2, 2}));
   expect_equal(project_tuples(triples, 2, Symmetry::loop_free).tuples, rows({0, 2, 2, 0}));
-  expect_equal(project_tuples(triples, 1).tuples, rows({0, 2}, 1));
+  expect_equal(project_tuples(triples, 1, {}, false).tuples, rows({0, 2}, 1));
+  expect_equal(project_tuples(triples, 1, {}, true).tuples, rows({0, 1, 2, 3}, 1));
+  expect_equal(project_tuples(triples, 1, Symmetry::loop_free, true).tuples, rows({0, 1, 2, 3}, 1));
+  expect_equal(project_tuples(triples, 2, {}, true).tuples,
+               rows({0, 0, 0, 2, 1, 1, 2, 0, 2, 2, 3, 3}));
+  EXPECT_EQ(error_of([&] { project_tuples(triples, 1); }),
+            "[project_tuples] batch: 2 of 4 nodes are in no tuple and would get no row; expected "
+            "all_nodes=True, which gives them one, or all_nodes=False, which leaves them out");
+  EXPECT_EQ(error_of([&] { project_tuples(triples, 2, Symmetry::loop_free, true); }),
+            "[project_tuples] all_nodes: loop-free tuples of order 2 hold no node alone, expected "
+            "order 1");
+  expect_equal(project_tuples(two_graphs(), 1).tuples, rows({0, 1, 2, 3, 4}, 1));
   expect_equal(project_tuples(triples, 3).tuples, triples.tuples);
   EXPECT_EQ(project_tuples(two_graphs(), 0).size(), 2);
   EXPECT_EQ(error_of([&] { project_tuples(triples, 4); }),
@@ -114,6 +137,27 @@ TEST(Batches, AreTakenApartAndPutTogether) {
             "[concatenate_graphs] batches: expected one order and symmetry, got orders 2 and 2");
   EXPECT_EQ(error_of([] { concatenate_graphs({}); }),
             "[concatenate_graphs] batches: expected at least one");
+}
+
+TEST(Features, OfNodesAreNeverLost) {
+  const at::Tensor nodes = at::ones({3, 2}), edges = at::ones({1, 1});
+  EXPECT_EQ(error_of([&] { node_and_edge_features(edge_tuples(rows({0, 1}), 3), nodes, edges); }),
+            "[node_and_edge_features] graph: 3 of 3 nodes have no loop to carry their features; "
+            "expected one of every node, as edge_tuples(.., loops=True) and with_loops() add");
+  EXPECT_THAT(error_of([&] {
+                node_and_edge_features(edge_tuples(rows({0, 0, 0, 1}), 3), nodes, at::ones({2, 1}));
+              }),
+              ::testing::HasSubstr("2 of 3 nodes have no loop"));
+  // Without node features there is nothing to lose.
+  EXPECT_EQ(node_and_edge_features(edge_tuples(rows({0, 1}), 3), at::ones({3, 0}), edges).size(1),
+            1);
+  // Hyperedges: (0, 0, 0), (0, 1, 2), (1, 1, 1), (2, 2, 2)
+  const DerivedTuples hyperedges = with_loops(tuple_batch(rows({0, 1, 2}, 3), 3));
+  expect_equal(node_and_edge_features(hyperedges, at::tensor({1., 2., 3.}).view({3, 1}),
+                                      at::tensor({9.}).view({1, 1})),
+               at::tensor({1., 0., 0., 9., 2., 0., 3., 0.}).view({4, 2}));
+  EXPECT_THAT(error_of([&] { node_and_edge_features(hyperedges, nodes, at::ones({1})); }),
+              ::testing::HasSubstr("edge_features: expected shape [E, d], got [1]"));
 }
 
 TEST(Features, FollowTheirRows) {

@@ -46,7 +46,10 @@ def test_batch_counts_its_parts():
         (lambda: graph.tuple_batch(pairs((1, 1)), 2, symmetry="x"), "[tuple_batch] symmetry: expected \"ordered\""),
         (lambda: graph.tuple_batch(pairs((1, 1)), -1), "[tuple_batch] nodes: expected at least 0, got -1"),
         (lambda: graph.tuple_batch(pairs((1, 1))), "[tuple_batch] expected nodes, or tuple_offsets and node_offsets"),
-        (lambda: graph.edge_tuples(pairs((0, 1), (1, 0)), 2), "[edge_tuples] edges: expected every tuple once"),
+        (lambda: graph.edge_tuples(pairs((0, 1), (1, 0)), 2), "[edge_tuples] edges: expected every tuple once, got (0, 1) in rows 0 and 1; edges that come in both directions want both_directions=False"),
+        (lambda: graph.edge_tuples(torch.zeros(2, 5, dtype=torch.int64), 2), "[edge_tuples] edges: expected shape [E, 2], got [2, 5]: [2, E] is transposed, pass edges.t()"),
+        (lambda: graph.node_and_edge_features(graph.edge_tuples(pairs((0, 1)), 3), torch.ones(3, 1), torch.ones(1, 1)), "[node_and_edge_features] graph: 3 of 3 nodes have no loop to carry their features; expected one of every node, as edge_tuples(.., loops=True)"),
+        (lambda: graph.project_tuples(graph.edge_tuples(pairs((0, 1)), 3).batch, 1), "[project_tuples] batch: 1 of 3 nodes are in no tuple and would get no row; expected all_nodes=True"),
         (lambda: graph.concatenate_graphs([two_graphs(), graph.tuple_batch(pairs(), 1)]), "[concatenate_graphs] batches: expected one symmetry, got ordered, undirected"),
         (lambda: graph.project_tuples(two_graphs(), 3), "[project_tuples] order: expected 0 to 2"),
         (lambda: graph.check_features(two_graphs(), torch.full((6, 1), torch.nan)), "[features] features: expected finite numbers, got nan in row 0, column 0"),
@@ -71,6 +74,24 @@ def test_edges_carry_their_features():
         edge = features[[{2, 0}, {0, 1}].index({i, j})] if i != j else torch.zeros(3)
         assert torch.equal(mixed[row], torch.cat([own.double(), edge.double()]))
     assert torch.autograd.gradcheck(lambda n, e: graph.node_and_edge_features(made, n, e), (nodes, features))
+
+
+def test_hyperedges_carry_features_too():
+    made = graph.with_loops(graph.tuple_batch(torch.tensor([[0, 1, 2], [1, 3, 2]]), 4))
+    nodes, edges = torch.arange(4.0).view(4, 1) + 1, torch.tensor([[10.0], [20.0]])
+    rows = zip(made.batch.tuples.tolist(), graph.node_and_edge_features(made, nodes, edges).tolist())
+    for (i, *rest), (of_node, of_edge) in rows:
+        assert (of_node, of_edge) == ((i + 1, 0) if {i} == set(rest) else (0, 10 if i == 0 else 20))
+
+
+def test_every_node_has_its_row_on_request():
+    batch = graph.tuple_batch(
+        pairs((0, 1), (5, 6)), tuple_offsets=torch.tensor([0, 1, 2]), node_offsets=torch.tensor([0, 3, 7])
+    )
+    nodes = graph.project_tuples(batch, 1, all_nodes=True)
+    assert nodes.tuples.flatten().tolist() == list(range(7)) and nodes.tuple_offsets.tolist() == [0, 3, 7]
+    assert graph.project_tuples(batch, 1, all_nodes=False).tuples.flatten().tolist() == [0, 1, 5, 6]
+    graph.tuple_batch(nodes.tuples, tuple_offsets=nodes.tuple_offsets, node_offsets=nodes.node_offsets)
 
 
 def test_complete_tuples():
