@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from ._arguments import describe
+
 Layout = Literal["bhtd", "bthd"]
 
 
@@ -15,7 +17,7 @@ def heads_first(function: str, layout: Layout, *arguments: Tensor | Sequence[Ten
     if layout == "bhtd":
         return arguments
     if layout != "bthd":
-        raise ValueError(f"[{function}] layout: expected 'bhtd' or 'bthd', got {layout!r}")
+        raise ValueError(f"[{function}] layout: expected 'bhtd' or 'bthd', got {describe(layout)}")
     return [_swapped(each) for each in arguments]
 
 

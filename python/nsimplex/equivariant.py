@@ -8,6 +8,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from ._arguments import checked
+
 __all__ = ["EquivariantClass", "TensorKind", "equivariant_classes", "equivariant_linear"]
 
 _operators = torch.ops.nsimplex
@@ -67,6 +69,7 @@ class EquivariantClass:
         return set(member[: self.inputs]) <= set(member[self.inputs :])
 
 
+@checked
 def equivariant_classes(input: Kind, output: Kind, classes: str = "all") -> list[EquivariantClass]:
     """The classes of a layer between two kinds of tensors, in canonical order: that of its weights.
 
@@ -102,6 +105,7 @@ def _classes(input: TensorKind, output: TensorKind, classes: str) -> tuple[Equiv
     return tuple(EquivariantClass(n, tuple(m), input.order) for n, m in zip(names, members))
 
 
+@checked
 def equivariant_linear(
     x: Tensor,
     weight: Tensor,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from .equivariant import EquivariantClass, Kind, TensorKind, _flat_kinds, equivariant_classes
 from .equivariant_plan import _list_kinds
 from .graph import TupleBatch
@@ -34,6 +35,7 @@ class EquivariantAttentionClass:
     key_weights: int
 
 
+@checked
 def equivariant_attention_classes(
     input: Kind, output: Kind, *, keys: str = "paper", global_classes: bool = True
 ) -> list[EquivariantAttentionClass]:
@@ -89,6 +91,7 @@ class EquivariantAttentionPlan:
         return replace(self, tensors=[t.to(device) for t in self.tensors])
 
 
+@checked
 def equivariant_attention_plan(
     input: TupleBatch,
     output: TupleBatch,
@@ -138,6 +141,7 @@ class EquivariantAttentionWeights(NamedTuple):
     output: Tensor  #: [classes, H e, D]
 
 
+@checked
 def equivariant_attention(
     x: Tensor,
     weights: EquivariantAttentionWeights,
@@ -188,7 +192,8 @@ def equivariant_attention(
     if form == "kernel" and plan.form != "kernel":
         raise ValueError(f"[equivariant_attention] plan: expected one of form kernel, got one of form {plan.form}")
     for name, count in zip(("query", "key", "value"), plan.weight_counts):
-        got = getattr(weights, name).size(0)
+        own = getattr(weights, name)
+        got = own.size(0) if own.dim() else "a number"
         if got != count:
             raise ValueError(
                 f"[equivariant_attention] {name}: expected {count} matrices for the plan's classes, got {got}"
@@ -198,6 +203,7 @@ def equivariant_attention(
     )
 
 
+@checked
 def orthogonal_directions(
     dim: int, features: int, *, generator: torch.Generator | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:

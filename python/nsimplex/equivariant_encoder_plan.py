@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ._arguments import checked, describe
 from .equivariant import TensorKind, equivariant_classes
 from .equivariant_attention import EquivariantAttentionPlan, equivariant_attention_plan
 from .equivariant_plan import EquivariantPlan, equivariant_plan
@@ -41,6 +42,7 @@ class EquivariantEncoderPlan:
         )
 
 
+@checked
 def equivariant_encoder_plan(
     input: TupleBatch,
     output: TupleBatch,
@@ -85,7 +87,7 @@ def equivariant_encoder_plan(
 
 def is_lightweight(mlp: str, kind: TensorKind) -> bool:
     if mlp not in ("automatic", "lightweight", "pointwise"):
-        raise ValueError(f"mlp: expected one of automatic, lightweight, pointwise, got {mlp}")
+        raise ValueError(f"[EquivariantEncoder] mlp: expected automatic, lightweight or pointwise, got {describe(mlp)}")
     return mlp == "lightweight" or (mlp == "automatic" and kind.order <= 3 and kind.symmetry != "loop_free")
 
 

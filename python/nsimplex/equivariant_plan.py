@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ._arguments import checked
 from .equivariant import EquivariantClass, TensorKind, _flat_kinds, equivariant_classes
 from .graph import TupleBatch
 
@@ -44,6 +45,7 @@ class EquivariantPlan:
         return equivariant_classes(self.input, self.output, self.classes)
 
 
+@checked
 def equivariant_plan(
     input: TupleBatch,
     output: TupleBatch,
@@ -90,6 +92,7 @@ def _list_kinds(
     return kinds, {name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")}
 
 
+@checked
 def equivariant_linear_sparse(
     x: Tensor, weight: Tensor, bias: Tensor | None, plan: EquivariantPlan, *, pooling: str = "mean"
 ) -> Tensor:
@@ -118,10 +121,9 @@ def equivariant_linear_sparse(
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 15.
     """
     for name, tensor, count in zip(("weight", "bias"), (weight, bias), plan.class_counts):
-        if tensor is not None and tensor.size(0) != count:
-            raise ValueError(
-                f"[equivariant_linear_sparse] {name}: expected {count} classes, got {tensor.size(0)}"
-            )
+        if tensor is not None and (tensor.dim() == 0 or tensor.size(0) != count):
+            got = f"{tensor.size(0)}" if tensor.dim() else "a number"
+            raise ValueError(f"[equivariant_linear_sparse] {name}: expected {count} classes, got {got}")
     return _operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
 from .functional import _operator_options, attention
 
 __all__ = ["face_attention"]
 
 
+@checked(options_of=attention)
 def face_attention(
     query: Tensor,
     keys: Sequence[Tensor],

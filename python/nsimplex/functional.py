@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ._arguments import checked, describe
 from ._layout import Layout, heads_first, in_layout
 
 __all__ = ["attention", "reference"]
@@ -20,6 +21,7 @@ Scale = Union[str, float, tuple[float, float]]
 _operators = torch.ops.nsimplex
 
 
+@checked
 def attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -146,6 +148,7 @@ def attention(
     return (out, lse) if return_lse else out
 
 
+@checked(options_of=attention)
 def reference(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -204,7 +207,7 @@ def _flat_window(window: Window, order: int, function: str = "attention") -> lis
                 "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
             )
     else:
-        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {window!r}")
+        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {describe(window)}")
     flat: list[int] = []
     for axis, entry in enumerate(entries):
         if _is_int(entry):
@@ -215,7 +218,7 @@ def _flat_window(window: Window, order: int, function: str = "attention") -> lis
             flat += entry
         else:
             raise TypeError(
-                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {entry!r}"
+                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {describe(entry)}"
             )
     return flat
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ._arguments import checked as _checked
+
 __all__ = [
     "Adjacency",
     "DerivedTuples",
@@ -126,6 +128,7 @@ def _derived(parts: Sequence[Tensor], symmetry: str) -> DerivedTuples:
     return DerivedTuples(TupleBatch(*parts[:3], symmetry), parts[3])
 
 
+@_checked
 def tuple_batch(
     tuples: Tensor,
     nodes: int | None = None,
@@ -157,11 +160,13 @@ def tuple_batch(
     return TupleBatch(*_operators.graph_check(tuples, tuple_offsets, node_offsets, symmetry), symmetry)
 
 
+@_checked
 def check_features(batch: TupleBatch, features: Tensor, name: str = "features") -> None:
     """Raises unless features are floating point [m, d] without NaN and infinity."""
     _operators.graph_check_features(batch.tuples, features, name)
 
 
+@_checked
 def edge_tuples(
     edges: Tensor,
     nodes: int,
@@ -183,6 +188,7 @@ def edge_tuples(
     return _derived(_operators.graph_edges(edges, nodes, symmetry, both_directions, loops), symmetry)
 
 
+@_checked
 def complete_tuples(
     nodes: Tensor | Sequence[int] | int, order: int, *, symmetry: str = "ordered", loops: bool = True
 ) -> TupleBatch:
@@ -196,16 +202,19 @@ def complete_tuples(
     return TupleBatch(*_operators.graph_complete(_counts(nodes), order, symmetry, loops), symmetry)
 
 
+@_checked
 def with_loops(batch: TupleBatch) -> DerivedTuples:
     """The batch and the tuple (i, .., i) of every node that lacks it."""
     return _derived(_operators.graph_with_loops(*batch._parts()), batch.symmetry)
 
 
+@_checked
 def all_orders(batch: TupleBatch) -> DerivedTuples:
     """The ordered batch of an undirected one: every order of the entries of every tuple."""
     return _derived(_operators.graph_all_orders(*batch._parts()), "ordered")
 
 
+@_checked
 def project_tuples(
     batch: TupleBatch, order: int, symmetry: str | None = None, *, all_nodes: bool | None = None
 ) -> TupleBatch:
@@ -226,6 +235,7 @@ def project_tuples(
     return TupleBatch(*_operators.graph_project(*batch._parts(), order, symmetry, all_nodes), symmetry)
 
 
+@_checked
 def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
     """One batch of the graphs of all, which have one order and symmetry."""
     symmetries = sorted({batch.symmetry for batch in batches})
@@ -235,16 +245,19 @@ def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
     return TupleBatch(*_operators.graph_concatenate(flat, symmetries[0]), symmetries[0])
 
 
+@_checked
 def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
     """The graphs of a batch, each with its nodes counted from 0."""
     return _batches(_operators.graph_split(*batch._parts()), batch.symmetry)
 
 
+@_checked
 def derived_features(features: Tensor, origin: Tensor) -> Tensor:
     """Features of derived tuples: row r is ``features[origin[r]]``, or zero for a new row. Differentiable."""
     return _operators.graph_derived_features(features, origin)
 
 
+@_checked
 def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_features: Tensor) -> Tensor:
     """Features [m, dv + de] of a graph or hypergraph with loops: node features [n, dv] on the loops (i, .., i), then
     edge features [E, de] on the rows that come from an edge, zero elsewhere. Differentiable.
@@ -260,21 +273,25 @@ def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_fea
     )
 
 
+@_checked
 def adjacency(batch: TupleBatch) -> Adjacency:
     """Neighbours of every node: the other nodes of its tuples, whatever the places. Loops make none."""
     return Adjacency(*_operators.graph_adjacency(*batch._parts()))
 
 
+@_checked
 def node_degrees(batch: TupleBatch) -> Tensor:
     """How many neighbours every node has: int64 [n]."""
     return adjacency(batch).offsets.diff()
 
 
+@_checked
 def connected_components(batch: TupleBatch) -> Tensor:
     """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest nodes."""
     return _operators.graph_components(*batch._parts())
 
 
+@_checked
 def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
     """The pairs of nodes of a graph that have one label, undirected and without loops: a partition of its nodes as a
     graph.
@@ -286,16 +303,19 @@ def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
     return TupleBatch(*_operators.graph_label_cliques(labels, node_offsets), "undirected")
 
 
+@_checked
 def component_cliques(batch: TupleBatch) -> TupleBatch:
     """Every connected component completed to a clique: a partition of the nodes, whatever edges were predicted."""
     return TupleBatch(*_operators.graph_component_cliques(*batch._parts()), "undirected")
 
 
+@_checked
 def simplices(batch: TupleBatch, largest: int) -> list[TupleBatch]:
     """The cliques of a graph of 1, 2, .. ``largest`` nodes, an undirected batch for each size."""
     return _batches(_operators.graph_simplices(*batch._parts(), largest), "undirected")
 
 
+@_checked
 def line_graph(batch: TupleBatch) -> LineGraph:
     """The line graph of an undirected graph without loops: its nodes are the rows of the batch, its edges
     (undirected) the pairs of rows that share a node."""
@@ -303,6 +323,7 @@ def line_graph(batch: TupleBatch) -> LineGraph:
     return LineGraph(TupleBatch(*parts[:3], "undirected"), parts[3])
 
 
+@_checked
 def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvectors:
     r"""The lowest eigenvectors of each graph's normalised Laplacian, encodings of its nodes.
 
@@ -318,11 +339,13 @@ def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvecto
     return LaplacianEigenvectors(*_operators.graph_laplacian(*batch._parts(), count))
 
 
+@_checked
 def chain_graphs(nodes: Tensor | Sequence[int] | int) -> TupleBatch:
     """Undirected chains 0 - 1 - .. - (n - 1), one for each number in ``nodes``."""
     return TupleBatch(*_operators.graph_chains(_counts(nodes)), "undirected")
 
 
+@_checked
 def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatch:
     """An undirected graph that grows by preferential attachment: node ``links`` is joined to all before it, every
     later one to ``links`` different nodes, each drawn with a probability in proportion to its links so far.
@@ -334,6 +357,7 @@ def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatc
     return TupleBatch(*_operators.graph_barabasi_albert(nodes, links, seed), "undirected")
 
 
+@_checked
 def random_point_sets(sets: int, least: int, most: int, *, seed: int = 0) -> PointSets:
     """Sets of uniform points in the unit square, each of ``least`` to ``most`` points, every number as likely.
 
@@ -343,6 +367,7 @@ def random_point_sets(sets: int, least: int, most: int, *, seed: int = 0) -> Poi
     return PointSets(*_operators.graph_point_sets(sets, least, most, seed))
 
 
+@_checked
 def delaunay_graph(points: Tensor, node_offsets: Tensor | None = None) -> TupleBatch:
     """The edges of the Delaunay triangulation of each set of points: no circle through the corners of a triangle has a
     point inside.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from .graph import TupleBatch
 
 __all__ = [
@@ -53,11 +54,13 @@ class TableFile(NamedTuple):
     labels: list[str]  #: names of the rows; empty where there are none
 
 
+@checked
 def read_graphs(path: _Path) -> TupleBatch:
     """Undirected graphs of a file, one batch: lines of graph6, or an npy array of graph6 strings, in C order."""
     return TupleBatch(*_operators.read_graphs(os.fspath(path)), "undirected")
 
 
+@checked
 def read_edges(path: _Path) -> EdgeFile:
     """Lines "from to" or "from to weight", between spaces, tabs, commas or semicolons; # and % begin comments.
 
@@ -67,6 +70,7 @@ def read_edges(path: _Path) -> EdgeFile:
     return EdgeFile(*_operators.read_edges(os.fspath(path)))
 
 
+@checked
 def read_tuples(path: _Path, key: str = "", *, width: int | None = None) -> TupleFile:
     """Tuples from npz, npy, csv, tsv, or a file *.safetensors.
 
@@ -79,6 +83,7 @@ def read_tuples(path: _Path, key: str = "", *, width: int | None = None) -> Tupl
     return TupleFile(*_operators.read_tuples(os.fspath(path), key, width or 0))
 
 
+@checked
 def read_table(
     path: _Path, key: str = "", *, header: bool | None = None, allow_missing: bool = True
 ) -> TableFile:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked_methods
 from .functional import attention
 
 __all__ = ["KeyValueCache", "LayerCaches"]
@@ -15,6 +16,7 @@ __all__ = ["KeyValueCache", "LayerCaches"]
 _classes = torch.classes.nsimplex
 
 
+@checked_methods
 class LayerCache:
     """What one layer keeps of the tokens so far: the base of the caches, each of which says what that is."""
 
@@ -53,6 +55,7 @@ class LayerCache:
         self._cache.load_state(state)
 
 
+@checked_methods
 class KeyValueCache(LayerCache):
     """Keys and values of the tokens so far, one ring of the last ``window[m]`` of them an axis.
 
@@ -145,6 +148,7 @@ class IndexedCache(LayerCache):
 _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "dropout_p")
 
 
+@checked_methods
 class LayerCaches:
     """The caches of a model's layers, which advance together: ``caches[i]`` is that of layer i."""
 

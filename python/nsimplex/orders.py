@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from ._arguments import checked
+
 __all__ = ["continuous_order"]
 
 
+@checked
 def continuous_order(
     keys: Sequence[Tensor], values: Sequence[Tensor], order: float
 ) -> tuple[list[Tensor], list[Tensor], tuple[float, float]]:

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked
+
 __all__ = ["merge"]
 
 
+@checked
 def merge(outs: Sequence[Tensor], lses: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     r"""Merges results of :func:`nsimplex.attention` over disjoint sets of tuples.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
 
 __all__ = ["rotary"]
 
 
+@checked
 def rotary(
     x: Tensor,
     *,

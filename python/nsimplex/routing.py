@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from ._layout import Layout, heads_first
 from .functional import _operator_options, attention
 from .tuples import neighbours
@@ -22,6 +23,7 @@ __all__ = [
 _operators = torch.ops.nsimplex
 
 
+@checked
 def topk_keys(
     query: Tensor,
     key: Tensor,
@@ -94,6 +96,7 @@ def topk_keys(
     return (indices, values) if return_scores else indices
 
 
+@checked(options_of=topk_keys)
 def topk_keys_reference(
     query: Tensor,
     key: Tensor,
@@ -112,6 +115,7 @@ def topk_keys_reference(
     return (indices, values) if return_scores else indices
 
 
+@checked(options_of=attention)
 def topk_tuples(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -153,6 +157,7 @@ def topk_tuples(
     )
 
 
+@checked
 def indexer_loss(
     query_index: Tensor,
     key_index: Tensor,
@@ -213,6 +218,7 @@ def indexer_loss(
     )  # fmt: skip
 
 
+@checked
 def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
     """The share of dense attention's weight that a selection keeps: mean exp(lse_sparse - lse_dense).
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked, checked_methods
 from ._layout import Layout, heads_first, in_layout
 from .functional import Window, _flat_window
 from .kv_cache import LayerCache
@@ -16,6 +17,7 @@ __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_re
 _operators = torch.ops.nsimplex
 
 
+@checked
 def feature_map(
     x: Tensor,
     kind: str = "elu",
@@ -80,6 +82,7 @@ def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: Fe
     return make(query), [make(key) for key in keys]
 
 
+@checked
 def separable_attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -143,6 +146,7 @@ def separable_attention(
     return (out, normalizer) if return_normalizer else out
 
 
+@checked
 def separable_reference(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -164,6 +168,7 @@ def separable_reference(
     return (out, normalizer) if return_normalizer else out
 
 
+@checked_methods
 class SeparableCache(LayerCache):
     """Causal separable attention token after token, in memory that does not grow with them.
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
 from .functional import Scale, _scales
 
@@ -16,6 +17,7 @@ __all__ = ["sparse_attention", "sparse_reference"]
 _operators = torch.ops.nsimplex
 
 
+@checked
 def sparse_attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -110,6 +112,7 @@ def sparse_attention(
     return (out, lse) if return_lse else out
 
 
+@checked(options_of=sparse_attention)
 def sparse_reference(
     query: Tensor,
     keys: Sequence[Tensor],

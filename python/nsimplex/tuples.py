@@ -5,11 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._arguments import checked
+
 __all__ = ["hyperedge_list", "neighbours", "path_list", "product_list"]
 
 _operators = torch.ops.nsimplex
 
 
+@checked
 def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """All tuples I_i x .. x I_i of a table of keys, as a list (indices, offsets).
 
@@ -23,6 +26,7 @@ def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
     return _operators.product_list(table, order)
 
 
+@checked
 def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple[Tensor, Tensor]:
     """All paths of a table of keys as a list: tuples with j1 in I_i, j2 in I_{j1}, ..
 
@@ -37,6 +41,7 @@ def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple
     return _operators.path_list(table, order, -1 if queries is None else queries)
 
 
+@checked
 def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
     """The table of a graph's neighbours, for the product pattern or, as walks, the path pattern.
 
@@ -60,6 +65,7 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
     )
 
 
+@checked
 def hyperedge_list(hyperedges: Tensor, nodes: int, *, permute: bool = True) -> tuple[Tensor, Tensor]:
     """The list of given hyperedges.
 

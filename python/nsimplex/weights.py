@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ._arguments import checked
 from ._layout import Layout, heads_first
 from .functional import _operator_options, attention
 
@@ -15,6 +16,7 @@ __all__ = ["attention_marginals", "attention_received", "attention_weights"]
 _operators = torch.ops.nsimplex
 
 
+@checked(options_of=attention)
 def attention_weights(
     query: Tensor, keys: Sequence[Tensor], *, layout: Layout = "bhtd", **options
 ) -> Tensor:
@@ -47,6 +49,7 @@ def attention_weights(
     return _operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
 
 
+@checked(options_of=attention)
 def attention_marginals(
     query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
 ) -> Tensor:
@@ -77,6 +80,7 @@ def attention_marginals(
     return _operators.attention(query, keys, rows, **_summing(query, keys, rows, options))[0]
 
 
+@checked(options_of=attention)
 def attention_received(
     query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
 ) -> Tensor:

@@ -60,7 +60,7 @@ class Ascent {
  private:
   // A step along the gradient that moves no row further than the step's share of the radius.
   Tensor moved(const Tensor& x, const Tensor& slope, const RowDomain& domain) const {
-    const Tensor longest = slope.norm(2, -1).flatten(1).amax(1);
+    const Tensor longest = slope.norm(2, -1, /*keepdim=*/true).flatten(1).amax(1);
     const Tensor factor = at::where(longest > 0, steps_ * domain.radius / longest, 0);
     return project_rows(x + as_problems(factor, x) * slope, domain.radius, domain.sphere);
   }

@@ -5,6 +5,8 @@
 #include <nsimplex/analysis_smoothing.h>
 #include <torch/library.h>
 
+#include <limits>
+
 #include "analysis/residual.h"
 #include "support/parallel.h"
 
@@ -66,11 +68,15 @@ MinimalResidual minimal_residual(const Tensor& tokens, double tolerance) {
 }
 
 Tensor effective_rank(const Tensor& tokens) {
-  const Tensor values = at::linalg_svdvals(checked("effective_rank", tokens));
+  const Tensor own = checked("effective_rank", tokens);
+  // The decomposition refuses a NaN or an infinity; a matrix that holds one has no rank: NaN.
+  const Tensor bad = own.isfinite().flatten(-2).all(-1).logical_not();
+  const Tensor values = at::linalg_svdvals(own.masked_fill(bad.unsqueeze(-1).unsqueeze(-1), 0));
   const Tensor sum = values.sum(-1, true);
   const Tensor shares = values / at::where(sum == 0, 1, sum);
   const Tensor entropy = -at::xlogy(shares, shares).sum(-1);
-  return at::where(sum.squeeze(-1) == 0, 0, entropy.exp());
+  const Tensor rank = at::where(sum.squeeze(-1) == 0, 0, entropy.exp());
+  return rank.masked_fill(bad, std::numeric_limits<double>::quiet_NaN());
 }
 
 Tensor mean_cosine(const Tensor& tokens) {

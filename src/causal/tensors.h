@@ -24,6 +24,8 @@ inline at::Tensor checked_matrix(const char* argument, const at::Tensor& matrix)
                    matrix.scalar_type());
   TORCH_CHECK_VALUE(matrix.dim() == 2, argument, ": expected two dimensions, got shape ",
                     matrix.sizes());
+  TORCH_CHECK_VALUE(matrix.layout() == at::kStrided, argument,
+                    ": expected a dense tensor, got layout ", matrix.layout());
   TORCH_CHECK_VALUE(matrix.is_cpu(), argument, ": expected a tensor on the CPU, got one on ",
                     matrix.device());
   return matrix.detach().contiguous();

@@ -27,18 +27,19 @@ class Ascent:
     step: float = 0.5
 
 
-def check_problems(name: str, inputs: Sequence[Tensor]) -> None:
-    """ValueError unless all inputs are floating [B, .., C] with the same B."""
+def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = None) -> None:
+    """ValueError unless all inputs are floating [B, .., C] with the same B. A single one has a name of its own."""
     if not inputs:
-        raise ValueError(f"{name}: expected an input or more, got none")
+        raise ValueError(f"{name}: inputs: expected an input or more, got none")
     for i, x in enumerate(inputs):
+        label = argument or f"inputs[{i}]"
         if not x.is_floating_point() or x.dim() < 2 or x.numel() == 0:
             raise ValueError(
-                f"{name}: input {i}: expected floating [B, .., C] that is not empty, got {x.dtype} {list(x.shape)}"
+                f"{name}: {label}: expected floating [B, .., C] that is not empty, got {x.dtype} {list(x.shape)}"
             )
         if x.shape[0] != inputs[0].shape[0]:
             raise ValueError(
-                f"{name}: input {i}: expected {inputs[0].shape[0]} problems as in the first one, got {x.shape[0]}"
+                f"{name}: {label}: expected {inputs[0].shape[0]} problems as in the first one, got {x.shape[0]}"
             )
 
 
@@ -202,6 +203,6 @@ def ascend(
 
 def _moved(x: Tensor, slope: Tensor, domain: Rows, steps: Tensor) -> Tensor:
     """A step along the gradient that moves no row further than the step's share of the radius."""
-    longest = slope.norm(dim=-1).flatten(1).amax(1)
+    longest = _row_norms(slope).flatten(1).amax(1)
     factor = torch.where(longest > 0, steps * domain.radius / longest, 0)
     return domain.project(x + as_problems(factor, x) * slope)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from .._arguments import checked
 from .ascent import Ascent, Frobenius, Function, Rows, ascend, check_problems, random_direction
 
 __all__ = ["JacobianNorm", "LipschitzEstimate", "jacobian_norm", "lipschitz_bound", "lipschitz_constant", "pair_lipschitz_bound"]
@@ -23,6 +24,7 @@ class LipschitzEstimate(NamedTuple):
     direction: Tensor
 
 
+@checked
 def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> JacobianNorm:
     """Largest singular value of the Jacobian of ``function`` at x [B, ..], one a problem.
 
@@ -34,11 +36,12 @@ def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> 
         >>> jacobian_norm(lambda x: x @ w, torch.zeros(1, 5, 2)).value
         tensor([3.0000])
     """
-    check_problems("jacobian_norm", [x])
+    check_problems("jacobian_norm", [x], "x")
     value, _, (direction,) = ascend(function, [x], [random_direction([x], Frobenius)], Frobenius, options)
     return JacobianNorm(value, direction[0])
 
 
+@checked
 def lipschitz_constant(
     function: Function, start: Tensor, radius: float, options: Ascent = Ascent()
 ) -> LipschitzEstimate:
@@ -47,7 +50,7 @@ def lipschitz_constant(
     Gradient ascent in x and power iteration in v at a time: a lower bound of the local Lipschitz constant. A start is one
     problem; take several and keep the best. Source: "How Smoothing is N-simplicial Attention?", Definition 3.6.
     """
-    check_problems("lipschitz_constant", [start])
+    check_problems("lipschitz_constant", [start], "start")
     if not radius > 0:
         raise ValueError(f"lipschitz_constant: radius: expected a positive number, got {radius}")
     direction = random_direction([start], Frobenius)
@@ -55,6 +58,7 @@ def lipschitz_constant(
     return LipschitzEstimate(value, x, v)
 
 
+@checked
 def lipschitz_bound(
     order: int,
     tokens: int,
@@ -91,6 +95,7 @@ def lipschitz_bound(
     raise ValueError(f"lipschitz_bound: form: expected printed, proof or all_factors, got {form!r}")
 
 
+@checked
 def pair_lipschitz_bound(tokens: int, radius: float, form_norm: float, value_norm: float) -> float:
     """sqrt(3) |W_V| sqrt(|A|^2 R^4 (4n + 1) + n), A = W_Q W_K^T / sqrt(d), for ordinary attention.
 

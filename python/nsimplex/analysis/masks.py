@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
 from ..graph import TupleBatch
 
 __all__ = ["MaskExtent", "mask_distances", "mask_extent"]
@@ -29,6 +30,7 @@ class MaskExtent(NamedTuple):
     gaps: Tensor  #: float64 [B]: second eigenvalue of the skeleton's normalised Laplacian, 0: not connected
 
 
+@checked
 def mask_extent(masks: TupleBatch) -> MaskExtent:
     """Who reaches all others, in how many layers, and how well the nodes hang together.
 
@@ -40,6 +42,7 @@ def mask_extent(masks: TupleBatch) -> MaskExtent:
     return MaskExtent(*_operators.mask_extent(*masks._parts()))
 
 
+@checked
 def mask_distances(masks: TupleBatch) -> Tensor:
     """Layers from node j until i depends on it: int64 [n, n] at [j, i], 0 for j itself, -1 where it never does."""
     return _operators.mask_distances(*masks._parts())

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
 from .ascent import Ascent, Function, InfRms, Rows, ascend, check_problems, random_direction
 
 __all__ = [
@@ -22,16 +23,21 @@ __all__ = [
 ]
 
 
+@checked
 def inf_rms(x: Tensor) -> Tensor:
     """The largest root mean square of a row of x [.., C]."""
+    if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
+        raise ValueError(f"inf_rms: x: expected floating [.., C] that is not empty, got {x.dtype} {list(x.shape)}")
     return x.norm(dim=-1).max() / math.sqrt(x.shape[-1])
 
 
+@checked
 def inf_op(weights: Tensor, order: int) -> Tensor:
     """The largest sum of absolute values over the last ``order`` axes: of attention weights, over all but the query."""
-    if order < 1 or weights.dim() <= order:
+    if order < 1 or weights.dim() <= order or not weights.is_floating_point() or weights.numel() == 0:
         raise ValueError(
-            f"inf_op: weights: expected {order} key axes behind that of the queries, got {list(weights.shape)}"
+            f"inf_op: weights: expected floating numbers with {order} key axes behind that of the queries, got "
+            f"{weights.dtype} {list(weights.shape)}"
         )
     return weights.abs().flatten(weights.dim() - order).sum(-1).max()
 
@@ -78,6 +84,7 @@ def _climb(
     )
 
 
+@checked
 def sensitivity(
     function: Function,
     inputs: Sequence[Tensor],
@@ -101,6 +108,7 @@ def sensitivity(
     return _climb("sensitivity", function, inputs, blocks, input_rms, starts, options)
 
 
+@checked
 def sharpness(
     function: Function,
     inputs: Sequence[Tensor],
@@ -129,6 +137,7 @@ def _normalized(
     return c1, c2, norms
 
 
+@checked
 def sensitivity_bounds(
     order: int,
     head_dim: int,
@@ -145,6 +154,7 @@ def sensitivity_bounds(
     return [(c1 * c2 if i <= order else c2) / norm for i, norm in enumerate(norms)]
 
 
+@checked
 def sharpness_bounds(
     order: int,
     head_dim: int,

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
+
 __all__ = [
     "CollapseBound",
     "LayerSmoothing",
@@ -54,6 +56,7 @@ class CollapseBound(NamedTuple):
         return self.logit_range <= 1.256
 
 
+@checked
 def collapse_bound(
     keys: Sequence[Tensor], values: Sequence[Tensor], tokens: Tensor, output: Tensor | None = None
 ) -> CollapseBound:
@@ -73,6 +76,7 @@ def collapse_bound(
     return CollapseBound(*_operators.collapse_bound(list(keys), list(values), tokens, output))
 
 
+@checked
 def composite_norm(tokens: Tensor) -> Tensor:
     """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf): the largest sum of magnitudes of a column times that of a row, [..].
 
@@ -81,11 +85,13 @@ def composite_norm(tokens: Tensor) -> Tensor:
     return _operators.composite_norm(tokens)
 
 
+@checked
 def mean_residual(tokens: Tensor) -> Tensor:
     """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest residual."""
     return _operators.mean_residual(tokens)
 
 
+@checked
 def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual:
     """The smallest ||X - 1 u^T||_{1,inf} over u, up to a relative gap of ``tolerance``, with a certified lower bound.
 
@@ -94,27 +100,38 @@ def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual
     return MinimalResidual(*_operators.minimal_residual(tokens, tolerance))
 
 
+@checked
 def effective_rank(tokens: Tensor) -> Tensor:
-    """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at most, 0 for X = 0.
+    """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at most, 0 for X = 0,
+    NaN where X holds a NaN or an infinity.
 
     Source: Roy and Vetterli, "The effective rank: a measure of effective dimensionality".
     """
     return _operators.effective_rank(tokens)
 
 
+@checked
 def mean_cosine(tokens: Tensor) -> Tensor:
     """Mean of the cosines of all pairs of different tokens, [..]; NaN for less than two tokens."""
     return _operators.mean_cosine(tokens)
 
 
+@checked
 def dirichlet_energy(tokens: Tensor) -> Tensor:
     """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A survey on oversmoothing in
     graph neural networks", all tokens neighbours of each other."""
     return _operators.dirichlet_energy(tokens)
 
 
+def _minimal_norm(tokens: Tensor) -> Tensor:
+    """The norm of the minimal residual, NaN where there is none."""
+    bad = ~tokens.isfinite().flatten(-2).all(-1)
+    return minimal_residual(tokens.masked_fill(bad[..., None, None], 0)).norm.masked_fill(bad, torch.nan)
+
+
 class LayerSmoothing(NamedTuple):
-    """What a module gave, once: one number a batch element, float64 on the CPU."""
+    """What a module gave, once: one number a batch element, float64 on the CPU; NaN where its output has a NaN or an
+    infinity."""
 
     name: str  #: of the module
     residual: Tensor  #: ||X - 1 u^T||_{1,inf}
@@ -186,7 +203,7 @@ class SmoothingMonitor:
             what = f"shape {list(tokens.shape)}" if isinstance(tokens, Tensor) else type(tokens).__name__
             raise ValueError(f"[SmoothingMonitor] {name}: expected an output [.., tokens, channels], got {what}")
         tokens = tokens.to("cpu", torch.float64)
-        residual = minimal_residual(tokens).norm if self._exact else composite_norm(mean_residual(tokens))
+        residual = _minimal_norm(tokens) if self._exact else composite_norm(mean_residual(tokens))
         return LayerSmoothing(
             name,
             residual,

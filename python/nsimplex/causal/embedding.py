@@ -8,6 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
+from .._hints import Numbers
+from .arrays import as_double
+
 _operators = torch.ops.nsimplex
 
 
@@ -31,8 +35,9 @@ class CausalRanking(NamedTuple):
     pairs: int
 
 
+@checked
 def causal_embed(
-    adjacency: Tensor,
+    adjacency: Numbers,
     *,
     dimension: int = 3,
     optimiser: str = "tangent",
@@ -58,7 +63,7 @@ def causal_embed(
         + \lambda_g M \pi_m d(m, o) \Big]
 
     Args:
-        adjacency: [M, M], dense (also of numpy, or of integers) or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
+        adjacency: [M, M], an array or a tensor, dense or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
         dimension: d, 2 or more.
         optimiser: "tangent" (Adam on z), "radam" or "rsgd" (the paper's).
         learning_rate: falls along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three.
@@ -77,7 +82,7 @@ def causal_embed(
     """
     return CausalEmbedding(
         *_operators.causal_embed(
-            _matrix(adjacency),
+            as_double("causal_embed", "adjacency", adjacency),
             dimension,
             optimiser,
             steps,
@@ -96,28 +101,23 @@ def causal_embed(
     )
 
 
-def _matrix(adjacency: Tensor) -> Tensor:
-    """A tensor of floating point from whatever holds a matrix: integers, booleans, numpy arrays, lists."""
-    try:
-        matrix = torch.as_tensor(adjacency)
-    except (TypeError, ValueError, RuntimeError) as error:
-        why = str(error).splitlines()[0]
-        raise TypeError(f"[causal_embed] adjacency: expected [M, M] numbers, got {type(adjacency).__name__} ({why})") from None
-    if matrix.is_complex():
-        raise TypeError(f"[causal_embed] adjacency: expected real numbers, got {matrix.dtype}")
-    return matrix if matrix.is_floating_point() else matrix.to(torch.float64)
-
-
-def causal_ranking(tangents: Tensor, adjacency: Tensor) -> CausalRanking:
+@checked
+def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
     """For every ancestor a of a node, a's rank by distance among a and all nodes that are no ancestors; ties count against a."""
-    return CausalRanking(*_operators.causal_ranking(tangents, _matrix(adjacency)))
+    return CausalRanking(
+        *_operators.causal_ranking(
+            as_double("causal_ranking", "tangents", tangents), as_double("causal_ranking", "adjacency", adjacency)
+        )
+    )
 
 
+@checked
 def hyperbolic_distances(tangents: Tensor) -> Tensor:
     """Distances [M, M] of points by their tangents [M, d], exact to rounding up to radius 300."""
     return _operators.hyperbolic_distances(tangents)
 
 
+@checked
 def hyperboloid_points(tangents: Tensor) -> Tensor:
     """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable.
 
@@ -127,6 +127,7 @@ def hyperboloid_points(tangents: Tensor) -> Tensor:
     return _operators.hyperboloid_points(tangents)
 
 
+@checked
 def ball_points(tangents: Tensor) -> Tensor:
     """tanh(r / 2) u [..., d] of tangents z = r u; differentiable.
 
@@ -137,6 +138,7 @@ def ball_points(tangents: Tensor) -> Tensor:
     return _operators.ball_points(tangents)
 
 
+@checked
 def ball_tangents(ball: Tensor) -> Tensor:
     """The inverse of :func:`ball_points`, 2 artanh(|e|) e / |e|: always finite.
 
@@ -146,6 +148,7 @@ def ball_tangents(ball: Tensor) -> Tensor:
     return _operators.ball_tangents(ball)
 
 
+@checked
 def causal_angles(
     ball: Tensor,
     *,

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
+from .._hints import Numbers
 from ..graph_files import read_table
+from .arrays import as_double, column_names
 
 _operators = torch.ops.nsimplex
 
@@ -62,36 +65,41 @@ class UsableTable(NamedTuple):
     filled: int  #: values that a mean stands for
 
 
-def causal_metrics(graph: Tensor, truth: Tensor) -> CausalMetrics:
+@checked
+def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
     """Compares two graphs [M, M] whose entries other than 0 are edges i -> j.
 
     Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs", 2015. O(M (M + edges)).
     """
-    counts, shares = _operators.causal_metrics(_double(graph), _double(truth))
+    counts, shares = _operators.causal_metrics(as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth))
     return CausalMetrics(*counts[:6], None if counts[6] < 0 else counts[6], *shares)
 
 
-def edge_curves(scores: Tensor, truth: Tensor) -> EdgeCurves:
+@checked
+def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
     """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no edges or all."""
-    return EdgeCurves(*_operators.causal_edge_curves(_double(scores), _double(truth)))
+    return EdgeCurves(*_operators.causal_edge_curves(as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)))
 
 
-def causal_sortability(table: Tensor, graph: Tensor) -> Sortability:
+@checked
+def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
     """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan of a graph without edges.
 
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
-    return Sortability(*_operators.causal_sortability(_double(table), _double(graph)))
+    return Sortability(*_operators.causal_sortability(as_double("causal_sortability", "table", table), as_double("causal_sortability", "graph", graph)))
 
 
-def causal_baselines(table: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+@checked
+def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
     """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each (adjacency, scores)."""
-    flat = _operators.causal_baselines(_double(table))
+    flat = _operators.causal_baselines(as_double("causal_baselines", "table", table))
     return {name: (flat[2 * at], flat[2 * at + 1]) for at, name in enumerate(("empty", "variance_sort", "r2_sort"))}
 
 
+@checked
 def simulate(
-    dag: Tensor | None = None,
+    dag: Numbers | None = None,
     *,
     graph: str = "er",
     nodes: int = 10,
@@ -125,7 +133,7 @@ def simulate(
     set_to = dict(interventions or {})
     return CausalSimulation(
         *_operators.causal_simulate(
-            None if dag is None else _double(dag),
+            None if dag is None else as_double("simulate", "dag", dag),
             graph,
             nodes,
             degree,
@@ -142,8 +150,9 @@ def simulate(
     )
 
 
+@checked
 def usable_table(
-    table: Tensor | str | os.PathLike[str],
+    table: Numbers | str | os.PathLike[str],
     names: Sequence[str] = (),
     *,
     missing: str = "refuse",
@@ -152,8 +161,9 @@ def usable_table(
     """Observations as `causal_fit` takes them: whole, no column constant, no two equal.
 
     Args:
-        table: [n, M], nan where a value is missing; or a file: csv, tsv, npy, npz (``read_h5ad`` reads h5ad).
-        names: of the columns; a file has its own.
+        table: [n, M], nan where a value is missing: a tensor, an array, a data frame; or a file: csv, tsv, npy, npz
+            (``read_h5ad`` reads h5ad).
+        names: of the columns; a file and a data frame have their own.
         missing: "refuse"; "rows", which leaves out rows; "means" of the column's others.
         drop: leave constant columns and copies out instead of refusing them.
 
@@ -163,10 +173,6 @@ def usable_table(
     if not isinstance(table, Tensor) and isinstance(table, (str, os.PathLike)):
         file = read_table(table)
         table, names = file.values, file.columns
-    names = list(names)
-    values, columns, dropped, counts = _operators.causal_usable_table(_double(table), names, missing, drop)
+    names = list(names) or column_names(table)
+    values, columns, dropped, counts = _operators.causal_usable_table(as_double("usable_table", "table", table), names, missing, drop)
     return UsableTable(values, [names[column] for column in columns] if names else [], columns, dropped, *counts)
-
-
-def _double(values: Tensor) -> Tensor:
-    return torch.as_tensor(values, dtype=torch.float64)

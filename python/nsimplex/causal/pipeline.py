@@ -12,7 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._arguments import checked_methods
+from .._hints import Numbers
 from ..graph_files import read_table
+from .arrays import as_double
 from .embedding import ball_points, causal_angles, causal_embed
 from .graphs import usable_table
 from .structure import causal_fit
@@ -23,6 +26,7 @@ _PLAIN = ("names", "columns", "model")  # of what is fitted, in the JSON text of
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
+@checked_methods
 class CausalPipeline:
     """Learns a causal graph of a table's columns, embeds it, and gives each column its rotary angles.
 
@@ -77,18 +81,18 @@ class CausalPipeline:
 
     def fit(
         self,
-        table: Tensor | str | os.PathLike[str],
+        table: Numbers | str | os.PathLike[str],
         target: None = None,
         *,
         names: Sequence[str] = (),
         forbidden: Iterable[tuple[int, int]] = (),
         required: Iterable[tuple[int, int]] = (),
     ) -> CausalPipeline:
-        """Learns the graph of a table [n, M] or a file of one, and embeds it.
+        """Learns the graph of a table [n, M] (a tensor, an array, a data frame) or a file of one, and embeds it.
 
         Args:
             target: not used; scikit-learn's pipelines pass it.
-            names: of the columns; a file has its own.
+            names: of the columns; a file and a data frame have their own.
             forbidden, required: edges (cause, effect), by the numbers of the columns kept.
         """
         kept = usable_table(table, names, missing=self.missing, drop=self.drop)
@@ -107,10 +111,10 @@ class CausalPipeline:
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
         return self.embed()
 
-    def embed(self, adjacency: Tensor | None = None) -> CausalPipeline:
+    def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:
         """Embeds the learned graph again, with other parameters or weights; or one that is given, without a fit."""
         if adjacency is not None:
-            self.adjacency_ = torch.as_tensor(adjacency, dtype=torch.float64)
+            self.adjacency_ = as_double("CausalPipeline", "adjacency", adjacency)
         result = causal_embed(
             self._fitted("adjacency_"),
             dimension=self.dimension,
@@ -127,7 +131,7 @@ class CausalPipeline:
         ball = ball_points(self._fitted("tangents_"))
         return causal_angles(ball, heads=heads, scale=self.scale, by_dimension=self.by_dimension, leading=leading)
 
-    def transform(self, table: Tensor | str | os.PathLike[str]) -> Tensor:
+    def transform(self, table: Numbers | str | os.PathLike[str]) -> Tensor:
         """The columns of another table [n, all columns] that were kept, float64; with ``standardise`` less their means and
         divided by their deviations of the fit. Missing values stay nan.
 
@@ -137,7 +141,7 @@ class CausalPipeline:
         if isinstance(table, (str, os.PathLike)):
             file = read_table(table)
             table, columns = file.values, self._places(file.columns, columns, os.fspath(table))
-        values = torch.as_tensor(table, dtype=torch.float64)
+        values = as_double("CausalPipeline", "table", table)
         if values.dim() != 2 or values.size(1) <= max(columns):
             raise ValueError(f"[CausalPipeline] table: expected [n, more than {max(columns)}], got {tuple(values.shape)}")
         values = values[:, columns]
@@ -152,7 +156,7 @@ class CausalPipeline:
                 raise ValueError(f"cannot use {path}: expected one column {name!r}, got {names.count(name)}")
         return [names.index(name) for name in self.names_]
 
-    def fit_transform(self, table: Tensor | str | os.PathLike[str], target: None = None, **fit: Any) -> Tensor:
+    def fit_transform(self, table: Numbers | str | os.PathLike[str], target: None = None, **fit: Any) -> Tensor:
         """``fit``, then ``transform`` of the same table."""
         return self.fit(table, target, **fit).transform(table)
 

@@ -8,6 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._arguments import checked
+from .._hints import Numbers
+from .arrays import as_double
+
 
 class CausalFit(NamedTuple):
     """A causal graph of M columns; entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i A_ij + noise."""
@@ -20,8 +24,9 @@ class CausalFit(NamedTuple):
     seconds: float  #: of the fit
 
 
+@checked
 def causal_fit(
-    table: Tensor,
+    table: Numbers,
     *,
     estimator: str = "order",
     nonlinear: bool = False,
@@ -38,7 +43,8 @@ def causal_fit(
     """Learns which columns of a table cause which.
 
     Args:
-        table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant. Converted to float64.
+        table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor, an array, a data
+            frame. Converted to float64.
         estimator: "order", "logdet", "paper", "lowrank", "notears" or "spectral"; docs/causal/structure.md says what
             each assumes.
         nonlinear: regressions that are not linear ("order" and "logdet").
@@ -57,7 +63,7 @@ def causal_fit(
     """
     return CausalFit(
         *torch.ops.nsimplex.causal_fit(
-            torch.as_tensor(table, dtype=torch.float64),
+            as_double("causal_fit", "table", table),
             estimator,
             nonlinear,
             standardise,

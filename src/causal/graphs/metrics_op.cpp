@@ -116,6 +116,10 @@ std::tuple<Tensor, std::vector<int64_t>, std::vector<std::string>, std::vector<i
 whole_table(const Tensor& table, std::vector<std::string> names, std::string_view missing,
             bool drop) {
   const Tensor values = checked_matrix("[usable_table] table", table);
+  const auto named = static_cast<int64_t>(names.size());
+  TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
+                    "[usable_table] names: expected none or ", values.size(1),
+                    ", one a column, got ", named);
   return as_function("usable_table", [&] {
     const MissingValues rule = parse_name(kMissingNames, "missing", missing);
     const Observations kept =

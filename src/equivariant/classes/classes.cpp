@@ -33,8 +33,8 @@ bool distinct(const Partition& pattern) {
 
 void check_order(const TensorKind& input, const TensorKind& output, ClassSet set) {
   TORCH_CHECK_VALUE(input.order >= 0 && output.order >= 0,
-                    "[equivariant_classes] order: expected >= 0, got ", input.order, " -> ",
-                    output.order);
+                    "[equivariant_classes] input, output: expected orders of 0 or more, got ",
+                    input.order, " -> ", output.order);
   const int64_t most = set == ClassSet::all ? kMaxClassOrder : kMaxLightOrder;
   TORCH_CHECK_VALUE(input.order + output.order <= most,
                     "[equivariant_classes] order: expected k + l <= ", most, ", got ", input.order,

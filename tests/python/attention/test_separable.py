@@ -339,7 +339,7 @@ def test_cache_refuses_gradients_and_other_shapes():
         (dict(window=[0, 3]), ValueError, r"window\[0\]: left counts"),
         (dict(window=[3]), ValueError, "window: expected one entry for each of 2 axes"),
         (dict(window=[(3, -2), 1]), ValueError, r"window\[0\]: expected right"),
-        (dict(features="softmax"), ValueError, "kind: expected elu, relu or random, got 'softmax'"),
+        (dict(features="softmax"), ValueError, "features: expected elu, relu, random, a function or None, got 'softmax'"),
     ],
 )
 def test_errors(change, error, words):

@@ -86,7 +86,7 @@ def test_light_classes_name_every_input_by_the_output(k, l):
 
 @pytest.mark.parametrize(
     "arguments, words",
-    [((-1, 2), "expected >= 0"), ((4, 4), "k + l <= 7, got 4 -> 4"), ((6, 5, "light"), "k + l <= 10"),
+    [((-1, 2), "input, output: expected orders of 0 or more"), ((4, 4), "k + l <= 7, got 4 -> 4"), ((6, 5, "light"), "k + l <= 10"),
      ((1, 1, "heavy"), "classes: expected one of all, light, got heavy"),
      ((TensorKind(1, "odd"), 1), 'symmetry: expected "ordered", "loop_free" or "undirected", got "odd"')],
 )  # fmt: skip

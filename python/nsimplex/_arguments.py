@@ -1,0 +1,185 @@
+"""What a public function says of arguments that are not what it asks for: one line that names the argument.
+
+Operators and tensors refuse such arguments too, but in the dispatcher's words: a schema, the values of a tensor, the
+attribute that an object lacks. A function under ``checked`` has its arguments compared with its annotations once a call
+has failed, and only then: a call that succeeds pays for one frame, and code that is compiled for nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from ._hints import expectation, misfit
+
+__all__ = ["checked", "checked_methods", "describe"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+_LONGEST = 300  # characters of a message
+_WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
+
+# How the dispatcher words what our functions could not know of options that they pass on.
+_WRONG_TYPE = re.compile(r"Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'")
+_UNKNOWN = re.compile(r"Unknown keyword argument '(\w+)'")
+
+
+@typing.overload
+def checked(
+    function: _Function, *, name: str | None = None, options_of: Callable | None = None
+) -> _Function: ...
+
+
+@typing.overload
+def checked(
+    *, name: str | None = None, options_of: Callable | None = None
+) -> Callable[[_Function], _Function]: ...
+
+
+def checked(function=None, *, name=None, options_of=None):
+    """The function, whose failed calls name the argument at fault as ``[name] argument: expected .., got ..``.
+
+    Args:
+        name: None: the function's.
+        options_of: where the function passes ``**options`` on, the one whose arguments they are.
+    """
+    if function is None:
+        return functools.partial(checked, name=name, options_of=options_of)
+    label = name or function.__name__
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            explained = _explained(function, label, options_of, args, kwargs, error)
+            if explained is None:
+                raise
+        raise explained
+
+    return call
+
+
+def checked_methods(cls: _Class) -> _Class:
+    """The class, whose public methods and constructor are :func:`checked` under its name."""
+    for name, member in list(vars(cls).items()):
+        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+            setattr(cls, name, checked(member, name=cls.__name__))
+    return cls
+
+
+def describe(value: object) -> str:
+    """A value in a few words, without the numbers of a tensor."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {list(value.shape)}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        text = repr(value)
+        return text if len(text) <= 40 else f"{text[:36]} .."
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ + (f" of shape {list(shape)}" if isinstance(shape, tuple) else "")
+
+
+def _explained(
+    function: Callable, label: str, options_of: Callable | None, args: tuple, kwargs: dict, error: Exception
+) -> Exception | None:
+    """The error to raise instead, or None where the given one says what is wrong."""
+    ours = _is_ours(error)
+    if ours and str(error).startswith(f"[{label}]"):
+        return None
+    try:
+        given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    except TypeError:
+        return None  # Python's own words for a missing or surplus argument are good
+    hints = _hints(function)
+    if options_of is not None:
+        given |= given.pop("options", {})
+        hints = _hints(options_of) | hints
+    wrong_type = _wrong_type(hints, label, given)
+    if wrong_type is not None or ours:  # ours, but of a function that this one calls: with its names if it can
+        return wrong_type
+    return _wrong_tensor(label, given) or _wrong_dtype(label, given) or _reworded(label, error)
+
+
+def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:
+    for name, value in given.items():
+        if name not in hints:
+            continue
+        found = misfit(hints[name], value)
+        if found is not None:
+            place, hint, part = found
+            single = isinstance(part, Tensor) and "a list of tensors" in expectation(hint)
+            return TypeError(
+                f"[{label}] {name}{place}: expected {expectation(hint)}, got {describe(part)}"
+                + (f"; a single one goes in a list, [{name}]" if single else "")
+            )
+        if isinstance(value, int) and value not in _WHOLE:
+            return ValueError(f"[{label}] {name}: expected an integer from -2^63 to 2^63 - 1, got {describe(value)}")
+    return None
+
+
+@functools.cache
+def _hints(function: Callable) -> dict[str, Any]:
+    hints = typing.get_type_hints(function)
+    hints.pop("return", None)
+    parameters = inspect.signature(function).parameters
+    return {name: hint for name, hint in hints.items() if parameters[name].kind is not inspect.Parameter.VAR_KEYWORD}
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error names an argument already, as all that are raised on purpose here do."""
+    text = str(error)
+    return "\n" not in text and (text.startswith("[") or ": expected" in text or text.startswith("cannot read"))
+
+
+def _wrong_tensor(label: str, given: dict) -> Exception | None:
+    """Tensors of a kind that some operation could not take."""
+    for name, tensor in _tensors(given):
+        if tensor.layout is not torch.strided:
+            return ValueError(f"[{label}] {name}: expected a dense tensor, got layout {tensor.layout}")
+    for name, tensor in _tensors(given):
+        if tensor.is_meta:
+            return ValueError(f"[{label}] {name}: expected a tensor that holds data, got one on device meta")
+    return None
+
+
+def _wrong_dtype(label: str, given: dict) -> Exception | None:
+    """The input of a layer whose weights have another dtype; autocast, where it is on, has seen to that before."""
+    layer = given.get("self")
+    if not isinstance(layer, torch.nn.Module):
+        return None
+    dtypes = {parameter.dtype for parameter in layer.parameters()}
+    for name, tensor in _tensors(given):
+        if len(dtypes) == 1 and tensor.dtype not in dtypes:
+            return TypeError(f"[{label}] {name}: expected the layer's dtype {dtypes.pop()}, got {tensor.dtype}")
+        break
+    return None
+
+
+def _tensors(given: dict) -> Iterator[tuple[str, Tensor]]:
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            yield name, value
+        for place, entry in enumerate(value) if isinstance(value, (list, tuple)) else ():
+            if isinstance(entry, Tensor):
+                yield f"{name}[{place}]", entry
+
+
+def _reworded(label: str, error: Exception) -> Exception | None:
+    """The dispatcher's complaint in one line."""
+    text = str(error)
+    if match := _WRONG_TYPE.search(text):
+        wanted, name, got = match.groups()
+        return TypeError(f"[{label}] {name}: expected {wanted}, got {got}"[:_LONGEST])
+    if match := _UNKNOWN.search(text):
+        return TypeError(f"[{label}] {match.group(1)}: no such argument")
+    return None

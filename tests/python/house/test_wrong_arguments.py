@@ -1,0 +1,182 @@
+"""Whatever a public function is given, it says what is wrong in one line that names an argument."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from public_calls import CALLS, public_functions
+
+import nsimplex
+from nsimplex.causal.pipeline import CausalPipeline
+
+FUNCTIONS = public_functions()
+_LONGEST = 300
+_RAW = ("Expected a value of type", "schema", "Schema", "tensor(", "Traceback", "0x", "c10::", "at::")
+
+
+class Frame:
+    """Like a data frame: an array with names, and no tensor."""
+
+    columns = ["a", "b"]
+    shape = (3, 2)
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+
+        return numpy.array([["x", "y"]] * 3, dtype=object)
+
+
+def wrong_values(good: object) -> dict[str, object]:
+    """What stands in for an argument, by name."""
+    import numpy
+
+    values = {
+        "str": "nonsense", "none": None, "float": 3.7, "int": -3, "big": 2**63, "list": [1.0, "a"], "empty": [],
+        "object": object(), "array": numpy.zeros((2, 3)), "frame": Frame(), "bytes": b"\xff", "dict": {"a": 1},
+        "scalar tensor": torch.tensor(1.0), "nan": float("nan"),
+    }  # fmt: skip
+    if isinstance(good, torch.Tensor):
+        values |= {
+            "rank": good.new_zeros((1, 1, 1, 1, 1, 1, 1)), "vector": good.new_zeros(3), "void": good.new_zeros(0),
+            "complex": good.to(torch.complex64), "bool": good.to(torch.bool), "int16": good.to(torch.int16),
+            "float16": good.to(torch.float16), "meta": good.to("meta"), "sparse": good.to_sparse(),
+            "wider": torch.cat([good, good], -1), "tensors": [good],
+        }  # fmt: skip
+    if isinstance(good, (list, tuple)) and good and isinstance(good[0], torch.Tensor):
+        values |= {
+            "tensor": good[0], "one less": list(good[1:]), "a none": [None, *good[1:]], "a float": [3.7, *good[1:]],
+            "a meta": [good[0].to("meta"), *good[1:]], "a sparse": [good[0].to_sparse(), *good[1:]],
+            "a wider": [torch.cat([good[0], good[0]], -1), *good[1:]], "a vector": [good[0].new_zeros(3), *good[1:]],
+            "a bool": [good[0].to(torch.bool), *good[1:]], "an array": [numpy.zeros((2, 3)), *good[1:]],
+        }  # fmt: skip
+    return values
+
+
+def arguments_of(name: str) -> list[str | int]:
+    positional, keyword = CALLS[name]()
+    return [*range(len(positional)), *keyword]
+
+
+def test_every_public_function_has_a_case():
+    assert set(CALLS) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_case_itself_works(name):
+    positional, keyword = CALLS[name]()
+    files = ("nsimplex.read_", "causal.read_")
+    if name.startswith(files):
+        return  # names no file that exists
+    FUNCTIONS[name](*positional, **keyword)
+
+
+@pytest.mark.parametrize("name, argument", [(name, argument) for name in CALLS for argument in arguments_of(name)])
+def test_wrong_arguments_get_one_line(name, argument):
+    if name == "causal.read_h5ad":
+        pytest.importorskip("anndata")
+    function = FUNCTIONS[name]
+    parameters = [*inspect.signature(function).parameters]
+    positional, keyword = CALLS[name]()
+    good = positional[argument] if isinstance(argument, int) else keyword[argument]
+    own = parameters[argument] if isinstance(argument, int) else argument
+    known = {*parameters, *keyword, "cannot read"}
+    complaints = []
+    for kind, value in wrong_values(good).items():
+        positional, keyword = CALLS[name]()
+        if isinstance(argument, int):
+            positional[argument] = value
+        else:
+            keyword[argument] = value
+        try:
+            function(*positional, **keyword)
+        except Exception as error:  # noqa: BLE001 (its class is what is tested)
+            fault = fault_of(error, known)
+            if fault:
+                complaints.append(f"{own}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")
+    assert not complaints, "\n".join(complaints)
+
+
+def fault_of(error: Exception, parameters: set[str]) -> str | None:
+    """What is wrong with how an argument was refused."""
+    text = str(error)
+    if not isinstance(error, (ValueError, TypeError, NotImplementedError)):
+        if not (isinstance(error, RuntimeError) and text.startswith("[")):
+            return "class"
+    if "\n" in text or len(text) > _LONGEST:
+        return "length"
+    if any(raw in text for raw in _RAW):
+        return "raw"
+    if not any(name in text for name in parameters):
+        return "no name"
+    return None
+
+
+def test_the_words():
+    q = torch.randn(1, 2, 4, 6)
+    for call, error, words in (
+        (lambda: nsimplex.attention(q, q, q), TypeError,
+         "[attention] keys: expected a list of tensors, got a tensor of shape [1, 2, 4, 6]; a single one goes in a list, "
+         "[keys]"),
+        (lambda: nsimplex.attention(q, [q], [None]), TypeError, "[attention] values[0]: expected a tensor, got None"),
+        (lambda: nsimplex.attention(q, [q], [q], key_lengths=[3]), TypeError,
+         "[attention] key_lengths: expected a tensor or None, got list"),
+        (lambda: nsimplex.attention_weights(q, [q], causal="no"), TypeError,
+         "[attention_weights] causal: expected True or False, got 'no'"),
+        (lambda: nsimplex.reference(q, [q], [q], casual=True), TypeError, "[reference] casual: no such argument"),
+        (lambda: nsimplex.attention(q.to_sparse(), [q], [q]), ValueError,
+         "[attention] query: expected a dense tensor, got layout torch.sparse_coo"),
+        (lambda: nsimplex.topk_keys(q, q, 2.5), TypeError, "[topk_keys] k: expected an integer, got 2.5"),
+        (lambda: nsimplex.feature_map(q, "random", seed=2**63), ValueError,
+         "[feature_map] seed: expected an integer from -2^63 to 2^63 - 1, got 9223372036854775808"),
+        (lambda: nsimplex.graph.edge_tuples([[0, 1]], 2), TypeError, "[edge_tuples] edges: expected a tensor, got list"),
+        (lambda: nsimplex.graph.edge_tuples(torch.tensor([[0, 1]], device="meta"), 2), ValueError,
+         "[edge_tuples] edges: expected a tensor on the CPU, got one on meta"),
+        (lambda: nsimplex.KeyValueCache(4), TypeError, "[KeyValueCache] window: expected a list of integers, got 4"),
+    ):  # fmt: skip
+        with pytest.raises(error) as raised:
+            call()
+        assert str(raised.value) == words
+        assert raised.value.__cause__ is None and raised.value.__suppress_context__ is False
+
+
+def test_a_function_keeps_its_name_and_signature():
+    assert nsimplex.attention.__name__ == "attention" and "return_lse" in inspect.signature(nsimplex.attention).parameters
+
+
+def test_numbers_of_tables_may_be_arrays_and_data_frames():
+    import numpy
+
+    class Numeric(Frame):
+        columns = ["a", "b", "c"]
+
+        def __init__(self, values):
+            self.values, self.shape = values, values.shape
+
+        def __array__(self, dtype=None, copy=None):
+            return self.values.astype(dtype or self.values.dtype)
+
+    table = numpy.random.default_rng(0).normal(size=(40, 3))
+    table[:, 2] += table[:, 0]
+    expected = nsimplex.causal.causal_fit(torch.from_numpy(table)).adjacency
+    for given in (table, table.tolist(), Numeric(table)):
+        assert torch.equal(nsimplex.causal.causal_fit(given).adjacency, expected)
+    assert nsimplex.causal.usable_table(Numeric(table)).names == ["a", "b", "c"]
+    assert nsimplex.causal.usable_table(Numeric(table), ["x", "y", "z"]).names == ["x", "y", "z"]
+    assert nsimplex.causal.usable_table(table).names == []
+    fitted = CausalPipeline(steps=2).fit(Numeric(table))
+    assert fitted.names_ == ["a", "b", "c"] and fitted.transform(Numeric(table)).shape == (40, 3)
+    whole = nsimplex.causal.causal_embed(numpy.array([[0, 1], [0, 0]]), steps=2)
+    assert torch.equal(whole.tangents, nsimplex.causal.causal_embed(torch.tensor([[0.0, 1], [0, 0]]), steps=2).tangents)
+
+
+def test_activations_that_are_no_numbers_are_watched_as_such():
+    model = torch.nn.Sequential(torch.nn.ModuleList([torch.nn.Identity()])[0])
+    for exact in (False, True):
+        with nsimplex.analysis.SmoothingMonitor(model, modules=["0"], exact=exact) as monitor:
+            x = torch.randn(3, 4, 5)
+            x[1, 2, 3], x[2, 0, 0] = torch.nan, torch.inf
+            model(x)
+        for figure in monitor.layers[0][1:]:
+            assert figure.isnan().tolist() == [False, True, True]
