@@ -56,6 +56,9 @@ void check_kind(const TupleBatch& batch, const TensorKind& kind, const char* nam
 PatternLinearImpl::PatternLinearImpl(const TensorKind& kind, int64_t in_channels,
                                      int64_t out_channels)
     : kind_(kind), in_channels_(in_channels), out_channels_(out_channels) {
+  TORCH_CHECK_VALUE(in_channels > 0 && out_channels > 0,
+                    "[PatternLinear] in_channels, out_channels: expected at least 1, got ",
+                    in_channels, ", ", out_channels);
   reset();
 }
 

@@ -8,6 +8,9 @@
 namespace nsimplex {
 EquivariantLinearImpl::EquivariantLinearImpl(const EquivariantLinearOptions& options)
     : options_(options) {
+  TORCH_CHECK_VALUE(options.in_channels > 0 && options.out_channels > 0,
+                    "[EquivariantLinear] in_channels, out_channels: expected at least 1, got ",
+                    options.in_channels, ", ", options.out_channels);
   reset();
 }
 

@@ -29,6 +29,27 @@ ExpertChoiceOptions checked(const ExpertChoiceOptions& o) {
   return o;
 }
 
+void check_lengths(const Tensor& lengths, const Tensor& x) {
+  TORCH_CHECK_VALUE(at::isIntegralType(lengths.scalar_type(), /*includeBool=*/false) &&
+                        lengths.sizes().equals({x.size(0)}),
+                    "[ExpertChoice] lengths: expected integers of shape [", x.size(0), "], got ",
+                    lengths.scalar_type(), " of shape ", lengths.sizes());
+  if (lengths.numel() == 0) return;
+  const int64_t low = lengths.min().item<int64_t>(), high = lengths.max().item<int64_t>();
+  TORCH_CHECK_VALUE(low >= 0 && high <= x.size(1), "[ExpertChoice] lengths: expected 0 to ",
+                    x.size(1), ", the tokens of x, got ", low, " to ", high);
+}
+
+void check_adjacency(const Tensor& adjacency, const Tensor& x) {
+  const int64_t batch = x.size(0), length = x.size(1);
+  TORCH_CHECK_VALUE(
+      adjacency.scalar_type() == at::kBool && (adjacency.sizes().equals({length, length}) ||
+                                               adjacency.sizes().equals({batch, length, length})),
+      "[ExpertChoice] adjacency: expected bool of shape [", length, ", ", length, "] or [", batch,
+      ", ", length, ", ", length, "], got ", adjacency.scalar_type(), " of shape ",
+      adjacency.sizes());
+}
+
 // bool [B, length]: places at and beyond each entry's count.
 Tensor beyond(const Tensor& counts, int64_t length) {
   return at::arange(length, counts.options()) >= counts.unsqueeze(1);
@@ -85,6 +106,8 @@ Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& l
   TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.attention.dim,
               "[ExpertChoice] x: expected shape [B, T, ", options_.attention.dim, "], got ",
               x.sizes());
+  if (lengths) check_lengths(*lengths, x);
+  if (adjacency) check_adjacency(*adjacency, x);
   const int64_t batch = x.size(0), length = x.size(1), channels = x.size(2);
   // Padding may hold anything: it is read nowhere but where it passes.
   const Tensor real = lengths ? x.masked_fill(beyond(*lengths, length).unsqueeze(-1), 0) : x;

@@ -127,8 +127,9 @@ LayerCaches LanguageModelImpl::make_cache(std::optional<int64_t> unbounded) cons
 }
 
 at::Tensor LanguageModelImpl::embed(const at::Tensor& tokens) {
-  TORCH_CHECK(tokens.dim() == 2, "[LanguageModel] tokens: expected shape [B, T], got ",
-              tokens.sizes());
+  TORCH_CHECK(tokens.dim() == 2 && at::isIntegralType(tokens.scalar_type(), /*includeBool=*/false),
+              "[LanguageModel] tokens: expected integers of shape [B, T], got ",
+              tokens.scalar_type(), " of shape ", tokens.sizes());
   return embedding_->forward(tokens);
 }
 

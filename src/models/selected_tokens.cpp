@@ -4,6 +4,21 @@
 
 namespace nsimplex::detail {
 
+void check_selected(const SelectedTokens& tokens, const at::Tensor& x) {
+  const int64_t batch = x.size(0), length = x.size(1);
+  const at::Tensor& positions = tokens.positions;
+  TORCH_CHECK_VALUE(
+      positions.scalar_type() == at::kLong && positions.sizes().equals({batch, length}),
+      "[SimplicialAttention] positions: expected int64 of shape [", batch, ", ", length, "], got ",
+      positions.scalar_type(), " of shape ", positions.sizes());
+  if (!tokens.adjacency) return;
+  const at::Tensor& adjacency = *tokens.adjacency;
+  TORCH_CHECK_VALUE(
+      adjacency.scalar_type() == at::kBool && adjacency.sizes().equals({batch, length, length}),
+      "[SimplicialAttention] adjacency: expected bool of shape [", batch, ", ", length, ", ",
+      length, "], got ", adjacency.scalar_type(), " of shape ", adjacency.sizes());
+}
+
 std::optional<at::Tensor> induced_mask(const SelectedTokens& tokens,
                                        const std::vector<Window>& window, int64_t order) {
   std::optional<at::Tensor> mask;

@@ -4,6 +4,10 @@
 
 namespace nsimplex::detail {
 
+/// Throws c10::Error unless positions are int64 [B, T] and an adjacency is bool [B, T, T], for x
+/// [B, T, C].
+void check_selected(const SelectedTokens& tokens, const at::Tensor& x);
+
 /// The mask that some tokens of a sequence take along when they attend among themselves: windows
 /// around their positions [B, T], and their adjacency, on every axis. bool, broadcastable to
 /// [B, 1, T, T_1, .., T_N]; absent where all is admissible.

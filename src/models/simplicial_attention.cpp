@@ -2,6 +2,9 @@
 #include <nsimplex/layers.h>
 #include <nsimplex/rotary.h>
 
+#include <cmath>
+
+#include "kernels/common/dense_problem.h"
 #include "models/initialize.h"
 #include "models/options_check.h"
 #include "models/selected_tokens.h"
@@ -20,7 +23,8 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   const char* at = "[SimplicialAttention] ";
   require(o.dim > 0, at, "dim: expected a positive width, got ", o.dim);
   require(o.heads > 0, at, "heads: expected at least 1, got ", o.heads);
-  require(o.order >= 1, at, "order: expected at least 1, got ", o.order);
+  require(o.order >= 1 && o.order <= kernels::kMaxOrder, at, "order: expected 1 to ",
+          kernels::kMaxOrder, ", got ", o.order);
   require(o.head_dim >= 0, at, "head_dim: expected a positive width, got ", o.head_dim);
   if (o.head_dim == 0) {
     require(o.dim % o.heads == 0, at, "heads: expected a divisor of dim ", o.dim, ", got ",
@@ -44,6 +48,10 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
     require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
   }
 
+  if (const Scale* scale = std::get_if<Scale>(&o.scale)) {
+    require(std::isfinite(scale->logit) && std::isfinite(scale->output), at,
+            "scale: expected finite factors, got ", scale->logit, " and ", scale->output);
+  }
   require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
           "head_dim: expected a multiple of order + 1 = ", o.order + 1,
           " for form determinant, got ", o.head_dim);
@@ -232,6 +240,8 @@ at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
                                                      const SelectedTokens& tokens) {
   const auto& o = options_;
   require(o.context_dims.empty(), "[SimplicialAttention] positions: not with contexts");
+  check_input(x);
+  detail::check_selected(tokens, x);
   const std::vector<at::Tensor> parts = heads_of(x, 0, tokens.positions);
   AttentionOptions options = attention_options();
   options.causal = o.causal;

@@ -43,6 +43,8 @@ void RMSNormImpl::reset_parameters() {
 }
 
 at::Tensor RMSNormImpl::forward(const at::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) == weight_.size(0), "[RMSNorm] x: expected shape [.., ",
+              weight_.size(0), "], got ", x.sizes());
   return at::rms_norm(x, weight_.sizes(), weight_, eps_);
 }
 
@@ -61,6 +63,8 @@ void FeedForwardImpl::reset_parameters(const Initialization& init) {
 }
 
 at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) == options_.dim, "[FeedForward] x: expected shape [.., ",
+              options_.dim, "], got ", x.sizes());
   const at::Tensor up = up_->forward(x);
   if (options_.activation == Activation::gelu) return down_->forward(at::gelu(up));
   const auto halves = up.chunk(2, -1);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nsimplex/language_model.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,12 +23,15 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
       {"heads: expected a divisor of dim 24, got 5", [](Options& o) { o.heads = 5; }},
       {"heads: expected at least 1, got -1", [](Options& o) { o.heads = -1; }},
       {"kv_heads: expected a divisor of heads 4, got 3", [](Options& o) { o.kv_heads = 3; }},
-      {"order: expected at least 1, got 0", [](Options& o) { o.order = 0; }},
+      {"order: expected 1 to 8, got 0", [](Options& o) { o.order = 0; }},
       {"context_dims: expected 0 or 2 entries, got 1", [](Options& o) { o.context_dims = {8}; }},
       {"window: expected 0, 1 or 2 entries, got 3",
        [](Options& o) { o.window.assign(3, Window::last(4)); }},
       {"window: expected left >= 1 or -1, got 0", [](Options& o) { o.window = {{0, 0}}; }},
       {"window: expected right >= 0 or -1, got -2", [](Options& o) { o.window = {{4, -2}}; }},
+      {"order: expected 1 to 8, got 9", [](Options& o) { o.order = 9; }},
+      {"scale: expected finite factors, got nan and 1",
+       [](Options& o) { o.scale = Scale{std::nan(""), 1.0}; }},
       {"set allow_non_invariant", [](Options& o) { o.rotary = true; }},
       {"rotary: expected an even head_dim, got 3",
        [](Options& o) { o.rotary = true, o.order = 1, o.head_dim = 3; }},

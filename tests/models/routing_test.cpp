@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "error_of.h"
 #include "models/module_checks.h"
 
 namespace nsimplex {
@@ -160,6 +161,22 @@ TEST(ExpertChoice, ChosenTokensKeepTheirPlaces) {
   const Tensor loops = at::eye(7, at::kBool);
   EXPECT_TRUE(
       at::allclose(choice->forward(x, std::nullopt, loops), x + scores * alone, 1e-5, 1e-6));
+}
+
+TEST(Routers, LengthsAndAdjacencyThatDoNotFitAreNamed) {
+  ExpertChoice choice(choice_options());
+  const Tensor x = at::rand({2, 7, choice_options().attention.dim});
+  const auto lengths = [&](const Tensor& given) {
+    return error_of([&] { choice->forward(x, given); });
+  };
+  EXPECT_THAT(lengths(at::tensor({3, 8}, at::kLong)),
+              HasSubstr("[ExpertChoice] lengths: expected 0 to 7, the tokens of x, got 3 to 8"));
+  EXPECT_THAT(lengths(at::tensor({3}, at::kLong)), HasSubstr("expected integers of shape [2]"));
+  EXPECT_THAT(lengths(at::rand({2})), HasSubstr("expected integers of shape [2], got Float"));
+  EXPECT_THAT(
+      error_of([&] { choice->forward(x, std::nullopt, at::ones({6, 7}, at::kBool)); }),
+      HasSubstr("[ExpertChoice] adjacency: expected bool of shape [7, 7] or [2, 7, 7], got Bool of "
+                "shape [6, 7]"));
 }
 
 TEST(Routers, BadOptionsAreNamed) {

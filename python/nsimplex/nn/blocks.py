@@ -8,10 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
-from .layers import RMSNorm, SimplicialAttention, _initialize, require
+from .checks import require, require_name, require_rows, require_whole
+from .layers import RMSNorm, SimplicialAttention, _initialize
 
 
+@checked_methods
 class FeedForward(nn.Module):
     """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
 
@@ -21,12 +24,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
         super().__init__()
-        require(dim > 0, f"[FeedForward] dim: expected a positive width, got {dim}")
-        require(hidden >= 0, f"[FeedForward] hidden: expected a positive width, got {hidden}")
-        require(
-            activation in ("swiglu", "gelu"),
-            f"[FeedForward] activation: expected swiglu or gelu, got '{activation}'",
-        )
+        require_whole("[FeedForward] ", dim=dim)
+        require_whole("[FeedForward] ", least=0, hidden=hidden)
+        require_name("[FeedForward] ", "activation", activation, ("swiglu", "gelu"))
         if hidden == 0:
             usual = (8 * dim + 2) // 3 if activation == "swiglu" else 4 * dim
             hidden = (usual + 7) // 8 * 8
@@ -42,6 +42,7 @@ class FeedForward(nn.Module):
         _initialize(self.down.weight, generator, residual_gain)
 
     def forward(self, x: Tensor) -> Tensor:
+        require_rows("FeedForward", "x", x, self.up.in_features)
         up = self.up(x)
         if self.activation == "gelu":
             return self.down(F.gelu(up))
@@ -49,11 +50,19 @@ class FeedForward(nn.Module):
         return self.down(F.silu(gate) * value)
 
 
+@checked_methods
 class TransformerBlock(nn.Module):
     """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h))."""
 
     def __init__(self, attention: SimplicialAttention, mlp: FeedForward) -> None:
         super().__init__()
+        require(
+            isinstance(attention, SimplicialAttention),
+            f"[TransformerBlock] attention: expected a SimplicialAttention or one of its kinds, got {describe(attention)}",
+        )
+        require(
+            isinstance(mlp, nn.Module), f"[TransformerBlock] mlp: expected a module, got {describe(mlp)}"
+        )
         self.attention_norm = RMSNorm(attention.dim)
         self.attention = attention
         self.mlp_norm = RMSNorm(attention.dim)
@@ -78,5 +87,6 @@ class TransformerBlock(nn.Module):
         *,
         cache: LayerCache | None = None,
     ) -> Tensor:
+        require_rows("TransformerBlock", "x", x, self.attention.dim, 3)
         h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
         return h + self.mlp(self.mlp_norm(h))

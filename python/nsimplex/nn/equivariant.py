@@ -7,10 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .._arguments import checked_methods
 from ..equivariant import Kind, _kind, equivariant_classes, equivariant_linear
 from ..equivariant_plan import EquivariantPlan, equivariant_linear_sparse
+from .checks import require_name, require_rows, require_whole
 
 
+@checked_methods
 class EquivariantLinear(nn.Module):
     """L_{k->l}, or with ``classes="light"`` its lightweight form (:func:`nsimplex.equivariant_linear`).
 
@@ -45,6 +48,8 @@ class EquivariantLinear(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        require_whole("[EquivariantLinear] ", in_channels=in_channels, out_channels=out_channels)
+        require_name("[EquivariantLinear] ", "pooling", pooling, ("mean", "sum"))
         self.input, self.output, self.classes, self.pooling = _kind(input), _kind(output), classes, pooling
         count = len(equivariant_classes(self.input, self.output, classes))
         self.weight = nn.Parameter(torch.empty(count, in_channels, out_channels))
@@ -71,6 +76,7 @@ class EquivariantLinear(nn.Module):
 
         The plan must be of this layer's kinds and classes. ``node_counts`` and ``nodes`` are for dense tensors.
         """
+        require_rows("EquivariantLinear", "x", x, self.weight.size(1))
         if plan is None:
             return equivariant_linear(
                 x, self.weight, self.bias, input=self.input, output=self.output, classes=self.classes,

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .._arguments import checked_methods
 from ..equivariant import Kind, TensorKind, _kind, equivariant_classes
 from ..equivariant_attention import (
     EquivariantAttentionPlan,
@@ -17,9 +18,11 @@ from ..equivariant_attention import (
 )
 from ..equivariant_encoder_plan import EquivariantEncoderPlan, is_lightweight
 from ..equivariant_plan import EquivariantPlan
+from .checks import require_name, require_rows, require_whole
 from .equivariant import EquivariantLinear
 
 
+@checked_methods
 class RandomFeatures(nn.Module):
     """The random directions W [dim, features] of kernel attention: a buffer ``directions``, drawn once.
 
@@ -35,8 +38,8 @@ class RandomFeatures(nn.Module):
 
     def __init__(self, dim: int, features: int = 0) -> None:
         super().__init__()
-        if dim < 1 or features < 0:
-            raise ValueError(f"[RandomFeatures] dim, features: expected at least 1 and 0, got {dim} and {features}")
+        require_whole("[RandomFeatures] ", dim=dim)
+        require_whole("[RandomFeatures] ", least=0, features=features)
         self.register_buffer("directions", orthogonal_directions(dim, features or max(1, int(dim * math.log(dim)))))
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
@@ -45,6 +48,7 @@ class RandomFeatures(nn.Module):
         )
 
 
+@checked_methods
 class EquivariantAttention(nn.Module):
     """Attn_{k->l} with all its classes: :func:`nsimplex.equivariant_attention`, and for those classes that do not
     sum over the input the light layer, without a bias.
@@ -85,17 +89,18 @@ class EquivariantAttention(nn.Module):
         features: RandomFeatures | None = None,
     ) -> None:
         super().__init__()
+        at = "[EquivariantAttention] "
+        require_whole(at, in_channels=in_channels, out_channels=out_channels, heads=heads)
+        require_name(at, "feature_map", feature_map, ("relu", "exponential"))
         if head_dim is None:
-            if heads < 1 or out_channels % heads:
+            if out_channels % heads:
                 raise ValueError(
                     f"[EquivariantAttention] heads: expected a divisor of {out_channels} out_channels where head_dim "
                     f"is not given, got {heads}"
                 )
             head_dim = out_channels // heads
-        if form not in ("softmax", "kernel", "decoupled"):
-            raise ValueError(
-                f"[EquivariantAttention] form: expected one of softmax, kernel, decoupled, got {form}"
-            )
+        require_whole(at, head_dim=head_dim)
+        require_name(at, "form", form, ("softmax", "kernel", "decoupled"))
         if form == "softmax" and not normalise:
             raise ValueError("[EquivariantAttention] normalise: expected True for form softmax, got False")
         self.input, self.output = _kind(input), _kind(output)
@@ -158,12 +163,16 @@ class EquivariantAttention(nn.Module):
         return attended + self.light(x, light)
 
 
+@checked_methods
 class PatternLinear(nn.Module):
     """A linear layer on every tuple by itself, with a matrix for every equality pattern of its entries (the classes
     of 0 -> l): ``weight`` [patterns, C, D], ``bias`` [patterns, D]."""
 
     def __init__(self, kind: Kind, in_channels: int, out_channels: int) -> None:
         super().__init__()
+        at = "[PatternLinear] "
+        require_whole(at, least=0, kind=_kind(kind).order)
+        require_whole(at, in_channels=in_channels, out_channels=out_channels)
         patterns = len(equivariant_classes(0, kind))
         self.weight = nn.Parameter(torch.empty(patterns, in_channels, out_channels))
         self.bias = nn.Parameter(torch.zeros(patterns, out_channels))
@@ -173,10 +182,15 @@ class PatternLinear(nn.Module):
         """x [m, C] -> [m, D]; rows: of every pattern, each row once."""
         if len(rows) != len(self.weight):
             raise ValueError(f"[PatternLinear] rows: expected {len(self.weight)} patterns, got {len(rows)}")
+        require_rows("PatternLinear", "x", x, self.weight.size(1), 2)
+        count = sum(own.size(0) if own.dim() == 1 and own.dtype == torch.int64 else -x.size(0) for own in rows)
+        if count != x.size(0):
+            raise ValueError(f"[PatternLinear] rows: expected int64 numbers of {x.size(0)} rows of x, each once")
         out = [torch.addmm(b, x[own], w) for own, w, b in zip(rows, self.weight, self.bias)]
         return torch.cat(out)[torch.cat(rows).argsort()]
 
 
+@checked_methods
 class EquivariantEncoder(nn.Module):
     """Enc_{k->l}: attention and an MLP, without an identity around attention, since its light classes carry the
     input through learned maps.
@@ -213,8 +227,9 @@ class EquivariantEncoder(nn.Module):
         **attention,
     ) -> None:
         super().__init__()
-        if encoder not in ("standard", "paper"):
-            raise ValueError(f"[EquivariantEncoder] encoder: expected one of standard, paper, got {encoder}")
+        require_name("[EquivariantEncoder] ", "encoder", encoder, ("standard", "paper"))
+        if hidden is not None:
+            require_whole("[EquivariantEncoder] ", hidden=hidden)
         if not 0 <= dropout < 1:
             raise ValueError(f"[EquivariantEncoder] dropout: expected in [0, 1), got {dropout}")
         self.attention = EquivariantAttention(input, output, in_channels, out_channels, **attention)
@@ -239,6 +254,7 @@ class EquivariantEncoder(nn.Module):
 
     def forward(self, x: Tensor, plan: EquivariantEncoderPlan) -> Tensor:
         """x [m, C] -> [m', D]."""
+        require_rows("EquivariantEncoder", "x", x, self.attention.value_weight.size(1), 2)
         if (plan.mlp is not None) != self.lightweight:
             raise ValueError("[EquivariantEncoder] plan: expected one for the layer's form of the MLP")
         rows = plan.mlp if self.lightweight else plan.pattern_rows

@@ -12,7 +12,8 @@ from ..functional import attention
 from ..positions import rotary
 from ..separable import feature_map, separable_attention
 from .feature_options import FeatureTransformerOptions
-from .layers import SimplicialAttention, _initialize, require
+from .checks import require
+from .layers import SimplicialAttention, _initialize
 
 
 def sinusoids(positions: Tensor, dim: int) -> Tensor:

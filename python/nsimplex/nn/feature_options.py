@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .layers import require
+from .checks import require
 
 _CHOICES = {
     "backbone": ("softmax", "performer", "simplicial"),

@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import checked_methods
 from .blocks import FeedForward, TransformerBlock
 from .feature_attention import FeatureAttention, FeaturePositions, sinusoids
 from .feature_options import FeatureTransformerOptions
-from .layers import RMSNorm, _initialize, require
+from .checks import require
+from .layers import RMSNorm, _initialize
 
 _FREQUENCY_DEVIATION = 0.1
 
 
+@checked_methods
 class FeatureTransformer(nn.Module):
     r"""A transformer over the features of one observation.
 

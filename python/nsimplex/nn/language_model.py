@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import checked_methods
 from ..kv_cache import LayerCaches
 from .blocks import FeedForward, TransformerBlock
-from .layers import RMSNorm, SimplicialAttention, require
+from .checks import MOST_AXES, require, require_name, require_whole
+from .layers import RMSNorm, SimplicialAttention
 from .separable import SeparableAttention
 from .sparse import SparseAttention
 
@@ -63,6 +65,7 @@ def _parse_windows(text: str) -> list[tuple[int, int]]:
     return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
 
 
+@checked_methods
 class LanguageModel(nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
@@ -82,15 +85,13 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         o = self.options = options
-        for name, least in (("vocabulary", 1), ("layers", 1), ("context", 1), ("order", 1), ("every", 0)):
-            value = getattr(o, name)
-            require(value >= least, f"[LanguageModel] {name}: expected at least {least}, got {value}")
+        at = "[LanguageModel] "
+        require_whole(at, vocabulary=o.vocabulary, layers=o.layers, context=o.context, dim=o.dim, heads=o.heads)
+        require_whole(at, most=MOST_AXES, order=o.order)
+        require_whole(at, least=0, every=o.every)
+        require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
+        require(o.mlp_ratio >= 0, f"{at}mlp_ratio: expected 0 or more, got {o.mlp_ratio}")
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
-        sparsities = ("window", "topk", "path", "linear")
-        require(
-            o.sparse in sparsities,
-            f"[LanguageModel] sparse: expected one of {', '.join(sparsities)}, got '{o.sparse}'",
-        )
         self.blocks = nn.ModuleList(self._blocks())
         self.norm = RMSNorm(o.dim)
         if not o.tied:
@@ -156,6 +157,19 @@ class LanguageModel(nn.Module):
         held = self.options.context if unbounded is None else unbounded
         return LayerCaches([block.make_cache(held) for block in self.blocks])
 
+    def _embed(self, tokens: Tensor) -> Tensor:
+        if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
+            raise ValueError(
+                f"[LanguageModel] tokens: expected int64 of shape [B, T], got {tokens.dtype} of shape {list(tokens.shape)}"
+            )
+        if torch.compiler.is_compiling():
+            return self.embedding(tokens)
+        try:
+            return self.embedding(tokens)
+        except IndexError:  # names no argument
+            low, high = (int(each) for each in tokens.aminmax())
+        raise ValueError(f"[LanguageModel] tokens: expected 0 to {self.options.vocabulary - 1}, got {low} to {high}")
+
     def forward(self, tokens: Tensor, caches: LayerCaches | None = None) -> Tensor:
         """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only.
 
@@ -169,7 +183,7 @@ class LanguageModel(nn.Module):
             f"[LanguageModel] caches: expected one for each of {layers} layers, "
             f"got {0 if caches is None else len(caches)}",
         )
-        x = self.embedding(tokens)
+        x = self._embed(tokens)
         for layer, block in enumerate(self.blocks):
             x = block(x, cache=None if caches is None else caches[layer])
         return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)

@@ -13,17 +13,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import checked_methods
 from ..functional import attention
 from ..kv_cache import KeyValueCache, LayerCache
 from ..positions import rotary as rotate
+from .checks import (
+    MOST_AXES,
+    require,
+    require_name,
+    require_places,
+    require_positive,
+    require_rows,
+    require_scale,
+    require_whole,
+    require_window,
+)
 from .induced import induced
 
 _HEAD_NORM_EPSILON = 1e-6
-
-
-def require(ok: bool, message: str) -> None:
-    if not ok:
-        raise ValueError(message)
 
 
 def _initialize(weight: Tensor, generator: torch.Generator | None, gain: float = 1.0) -> None:
@@ -36,13 +43,21 @@ def _unit_rms(heads: Tensor) -> Tensor:
     return F.rms_norm(heads, (heads.size(-1),), eps=_HEAD_NORM_EPSILON)
 
 
+@checked_methods
 class RMSNorm(nn.RMSNorm):
     """y = x / sqrt(mean(x^2) + eps) * weight over the last axis."""
 
     def __init__(self, dim: int, eps: float = 1e-6) -> None:
+        require_whole("[RMSNorm] ", dim=dim)
+        require_positive("[RMSNorm] ", eps=eps)
         super().__init__(dim, eps=eps)
 
+    def forward(self, x: Tensor) -> Tensor:
+        require_rows("RMSNorm", "x", x, self.normalized_shape[0])
+        return super().forward(x)
 
+
+@checked_methods
 class SimplicialAttention(nn.Module):
     """N-simplicial attention with its projections.
 
@@ -90,12 +105,12 @@ class SimplicialAttention(nn.Module):
     ) -> None:
         super().__init__()
         at = "[SimplicialAttention] "
-        for name, value in (("dim", dim), ("heads", heads), ("order", order)):
-            require(value > 0, f"{at}{name}: expected at least 1, got {value}")
+        require_whole(at, dim=dim, heads=heads)
+        require_whole(at, most=MOST_AXES, order=order)
+        require_whole(at, least=0, head_dim=head_dim, kv_heads=kv_heads)
         if head_dim == 0:
             require(dim % heads == 0, f"{at}heads: expected a divisor of dim {dim}, got {heads}")
             head_dim = dim // heads
-        require(head_dim > 0, f"{at}head_dim: expected a positive width, got {head_dim}")
         kv_heads = kv_heads or heads
         require(
             kv_heads > 0 and heads % kv_heads == 0,
@@ -105,8 +120,14 @@ class SimplicialAttention(nn.Module):
             len(context_dims) in (0, order),
             f"{at}context_dims: expected 0 or {order} entries, got {len(context_dims)}",
         )
-        require(norm in ("none", "qk", "qkv"), f"{at}norm: expected none, qk or qkv, got '{norm}'")
-        require(form in ("product", "determinant"), f"{at}form: expected product or determinant, got '{form}'")
+        for width in context_dims:
+            require_whole(at, context_dims=width)
+        require_name(at, "norm", norm, ("none", "qk", "qkv"))
+        require_name(at, "form", form, ("product", "determinant"))
+        require_name(at, "reduce", reduce, ("product", "sum", "mean"))
+        require_scale(at, scale)
+        require_window("SimplicialAttention", window, order)
+        require_positive(at, rotary_base=rotary_base)
         require(
             form == "product" or head_dim % (order + 1) == 0,
             f"{at}head_dim: expected a multiple of order + 1 = {order + 1} for form determinant, got {head_dim}",
@@ -148,7 +169,11 @@ class SimplicialAttention(nn.Module):
             _initialize(projection.weight, generator)
         _initialize(self.output.weight, generator, residual_gain)
 
+    def _check_input(self, x: Tensor) -> None:
+        require_rows(type(self).__name__, "x", x, self.dim, 3)
+
     def _project_self(self, x: Tensor, **places) -> list[Tensor]:
+        self._check_input(x)
         axes = self.order * self.kv_heads
         heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))
         qk, v = heads.split((self.heads + axes, axes), 2)
@@ -162,6 +187,9 @@ class SimplicialAttention(nn.Module):
         return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
 
     def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:
+        self._check_input(x)
+        for m, (context, width) in enumerate(zip(contexts, self.context_dims)):
+            require_rows("SimplicialAttention", f"contexts[{m}]", context, width, 3)
         q = self.q(x).unflatten(-1, (self.heads, self.head_dim))
         if self.norm != "none":
             q = _unit_rms(q)
@@ -233,8 +261,8 @@ class SimplicialAttention(nn.Module):
         equals those rows of the whole sequence's to rounding. For inference only.
 
         For self-attention among some tokens of a sequence: positions, int64 [B, T] and rising, are their
-        places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T], is what each may
-        attend to, on every axis. A window or an adjacency then costs memory for every tuple.
+        places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T] or [T, T], is what each
+        may attend to, on every axis. A window or an adjacency then costs memory for every tuple.
         """
         if cache is not None:
             given = key_lengths, positions, adjacency
@@ -253,6 +281,9 @@ class SimplicialAttention(nn.Module):
             "[SimplicialAttention] positions and adjacency: not with contexts",
         )
         places = {} if positions is None else dict(positions=positions)
+        if positions is not None or adjacency is not None:
+            self._check_input(x)
+            adjacency = require_places(x, positions, adjacency)
         parts = self._project_contexts(x, contexts) if contexts else self._project_self(x, **places)
         options = induced(self.attention_options, self.order, positions, adjacency)
         return self._join_heads(attention(*self._heads_first(parts), key_lengths=key_lengths, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import NamedTuple
 
@@ -9,9 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import checked_methods, describe
 from ..positions import rotary as rotate
 from ..routing import indexer_loss, topk_keys
-from .layers import SimplicialAttention, _initialize, require
+from .checks import require, require_lengths, require_name, require_positive, require_rows, require_whole
+from .layers import SimplicialAttention, _initialize
 
 
 class IndexSource(NamedTuple):
@@ -31,6 +34,7 @@ class IndexParts(NamedTuple):
     lse: Tensor | None
 
 
+@checked_methods
 class Indexer(nn.Module):
     """Chooses k keys a query for a sparse attention layer (:func:`nsimplex.topk_keys`).
 
@@ -68,11 +72,10 @@ class Indexer(nn.Module):
     ) -> None:
         super().__init__()
         at = "[Indexer] "
-        require(dim > 0, f"{at}dim: expected a positive width, got {dim}")
-        require(heads > 0, f"{at}heads: expected at least 1, got {heads}")
-        require(index_dim > 0, f"{at}index_dim: expected a positive width, got {index_dim}")
-        require(source in ("light", "reuse"), f"{at}source: expected light or reuse, got '{source}'")
-        require(scores in ("relu", "softmax"), f"{at}scores: expected relu or softmax, got '{scores}'")
+        require_whole(at, dim=dim, heads=heads, index_dim=index_dim)
+        require_positive(at, rotary_base=rotary_base)
+        require_name(at, "source", source, ("light", "reuse"))
+        require_name(at, "scores", scores, ("relu", "softmax"))
         require(
             not rotary or (source == "light" and index_dim % 2 == 0),
             f"{at}rotary: expected source light and an even index_dim, got {source} and {index_dim}",
@@ -96,10 +99,7 @@ class Indexer(nn.Module):
         self, x: Tensor, source: IndexSource | None = None, *, first_position: int = 0
     ) -> IndexParts:
         """x [B, T, C] -> what scores are made of. While decoding keys of earlier tokens go before ``key``."""
-        require(
-            x.dim() == 3 and x.size(2) == self.dim,
-            f"[Indexer] x: expected shape [B, T, {self.dim}], got {list(x.shape)}",
-        )
+        require_rows("Indexer", "x", x, self.dim, 3)
         weights = None
         if self.learned:
             weights = self.weight(x).transpose(1, 2)
@@ -166,6 +166,7 @@ class Indexer(nn.Module):
         )  # fmt: skip
 
 
+@checked_methods
 class ExpertChoice(nn.Module):
     """Attention among the K tokens that a router likes best; the others pass.
 
@@ -198,10 +199,16 @@ class ExpertChoice(nn.Module):
     ) -> None:
         super().__init__()
         at = "[ExpertChoice] "
-        whole = isinstance(tokens, int)
+        whole = isinstance(tokens, int) and not isinstance(tokens, bool)
         require(
-            tokens >= 1 if whole else 0 < tokens <= 1,
-            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got {tokens}",
+            tokens >= 1 if whole else isinstance(tokens, float) and 0 < tokens <= 1,
+            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got {describe(tokens)}",
+        )
+        require(
+            isinstance(attention, SimplicialAttention)
+            and "positions" in inspect.signature(type(attention).forward).parameters,
+            f"{at}attention: expected a layer that attends among selected tokens, as SimplicialAttention, got "
+            f"{describe(attention)}",
         )
         require(not attention.context_dims, f"{at}attention: expected a layer without contexts")
         require(
@@ -249,9 +256,11 @@ class ExpertChoice(nn.Module):
         lengths, int64 [B], are the real tokens of each sequence. adjacency, bool [T, T] or [B, T, T], is
         what a token may attend to; the chosen ones keep what it says of them.
         """
+        require_rows("ExpertChoice", "x", x, self.attention.dim, 3)
         length, channels = x.size(1), x.size(2)
         real = x
         if lengths is not None:
+            require_lengths(lengths, x)
             padding = torch.arange(length, device=x.device) >= lengths[:, None]
             real = x.masked_fill(padding[..., None], 0)
         scores = self.router(real).squeeze(-1)
@@ -261,6 +270,15 @@ class ExpertChoice(nn.Module):
         rows = positions[..., None].expand(-1, -1, channels)
         chosen = real.gather(1, rows).masked_fill(missing[..., None], 0)
         if adjacency is not None:
+            if adjacency.dtype != torch.bool or adjacency.dim() not in (2, 3):
+                raise ValueError(
+                    f"[ExpertChoice] adjacency: expected bool of shape {[length, length]} or "
+                    f"{[x.size(0), length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
+                )
+            if adjacency.shape[-2:] != (length, length):
+                raise ValueError(
+                    f"[ExpertChoice] adjacency: expected {length} tokens, got shape {list(adjacency.shape)}"
+                )
             table = adjacency.expand(x.size(0), -1, -1)
             table = table.gather(1, positions[..., None].expand(-1, -1, length))
             adjacency = table.gather(2, positions[:, None].expand(-1, positions.size(1), -1))

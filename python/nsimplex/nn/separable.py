@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
 from ..separable import FeatureMap, SeparableCache, separable_attention
-from .layers import SimplicialAttention, require
+from .checks import require
+from .layers import SimplicialAttention
 
 
+@checked_methods
 class SeparableAttention(SimplicialAttention):
     """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) in place of the softmax,
     in time linear in the length.
@@ -30,6 +33,10 @@ class SeparableAttention(SimplicialAttention):
             value = self.attention_options[name]
             require(value == "product", f"{at}{name}: expected product, the one that separates, got '{value}'")
         require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
+        require(
+            features is None or callable(features) or features in ("elu", "relu", "random"),
+            f"{at}features: expected elu, relu, random, a function or None, got {describe(features)}",
+        )
         self.features = features
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:

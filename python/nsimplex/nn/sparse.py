@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from .._arguments import checked_methods
 from ..functional import _scales, attention
 from ..kv_cache import IndexedCache, LayerCache
 from ..routing import indexer_loss, retained_mass, topk_keys
 from ..sparse import sparse_attention
-from .layers import SimplicialAttention, require
+from .checks import require, require_name, require_whole
+from .layers import SimplicialAttention
 from .routing import Indexer, IndexParts, IndexSource
 
 
+@checked_methods
 class SparseAttention(SimplicialAttention):
     """N-simplicial attention over the tuples that an :class:`Indexer` chooses, k^N a query.
 
@@ -44,14 +48,19 @@ class SparseAttention(SimplicialAttention):
     ) -> None:
         super().__init__(dim, heads, **options)
         at = "[SparseAttention] "
-        require(pattern in ("product", "path"), f"{at}pattern: expected product or path, got '{pattern}'")
-        require(keys >= 1, f"{at}keys: expected at least 1, got {keys}")
+        require_name(at, "pattern", pattern, ("product", "path"))
+        require_whole(at, keys=keys)
         require(loss_weight >= 0, f"{at}loss_weight: expected 0 or more, got {loss_weight}")
         require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
         window = self.attention_options["window"]
         require(window is None, f"{at}window: expected none beside chosen keys, got {window}")
         self.pattern, self.chosen_keys, self.loss_weight = pattern, keys, loss_weight
         indexer = dict(indexer or {})
+        for name in indexer:
+            require(
+                name in inspect.signature(Indexer.__init__).parameters,
+                f"{at}indexer: expected arguments of Indexer, got {name!r}",
+            )
         if indexer.get("source") == "reuse":
             indexer["learned"] = loss_weight > 0
         self.indexer = Indexer(dim, **indexer)

@@ -168,14 +168,14 @@ BAD = {
     "heads: expected a divisor": lambda: EquivariantEncoder(1, 1, 4, 5, heads=2),
     "dropout: expected": lambda: EquivariantEncoder(1, 1, 4, 4, dropout=1.0),
     "residual: expected": lambda: EquivariantEncoder(1, 1, 4, 5, residual=True),
-    "form: expected one of": lambda: EquivariantEncoder(1, 1, 4, 4, form="hard"),
-    "encoder: expected one of": lambda: EquivariantEncoder(1, 1, 4, 4, encoder="old"),
-    "mlp: expected one of": lambda: EquivariantEncoder(1, 1, 4, 4, mlp="big"),
+    "form: expected softmax, kernel or decoupled": lambda: EquivariantEncoder(1, 1, 4, 4, form="hard"),
+    "encoder: expected standard or paper": lambda: EquivariantEncoder(1, 1, 4, 4, encoder="old"),
+    "mlp: expected automatic, lightweight or pointwise": lambda: EquivariantEncoder(1, 1, 4, 4, mlp="big"),
     "normalise: expected True": lambda: EquivariantEncoder(1, 1, 4, 4, normalise=False),
     "features: expected directions": lambda: EquivariantEncoder(
         1, 1, 4, 4, form="kernel", features=RandomFeatures(3)
     ),
-    "dim, features: expected": lambda: RandomFeatures(0),
+    "dim: expected at least 1, got 0": lambda: RandomFeatures(0),
 }
 
 

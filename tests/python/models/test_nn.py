@@ -91,7 +91,7 @@ def test_layer_is_the_composed_call():
     [
         (dict(heads=5), "heads: expected a divisor of dim 24, got 5"),
         (dict(kv_heads=3), "kv_heads: expected a divisor of heads 4, got 3"),
-        (dict(order=0), "order: expected at least 1, got 0"),
+        (dict(order=0), "order: expected 1 to 8, got 0"),
         (dict(norm="kq"), "norm: expected none, qk or qkv, got 'kq'"),
         (dict(context_dims=(8,)), "context_dims: expected 0 or 2 entries, got 1"),
         (dict(rotary=True), "set allow_non_invariant"),

@@ -150,9 +150,9 @@ def test_loss_reaches_the_parameters_alone(scores, source, chosen):
 
 
 @pytest.mark.parametrize("options, words", [
-    (dict(dim=0), "dim: expected a positive width, got 0"),
+    (dict(dim=0), "dim: expected at least 1, got 0"),
     (dict(heads=0), "heads: expected at least 1, got 0"),
-    (dict(index_dim=0), "index_dim: expected a positive width, got 0"),
+    (dict(index_dim=0), "index_dim: expected at least 1, got 0"),
     (dict(source="other"), "source: expected light or reuse, got 'other'"),
     (dict(scores="dot"), "scores: expected relu or softmax, got 'dot'"),
     (dict(index_dim=3, rotary=True), "expected source light and an even index_dim"),

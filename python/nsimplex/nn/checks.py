@@ -1,0 +1,104 @@
+"""What the modules check: their options when they are built, the tensors that come in."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .._arguments import describe
+from ..functional import _flat_window
+
+MOST_AXES = 8  # that the operators take
+
+
+def require(ok: bool, message: str) -> None:
+    if not ok:
+        raise ValueError(message)
+
+
+def require_whole(at: str, least: int = 1, most: int | None = None, **numbers: object) -> None:
+    """Every number, by its name: an integer of at least ``least`` and at most ``most``."""
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError(f"{at}{name}: expected an integer, got {describe(value)}")
+        if value < least or (most is not None and value > most):
+            range_ = f"at least {least}" if most is None else f"{least} to {most}"
+            raise ValueError(f"{at}{name}: expected {range_}, got {value}")
+
+
+def require_positive(at: str, **numbers: object) -> None:
+    for name, value in numbers.items():
+        if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            raise ValueError(f"{at}{name}: expected a positive number, got {describe(value)}")
+
+
+def require_name(at: str, name: str, value: object, names: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in names:
+        known = ", ".join(names[:-1]) + f" or {names[-1]}"
+        raise ValueError(f"{at}{name}: expected {known}, got {describe(value)}")
+
+
+def require_scale(at: str, scale: object) -> None:
+    """"standard", "unit", a number or two, finite."""
+    factors = scale if isinstance(scale, (list, tuple)) else (scale,)
+    numbers = len(factors) in (1, 2) and all(
+        isinstance(each, (int, float)) and math.isfinite(each) for each in factors
+    )
+    if not numbers and not (isinstance(scale, str) and scale in ("standard", "unit")):
+        raise ValueError(f"{at}scale: expected standard, unit, a finite number or two, got {describe(scale)}")
+
+
+def require_window(function: str, window: object, order: int) -> None:
+    flat = _flat_window(window, order, function) or []
+    for place, number in enumerate(flat):
+        side, least = ("left", 1) if place % 2 == 0 else ("right", 0)
+        if number != -1 and number < least:
+            raise ValueError(
+                f"[{function}] window[{place // 2}]: expected {side} >= {least} or -1, got {number}"
+            )
+
+
+def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | None = None) -> None:
+    """A tensor of so many channels; three dimensions are [B, T, C]."""
+    if x.size(-1) == width if dims is None and x.dim() else x.dim() == dims and x.size(-1) == width:
+        return
+    lead = {None: "..", 2: "rows", 3: "B, T"}[dims]
+    raise ValueError(f"[{function}] {name}: expected shape [{lead}, {width}], got {list(x.shape)}")
+
+
+def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None) -> Tensor | None:
+    """What tokens of x [B, T, C] take along; an adjacency of all entries as one of [1, T, T]."""
+    batch, length, _ = x.shape
+    if positions is not None and (positions.dtype != torch.int64 or positions.shape != (batch, length)):
+        raise ValueError(
+            f"[SimplicialAttention] positions: expected int64 of shape {[batch, length]}, got {positions.dtype} of "
+            f"shape {list(positions.shape)}"
+        )
+    if adjacency is None:
+        return None
+    fits = adjacency.dim() in (2, 3) and adjacency.shape[-2:] == (length, length)
+    if adjacency.dtype != torch.bool or not fits or (adjacency.dim() == 3 and adjacency.size(0) not in (1, batch)):
+        raise ValueError(
+            f"[SimplicialAttention] adjacency: expected bool of shape {[length, length]} or "
+            f"{[batch, length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
+        )
+    return adjacency.unsqueeze(0) if adjacency.dim() == 2 else adjacency
+
+
+def require_lengths(lengths: Tensor, x: Tensor) -> None:
+    """Integers [B], which on the CPU and outside of transforms and compiled code are also looked at: 0 to T."""
+    if lengths.dtype not in (torch.int64, torch.int32) or lengths.shape != x.shape[:1]:
+        raise ValueError(
+            f"[ExpertChoice] lengths: expected int64 of shape {[x.size(0)]}, got {lengths.dtype} of shape "
+            f"{list(lengths.shape)}"
+        )
+    plain = type(lengths) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(lengths)
+    if torch.compiler.is_compiling() or not plain or not lengths.is_cpu or lengths.numel() == 0:
+        return
+    low, high = (int(each) for each in lengths.aminmax())
+    if low < 0 or high > x.size(1):
+        raise ValueError(
+            f"[ExpertChoice] lengths: expected 0 to {x.size(1)}, the tokens of x, got {low} to {high}"
+        )
