@@ -169,9 +169,6 @@ std::string text_of(const Json& summary, const std::vector<Figure>& figures) {
 }
 
 int run_curvature(const CurvatureOptions& options) {
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: analyze curvature runs on the CPU");
-  }
   const std::vector<io::SimpleGraph> graphs = data::read_simple_graphs(options.file);
   RunLog log(options);
   const std::vector<CurvatureComparison> results = compare_all(graphs, options.json);
@@ -201,7 +198,8 @@ void add_analyze_curvature(CLI::App& parent, Session& session) {
                   {.name = "curvature",
                    .summary = "Discrete Ricci curvatures of graphs beside their line graphs",
                    .examples = "nsimplex analyze curvature qm9.npz\n"
-                               "nsimplex analyze curvature graphs.g6 --out runs/curvature --json"},
+                               "nsimplex analyze curvature graphs.g6 --out runs/curvature --json",
+                   .acts = {.seed = false}},
                   options, run_curvature);
   command
       .add_option("FILE", options->file,

@@ -169,9 +169,6 @@ class LipschitzExperiment {
 };
 
 int run_lipschitz(const LipschitzOptions& options) {
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: analyze lipschitz runs on the CPU");
-  }
   const std::vector<LipschitzPoint> sweep = sweep_of(options);
   RunLog log(options);
   LipschitzExperiment experiment(options, log);

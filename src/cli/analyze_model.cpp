@@ -107,8 +107,7 @@ Statement sensitivity_statement(const std::vector<LayerReading>& readings) {
 }
 
 int run_model(const ModelCommand& o) {
-  if (!o.torch_device().is_cpu()) throw InputError("--device: analyze model runs on the CPU");
-  LoadedModel loaded = load_model(o.model, o.torch_device());
+  LoadedModel loaded = load_model(o.model, c10::kCPU);
   const data::Tokens tokens = open_recorded(o.text, loaded);
   const int64_t context =
       o.context > 0 ? o.context : std::min(loaded.model->options().context, kMostContext);
@@ -151,7 +150,8 @@ void add_analyze_model(CLI::App& parent, Session& session) {
        .summary =
            "A trained language model layer by layer over a text: collapse, logits, derivatives",
        .examples = "nsimplex analyze model runs/first\n"
-                   "nsimplex analyze model runs/first --text other.txt --split all --json"},
+                   "nsimplex analyze model runs/first --text other.txt --split all --json",
+       .acts = {.seed = false}},
       options, run_model);
   add_recorded_text(command, options->text, options->model);
   const auto add = option_adder(command, "Analysis");

@@ -252,9 +252,6 @@ class SensitivityExperiment {
 };
 
 int run_sensitivity(const SensitivityCommand& options) {
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: analyze sensitivity runs on the CPU");
-  }
   std::vector<Case> cases;
   for (const int64_t order : options.orders) {
     for (const int64_t dim : options.dims) {

@@ -107,9 +107,6 @@ void measure_beside(const SmoothingOptions& options, Verdicts& verdicts, RunLog&
 }
 
 int run_smoothing(const SmoothingOptions& options) {
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: analyze smoothing runs on the CPU");
-  }
   RunLog log(options);
   Verdicts verdicts(options.out);
   test_draws(options, verdicts, log);

@@ -194,7 +194,8 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
        .examples =
            "nsimplex analyze transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
            "nsimplex analyze transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
-           "--norm qkv"},
+           "--norm qkv",
+       .acts = {.device = true}},
       options, run_transfer);
   const auto add = option_adder(command, "Sweep");
   const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);

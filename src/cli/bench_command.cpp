@@ -139,9 +139,6 @@ int run_bench_attention(const BenchOptions& given) {
   if (options.shape.window.empty()) options.shape.window = usual_window(options.shape.order);
   complete(options.shape);
   const AttentionCase& shape = options.shape;
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: bench attention measures the CPU kernel; use cpu");
-  }
 
   std::vector<int> thread_counts;
   const int threads = at::get_num_threads();

@@ -124,7 +124,6 @@ void check_sizes(SparseOptions& o) {
   require(o.form == "product" || o.dim % (o.order + 1) == 0,
           fmt::format("--dim: expected a multiple of {} for the determinant, got {}", o.order + 1,
                       o.dim));
-  require(o.torch_device().is_cpu(), "--device: bench sparse measures the CPU kernel; use cpu");
   o.dtype = dtype_name(scalar_type(o.dtype));
 }
 

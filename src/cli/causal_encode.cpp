@@ -86,7 +86,8 @@ void add_causal_encode(CLI::App& parent, Session& session) {
        .summary = "Turn an embedding into the angles of a rotary encoding",
        .examples = "nsimplex causal encode runs/ball/embedding.safetensors --out runs/angles\n"
                    "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 --leading 1 "
-                   "--format npy --out runs/angles"},
+                   "--format npy --out runs/angles",
+       .acts = {.seed = false}},
       options, run_encode);
   command
       .add_option("EMBEDDING", options->embedding, "embedding.safetensors of causal embed --out")

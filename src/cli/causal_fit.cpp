@@ -178,7 +178,6 @@ class FitReport {
 };
 
 int run_fit(const FitOptions& o) {
-  if (!o.torch_device().is_cpu()) throw InputError("--device: causal fit runs on the CPU");
   const CausalTable table = read_causal_table(o.table);
   if (!o.truth.empty()) table.graph(o.truth);  // says what is wrong with it before a long fit
   const CausalFit result = fit(o, table);

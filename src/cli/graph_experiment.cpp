@@ -167,9 +167,6 @@ training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& opt
 }
 
 int run_experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment) {
-  if (options.torch_device() != c10::Device(c10::kCPU)) {
-    throw InputError(fmt::format("--device: graph {} runs on the CPU", experiment.task));
-  }
   for (const GraphArm& arm : experiment.arms) {
     training::check(training_of(arm, options));  // before anything is written
   }

@@ -176,9 +176,6 @@ std::vector<GraphSet> sets_of(const ExpressivityOptions& options) {
 }
 
 int run_expressivity(const ExpressivityOptions& options) {
-  if (!options.torch_device().is_cpu()) {
-    throw InputError("--device: graph expressivity runs on the CPU");
-  }
   const std::vector<GraphSet> sets = sets_of(options);
   RunLog log(options);
   Table table({"file", "pairs", "distinguished", "layers", "seconds"});

@@ -234,9 +234,6 @@ class Scaling {
 };
 
 int run_scaling(const ScalingOptions& options) {
-  if (options.torch_device() != c10::Device(c10::kCPU)) {
-    throw InputError("--device: graph scaling runs on the CPU");
-  }
   if (!std::is_sorted(options.edges.begin(), options.edges.end())) {
     throw InputError("--edges: expected rising numbers");
   }

@@ -122,7 +122,8 @@ void add_lm_compare(CLI::App& parent, Session& session) {
        .examples = "nsimplex lm compare --text shakespeare.txt --out runs/compare\n"
                    "nsimplex lm compare --text shakespeare.txt --arms indexers --equal tokens\n"
                    "nsimplex lm compare --text src --arms window,topk:light:loss,path --seeds 5\n"
-                   "nsimplex lm compare --size fig8 --tokens train.bin val.bin --device cuda"},
+                   "nsimplex lm compare --size fig8 --tokens train.bin val.bin --device cuda",
+       .acts = {.device = true}},
       options, run_compare);
   options->command = &command;
   CompareOptions& o = *options;

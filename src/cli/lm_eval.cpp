@@ -58,7 +58,8 @@ void add_lm_eval(CLI::App& parent, Session& session) {
       {.name = "eval",
        .summary = "Loss of a language model over the whole validation split of a text",
        .examples = "nsimplex lm eval runs/first\n"
-                   "nsimplex lm eval runs/first/model.safetensors --text other.txt --split all"},
+                   "nsimplex lm eval runs/first/model.safetensors --text other.txt --split all",
+       .acts = {.out = false, .seed = false, .device = true}},
       options, run_eval);
   add_recorded_text(command, options->text, options->model);
 }

@@ -77,7 +77,8 @@ void add_lm_sample(CLI::App& parent, Session& session) {
       {.name = "sample",
        .summary = "Text from a language model, as it is drawn",
        .examples = "nsimplex lm sample runs/first --prompt 'def ' --tokens 300\n"
-                   "nsimplex lm sample runs/first --temperature 0.7 --top-p 0.95 --seed 3"},
+                   "nsimplex lm sample runs/first --temperature 0.7 --top-p 0.95 --seed 3",
+       .acts = {.out = false, .device = true}},
       options, run_sample);
   command.add_option("model", options->model, "Run directory, checkpoint or model.safetensors")
       ->type_name("MODEL")

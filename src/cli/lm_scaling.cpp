@@ -155,7 +155,8 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
        .summary = "Loss against size: published figures refitted, and a sweep of widths",
        .examples = "nsimplex lm scaling --published\n"
                    "nsimplex lm scaling --text shakespeare.txt --out runs/scaling\n"
-                   "nsimplex lm scaling --text src --widths 64,128,256,512 --seeds 3"},
+                   "nsimplex lm scaling --text src --widths 64,128,256,512 --seeds 3",
+       .acts = {.device = true}},
       options, run_scaling);
   ScalingOptions& o = *options;
   command.add_flag("--published", o.published, "Only the published figures; nothing is trained");

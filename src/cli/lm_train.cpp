@@ -151,7 +151,8 @@ void add_lm_train(CLI::App& parent, Session& session) {
                    .examples = "nsimplex lm train --text shakespeare.txt --out runs/first\n"
                                "nsimplex lm train --text src --glob '*.py' --out runs/code "
                                "--context 256 --window 16,128\n"
-                               "nsimplex lm train --resume runs/first"},
+                               "nsimplex lm train --resume runs/first",
+                   .acts = {.device = true}},
                   options, run_train);
   add_train_options(command, options);
 }

@@ -48,15 +48,23 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
       "\n\n--config FILE.toml reads options from a file (name = value, one a line); what is\n"
       "given on the command line wins.");
   const auto common = [](CLI::Option* option) { option->group("Common options"); };
-  common(command.add_option("--out", options.out, "Run directory to write to")->type_name("DIR"));
-  common(command.add_option("--seed", options.seed, "Seed of every random choice")
-             ->capture_default_str());
-  common(command.add_option("--threads", options.threads, "CPU threads; 0: torch's own choice")
-             ->type_name("N")
-             ->check(CLI::Range(0, kMaxThreads))
-             ->capture_default_str());
-  common(command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1")
-             ->capture_default_str());
+  if (text.acts.out) {
+    common(command.add_option("--out", options.out, "Run directory to write to")->type_name("DIR"));
+  }
+  if (text.acts.seed) {
+    common(command.add_option("--seed", options.seed, "Seed of every random choice")
+               ->capture_default_str());
+  }
+  if (text.acts.threads) {
+    common(command.add_option("--threads", options.threads, "CPU threads; 0: torch's own choice")
+               ->type_name("N")
+               ->check(CLI::Range(0, kMaxThreads))
+               ->capture_default_str());
+  }
+  if (text.acts.device) {
+    common(command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1")
+               ->capture_default_str());
+  }
   common(command.add_flag("--json", options.json,
                           "JSON for machines: one object a line, no progress"));
   return command;

@@ -24,7 +24,8 @@ class CLI::detail::is_ostreamable<List, Stream> {
 
 namespace nsimplex::cli {
 
-/// Options that every command has; the options of a command derive from this.
+/// Options that commands share; the options of a command derive from this. A command offers those
+/// that act in it.
 struct CommonOptions {
   std::string out;  ///< run directory; empty: nothing is written
   uint64_t seed = 1;
@@ -46,10 +47,16 @@ struct Session {
   std::function<int()> action;
 };
 
+/// Which of the common options act in a command. What would do nothing is not offered.
+struct ActingOptions {
+  bool out = true, seed = true, threads = true, device = false;
+};
+
 struct CommandText {
   std::string name;
   std::string summary;   ///< one line
   std::string examples;  ///< one command a line, shown by --help
+  ActingOptions acts = {};
 };
 
 /// Adds a command with its help and its common options, which show the defaults `options` has.

@@ -106,7 +106,8 @@ void add_report_command(CLI::App& parent, Session& session) {
       {.name = "report",
        .summary = "One self-contained page about a run: curves, samples, rates, machine",
        .examples = "nsimplex report runs/first\n"
-                   "NSIMPLEX_PYTHON=/usr/bin/python3 nsimplex report runs/demo"},
+                   "NSIMPLEX_PYTHON=/usr/bin/python3 nsimplex report runs/demo",
+       .acts = {.out = false, .seed = false, .threads = false}},
       options, run_report);
   command.add_option("DIR", options->directory, "Run directory; report.html is written into it")
       ->type_name("")

@@ -133,9 +133,6 @@ std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
 }
 
 int run_match(const MatchCommandOptions& options) {
-  if (options.torch_device() != c10::Device(c10::kCPU)) {
-    throw InputError(fmt::format("--device: task {} runs on the CPU", task_name(options)));
-  }
   MatchCommandOptions complete = options;
   complete.task.task.labels = options.labels == "natural" ? training::MatchLabels::natural
                                                           : training::MatchLabels::balanced;

@@ -97,7 +97,8 @@ void add_verify_command(CLI::App& parent, Session& session) {
            "Every operator against its fp64 oracle on this machine; exit code 1 when one fails",
        .examples = "nsimplex verify\n"
                    "NSIMPLEX_SIMD=AVX2 nsimplex verify --json\n"
-                   "nsimplex verify --case order2-window --seed 7"},
+                   "nsimplex verify --case order2-window --seed 7",
+       .acts = {.out = false}},
       options, run_verify);
   command.add_option("--case", options->cases, "Only these cases of bench/cases")
       ->type_name("NAME");

@@ -56,8 +56,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"info", "--thread=3"}, "did you mean --threads?"},
         BadUsage{{"info", "--qqqqqqqqqqqq"}, "unknown option --qqqqqqqqqqqq (see"},
         BadUsage{{"info", "surplus"}, "surplus"}, BadUsage{{"info", "--threads", "x"}, "--threads"},
-        BadUsage{{"info", "--threads", "-1"}, "--threads"}, BadUsage{{"info", "--seed"}, "--seed"},
-        BadUsage{{"info", "--device", "abacus"}, "abacus"},
+        BadUsage{{"info", "--threads", "-1"}, "--threads"},
+        BadUsage{{"verify", "--seed"}, "--seed"},
+        BadUsage{{"info", "--device", "cpu"}, "unknown option --device"},
+        BadUsage{{"info", "--seed", "1"}, "unknown option --seed"},
+        BadUsage{{"report", "runs", "--threads", "1"}, "unknown option --threads"},
+        BadUsage{{"lm", "sample", "runs", "--device", "abacus"}, "abacus"},
+        BadUsage{{"lm", "sample", "runs", "--device", "meta"}, "meta"},
         BadUsage{{"info", "--config", "/nonexistent.toml"}, "/nonexistent.toml"},
         BadUsage{{"bench", "attention", "--order", "0"}, "--order"},
         BadUsage{{"bench", "attention", "--order", "two"}, "--order"},
@@ -95,10 +100,45 @@ TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
     const Finished finished = run(with(command, {"--help"}));
     EXPECT_EQ(finished.code, 0);
     EXPECT_THAT(finished.out, HasSubstr("Examples:\n  "));
-    for (const char* option : {"--out", "--seed", "--threads", "--device", "--json", "--config"}) {
+    for (const char* option : {"--json", "--config"}) {
       EXPECT_THAT(finished.out, HasSubstr(option));
     }
     EXPECT_EQ(finished.err, "");
+  }
+}
+
+TEST(Help, OffersTheCommonOptionsThatActInACommand) {
+  struct Offered {
+    std::vector<std::string> command, does, does_not;
+  };
+  const std::vector<Offered> table{
+      {{"info"}, {"--threads"}, {"--out", "--seed", "--device"}},
+      {{"verify"}, {"--seed", "--threads"}, {"--out", "--device"}},
+      {{"report"}, {}, {"--out", "--seed", "--threads", "--device"}},
+      {{"bench", "attention"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"bench", "sparse"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"task", "match3"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"graph", "chains"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"graph", "expressivity"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"analyze", "curvature"}, {"--out", "--threads"}, {"--seed", "--device"}},
+      {{"analyze", "model"}, {"--out", "--threads"}, {"--seed", "--device"}},
+      {{"analyze", "transfer"}, {"--out", "--seed", "--threads", "--device"}, {}},
+      {{"causal", "fit"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"causal", "encode"}, {"--out", "--threads"}, {"--seed", "--device"}},
+      {{"lm", "train"}, {"--out", "--seed", "--threads", "--device"}, {}},
+      {{"lm", "compare"}, {"--out", "--seed", "--threads", "--device"}, {}},
+      {{"lm", "scaling"}, {"--out", "--seed", "--threads", "--device"}, {}},
+      {{"lm", "sample"}, {"--seed", "--threads", "--device"}, {"--out"}},
+      {{"lm", "eval"}, {"--threads", "--device"}, {"--out", "--seed"}},
+  };
+  for (const Offered& each : table) {
+    const std::string help = run(with(each.command, {"--help"})).out;
+    // As an option is listed: at the head of a line.
+    const auto listed = [](const std::string& option) { return HasSubstr("\n  " + option + " "); };
+    for (const std::string& option : each.does) EXPECT_THAT(help, listed(option));
+    for (const std::string& option : each.does_not) {
+      EXPECT_THAT(help, ::testing::Not(listed(option))) << each.command.back();
+    }
   }
 }
 
