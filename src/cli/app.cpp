@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <nsimplex/version.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -38,11 +40,24 @@ int fail(int code, std::string_view message) {
   return code;
 }
 
-// An argument as a shell would need it to be typed again.
+// An argument as a shell would need it to be typed again, on one line whatever it holds.
 std::string quote(const std::string& argument) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
   if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(argument, control)) {
+    std::string quoted = "$'";
+    for (const char c : argument) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (control(byte)) {
+        quoted += fmt::format("\\x{:02x}", byte);
+      } else {
+        quoted += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+      }
+    }
+    return quoted + "'";
+  }
   std::string quoted = "'";
   for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -69,22 +84,28 @@ int run_action(const std::function<int()>& action) {
 
 }  // namespace
 
+std::unique_ptr<CLI::App> make_app(Session& session) {
+  auto app = std::make_unique<CLI::App>(
+      "Higher-order attention: train, measure, verify and report.", "nsimplex");
+  app->formatter(help_formatter());
+  app->config_formatter(command_config(*app));
+  app->set_version_flag("--version", std::string("nsimplex ") + version());
+  app->set_config("--config", "", "Read options from a TOML file")->type_name("FILE");
+  app->allow_config_extras(CLI::config_extras_mode::error);
+  app->fallthrough();
+  app->require_subcommand(1);
+  add_commands(*app, session);
+  return app;
+}
+
 int run(int argc, char** argv) {
   interrupt::install();
   Session session;
   session.command_line = "nsimplex";
   for (int i = 1; i < argc; ++i) session.command_line += " " + quote(argv[i]);
 
-  CLI::App app("Higher-order attention: train, measure, verify and report.", "nsimplex");
-  app.formatter(help_formatter());
-  app.config_formatter(command_config(app));
-  app.set_version_flag("--version", std::string("nsimplex ") + version());
-  app.set_config("--config", "", "Read options from a TOML file")->type_name("FILE");
-  app.allow_config_extras(CLI::config_extras_mode::error);
-  app.fallthrough();
-  app.require_subcommand(1);
-  add_commands(app, session);
-
+  const std::unique_ptr<CLI::App> made = make_app(session);
+  CLI::App& app = *made;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version

@@ -203,7 +203,8 @@ void add_causal_fit(CLI::App& parent, Session& session) {
        .summary = "Learn a causal graph, directed and acyclic, from a table of observations",
        .examples = "nsimplex causal fit table.csv --out runs/graph\n"
                    "nsimplex causal fit table.csv --truth truth.csv --standardise --json\n"
-                   "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf"},
+                   "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf",
+       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}},
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");

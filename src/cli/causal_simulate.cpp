@@ -114,7 +114,8 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
        .examples =
            "nsimplex causal simulate --nodes 20 --out runs/er2\n"
            "nsimplex causal simulate --graph sf --mechanism mlp --rows 5000 --out runs/mlp\n"
-           "nsimplex causal simulate --nodes 20 --do x3:2.5 --out runs/do"},
+           "nsimplex causal simulate --nodes 20 --do x3:2.5 --out runs/do",
+       .files = {"table.csv", "table.npy", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
       options, run_simulate);
   const auto add = option_adder(command, "Model");
   add("--graph", options->graph, "Random DAG: er (Erdos-Renyi), sf (Barabasi-Albert)")

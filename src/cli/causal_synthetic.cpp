@@ -234,7 +234,8 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
       {.name = "synthetic",
        .summary = "Does the ball show the graph that made the data? (Fig. 3)",
        .examples = "nsimplex causal synthetic --threads 1 --out runs/synthetic\n"
-                   "nsimplex causal synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json"},
+                   "nsimplex causal synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json",
+       .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       options, run_synthetic);
   training::PlacementOptions& study = options->study;
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);

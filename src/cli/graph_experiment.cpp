@@ -141,8 +141,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   const auto add = [&](const char* name, auto& value, const char* text) {
     return command.add_option(name, value, text)->group(group);
   };
-  // Ranges are checked with each model's own values: an option that was not given is written to
-  // config.toml as an empty string, which a range would refuse.
+  // Ranges are checked with each model's own values.
   add("--epochs", o.epochs, "Epochs of every model");
   add("--batch", o.batch, "Examples of a step");
   add("--lr", o.learning_rate, "Learning rate after warm-up");

@@ -23,7 +23,7 @@ struct MoleculesOptions : GraphExperimentOptions {
 };
 
 // What all models are made of.
-struct Settings {
+struct MoleculeSettings {
   std::shared_ptr<const data::Molecules> molecules;
   int64_t atoms, bonds;  // channels
   int64_t width, layers;
@@ -31,7 +31,8 @@ struct Settings {
   training::KernelFeatureOptions features;
 };
 
-std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, bool virtual_node,
+std::shared_ptr<GraphModel> make_messages(const MoleculeSettings& s, MessageKind kind,
+                                          bool virtual_node,
                                           MessageTokens tokens = MessageTokens::nodes) {
   return std::make_shared<training::MessageNetwork>(
       training::MessageNetworkOptions{.kind = kind,
@@ -45,7 +46,8 @@ std::shared_ptr<GraphModel> make_messages(const Settings& s, MessageKind kind, b
                                       .dropout = s.dropout});
 }
 
-std::shared_ptr<GraphModel> make_tokens(const Settings& s, MessageTokens tokens, int64_t order) {
+std::shared_ptr<GraphModel> make_tokens(const MoleculeSettings& s, MessageTokens tokens,
+                                        int64_t order) {
   return std::make_shared<training::TokenNetwork>(
       training::TokenNetworkOptions{.tokens = tokens,
                                     .node_channels = s.atoms,
@@ -57,7 +59,7 @@ std::shared_ptr<GraphModel> make_tokens(const Settings& s, MessageTokens tokens,
                                     .head = {.out_channels = 1, .normalised = true}});
 }
 
-std::shared_ptr<GraphModel> make_mlp(const Settings& s) {
+std::shared_ptr<GraphModel> make_mlp(const MoleculeSettings& s) {
   return std::make_shared<training::LinearNetwork>(
       training::LinearNetworkOptions{.input = {.order = 2},
                                      .output = {.order = 0},
@@ -67,8 +69,8 @@ std::shared_ptr<GraphModel> make_mlp(const Settings& s) {
                                      .head = {.out_channels = 1}});
 }
 
-training::EncoderNetworkOptions encoder_options(const Settings& s, int64_t order, int64_t channels,
-                                                AttentionForm form) {
+training::EncoderNetworkOptions encoder_options(const MoleculeSettings& s, int64_t order,
+                                                int64_t channels, AttentionForm form) {
   return {.input = {.order = order},
           .output = {.order = 0},
           .in_channels = channels,
@@ -81,64 +83,71 @@ training::EncoderNetworkOptions encoder_options(const Settings& s, int64_t order
           .head = {.out_channels = 1, .normalised = true}};
 }
 
-std::shared_ptr<GraphModel> make_encoder(const Settings& s, AttentionForm form) {
+std::shared_ptr<GraphModel> make_molecule_encoder(const MoleculeSettings& s, AttentionForm form) {
   return std::make_shared<training::EncoderNetwork>(encoder_options(s, 2, s.atoms + s.bonds, form));
 }
 
-std::shared_ptr<GraphModel> make_laplacian(const Settings& s) {
+std::shared_ptr<GraphModel> make_laplacian(const MoleculeSettings& s) {
   constexpr int64_t kEncodings = 8;
   return std::make_shared<training::LaplacianTransformer>(
       s.atoms, kEncodings, encoder_options(s, 1, s.atoms + kEncodings, AttentionForm::softmax));
 }
 
-std::shared_ptr<GraphModel> make_fingerprints(const Settings& s) {
+std::shared_ptr<GraphModel> make_fingerprints(const MoleculeSettings& s) {
   return std::make_shared<training::FingerprintNetwork>(
       s.molecules,
       training::GraphHeadOptions{
           .out_channels = 1, .layers = 2, .hidden = 8 * s.width, .dropout = s.dropout});
 }
 
-struct Network {
+struct MoleculeNetwork {
   std::string name;
-  std::function<std::shared_ptr<GraphModel>(const Settings&)> make;
+  std::function<std::shared_ptr<GraphModel>(const MoleculeSettings&)> make;
 };
 
-const std::vector<Network>& networks() {
-  static const std::vector<Network> all{
+const std::vector<MoleculeNetwork>& molecule_networks() {
+  static const std::vector<MoleculeNetwork> all{
       {"fingerprint", make_fingerprints},
-      {"gcn", [](const Settings& s) { return make_messages(s, MessageKind::convolution, false); }},
-      {"gin", [](const Settings& s) { return make_messages(s, MessageKind::isomorphism, false); }},
+      {"gcn",
+       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::convolution, false); }},
+      {"gin",
+       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::isomorphism, false); }},
       {"gcn-vn",
-       [](const Settings& s) { return make_messages(s, MessageKind::convolution, true); }},
+       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::convolution, true); }},
       {"gin-vn",
-       [](const Settings& s) { return make_messages(s, MessageKind::isomorphism, true); }},
-      {"gat", [](const Settings& s) { return make_messages(s, MessageKind::attention, false); }},
+       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::isomorphism, true); }},
+      {"gat",
+       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::attention, false); }},
       {"gcn-line",
-       [](const Settings& s) {
+       [](const MoleculeSettings& s) {
          return make_messages(s, MessageKind::convolution, false, MessageTokens::edges);
        }},
       {"gin-line",
-       [](const Settings& s) {
+       [](const MoleculeSettings& s) {
          return make_messages(s, MessageKind::isomorphism, false, MessageTokens::edges);
        }},
       {"gat-line",
-       [](const Settings& s) {
+       [](const MoleculeSettings& s) {
          return make_messages(s, MessageKind::attention, false, MessageTokens::edges);
        }},
-      {"nodes", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 1); }},
-      {"nodes-2", [](const Settings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
-      {"lines", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
-      {"lines-2", [](const Settings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
+      {"nodes", [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::nodes, 1); }},
+      {"nodes-2",
+       [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
+      {"lines", [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
+      {"lines-2",
+       [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
       {"laplacian", make_laplacian},
       {"mlp", make_mlp},
-      {"softmax", [](const Settings& s) { return make_encoder(s, AttentionForm::softmax); }},
-      {"kernel", [](const Settings& s) { return make_encoder(s, AttentionForm::kernel); }}};
+      {"softmax",
+       [](const MoleculeSettings& s) { return make_molecule_encoder(s, AttentionForm::softmax); }},
+      {"kernel",
+       [](const MoleculeSettings& s) { return make_molecule_encoder(s, AttentionForm::kernel); }}};
   return all;
 }
 
 int run_molecules(const MoleculesOptions& o) {
   const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
-  const Settings settings{
+  const MoleculeSettings settings{
       .molecules = molecules,
       .atoms = data::atom_channels(*molecules) + (o.sizes ? data::kSizeChannels : 0),
       .bonds = data::bond_channels(*molecules),
@@ -153,7 +162,7 @@ int run_molecules(const MoleculesOptions& o) {
   experiment.draw = [&](uint64_t) -> std::unique_ptr<training::GraphTask> {
     return std::make_unique<training::MoleculeTask>(molecules, o.splits, o.split_seed, o.sizes);
   };
-  for (const Network& network : networks()) {
+  for (const MoleculeNetwork& network : molecule_networks()) {
     experiment.arms.push_back(
         {network.name, training, [settings, make = network.make] { return make(settings); }, {}});
   }
@@ -175,7 +184,7 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
       ->required()
       ->type_name("");
   std::vector<std::string> names;
-  for (const Network& network : networks()) names.push_back(network.name);
+  for (const MoleculeNetwork& network : molecule_networks()) names.push_back(network.name);
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);

@@ -17,11 +17,11 @@
 namespace nsimplex::cli {
 namespace {
 
-struct ScalingOptions : ComparisonOptions {
+struct LanguageScalingOptions : ComparisonOptions {
   std::vector<int64_t> widths = {64, 96, 144};
   bool published = false;
 
-  ScalingOptions() {
+  LanguageScalingOptions() {
     arms = {"ordinary", "window"};
     training.eval_every = 0;
   }
@@ -43,7 +43,7 @@ Json to_json(const std::string& source, const std::string& arm, const training::
           {"r_squared", line.r_squared}};
 }
 
-std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }
+std::string relative_percent(double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }
 
 void refit_published(RunLog& log, bool json) {
   Table table({"task", "arm", "alpha refitted", "beta", "R^2", "alpha printed", "gain in alpha",
@@ -60,15 +60,16 @@ void refit_published(RunLog& log, bool json) {
     const bool rival = each.arm != "transformer";
     table.add({std::string(each.task), std::string(each.arm), fmt::format("{:.4f}", line.slope),
                fmt::format("{:.4f}", line.intercept), fmt::format("{:.4f}", line.r_squared),
-               fmt::format("{:.4f}", each.alpha), rival ? percent(line.slope / refitted) : "",
-               rival ? percent(each.alpha / printed) : ""});
+               fmt::format("{:.4f}", each.alpha),
+               rival ? relative_percent(line.slope / refitted) : "",
+               rival ? relative_percent(each.alpha / printed) : ""});
     if (!rival) refitted = line.slope, printed = each.alpha;
   }
   if (json) return;
   print("Published losses of 1, 2 and 3.5 billion active weights, refitted:\n" + table.text());
 }
 
-void check_widths(const ScalingOptions& o) {
+void check_widths(const LanguageScalingOptions& o) {
   if (o.widths.size() < 3) {
     throw InputError(fmt::format(
         "--widths: expected at least 3, since two always lie on a line, got {}", o.widths.size()));
@@ -81,7 +82,7 @@ void check_widths(const ScalingOptions& o) {
   }
 }
 
-void sweep(ScalingOptions o, const OpenCorpus& opened, RunLog& log) {
+void sweep(LanguageScalingOptions o, const OpenCorpus& opened, RunLog& log) {
   if (!o.json) print(describe(opened.corpus, o.training, o.model.context));
 
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> points;
@@ -129,8 +130,8 @@ void sweep(ScalingOptions o, const OpenCorpus& opened, RunLog& log) {
       "These sizes lie far below two billion active weights, where the published curves cross.\n");
 }
 
-int run_scaling(const ScalingOptions& given) {
-  ScalingOptions o = given;
+int run_scaling(const LanguageScalingOptions& given) {
+  LanguageScalingOptions o = given;
   if (o.published) {
     RunLog log(o);
     refit_published(log, o.json);
@@ -148,7 +149,7 @@ int run_scaling(const ScalingOptions& given) {
 }  // namespace
 
 void add_lm_scaling(CLI::App& parent, Session& session) {
-  const auto options = std::make_shared<ScalingOptions>();
+  const auto options = std::make_shared<LanguageScalingOptions>();
   CLI::App& command = add_command(
       parent, session,
       {.name = "scaling",
@@ -158,7 +159,7 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
                    "nsimplex lm scaling --text src --widths 64,128,256,512 --seeds 3",
        .acts = {.device = true}},
       options, run_scaling);
-  ScalingOptions& o = *options;
+  LanguageScalingOptions& o = *options;
   command.add_flag("--published", o.published, "Only the published figures; nothing is trained");
   command.add_option("--widths", o.widths, "Widths of the models; --dim has no part")
       ->delimiter(',')

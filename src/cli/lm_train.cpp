@@ -10,6 +10,7 @@
 #include "cli/lm_train_options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/run_folder.h"
 #include "io/atomic_file.h"
 #include "io/mapped_file.h"
 #include "support/error.h"
@@ -23,10 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr char kConfigFile[] = "config.toml";
 
-std::string config_text(const TrainOptions& options) {
-  return "# " + options.command_line + "\n" + options.config_toml;
-}
-
 // A folder is fresh when nothing in it would be lost: it is empty but for what the same command
 // leaves behind when it is killed before its first checkpoint.
 void require_fresh(const fs::path& folder, const std::string& config) {
@@ -36,7 +33,8 @@ void require_fresh(const fs::path& folder, const std::string& config) {
                            (path.filename() == kConfigFile && io::read_text(path) == config);
     if (!left_over) {
       throw InputError(fmt::format(
-          "--out: {} is not empty; use --resume {} to continue a run, or another folder",
+          "--out: {} is not empty; use --resume {} to continue a run, another folder, or "
+          "--overwrite",
           folder.string(), folder.string()));
     }
   }
@@ -65,7 +63,7 @@ Run start_run(const TrainOptions& options) {
   run.start = training::first_checkpoint(
       language_model_options(options, run.tokenizer->vocabulary()), training, text, tokenizer);
   make_run_directory(run.folder);
-  require_fresh(run.folder, config_text(options));
+  if (!options.overwrite) require_fresh(run.folder, config_file(options));
   return run;
 }
 
@@ -118,7 +116,7 @@ int run_train(const TrainOptions& options) {
     throw InputError("--resume continues in its own folder; leave --out away");
   const Run run = resumed ? resume_run(options) : start_run(options);
   training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device());
-  if (!resumed) io::write_text((fs::path(run.folder) / kConfigFile).string(), config_text(options));
+  if (!resumed) io::write_text((fs::path(run.folder) / kConfigFile).string(), config_file(options));
   if (!options.json) describe(run, trainer.model());
 
   ProgressBar bar("train", run.start.training.steps, options.json);
@@ -152,7 +150,8 @@ void add_lm_train(CLI::App& parent, Session& session) {
                                "nsimplex lm train --text src --glob '*.py' --out runs/code "
                                "--context 256 --window 16,128\n"
                                "nsimplex lm train --resume runs/first",
-                   .acts = {.device = true}},
+                   .acts = {.device = true},
+                   .files = {training::kModelFile}},
                   options, run_train);
   add_train_options(command, options);
 }

@@ -3,9 +3,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "support/error.h"
 
@@ -50,6 +47,10 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
   const auto common = [](CLI::Option* option) { option->group("Common options"); };
   if (text.acts.out) {
     common(command.add_option("--out", options.out, "Run directory to write to")->type_name("DIR"));
+    common(command
+               .add_flag("--overwrite", options.overwrite,
+                         "Write over an earlier run in --out; its other files stay")
+               ->configurable(false));
   }
   if (text.acts.seed) {
     common(command.add_option("--seed", options.seed, "Seed of every random choice")
@@ -81,15 +82,6 @@ void apply(const CommonOptions& options) {
   }
   if (options.threads > 0) at::set_num_threads(options.threads);
   at::manual_seed(options.seed);
-}
-
-void make_run_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) throw InputError(fmt::format("--out: cannot create '{}': {}", path, error.message()));
-  if (access(path.c_str(), W_OK | X_OK) != 0) {
-    throw InputError(fmt::format("--out: cannot write to '{}': permission denied", path));
-  }
 }
 
 }  // namespace nsimplex::cli

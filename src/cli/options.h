@@ -1,6 +1,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <concepts>
@@ -10,6 +11,8 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "cli/config_file.h"
 
 // Torch's logging header makes vectors streamable, "1 2", wherever it is included, and CLI11 would
 // then write the defaults of lists that way, which --config cannot read back. They are "[1,2]" in
@@ -27,7 +30,8 @@ namespace nsimplex::cli {
 /// Options that commands share; the options of a command derive from this. A command offers those
 /// that act in it.
 struct CommonOptions {
-  std::string out;  ///< run directory; empty: nothing is written
+  std::string out;         ///< run directory; empty: nothing is written
+  bool overwrite = false;  ///< an earlier run in it may be written over
   uint64_t seed = 1;
   int threads = 0;  ///< 0: torch's own choice
   std::string device = "cpu";
@@ -57,6 +61,9 @@ struct CommandText {
   std::string summary;   ///< one line
   std::string examples;  ///< one command a line, shown by --help
   ActingOptions acts = {};
+
+  /// What it writes into --out beside config.toml and metrics.jsonl.
+  std::vector<std::string> files = {};
 };
 
 /// Adds a command with its help and its common options, which show the defaults `options` has.
@@ -65,15 +72,21 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
 /// Makes the device, the seed and the thread count of `options` true for this process.
 void apply(const CommonOptions& options);
 
+/// Throws InputError where --out names a folder with something of an earlier run in it, which a new
+/// run would write over: lines in metrics.jsonl, config.toml of another run, or one of `files`, the
+/// names that the command writes besides. --overwrite permits it.
+void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files);
+
 /// Adds a command whose `run` returns the exit code. Add its own options to the returned CLI::App.
 template <class Options>
 CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& text,
                       std::shared_ptr<Options> options, int (*run)(const Options&)) {
   CLI::App& command = add_bare_command(parent, text, *options);
-  command.callback([&session, &command, options, run] {
+  command.callback([&session, &command, options, run, files = text.files] {
     options->command_line = session.command_line;
-    options->config_toml = command.config_to_str(true);
-    session.action = [options, run] {
+    options->config_toml = config_text(command);
+    session.action = [options, run, files] {
+      refuse_earlier_run(*options, files);
       apply(*options);
       return run(*options);
     };
@@ -84,14 +97,17 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
 /// add(name, value, text): an option of `command` that shows its default, in a group of its help.
 inline auto option_adder(CLI::App& command, const std::string& group) {
   return [&command, group](const std::string& name, auto& value, const std::string& text) {
-    return command.add_option(name, value, text)->capture_default_str()->group(group);
+    CLI::Option* option =
+        command.add_option(name, value, text)->capture_default_str()->group(group);
+    // CLI11 cuts numbers to six digits; config.toml has them whole.
+    if constexpr (std::floating_point<std::remove_cvref_t<decltype(value)>>) {
+      option->default_str(fmt::format("{}", value));
+    }
+    return option;
   };
 }
 
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
-
-/// Creates the run directory and proves that it can be written; InputError otherwise.
-void make_run_directory(const std::string& path);
 
 }  // namespace nsimplex::cli

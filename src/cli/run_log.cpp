@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "cli/run_folder.h"
+#include "io/atomic_file.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -11,8 +13,7 @@ namespace nsimplex::cli {
 RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
   if (options.out.empty()) return;
   make_run_directory(options.out);
-  std::ofstream(options.out + "/config.toml") << "# " << options.command_line << "\n"
-                                              << options.config_toml;
+  io::write_text(options.out + "/config.toml", config_file(options));
   file_.open(options.out + "/metrics.jsonl", std::ios::trunc);
   if (!file_) throw InputError(fmt::format("--out: cannot write {}/metrics.jsonl", options.out));
 }
@@ -20,7 +21,7 @@ RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
 void RunLog::write(const Json& line, bool shown) {
   if (json_ && shown) print_json_line(line);
   if (!file_.is_open()) return;
-  file_ << line.dump() << std::endl;
+  file_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   if (!file_) throw std::runtime_error("metrics.jsonl: cannot write (disk full?)");
 }
 

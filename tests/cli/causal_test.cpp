@@ -130,7 +130,7 @@ TEST_F(CausalFit, WithoutATruthFiguresAreNull) {
 
 TEST_F(CausalFit, KeepsToWhatIsKnown) {
   const auto edges = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"fit", table(), "--out", folder_ / "run"};
+    std::vector<std::string> arguments{"fit", table(), "--overwrite", "--out", folder_ / "run"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished finished = run(causal(arguments));
     EXPECT_EQ(finished.code, 0) << finished.err;

@@ -209,6 +209,7 @@ TEST(GraphDelaunay, KernelModelsHaveTheFeaturesAskedFor) {
                                        "8",
                                        "--layers",
                                        "1",
+                                       "--overwrite",
                                        "--out",
                                        folder / "run"};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -1,0 +1,129 @@
+#include "cli/config_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cli/suggestions.h"
+#include "cli/toml.h"
+#include "io/source.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+bool is_flag(const CLI::Option& option) { return option.get_expected_min() == 0; }
+bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
+
+// The option or argument of that name; the names of others are suggested.
+CLI::Option& option_of(CLI::App& command, const std::string& name) {
+  CLI::Option* option = command.get_option_no_throw("--" + name);
+  if (option == nullptr) option = command.get_option_no_throw(name);
+  if (option != nullptr && option->get_configurable()) return *option;
+  const bool plain = name.size() < 40 && std::ranges::all_of(name, [](char c) { return c > ' '; });
+  const std::string shown = plain ? "'" + name + "'" : io::quoted(name);
+  const std::string message = fmt::format("unknown name {} in the config file", shown);
+  throw InputError(option != nullptr
+                       ? fmt::format("'{}' is given on the command line only", name)
+                       : with_suggestion(message, "--" + name, option_names(&command), 2));
+}
+
+// What CLI11 splits on the command line, lists at a comma and texts in brackets, is split in the
+// file already: a member goes in as it stands.
+void add_members(CLI::Option& option, const std::vector<std::string>& members) {
+  const char delimiter = option.get_delimiter();
+  const bool brackets = option.get_allow_extra_args();
+  option.delimiter('\0')->allow_extra_args(false);
+  for (const std::string& member : members) option.add_result(member);
+  option.delimiter(delimiter)->allow_extra_args(brackets);
+}
+
+void set_option(CLI::Option& option, const TomlEntry& entry) {
+  if (!option.empty()) return;  // the command line wins
+  if (entry.list && !is_list(option)) {
+    throw InputError(fmt::format("{}: expected one value, got a list", entry.name));
+  }
+  if (is_flag(option)) {
+    option.add_result(option.get_flag_value(entry.name, entry.values.front()));
+  } else if (entry.values.empty()) {
+    option.add_result("{}");  // an empty list, to CLI11
+  } else {
+    add_members(option, entry.values);
+  }
+  option.run_callback();
+}
+
+class CommandConfig : public CLI::ConfigTOML {
+ public:
+  explicit CommandConfig(CLI::App& app) : app_(app) {}
+
+  // Sets the options itself, since CLI11 would split the texts again, and leaves nothing to it.
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    const std::string text(std::istreambuf_iterator<char>(input), {});
+    std::vector<const CLI::Option*> known;
+    CLI::App& command = typed_command(app_);
+    int64_t line = 0;
+    try {
+      for (const TomlEntry& entry : parse_toml(text)) {
+        line = entry.line;
+        CLI::Option& option = option_of(command, entry.name);
+        if (std::ranges::find(known, &option) != known.end()) {
+          throw InputError(fmt::format("'{}' is given twice", entry.name));
+        }
+        known.push_back(&option);
+        set_option(option, entry);
+      }
+    } catch (const InputError& error) {
+      fail(line, error.what());
+    } catch (const CLI::ParseError& error) {
+      fail(line, error.what());
+    }
+    return {};
+  }
+
+ private:
+  [[noreturn]] void fail(int64_t line, std::string_view what) const {
+    const std::string file = app_.get_config_ptr()->as<std::string>();
+    const std::string place = line == 0 ? "" : fmt::format("line {}: ", line);
+    throw CLI::ConfigError(fmt::format("--config: {}, {}{}", file, place, what),
+                           CLI::ExitCodes::ConfigError);
+  }
+
+  CLI::App& app_;
+};
+
+// The default of an option as values: CLI11 shows a list as [1,2].
+std::vector<std::string> default_values(const CLI::Option& option) {
+  std::string text = option.get_default_str();
+  if (text.empty()) return is_flag(option) ? CLI::results_t{"false"} : CLI::results_t{};
+  if (!is_list(option)) return {text};
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return text.empty() ? CLI::results_t{} : CLI::detail::split(text, ',');
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::Config> command_config(CLI::App& app) {
+  return std::make_shared<CommandConfig>(app);
+}
+
+std::string config_text(const CLI::App& command) {
+  std::string text;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_configurable()) continue;
+    CLI::results_t values =
+        option->count() > 0 ? option->reduced_results() : default_values(*option);
+    if (values.empty()) continue;
+    if (values == CLI::results_t{"{}"} && is_list(*option)) values.clear();
+    std::vector<std::string> shown;
+    for (const std::string& value : values) shown.push_back(toml_value(value));
+    const std::string all = fmt::format("{}", fmt::join(shown, ", "));
+    text += option->get_single_name();
+    text += "=" + (is_list(*option) ? "[" + all + "]" : all) + "\n";
+  }
+  return text;
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,60 @@
+#include "cli/run_folder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "io/mapped_file.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether a run that begins anew would lose something: a file without lines holds nothing, and the
+// same command leaves the same config.toml when it is ended before its first line.
+bool holds_a_run(const fs::path& file, const CommonOptions& options) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return false;
+  if (!fs::is_regular_file(file, ignored)) return true;
+  if (file.filename() == "config.toml") {
+    const std::string path = file.string();
+    return access(path.c_str(), R_OK) != 0 || io::read_text(path) != config_file(options);
+  }
+  return fs::file_size(file, ignored) > 0;
+}
+
+}  // namespace
+
+std::string config_file(const CommonOptions& options) {
+  return "# " + options.command_line + "\n" + options.config_toml;
+}
+
+void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files) {
+  if (options.out.empty() || options.overwrite) return;
+  std::vector<std::string> names = {"metrics.jsonl", "config.toml", "checkpoint.safetensors"};
+  names.insert(names.end(), files.begin(), files.end());
+  for (const std::string& name : names) {
+    if (!holds_a_run(fs::path(options.out) / name, options)) continue;
+    const bool resumes =
+        name != "config.toml" && fs::exists(fs::path(options.out) / "checkpoint.safetensors");
+    throw InputError(fmt::format(
+        "--out: {} is not empty: {} of an earlier run would be lost; name another folder, {}or "
+        "write over it with --overwrite",
+        options.out, name,
+        resumes ? fmt::format("continue that run with --resume {}, ", options.out) : ""));
+  }
+}
+
+void make_run_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw InputError(fmt::format("--out: cannot create '{}': {}", path, error.message()));
+  if (access(path.c_str(), W_OK | X_OK) != 0) {
+    throw InputError(fmt::format("--out: cannot write to '{}': permission denied", path));
+  }
+}
+
+}  // namespace nsimplex::cli

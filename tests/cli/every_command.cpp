@@ -1,0 +1,53 @@
+#include "cli/every_command.h"
+
+#include <algorithm>
+
+namespace nsimplex::cli::testing {
+namespace {
+
+void collect(CLI::App& app, const Words& path, std::vector<Words>& commands) {
+  const auto below = app.get_subcommands([](CLI::App*) { return true; });
+  if (below.empty()) commands.push_back(path);
+  for (CLI::App* each : below) collect(*each, joined(path, {each->get_name()}), commands);
+}
+
+}  // namespace
+
+std::string ParsedLine::parse(Words words) {
+  std::ranges::reverse(words);  // CLI11 takes them from the back
+  try {
+    app_->parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+CLI::App& ParsedLine::command(const Words& path) {
+  CLI::App* app = app_.get();
+  for (const std::string& name : path) app = app->get_subcommand(name);
+  return *app;
+}
+
+std::vector<Words> ParsedLine::commands() {
+  std::vector<Words> commands;
+  collect(*app_, {}, commands);
+  return commands;
+}
+
+Words joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Words least_words(ParsedLine& line, const Words& path) {
+  Words words = path;
+  for (const CLI::Option* option : line.command(path).get_options()) {
+    if (!option->get_required()) continue;
+    if (!option->get_positional()) words.push_back(option->get_name());
+    words.push_back("input");
+  }
+  return words;
+}
+
+}  // namespace nsimplex::cli::testing
