@@ -96,6 +96,7 @@ class HeaderParser {
       if (error != std::errc() || extent < 0) bad();
       extents.push_back(extent);
       at_ = end - text_.data();
+      take('L');  // as NumPy on Python 2 wrote long integers
       if (!take(',') && peek() != ')') bad();
     }
     return extents;

@@ -60,6 +60,17 @@ TEST(Npy, ReadsEveryVersionAndShape) {
   EXPECT_THAT(parse(npy_file("<i4", "(0, 4611686018427387904)", "")).integers(), ElementsAre());
 }
 
+// Long integers as NumPy on Python 2 wrote them.
+TEST(Npy, ReadsLongExtents) {
+  const Array array = parse(npy_file("<i4", "(2L, 1L)", raw<int32_t>({5, 6})));
+  EXPECT_THAT(array.shape, ElementsAre(2, 1));
+  EXPECT_THAT(array.integers(), ElementsAre(5, 6));
+  EXPECT_THAT(parse(npy_file("<i4", "(2L,)", raw<int32_t>({5, 6}))).integers(), ElementsAre(5, 6));
+  for (const char* shape : {"(2LL,)", "(L,)", "(2L 1L)", "(2l,)"}) {
+    EXPECT_NE(error(npy_file("<i4", shape, raw<int32_t>({5, 6}))), "nothing was thrown") << shape;
+  }
+}
+
 TEST(Npy, TurnsFortranOrderIntoC) {
   // numpy.asfortranarray(numpy.arange(12).reshape(2, 3, 2)), as it lies in memory
   const std::string data = raw<int16_t>({0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11});
