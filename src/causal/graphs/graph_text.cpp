@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "causal/graphs/xml_text.h"
+
 namespace nsimplex::causal {
 namespace {
 
@@ -26,10 +28,6 @@ std::string escaped(const std::string& text, std::string_view special,
     }
   }
   return result;
-}
-
-std::string xml(const std::string& text) {
-  return escaped(text, "&<>\"", {"&amp;", "&lt;", "&gt;", "&quot;"});
 }
 
 // visit(source, target, weight) for every edge.
@@ -91,7 +89,7 @@ std::string graphml(const NamedGraph& graph) {
       "  <graph edgedefault=\"directed\">\n";
   for (size_t node = 0; node < graph.names.size(); ++node) {
     text.append("    <node id=\"n").append(std::to_string(node)).append("\"><data key=\"name\">");
-    text.append(xml(graph.names[node])).append("</data></node>\n");
+    text.append(xml_text(graph.names[node])).append("</data></node>\n");
   }
   each_edge(graph, [&](size_t source, size_t target, double weight) {
     text.append("    <edge source=\"n").append(std::to_string(source));

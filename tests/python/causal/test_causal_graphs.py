@@ -200,3 +200,25 @@ def test_what_cannot_be_embedded_is_named():
         with pytest.raises(TypeError, match=r"adjacency: expected") as error:
             causal.causal_embed(bad)
         assert "\n" not in str(error.value)
+
+NAMES = ["a\x01b", "caf\xe9", "x<y>&\"z\"", "tab\there", "\x1b[0m", "]]>", "\ufffe", "漢字"]
+
+
+def test_graphml_is_xml_whatever_the_names_are(tmp_path, build):
+    """Names with control characters, of another encoding, and with marks of XML."""
+    import csv
+    import subprocess
+    import xml.etree.ElementTree as xml
+
+    table = tmp_path / "table.csv"
+    with open(table, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(NAMES)
+        writer.writerows(torch.randn(50, len(NAMES)).tolist())
+    done = subprocess.run([build / "bin" / "nsimplex", "causal", "fit", table, "--out", tmp_path / "run"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = xml.parse(tmp_path / "run" / "graph.graphml").getroot()
+    nodes = [node[0].text for node in found.iter("{http://graphml.graphdrawing.org/xmlns}node")]
+    expected = [name.replace("\x01", "␁").replace("\x1b", "␛").replace("\ufffe", "\ufffd" * 3) for name in NAMES]
+    assert nodes == expected
