@@ -32,8 +32,8 @@ struct CausalEmbeddingOptions {
   /// Falls along a half cosine to a hundredth; unset: 1 for tangent, 0.3 for radam, 0.1 for rsgd.
   std::optional<double> learning_rate = {};
 
-  std::optional<int64_t> hops = {};         ///< unset: 1 for a transitive closure, 2 otherwise
-  std::optional<AttractionSide> side = {};  ///< unset: causes for a closure, both otherwise
+  std::optional<int64_t> hops = {};         ///< unset: 1 for a hierarchy, 2 otherwise
+  std::optional<AttractionSide> side = {};  ///< unset: causes for a hierarchy, else both
   AttractionWeight weight = AttractionWeight::paths;
   double decay = 0.5;
   /// Nodes that stand for all as negatives, drawn anew each step; 0: all of them. Unset: all up

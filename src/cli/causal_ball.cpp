@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "causal/graphs/graph_text.h"
+#include "cli/json_lines.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 
@@ -42,6 +45,21 @@ std::string edges_tsv(const at::Tensor& adjacency, const std::vector<std::string
 
 }  // namespace
 
+std::string names_text(const std::vector<std::string>& names) {
+  return Json(names).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::string> names_in(const io::Safetensors& file, int64_t count) {
+  const auto found = file.metadata.find(kNamesOfNodes);
+  if (found == file.metadata.end()) return {};
+  const Json names = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto is_text = [](const Json& name) { return name.is_string(); };
+  if (!names.is_array() || std::ssize(names) != count || !std::ranges::all_of(names, is_text)) {
+    return {};
+  }
+  return names.get<std::vector<std::string>>();
+}
+
 void write_ball(const std::string& folder, const CausalEmbedding& made,
                 const std::vector<std::string>& names, const at::Tensor& adjacency) {
   const at::Tensor ball = ball_points(made.tangents);
@@ -50,7 +68,7 @@ void write_ball(const std::string& folder, const CausalEmbedding& made,
                           {"hyperboloid", hyperboloid_points(made.tangents)},
                           {"ball", ball},
                           {"generality", made.generality}},
-                         {}});
+                         {{kNamesOfNodes, names_text(names)}}});
   io::write_text(folder + "/ball.csv", points_csv(made, ball, names));
   io::write_text(folder + "/edges.tsv", edges_tsv(adjacency, names));
 }

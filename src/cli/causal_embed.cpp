@@ -3,6 +3,7 @@
 #include <nsimplex/causal_embedding.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "causal/embedding/names.h"
 #include "causal/embedding/neighbours.h"
@@ -14,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_log.h"
+#include "io/edge_list.h"
+#include "io/mapped_file.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -28,22 +31,65 @@ struct EmbedOptions : CommonOptions {
   bool absolute = false;
 };
 
-// Whether a list says of each edge the effect first: one that has for every two edges a -> b -> c
-// also a -> c is a hierarchy, and these are written "kind, of what", with more kinds than classes.
-bool effects_first(const causal::GraphFile& file, const std::string& pairs) {
-  if (pairs != "auto") return pairs == "effect-cause";
-  if (file.complete) return false;
-  std::vector<Eigen::Triplet<double, int64_t>> edges;
+// Whether the first line of a list names its columns: then the first of them is where edges begin.
+bool has_header(const std::string& path) {
+  constexpr std::string_view kBetween = " \t\r,;\"";
+  std::istringstream lines(io::read_text(path));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+    std::vector<std::string_view> words;
+    std::string_view rest = line;
+    while (rest.find_first_not_of(kBetween) != std::string_view::npos) {
+      rest.remove_prefix(rest.find_first_not_of(kBetween));
+      words.push_back(rest.substr(0, rest.find_first_of(kBetween)));
+      rest.remove_prefix(words.back().size());
+    }
+    if (words.empty() || words[0].starts_with('#') || words[0].starts_with('%')) continue;
+    return io::is_edge_header(words);
+  }
+  return false;
+}
+
+// Whether a list has more kinds than classes: more nodes share a second node than a first one.
+bool gathers(const causal::GraphFile& file) {
   std::vector<int64_t> first(static_cast<size_t>(file.nodes)), second(first);
   for (const auto& edge : file.edges) {
-    edges.emplace_back(edge.cause, edge.effect, 1.0);
     ++first[edge.cause];
     ++second[edge.effect];
   }
+  return *std::ranges::max_element(second) > *std::ranges::max_element(first);
+}
+
+bool is_hierarchy(const causal::GraphFile& file) {
+  std::vector<Eigen::Triplet<double, int64_t>> edges;
+  for (const auto& edge : file.edges) edges.emplace_back(edge.cause, edge.effect, 1.0);
   causal::SparseGraph graph(file.nodes, file.nodes);
   graph.setFromTriplets(edges.begin(), edges.end());
-  return causal::is_closure(graph) &&
-         *std::ranges::max_element(second) > *std::ranges::max_element(first);
+  return causal::is_hierarchy(graph);
+}
+
+// What a list of edges names first, and what is said of it where that was guessed.
+struct FirstNamed {
+  bool effect = false;
+  std::string guess;
+};
+
+// Without --pairs and a header only a hierarchy may name the effect first: these are written "kind,
+// of what".
+FirstNamed first_named(const EmbedOptions& o, const causal::GraphFile& file) {
+  if (o.pairs != "auto") return {o.pairs == "effect-cause", ""};
+  if (file.complete || file.edges.empty() || has_header(o.graph) || !is_hierarchy(file)) return {};
+  const bool effect = gathers(file);
+  const auto name = [&](int64_t node) {
+    return io::quoted(file.names.empty() ? std::to_string(node)
+                                         : file.names[static_cast<size_t>(node)]);
+  };
+  const auto& edge = file.edges.front();
+  return {effect, fmt::format("{}: no header and a hierarchy, so its first column is taken for the "
+                              "{}: {} is the {} of {}; --pairs {} says otherwise\n",
+                              o.graph, effect ? "effect" : "cause", name(edge.cause),
+                              effect ? "effect" : "cause", name(edge.effect),
+                              effect ? "cause-effect" : "effect-cause")};
 }
 
 at::Tensor adjacency_of(const causal::GraphFile& file, bool effect_first) {
@@ -85,9 +131,10 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
 
 int run_embed(const EmbedOptions& o) {
   const causal::GraphFile file = causal::read_graph(o.graph);
-  const bool effect_first = effects_first(file, o.pairs);
+  const auto [effect_first, guess] = first_named(o, file);
   const at::Tensor adjacency = adjacency_of(file, effect_first);
   const CausalEmbedding made = embed(o, adjacency);
+  if (!o.json) fmt::print(stderr, "{}", guess);
   RunLog log(o);
   const CausalRanking ranking = causal_ranking(made.tangents, adjacency);
   if (!o.out.empty()) {
@@ -132,7 +179,8 @@ void add_causal_embed(CLI::App& parent, Session& session) {
        .summary =
            "Place a graph in hyperbolic space: what is joined near, what causes much central",
        .examples = "nsimplex causal embed runs/er2/truth.csv --dimension 3 --out runs/ball\n"
-                   "nsimplex causal embed mammal_closure.tsv --dimension 5 --json"},
+                   "nsimplex causal embed mammal_closure.tsv --dimension 5 --json",
+       .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       options, run_embed);
   command
       .add_option("GRAPH", options->graph,
@@ -141,8 +189,8 @@ void add_causal_embed(CLI::App& parent, Session& session) {
       ->type_name("");
   command
       .add_option("--pairs", options->pairs,
-                  "What a list of edges names first; auto: the cause, but in a transitively closed "
-                  "list with more first than second names the effect (dog, mammal)")
+                  "What a list of edges names first; auto: the cause, but in a hierarchy without a "
+                  "header that has more first than second names the effect (dog, mammal)")
       ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
       ->capture_default_str();
   CausalEmbeddingOptions& embedding = options->embedding;
@@ -156,9 +204,9 @@ void add_causal_embed(CLI::App& parent, Session& session) {
   add("--steps", embedding.steps, "Steps over all nodes")->check(positive);
   add("--lr", options->learning_rate, "Learning rate; 0: 1, 0.3 and 0.1 for the three optimisers");
   add("--hops", options->hops,
-      "Edges between nodes that attract each other; 0: 1 in a transitive closure, else 2");
+      "Edges between nodes that attract each other; 0: 1 in a hierarchy, else 2");
   add("--attract", options->side,
-      "both: causes and effects; causes: effects repel; auto: causes in a closure, else both")
+      "both: causes and effects; causes: effects repel; auto: causes in a hierarchy, else both")
       ->check(CLI::IsMember({"auto", "both", "causes"}));
   add("--weight", options->weight, "paths: strengths of all paths; direct: |A| alone")
       ->check(CLI::IsMember({"paths", "direct"}));

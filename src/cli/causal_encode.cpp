@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <nsimplex/causal_embedding.h>
 
+#include "causal/graphs/graph_text.h"
 #include "cli/causal.h"
+#include "cli/causal_ball.h"
+#include "cli/causal_files.h"
 #include "cli/output.h"
 #include "cli/run_log.h"
 #include "io/atomic_file.h"
@@ -18,7 +21,12 @@ struct EncodeOptions : CommonOptions {
   CausalAnglesOptions angles = {};
 };
 
-at::Tensor read_ball(const std::string& path) {
+struct Ball {
+  at::Tensor points;
+  std::vector<std::string> names;  // empty: the file has none
+};
+
+Ball read_ball(const std::string& path) {
   const io::Safetensors file = io::read_safetensors(path);
   const at::Tensor* ball = file.find("ball");
   if (ball == nullptr) {
@@ -27,17 +35,36 @@ at::Tensor read_ball(const std::string& path) {
                     "writes it",
                     path));
   }
-  return ball->clone();
+  return {ball->to(at::kDouble, /*non_blocking=*/false, /*copy=*/true),
+          names_in(file, ball->dim() == 2 ? ball->size(0) : 0)};
 }
 
-// A row a token, head by head.
-std::string csv(const at::Tensor& angles) {
+// Of every token: those before the features, then these.
+std::vector<std::string> token_names(const std::vector<std::string>& features, int64_t tokens) {
+  const int64_t leading = tokens - std::ssize(features);
+  std::vector<std::string> names;
+  for (int64_t at = 0; at < leading; ++at) names.push_back(fmt::format("<leading{}>", at + 1));
+  names.insert(names.end(), features.begin(), features.end());
+  return names;
+}
+
+// A row a token, with its name before it, head by head.
+std::string csv(const at::Tensor& angles, const std::vector<std::string>& tokens) {
+  std::string text;
+  const int64_t heads = angles.dim() == 3 ? angles.size(1) : 1, planes = angles.size(-1);
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      text += angles.dim() == 3 ? fmt::format(",head{}_plane{}", head, plane)
+                                : fmt::format(",plane{}", plane);
+    }
+  }
+  text += '\n';
   const at::Tensor rows = angles.flatten(1).contiguous();
   const auto numbers = rows.accessor<double, 2>();
-  std::string text;
   for (int64_t token = 0; token < rows.size(0); ++token) {
-    for (int64_t plane = 0; plane < rows.size(1); ++plane) {
-      text += fmt::format("{}{}", plane == 0 ? "" : ",", numbers[token][plane]);
+    text += causal::text_cell(tokens[static_cast<size_t>(token)]);
+    for (int64_t column = 0; column < rows.size(1); ++column) {
+      text += fmt::format(",{}", numbers[token][column]);
     }
     text += '\n';
   }
@@ -46,19 +73,21 @@ std::string csv(const at::Tensor& angles) {
 
 int run_encode(const EncodeOptions& o) {
   if (o.out.empty()) throw InputError("--out: expected a folder for the table of angles");
-  const at::Tensor ball = read_ball(o.embedding).to(at::kDouble);
+  const Ball ball = read_ball(o.embedding);
   at::Tensor angles;
   try {
-    angles = causal_angles(ball, o.angles).contiguous();
+    angles = causal_angles(ball.points, o.angles).contiguous();
   } catch (const c10::ValueError& error) {
     throw InputError(error.what_without_backtrace());
   }
   RunLog log(o);
   const std::string path = fmt::format("{}/angles.{}", o.out, o.format);
+  const std::vector<std::string> tokens = token_names(
+      ball.names.empty() ? column_names(ball.points.size(0)) : ball.names, angles.size(0));
   if (o.format == "safetensors") {
-    io::write_safetensors(path, {{{"angles", angles}}, {}});
+    io::write_safetensors(path, {{{"angles", angles}}, {{kNamesOfNodes, names_text(tokens)}}});
   } else if (o.format == "csv") {
-    io::write_text(path, csv(angles));
+    io::write_text(path, csv(angles, tokens));
   } else {
     io::write_text(
         path, io::npy_bytes({angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel())},
@@ -87,7 +116,8 @@ void add_causal_encode(CLI::App& parent, Session& session) {
        .examples = "nsimplex causal encode runs/ball/embedding.safetensors --out runs/angles\n"
                    "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 --leading 1 "
                    "--format npy --out runs/angles",
-       .acts = {.seed = false}},
+       .acts = {.seed = false},
+       .files = {"angles.csv", "angles.npy", "angles.safetensors"}},
       options, run_encode);
   command
       .add_option("EMBEDDING", options->embedding, "embedding.safetensors of causal embed --out")

@@ -137,6 +137,28 @@ TEST(Attraction, KnowsAClosure) {
   EXPECT_TRUE(is_closure(graph_of(2, {})));
 }
 
+// Every graph without two edges after each other is its own closure, which says nothing of it.
+TEST(Attraction, KnowsAHierarchy) {
+  EXPECT_TRUE(is_hierarchy(graph_of(3, {{0, 1}, {1, 2, -1}, {0, 2, 1}})));
+  EXPECT_FALSE(is_hierarchy(small_graph()));
+  EXPECT_FALSE(is_hierarchy(graph_of(2, {})));
+  EXPECT_FALSE(is_hierarchy(graph_of(4, {{0, 3}, {1, 3}, {2, 3}})));
+  EXPECT_FALSE(is_hierarchy(graph_of(3, {{0, 0}, {0, 1}, {2, 1}})));
+  EXPECT_FALSE(is_hierarchy(graph_of(2, {{0, 1}, {1, 0}})));
+}
+
+TEST(Embed, TakesCausesOfOneOutcomeForNoHierarchy) {
+  const auto attraction_of = [](const SparseGraph& graph) {
+    return embed(graph, {.steps = 0}, one_by_one).attraction;
+  };
+  const AttractionOptions star = attraction_of(graph_of(4, {{0, 3}, {1, 3}, {2, 3}}));
+  EXPECT_EQ(star.side, AttractionSide::both);
+  EXPECT_EQ(star.hops, 2);
+  const AttractionOptions closed = attraction_of(graph_of(3, {{0, 1}, {1, 2}, {0, 2}}));
+  EXPECT_EQ(closed.side, AttractionSide::causes);
+  EXPECT_EQ(closed.hops, 1);
+}
+
 TEST(PageRank, IsTheStationaryDistribution) {
   const SparseGraph graph = small_graph();
   const Eigen::ArrayXd rank = causal_pagerank(graph, 0.15, DanglingRule::uniform);

@@ -9,6 +9,7 @@
 
 #include "cli/json_of.h"
 #include "cli/process.h"
+#include "io/safetensors.h"
 #include "support/infinity.h"
 #include "temporary_folder.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Kinds of animals with all that they are, the kind first.
@@ -60,8 +62,15 @@ TEST(CausalEmbed, PlacesAHierarchyAndEncodesIt) {
   ASSERT_EQ(encoded.code, 0) << encoded.err;
   EXPECT_EQ(json_of(encoded.out).at(0)["planes"], 2);
   const auto angles = lines_of(test::read_file(folder / "angles/angles.csv"));
-  ASSERT_EQ(angles.size(), 7U);
-  EXPECT_EQ(angles[0], "0,0,0,0");
+  ASSERT_EQ(angles.size(), 8U);
+  EXPECT_EQ(angles[0], ",head0_plane0,head0_plane1,head1_plane0,head1_plane1");
+  EXPECT_EQ(angles[1], "<leading1>,0,0,0,0");
+  EXPECT_THAT(angles[2], StartsWith("dog,"));
+  const Finished tensors = run({"causal", "encode", folder / "run/embedding.safetensors", "--heads",
+                                "2", "--json", "--out", folder / "tensors"});
+  ASSERT_EQ(tensors.code, 0) << tensors.err;
+  const io::Safetensors file = io::read_safetensors(folder / "tensors/angles.safetensors");
+  EXPECT_THAT(file.metadata.at("names"), StartsWith("[\"dog\",\"animal\""));
   expect_refused({"causal", "encode", folder / "run/embedding.safetensors", "--heads", "3"},
                  folder / "none", "heads: expected 0 or a divisor of the dimension 4, got 3");
 }
@@ -92,6 +101,43 @@ TEST(CausalEmbed, TakesAMatrixAsItStands) {
   EXPECT_EQ(line["hops"], 2);
   EXPECT_EQ(line["side"], "both");
   EXPECT_EQ(line["without_negatives"], 3);  // of two hops, all reach all
+}
+
+// A list whose header says where edges begin is never turned round, whatever its shape.
+TEST(CausalEmbed, TakesItsOwnListsCauseFirst) {
+  const test::TemporaryFolder folder;
+  const std::string pairs = "a\toutcome\t1\nb\toutcome\t1\na\tb\t0.5\nc\toutcome\t2\n";
+  for (const char* header :
+       {"source\ttarget\tweight", "Source\tTarget\tWeight", "from\tto\tscore"}) {
+    test::write_file(folder / "graph.tsv", std::string(header) + "\n" + pairs);
+    const Finished finished = embed({folder / "graph.tsv", "--steps", "5"});
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(json_of(finished.out).at(0)["pairs"], "cause-effect") << header;
+    const Finished turned =
+        embed({folder / "graph.tsv", "--steps", "5", "--pairs", "effect-cause"});
+    EXPECT_EQ(json_of(turned.out).at(0)["pairs"], "effect-cause");
+  }
+  const Finished quiet = run({"causal", "embed", folder / "graph.tsv", "--steps", "5"});
+  EXPECT_THAT(quiet.err, Not(HasSubstr("--pairs")));
+
+  // Three causes of one outcome are no hierarchy, with a header or without.
+  for (const char* header : {"source\ttarget\n", ""}) {
+    test::write_file(folder / "star.tsv", std::string(header) + "a\to\nb\to\nc\to\n");
+    const json line = json_of(embed({folder / "star.tsv", "--steps", "5"}).out).at(0);
+    EXPECT_EQ(line["pairs"], "cause-effect");
+    EXPECT_EQ(line["side"], "both");
+  }
+}
+
+TEST(CausalEmbed, SaysWhatItGuessesOfAHierarchy) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "animals.tsv", kAnimals);
+  const Finished guessed = run({"causal", "embed", folder / "animals.tsv", "--steps", "5"});
+  ASSERT_EQ(guessed.code, 0);
+  EXPECT_THAT(guessed.err, HasSubstr("\"dog\" is the effect of \"animal\"; --pairs cause-effect "));
+  const Finished told =
+      run({"causal", "embed", folder / "animals.tsv", "--steps", "5", "--pairs", "effect-cause"});
+  EXPECT_THAT(told.err, Not(HasSubstr("--pairs")));
 }
 
 TEST(CausalEmbed, NamesWhatCannotBe) {

@@ -46,7 +46,7 @@ void check(const CausalEmbeddingOptions& options) {
 }
 
 AttractionOptions attraction_of(const SparseGraph& graph, const CausalEmbeddingOptions& options) {
-  const bool closed = (!options.hops || !options.side) && is_closure(graph);
+  const bool closed = (!options.hops || !options.side) && is_hierarchy(graph);
   return {options.hops.value_or(closed ? 1 : 2), options.weight, options.decay,
           options.side.value_or(closed ? AttractionSide::causes : AttractionSide::both)};
 }

@@ -67,12 +67,31 @@ SparseGraph transitive_closure(const SparseGraph& graph) {
   return closure;
 }
 
-bool is_closure(const SparseGraph& graph) {
+namespace {
+
+// The pairs that edges, loops aside, and two edges after each other lead to.
+struct Reached {
+  SparseGraph once, twice;
+};
+
+Reached reached(const SparseGraph& graph) {
   SparseGraph edges = graph.cwiseAbs();
-  edges.prune(0.0);
+  edges.prune([](int64_t i, int64_t j, double value) { return i != j && value != 0; });
   std::fill_n(edges.valuePtr(), edges.nonZeros(), 1.0);
-  const SparseGraph both = edges + SparseGraph(edges * edges);
-  return both.nonZeros() == edges.nonZeros();
+  return {edges, edges * edges};
+}
+
+bool is_closure(const Reached& reached) {
+  return SparseGraph(reached.once + reached.twice).nonZeros() == reached.once.nonZeros();
+}
+
+}  // namespace
+
+bool is_closure(const SparseGraph& graph) { return is_closure(reached(graph)); }
+
+bool is_hierarchy(const SparseGraph& graph) {
+  const Reached pairs = reached(graph);
+  return pairs.twice.nonZeros() > 0 && is_closure(pairs);
 }
 
 }  // namespace nsimplex::causal

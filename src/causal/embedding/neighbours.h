@@ -55,4 +55,8 @@ SparseGraph transitive_closure(const SparseGraph& graph);
 /// Whether every two edges i -> j -> k have their i -> k: the graph is its own transitive closure.
 bool is_closure(const SparseGraph& graph);
 
+/// Whether the graph is a transitive closure that shows it: two edges i -> j -> k are in it.
+/// Without such edges every graph is its own closure, causes of one outcome, say, and no hierarchy.
+bool is_hierarchy(const SparseGraph& graph);
+
 }  // namespace nsimplex::causal
