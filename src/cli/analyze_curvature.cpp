@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
 
@@ -35,7 +36,7 @@ constexpr int64_t kGraphsOfATask = 256;
 // What the paper states: means rise in all molecules, minima in at least 95 %.
 constexpr double kMeanShare = 1.0, kMinimumShare = 0.95;
 // Sums of a few fractions: two means that are equal differ by less.
-constexpr double kRounding = 1e-9;
+constexpr double kCurvatureRounding = 1e-9;
 
 std::vector<CurvatureComparison> compare_all(const std::vector<io::SimpleGraph>& graphs,
                                              bool quiet) {
@@ -93,8 +94,8 @@ Figure figure_of(const std::vector<CurvatureComparison>& results, graph::Curvatu
     const double graph = *result.graph[place].*value, line = *result.line_graph[place].*value;
     figure.graph.add(graph);
     figure.line_graph.add(line);
-    figure.rises.add(line - graph > kRounding, line - graph);
-    figure.does_not_fall.add(line - graph > -kRounding, line - graph);
+    figure.rises.add(line - graph > kCurvatureRounding, line - graph);
+    figure.does_not_fall.add(line - graph > -kCurvatureRounding, line - graph);
   }
   return figure;
 }
@@ -149,23 +150,31 @@ void write_graphs(const std::string& path, const std::vector<CurvatureComparison
   io::write_safetensors(path, file);
 }
 
-std::string percent(const Statement& statement) {
-  return fmt::format("{:.2f}", 100 * statement.share());
+// A figure of no graph is "-" for people and null in JSON.
+std::string shown(double value, int digits) {
+  return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
 }
+
+std::string percent(const Statement& statement) { return shown(100 * statement.share(), 2); }
 
 std::string text_of(const Json& summary, const std::vector<Figure>& figures) {
   std::string text = fmt::format(
-      "{} graphs, {} with a line graph that has edges; density {:.4f}, tokens of the "
-      "line graph {:.4f} a node\n\n",
+      "{} graphs, {} with a line graph that has edges; density {}, tokens of the "
+      "line graph {} a node\n",
       summary["graphs"].get<int64_t>(), summary["compared"].get<int64_t>(),
-      summary["density"].get<double>(), summary["tokens_ratio"].get<double>());
+      shown(summary["density"].get<double>(), 4), shown(summary["tokens_ratio"].get<double>(), 4));
+  if (summary["compared"].get<int64_t>() == 0) {
+    return text +
+           "curvatures belong to edges: no graph has two edges that share a node, so there "
+           "is nothing to compare\n";
+  }
   Table table({"curvature", "of edges", "graph", "line graph", "rises %", "does not fall %"});
   for (const Figure& each : figures) {
-    table.add({each.curvature, each.name, fmt::format("{:.4f}", each.graph.value()),
-               fmt::format("{:.4f}", each.line_graph.value()), percent(each.rises),
+    table.add({each.curvature, each.name, shown(each.graph.value(), 4),
+               shown(each.line_graph.value(), 4), percent(each.rises),
                percent(each.does_not_fall)});
   }
-  return text + table.text();
+  return text + "\n" + table.text();
 }
 
 int run_curvature(const CurvatureOptions& options) {
@@ -199,7 +208,8 @@ void add_analyze_curvature(CLI::App& parent, Session& session) {
                    .summary = "Discrete Ricci curvatures of graphs beside their line graphs",
                    .examples = "nsimplex analyze curvature qm9.npz\n"
                                "nsimplex analyze curvature graphs.g6 --out runs/curvature --json",
-                   .acts = {.seed = false}},
+                   .acts = {.seed = false},
+                   .files = {"curvatures.safetensors"}},
                   options, run_curvature);
   command
       .add_option("FILE", options->file,

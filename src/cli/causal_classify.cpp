@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "cli/causal.h"
 #include "cli/causal_study.h"
+#include "support/error.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -11,11 +13,19 @@ int run_classify(const StudyOptions& o) {
   const StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
   const int64_t classes = std::ssize(labels.classes);
+  std::vector<data::SplitRows> splits;
+  for (int64_t split = 0; split < o.splits; ++split) {
+    splits.push_back(
+        data::stratified_split(labels, o.share, o.seed + static_cast<uint64_t>(split)));
+    if (splits.back().second.numel() == 0) {
+      throw InputError(
+          fmt::format("--share: expected a share that leaves rows to judge by, got {}", o.share));
+    }
+  }
   StudyLog log(o, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
-      const data::SplitRows rows =
-          data::stratified_split(labels, o.share, o.seed + static_cast<uint64_t>(split));
+      const data::SplitRows& rows = splits[static_cast<size_t>(split)];
       const auto part = [](const at::Tensor& all, const at::Tensor& chosen) {
         return all.index_select(0, chosen);
       };

@@ -54,16 +54,23 @@ int run_regress(const RegressOptions& o) {
   const at::Tensor& values = table.observations.values;
   const at::Tensor target =
       o.target == "synthetic" ? made_target(values, o) : read_target(o, table);
+  training::require_varying(target, "rows");
   const int64_t rows = values.size(0);
   const int64_t learned =
       std::clamp<int64_t>(std::llround(o.share * static_cast<double>(rows)), 2, rows - 1);
+  std::vector<at::Tensor> orders;
+  for (int64_t split = 0; split < o.splits; ++split) {
+    const auto generator =
+        at::make_generator<at::CPUGeneratorImpl>(o.seed + static_cast<uint64_t>(split));
+    orders.push_back(at::randperm(rows, generator, at::kLong));
+    const at::Tensor first = orders.back().narrow(0, 0, learned);
+    training::require_varying(target.index_select(0, first), "rows to learn from");
+  }
   StudyLog log(o, "regress", {"medae"}, /*lower_is_better=*/true);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
-      const auto generator =
-          at::make_generator<at::CPUGeneratorImpl>(o.seed + static_cast<uint64_t>(split));
-      const at::Tensor order = at::randperm(rows, generator, at::kLong);
-      const at::Tensor first = order.narrow(0, 0, learned),
+      const at::Tensor &order = orders[static_cast<size_t>(split)],
+                       first = order.narrow(0, 0, learned),
                        second = order.narrow(0, learned, rows - learned);
       training::FeatureStudy study(values.index_select(0, first), values.index_select(0, second),
                                    options);

@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "support/error.h"
 #include "training/stopwatch.h"
 
 namespace nsimplex::cli {
@@ -58,6 +59,14 @@ data::Labels study_labels(const StudyOptions& o, const StudyTable& table) {
   if (o.counts) all = data::read_observations(o.table);
   data::Labels labels = data::read_labels(o.labels, all);
   labels.numbers = labels.numbers.index_select(0, table.rows);
+  const int64_t rows = labels.numbers.numel(),
+                different = std::get<0>(at::_unique(labels.numbers)).numel();
+  if (different < 2 || different == rows) {
+    throw InputError(
+        fmt::format("--labels: expected at least two labels, and rows that share one; {} has {} "
+                    "different ones for the {} rows",
+                    o.labels, different, rows));
+  }
   return labels;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cli/intervals.h"
 #include "cli/output.h"
 #include "training/statistics.h"
 
@@ -17,13 +18,6 @@ using training::Interval;
 
 constexpr int64_t kSmoothing = 2;  // validations on either side
 constexpr size_t kAllPairs = 3;    // so many arms are compared each with each
-
-// The mean, and its interval where there is more than one value.
-std::string shown(const Interval& of, const std::function<std::string(double)>& format) {
-  if (of.count == 0) return "-";
-  if (of.count == 1) return format(of.mean);
-  return fmt::format("{} [{}, {}]", format(of.mean), format(of.low), format(of.high));
-}
 
 std::string percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
 
@@ -167,10 +161,11 @@ std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSe
         line["wall_clock_speed_up"] = wall.mean;
       }
       log.write(line);
-      differences.add({fmt::format("{} over {}", arms[pair.arm].name, arms[pair.over].name), equal,
-                       fmt::format("{}", loss.count),
-                       shown(loss, [](double value) { return fmt::format("{:+.4f}", value); }),
-                       shown(batch, percent), batch.count > 0 ? percent(wall.mean) : "-"});
+      differences.add(
+          {fmt::format("{} over {}", arms[pair.arm].name, arms[pair.over].name), equal,
+           fmt::format("{}", loss.count),
+           interval_text(loss, [](double value) { return fmt::format("{:+.4f}", value); }),
+           interval_text(batch, percent), batch.count > 0 ? percent(wall.mean) : "-"});
     }
   }
   return means.text() + "\n" + differences.text();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/feature_experiment.h"
+#include "cli/intervals.h"
 #include "cli/output.h"
 #include "training/statistics.h"
 
@@ -85,14 +86,13 @@ std::string FeatureResults::table(int digits) const {
     std::vector<std::string> row{encoding};
     for (const std::string& figure : figures_) {
       const training::Spread spread = training::spread(values(trials_.at(encoding), figure));
-      row.push_back(
-          fmt::format("{:.{}f} ± {:.{}f}", spread.mean, digits, spread.deviation, digits));
+      const std::string mean = fmt::format("{:.{}f}", spread.mean, digits);
+      const bool several = trials_.at(encoding).size() > 1;
+      row.push_back(several ? fmt::format("{} ± {:.{}f}", mean, spread.deviation, digits) : mean);
       const std::vector<double> better = gains(encoding, figure);
-      const training::Interval interval = training::confidence_interval(better);
-      row.push_back(better.empty()
-                        ? ""
-                        : fmt::format("{:+.{}f} [{:+.{}f}, {:+.{}f}]", interval.mean, digits,
-                                      interval.low, digits, interval.high, digits));
+      const auto shown = [&](double value) { return fmt::format("{:+.{}f}", value, digits); };
+      row.push_back(better.empty() ? ""
+                                   : interval_text(training::confidence_interval(better), shown));
       if (published_.empty()) continue;
       const auto found = published_.find(encoding);
       const double paper =

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "data/observations.h"
 #include "data/value_bins.h"
 #include "support/error.h"
@@ -28,6 +31,22 @@ Tensor useful_columns(const Tensor& values, int64_t count) {
 }
 
 }  // namespace
+
+void require_varying(const Tensor& target, const std::string& rows) {
+  const double least = target.min().item<double>(), most = target.max().item<double>();
+  // What is left of equal numbers after a computation differs in the last bits.
+  constexpr double kRounding = 1e-12;
+  if (most - least <= kRounding * std::max(std::abs(least), std::abs(most))) {
+    throw InputError(fmt::format(
+        "the target is constant: it is {} in all of the {} {}; nothing can be learned of it", least,
+        target.numel(), rows));
+  }
+  if (!std::isfinite(target.std(/*unbiased=*/false).item<double>())) {
+    throw InputError(fmt::format(
+        "the target is too large: it goes from {} to {}, and the squares of that overflow", least,
+        most));
+  }
+}
 
 FeatureInputs feature_inputs(const Tensor& learn, const Tensor& judge,
                              const FeatureTransformerOptions& model) {
@@ -86,6 +105,7 @@ Scores FeatureStudy::classify(const std::string& encoding, const Tensor& learn, 
 
 Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, const Tensor& judge,
                              uint64_t seed, const FeatureEvents& events) {
+  require_varying(learn, "rows to learn from");
   const double mean = learn.mean().item<double>(),
                deviation = learn.std(/*unbiased=*/false).item<double>();
   FeatureTransformer model = restored(encoding, 1, seed, events);

@@ -29,6 +29,10 @@ struct FeatureInputs {
 FeatureInputs feature_inputs(const at::Tensor& learn, const at::Tensor& judge,
                              const FeatureTransformerOptions& model);
 
+/// Throws InputError where a target, float64 [N], cannot be learned: all its numbers are equal, or
+/// their squares overflow. `rows` is what the errors call them.
+void require_varying(const at::Tensor& target, const std::string& rows);
+
 /// One split of one table. Tables are float64 [N, M], finite.
 class FeatureStudy {
  public:
@@ -41,7 +45,8 @@ class FeatureStudy {
   Scores classify(const std::string& encoding, const at::Tensor& learn, const at::Tensor& judge,
                   int64_t classes, uint64_t seed, const FeatureEvents& events = {});
 
-  /// The same with numbers, [N]: `medae`, the median absolute error, and `r2`.
+  /// The same with numbers, [N]: `medae`, the median absolute error, and `r2`. Throws InputError as
+  /// require_varying() does.
   Scores regress(const std::string& encoding, const at::Tensor& learn, const at::Tensor& judge,
                  uint64_t seed, const FeatureEvents& events = {});
 

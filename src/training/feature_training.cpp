@@ -8,7 +8,7 @@
 
 #include "support/error.h"
 #include "training/adamw.h"
-#include "training/learner.h"
+#include "training/diverged.h"
 #include "training/parameters.h"
 
 namespace nsimplex::training {
@@ -56,11 +56,7 @@ void train_examples(const torch::nn::Module& module, int64_t count,
       const Tensor value = loss(examples, draws);
       value.backward();
       const double number = value.item<double>();
-      if (!std::isfinite(number)) {
-        throw Diverged(
-            fmt::format("the loss is {} at step {}: the run stops; try a lower learning rate",
-                        number, step + 1));
-      }
+      require_finite(step + 1, number);
       optimizer.step(options.learning_rate);
       ++step;
       if (events.step) events.step(step, steps, number);

@@ -122,12 +122,7 @@ class Stepper {
     optimizer_.zero_grad();
     (auxiliary.defined() ? loss + auxiliary : loss).backward();
     const double value = loss.item<double>(), norm = optimizer_.gradient_norm();
-    if (!std::isfinite(value) || !std::isfinite(norm)) {
-      throw Diverged(
-          fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
-                      std::isfinite(value) ? "gradient norm" : "loss",
-                      std::isfinite(value) ? norm : value, steps() + 1));
-    }
+    require_finite(steps() + 1, value, norm);
     optimizer_.step(schedule_.rate(steps(), spent_seconds()),
                     options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
     if (average_) average_->add();

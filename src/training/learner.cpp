@@ -83,13 +83,7 @@ StepLoss Learner::update(int64_t number, const std::vector<data::Batch>& batches
   StepLoss loss = accumulate_gradients(batches);
   model_->set_warm_up(false);
   const double norm = loss.gradient_norm = optimizer_.gradient_norm();
-  // Checked before the update, which would spread the damage over every weight.
-  const double whole = loss.cross_entropy + loss.auxiliary.value_or(0.0);
-  if (!std::isfinite(whole) || !std::isfinite(norm)) {
-    throw Diverged(fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
-                               std::isfinite(whole) ? "gradient norm" : "loss",
-                               std::isfinite(whole) ? norm : whole, number));
-  }
+  require_finite(number, loss.cross_entropy + loss.auxiliary.value_or(0.0), norm);
   const double divisor = options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0;
   optimizer_.step(schedule_.rate(number - 1), divisor);
   return loss;

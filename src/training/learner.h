@@ -3,20 +3,15 @@
 #include <nsimplex/language_model.h>
 
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "data/tokens.h"
 #include "training/adamw.h"
+#include "training/diverged.h"
 #include "training/schedule.h"
 #include "training/training_options.h"
 
 namespace nsimplex::training {
-
-/// A run that cannot go on: its loss or gradient is no longer finite.
-struct Diverged : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// Losses of one update, nats a token, mean over its passes, and its gradient.
 struct StepLoss {

@@ -12,6 +12,7 @@
 
 #include "support/error.h"
 #include "training/adamw.h"
+#include "training/diverged.h"
 #include "training/match_model.h"
 #include "training/parameters.h"
 #include "training/schedule.h"
@@ -29,6 +30,13 @@ void require_positive(const char* name, int64_t value) {
                    std::to_string(value));
 }
 
+bool is_prime(int64_t number) {
+  for (int64_t factor = 2; factor <= number / factor; ++factor) {
+    if (number % factor == 0) return false;
+  }
+  return number >= 2;
+}
+
 // One arm in training.
 class Contestant {
  public:
@@ -40,16 +48,17 @@ class Contestant {
     result_.parameters = parameter_count(model_);
   }
 
-  // Returns the loss.
-  double step(const MatchSequences& batch, double rate) {
+  // Update `number`, counted from 1. Returns the loss.
+  double step(int64_t number, const MatchSequences& batch, double rate) {
     const Stopwatch watch;
     const at::Tensor loss =
         at::binary_cross_entropy_with_logits(model_.forward(batch.tokens), batch.labels);
     const at::Tensor indexers = model_.auxiliary_loss();
     optimizer_.zero_grad();
     (indexers.defined() ? loss + indexers : loss).backward();
-    optimizer_.step(rate);
     const double value = loss.item<double>();
+    require_finite(number, value, optimizer_.gradient_norm());
+    optimizer_.step(rate);
     times_.push_back(watch.seconds());
     result_.seconds += times_.back();
     return value;
@@ -112,7 +121,19 @@ void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
     if (arm.tuples != MatchTuples::dense) require_positive("topk", arm.topk);
     size_of(o, arm);
   }
-  draw_match(1, o.task, at::make_generator<at::CPUGeneratorImpl>(0));
+  // M is prime, so that no number but 0 matches itself alone. Whether there are sequences is said
+  // first: that depends on the size of M.
+  const std::string expected = "expected a prime, got " + std::to_string(o.task.modulus);
+  const bool prime = is_prime(o.task.modulus);
+  try {
+    draw_match(1, o.task, at::make_generator<at::CPUGeneratorImpl>(0));
+  } catch (const InputError& error) {
+    if (prime || o.task.modulus < 2) throw;
+    throw InputError(error.what() + ("; " + expected));
+  }
+  if (!prime) {
+    throw InputError("[match" + std::to_string(o.task.arity) + "] modulus: " + expected);
+  }
 }
 
 std::vector<MatchResult> train_match(
@@ -137,7 +158,7 @@ std::vector<MatchResult> train_match(
     const MatchSequences batch = draw_match(o.batch, o.task, fresh);
     const bool due = step % o.evaluate_every == 0 || step == o.steps;
     for (size_t i = 0; i < contestants.size(); ++i) {
-      MatchPoint point{step, contestants[i]->step(batch, schedule.rate(step - 1)),
+      MatchPoint point{step, contestants[i]->step(step, batch, schedule.rate(step - 1)),
                        std::numeric_limits<double>::quiet_NaN()};
       if (due) point.accuracy = contestants[i]->evaluate(held_out, o.batch);
       report(i, point);

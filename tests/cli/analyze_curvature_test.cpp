@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 json statement(const std::vector<json>& lines, const std::string& name) {
   for (const json& line : lines) {
@@ -70,6 +71,21 @@ TEST(AnalyzeCurvature, IsATableForPeople) {
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("1 graphs, 1 with a line graph"));
   EXPECT_THAT(finished.out, HasSubstr("balanced"));
+}
+
+// Graphs without edges, or with edges that never meet, have nothing to compare.
+TEST(AnalyzeCurvature, SaysThatThereIsNothingToCompare) {
+  const test::TemporaryFolder folder;
+  for (const char* graphs : {"@\n", "B?\n", "A_\n", "@\nB?\n"}) {
+    const std::string file = test::write_file(folder / "graphs.g6", graphs);
+    const Finished finished = run({"analyze", "curvature", file});
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.out, HasSubstr("nothing to compare"));
+    EXPECT_THAT(finished.out, Not(HasSubstr("nan")));
+    const auto lines = json_of(run({"analyze", "curvature", file, "--json"}).out);
+    EXPECT_EQ(lines.at(0)["compared"], 0);
+    EXPECT_EQ(lines.size(), 13U);
+  }
 }
 
 TEST(AnalyzeCurvature, RefusesWhatHoldsNoGraphs) {

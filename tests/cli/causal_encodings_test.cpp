@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CausalEncodings : public ::testing::Test {
  protected:
@@ -155,6 +156,37 @@ TEST_F(CausalEncodings, NamesWhatCannotBe) {
   const std::string text = folder_ / "text.csv";
   test::write_file(text, "a,b\n1,2\n3,x\n");
   expect_refused({"causal", "classify", text, "--labels", labels_}, out, "text.csv");
+}
+
+TEST_F(CausalEncodings, NamesATargetOrLabelsOfWhichNothingIsLearned) {
+  const std::string out = folder_ / "none";
+  std::string constant = "y\n", own = ",kind\n", same = ",kind\n";
+  for (int row = 0; row < 24; ++row) {
+    constant += "2.5\n";
+    const std::string name = "r" + std::to_string(row);
+    own += name + "," + name + "\n";
+    same += name + ",one\n";
+  }
+  expect_refused(
+      with(command("regress"), {"--target", test::write_file(folder_ / "c.csv", constant)}), out,
+      "the target is constant: it is 2.5 in all of the 24 rows");
+  for (const char* name : {"classify", "cluster"}) {
+    expect_refused(with(command(name), {"--labels", test::write_file(folder_ / "own.csv", own)}),
+                   out, "24 different ones for the 24 rows");
+    expect_refused(with(command(name), {"--labels", test::write_file(folder_ / "one.csv", same)}),
+                   out, "different labels, got 1");
+  }
+  expect_refused(with(command("classify"), {"--labels", labels_, "--share", "1"}), out,
+                 "--share: expected a share that leaves rows to judge by, got 1");
+}
+
+TEST_F(CausalEncodings, OneRunHasNoIntervalForPeople) {
+  const Finished done = run(with(
+      command("classify"), {"--labels", labels_, "--splits", "1", "--encodings", "none,cape"}));
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("(one run)"));
+  EXPECT_THAT(done.out, Not(HasSubstr("inf")));
+  EXPECT_THAT(done.out, Not(HasSubstr("±")));
 }
 
 TEST_F(CausalEncodings, CtrlCKeepsWhatWasReached) {

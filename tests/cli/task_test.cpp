@@ -138,6 +138,7 @@ TEST(TaskMatch, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--equal", "time"}, "--equal"},
       {{"--modulus", "1000000000000"}, "--modulus"},
       {{"--modulus", "1000000"}, "hardly ever have balanced labels"},
+      {{"--modulus", "4"}, "expected a prime, got 4"},
       {{"--length", "1"}, "length: expected at least 2, got 1"},
       {{"--heads", "3"}, "heads: expected a divisor of dim 16, got 3"},
       {{"--depth", "64"}, "depth: expected layers that fit"},

@@ -57,6 +57,21 @@ TEST(FeatureStudy, RegressesAndEmbeds) {
   EXPECT_EQ(study.embed("cape", 1).sizes(), at::IntArrayRef({120, 16}));
 }
 
+TEST(FeatureStudy, NamesATargetThatCannotBeLearned) {
+  const Tensor table = chain(40);
+  FeatureStudy study(table.narrow(0, 0, 30), table.narrow(0, 30, 10), small());
+  const auto error = [&](const Tensor& target) {
+    return test::input_error_of(
+        [&] { study.regress("none", target, at::zeros({10}, at::kDouble), 1); });
+  };
+  const Tensor ones = at::ones({30}, at::kDouble);
+  EXPECT_EQ(error(5 * ones).rfind("the target is constant: it is 5 in all of the 30 rows", 0), 0U);
+  EXPECT_EQ(error(0.1 * ones + 1e-17).rfind("the target is constant", 0), 0U);
+  EXPECT_EQ(error(0 * ones).rfind("the target is constant: it is 0", 0), 0U);
+  EXPECT_EQ(error(1e200 * table.narrow(0, 0, 30).select(1, 0)).rfind("the target is too large", 0),
+            0U);
+}
+
 TEST(FeatureStudy, GeneralValuesAreThoseOfATransformerThatWasTrainedBefore) {
   const Tensor table = chain(80);
   FeatureStudyOptions options = small();

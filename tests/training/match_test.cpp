@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/error.h"
+#include "training/diverged.h"
 #include "training/match_model.h"
 
 namespace nsimplex::training {
@@ -115,6 +116,18 @@ TEST(Match, OrdinaryAttentionLearnsMatch2) {
   EXPECT_GT(train(options, {{1}}).results[0].accuracy, 0.95);
 }
 
+TEST(Match, StopsWhereTheLossIsNotFinite) {
+  MatchOptions options = small_options();
+  options.learning_rate = 1e30;
+  try {
+    train(options, {{1}});
+    FAIL() << "nothing was thrown";
+  } catch (const Diverged& error) {
+    EXPECT_THAT(error.what(), HasSubstr(" at step "));
+    EXPECT_THAT(error.what(), HasSubstr("try a lower learning rate"));
+  }
+}
+
 TEST(Match, WhatCannotBeTrainedIsRefused) {
   const auto message = [](const std::function<void(MatchOptions&)>& change,
                           const std::vector<MatchArm>& arms = {{1}}) -> std::string {
@@ -134,6 +147,10 @@ TEST(Match, WhatCannotBeTrainedIsRefused) {
   EXPECT_THAT(message(same, {{1, 1, MatchTuples::topk, 0}}), HasSubstr("topk: expected at least"));
   EXPECT_THAT(message(same, {{1, 60}}), HasSubstr("depth: expected layers that fit"));
   EXPECT_THAT(message([](auto& o) { o.steps = 0; }), HasSubstr("steps: expected at least 1"));
+  for (const int64_t composite : {4, 9, 35, 121}) {
+    EXPECT_THAT(message([&](auto& o) { o.task.modulus = composite; }),
+                HasSubstr("expected a prime, got " + std::to_string(composite)));
+  }
   EXPECT_THAT(message([](auto& o) { o.learning_rate = 0; }), HasSubstr("learning_rate"));
   EXPECT_THAT(message([](auto& o) { o.dim = 18; }),
               HasSubstr("heads: expected a divisor of dim 18, got 4"));
