@@ -34,14 +34,18 @@ def read_text(path: str | os.PathLike[str]) -> str:
     except UnicodeDecodeError as error:
         line = len(data[: error.start].splitlines()) or 1
         byte = data[error.start]
-        raise ValueError(f"cannot read {path}, line {line}: expected UTF-8, got the byte 0x{byte:02x}") from None
+        raise ValueError(
+            f"cannot read {path}, line {line}: expected UTF-8, got the byte 0x{byte:02x}"
+        ) from None
 
 
-def read_rows(path: str | os.PathLike[str], needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+def read_rows(
+    path: str | os.PathLike[str], needed: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Line numbers and rows of a csv file with a header, by column.
 
     Raises:
-        OSError, ValueError: as :func:`read_text`; a column that is missing, or a name that two columns have.
+        OSError, ValueError: as :func:`read_text`; a missing column, or two columns of one name.
     """
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
     try:
@@ -51,7 +55,10 @@ def read_rows(path: str | os.PathLike[str], needed: tuple[str, ...]) -> Iterator
                 raise ValueError(f"cannot read {path}: two columns are called {name!r}")
         for name in needed:
             if name not in names:
-                raise ValueError(f"cannot read {path}: expected a column {name!r}, got {', '.join(names) or 'none'}")
+                raise ValueError(
+                    f"cannot read {path}: expected a column {name!r}, "
+                    f"got {', '.join(names) or 'none'}"
+                )
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], **options: Any) -> Iterator[IO[Any]]:
-    """A file to write into, which replaces ``path`` when the block ends and is removed when it fails.
+    """A file to write into, which replaces ``path`` when the block ends; removed if it fails.
 
     It gets the permissions of every new file, by the umask. ``options`` are those of :func:`open`.
 

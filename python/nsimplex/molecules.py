@@ -2,8 +2,8 @@
 
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
-RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md` has the
-arrays of the file.
+RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md` has
+the arrays of the file.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def convert(
 
     Raises:
         BadMolecule: a line that cannot be used, unless ``skip_bad``.
-        ValueError: a column that is missing or named twice, a file that is not UTF-8, or no molecule at all.
+        ValueError: a column that is missing or named twice, a file that is not UTF-8, or no molecule
+            at all.
     """
     if bits < 8 or bits % 8 != 0:
         raise ValueError(f"bits: expected a multiple of 8, got {bits}")
@@ -188,7 +189,9 @@ def convert(
             try:
                 value = _number(number)
             except ValueError:
-                raise BadMolecule(f"line {line}: expected a number in column {target!r}, got {number!r}") from None
+                raise BadMolecule(
+                    f"line {line}: expected a number in column {target!r}, got {number!r}"
+                ) from None
             molecules.append(chemistry.molecule(line, text, value))
         except BadMolecule as error:
             if not skip_bad:

@@ -1,6 +1,6 @@
 """Single-cell files as tables: h5ad through anndata (``pip install anndata``).
 
-    python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels bulk_labels=types.csv
+    python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
     nsimplex causal fit pbmc.csv --drop --out runs/pbmc
     nsimplex causal classify pbmc.csv --labels types.csv --out runs/types
 """
@@ -36,7 +36,9 @@ def _open(path: str | os.PathLike[str]) -> Any:
     try:
         import anndata
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"h5ad files need anndata: python -m pip install anndata ({error})") from None
+        raise ModuleNotFoundError(
+            f"h5ad files need anndata: python -m pip install anndata ({error})"
+        ) from None
     try:
         return anndata.read_h5ad(path)
     except Exception as error:  # h5py and anndata raise errors of many kinds
@@ -61,7 +63,9 @@ def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> T
     try:
         return torch.from_numpy(np.array(dense, dtype=np.float64, order="C"))
     except (TypeError, ValueError):
-        raise fail(f"expected a matrix of numbers, got {getattr(dense, 'dtype', type(dense).__name__)}") from None
+        raise fail(
+            f"expected a matrix of numbers, got {getattr(dense, 'dtype', type(dense).__name__)}"
+        ) from None
 
 
 def _words(column: Any) -> list[str]:
@@ -85,13 +89,19 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
 
 def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
     values = _values(path, data, layer, raw)
-    words = {str(name): _words(column) for name, column in data.obs.items() if column.dtype.kind not in "iufb"}
+    words = {
+        str(name): _words(column)
+        for name, column in data.obs.items()
+        if column.dtype.kind not in "iufb"
+    }
     genes = (data.raw if raw else data).var_names
-    return CellTable(values, [str(name) for name in genes], [str(name) for name in data.obs_names], words)
+    return CellTable(
+        values, [str(name) for name in genes], [str(name) for name in data.obs_names], words
+    )
 
 
 def _most_variable(values: Tensor, count: int) -> list[int]:
-    """The columns of the largest variance, of what is not missing; columns without a finite one come last."""
+    """The columns of the largest variance of what is not missing; those without one come last."""
     there = ~values.isnan()
     number = there.sum(dim=0)
     mean = values.nan_to_num(0.0).sum(dim=0) / number
@@ -104,16 +114,23 @@ def _labels(path: str, data: Any, name: str) -> list[str]:
     """A column of ``obs``, one label a cell."""
     if name not in data.obs:
         known = ", ".join(map(str, data.obs.columns)) or "none"
-        raise ValueError(f"cannot read {path}: expected a column of obs, which are {known}, got {name!r}")
+        raise ValueError(
+            f"cannot read {path}: expected a column of obs, which are {known}, got {name!r}"
+        )
     column = data.obs[name]
     missing = np.flatnonzero(column.isna().to_numpy())
     if missing.size > 0:
         cell = data.obs_names[missing[0]]
-        raise ValueError(f"cannot read {path}: obs column {name!r} has no value for {missing.size} cells, first {cell!r}")
+        raise ValueError(
+            f"cannot read {path}: obs column {name!r} has no value for {missing.size} cells, "
+            f"first {cell!r}"
+        )
     return _words(column)
 
 
-def _write(path: str, header: Sequence[str], cells: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+def _write(
+    path: str, header: Sequence[str], cells: Iterable[str], rows: Iterable[Sequence[Any]]
+) -> None:
     with whole_file(path, newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["", *header])
@@ -130,7 +147,10 @@ def _convert(options: argparse.Namespace) -> None:
             raise ValueError(f"--labels: expected OBS_COLUMN=FILE, got {file or name!r}")
     files = [options.h5ad, options.csv, *(file for _, _, file in pairs)]
     if len({os.path.abspath(file) for file in files}) < len(files):
-        raise ValueError(f"expected a file of its own for everything that is read or written, got {' '.join(files)}")
+        raise ValueError(
+            "expected a file of its own for everything that is read or written, "
+            f"got {' '.join(files)}"
+        )
     data = _open(options.h5ad)
     table = _table(options.h5ad, data, options.layer, options.raw)
     labels = [(file, name, _labels(options.h5ad, data, name)) for name, _, file in pairs]
@@ -142,24 +162,33 @@ def _convert(options: argparse.Namespace) -> None:
     for file, name, words in labels:
         _write(file, [name], table.cells, ([word] for word in words))
     matrix = f"layers[{options.layer!r}]" if options.layer else "raw.X" if options.raw else "X"
-    print(f"{options.csv}: {len(table.cells)} cells, {len(keep)} of {len(table.names)} genes of {matrix}")
+    genes = f"{len(keep)} of {len(table.names)} genes"
+    print(f"{options.csv}: {len(table.cells)} cells, {genes} of {matrix}")
     if not options.raw and data.raw is not None:
-        print(f"the file has raw.X, too, of {data.raw.n_vars} genes, which are often not scaled: --raw")
+        print(
+            f"the file has raw.X, too, of {data.raw.n_vars} genes, often not scaled: --raw"
+        )
     for file, name, words in labels:
         print(f"{file}: {len(set(words))} different labels of {name}")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Writes a csv of an h5ad file, and of its labels; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m nsimplex.causal.cells", description="h5ad as a table")
+    parser = argparse.ArgumentParser(
+        prog="python -m nsimplex.causal.cells", description="h5ad as a table"
+    )
     parser.add_argument("h5ad")
     parser.add_argument("csv")
     parser.add_argument("--layer", default="", help="matrix of layers; default: X")
-    parser.add_argument("--raw", action="store_true", help="raw.X instead of X, which is scaled in many files")
-    parser.add_argument("--columns", type=int, default=0, help="only so many genes of the largest variance; 0: all")
+    parser.add_argument(
+        "--raw", action="store_true", help="raw.X instead of X, which is scaled in many files"
+    )
+    parser.add_argument(
+        "--columns", type=int, default=0, help="only so many genes of the largest variance; 0: all"
+    )
     parser.add_argument(
         "--labels", action="append", default=[], metavar="OBS_COLUMN=FILE",
-        help="also write a column of obs as a csv of labels, for causal classify and cluster; may be repeated",
+        help="also write a column of obs as a csv of labels, for causal classify; may be repeated",
     )  # fmt: skip
     options = parser.parse_args(arguments)
     try:

@@ -67,9 +67,10 @@ def causal_embed(
         dimension: d, 2 or more.
         optimiser: "tangent" (Adam on z), "radam" or "rsgd" (the paper's).
         learning_rate: falls along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three.
-        hops: nodes that so many edges join attract each other; None: 1 for a hierarchy, else 2. A hierarchy
-            is a transitive closure in which some edge follows another.
-        side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a hierarchy.
+        hops: nodes that so many edges join attract each other; None: 1 for a hierarchy, else 2.
+            A hierarchy is a transitive closure in which some edge follows another.
+        side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a
+            hierarchy.
         weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`; "direct", |A_mn|.
         negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes, else 512.
         generality: :math:`\lambda_g`; ``relative=False`` leaves out the factor M.

@@ -32,7 +32,7 @@ class CausalPipeline:
 
         pipeline = CausalPipeline(dimension=8).fit(table)   # structure, then embedding
         angles = pipeline.encode(heads=4, leading=1)        # [1 + M, 4, 2], for nsimplex.rotary
-        values = pipeline.transform(other)                  # the same columns, scaled as in the fit; of a file, too
+        values = pipeline.transform(other)                  # the same columns, of a file too
 
     Args:
         estimator, nonlinear, standardise, threshold, seed: of :func:`causal_fit`.
@@ -135,7 +135,7 @@ class CausalPipeline:
         """The columns of another table [n, all columns] that were kept, float64; with ``standardise`` less their means and
         divided by their deviations of the fit. Missing values stay nan.
 
-        Of a file the columns are found by name, whatever their order, where the fit and the file have names.
+        Of a file the columns are found by name, whatever their order, where both have names.
         """
         columns = self._fitted("columns_")
         if isinstance(table, (str, os.PathLike)):
@@ -153,7 +153,9 @@ class CausalPipeline:
             return columns
         for name in self.names_:
             if names.count(name) != 1:
-                raise ValueError(f"cannot use {path}: expected one column {name!r}, got {names.count(name)}")
+                raise ValueError(
+                    f"cannot use {path}: expected one column {name!r}, got {names.count(name)}"
+                )
         return [names.index(name) for name in self.names_]
 
     def fit_transform(self, table: Numbers | str | os.PathLike[str], target: None = None, **fit: Any) -> Tensor:

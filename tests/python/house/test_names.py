@@ -33,7 +33,9 @@ def public_names(module):
     return names
 
 
-@pytest.mark.parametrize("module", [nsimplex, nn, graph, causal, analysis], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [nsimplex, nn, graph, causal, analysis], ids=lambda module: module.__name__
+)
 def test_all_is_complete(module):
     said = set(module.__all__)
     assert len(module.__all__) == len(said)
@@ -44,13 +46,15 @@ def test_all_is_complete(module):
 
 
 def test_nobody_is_told_to_install_the_package_of_another_project(root):
-    """The name in the package index belongs to somebody else: installing it by name brings a stranger's code."""
+    """The name in the package index is another project's: it would bring a stranger's code."""
     wrong = re.compile(r"""pip3?\s+install\s+(?:-\S+\s+)*['"]?nsimplex(?![\w-]*[-.\w]*\.whl)\b""")
-    assert wrong.search("pip install nsimplex[molecules]") and wrong.search("python -m pip install -U nsimplex")
+    assert wrong.search("pip install nsimplex[molecules]") and wrong.search(
+        "python -m pip install -U nsimplex"
+    )
     assert not wrong.search("pip install dist/nsimplex-0.1.0-cp311.whl")
     found = []
-    for pattern in ("*.md", "*.toml", "docs/**/*.md", "python/**/*.py", "src/**/*.[ch]*", "include/**/*.h", "tools/*",
-                    "examples/**/*", "bench/**/*.py", "cmake/*", "Makefile"):  # fmt: skip
+    folders = "docs/**/*.md", "python/**/*.py", "src/**/*.[ch]*", "include/**/*.h", "examples/**/*"
+    for pattern in ("*.md", "*.toml", "tools/*", "bench/**/*.py", "cmake/*", "Makefile", *folders):
         for path in root.glob(pattern):
             if path.is_file() and wrong.search(path.read_text(encoding="utf-8", errors="replace")):
                 found.append(str(path.relative_to(root)))
