@@ -38,7 +38,7 @@ def test_installed_tree(prefix):
     assert re.search(r"RUNPATH.*\[\$ORIGIN[:\]]", sections)
 
 
-@pytest.mark.parametrize("program", ["call", "by_name"])
+@pytest.mark.parametrize("program", ["call", "by_name", "catch"])
 def test_consumer_runs(consumer, program):
     run(consumer / program, env={**os.environ, "LD_LIBRARY_PATH": ""})
 

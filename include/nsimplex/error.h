@@ -1,0 +1,16 @@
+#pragma once
+
+#include <nsimplex/export.h>
+
+#include <stdexcept>
+
+namespace nsimplex {
+
+/// Input of a user that cannot be used: one line that names the argument or file, what was expected
+/// and what came. Layers, models and readers of files throw it; operators throw c10::ValueError and
+/// c10::TypeError, as PyTorch's do. The command line prints it and exits with 2.
+struct NSIMPLEX_API InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace nsimplex
