@@ -41,6 +41,33 @@ def test_error_is_within_twice_the_reference_s(name):
         assert error <= limit, f"{tensor}: {error:.2e} > {limit:.2e}"
 
 
+@pytest.mark.parametrize("amplitude", [1, 3, 5, 10])
+@pytest.mark.parametrize("queries, causal", [(256, False), (130, True)])
+def test_bf16_is_as_accurate_as_scaled_dot_product_attention(amplitude, queries, causal):
+    problem = random_problem(1, heads=4, queries=queries, lengths=[queries], dim=64, causal=causal)
+    problem.inputs[:2] = [amplitude * t for t in problem.inputs[:2]]
+    problem = problem.to(torch.bfloat16)
+
+    def torchs_own(query, keys, values, **options):
+        out = torch.nn.functional.scaled_dot_product_attention(
+            query, keys[0], values[0], is_causal=causal
+        )
+        return out, torch.zeros(out.shape[:-1], requires_grad=True)
+
+    def gradients(function, dtype):
+        own = problem.to(dtype)
+        out = own.run(function)[0]
+        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(7)).to(dtype)
+        return [out, *torch.autograd.grad(out, own.inputs, weight)]
+
+    exact = gradients(nsimplex.reference, torch.float64)
+    theirs, ours = gradients(torchs_own, torch.bfloat16), gradients(nsimplex.attention, torch.bfloat16)
+    for name, expected, peer, found in zip(["out", "query", "key", "value"], exact, theirs, ours):
+        limit = 1.5 * relative_error(peer, expected)
+        error = relative_error(found, expected)
+        assert error <= limit, f"{name}: {error:.2e} > {limit:.2e}"
+
+
 WINDOWS = [None, [(3, 0), (5, 1), (2, 2)], [(1, 0), (-1, 2), (4, -1)]]
 
 

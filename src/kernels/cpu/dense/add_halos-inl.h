@@ -40,8 +40,8 @@ void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows,
 }
 
 /// Writes rows `part` of every wanted gradient of keys and values of one head. `sum` has room for
-/// one padded row. Private gradients of keys come times the unit (see BackwardTask).
-template <class T>
+/// one padded row. Private gradients of keys lack their scale (see HaloGradients).
+template <class E, class T>
 void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
                int64_t batch, int64_t head, Range part, const Accum<T>* gradients, Accum<T>* sum) {
   using R = Accum<T>;
@@ -57,7 +57,7 @@ void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const 
     const Range rows{part.begin, std::min(part.end, problem.axes[m].visible.length)};
     if (problem.grad_key[m].data) {
       add_halo_rows(problem.grad_key[m], batch, head, rows, geometry.key(p), keys, segments.count,
-                    gradients, static_cast<R>(1.0 / geometry.unit), sum);
+                    gradients, static_cast<R>(key_gradient_scale<E>(geometry)), sum);
     }
     if (problem.grad_value[m].data) {
       add_halo_rows(problem.grad_value[m], batch, head, rows, geometry.value, values,

@@ -19,7 +19,7 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// What one task writes: a segment's private gradients of every axis, in working order. Null: not
-/// wanted. Those of keys come times Geometry::unit, since U carries it.
+/// wanted. Those of keys lack key_gradient_scale(), since U carries the query's scale.
 template <class R>
 struct HaloGradients {
   int64_t begin[kMaxOrder];
@@ -109,7 +109,7 @@ class BackwardTask {
     if (inner.size() == 0 || lse == -std::numeric_limits<R>::infinity()) return;
     R* const q = query_ + slot * geometry_.lead_depth;
     load_channels(q, problem_.query.row(batch_, head, query), geometry_.lead);
-    scale_row(q, static_cast<R>(geometry_.logit_scale * geometry_.unit), geometry_.lead_depth);
+    scale_row(q, static_cast<R>(query_scale<E>(geometry_)), geometry_.lead_depth);
     R* const go = grad_out_ + slot * geometry_.value_depth;
     load_channels(go, problem_.grad_out.row(batch_, head, query), geometry_.value);
     const R delta = problem_.normalizer == Normalizer::sigmoid
@@ -209,7 +209,7 @@ class BackwardTask {
   Arena<R> arena_;
   TupleFilter<T> filter_;
   BackwardBlock<T, E> rows_;
-  R* const query_;       // [kChunkItems, lead_depth]  s1 unit query
+  R* const query_;       // [kChunkItems, lead_depth]  query times its scale
   R* const grad_out_;    // [kChunkItems, value_depth] s2 dO
   R* const grad_query_;  // [kChunkItems, lead_depth]  without s1
   KeyPrefix<R> key_prefix_;

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 /// on.
 template <class R>
 struct BlockGradients {
-  R* inner_key;  ///< rows of the inner axis from inner_begin on; keys times the unit
+  R* inner_key;  ///< rows of the inner axis from inner_begin on; see HaloGradients
   R* inner_value;
   int64_t inner_begin;
   bool want_ds, want_du, want_y;
@@ -39,6 +39,7 @@ class BackwardBlock : public BackwardRows<T> {
                 const BlockGradients<R>& gradients, TupleFilter<T>& filter, Arena<R>& arena)
       : Base(geometry, arena),
         problem_(problem),
+        score_scale_(static_cast<R>(score_scale<E>(geometry))),
         pack_(pack),
         gradients_(gradients),
         filter_(filter),
@@ -187,11 +188,12 @@ class BackwardBlock : public BackwardRows<T> {
                                slots<E>(problem_.dim));
     // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
     // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
+    const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Vec<R> shift = hn::Set(d, norm[block_row + r]);
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
     R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
@@ -273,6 +275,7 @@ class BackwardBlock : public BackwardRows<T> {
   }
 
   const DenseProblem<T>& problem_;
+  const R score_scale_;
   const HeadPack<R>& pack_;
   const BlockGradients<R> gradients_;
   TupleFilter<T>& filter_;

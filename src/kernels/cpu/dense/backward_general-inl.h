@@ -31,10 +31,11 @@ class GeneralBackward {
   void weigh_strip(const PanelPart<R>& part, int strip, const R* keys, const R* values) {
     const int64_t depth = rows_.geometry.depth, width = rows_.geometry.value_depth;
     R *const p = rows_.p + strip * kPanelKeys, *const ds = rows_.ds + strip * kPanelKeys;
-    multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim), part, p);
+    multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim),
+                      static_cast<R>(score_scale<E>(rows_.geometry)), part, p);
     if (values) {
-      multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), part,
-                        ds);
+      multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), R{1},
+                        part, ds);
     }
     const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);

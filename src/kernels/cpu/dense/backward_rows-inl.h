@@ -45,7 +45,7 @@ struct BackwardRows {
 
   const Geometry& geometry;
   Block block;
-  R* const u;           // [kBlockRows, depth]          s1 unit query combined with leading keys
+  R* const u;           // [kBlockRows, depth]          scaled query combined with leading keys
   R* const g;           // [kBlockRows, value_depth]    s2 dO (o leading values)
   R* const du;          // [kBlockRows, depth]          without s1
   R* const y;           // [kBlockRows, value_depth]

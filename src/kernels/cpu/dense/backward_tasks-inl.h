@@ -47,7 +47,7 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
     R* const rest = gradients + halos;
     pack_head<E>(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
     run_segment<E>(problem, geometry, segments, HeadPack(layout, pack), index, gradients, rest);
-    add_halos(problem, geometry, segments, index.batch, index.head, every_row, gradients, rest);
+    add_halos<E>(problem, geometry, segments, index.batch, index.head, every_row, gradients, rest);
     return;
   }
 
@@ -66,9 +66,9 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
                    index, all_gradients + slot(index) * halos, scratch);
   } else {
     const TaskIndex index(problem, ceil_div(longest_axis(problem), kAddRows), task);
-    add_halos(problem, geometry, segments, index.batch, index.head,
-              {index.block * kAddRows, (index.block + 1) * kAddRows},
-              all_gradients + slot(index) * halos, scratch);
+    add_halos<E>(problem, geometry, segments, index.batch, index.head,
+                 {index.block * kAddRows, (index.block + 1) * kAddRows},
+                 all_gradients + slot(index) * halos, scratch);
   }
 }
 

@@ -76,7 +76,7 @@ class ForwardTask {
     const Range inner = intersect(keys, visible.of(batch_, query));
     if (inner.size() == 0) return;
     load_channels(query_, problem_.query.row(batch_, head, query), geometry_.lead);
-    scale_row(query_, static_cast<R>(geometry_.logit_scale * geometry_.unit), geometry_.lead_depth);
+    scale_row(query_, static_cast<R>(query_scale<E>(geometry_)), geometry_.lead_depth);
 
     const bool general = filter_.general();
     for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
@@ -161,7 +161,7 @@ class ForwardTask {
   TupleFilter<T> filter_;
   ForwardBlock<T, E> rows_;
   R* const w_;      // [kBlockRows, value_depth]  leading values combined
-  R* const query_;  // [lead_depth]              s1 unit query
+  R* const query_;  // [lead_depth]              query times its scale
   KeyPrefix<R> key_prefix_;
   Prefix<R> value_prefix_;
 };

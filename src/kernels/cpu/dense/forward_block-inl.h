@@ -30,6 +30,7 @@ class ForwardBlock : public ForwardRows<T> {
       : Base(problem, geometry, arena),
         pack_(pack),
         dim_(problem.dim),
+        score_scale_(static_cast<R>(score_scale<E>(geometry))),
         filter_(filter),
         general_(problem, *this, filter),
         own_(problem.dim, arena) {}
@@ -148,11 +149,12 @@ class ForwardBlock : public ForwardRows<T> {
     s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
                                panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
     // After the sum, as backward does, so that both round scores alike.
+    const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Vec<R> shift = hn::Set(d, own_bias[r]);
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(s.at[r][v], shift);
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
     // x86 returns the second operand when one is NaN: NaN never hides a large score of another row.
@@ -242,6 +244,7 @@ class ForwardBlock : public ForwardRows<T> {
 
   const HeadPack<R>& pack_;
   const int64_t dim_;
+  const R score_scale_;
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;
   OwnPanel<R> own_;

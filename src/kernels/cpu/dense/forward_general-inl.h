@@ -29,7 +29,8 @@ class GeneralForward {
 
   void weigh_strip(const PanelPart<R>& part, int strip, const R* panel) {
     const int64_t depth = rows_.geometry.depth;
-    multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim), part, rows_.p);
+    multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim),
+                      static_cast<R>(score_scale<E>(rows_.geometry)), part, rows_.p);
     const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     for (int r = 0; r < count; ++r) {

@@ -77,7 +77,7 @@ struct ForwardRows {
 
   const Geometry& geometry;
   Block block;
-  R* const u;           // [kBlockRows, depth]        s1 unit query combined with leading keys
+  R* const u;           // [kBlockRows, depth]        scaled query combined with leading keys
   R* const y;           // [kBlockRows, value_depth]  weights times inner values
   R* const sums;        // [kBlockRows, kLanes<R>]    sums of weights, lane by lane
   R* const value_sums;  // [kBlockRows, kLanes<R>]    the same after dropout; `sums` without

@@ -44,6 +44,15 @@ HWY_INLINE V multiply_add_slots(V a, V b, V sum) {
   return hn::MulAdd(a, b, sum);
 }
 
+// Numbers take the scale of a product beforehand, where it costs nothing. Pairs are rounded to
+// bf16: bf16 inputs go in as they are, and the sum is scaled in fp32.
+
+/// scale * sum of pairs; a sum of numbers as it is.
+template <class E, class V>
+HWY_INLINE V scaled(V sum, V /*scale*/) {
+  return sum;
+}
+
 // Whether this target has Bf16Pair. The machine must be asked, too: see simd.h.
 #undef NSIMPLEX_BF16_PAIRS
 #if HWY_TARGET == HWY_AVX3 && HWY_ARCH_X86_64
@@ -56,6 +65,15 @@ HWY_INLINE Vec<float> multiply_add_slots<Bf16Pair, Vec<float>>(Vec<float> a, Vec
                                                                Vec<float> sum) {
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
   return sum;
+}
+
+template <>
+HWY_INLINE Vec<float> scaled<Bf16Pair, Vec<float>>(Vec<float> sum, Vec<float> scale) {
+  Vec<float> product = hn::Mul(sum, scale);
+  // Rounded before a maximum is taken away, as the maximum was: a compiler that fuses the two would
+  // leave the rounding in a difference of equal scores.
+  asm("" : "+v"(product.raw));
+  return product;
 }
 
 #endif

@@ -34,6 +34,21 @@ class Arena {
   R* next_;
 };
 
+// What takes the scale of a logit, s1 times the unit: queries of numbers, sums of pairs (see
+// operand-inl.h). Gradients of keys are products with queries and take the rest.
+template <class E>
+double query_scale(const Geometry& geometry) {
+  return kNumbers<E> == 2 ? 1.0 : geometry.logit_scale * geometry.unit;
+}
+template <class E>
+double score_scale(const Geometry& geometry) {
+  return kNumbers<E> == 2 ? geometry.logit_scale * geometry.unit : 1.0;
+}
+template <class E>
+double key_gradient_scale(const Geometry& geometry) {
+  return kNumbers<E> == 2 ? geometry.logit_scale : 1.0 / geometry.unit;
+}
+
 /// to = a o b over a multiple of kLineChannels channels; all aligned.
 template <class R>
 HWY_INLINE void multiply_rows(R* to, const R* a, const R* b, int64_t width) {

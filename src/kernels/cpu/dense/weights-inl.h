@@ -12,10 +12,12 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// A strip's scores as they come: to[row, column] = sum_k a[row, k] panel[k, column] for kStripRows
-/// rows and the columns of `part`.
+/// A strip's scores as they come: to[row, column] = scale sum_k a[row, k] panel[k, column] for
+/// kStripRows rows and the columns of `part`. Numbers are scaled before they are multiplied, and
+/// their scale is left out (see scaled()).
 template <class E, class R, int kVectors>
-HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t depth, R* to) {
+HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t depth, R scale,
+                              R* to) {
   const Tag<R> d;
   Tile<R, kTile.score_rows, kVectors> s;
   NSIMPLEX_UNROLL
@@ -28,23 +30,24 @@ HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t
   for (int r = 0; r < kTile.score_rows; ++r) {
     NSIMPLEX_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      hn::Store(s.at[r][v], d, to + r * kPanelKeys + v * kLanes<R>);
+      const Vec<R> score = scaled<E>(s.at[r][v], hn::Set(d, scale));
+      hn::Store(score, d, to + r * kPanelKeys + v * kLanes<R>);
     }
   }
 }
 
 template <class E, class R>
-void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth,
+void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth, R scale,
                     const PanelPart<R>& part, R* to) {
   for (int r = 0; r < kStripRows;
        r += kTile.score_rows, a += kTile.score_rows * a_row, to += kTile.score_rows * kPanelKeys) {
     int v = part.vector;
     for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-      multiply_tile<E, R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth,
+      multiply_tile<E, R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth, scale,
                                                to + v * kLanes<R>);
     }
     for (; v < part.vector_end; ++v) {
-      multiply_tile<E, R, 1>(a, a_row, panel + v * kLanes<R>, depth, to + v * kLanes<R>);
+      multiply_tile<E, R, 1>(a, a_row, panel + v * kLanes<R>, depth, scale, to + v * kLanes<R>);
     }
   }
 }

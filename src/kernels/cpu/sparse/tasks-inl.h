@@ -114,9 +114,9 @@ void run_backward_task(const SparseBackward<T>& problem, const DensePlan& plan, 
     }
   } else {
     const TaskIndex index(whole, ceil_div(longest_axis(whole), kAddRows), task);
-    add_halos(whole, geometry, segments, index.batch, index.head,
-              {index.block * kAddRows, (index.block + 1) * kAddRows},
-              all_gradients + head_slot(whole, index) * halos, scratch);
+    add_halos<R>(whole, geometry, segments, index.batch, index.head,
+                 {index.block * kAddRows, (index.block + 1) * kAddRows},
+                 all_gradients + head_slot(whole, index) * halos, scratch);
   }
 }
 
