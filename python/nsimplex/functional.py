@@ -90,9 +90,9 @@ def attention(
             the same for every batch entry and axis (all T_m = Tq). A query and all keys of its tuples
             lie in one document.
         mask: broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: True is admissible. Floating: added to the
-            logits, -inf allowed, differentiable. For N >= 2 with N + 1 dimensions or more: a mask [Tq, T_1] of
-            pairs goes as [Tq, T_1, 1], where its other axes are 1; and in full where four dimensions could be
-            the [B, 1, Tq, T] of other libraries.
+            logits, differentiable; -inf excludes a tuple, finite numbers of any size do not. For N >= 2 with
+            N + 1 dimensions or more: a mask [Tq, T_1] of pairs goes as [Tq, T_1, 1], where its other axes
+            are 1; and in full where four dimensions could be the [B, 1, Tq, T] of other libraries.
         sink: [Hq], floating, one logit a query head for "softmax_sink"; differentiable.
         distinct: "none"; "axes", without the tuples that have j_m = j_m' on two axes; "with_query", also
             without those that have j_m = i + (T_m - Tq).

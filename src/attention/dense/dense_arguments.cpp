@@ -1,9 +1,12 @@
 #include "attention/dense/dense_arguments.h"
 
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isinf.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace nsimplex::dense {
 namespace {
@@ -68,6 +71,12 @@ Settings settings_of(const Call& call) {
     }
   }
   return settings;
+}
+
+at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type) {
+  if (tensor.scalar_type() != at::kDouble || type == at::kDouble) return tensor.to(type);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return at::where(tensor.isinf(), tensor, tensor.clamp(-kMost, kMost)).to(type);
 }
 
 at::Tensor valid_keys(const Call& call) {

@@ -77,4 +77,8 @@ inline at::ScalarType accumulate_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
+/// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double is a mask
+/// like the smallest float, and does not exclude a tuple.
+at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
+
 }  // namespace nsimplex::dense

@@ -158,7 +158,9 @@ Gradients augmented_backward(const BackwardCall& backward, Gradients (*run)(cons
   }
   const Tensor unwanted = at::empty({0}, call.query.options());
   const bool want_sink = backward.wanted[2 + 2 * order];
-  return {grad_query, grad_keys, grad_values, unwanted, want_sink ? grad_sink(backward) : unwanted};
+  if (!want_sink) return {grad_query, grad_keys, grad_values, unwanted, unwanted};
+  const Tensor lse = backward.lse.masked_fill(at::isneginf(backward.lse), 0).unsqueeze(1);
+  return {grad_query, grad_keys, grad_values, unwanted, grad_sink(backward, {lse, {}})};
 }
 
 }  // namespace nsimplex::dense

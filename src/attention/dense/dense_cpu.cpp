@@ -63,6 +63,23 @@ Output cpu_forward(const Call& call) {
                            [&](auto type) { return kernel_forward<decltype(type)>(call); });
 }
 
+// The softmax states of rows whose lse is large, for their backward. None where no row's is.
+template <class T>
+RowStates<T> states_of_large_rows(const kernels::DenseProblem<T>& problem, const Tensor& lse) {
+  if (!kernels::exponential(problem.normalizer)) return {};
+  RowStates<T> states = room_for_states<T>(lse);
+  if (states.empty()) return states;
+  kernels::DenseForward<T> measured{problem};
+  measured.states = states.data();
+  measured.known_lse = lse.const_data_ptr<kernels::Accum<T>>();
+  const DensePlan plan = kernels::plan_dense_forward(measured);
+  run_phases("attention_states", problem.order, plan,
+             [&](int phase, int64_t task, void* workspace, void* scratch) {
+               kernels::run_dense_forward(measured, plan, phase, task, workspace, scratch);
+             });
+  return states;
+}
+
 template <class T>
 Gradients kernel_backward(const BackwardCall& backward) {
   using R = kernels::Accum<T>;
@@ -78,6 +95,8 @@ Gradients kernel_backward(const BackwardCall& backward) {
   problem.grad_out = input_rows<T>(grad_out);
   problem.lse = lse.const_data_ptr<R>();
   if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<R>();
+  const RowStates<T> states = states_of_large_rows<T>(problem, lse);
+  if (!states.empty()) problem.states = states.data();
 
   size_t next = 0;
   const auto gradient = [&](const Tensor& input, kernels::Rows<T>& rows) {

@@ -44,8 +44,11 @@ class FaceSums {
     const TileTerms terms(problem_, tile);
     const Tensor logits = terms.logits();
     const Tensor empty = at::isneginf(logits).all(-1);
-    const Tensor lse = logits.masked_fill(empty.unsqueeze(-1), 0).logsumexp(-1);
-    const Tensor weights = (logits - lse.unsqueeze(-1)).exp();
+    const Tensor finite = logits.masked_fill(empty.unsqueeze(-1), 0);
+    const Tensor lse = accumulated(finite.logsumexp(-1), problem_.accumulate);
+    // Not exp(logits - lse): a large lse has no digits left for the logarithm.
+    const Tensor weights =
+        finite.softmax(-1).to(problem_.accumulate).masked_fill(empty.unsqueeze(-1), 0);
     weighted_ = weighted_ + terms.combine_values(terms.with_dropout(weights));
     faces_ = faces_ + empty.logical_not().sum(-1);
 

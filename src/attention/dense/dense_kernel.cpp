@@ -67,7 +67,7 @@ KernelInputs::KernelInputs(const Call& call)
   if (call.options.cu_seqlens) documents_ = document_bounds(call);
   if (call.options.mask) take_mask(call);
   if (call.options.sink) {
-    sink_ = call.options.sink->to(accumulate_type(query_.scalar_type())).contiguous();
+    sink_ = accumulated(*call.options.sink, accumulate_type(query_.scalar_type())).contiguous();
   }
 }
 
@@ -95,7 +95,9 @@ void KernelInputs::take_key_masks(const Call& call) {
 
 void KernelInputs::take_mask(const Call& call) {
   mask_ = *call.options.mask;
-  if (mask_.scalar_type() != at::kBool) mask_ = mask_.to(accumulate_type(query_.scalar_type()));
+  if (mask_.scalar_type() != at::kBool) {
+    mask_ = accumulated(mask_, accumulate_type(query_.scalar_type()));
+  }
   while (mask_.dim() < 3 + settings_.order) mask_ = mask_.unsqueeze(0);
 }
 

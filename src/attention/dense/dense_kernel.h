@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "attention/dense/dense_arguments.h"
 #include "kernels/cpu/dense/dense.h"
 
@@ -66,6 +69,19 @@ auto with_storage_type(at::ScalarType type, Run&& run) {
       TORCH_INTERNAL_ASSERT(type == at::kFloat);
       return run(float{});
   }
+}
+
+/// One softmax state for each number of `lse`, still of no tuple; none at all where no lse is
+/// large.
+template <class T>
+using RowStates = std::vector<kernels::SoftmaxState<kernels::Accum<T>>>;
+
+template <class T>
+RowStates<T> room_for_states(const at::Tensor& lse) {
+  using R = kernels::Accum<T>;
+  const R* const begin = lse.const_data_ptr<R>();
+  const bool any = std::any_of(begin, begin + lse.numel(), kernels::is_large_lse<R>);
+  return RowStates<T>(any ? static_cast<size_t>(lse.numel()) : 0);
 }
 
 /// Pointers to the rows of a [B, H, T, C] tensor with contiguous channels and storage type T.

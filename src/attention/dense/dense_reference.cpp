@@ -3,8 +3,9 @@
 //
 // The work is cut into tiles: some neighbouring queries times a box of tuples. Only the slices of
 // keys and values that a tile can see are read. Forward merges the tiles of a query (online
-// softmax); backward recomputes each tile from lse. Nothing is written in place, so every step can
-// be batched by vmap and differentiated again.
+// softmax); backward recomputes each tile from lse, and where lse may be large sums the tiles'
+// weights before. Nothing is written in place, so every step can be batched by vmap and
+// differentiated again.
 
 #include <ATen/ATen.h>
 #include <torch/library.h>
@@ -23,6 +24,27 @@ using at::Tensor;
 void add_rows(Tensor& total, const Tensor& part, int64_t begin, int64_t length) {
   const Tensor padded = at::constant_pad_nd(part, {0, 0, begin, length - begin - part.size(2)});
   total = total.defined() ? total + padded : padded;
+}
+
+// Of all rows, [B, H, G, Tq], for the backward; `lse` is finite where a row has no weights.
+RowNorm norm_of_rows(const Problem& problem, const Tiling& tiling, const Tensor& lse) {
+  if (!exponential(problem.settings.normalizer)) return {{}, lse};
+  if (!may_be_large(lse)) return {lse, {}};
+  std::vector<Tensor> maxima, log_sums;
+  const auto measure = [&](int64_t first, int64_t queries, const std::vector<Tile>& tiles) {
+    const at::NoGradGuard no_grad;  // they have the gradient of lse
+    RowNorm norm{at::zeros_like(lse.narrow(3, first, queries)).to(problem.logit_type),
+                 at::zeros_like(lse.narrow(3, first, queries))};
+    if (!tiles.empty()) {
+      RowSums sums(problem);
+      for (const Tile& tile : tiles) sums.add(TileTerms(problem, tile), /*values=*/false);
+      norm = sums.norm();
+    }
+    maxima.push_back(norm.maximum);
+    log_sums.push_back(norm.log_sum);
+  };
+  tiling.for_each_block(measure);
+  return with_lse({at::cat(maxima, 3), at::cat(log_sums, 3)}, lse);
 }
 
 }  // namespace
@@ -73,21 +95,23 @@ Gradients reference_backward(const BackwardCall& backward) {
   const Tensor empty = at::isneginf(backward.lse);
   const Tensor rows_delta =
       problem.by_group(delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
-  const Tensor rows_lse = problem.by_group(backward.lse.masked_fill(empty, 0));
+  const Tiling tiling(call, problem.settings);
+  const RowNorm rows_norm =
+      norm_of_rows(problem, tiling, problem.by_group(backward.lse.masked_fill(empty, 0)));
   const Tensor rows_grad =
       problem.by_group((grad * problem.output_scale()).masked_fill(empty.unsqueeze(-1), 0));
 
   std::vector<Tensor> grad_query;
   std::vector<Tensor> grad_keys(order), grad_values(order);
   MaskGradient grad_mask(problem.admissible.mask());
-  const Tiling tiling(call, problem.settings);
-  tiling.for_each_block([&](int64_t, int64_t queries, const std::vector<Tile>& tiles) {
+  tiling.for_each_block([&](int64_t first, int64_t queries, const std::vector<Tile>& tiles) {
+    const RowNorm norm = rows_norm.part(first, queries);
     Tensor block_query;
     for (const Tile& tile : tiles) {
       const TileTerms terms(problem, tile);
       const Tensor tile_grad = terms.rows(rows_grad);
-      const Tensor logits = terms.logits(), tile_lse = terms.rows(rows_lse);
-      const Tensor weights = weights_of(normalizer, logits, tile_lse);
+      const Tensor logits = terms.logits();
+      const Tensor weights = weights_of(normalizer, logits, norm);
       const auto add = [&](std::vector<Tensor>& totals, const std::vector<Tensor>& parts, int first,
                            at::TensorList inputs) {
         for (int m = 0; m < order; ++m) {
@@ -104,7 +128,7 @@ Gradients reference_backward(const BackwardCall& backward) {
       if (normalized(normalizer)) {
         grad_weights = grad_weights - terms.rows(rows_delta).unsqueeze(-1).unsqueeze(-1);
       }
-      const Tensor grad_logits = slope_of(normalizer, logits, weights, tile_lse) * grad_weights;
+      const Tensor grad_logits = slope_of(normalizer, logits, weights, norm) * grad_weights;
       if (want_mask) grad_mask.add(tile, grad_logits);
       if (!want_query && !want_keys) continue;
       const Tensor grad_combined = terms.grad_combined(grad_logits);
@@ -138,7 +162,7 @@ Gradients reference_backward(const BackwardCall& backward) {
   }
   const Tensor unwanted = at::empty({0}, call.query.options());
   std::get<3>(result) = want_mask ? grad_mask.finish() : unwanted;
-  std::get<4>(result) = want_sink ? grad_sink(backward) : unwanted;
+  std::get<4>(result) = want_sink ? grad_sink(backward, rows_norm) : unwanted;
   return result;
 }
 

@@ -35,8 +35,12 @@ Problem::Problem(const Call& call)
       leading_values(Form::product, settings.order) {
   query = by_group(call.query);
   if (call.options.sink) {
-    sink = call.options.sink->to(accumulate).unflatten(0, {keys[0].size(1), groups}).unsqueeze(-1);
+    sink = accumulated(*call.options.sink, accumulate)
+               .unflatten(0, {keys[0].size(1), groups})
+               .unsqueeze(-1);
   }
+  const bool has_double = !call.query.is_mps();
+  logit_type = admissible.mask().additive() && has_double ? at::kDouble : accumulate;
 }
 
 Tensor Problem::by_group(const Tensor& tensor) const {
@@ -66,7 +70,10 @@ Tensor TileTerms::rows(const Tensor& tensor) const {
 Tensor TileTerms::logits() const {
   Tensor logits = times(combined_, keys_.back().transpose(-1, -2));
   const TupleMask& mask = problem_.admissible.mask();
-  if (mask.additive()) logits = logits + mask.slice(tile_).to(problem_.accumulate);
+  if (mask.additive()) {
+    const Tensor added = accumulated(mask.slice(tile_), problem_.accumulate);
+    logits = logits.to(problem_.logit_type) + added.to(problem_.logit_type);
+  }
   return logits.masked_fill(problem_.admissible.tuples(tile_).logical_not(),
                             -std::numeric_limits<double>::infinity());
 }

@@ -20,6 +20,8 @@ struct Problem {
   at::TensorList keys, values;
   at::Tensor sink;  ///< [H, G, 1] in the accumulated dtype, or undefined
   at::ScalarType accumulate;
+  /// Of logits: wider where a mask is added, beside which a score may be lost in float.
+  at::ScalarType logit_type;
   int64_t groups = 1;
   Admissible admissible;
   Dropout dropout;
@@ -43,7 +45,8 @@ class TileTerms {
   /// The tile's queries of a [B, H, G, Tq, ...] tensor, in the accumulated dtype.
   at::Tensor rows(const at::Tensor& tensor) const;
 
-  /// s1 * form + mask, -inf where the tuple is inadmissible: [B, H, G, Q, L, K].
+  /// s1 * form + mask, -inf where the tuple is inadmissible: [B, H, G, Q, L, K] in the logits'
+  /// type.
   at::Tensor logits() const;
 
   /// Times keep / (1 - p) of the tuple where there is dropout.

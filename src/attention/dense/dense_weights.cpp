@@ -43,10 +43,8 @@ Tensor weights(const Call& call) {
   for (size_t m = 0; m < call.keys.size(); ++m) whole.keys[m] = {0, sizes[3 + m]};
   const TileTerms terms(problem, whole);
   RowSums sums(problem);
-  sums.add(terms);
-  const Tensor lse = sums.finish().second;
-  const Tensor finite = lse.masked_fill(at::isneginf(lse), 0);
-  return terms.with_dropout(weights_of(problem.settings.normalizer, terms.logits(), finite))
+  sums.add(terms, /*values=*/false);
+  return terms.with_dropout(weights_of(problem.settings.normalizer, terms.logits(), sums.norm()))
       .reshape(sizes);
 }
 

@@ -100,6 +100,23 @@ Output kernel_forward(const Call& call) {
   return {out, lse};
 }
 
+// The softmax states of rows whose lse is large, for their backward. None where no row's is.
+template <class T>
+dense::RowStates<T> states_of_large_rows(const KernelInputs& inputs, const Tensor& lse) {
+  dense::RowStates<T> states = dense::room_for_states<T>(lse);
+  if (states.empty()) return states;
+  kernels::SparseForward<T> measured;
+  inputs.fill(measured);
+  measured.dense.states = states.data();
+  measured.dense.known_lse = lse.const_data_ptr<kernels::Accum<T>>();
+  const kernels::DensePlan plan = kernels::plan_sparse_forward(measured);
+  dense::run_phases("sparse_attention_states", measured.dense.order, plan,
+                    [&](int phase, int64_t task, void* workspace, void* scratch) {
+                      kernels::run_sparse_forward(measured, plan, phase, task, workspace, scratch);
+                    });
+  return states;
+}
+
 template <class T>
 Gradients kernel_backward(const BackwardCall& backward) {
   using R = kernels::Accum<T>;
@@ -116,6 +133,8 @@ Gradients kernel_backward(const BackwardCall& backward) {
   whole.grad_out = input_rows<T>(grad_out);
   whole.lse = lse.const_data_ptr<R>();
   if (grad_lse.defined()) whole.grad_lse = grad_lse.const_data_ptr<R>();
+  const dense::RowStates<T> states = states_of_large_rows<T>(inputs, lse);
+  if (!states.empty()) whole.states = states.data();
 
   size_t next = 0;
   const auto gradient = [&](const Tensor& input, kernels::Rows<T>& rows) {

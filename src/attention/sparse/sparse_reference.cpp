@@ -60,6 +60,13 @@ Tensor joined(const ListResults& lists, size_t index, const Settings& settings) 
   return at::cat(entries, 0);
 }
 
+// Of the rows of a chunk, [B, H, G, R]; the maximum is 0 where there is none.
+dense::RowNorm norm_of_rows(const ChunkTerms& terms, const Tensor& logits, const Tensor& maximum) {
+  const Tensor empty = at::isneginf(maximum), finite = maximum.masked_fill(empty, 0);
+  const Tensor weights = (logits - terms.spread(finite)).exp();
+  return {finite, terms.sum_to_rows(weights).masked_fill(empty, 1).log()};
+}
+
 // out [B, H, G, Tq, Dv] and lse [B, H, G, Tq] of a list.
 std::vector<Tensor> list_forward(const Call& call, const Settings& settings,
                                  const TupleList& list) {
@@ -118,7 +125,11 @@ class ListBackward {
   void add(const TupleChunk& chunk) {
     const ChunkTerms terms(part_, chunk);
     const auto of_tuples = [&](const Tensor& rows) { return terms.spread(terms.rows(rows)); };
-    const Tensor weights = (terms.logits() - of_tuples(lse_)).exp(), grad = of_tuples(grad_);
+    const Tensor logits = terms.logits(), grad = of_tuples(grad_);
+    // Not exp(logits - lse): a large lse has no digits left for the logarithm of a sum.
+    const dense::RowNorm norm = dense::with_lse(
+        norm_of_rows(terms, logits, terms.largest_of_rows(logits)), terms.rows(lse_));
+    const Tensor weights = (logits - terms.spread(norm.maximum) - terms.spread(norm.log_sum)).exp();
     if (any_wanted(1 + order_, totals_.size())) {
       const auto grads = terms.reduce_backward((weights.unsqueeze(-1) * grad).sum(2));
       add_keys(1 + order_, part_.values, chunk, grads.values);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/common/half.h"
+#include "kernels/common/softmax_state.h"
 
 // Plain description of one dense N-simplicial attention call, shared by every device. No ownership:
 // all pointers belong to the caller and outlive the call. Strides are in elements; channels are
@@ -88,6 +89,11 @@ enum class Normalizer {
   relu           ///< max(x, 0) / sum max(x, 0); lse is the logarithm of that sum
 };
 
+/// Whether weights are exponentials over a common sum, which a softmax state stands for.
+constexpr bool exponential(Normalizer normalizer) {
+  return normalizer == Normalizer::softmax || normalizer == Normalizer::softmax_sink;
+}
+
 /// Which tuples with equal positions are dropped.
 enum class Distinct {
   none,
@@ -161,6 +167,14 @@ template <class T>
 struct DenseForward : DenseProblem<T> {
   Rows<T> out;              ///< [batch, heads, queries, value_dim]
   Accum<T>* lse = nullptr;  ///< [batch, heads, queries], contiguous; natural log
+
+  /// [batch, heads, queries]: written in place of out and lse, for the rows whose lse is already
+  /// known to be large. The other rows are left out.
+  SoftmaxState<Accum<T>>* states = nullptr;
+  const Accum<T>* known_lse = nullptr;
+
+  /// Whether the row at this place of lse is to be computed.
+  bool wants(int64_t statistic) const { return !states || is_large_lse(known_lse[statistic]); }
 };
 
 template <class T>
@@ -168,7 +182,9 @@ struct DenseBackward : DenseProblem<T> {
   Rows<const T> out, grad_out;
   const Accum<T>* lse = nullptr;
   const Accum<T>* grad_lse = nullptr;  ///< null: zero
-  Rows<T> grad_query;                  ///< a null data pointer: not wanted (here and below)
+  /// [batch, heads, queries], of the rows whose lse is large; null: none is.
+  const SoftmaxState<Accum<T>>* states = nullptr;
+  Rows<T> grad_query;  ///< a null data pointer: not wanted (here and below)
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
   Accum<T>* grad_sink = nullptr;  ///< [heads]
 };

@@ -6,18 +6,42 @@
 
 namespace nsimplex::kernels {
 
-/// Online softmax of one query, in base 2: of logits x (times log2 e) seen so far it keeps
-///   max = a running maximum,  sum = sum_x 2^(x - max),
+inline constexpr double kLn2 = 0.69314718055994530942;
+inline constexpr double kLog2E = 1.4426950408889634074;
+
+/// Where exp(x - lse) loses digits: half an epsilon of lse is its relative error, in fp32 1.5e-5 at
+/// this size. The backward pass then asks for the softmax state of the row.
+inline constexpr double kLargeLse = 256;
+
+template <class R>
+bool is_large_lse(R lse) {
+  return std::abs(lse) > kLargeLse && std::isfinite(lse);
+}
+
+/// Online softmax of one query, in base 2. Of logits base + x ln 2 seen so far it keeps
+///   max = a running maximum of x,  sum = sum_x 2^(x - max),
 /// and its owner keeps the weighted values sum_x 2^(x - max) v_x in the same scale.
 ///
 /// `max` may lag behind the true maximum by kSlack: weights then reach 2^kSlack, which fp32 bears
 /// easily, and after the first tiles no logit moves it any more.
+///
+/// `base`, in natural units, is 0 unless every tuple seen carries a large mask. It is then the mask
+/// of one of them, so that what the row has in common is taken away before anything is rounded:
+/// fp32 keeps nothing of a score beside -1e9, and of the logarithm of a sum neither.
 template <class R>
 struct SoftmaxState {
   static constexpr R kSlack = 10;
+  static constexpr R kNear = 64;  ///< masks up to here need no base: they cost 4e-6 of a weight
 
+  R base = 0;
   R max = -std::numeric_limits<R>::infinity();
   R sum = R{0};
+
+  /// The state of a single logit, in natural units.
+  static SoftmaxState of(R logit) {
+    if (needs_base(logit)) return {logit, R{0}, R{1}};
+    return {R{0}, static_cast<R>(logit * kLog2E), R{1}};
+  }
 
   void init() { *this = SoftmaxState{}; }
 
@@ -26,6 +50,15 @@ struct SoftmaxState {
 
   /// Whether a logit calls for a new maximum. False for NaN, which needs none to spread.
   bool exceeded_by(R logit) const { return fresh() ? logit > max : logit > max + kSlack; }
+
+  /// Whether tuples of which `mask` is the largest call for another base.
+  bool outgrown_by(R mask) const {
+    if (!std::isfinite(mask)) return false;
+    return fresh() ? std::abs(mask - base) > kNear : mask - base > kNear;
+  }
+
+  /// Chooses the base for tuples with this mask. Says the same of what was seen.
+  void move_base(R mask) { change_base(needs_base(mask) ? mask : R{0}); }
 
   /// Moves to a new maximum; returns the factor for what the owner has summed in the old scale.
   R raise(R new_max) {
@@ -41,7 +74,14 @@ struct SoftmaxState {
   struct Factors {
     R own, other;
   };
-  Factors merge(const SoftmaxState& other) {
+  Factors merge(SoftmaxState other) {
+    if (base != other.base) {
+      if (other.largest() > largest()) {
+        change_base(other.base);
+      } else {
+        other.change_base(base);
+      }
+    }
     const R both = std::max(max, other.max);
     // Equal maxima first: both may be infinite, and their difference NaN.
     const Factors factors{max == both ? R{1} : std::exp2(max - both),
@@ -56,8 +96,22 @@ struct SoftmaxState {
 
   /// Natural logarithm of the sum of exp(logit).
   R log_sum_exp() const {
-    constexpr double kLn2 = 0.69314718055994530942;
-    return static_cast<R>((static_cast<double>(max) + std::log2(static_cast<double>(sum))) * kLn2);
+    return static_cast<R>(base +
+                          (static_cast<double>(max) + std::log2(static_cast<double>(sum))) * kLn2);
+  }
+
+ private:
+  static bool needs_base(R logit) { return std::isfinite(logit) && std::abs(logit) > kNear; }
+
+  double largest() const { return base + static_cast<double>(max) * kLn2; }
+
+  void change_base(R new_base) {
+    // Far below all that counts, and yet finite: a state that has seen something is not fresh.
+    constexpr double kLeast = std::numeric_limits<R>::lowest() / 4;
+    if (!fresh()) {
+      max = static_cast<R>(std::max((static_cast<double>(base) - new_base) * kLog2E + max, kLeast));
+    }
+    base = new_base;
   }
 };
 

@@ -34,7 +34,7 @@ def definition(
     logits = logits.flatten(3)
     some = seen.any(-1)
     if normalizer == "sigmoid":
-        weights, lse = logits.sigmoid() * seen, 0 * logits.sum(-1)
+        weights, lse = logits.sigmoid() * seen, 0 * logits.masked_fill(~seen, 0).sum(-1)
     elif normalizer == "relu":
         positive = logits.clamp_min(0).masked_fill(~seen, 0)
         total = positive.sum(-1)
@@ -45,8 +45,12 @@ def definition(
         terms = logits.masked_fill(~seen, -torch.inf)
         if sink is not None:
             terms = torch.cat([terms, sink[:, None, None].expand_as(terms[..., :1])], -1)
-        lse = terms.masked_fill(~some[..., None], 0).logsumexp(-1)
-        weights = (logits.masked_fill(~seen, -torch.inf) - lse[..., None]).exp()
+        terms = terms.masked_fill(~some[..., None], 0)
+        # A large lse has no digits left for the logarithm of a sum: neither weights nor its own gradient
+        # are made from it.
+        largest = terms.detach().amax(-1, keepdim=True)
+        lse = largest.squeeze(-1) + (terms - largest).logsumexp(-1)
+        weights = terms.softmax(-1)[..., : logits.size(-1)]
     weights = weights.masked_fill(~some[..., None], 0).unflatten(-1, lengths)
     if dropout_p:
         weights = weights * kept(weights.shape, dropout_p, seed) / (1 - dropout_p)

@@ -27,10 +27,11 @@ def test_error_is_within_twice_the_reference_s(name):
     ours = problem.to(dtype).outcome()
     tuples = max(2, math.prod(key.size(2) for key in problem.inputs[1 : 1 + problem.order]))
     noise = 4 * torch.finfo(dtype).eps * math.sqrt(math.log2(tuples))
-    # Gradients come from exp(logit - lse), and lse is held to half an epsilon of its size.
+    # Gradients come from exp(logit - lse), and lse is held to half an epsilon of its size. Beyond 256
+    # they come from the maximum and the sum.
     held = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     largest = exact["lse"].abs().max().item() if exact["lse"].numel() else 0.0
-    lse_noise = 0.5 * held * largest
+    lse_noise = 0.5 * held * min(largest, 256)
     for tensor, expected in exact.items():
         limit = 2 * relative_error(plain[tensor], expected) + noise
         if tensor not in ("out", "lse"):

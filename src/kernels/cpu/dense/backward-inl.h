@@ -112,12 +112,13 @@ class BackwardTask {
     scale_row(q, static_cast<R>(query_scale<E>(geometry_)), geometry_.lead_depth);
     R* const go = grad_out_ + slot * geometry_.value_depth;
     load_channels(go, problem_.grad_out.row(batch_, head, query), geometry_.value);
+    ItemNorm<R> norm;
+    if (problem_.normalizer == Normalizer::relu) norm.norm = std::exp(-lse);
+    if (exponential(problem_.normalizer)) norm = item_norm(problem_, statistic);
     const R delta = problem_.normalizer == Normalizer::sigmoid
                         ? R{0}
-                        : static_cast<R>(item_delta(problem_, batch_, head, query));
-    scale_row(go, output_scale_, geometry_.value_depth);
-    const R norm =
-        problem_.normalizer == Normalizer::relu ? std::exp(-lse) : static_cast<R>(-lse * kLog2E);
+                        : static_cast<R>(norm.factor * item_delta(problem_, batch_, head, query));
+    scale_row(go, static_cast<R>(output_scale_ * norm.factor), geometry_.value_depth);
 
     const bool general = filter_.general();
     for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
@@ -126,7 +127,8 @@ class BackwardTask {
       rows_.block.inner[row] = inner;
       for (int p = 0; p < geometry_.inner(); ++p) rows_.block.tuple[row][p] = walk[p];
       if (general) filter_.set_row(row, head, query, walk);
-      rows_.norm[row] = norm;
+      rows_.base[row] = norm.base;
+      rows_.norm[row] = static_cast<R>(norm.norm);
       rows_.minus_delta[row] = -delta;
       combine_leading(walk, row);
       if (rows_.block.rows == kBlockRows) finish_block();

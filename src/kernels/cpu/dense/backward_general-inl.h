@@ -37,14 +37,12 @@ class GeneralBackward {
       multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), R{1},
                         part, ds);
     }
-    const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);
-    const bool masked = part.masking != Masking::none;
     with_weigh(problem_.normalizer, [&](auto weigh) HWY_ATTR {
       for (int r = 0; r < count; ++r) {
-        filter_.adjust(strip + r, begin, end, masked ? part.low[r] : begin,
-                       masked ? part.high[r] : end, p + r * kPanelKeys);
-        weigh_row(weigh, strip + r, begin, end, values != nullptr);
+        const typename TupleFilter<T>::Columns columns(part, r);
+        filter_.adjust(strip + r, columns, rows_.base[strip + r], p + r * kPanelKeys);
+        weigh_row(weigh, strip + r, columns.begin, columns.end, values != nullptr);
       }
     });
     for (R* const array : {p, ds}) {  // rows of padding

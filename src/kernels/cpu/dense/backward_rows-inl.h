@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Rows of a block with what their gradients need. Its owner fills `block`, `u`, `g`, `norm`,
-/// `share` and `minus_delta`, and takes `du`, `y` and `sums`.
+/// Rows of a block with what their gradients need. Its owner fills `block`, `u`, `g`, `base`,
+/// `norm`, `share` and `minus_delta`, and takes `du`, `y` and `sums`.
 template <class T>
 struct BackwardRows {
   using R = Accum<T>;
@@ -52,7 +52,8 @@ struct BackwardRows {
   R* const sums;        // [kBlockRows, kLineChannels]  row sums of P, lane by lane
   R* const p;           // [kBlockRows, kPanelKeys]     weights, after dropout
   R* const ds;          // [kBlockRows, kPanelKeys]     gradients of logits
-  R norm[kBlockRows];   // minus lse in base 2; relu: 1 / sum
+  R base[kBlockRows];   // what masks are relative to (see SoftmaxState)
+  R norm[kBlockRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
   R share[kBlockRows];  // of leading values in dP when values are summed
   R minus_delta[kBlockRows];  // what the shared normaliser takes from every tuple
 };

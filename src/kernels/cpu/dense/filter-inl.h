@@ -42,6 +42,7 @@ class TupleFilter {
            problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu;
   }
   bool drops() const { return problem_.dropout.p > 0.0; }
+  bool adds_logits() const { return problem_.mask.logits; }
 
   void set_row(int row, int64_t query_head, int64_t query, const TupleWalk& walk) {
     const TupleMask<T>& mask = problem_.mask;
@@ -75,20 +76,28 @@ class TupleFilter {
     for (int c = 0; c < kPanelKeys; ++c) hash_[c] = hash_key(m, first + c);
   }
 
-  /// Adds the mask's logits to a row's scores and makes those of inadmissible tuples minus
-  /// infinity: columns [begin, end) but outside [low, high), and what the options exclude.
-  void adjust(int row, int begin, int end, int low, int high, R* scores) const {
-    constexpr R kNothing = -std::numeric_limits<R>::infinity();
-    low = std::clamp(low, begin, end);
-    high = std::clamp(high, low, end);
+  /// Columns [begin, end) of a panel, whole vectors, and those among them that a row may see.
+  struct Columns {
+    int begin, end, low, high;
+
+    Columns(const PanelPart<R>& part, int row)
+        : begin(part.vector * kLanes<R>), end(part.vector_end * kLanes<R>), low(begin), high(end) {
+      if (part.masking == Masking::none) return;
+      low = std::clamp(part.low[row], begin, end);
+      high = std::clamp(part.high[row], low, end);
+    }
+  };
+
+  /// Makes the scores of a row's inadmissible tuples minus infinity: columns that it may not see,
+  /// and what the options exclude.
+  void exclude(int row, const Columns& columns, R* scores) const {
+    const auto [begin, end, low, high] = columns;
     std::fill(scores + begin, scores + low, kNothing);
     std::fill(scores + high, scores + end, kNothing);
     const Row& own = rows_[row];
-    const int64_t stride = problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
-    const int64_t mask = own.mask + first_ * stride;
-    if (problem_.mask.logits) add_logits(problem_.mask.logits + mask, stride, low, high, scores);
     if (problem_.mask.admissible) {
-      const bool* const admissible = problem_.mask.admissible + mask;
+      const int64_t stride = mask_stride();
+      const bool* const admissible = problem_.mask.admissible + own.mask + first_ * stride;
       for (int c = low; c < high; ++c) scores[c] = admissible[c * stride] ? scores[c] : kNothing;
     }
     if (key_mask_) {
@@ -103,6 +112,55 @@ class TupleFilter {
       const int64_t c = own.hole[h] - first_;
       if (c >= low && c < high) scores[c] = kNothing;
     }
+  }
+
+  /// The logits that the mask adds to a row's scores; minus infinity for inadmissible tuples. Where
+  /// they lie if all are admissible, else copied to `room`.
+  const R* read_logits(int row, const Columns& columns, R* room) const {
+    const int64_t stride = mask_stride();
+    const R* const from = problem_.mask.logits + rows_[row].mask + first_ * stride;
+    const bool all = columns.low == columns.begin && columns.high == columns.end && !key_mask_;
+    if (all && stride == 1 && rows_[row].holes == 0) return from;
+    if (stride == 1) {
+      std::copy(from + columns.low, from + columns.high, room + columns.low);
+    } else {
+      for (int c = columns.low; c < columns.high; ++c) room[c] = from[c * stride];
+    }
+    exclude(row, columns, room);
+    return room;
+  }
+
+  /// The largest of a row's logits as read, if an item's state may be outgrown by it; else minus
+  /// infinity.
+  static R outgrowing(const SoftmaxState<R>& state, const Columns& columns, const R* logits) {
+    const Tag<R> d;
+    Vec<R> largest = hn::LoadU(d, logits + columns.begin);
+    for (int c = columns.begin + kLanes<R>; c < columns.end; c += kLanes<R>) {
+      largest = hn::Max(hn::LoadU(d, logits + c), largest);
+    }
+    // Mostly the lanes tell without being compared with each other.
+    const Vec<R> above = hn::Set(d, state.base + SoftmaxState<R>::kNear);
+    const Vec<R> below = hn::Set(d, state.base - SoftmaxState<R>::kNear);
+    const bool near = hn::AllTrue(d, hn::Le(largest, above)) &&
+                      (!state.fresh() || !hn::AllFalse(d, hn::Ge(largest, below)));
+    if (HWY_LIKELY(near)) return -std::numeric_limits<R>::infinity();
+    return hn::GetLane(hn::MaxOfLanes(d, largest));
+  }
+
+  /// Adds logits as read to scores, relative to `base` (see SoftmaxState).
+  void add_logits(const R* logits, R base, const Columns& columns, R* scores) const {
+    if (std::abs(base) > kExactBase) return add_in_double(logits, base, columns, scores);
+    if (problem_.normalizer == Normalizer::sigmoid) {
+      return add_vectors</*kFinite=*/true>(logits, base, columns, scores);
+    }
+    add_vectors</*kFinite=*/false>(logits, base, columns, scores);
+  }
+
+  /// Both in one: a row's scores as its options want them.
+  void adjust(int row, const Columns& columns, R base, R* scores) const {
+    if (!adds_logits()) return exclude(row, columns, scores);
+    HWY_ALIGN R room[kPanelKeys];
+    add_logits(read_logits(row, columns, room), base, columns, scores);
   }
 
   /// Dropout's factors of a row's weights in columns [begin, end), whole vectors.
@@ -125,24 +183,42 @@ class TupleFilter {
     int64_t hole[kMaxOrder];
   };
 
-  void add_logits(const R* logits, int64_t stride, int begin, int end, R* scores) const {
-    constexpr R kNothing = -std::numeric_limits<R>::infinity();
-    const R unit = static_cast<R>(geometry_.unit);
-    int c = begin;
-    if (stride == 1) {
-      const Tag<R> d;
-      const Vec<R> nothing = hn::Set(d, kNothing), factor = hn::Set(d, unit);
-      for (; c + kLanes<R> <= end; c += kLanes<R>) {
-        const Vec<R> more = hn::LoadU(d, logits + c);
-        const Vec<R> sum = hn::MulAdd(factor, more, hn::LoadU(d, scores + c));
-        // A tuple that does not take part hides what it would have scored, NaN too.
-        hn::StoreU(hn::IfThenElse(hn::Eq(more, nothing), nothing, sum), d, scores + c);
-      }
+  static constexpr R kNothing = -std::numeric_limits<R>::infinity();
+  // Masks up to here, 2^32, leave a score in fp64 to 5e-7: as much as exact differences of masks do
+  // in fp32.
+  static constexpr R kExactBase = 4294967296;
+  // Of a mask relative to the base, and of a score: its weight is 0, and it is not minus infinity.
+  static constexpr R kLeast = std::numeric_limits<R>::lowest() / 4;
+
+  // Sums are rounded to minus infinity below the smallest number, unless they have to be finite:
+  // a weight of sigmoid is 0 there, too, but belongs to a tuple.
+  template <bool kFinite>
+  HWY_INLINE void add_vectors(const R* logits, R base, const Columns& columns, R* scores) const {
+    const Tag<R> d;
+    const Vec<R> nothing = hn::Set(d, kNothing), least = hn::Set(d, kLeast);
+    const Vec<R> common = hn::Set(d, base), unit = hn::Set(d, static_cast<R>(geometry_.unit));
+    for (int c = columns.begin; c < columns.end; c += kLanes<R>) {
+      const Vec<R> logit = hn::LoadU(d, logits + c);
+      Vec<R> more = hn::Sub(logit, common);
+      if constexpr (kFinite) more = hn::IfThenElse(hn::Lt(more, least), least, more);
+      const Vec<R> sum = hn::MulAdd(unit, more, hn::Load(d, scores + c));
+      // A tuple that does not take part hides what it would have scored, NaN too.
+      hn::Store(hn::IfThenElse(hn::Eq(logit, nothing), nothing, sum), d, scores + c);
     }
-    for (; c < end; ++c) {
-      const R more = logits[c * stride];
-      scores[c] = more == kNothing ? kNothing : scores[c] + unit * more;
+  }
+
+  // What is left of a score beside such a mask in fp64: nothing, beside the largest.
+  void add_in_double(const R* logits, R base, const Columns& columns, R* scores) const {
+    for (int c = columns.begin; c < columns.end; ++c) {
+      const double whole = static_cast<double>(scores[c]) * kLn2 + logits[c];
+      const double score = std::max<double>((whole - base) * kLog2E, kLeast);
+      scores[c] = logits[c] == kNothing ? kNothing : static_cast<R>(score);
     }
+  }
+
+  // From a key of the inner axis to the next.
+  int64_t mask_stride() const {
+    return problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
   }
 
   // keeps_tuple() by vectors.

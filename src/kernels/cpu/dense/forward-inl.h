@@ -75,6 +75,7 @@ class ForwardTask {
     const Visibility& visible = problem_.axes[geometry_.axis[geometry_.inner()]].visible;
     const Range inner = intersect(keys, visible.of(batch_, query));
     if (inner.size() == 0) return;
+    if (!problem_.wants((batch_ * problem_.heads + head) * problem_.queries + query)) return;
     load_channels(query_, problem_.query.row(batch_, head, query), geometry_.lead);
     scale_row(query_, static_cast<R>(query_scale<E>(geometry_)), geometry_.lead_depth);
 

@@ -16,9 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Scores of the strip that starts with block row `strip` to weights in `rows.p`, in three passes:
-/// all scores as they come, then every row's masks and maximum, then its weights, sums and dropout.
-/// `panel` holds the keys.
+/// Scores of the strip that starts with block row `strip` to weights in `rows.p`, in passes: all
+/// scores as they come, then every row's masks and maximum, then its weights, sums and dropout.
+/// `panel` holds the keys. Masks that are added are looked at before: the largest of an item
+/// decides what its scores are relative to.
 template <class T, class E>
 class GeneralForward {
   using R = Accum<T>;
@@ -31,17 +32,24 @@ class GeneralForward {
     const int64_t depth = rows_.geometry.depth;
     multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim),
                       static_cast<R>(score_scale<E>(rows_.geometry)), part, rows_.p);
-    const int begin = part.vector * kLanes<R>, end = part.vector_end * kLanes<R>;
     const int count = std::min(kStripRows, rows_.block.rows - strip);
+    const bool adds = filter_.adds_logits();
+    for (int r = 0; r < count && adds; ++r) read_logits(part, strip, r);
     for (int r = 0; r < count; ++r) {
-      const bool masked = part.masking != Masking::none;
-      filter_.adjust(strip + r, begin, end, masked ? part.low[r] : begin,
-                     masked ? part.high[r] : end, rows_.p + r * kPanelKeys);
-      note_maximum(strip + r, begin, end, rows_.p + r * kPanelKeys);
+      const Columns columns(part, r);
+      R* const scores = rows_.p + r * kPanelKeys;
+      if (adds) {
+        const R base = rows_.state[rows_.block.item[strip + r]].base;
+        filter_.add_logits(logits_[r], base, columns, scores);
+      } else {
+        filter_.exclude(strip + r, columns, scores);
+      }
+      note_maximum(strip + r, columns.begin, columns.end, scores);
     }
+    const Columns whole(part, 0);
     with_weigh(problem_.normalizer, [&](auto weigh) HWY_ATTR {
       for (int r = 0; r < count; ++r) {
-        weigh_row(weigh, strip + r, begin, end, rows_.p + r * kPanelKeys);
+        weigh_row(weigh, strip + r, whole.begin, whole.end, rows_.p + r * kPanelKeys);
       }
     });
     // Rows of padding.
@@ -49,6 +57,19 @@ class GeneralForward {
   }
 
  private:
+  using Columns = typename TupleFilter<T>::Columns;
+
+  // What the mask adds to row `r` of a strip. All rows of an item are read before any score of the
+  // strip is made relative to its base.
+  void read_logits(const PanelPart<R>& part, int strip, int r) {
+    const Columns columns(part, r);
+    logits_[r] = filter_.read_logits(strip + r, columns, room_ + r * kPanelKeys);
+    if (!exponential(problem_.normalizer)) return;
+    const SoftmaxState<R>& state = rows_.state[rows_.block.item[strip + r]];
+    const R largest = filter_.outgrowing(state, columns, logits_[r]);
+    if (HWY_UNLIKELY(state.outgrown_by(largest))) rows_.move_base(largest, strip + r);
+  }
+
   // Raises the item's maximum where a score asks for it. Normalisers without exponentials only need
   // to know that there was a tuple, which a maximum of 0 tells.
   void note_maximum(int row, int begin, int end, const R* scores) {
@@ -60,9 +81,7 @@ class GeneralForward {
     const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
     // Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
     if (top <= std::numeric_limits<R>::lowest()) return;
-    const bool exponential = problem_.normalizer == Normalizer::softmax ||
-                             problem_.normalizer == Normalizer::softmax_sink;
-    const R logit = exponential ? top : R{0};
+    const R logit = exponential(problem_.normalizer) ? top : R{0};
     // Other strips' weights are in Y already, this strip's do not exist yet.
     if (rows_.state[rows_.block.item[row]].exceeded_by(logit)) rows_.raise_item(logit, row);
   }
@@ -90,6 +109,8 @@ class GeneralForward {
   const DenseProblem<T>& problem_;
   ForwardRows<T>& rows_;
   const TupleFilter<T>& filter_;
+  const R* logits_[kStripRows];                // of a strip's rows, where the mask adds any
+  HWY_ALIGN R room_[kStripRows * kPanelKeys];  // for those that do not lie as they are needed
 };
 
 }  // namespace HWY_NAMESPACE

@@ -18,13 +18,23 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// out = s2 total / normaliser and lse of one item; 0 and minus infinity for a query without
-/// tuples.
+/// tuples. Or the item's state where the call is made for those.
 template <class T, class R>
 void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_t batch,
                 int64_t head, int64_t item, SoftmaxState<R> state, const R* total) {
   const int64_t query = item / geometry.group, query_head = geometry.query_head(head, item);
+  const int64_t statistic = (batch * problem.heads + query_head) * problem.queries + query;
+  // One more logit, without a value, where there is a tuple.
+  R own = 1;
+  if (problem.normalizer == Normalizer::softmax_sink && !(state.fresh() && state.sum == 0)) {
+    own = state.merge(SoftmaxState<R>::of(problem.sink[query_head])).own;
+  }
+  if (problem.states) {
+    problem.states[statistic] = state;
+    return;
+  }
   T* const out = problem.out.row(batch, query_head, query);
-  R& lse = problem.lse[(batch * problem.heads + query_head) * problem.queries + query];
+  R& lse = problem.lse[statistic];
   // No tuple, or weights of relu that are all 0. NaN is neither.
   if (state.sum == 0 && (state.fresh() || problem.normalizer == Normalizer::relu)) {
     std::fill(out, out + problem.value_dim, T{});
@@ -36,11 +46,7 @@ void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_
   if (problem.normalizer == Normalizer::sigmoid) {
     lse = 0;
   } else {
-    if (problem.normalizer == Normalizer::softmax_sink) {
-      // One more logit, without a value.
-      const R sink = static_cast<R>(problem.sink[query_head] * kLog2E);
-      factor *= state.merge({sink, R{1}}).own;
-    }
+    factor *= own;
     factor *= state.normalizer();
     lse = state.log_sum_exp();
   }

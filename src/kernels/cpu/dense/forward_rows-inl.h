@@ -58,9 +58,8 @@ struct ForwardRows {
     const int item = block.item[row];
     const int64_t width = geometry.value_depth;
     const bool fresh = state[item].fresh();
-    Raised raised{row, row + 1, state[item].raise(max)};
-    while (raised.begin > 0 && block.item[raised.begin - 1] == item) --raised.begin;
-    while (raised.end < block.rows && block.item[raised.end] == item) ++raised.end;
+    const auto [begin, end] = block.rows_of_item(row);
+    Raised raised{begin, end, state[item].raise(max)};
     for (int r = raised.begin; r < raised.end; ++r) set_bias(r);
     if (fresh) {
       raised.factor = R{1};
@@ -73,6 +72,13 @@ struct ForwardRows {
       if (value_sums != sums) scale_row(value_sums + r * kLanes<R>, raised.factor, kLanes<R>);
     }
     return raised;
+  }
+
+  /// Makes the scores to come of a row's item relative to another mask.
+  void move_base(R mask, int row) {
+    state[block.item[row]].move_base(mask);
+    const auto [begin, end] = block.rows_of_item(row);
+    for (int r = begin; r < end; ++r) set_bias(r);
   }
 
   const Geometry& geometry;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/common/softmax_state.h"
 #include "kernels/cpu/dense/wedge.h"
 
 namespace nsimplex::kernels::dense {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/common/dense_problem.h"
+#include "kernels/common/softmax_state.h"
 #include "kernels/common/tile_table.h"
 #include "kernels/cpu/dense/dense.h"
 
@@ -14,8 +15,6 @@
 // for every storage type.
 
 namespace nsimplex::kernels::dense {
-
-inline constexpr double kLog2E = 1.4426950408889634074;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }

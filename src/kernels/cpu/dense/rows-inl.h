@@ -158,6 +158,14 @@ struct Block {
     }
   }
 
+  /// Rows [first, second) belong to the same item as `row`.
+  std::pair<int, int> rows_of_item(int row) const {
+    int begin = row, end = row + 1;
+    while (begin > 0 && item[begin - 1] == item[row]) --begin;
+    while (end < rows && item[end] == item[row]) ++end;
+    return {begin, end};
+  }
+
   /// Keys that some row may see.
   Range hull() const { return {inner[0].begin, inner[rows - 1].end}; }
 };

@@ -61,7 +61,8 @@ class RunsBackward {
  private:
   void run_item(int64_t item) {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
-    const R lse = problem_.lse[(batch_ * problem_.heads + head) * problem_.queries + query];
+    const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
+    const R lse = problem_.lse[statistic];
     std::memset(grad_query_, 0, geometry_.lead_depth * sizeof(R));
     // Tuples whose logits are all minus infinity have no weights to change.
     if (lse != -std::numeric_limits<R>::infinity()) {
@@ -69,9 +70,10 @@ class RunsBackward {
       scale_row(query_, static_cast<R>(geometry_.logit_scale * geometry_.unit),
                 geometry_.lead_depth);
       load_channels(grad_out_, problem_.grad_out.row(batch_, head, query), geometry_.value);
-      scale_row(grad_out_, output_scale_, geometry_.value_depth);
-      norm_ = static_cast<R>(-lse * kLog2E);
-      delta_ = static_cast<R>(item_delta(problem_, batch_, head, query));
+      const ItemNorm<R> norm = item_norm(problem_, statistic);
+      scale_row(grad_out_, static_cast<R>(output_scale_ * norm.factor), geometry_.value_depth);
+      norm_ = static_cast<R>(norm.norm);
+      delta_ = static_cast<R>(norm.factor * item_delta(problem_, batch_, head, query));
       for_each_run(lists_, problem_.order, list_, problem_.queries, query,
                    [this](const TupleRun& run) { add_run(run); });
     }

@@ -53,6 +53,7 @@ class RunsForward {
  private:
   void run_item(int64_t item) {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
+    if (!problem_.wants((batch_ * problem_.heads + head) * problem_.queries + query)) return;
     state_.init();
     std::memset(total_, 0, geometry_.value_depth * sizeof(R));
     load_channels(query_, problem_.query.row(batch_, head, query), geometry_.lead);

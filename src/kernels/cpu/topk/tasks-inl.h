@@ -80,7 +80,7 @@ class ChooseTask {
     first_ = first_query;
     rows_ = static_cast<int>(std::min<int64_t>(kBlockRows, problem_.queries - first_query));
     padded_rows_ = static_cast<int>(round_up(rows_, kStripRows));
-    const double unit = softmax() ? dense::kLog2E : 1.0;
+    const double unit = softmax() ? kLog2E : 1.0;
     const R factor = static_cast<R>(problem_.logit_scale * unit);
     const int64_t buffer = buffer_size(problem_);
     for (int64_t h = 0; h < problem_.heads; ++h) {
@@ -97,7 +97,7 @@ class ChooseTask {
         const int64_t entry = (batch * problem_.heads + h) * problem_.queries + first_query + r;
         weight = problem_.weights ? problem_.weights[entry] : R{1};
         if (!softmax()) continue;
-        lse = problem_.lse[entry] * static_cast<R>(dense::kLog2E);
+        lse = problem_.lse[entry] * static_cast<R>(kLog2E);
         // The head gives this query no weights at all.
         if (problem_.lse[entry] == -std::numeric_limits<R>::infinity()) lse = -lse;
       }
