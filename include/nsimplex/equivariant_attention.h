@@ -24,12 +24,12 @@ enum class AttentionKeys {
 };
 
 /// Features phi of queries and keys x' = x / d^(1/4), with random directions W [d, features].
+/// `exponential` are the positive random features of the softmax: where coefficients are normalised
+/// the exponents of a query are lowered by their largest, and those of all keys of a graph and head
+/// by theirs, which the normaliser cancels.
 enum class FeatureMap {
   relu,         ///< relu(x' W) + 1e-3
-  exponential,  ///< exp(x' W - |x'|^2 / 2) + tiny, positive random features of the softmax, with
-  ///< tiny = 1e-30, in float64 1e-200. Where coefficients are normalised the exponents
-  ///< of a query are lowered by their largest, and those of all keys of a graph and
-  ///< head by theirs: the normaliser cancels that
+  exponential,  ///< exp(x' W - |x'|^2 / 2) + 1e-30, in float64 + 1e-200
 };
 
 struct AttentionClassOptions {

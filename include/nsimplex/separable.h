@@ -65,7 +65,8 @@ NSIMPLEX_API SeparableOutput separable_attention_reference(const at::Tensor& que
 
 /// How channels become features.
 ///
-///     elu     elu(s x) + 1, D features                       (Katharopoulos et al., equation 7)
+///     elu     elu(s x) + 1: s x + 1 above 0, exp(s x) below, D features
+///                                                            (Katharopoulos et al., equation 7)
 ///     relu    max(s x, 0), D features
 ///     random  exp(w_r . (s x) - |s x|^2 / 2) / sqrt(R), R features, w_r standard normal
 ///             (Choromanski et al., arXiv 2009.14794, lemma 1)
@@ -83,7 +84,10 @@ struct FeatureOptions {
   std::optional<double> scale;  ///< s; absent: D^-1/4 for `random`, 1 otherwise
 };
 
-/// Non-negative features of x [.., D]: [.., D], or [.., R] for `random`. Differentiable in x. The
+/// Non-negative features of x [.., D]: [.., D], or [.., R] for `random`. Differentiable in x, any
+/// number of times. `elu` is exact to a few ulp however small it is, and 0 only where exp of the
+/// dtype is (float32: from s x = -104 on); 16-bit types are computed in float32. Its bits and those
+/// of `relu` do not depend on the number of threads; `random` is made of torch's matrix product. The
 /// exponent of `random` is computed in float32 or wider; of vectors far longer than sqrt(D) it
 /// underflows, so normalise queries and keys.
 NSIMPLEX_API at::Tensor feature_map(const at::Tensor& x, const FeatureOptions& options = {});

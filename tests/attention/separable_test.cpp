@@ -34,7 +34,10 @@ TEST(Separable, OneWindowStandsForEveryAxis) {
 
 TEST(Separable, FeaturesByEnumerator) {
   const Tensor x = at::randn({3, 8});
-  EXPECT_TRUE(at::equal(feature_map(x), at::elu(x) + 1));
+  EXPECT_TRUE(at::allclose(feature_map(x), at::elu(x) + 1, 1e-6, 1e-6));
+  // exp far below 0, where 1 + expm1 is 0.
+  const Tensor deep = at::linspace(-80, -15, 66);
+  EXPECT_TRUE(at::allclose(feature_map(deep), deep.to(at::kDouble).exp().to(at::kFloat), 1e-6, 0));
   EXPECT_TRUE(at::equal(feature_map(x, {.kind = Feature::relu}), at::relu(x)));
   const Tensor random = feature_map(x, {.kind = Feature::random, .features = 5, .seed = 2});
   EXPECT_EQ(random.sizes(), at::IntArrayRef({3, 5}));

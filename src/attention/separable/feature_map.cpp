@@ -65,6 +65,11 @@ Tensor dispatch_directions(const Tensor& x, int64_t features, c10::SymInt seed, 
   return op.call(x.detach(), features, std::move(seed), orthogonal);
 }
 
+Tensor elu_of(const Tensor& x, double scale) {
+  static const auto op = find_operator<Tensor(const Tensor&, double)>("nsimplex::elu_features");
+  return op.call(x, scale);
+}
+
 Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt seed,
            bool orthogonal, std::optional<double> scale) {
   constexpr char kName[] = "[feature_map] ";
@@ -82,10 +87,8 @@ Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt
                     "features: expected at least 1, or 0 for the channels of x, got ", features);
   TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), kName, "scale: expected a finite number, got ",
                     *scale);
-  if (!random) {
-    const Tensor scaled = scale ? x * *scale : x;
-    return kind == "relu" ? at::relu(scaled) : at::elu(scaled) + 1;
-  }
+  if (kind == "elu") return elu_of(x, scale.value_or(1));
+  if (kind == "relu") return at::relu(scale ? x * *scale : x);
   // Not size(): that would fix the other sizes of a tensor that is traced.
   const int64_t channels = x.sym_size(-1).guard_int(__FILE__, __LINE__);
   const int64_t count = features > 0 ? features : channels;
@@ -118,8 +121,10 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) { m.impl("feature_map", TORCH_
 }  // namespace separable
 
 at::Tensor feature_map(const at::Tensor& x, const FeatureOptions& options) {
-  return separable::map(x, separable::kNames[static_cast<size_t>(options.kind)], options.features,
-                        options.seed, options.orthogonal, options.scale);
+  // Through the dispatcher, where autocast waits.
+  static const auto op = find_operator<decltype(separable::map)>("nsimplex::feature_map");
+  return op.call(x, separable::kNames[static_cast<size_t>(options.kind)], options.features,
+                 options.seed, options.orthogonal, options.scale);
 }
 
 }  // namespace nsimplex

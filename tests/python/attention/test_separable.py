@@ -213,6 +213,7 @@ def test_opcheck_of_the_features():
     x = draw(2, 3, 4, dtype=torch.float32).requires_grad_()
     for kind in ("elu", "relu", "random"):
         torch.library.opcheck(torch.ops.nsimplex.feature_map.default, (x, kind))
+    torch.library.opcheck(torch.ops.nsimplex.elu_features.default, (x, 0.5))
     torch.library.opcheck(torch.ops.nsimplex.random_directions.default, (x.detach(), 6, 3, True))
 
 
@@ -376,6 +377,78 @@ def test_random_features_are_a_function_of_the_seed():
 
 #: Of seed 1: they must never change, or models trained with them would.
 FIRST_DIRECTIONS = [0.8986774254906462, 0.05220700661023098, 0.10739985963303605]
+
+
+ELU_ERRORS = {torch.float64: 4e-16, torch.float32: 2e-7, torch.bfloat16: 4e-3, torch.float16: 5e-4}
+
+
+def exact_elu(x, scale=1.0):
+    z = x.double() * scale
+    return torch.where(z > 0, z + 1, z.clamp_max(0).exp())
+
+
+@pytest.mark.parametrize("dtype", ELU_ERRORS, ids=str)
+@pytest.mark.parametrize("path", ["kernel", "plain"])
+def test_small_elu_features_keep_their_digits(dtype, path):
+    """exp below 0: 0 in no dtype before its own exp is, and as exact as the dtype."""
+    least = {torch.float64: -700, torch.float16: -9}.get(dtype, -80)
+    x = torch.cat([torch.linspace(least, 0, 1001), torch.linspace(0, 30, 333)]).to(dtype)
+    make = nsimplex.feature_map if path == "kernel" else torch.func.vmap(nsimplex.feature_map)
+    found = make(x[:, None])[:, 0]
+    assert found.dtype == dtype and (found > 0).all()
+    assert ((found.double() - exact_elu(x)).abs() <= ELU_ERRORS[dtype] * exact_elu(x)).all()
+    ends = nsimplex.feature_map(torch.tensor([-torch.inf, torch.inf, torch.nan, -1e4, 0.0], dtype=dtype))
+    assert ends[[0, 1, 3, 4]].tolist() == [0, torch.inf, 0, 1] and ends[2].isnan()
+
+
+@pytest.mark.parametrize("scale", [None, 0.5])
+def test_derivatives_of_elu_features(scale):
+    function = lambda x: nsimplex.feature_map(x, scale=scale)  # noqa: E731
+    x = draw(3, 7).mul(4).requires_grad_()
+    assert gradcheck(function, (x,), check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(function, (x,))
+    deep = torch.tensor([-80.0, -18.0, -1.0, 2.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(function(deep).sum(), deep, create_graph=True)
+    (second,) = torch.autograd.grad(slope.sum(), deep)
+    s = scale or 1
+    exact = exact_elu(deep.detach(), s)
+    torch.testing.assert_close(slope.double(), s * exact.clamp_max(1), rtol=2e-7, atol=0)
+    torch.testing.assert_close(second.double(), torch.where(deep < 0, s * s * exact, 0), rtol=3e-7, atol=0)
+
+
+@pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize("shift", [-4, -6, -18, -60])
+@pytest.mark.parametrize("function", [nsimplex.separable_attention, nsimplex.separable_reference])
+def test_keys_far_below_zero_still_weigh(dtype, error, shift, function):
+    q, k, v = (draw(1, 1, 8, 4, seed=s) for s in range(3))
+    inputs = [t.to(dtype).requires_grad_() for t in (q, 0.2 * k + shift, v)]
+    exact_inputs = [t.detach().double().requires_grad_() for t in inputs]
+    ours, exact = (function(a[0], [a[1]], [a[2]]) for a in (inputs, exact_inputs))
+    assert (ours.double() - exact).norm() <= error * exact.norm()
+    for a, b in zip(torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(exact.sum(), exact_inputs)):
+        assert (a.double() - b).norm() <= 2 * error * b.norm() + 1e-6
+
+
+@pytest.mark.parametrize("dtype", ELU_ERRORS, ids=str)
+def test_bits_of_elu_features_do_not_depend_on_threads_or_place(dtype):
+    """Nor on where a number lies: torch's elementwise loops take what is left of a vector by other instructions."""
+    x = (4 * draw(3, 4, 701, 33) - 2).to(dtype)
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 5, 8):
+            torch.set_num_threads(threads)
+            results.append(nsimplex.feature_map(x))
+            q, k, v = x.chunk(3)
+            results.append(nsimplex.separable_attention(q, [k, k], [v, v], causal=True))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for n in (0, 1) for a, b in zip(results[n::2], results[n + 2 :: 2]))
+    flat = x.flatten()[:1000]
+    assert torch.equal(torch.cat([nsimplex.feature_map(part) for part in flat.split([1, 2, 3, 5, 7, 11, 971])]), nsimplex.feature_map(flat))
+    turned = x.transpose(1, 2)
+    assert torch.equal(nsimplex.feature_map(turned), results[0].transpose(1, 2))
+    assert nsimplex.feature_map(turned).stride() == turned.stride()
+    assert torch.equal(nsimplex.feature_map(x[..., ::2]), results[0][..., ::2])
 
 
 def test_feature_kinds():
