@@ -55,7 +55,7 @@ NSIMPLEX_API CausalRanking causal_ranking(const at::Tensor& tangents, const at::
 NSIMPLEX_API at::Tensor hyperbolic_distances(const at::Tensor& tangents);
 
 /// (cosh r, sinh r u) [.., d + 1] of tangents [.., d], Eq. 11; differentiable. A point farther out
-/// than the dtype can say (r about 88 in float32, 709 in float64) is put at the last radius that it
+/// than the dtype can say (r about 88 in float32, 700 in float64) is put at the last radius that it
 /// can, in its own direction.
 NSIMPLEX_API at::Tensor hyperboloid_points(const at::Tensor& tangents);
 

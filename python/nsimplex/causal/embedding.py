@@ -122,7 +122,7 @@ def hyperbolic_distances(tangents: Tensor) -> Tensor:
 def hyperboloid_points(tangents: Tensor) -> Tensor:
     """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable.
 
-    A point farther out than the dtype can say, r about 88 in float32 and 709 in float64, is put at the last radius that
+    A point farther out than the dtype can say, r about 88 in float32 and 700 in float64, is put at the last radius that
     it can, in its own direction.
     """
     return _operators.hyperboloid_points(tangents)

@@ -6,6 +6,7 @@
 #include <nsimplex/causal_embedding.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -65,7 +66,8 @@ void check_vectors(const char* function, const char* argument, const Tensor& vec
 
 Tensor hyperboloid_points(const Tensor& tangents) {
   check_vectors("hyperboloid_points", "tangents", tangents);
-  const double most = std::asinh(0.5 * limits_of(tangents.scalar_type()).largest);
+  // Sums of a few thousand derivatives are finite, too: those of double are not made in a wider type.
+  const double most = std::min(std::asinh(0.5 * limits_of(tangents.scalar_type()).largest), 700.0);
   const Tensor space = Polar(tangents).along(
       1, [most](const Tensor& radius) { return radius.clamp_max(most).sinh(); });
   // sqrt(1 + |space|^2), so that <p, p> = -1 holds to rounding.
