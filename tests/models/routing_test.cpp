@@ -94,6 +94,25 @@ ExpertChoiceOptions choice_options() {
   return options;
 }
 
+// Tokens that a share chooses, with lengths and without.
+void expect_chosen(double share, int64_t length, int64_t expected) {
+  ExpertChoice choice(ExpertChoiceOptions{{.dim = 4, .order = 1}, share});
+  const Tensor x = at::randn({1, length, 4});
+  const Tensor plain = choice->forward(x);
+  const Tensor lengths = at::full({1}, length, at::kLong);
+  EXPECT_TRUE(at::allclose(plain, choice->forward(x, lengths), 1e-5, 1e-6));
+  EXPECT_EQ((plain != x).any(-1).sum().item<int64_t>(), expected) << share << " of " << length;
+}
+
+TEST(ExpertChoice, RoundsSharesUpAsDecimalsAre) {
+  at::manual_seed(5);
+  for (const int64_t parts : {7, 14, 15, 29, 35, 55, 57, 58}) {
+    for (const int64_t length : {20, 50, 100, 101}) {
+      expect_chosen(static_cast<double>(parts) / 100, length, (parts * length + 99) / 100);
+    }
+  }
+}
+
 TEST(ExpertChoice, AttendsAmongTheChosenAndPassesTheOthers) {
   at::manual_seed(4);
   ExpertChoice choice(choice_options());

@@ -182,8 +182,9 @@ class ExpertChoice(nn.Module):
 
     Args:
         attention: the layer f, without contexts.
-        tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded up. More
-            than the real tokens is all of them.
+        tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded up (0.07 of 100
+            is 7: a product that is whole but for its rounding is not rounded up). More than the real tokens is all
+            of them.
         sigmoid: weigh by sigmoid(s_i) instead of s_i.
 
     Source: "How Smoothing is N-simplicial Attention?", section 2.3; Raposo et al. (arXiv 2404.02258).
@@ -231,8 +232,10 @@ class ExpertChoice(nn.Module):
         """K of `length` real tokens, a number or a tensor."""
         if isinstance(self.tokens, int):
             return min(self.tokens, length) if isinstance(length, int) else length.clamp_max(self.tokens)
-        share = self.tokens * length
-        return math.ceil(share) if isinstance(length, int) else share.ceil().long()
+        # A product that is a whole number but for its rounding is that number: 0.07 of 100 tokens are 7, and not 8.
+        if isinstance(length, Tensor):
+            return (length.double() * self.tokens * (1 - 1e-12)).ceil().long()
+        return math.ceil(length * self.tokens * (1 - 1e-12))
 
     def choose(self, scores: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(positions int64 [B, K], counts int64 [B]): each entry's tokens in ascending order, 0 behind them."""
@@ -285,4 +288,6 @@ class ExpertChoice(nn.Module):
         out = self.attention(chosen, key_lengths=counts, positions=positions, adjacency=adjacency)
         weight = scores.gather(1, positions)
         weight = (weight.sigmoid() if self.sigmoid else weight).masked_fill(missing, 0)
-        return x.scatter_add(1, rows, out * weight[..., None])
+        update = out * weight[..., None]
+        # A sum as any residual: of two dtypes under autocast it has the wider one.
+        return x + update.new_zeros(x.shape).scatter_add(1, rows, update)

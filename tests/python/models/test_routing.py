@@ -48,6 +48,36 @@ def test_padding_is_never_chosen(tokens, kept):
     assert all(p.grad.isfinite().all() for p in module.parameters())
 
 
+def test_shares_are_rounded_up_as_decimals_are():
+    """One rule with lengths and without: K of n hundredths or thousandths of T tokens, which the layer then takes."""
+    lengths = torch.arange(0, 2001)
+    for parts in (100, 1000):
+        for n in range(1, parts + 1, 1 if parts == 100 else 7):
+            module = ExpertChoice.__new__(ExpertChoice)
+            torch.nn.Module.__init__(module)
+            module.tokens = n / parts
+            exact = (lengths * n + parts - 1) // parts
+            assert torch.equal(module._count(lengths), exact)
+            assert [module._count(int(t)) for t in lengths[:: 1 if n == 7 else 97]] == exact[:: 1 if n == 7 else 97].tolist()
+
+
+@pytest.mark.parametrize("share, length, kept", [(0.07, 100, 7), (0.15, 100, 15), (0.29, 100, 29), (0.1, 30, 3), (1e-9, 5, 1)])
+def test_a_share_with_and_without_lengths(share, length, kept):
+    module, x = choice(tokens=share), draw(1, length, 12)
+    out = module(x)
+    torch.testing.assert_close(out, module(x, torch.tensor([length])))
+    assert int((out != x).any(-1).sum()) == kept
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_residual_keeps_its_dtype_under_autocast(dtype):
+    module, x = choice(tokens=3, order=2).float(), draw(2, 6, 12, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=dtype):
+        out = module(x, torch.tensor([6, 4]))
+    assert out.dtype == torch.float32 and torch.equal(out[1, 4:], x[1, 4:])
+    torch.testing.assert_close(out, module(x, torch.tensor([6, 4])), rtol=0.1, atol=0.1)
+
+
 @pytest.mark.parametrize("lengths", [None, torch.tensor([6, 3])])
 def test_gradients_with_the_choice_held(lengths):
     """Small steps do not change who is chosen."""
