@@ -219,7 +219,7 @@ class SimplicialAttention(nn.Module):
 
     def _refuse_contexts(self, contexts: Sequence[Tensor], key_lengths: Tensor | None) -> None:
         require(
-            not contexts and key_lengths is None,
+            len(contexts) == 0 and key_lengths is None,
             f"[{type(self).__name__}] contexts and key_lengths: expected none",
         )
 
@@ -277,7 +277,7 @@ class SimplicialAttention(nn.Module):
             f"[SimplicialAttention] contexts: expected {count} tensors, got {len(contexts)}",
         )
         require(
-            not contexts or (positions is None and adjacency is None),
+            len(contexts) == 0 or (positions is None and adjacency is None),
             "[SimplicialAttention] positions and adjacency: not with contexts",
         )
         places = {} if positions is None else dict(positions=positions)
