@@ -206,12 +206,6 @@ def indexer_loss(
 
     Source: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equations 3 and 4, for pairs.
     """
-    if scores == "softmax" and lse is None:
-        value = key_index.new_zeros(1).expand(*key_index.shape[:3], 1)
-        scaled = "standard" if scale is None else scale
-        _, lse = attention(
-            query_index, [key_index], [value], causal=causal, scale=scaled, return_lse=True
-        )
     return _operators.indexer_loss(
         query_index, key_index, query, keys, weights=weights, lse=lse, indices=indices, scores=scores,
         causal=causal, scale=scale, pattern=pattern, form=form, logit_scale=logit_scale,

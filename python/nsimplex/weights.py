@@ -101,6 +101,8 @@ def attention_received(
     zeros = [query.new_zeros(1).expand(*key.shape[:3], 1) for key in keys]
     flat = _summing(query, keys, zeros, options)
     out, lse = _operators.attention(query, keys, zeros, **flat)
+    # In the dtype that the forward was computed in: autocast may have narrowed it.
+    query, keys, zeros = query.to(out.dtype), [k.to(out.dtype) for k in keys], [z.to(out.dtype) for z in zeros]
     wanted = [i == 1 + len(keys) + axis for i in range(3 + 2 * len(keys))]
     gradients = _operators.attention_backward(
         query, keys, zeros, out, lse, torch.ones_like(out), None, wanted, **flat

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -45,16 +44,6 @@ auto autograd_backward(const BackwardCall& call, Composite&& composite, Below&& 
   }
   const at::AutoDispatchBelowADInplaceOrView guard;
   return below(call);
-}
-
-/// body(cast) with autocast switched off, where cast(tensor or list) is that in `dtype`.
-template <class Body>
-auto below_autocast(c10::DeviceType device, at::ScalarType dtype, Body&& body) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-      c10::DispatchKeySet(at::autocast::get_autocast_dispatch_key_from_device_type(device)));
-  return body([device, dtype](const auto& argument) {
-    return at::autocast::cached_cast(dtype, argument, device);
-  });
 }
 
 }  // namespace nsimplex

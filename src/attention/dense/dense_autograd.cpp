@@ -1,5 +1,4 @@
-// The autograd node of the dense operator, and what stands above it in the dispatcher: autocast and
-// the batching rule of vmap.
+// The autograd node of the dense operator and the batching rule of vmap.
 
 #include <torch/library.h>
 
@@ -86,34 +85,10 @@ Gradients above_backward(const BackwardCall& call) {
   return autograd_backward(call, &reference_backward, &Kernels::backward);
 }
 
-// In autocast's dtype, as matrix products do; softmax and sums are fp32 inside.
-template <class Implementation, c10::DeviceType device>
-Output autocast_forward(const Call& call) {
-  return below_autocast(device, at::autocast::get_autocast_dtype(device), [&](const auto& cast) {
-    const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
-    return Implementation::forward({cast(call.query), keys, values, call.options});
-  });
-}
-
-template <class Implementation>
-constexpr auto autocast_cpu = &autocast_forward<Implementation, c10::DeviceType::CPU>;
-template <class Implementation>
-constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
-
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
   m.impl("attention", TORCH_FN(flat<&above_forward<Kernels>>));
   m.impl("attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
   m.impl("attention_backward", TORCH_FN(flat_backward<&above_backward>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {
-  m.impl("attention", TORCH_FN(flat<autocast_cpu<Kernels>>));
-  m.impl("attention_reference", TORCH_FN(flat<autocast_cpu<ReferenceKernels>>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCUDA, m) {
-  m.impl("attention", TORCH_FN(flat<autocast_cuda<Kernels>>));
-  m.impl("attention_reference", TORCH_FN(flat<autocast_cuda<ReferenceKernels>>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {

@@ -8,6 +8,7 @@
 #include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 #include "attention/dense/dense_terms.h"
+#include "support/autocast.h"
 #include "support/infinity.h"
 
 namespace nsimplex {
@@ -77,6 +78,7 @@ class FaceSums {
 };
 
 Output faces(const Call& call) {
+  const NoAutocast below(call.query.device().type());
   check_faces(call);
   const Problem problem(call);
   std::vector<Tensor> outs, lses;

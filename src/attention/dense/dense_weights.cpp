@@ -7,6 +7,7 @@
 #include "attention/dense/dense_augment.h"
 #include "attention/dense/dense_flatten.h"
 #include "attention/dense/dense_normalizer.h"
+#include "support/autocast.h"
 
 namespace nsimplex {
 namespace dense {
@@ -34,6 +35,7 @@ std::vector<int64_t> weight_sizes(const Call& call) {
 
 // All tuples are one tile of the reference. The values of `call` are not looked at.
 Tensor weights(const Call& call) {
+  const NoAutocast below(call.query.device().type());
   const std::vector<int64_t> sizes = weight_sizes(call);
   const Problem problem(call);
   if (c10::multiply_integers(sizes) == 0) {
@@ -146,12 +148,25 @@ at::Tensor attention_received(const at::Tensor& query, at::TensorList keys, int6
   return dense::with_call(
       query, keys, values, dense::summing(query, options), [&](const dense::Call& call) {
         const auto [out, lse] = dense::dispatch(call);
+        // In the dtype that the forward was computed in: autocast may have narrowed it.
+        const at::ScalarType type = out.scalar_type();
+        const at::Tensor own_query = call.query.to(type);
+        std::vector<at::Tensor> own_keys, own_values;
+        for (size_t m = 0; m < keys.size(); ++m) {
+          own_keys.push_back(call.keys[m].to(type));
+          own_values.push_back(call.values[m].to(type));
+        }
         c10::List<bool> wanted;
         for (size_t i = 0; i < 3 + 2 * keys.size(); ++i) {
           wanted.push_back(i == 1 + keys.size() + static_cast<size_t>(axis));
         }
-        const dense::Gradients gradients = dense::dispatch(
-            dense::BackwardCall{call, out, lse, at::ones_like(out), std::nullopt, wanted});
+        const dense::Gradients gradients =
+            dense::dispatch(dense::BackwardCall{{own_query, own_keys, own_values, call.options},
+                                                out,
+                                                lse,
+                                                at::ones_like(out),
+                                                std::nullopt,
+                                                wanted});
         return std::get<2>(gradients)[axis].squeeze(-1);
       });
 }

@@ -35,6 +35,9 @@ using Wanted = std::array<bool, kLossInputs>;
 /// The loss and its gradients, empty where they are not wanted.
 using LossOutput = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
+/// Refuses index tensors that topk_keys would refuse.
+void check_index(const LossCall& call);
+
 /// Refuses a call that is not defined, by shapes and dtypes.
 void check(const LossCall& call);
 

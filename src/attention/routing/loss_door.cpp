@@ -12,15 +12,6 @@ namespace {
 using at::Tensor;
 using dense::holds;
 
-// The index tensors are those of topk_keys, and refused as there.
-void check_index(const LossCall& call) {
-  check(Call{call.query_index, call.key_index, 1, call.weights, call.scores, call.causal,
-             call.scale, call.lse, kNone, kNone, kNone, "indexer_loss", "query_index",
-             "key_index"});
-  TORCH_CHECK_VALUE(!call.softmax() || call.lse,
-                    "[indexer_loss] lse: expected one with scores 'softmax'");
-}
-
 void check_layer(const LossCall& call) {
   dense::check(dense::Call{call.query, call.keys, call.keys,
                            plain_options(call.causal, call.form, call.logit_scale)});
@@ -77,8 +68,16 @@ void check_values(const LossCall& call) {
                     " to ", high.item<int64_t>());
 }
 
+void check_index(const LossCall& call) {
+  check(Call{call.query_index, call.key_index, 1, call.weights, call.scores, call.causal,
+             call.scale, call.lse, kNone, kNone, kNone, "indexer_loss", "query_index",
+             "key_index"});
+}
+
 void check(const LossCall& call) {
   check_index(call);
+  TORCH_CHECK_VALUE(!call.softmax() || call.lse,
+                    "[indexer_loss] lse: expected one with scores 'softmax'");
   check_layer(call);
   check_indices(call);
 }

@@ -112,7 +112,30 @@ LossOutput dispatch(const LossCall& call, const Wanted& wanted) {
                  call.logit_scale, wanted);
 }
 
-Tensor loss_only(const LossCall& call) { return std::get<0>(dispatch(call, Wanted{})); }
+// log sum_j exp(logit_hij), with its gradient.
+Tensor index_lse(const LossCall& call) {
+  const Tensor& key = call.key_index;
+  AttentionOptions options{.causal = call.causal};
+  if (call.scale) options.scale = Scale{*call.scale, 1.0};
+  const Tensor values = at::zeros({1}, key.options())
+                            .expand_symint({key.sym_size(0), key.sym_size(1), key.sym_size(2), 1});
+  return attention(call.query_index, {key}, {values}, options).lse;
+}
+
+// function(call), where a softmax's lse is given or computed.
+template <class Function>
+Tensor with_lse(const LossCall& call, Function&& function) {
+  if (!call.softmax() || call.lse) return function(call);
+  check_index(call);
+  const OptionalTensor lse = index_lse(call);
+  return function({call.query_index, call.key_index, call.query, call.keys, call.weights, lse,
+                   call.indices, call.scores, call.causal, call.scale, call.pattern, call.form,
+                   call.logit_scale});
+}
+
+Tensor loss_only(const LossCall& call) {
+  return with_lse(call, [](const LossCall& own) { return std::get<0>(dispatch(own, Wanted{})); });
+}
 
 struct LossFunction : torch::autograd::Function<LossFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& query_index,
@@ -150,7 +173,9 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 };
 
 Tensor autograd_loss(const LossCall& call) {
-  return LossFunction::apply(call.query_index, call.key_index, call.weights, call.lse, &call);
+  return with_lse(call, [](const LossCall& own) {
+    return LossFunction::apply(own.query_index, own.key_index, own.weights, own.lse, &own);
+  });
 }
 
 LossOutput autograd_gradients(const LossCall& call, const Wanted& wanted) {
@@ -172,30 +197,17 @@ TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
   m.impl("indexer_loss_gradients", TORCH_FN(flat_gradients<&autograd_gradients>));
 }
 
-// log sum_j exp(logit_hij), with its gradient.
-Tensor index_lse(const Tensor& query, const Tensor& key, bool causal, std::optional<double> scale) {
-  AttentionOptions options{.causal = causal};
-  if (scale) options.scale = Scale{*scale, 1.0};
-  const Tensor values =
-      at::zeros({1}, key.options()).expand({key.size(0), key.size(1), key.size(2), 1});
-  return attention(query, {key}, {values}, options).lse;
-}
-
 }  // namespace
 }  // namespace routing
 
 at::Tensor indexer_loss(const at::Tensor& query_index, const at::Tensor& key_index,
                         const at::Tensor& query, at::TensorList keys,
                         const IndexerLossOptions& options) {
-  std::optional<at::Tensor> lse = options.lse;
-  if (options.scores == IndexScores::softmax && !lse) {
-    lse = routing::index_lse(query_index, key_index, options.causal, options.scale);
-  }
   static const auto op =
       find_operator<decltype(routing::flat_loss<&routing::loss_only>)>("nsimplex::indexer_loss");
   std::optional<double> logit_scale;
   if (options.attention_scale) logit_scale = options.attention_scale->logit;
-  return op.call(query_index, key_index, query, keys, options.weights, lse, options.indices,
+  return op.call(query_index, key_index, query, keys, options.weights, options.lse, options.indices,
                  routing::name_of(options.scores), options.causal, options.scale,
                  options.path ? "path" : "product", dense::name_of(options.form), logit_scale);
 }

@@ -1,4 +1,4 @@
-// The autograd node of the separable operator, autocast and the batching rule of vmap.
+// The autograd node of the separable operator and the batching rule of vmap.
 
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -103,34 +103,10 @@ Gradients above_backward(const BackwardCall& call) {
   return autograd_backward(call, &reference_backward, &Kernels::backward);
 }
 
-// In float32: sums over whole sequences in 16 bits would lose their later terms.
-template <class Implementation, c10::DeviceType device>
-Output autocast_forward(const Call& call) {
-  return below_autocast(device, at::kFloat, [&](const auto& cast) {
-    const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
-    return Implementation::forward({cast(call.query), keys, values, call.causal, call.window});
-  });
-}
-
-template <class Implementation>
-constexpr auto autocast_cpu = &autocast_forward<Implementation, c10::DeviceType::CPU>;
-template <class Implementation>
-constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
-
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
   m.impl("separable_attention", TORCH_FN(flat<&above_forward<Kernels>>));
   m.impl("separable_attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
   m.impl("separable_attention_backward", TORCH_FN(flat_backward<&above_backward>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {
-  m.impl("separable_attention", TORCH_FN(flat<autocast_cpu<Kernels>>));
-  m.impl("separable_attention_reference", TORCH_FN(flat<autocast_cpu<ReferenceKernels>>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCUDA, m) {
-  m.impl("separable_attention", TORCH_FN(flat<autocast_cuda<Kernels>>));
-  m.impl("separable_attention_reference", TORCH_FN(flat<autocast_cuda<ReferenceKernels>>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {

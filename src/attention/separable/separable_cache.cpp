@@ -7,6 +7,7 @@
 
 #include "attention/cache/ring.h"
 #include "attention/dense/dense_arguments.h"
+#include "support/autocast.h"
 
 namespace nsimplex {
 
@@ -131,6 +132,7 @@ SeparableCache::SeparableCache(std::vector<int64_t> window)
 
 SeparableOutput SeparableCache::attend(const Tensor& query, at::TensorList keys,
                                        at::TensorList values) {
+  const NoAutocast below(query.device().type());
   std::vector<Axis>& axes = storage_->axes;
   check_inputs(query, keys, values, axes.size());
   const auto wide = [&](const Tensor& tensor) {

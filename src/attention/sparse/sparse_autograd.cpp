@@ -1,5 +1,4 @@
-// The autograd node of the sparse operator, and what stands above it in the dispatcher: autocast
-// and the batching rule of vmap.
+// The autograd node of the sparse operator and the batching rule of vmap.
 
 #include <torch/library.h>
 
@@ -78,40 +77,12 @@ Gradients above_backward(const BackwardCall& call) {
   return autograd_backward(call, &reference_backward, &Implementation::backward);
 }
 
-// In autocast's dtype, as matrix products do; softmax and sums are fp32 inside.
-template <class Implementation, c10::DeviceType device>
-Output autocast_forward(const Call& call) {
-  return below_autocast(device, at::autocast::get_autocast_dtype(device), [&](const auto& cast) {
-    const std::vector<Tensor> keys = cast(call.keys), values = cast(call.values);
-    const std::vector<Tensor> weights = cast(call.options.weights());
-    Options options = call.options;
-    if (options.reducer_weights) options.reducer_weights = at::TensorList(weights);
-    return Implementation::forward(
-        {cast(call.query), keys, values, call.indices, call.offsets, options});
-  });
-}
-
-template <class Implementation>
-constexpr auto autocast_cpu = &autocast_forward<Implementation, c10::DeviceType::CPU>;
-template <class Implementation>
-constexpr auto autocast_cuda = &autocast_forward<Implementation, c10::DeviceType::CUDA>;
-
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
   m.impl("sparse_attention", TORCH_FN(flat<&above_forward<Kernels>>));
   m.impl("sparse_attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
   m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&above_backward<Kernels>>));
   m.impl("sparse_attention_reference_backward",
          TORCH_FN(flat_backward<&above_backward<ReferenceKernels>>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {
-  m.impl("sparse_attention", TORCH_FN(flat<autocast_cpu<Kernels>>));
-  m.impl("sparse_attention_reference", TORCH_FN(flat<autocast_cpu<ReferenceKernels>>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCUDA, m) {
-  m.impl("sparse_attention", TORCH_FN(flat<autocast_cuda<Kernels>>));
-  m.impl("sparse_attention_reference", TORCH_FN(flat<autocast_cuda<ReferenceKernels>>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {

@@ -1,4 +1,4 @@
-// The autograd node of attention over lists of tuples, autocast and the batching rule of vmap.
+// The autograd node of attention over lists of tuples and the batching rule of vmap.
 
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -71,34 +71,9 @@ AttentionGradients above_backward(const AttentionBackwardCall& call) {
   return autograd_backward(call, &reference_attention_backward, &dispatch_attention_backward);
 }
 
-// In float32: sums over many tuples in 16 bits would lose their later terms.
-template <c10::DeviceType device>
-Tensor autocast_forward(const AttentionCall& call) {
-  return below_autocast(device, at::kFloat, [&](const auto& cast) {
-    const Tensor x = cast(call.x), query = cast(call.query), query_bias = cast(call.query_bias),
-                 key = cast(call.key), key_bias = cast(call.key_bias), value = cast(call.value),
-                 output = cast(call.output);
-    std::optional<Tensor> directions;
-    if (call.directions) directions = cast(*call.directions);
-    return dispatch_attention({x, query, query_bias, key, key_bias, value, output, directions,
-                               call.plan, call.parts, call.heads, call.form, call.normalise,
-                               call.features});
-  });
-}
-
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
   m.impl("equivariant_attention", TORCH_FN(flat_attention<&above_forward>));
   m.impl("equivariant_attention_backward", TORCH_FN(flat_attention_backward<&above_backward>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCPU, m) {
-  m.impl("equivariant_attention",
-         TORCH_FN(flat_attention<&autocast_forward<c10::DeviceType::CPU>>));
-}
-
-TORCH_LIBRARY_IMPL(nsimplex, AutocastCUDA, m) {
-  m.impl("equivariant_attention",
-         TORCH_FN(flat_attention<&autocast_forward<c10::DeviceType::CUDA>>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
