@@ -18,6 +18,44 @@
 
 namespace nsimplex::equivariant {
 
+/// run(the call in float32, or float64 where its tensors are). Sums over many tuples in 16 bits
+/// would lose their later terms.
+template <class Run>
+auto in_wide_type(const AttentionCall& call, Run&& run) {
+  const at::ScalarType type = call.x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto cast = [&](const at::Tensor& tensor) { return tensor.to(type); };
+  const at::Tensor x = cast(call.x), query = cast(call.query), query_bias = cast(call.query_bias),
+                   key = cast(call.key), key_bias = cast(call.key_bias), value = cast(call.value),
+                   output = cast(call.output);
+  std::optional<at::Tensor> directions;
+  if (call.directions) directions = cast(*call.directions);
+  return run(AttentionCall{x, query, query_bias, key, key_bias, value, output, directions,
+                           call.plan, call.parts, call.heads, call.form, call.normalise,
+                           call.features});
+}
+
+template <class Class>
+class AttentionLayer;
+
+/// The layer of a checked call, and its gradients, in the dtype of x.
+template <class Class>
+at::Tensor attend_in_wide_type(const AttentionCall& call) {
+  return in_wide_type(call,
+                      [](const AttentionCall& own) { return AttentionLayer<Class>(own).forward(); })
+      .to(call.x.scalar_type());
+}
+
+template <class Class>
+AttentionGradients differentiate_in_wide_type(const AttentionBackwardCall& call) {
+  const at::ScalarType type = call.forward.x.scalar_type();
+  return in_wide_type(call.forward, [&](const AttentionCall& own) {
+    AttentionGradients gradients =
+        AttentionLayer<Class>(own).backward(call.grad_out.to(own.x.scalar_type()));
+    return std::apply([type](const auto&... each) { return AttentionGradients{each.to(type)...}; },
+                      gradients);
+  });
+}
+
 /// `Class` is ReferenceClass, then everything here is differentiable, or the kernels of a device.
 template <class Class>
 class AttentionLayer {

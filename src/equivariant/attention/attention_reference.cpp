@@ -178,12 +178,12 @@ ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& gra
 
 Tensor reference_attention(const AttentionCall& call) {
   check_attention(call);
-  return AttentionLayer<ReferenceClass>(call).forward();
+  return attend_in_wide_type<ReferenceClass>(call);
 }
 
 AttentionGradients reference_attention_backward(const AttentionBackwardCall& call) {
   check_attention_backward(call);
-  return AttentionLayer<ReferenceClass>(call.forward).backward(call.grad_out);
+  return differentiate_in_wide_type<ReferenceClass>(call);
 }
 
 }  // namespace nsimplex::equivariant

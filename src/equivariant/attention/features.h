@@ -13,7 +13,6 @@ inline constexpr double kReluFloor = 1e-3;
 /// Added to every feature of the exponential, so that a sum of coefficients is never 0. Where they
 /// are normalised the largest feature is 1, and this is far below its rounding.
 inline double exponential_floor(at::ScalarType type) {
-  if (type == at::kHalf) return 1e-7;  // of the plain version alone
   return type == at::kDouble ? 1e-200 : 1e-30;
 }
 
