@@ -80,8 +80,9 @@ struct ExpertChoiceOptions {
 ///
 /// with f the attention layer without skip. The router learns through s_i. Chosen tokens keep their
 /// positions: the layer turns, masks and windows by them. K is at least 1, or a share in (0, 1] of
-/// each sequence's real tokens, rounded up; more than those is all of them. Padding is never
-/// chosen; equal scores go to the earlier token.
+/// each sequence's real tokens, rounded up as decimals are (0.07 of 100 is 7, with lengths and
+/// without); more than those is all of them. Padding is never chosen; equal scores go to the
+/// earlier token.
 ///
 /// It compares all tokens, so a token's fate depends on later ones: a causal layer is refused
 /// unless allow_leak. Made for sets and graphs.
