@@ -26,7 +26,7 @@ TEST(BallPairs, StayInsideTheBall) {
     for (const int64_t dimension : {1, 3, 50}) {
       const Vector ball = to_ball(radius * random_direction(dimension, random));
       EXPECT_LT(ball.norm(), 1);
-      EXPECT_NEAR(to_tangent(ball).norm(), std::min(radius, 35.35), 0.1);
+      EXPECT_NEAR(to_tangent(ball).norm(), std::min(radius, 35.35), 0.3);  // the last bits
     }
   }
 }
