@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/run_log.h"
 #include "cli/statements.h"
+#include "cli/text_flags.h"
 #include "data/graph_file.h"
 #include "graph/curvature.h"
 #include "io/safetensors.h"
@@ -29,6 +30,7 @@ using graph::CurvatureSummary;
 
 struct CurvatureOptions : CommonOptions {
   std::string file;
+  TextFlags text;
 };
 
 constexpr const char* kNames[] = {"plain", "augmented", "balanced"};  // of kCurvatures
@@ -178,10 +180,16 @@ std::string text_of(const Json& summary, const std::vector<Figure>& figures) {
 }
 
 int run_curvature(const CurvatureOptions& options) {
-  const std::vector<io::SimpleGraph> graphs = data::read_simple_graphs(options.file);
+  const auto [graphs, reading] = data::read_simple_graphs(options.file, text_options(options.text));
+  if (reading.text) {
+    say_reading(options.file,
+                fmt::format("{} nodes and {} edges", graphs[0].nodes, graphs[0].edges.size() / 2),
+                reading);
+  }
   RunLog log(options);
   const std::vector<CurvatureComparison> results = compare_all(graphs, options.json);
-  const Json summary = summary_of(results);
+  Json summary = summary_of(results);
+  summary["read"] = {{"graph", to_json(reading)}};
   const std::vector<Figure> figures = figures_of(results);
   log.write(summary);
   for (const Figure& figure : figures) {
@@ -216,6 +224,7 @@ void add_analyze_curvature(CLI::App& parent, Session& session) {
                   "npz of: python -m nsimplex.molecules; graph6; or a list of edges")
       ->required()
       ->type_name("");
+  add_text_options(command, options->text, /*table=*/false);
 }
 
 }  // namespace nsimplex::cli

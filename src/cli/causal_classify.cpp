@@ -10,7 +10,7 @@ namespace {
 
 int run_classify(const StudyOptions& o) {
   const training::FeatureStudyOptions settings = study_options(o);
-  const StudyTable table = study_table(o);
+  StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
   const int64_t classes = std::ssize(labels.classes);
   std::vector<data::SplitRows> splits;
@@ -22,7 +22,7 @@ int run_classify(const StudyOptions& o) {
           fmt::format("--share: expected a share that leaves rows to judge by, got {}", o.share));
     }
   }
-  StudyLog log(o, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
+  StudyLog log(o, table, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
       const data::SplitRows& rows = splits[static_cast<size_t>(split)];

@@ -28,18 +28,18 @@ at::Tensor scaled(const at::Tensor& values) {
 
 int run_cluster(const StudyOptions& o) {
   const training::FeatureStudyOptions options = study_options(o);
-  const data::Observations raw = data::read_observations(o.table);
-  const StudyTable table = study_table(o);
+  StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
   const at::Tensor& values = table.observations.values;
   training::FeatureStudy study(values, values, options);
-  StudyLog log(o, "cluster", {"ari", "nmi", "asw"}, /*lower_is_better=*/false);
+  StudyLog log(o, table, "cluster", {"ari", "nmi", "asw"}, /*lower_is_better=*/false);
   return log.run([&] {
     for (int64_t s = 0; s < o.seeds; ++s) {
       const uint64_t seed = o.seed + static_cast<uint64_t>(s);
       const std::string trial = std::to_string(seed);
       log.add("k-means raw", trial,
-              cluster_scores(raw.values.index_select(0, table.rows).nan_to_num(0), labels, seed));
+              cluster_scores(table.file.values.index_select(0, table.rows).nan_to_num(0), labels,
+                             seed));
       log.add("k-means imputed", trial, cluster_scores(scaled(values), labels, seed));
       log.add("k-means PCA", trial,
               cluster_scores(training::principal_components(scaled(values), 20), labels, seed));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/causal_files.h"
+#include "cli/text_flags.h"
 #include "io/cells.h"
 #include "io/mapped_file.h"
 #include "support/error.h"
@@ -12,31 +13,67 @@
 namespace nsimplex::cli {
 namespace {
 
-// "CAUSE:EFFECT". Names may hold colons: the first one that stands between two names counts.
+bool is_name(const std::string& name, const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The ways to read "CAUSE:EFFECT" with two names, which may hold colons.
+std::vector<CausalEdge> named_edges(const std::string& option, const std::string& text,
+                                    const std::vector<std::string>& names) {
+  std::vector<CausalEdge> edges;
+  for (size_t at = text.find(':'); at != std::string::npos; at = text.find(':', at + 1)) {
+    const std::string cause = unquoted(text.substr(0, at)), effect = unquoted(text.substr(at + 1));
+    if (!is_name(cause, names) || !is_name(effect, names)) continue;
+    edges.push_back({find_column(option, cause, names), find_column(option, effect, names)});
+  }
+  return edges;
+}
+
+// One "CAUSE:EFFECT", by names, in quotes or not, or by numbers.
 CausalEdge parse_edge(const std::string& option, const std::string& text,
                       const std::vector<std::string>& names) {
-  const auto is_name = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  const size_t first = text.find(':');
-  if (first == std::string::npos) {
-    throw InputError(fmt::format("{}: expected CAUSE:EFFECT, got {}", option, io::quoted(text)));
+  const std::vector<CausalEdge> edges = named_edges(option, text, names);
+  if (edges.size() > 1) {
+    throw InputError(
+        fmt::format("{}: {} can be read as two edges; write names that hold colons in "
+                    "double quotes",
+                    option, io::quoted(text)));
   }
-  size_t colon = first;
-  for (size_t at = first; at != std::string::npos; at = text.find(':', at + 1)) {
-    if (!is_name(text.substr(0, at)) || !is_name(text.substr(at + 1))) continue;
-    colon = at;
-    break;
+  if (edges.size() == 1) return edges[0];
+  const std::vector<std::string> ends = split_names(text, ':');
+  if (ends.size() < 2) {
+    throw InputError(
+        fmt::format("{}: expected CAUSE:EFFECT, got {} (write names that hold commas in "
+                    "double quotes)",
+                    option, io::quoted(text)));
   }
-  return {find_column(option, text.substr(0, colon), names),
-          find_column(option, text.substr(colon + 1), names)};
+  const std::string cause = unquoted(ends[0]);
+  const std::string effect = unquoted(text.substr(ends[0].size() + 1));
+  return {find_column(option, cause, names), find_column(option, effect, names)};
+}
+
+// Edges between commas; names in double quotes, and names of a single edge, may hold commas.
+std::vector<CausalEdge> parse_edges(const std::string& option,
+                                    const std::vector<std::string>& lists,
+                                    const std::vector<std::string>& names) {
+  std::vector<CausalEdge> edges;
+  for (const std::string& list : lists) {
+    if (named_edges(option, list, names).size() == 1) {
+      edges.push_back(parse_edge(option, list, names));
+      continue;
+    }
+    for (const std::string& edge : split_names(list)) {
+      edges.push_back(parse_edge(option, edge, names));
+    }
+  }
+  return edges;
 }
 
 // Lines of columns, the first tier first.
 std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::string>& names) {
   const io::MappedFile file(path);
   const io::Source source{path, file.bytes()};
-  const io::Cells cells(source);
+  const io::Cells cells(source, {.detect_blanks = false});
   std::vector<int64_t> tiers(names.size(), -1);
   for (int64_t tier = 0; tier < cells.rows(); ++tier) {
     for (const std::string_view cell : cells.row(tier)) {
@@ -62,11 +99,9 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
 void add_constraint_options(CLI::App& command, ConstraintFlags& flags) {
   const std::string group = "What is known";
   command.add_option("--forbid", flags.forbidden, "Edges that are not there")
-      ->delimiter(',')
       ->type_name("CAUSE:EFFECT,...")
       ->group(group);
   command.add_option("--require", flags.required, "Edges that are there")
-      ->delimiter(',')
       ->type_name("CAUSE:EFFECT,...")
       ->group(group);
   command
@@ -79,12 +114,8 @@ void add_constraint_options(CLI::App& command, ConstraintFlags& flags) {
 EdgeConstraints constraints_of(const ConstraintFlags& flags,
                                const std::vector<std::string>& names) {
   EdgeConstraints constraints;
-  for (const std::string& edge : flags.forbidden) {
-    constraints.forbidden.push_back(parse_edge("--forbid", edge, names));
-  }
-  for (const std::string& edge : flags.required) {
-    constraints.required.push_back(parse_edge("--require", edge, names));
-  }
+  constraints.forbidden = parse_edges("--forbid", flags.forbidden, names);
+  constraints.required = parse_edges("--require", flags.required, names);
   if (!flags.tiers.empty()) constraints.tiers = read_tiers(flags.tiers, names);
   return constraints;
 }

@@ -3,7 +3,6 @@
 #include <nsimplex/causal_embedding.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "causal/embedding/names.h"
 #include "causal/embedding/neighbours.h"
@@ -15,8 +14,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_log.h"
-#include "io/edge_list.h"
-#include "io/mapped_file.h"
+#include "cli/text_flags.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -24,31 +22,13 @@ namespace {
 
 struct EmbedOptions : CommonOptions {
   std::string graph, pairs = "auto";
+  TextFlags text;
   std::string optimiser = "tangent", side = "auto", weight = "paths", dangling = "uniform";
   CausalEmbeddingOptions embedding = {};
   int64_t hops = 0, negatives = -1;
   double learning_rate = 0;
   bool absolute = false;
 };
-
-// Whether the first line of a list names its columns: then the first of them is where edges begin.
-bool has_header(const std::string& path) {
-  constexpr std::string_view kBetween = " \t\r,;\"";
-  std::istringstream lines(io::read_text(path));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-    std::vector<std::string_view> words;
-    std::string_view rest = line;
-    while (rest.find_first_not_of(kBetween) != std::string_view::npos) {
-      rest.remove_prefix(rest.find_first_not_of(kBetween));
-      words.push_back(rest.substr(0, rest.find_first_of(kBetween)));
-      rest.remove_prefix(words.back().size());
-    }
-    if (words.empty() || words[0].starts_with('#') || words[0].starts_with('%')) continue;
-    return io::is_edge_header(words);
-  }
-  return false;
-}
 
 // Whether a list has more kinds than classes: more nodes share a second node than a first one.
 bool gathers(const causal::GraphFile& file) {
@@ -78,7 +58,7 @@ struct FirstNamed {
 // of what".
 FirstNamed first_named(const EmbedOptions& o, const causal::GraphFile& file) {
   if (o.pairs != "auto") return {o.pairs == "effect-cause", ""};
-  if (file.complete || file.edges.empty() || has_header(o.graph) || !is_hierarchy(file)) return {};
+  if (file.complete || file.edges.empty() || file.roles || !is_hierarchy(file)) return {};
   const bool effect = gathers(file);
   const auto name = [&](int64_t node) {
     return io::quoted(file.names.empty() ? std::to_string(node)
@@ -130,7 +110,8 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
 }
 
 int run_embed(const EmbedOptions& o) {
-  const causal::GraphFile file = causal::read_graph(o.graph);
+  const causal::GraphFile file = causal::read_graph(o.graph, text_options(o.text));
+  say_reading(o.graph, size_of_graph(file), file.reading);
   const auto [effect_first, guess] = first_named(o, file);
   const at::Tensor adjacency = adjacency_of(file, effect_first);
   const CausalEmbedding made = embed(o, adjacency);
@@ -142,6 +123,7 @@ int run_embed(const EmbedOptions& o) {
   }
   log.write({{"task", "embed"},
              {"graph", o.graph},
+             {"read", {{"graph", to_json(file.reading)}}},
              {"nodes", file.nodes},
              {"edges", adjacency._nnz()},
              {"pairs", effect_first ? "effect-cause" : "cause-effect"},
@@ -193,6 +175,7 @@ void add_causal_embed(CLI::App& parent, Session& session) {
                   "header that has more first than second names the effect (dog, mammal)")
       ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
       ->capture_default_str();
+  add_text_options(command, options->text, /*table=*/false);
   CausalEmbeddingOptions& embedding = options->embedding;
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
   const auto add = option_adder(command, "Embedding");

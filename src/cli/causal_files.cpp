@@ -18,6 +18,12 @@ std::vector<std::string> column_names(int64_t count) {
   return names;
 }
 
+std::string size_of_graph(const causal::GraphFile& graph) {
+  const auto edges = std::ssize(graph.edges);
+  return fmt::format("{} node{} and {} edge{}", graph.nodes, graph.nodes == 1 ? "" : "s", edges,
+                     edges == 1 ? "" : "s");
+}
+
 int64_t find_column(const std::string& option, const std::string& column,
                     const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), column);
@@ -25,7 +31,8 @@ int64_t find_column(const std::string& option, const std::string& column,
   const std::optional<int64_t> number = io::parse_integer(column);
   if (number && *number >= 0 && *number < std::ssize(names)) return *number;
   throw InputError(fmt::format("{}: expected one of the {} columns, {} to {}, got {}", option,
-                               names.size(), names.front(), names.back(), io::quoted(column)));
+                               names.size(), io::printable(names.front()),
+                               io::printable(names.back()), io::quoted(column)));
 }
 
 void write_graph(const std::string& folder, const std::string& stem,

@@ -3,12 +3,16 @@
 #include <string>
 #include <vector>
 
+#include "causal/graphs/graph_file.h"
 #include "causal/graphs/graph_text.h"
 
 namespace nsimplex::cli {
 
 /// Names of columns that have none: x0, x1, ..
 std::vector<std::string> column_names(int64_t count);
+
+/// "3 nodes and 2 edges".
+std::string size_of_graph(const causal::GraphFile& graph);
 
 /// The number of a column, by its name or, where none is called so, by its number; InputError
 /// "OPTION: .." otherwise.

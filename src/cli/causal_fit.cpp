@@ -83,13 +83,15 @@ std::vector<std::string> edge_names(const at::Tensor& edges,
 // The answer beside the baselines, as JSON and as text.
 class FitReport {
  public:
-  FitReport(const FitOptions& options, const CausalTable& table, const CausalFit& fit)
+  FitReport(const FitOptions& options, const CausalTable& table, const CausalFit& fit,
+            std::optional<Matrix> truth, Json read)
       : options_(options),
         table_(table),
         fit_(fit),
         prepared_(causal::prepared_table(view(table.observations.values), options.standardise)),
-        graph_(causal::view_matrix(fit.adjacency)) {
-    if (!options.truth.empty()) truth_ = table.graph(options.truth);
+        graph_(causal::view_matrix(fit.adjacency)),
+        truth_(std::move(truth)),
+        read_(std::move(read)) {
     answers_.push_back(
         score_graph(options.estimator, graph_, causal::view_matrix(fit.scores), truth_));
     for (const causal::Baseline& each : causal::baselines(view(prepared_))) {
@@ -110,6 +112,7 @@ class FitReport {
               {"nonlinear", options_.nonlinear},
               {"standardise", options_.standardise},
               {"seed", options_.seed},
+              {"read", read_},
               {"observations", table_.observations.values.rows()},
               {"features", graph_.rows()},
               {"edges", answers_.front().edges},
@@ -173,15 +176,18 @@ class FitReport {
   const CausalFit& fit_;
   Matrix prepared_, graph_;
   std::optional<Matrix> truth_;
+  Json read_;
   std::vector<CausalScores> answers_;  // the estimator's first
   double varsortability_ = 0, r2_sortability_ = 0;
 };
 
 int run_fit(const FitOptions& o) {
   const CausalTable table = read_causal_table(o.table);
-  if (!o.truth.empty()) table.graph(o.truth);  // says what is wrong with it before a long fit
+  Json read{{"table", to_json(table.reading)}};
+  std::optional<Matrix> truth;  // says what is wrong with it before a long fit
+  if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
   const CausalFit result = fit(o, table);
-  const FitReport report(o, table, result);
+  const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
   log.write(report.json());
   if (!o.json) print(report.text());

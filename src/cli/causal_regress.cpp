@@ -1,10 +1,8 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-#include <fmt/format.h>
 
 #include "cli/causal.h"
 #include "cli/causal_study.h"
-#include "support/error.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -31,29 +29,12 @@ at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
   return pure + o.noise * pure.std(/*unbiased=*/false) * drawn;
 }
 
-// Numbers of a column of its own file, one a row.
-at::Tensor read_target(const RegressOptions& o, const StudyTable& table) {
-  const at::Tensor target = data::read_observations(o.target).values;
-  if (target.size(1) != 1 || !target.isfinite().all().item<bool>()) {
-    throw InputError(
-        fmt::format("cannot read {}: expected one column of numbers, none missing", o.target));
-  }
-  const int64_t rows = table.rows.max().item<int64_t>() + 1;
-  if (target.size(0) < rows) {
-    throw InputError(
-        fmt::format("cannot read {}: expected a number for each of the table's {} rows, "
-                    "got {}",
-                    o.target, rows, target.size(0)));
-  }
-  return target.select(1, 0).index_select(0, table.rows);
-}
-
 int run_regress(const RegressOptions& o) {
   const training::FeatureStudyOptions options = study_options(o);
-  const StudyTable table = study_table(o);
+  StudyTable table = study_table(o);
   const at::Tensor& values = table.observations.values;
   const at::Tensor target =
-      o.target == "synthetic" ? made_target(values, o) : read_target(o, table);
+      o.target == "synthetic" ? made_target(values, o) : study_target(o.target, table);
   training::require_varying(target, "rows");
   const int64_t rows = values.size(0);
   const int64_t learned =
@@ -66,7 +47,7 @@ int run_regress(const RegressOptions& o) {
     const at::Tensor first = orders.back().narrow(0, 0, learned);
     training::require_varying(target.index_select(0, first), "rows to learn from");
   }
-  StudyLog log(o, "regress", {"medae"}, /*lower_is_better=*/true);
+  StudyLog log(o, table, "regress", {"medae"}, /*lower_is_better=*/true);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
       const at::Tensor &order = orders[static_cast<size_t>(split)],
@@ -104,7 +85,8 @@ void add_causal_regress(CLI::App& parent, Session& session) {
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
   add("--target", options->target,
-      "csv of one column, a number a row; or synthetic: drawn columns, bent and multiplied");
+      "A file with a number of each row, or with names of rows and numbers; or synthetic: drawn "
+      "columns, bent and multiplied");
   add("--parts", options->parts, "Columns of a synthetic target")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   add("--noise", options->noise, "Of a synthetic target, in its deviations")

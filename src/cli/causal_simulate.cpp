@@ -11,6 +11,7 @@
 #include "cli/causal_files.h"
 #include "cli/output.h"
 #include "cli/run_log.h"
+#include "cli/text_flags.h"
 #include "io/atomic_file.h"
 #include "io/npy.h"
 #include "io/numbers.h"
@@ -34,7 +35,7 @@ struct SimulateOptions : CommonOptions {
 // "COLUMN:VALUE"; of columns without names the number, x3 or 3.
 Intervention parse_intervention(const std::string& text, const std::vector<std::string>& names) {
   const size_t colon = text.rfind(':');
-  const std::string column = text.substr(0, colon);
+  const std::string column = unquoted(text.substr(0, colon));
   const auto value =
       colon == std::string::npos ? std::nullopt : io::parse_number(text.substr(colon + 1));
   if (!value) {
@@ -58,15 +59,20 @@ int run_simulate(const SimulateOptions& o) {
 
   std::vector<std::string> names;
   std::optional<Matrix> given;
+  io::TextReading reading;
   if (!o.dag.empty()) {
     causal::GraphFile file = causal::read_graph(o.dag);
+    say_reading(o.dag, size_of_graph(file), file.reading);
+    reading = file.reading;
     given = causal::graph_over(file, {}, file.nodes, o.dag);
     names = std::move(file.names);
   }
   if (names.empty()) names = column_names(given ? given->rows() : o.nodes);
   std::vector<Intervention> interventions;
-  for (const std::string& each : o.interventions) {
-    interventions.push_back(parse_intervention(each, names));
+  for (const std::string& list : o.interventions) {
+    for (const std::string& each : split_names(list)) {
+      interventions.push_back(parse_intervention(each, names));
+    }
   }
   const causal::StructuralModel model =
       given ? causal::StructuralModel(*given, options) : causal::StructuralModel(options);
@@ -86,6 +92,7 @@ int run_simulate(const SimulateOptions& o) {
   const double variances = causal::sortability(causal::column_variances(view), model.weights());
   const double r2 = causal::sortability(causal::column_r2(view), model.weights());
   log.write({{"task", "simulate"},
+             {"read", {{"dag", to_json(reading)}}},
              {"nodes", table.cols()},
              {"edges", edges},
              {"observations", table.rows()},
@@ -147,7 +154,6 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
   command
       .add_option("--do", options->interventions,
                   "Columns set to a value in every row: do(x_column = value)")
-      ->delimiter(',')
       ->type_name("COLUMN:VALUE,...")
       ->group("Table");
   add_table("--format", options->format, "Of the table: csv or npy")

@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "data/row_texts.h"
 #include "support/error.h"
 #include "training/stopwatch.h"
 
@@ -12,7 +13,7 @@ namespace nsimplex::cli {
 
 void add_study_options(CLI::App& command, StudyOptions& o) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
-  command.add_option("TABLE", o.table, "Observations in rows: csv, tsv, npy or npz")
+  command.add_option("TABLE", o.table, "Observations in rows: csv or another text, npy, npz")
       ->required()
       ->type_name("");
   const auto add = option_adder(command, "Table");
@@ -30,6 +31,7 @@ void add_study_options(CLI::App& command, StudyOptions& o) {
   add("--values", o.values, "What becomes of a value: bins, linear, periodic, general")
       ->check(CLI::IsMember({"bins", "linear", "periodic", "general"}));
   add("--bins", o.model.bins, "Of values that are not zero")->check(positive);
+  add_text_options(command, o.text, /*table=*/true);
 }
 
 training::FeatureStudyOptions study_options(StudyOptions o) {
@@ -46,18 +48,25 @@ training::FeatureStudyOptions study_options(StudyOptions o) {
 }
 
 StudyTable study_table(const StudyOptions& o) {
-  StudyTable table{.observations = data::read_observations(o.table), .rows = {}};
+  StudyTable table{.file = data::read_observations(o.table, {.text = text_options(o.text)}),
+                   .observations = {},
+                   .rows = {},
+                   .read = {}};
+  say_reading(o.table, size_of_table(table.file.values.size(0), table.file.values.size(1)),
+              table.file.reading);
+  table.read["table"] = to_json(table.file.reading);
+  table.observations = table.file;
   table.rows = o.counts ? data::normalise_counts(table.observations)
                         : at::arange(table.observations.values.size(0), at::kLong);
   data::impute_missing(table.observations, o.least_present);
   return table;
 }
 
-data::Labels study_labels(const StudyOptions& o, const StudyTable& table) {
+data::Labels study_labels(const StudyOptions& o, StudyTable& table) {
   // Rows that --counts dropped have labels too.
-  data::Observations all = table.observations;
-  if (o.counts) all = data::read_observations(o.table);
-  data::Labels labels = data::read_labels(o.labels, all);
+  data::Labels labels = data::read_labels(o.labels, table.file);
+  say_reading(o.labels, fmt::format("{} labels", labels.numbers.size(0)), labels.reading);
+  table.read["labels"] = to_json(labels.reading);
   labels.numbers = labels.numbers.index_select(0, table.rows);
   const int64_t rows = labels.numbers.numel(),
                 different = std::get<0>(at::_unique(labels.numbers)).numel();
@@ -70,10 +79,19 @@ data::Labels study_labels(const StudyOptions& o, const StudyTable& table) {
   return labels;
 }
 
-StudyLog::StudyLog(const StudyOptions& options, std::string task, std::vector<std::string> figures,
-                   bool lower_is_better, std::map<std::string, training::Scores> published)
+at::Tensor study_target(const std::string& path, StudyTable& table) {
+  const data::RowNumbers numbers = data::read_row_numbers(path, table.file);
+  say_reading(path, fmt::format("{} numbers", numbers.values.size(0)), numbers.reading);
+  table.read["target"] = to_json(numbers.reading);
+  return numbers.values.index_select(0, table.rows);
+}
+
+StudyLog::StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
+                   std::vector<std::string> figures, bool lower_is_better,
+                   std::map<std::string, training::Scores> published)
     : options_(options),
       task_(task),
+      reading_(table.read),
       log_(options),
       results_(std::move(task), std::move(figures), lower_is_better, std::move(published)) {}
 
@@ -112,7 +130,8 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
     const training::Scores scores = judge(
         encoding, seed, watched(fmt::format("{} {} {}", task_, encoding, name), options_.json));
     add(encoding, trial, scores,
-        {{"edges", study.edges()},
+        {{"read", reading_},
+         {"edges", study.edges()},
          {"columns", study.columns()},
          {"parameters", study.parameters()},
          {"seconds", watch.seconds()}});

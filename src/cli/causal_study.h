@@ -7,6 +7,7 @@
 
 #include "cli/feature_experiment.h"
 #include "cli/run_log.h"
+#include "cli/text_flags.h"
 #include "data/observations.h"
 #include "training/feature_study.h"
 
@@ -16,6 +17,7 @@ namespace nsimplex::cli {
 
 struct StudyOptions : FeatureExperimentOptions {
   std::string table, labels, values = "bins";
+  TextFlags text;
   bool counts = false;
   int64_t columns = 100, splits = 5;
   double share = 0.3;
@@ -28,21 +30,25 @@ void add_study_options(CLI::App& command, StudyOptions& options);
 /// The options as a study takes them.
 training::FeatureStudyOptions study_options(StudyOptions options);
 
-/// The table after --counts and imputation; `rows`: which of the file's rows it has.
+/// The table of the file, and what is left of it after --counts and imputation; `rows`: which of
+/// the file's rows that has; `read`: what was decided to read files, of the table and by option.
 struct StudyTable {
-  data::Observations observations;
+  data::Observations file, observations;
   at::Tensor rows;
+  Json read;
 };
 StudyTable study_table(const StudyOptions& options);
 
-/// Labels of the rows that a table has kept.
-data::Labels study_labels(const StudyOptions& options, const StudyTable& table);
+/// Labels, and numbers of the file of --target, of the rows that a table has kept.
+data::Labels study_labels(const StudyOptions& options, StudyTable& table);
+at::Tensor study_target(const std::string& path, StudyTable& table);
 
 /// Writes what a trial came to and keeps it for the summary.
 class StudyLog {
  public:
-  StudyLog(const StudyOptions& options, std::string task, std::vector<std::string> figures,
-           bool lower_is_better, std::map<std::string, training::Scores> published = {});
+  StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
+           std::vector<std::string> figures, bool lower_is_better,
+           std::map<std::string, training::Scores> published = {});
 
   /// Runs `trials`, then writes the summary and the table, also where Ctrl-C ended them.
   int run(const std::function<void()>& trials);
@@ -60,6 +66,7 @@ class StudyLog {
  private:
   const StudyOptions& options_;
   std::string task_;
+  Json reading_;
   RunLog log_;
   FeatureResults results_;
 };

@@ -8,15 +8,9 @@
 #include "support/error.h"
 
 namespace nsimplex::cli {
-namespace {
-
-constexpr std::string_view kHdf5Magic = "\x89HDF";
-
-}  // namespace
 
 void add_table_options(CLI::App& command, CausalTableOptions& o) {
-  command
-      .add_option("table", o.path, "Observations in rows, columns with names: csv, tsv, npy, npz")
+  command.add_option("table", o.path, "Observations in rows: csv or another text, npy, npz")
       ->type_name("TABLE")
       ->required();
   const auto add = option_adder(command, "Table");
@@ -26,16 +20,16 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
       ->check(CLI::IsMember(causal::names_of(causal::kMissingNames)));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
+  add_text_options(command, o.text, /*table=*/true);
 }
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
   const io::MappedFile file(o.path);
   const io::Source source{o.path, file.bytes()};
-  if (source.starts_with(kHdf5Magic)) {
-    source.fail("HDF5: python -m nsimplex.causal.cells turns an h5ad file into a table");
-  }
-  const io::Table table = io::parse_table(source, {io::HeaderLine::detect, true, o.key});
+  const io::Table table = io::parse_table(source, {.text = text_options(o.text), .key = o.key});
+  say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
   CausalTable result;
+  result.reading = table.reading;
   result.all_names = table.columns;
   result.all_columns = table.width;
   result.observations = causal::observations_of(
@@ -49,9 +43,14 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
   return result;
 }
 
-causal::Matrix CausalTable::graph(const std::string& path) const {
+causal::Matrix CausalTable::graph(const std::string& path, Json& read) const {
+  const causal::GraphFile file = causal::read_graph(path);
+  say_reading(path, size_of_graph(file), file.reading);
+  read = to_json(file.reading);
+  // A list names columns that have no name as this program does: x0, x1, ..
+  const bool named = file.complete || !all_names.empty();
   const causal::Matrix all =
-      causal::graph_over(causal::read_graph(path), all_names, all_columns, path);
+      causal::graph_over(file, named ? all_names : column_names(all_columns), all_columns, path);
   return all(observations.columns, observations.columns);
 }
 

@@ -103,6 +103,7 @@ class Experiment {
     results_.add(arm.name, *result);
     Json line = line_of(arm.name);
     line["seed"] = seed;
+    if (!experiment_.reading.is_null()) line["read"] = experiment_.reading;
     add_scores(line, result->best_test);
     add_scores(line, result->last_test, "last_");
     add_scores(line, result->best.validation, "validation_");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/json_lines.h"
 #include "cli/options.h"
 #include "training/encoder_network.h"
 #include "training/graph_training.h"
@@ -53,6 +54,7 @@ struct GraphExperiment {
   std::vector<std::string> shown = {};  ///< figures in the table; empty: all
   double scale = 1.0;                   ///< figures are shown times this: 100 for percentages
   int digits = 4;                       ///< of figures in the table
+  Json reading = nullptr;               ///< what was decided to read the data, for each result
 };
 
 /// Trains every chosen arm for every seed, shows progress, writes points, results and means to the

@@ -4,6 +4,7 @@
 
 #include "cli/graph.h"
 #include "cli/graph_experiment.h"
+#include "cli/text_flags.h"
 #include "support/error.h"
 #include "training/encoder_network.h"
 #include "training/hyper_sagnn.h"
@@ -25,6 +26,7 @@ constexpr int64_t kSmall = 10000;
 
 struct HyperedgesOptions : GraphExperimentOptions {
   std::string train, test;
+  TextFlags text;
   double validation = 0.1;
   int64_t negatives = 5;
   std::optional<int64_t> layers, head_layers;
@@ -112,10 +114,17 @@ const std::vector<Network>& networks() {
   return all;
 }
 
+io::Tuples read(const HyperedgesOptions& o, const std::string& path) {
+  io::Tuples tuples = io::read_tuples(path, {.text = text_options(o.text)});
+  say_reading(path, fmt::format("{} tuples of {} nodes", tuples.count(), tuples.width),
+              tuples.reading);
+  return tuples;
+}
+
 int run_hyperedges(const HyperedgesOptions& o) {
   if (o.layers.value_or(0) < 0) throw InputError("--layers: expected at least 0");
   if (o.head_layers.value_or(0) < 0) throw InputError("--head-layers: expected at least 0");
-  const io::Tuples train = io::read_tuples(o.train), test = io::read_tuples(o.test);
+  const io::Tuples train = read(o, o.train), test = read(o, o.test);
   const bool small = train.count() <= kSmall;
   const bool typed = !train.type_sizes.empty();
   const Settings settings{
@@ -138,7 +147,9 @@ int run_hyperedges(const HyperedgesOptions& o) {
                                                     .redraw = o.select == "published"};
   // Models read the co-occurrence of the training tuples that a seed leaves.
   const auto shared = std::make_shared<data::Cooccurrence>();
-  GraphExperiment experiment{.task = "hyperedges"};
+  GraphExperiment experiment{
+      .task = "hyperedges",
+      .reading = {{"train", to_json(train.reading)}, {"test", to_json(test.reading)}}};
   experiment.draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
     data::HyperedgeSplits splits = o.select == "validation"
                                        ? data::split_hyperedges(train, test, o.validation, seed)
@@ -176,8 +187,9 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--train", options->train, "Tuples to learn from: npz, npy, csv or tsv")->required();
+  add("--train", options->train, "Tuples to learn from: npz, npy, csv or another text")->required();
   add("--test", options->test, "Tuples to judge by, over the same nodes")->required();
+  add_text_options(command, options->text, /*table=*/false);
   add("--validation", options->validation, "Share of the training tuples to choose the epoch by")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();

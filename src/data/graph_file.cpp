@@ -7,6 +7,7 @@
 #include "io/edge_list.h"
 #include "io/mapped_file.h"
 #include "io/npy.h"
+#include "io/text.h"
 #include "io/zip.h"
 
 namespace nsimplex::data {
@@ -38,27 +39,26 @@ io::SimpleGraph graph_of(const io::EdgeList& list) {
 // A line of graph6 has no two words; comments and blank lines come before edges only.
 bool lists_edges(std::string_view text) {
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const size_t begin = line.find_first_not_of(" \t\r");
+    const std::string_view line = io::take_line(text);
+    const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string_view::npos) continue;
-    if (line[begin] == '#' || line[begin] == '%') return true;
-    const size_t end = line.find_last_not_of(" \t\r");
-    return line.substr(begin, end - begin).find_first_of(" \t,;") != std::string_view::npos;
+    if (line[begin] == '#' || line[begin] == '%' || line[begin] == '<') return true;
+    const size_t end = line.find_last_not_of(" \t");
+    return line.substr(begin, end - begin).find_first_of(" \t,;\"") != std::string_view::npos;
   }
   return false;
 }
 
 }  // namespace
 
-std::vector<io::SimpleGraph> read_simple_graphs(const std::string& path) {
+SimpleGraphs read_simple_graphs(const std::string& path, const io::TextOptions& options) {
   const io::MappedFile file(path);
   const io::Source source{path, file.bytes()};
-  if (source.starts_with(io::kZipMagic)) return bonds_of(read_molecules(path));
-  if (!source.starts_with(io::kNpyMagic) && lists_edges(source.text())) {
-    return {graph_of(io::parse_edge_list(source))};
-  }
-  return io::parse_graphs(source);
+  if (source.starts_with(io::kZipMagic)) return {bonds_of(read_molecules(path)), {}};
+  if (source.starts_with(io::kNpyMagic)) return {io::parse_graphs(source), {}};
+  if (!lists_edges(io::Text(source).view())) return {io::parse_graphs(source), {}};
+  io::EdgeList list = io::parse_edge_list(source, options);
+  return {{graph_of(list)}, std::move(list.reading)};
 }
 
 }  // namespace nsimplex::data

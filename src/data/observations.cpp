@@ -7,23 +7,25 @@
 #include <cmath>
 #include <limits>
 
-#include "io/table.h"
 #include "support/error.h"
 
 namespace nsimplex::data {
 
 using at::Tensor;
 
-Observations read_observations(const std::string& path) {
-  io::Table table = io::read_table(path);
+Observations read_observations(const std::string& path, const io::TableOptions& options) {
+  io::Table table = io::read_table(path, options);
   Observations result;
   result.values =
       at::from_blob(table.values.data(), {table.rows, table.width}, at::kDouble).clone();
   result.features = std::move(table.columns);
-  for (int64_t column = 0; result.features.empty() && column < table.width; ++column) {
-    result.features.push_back(std::to_string(column));
+  if (result.features.empty()) {
+    for (int64_t column = 0; column < table.width; ++column) {
+      result.features.push_back("x" + std::to_string(column));
+    }
   }
   result.names = std::move(table.labels);
+  result.reading = std::move(table.reading);
   return result;
 }
 

@@ -6,26 +6,30 @@
 #include <string>
 #include <vector>
 
+#include "io/table.h"
+
 /// Tables of observations by features (cells by genes, for example), and what is known of each row.
 namespace nsimplex::data {
 
 struct Observations {
   at::Tensor values;                  ///< float64 [N, M]; NaN where missing
-  std::vector<std::string> features;  ///< names of the columns; their numbers where a file has none
+  std::vector<std::string> features;  ///< names of the columns; x0, x1, .. where a file has none
   std::vector<std::string> names;     ///< of the rows; empty where the file has none
+  io::TextReading reading;            ///< what was decided to read a text
 };
 
-/// npy, npz, csv or tsv, as io::read_table() reads them. Throws InputError with file and line.
-Observations read_observations(const std::string& path);
+/// npy, npz or a text, as io::read_table() reads them. Throws InputError with file and line.
+Observations read_observations(const std::string& path, const io::TableOptions& options = {});
 
 struct Labels {
   at::Tensor numbers;                ///< int64 [N], into `classes`
   std::vector<std::string> classes;  ///< in the order of their text
+  io::TextReading reading = {};      ///< what was decided to read them
 };
 
-/// One label a row of `observations`, from csv or tsv with a header: one column of labels in the
-/// order of the rows, or a column of names and one of labels, in any order where the observations
-/// have names too. Throws InputError, with file and line, for rows without a label, two labels of a
+/// One label a row of `observations`, from a text with a header: one column of labels in the order
+/// of the rows, or a column of names and one of labels, in any order where the observations have
+/// names too. Throws InputError, with file and line, for rows without a label, two labels of a
 /// name, a number of rows that does not fit, and fewer than two classes.
 Labels read_labels(const std::string& path, const Observations& observations);
 

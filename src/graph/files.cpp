@@ -27,6 +27,30 @@ auto reading(Read&& read) {
   }
 }
 
+io::TextOptions text_options(const TextFileOptions& options) {
+  io::TextOptions result{.comment = options.comment};
+  if (options.header) {
+    result.header = *options.header ? io::HeaderLine::present : io::HeaderLine::absent;
+  }
+  if (options.index) {
+    result.index = *options.index ? io::IndexColumn::present : io::IndexColumn::absent;
+  }
+  if (options.comment && options.comment->size() > 1) {
+    throw InputError("comment: expected one character or none, got " +
+                     io::quoted(*options.comment));
+  }
+  if (options.delimiter.empty()) return result;
+  for (const io::Delimiter each :
+       {io::Delimiter::comma, io::Delimiter::tab, io::Delimiter::semicolon, io::Delimiter::pipe,
+        io::Delimiter::space}) {
+    if (io::delimiter_name(each) != options.delimiter) continue;
+    result.delimiter = each;
+    return result;
+  }
+  throw InputError("delimiter: expected comma, tab, semicolon, pipe or space, got " +
+                   io::quoted(options.delimiter));
+}
+
 Tensor to_tensor(const std::vector<double>& numbers) {
   return at::tensor(numbers, at::TensorOptions(at::kDouble));
 }
@@ -68,7 +92,7 @@ TupleFile checked_tuples(const std::string& path, Tensor tuples, int64_t width) 
     if (low < 0) fail(": expected nodes from 0 on, got " + std::to_string(low));
     nodes = tuples.max().item<int64_t>() + 1;
   }
-  return {std::move(tuples), nodes, at::empty({0}, at::kLong)};
+  return {std::move(tuples), nodes, at::empty({0}, at::kLong), ""};
 }
 
 }  // namespace
@@ -86,10 +110,10 @@ TupleBatch read_graphs(const std::string& path) {
           Symmetry::undirected};
 }
 
-EdgeFile read_edges(const std::string& path) {
-  io::EdgeList list = reading([&] { return io::read_edge_list(path); });
+EdgeFile read_edges(const std::string& path, const TextFileOptions& options) {
+  io::EdgeList list = reading([&] { return io::read_edge_list(path, text_options(options)); });
   return {graph::to_tensor(std::move(list.edges)).view({-1, 2}), to_tensor(list.weights),
-          std::move(list.names), list.nodes};
+          std::move(list.names), list.nodes, io::python_notice(list.reading)};
 }
 
 TupleFile read_tuples(const std::string& path, const TupleFileOptions& options) {
@@ -97,21 +121,24 @@ TupleFile read_tuples(const std::string& path, const TupleFileOptions& options) 
     if (path.ends_with(".safetensors")) {
       return checked_tuples(path, tuples_of_safetensors(path, options.key), options.width);
     }
-    io::Tuples tuples = io::read_tuples(path, {options.key, options.width});
+    io::Tuples tuples =
+        io::read_tuples(path, {options.key, options.width, text_options(options.text)});
     const int64_t nodes = tuples.nodes(), width = tuples.width;
     return {graph::to_tensor(std::move(tuples.values)).view({-1, width}), nodes,
-            graph::to_tensor(std::move(tuples.type_sizes))};
+            graph::to_tensor(std::move(tuples.type_sizes)), io::python_notice(tuples.reading)};
   });
 }
 
 TableFile read_table(const std::string& path, const TableFileOptions& options) {
-  io::TableOptions table_options{io::HeaderLine::detect, options.allow_missing, options.key};
-  if (options.header) {
-    table_options.header = *options.header ? io::HeaderLine::present : io::HeaderLine::absent;
-  }
+  io::TableOptions table_options{.text = reading([&] { return text_options(options.text); }),
+                                 .allow_missing = options.allow_missing,
+                                 .key = options.key};
+  table_options.text.missing_words = options.missing_words;
+  table_options.text.use = options.use;
+  table_options.text.leave_out = options.leave_out;
   io::Table table = reading([&] { return io::read_table(path, table_options); });
   return {to_tensor(table.values).view({table.rows, table.width}), std::move(table.columns),
-          std::move(table.labels)};
+          std::move(table.labels), io::python_notice(table.reading)};
 }
 
 }  // namespace nsimplex

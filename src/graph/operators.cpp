@@ -162,21 +162,39 @@ std::tuple<Tensor, Tensor> laplacian(const Tensor& tuples, const Tensor& tuple_o
 
 Batch graphs_of_file(std::string_view path) { return parts(read_graphs(std::string(path))); }
 
-std::tuple<Tensor, Tensor, std::vector<std::string>, int64_t> edges_of_file(std::string_view path) {
-  EdgeFile file = read_edges(std::string(path));
-  return {file.edges, file.weights, file.names, file.nodes};
+TextFileOptions text_of(std::optional<bool> header, std::optional<bool> index,
+                        std::string_view delimiter, std::optional<std::string_view> comment) {
+  TextFileOptions options{header, index, std::string(delimiter), std::nullopt};
+  if (comment) options.comment = std::string(*comment);
+  return options;
 }
 
-std::tuple<Tensor, int64_t, Tensor> tuples_of_file(std::string_view path, std::string_view key,
-                                                   int64_t width) {
-  TupleFile file = read_tuples(std::string(path), {std::string(key), width});
-  return {file.tuples, file.nodes, file.type_sizes};
+std::tuple<Tensor, Tensor, std::vector<std::string>, int64_t, std::string> edges_of_file(
+    std::string_view path, std::optional<bool> header, std::optional<bool> index,
+    std::string_view delimiter, std::optional<std::string_view> comment) {
+  EdgeFile file = read_edges(std::string(path), text_of(header, index, delimiter, comment));
+  return {file.edges, file.weights, file.names, file.nodes, file.guesses};
 }
 
-std::tuple<Tensor, std::vector<std::string>, std::vector<std::string>> table_of_file(
-    std::string_view path, std::optional<bool> header, bool allow_missing, std::string_view key) {
-  TableFile file = read_table(std::string(path), {header, allow_missing, std::string(key)});
-  return {file.values, file.columns, file.labels};
+std::tuple<Tensor, int64_t, Tensor, std::string> tuples_of_file(
+    std::string_view path, std::string_view key, int64_t width, std::optional<bool> header,
+    std::optional<bool> index, std::string_view delimiter,
+    std::optional<std::string_view> comment) {
+  TupleFile file = read_tuples(
+      std::string(path), {std::string(key), width, text_of(header, index, delimiter, comment)});
+  return {file.tuples, file.nodes, file.type_sizes, file.guesses};
+}
+
+std::tuple<Tensor, std::vector<std::string>, std::vector<std::string>, std::string> table_of_file(
+    std::string_view path, std::optional<bool> header, bool allow_missing, std::string_view key,
+    std::optional<bool> index, std::string_view delimiter, std::optional<std::string_view> comment,
+    std::vector<std::string> missing_words, std::vector<std::string> use,
+    std::vector<std::string> leave_out) {
+  TableFile file =
+      read_table(std::string(path),
+                 {text_of(header, index, delimiter, comment), allow_missing, std::string(key),
+                  std::move(missing_words), std::move(use), std::move(leave_out)});
+  return {file.values, file.columns, file.labels, file.guesses};
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
@@ -217,11 +235,18 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(("graph_laplacian" + batch + ", int count) -> (Tensor, Tensor)").c_str(),
         TORCH_FN(laplacian));
   m.def(("read_graphs(str path" + a_batch).c_str(), TORCH_FN(graphs_of_file));
-  m.def("read_edges(str path) -> (Tensor, Tensor, str[], int)", TORCH_FN(edges_of_file));
-  m.def("read_tuples(str path, str key, int width) -> (Tensor, int, Tensor)",
+  const std::string text =
+      "bool? header=None, bool? index=None, str delimiter='', str? comment=None";
+  m.def(("read_edges(str path, " + text + ") -> (Tensor, Tensor, str[], int, str)").c_str(),
+        TORCH_FN(edges_of_file));
+  m.def(("read_tuples(str path, str key, int width, " + text + ") -> (Tensor, int, Tensor, str)")
+            .c_str(),
         TORCH_FN(tuples_of_file));
-  m.def("read_table(str path, bool? header, bool allow_missing, str key) -> (Tensor, str[], str[])",
-        TORCH_FN(table_of_file));
+  m.def(
+      "read_table(str path, bool? header, bool allow_missing, str key, bool? index=None, "
+      "str delimiter='', str? comment=None, str[] missing_words=[], str[] use=[], "
+      "str[] leave_out=[]) -> (Tensor, str[], str[], str)",
+      TORCH_FN(table_of_file));
 }
 
 }  // namespace

@@ -8,17 +8,37 @@
 #include <vector>
 
 #include "io/source.h"
+#include "io/text.h"
 
 namespace nsimplex::io {
 
-/// The cells of a text table, csv or tsv (RFC 4180): lines of cells between separators, a cell in
-/// double quotes may hold separators, line ends and doubled quotes. Blank lines, spaces around
-/// cells and a byte order mark do not count; lines end with LF or CR LF. The bytes of the source
-/// must live as long as this.
+/// What stands between the cells of a line. `detect`: see Cells. `space`: runs of blanks and tabs.
+enum class Delimiter { detect, comma, tab, semicolon, pipe, space };
+
+struct CellsOptions {
+  Delimiter delimiter = Delimiter::detect;
+  /// Whether blanks are delimiters where nothing else is; no where cells hold phrases.
+  bool detect_blanks = true;
+  /// Commas and semicolons end words between blanks, too.
+  bool loose = false;
+  /// A line that begins with one of these characters is a comment, ..
+  std::string_view comments;
+  bool comments_anywhere = true;  ///< .. or only before the first row
+};
+
+/// The cells of a text table (RFC 4180): lines of cells between delimiters; a cell in double quotes
+/// may hold delimiters, line ends and doubled quotes. Blank lines and blanks around cells do not
+/// count; lines end with LF, CR LF or CR. A first line "sep=;", as Excel writes it, names the
+/// delimiter.
+///
+/// The delimiter is the first of tab, comma, semicolon and bar that stands as often in the second
+/// line as in the first, or once more (a header without a name for its column of row names); else
+/// blanks where both lines have as many words; else the first that occurs; else the comma.
+///
+/// Takes time proportional to the bytes. The bytes of the source must live as long as this.
 class Cells {
  public:
-  /// `separator` 0: a tab where the first line has one, else a comma, else a semicolon.
-  explicit Cells(const Source& source, char separator = 0);
+  explicit Cells(const Source& source, const CellsOptions& options = {});
   Cells(const Cells&) = delete;  // cells may be views of this object's own strings
   Cells& operator=(const Cells&) = delete;
 
@@ -26,24 +46,43 @@ class Cells {
   std::span<const std::string_view> row(int64_t row) const {
     return std::span(cells_).subspan(begin_[row], begin_[row + 1] - begin_[row]);
   }
+  /// Whether a cell stands in quotes.
+  bool is_quoted(int64_t row, size_t column) const { return quoted_[begin_[row] + column]; }
   /// The number of a row's first line in the file, from 1.
   int64_t line(int64_t row) const { return lines_[row]; }
 
- private:
-  std::string_view read_cell();
-  std::string_view read_quoted();
-  void end_row(int64_t line);
-  [[noreturn]] void fail_here(const std::string& why) const;
-  bool at_line_end() const;
+  Delimiter delimiter() const { return delimiter_; }
+  int64_t comments() const { return comments_; }
+  /// The comment on the line right above the first row, without the character that begins it; empty
+  /// where there is none.
+  std::string_view comment_above() const { return comment_above_; }
 
-  const Source& source_;
+ private:
+  void read_row();
+  void read_cell();
+  void read_quoted();
+  bool ends_cell(char c) const;
+  bool skip_comment();
+  void skip_blanks();
+  void take_separator_line();
+  [[noreturn]] void fail_here(const std::string& why) const;
+
+  const Source source_;
+  const CellsOptions options_;
+  const Text text_;
   std::string_view rest_;
-  char separator_;
-  int64_t line_ = 1;
+  Delimiter delimiter_ = Delimiter::comma;
+  char separator_ = ',';  // ' ' for blanks
+  int64_t line_ = 1, comments_ = 0;
+  std::string_view comment_above_;
   std::vector<std::string_view> cells_;
+  std::vector<bool> quoted_;
   std::vector<size_t> begin_ = {0};
   std::vector<int64_t> lines_;
   std::deque<std::string> unescaped_;
 };
+
+/// The words of a comment, as the cells of a line between `delimiter`.
+std::vector<std::string_view> words_of_comment(std::string_view comment, Delimiter delimiter);
 
 }  // namespace nsimplex::io

@@ -1,12 +1,18 @@
 #include "io/graph6.h"
 
+#include <utility>
+
 #include "io/mapped_file.h"
 #include "io/npy.h"
+#include "io/text.h"
 
 namespace nsimplex::io {
 namespace {
 
 constexpr std::string_view kHeader = ">>graph6<<";
+// Formats of the same family: their name in a header, and the characters that a code begins with.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+    {"sparse6", ":;"}, {"digraph6", "&"}, {"planar_code", ""}};
 constexpr uint8_t kZero = 63, kLast = 126;  // a character is six bits plus 63
 constexpr int kBits = 6;
 
@@ -30,8 +36,12 @@ SimpleGraph parse_graph6(const Source& source) {
   if (text.starts_with(kHeader)) text.remove_prefix(kHeader.size());
   const Source code{source.name, as_bytes(text)};
   if (text.empty()) code.fail("an empty graph6 code");
-  if (text[0] == ':' || text[0] == ';') code.fail("sparse6 is not supported, only graph6");
-  if (text[0] == '&') code.fail("digraph6 is not supported, only graph6");
+  for (const auto& [format, sign] : kOthers) {
+    if (text.starts_with(">>" + std::string(format)) ||
+        sign.find(text[0]) != std::string_view::npos) {
+      code.fail(std::string(format) + " is not supported, only graph6");
+    }
+  }
   for (const uint8_t letter : code.bytes) {
     if (letter < kZero || letter > kLast) {
       code.fail("not graph6: it holds " + quoted({reinterpret_cast<const char*>(&letter), 1}));
@@ -82,12 +92,10 @@ std::vector<SimpleGraph> parse_graphs(const Source& source) {
     }
     return graphs;
   }
-  std::string_view rest = source.text();
+  const Text text(source);
+  std::string_view rest = text.view();
   for (int64_t line = 1; !rest.empty(); ++line) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view code = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (code.ends_with('\r')) code.remove_suffix(1);
+    const std::string_view code = take_line(rest);
     if (code.empty()) continue;
     graphs.push_back(parse_graph6(source.inner("line " + std::to_string(line), as_bytes(code))));
   }

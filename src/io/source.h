@@ -36,7 +36,10 @@ struct Source {
   }
 };
 
-/// A cell or word as an error quotes it: shortened, without control characters.
+/// A text of a file as a message shows it: on one line, without control characters.
+std::string printable(std::string_view text);
+
+/// A cell or word as an error quotes it: printable, in quotes, and shortened.
 std::string quoted(std::string_view text);
 
 }  // namespace nsimplex::io

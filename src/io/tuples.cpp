@@ -7,6 +7,7 @@
 #include "io/mapped_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
+#include "io/numbers.h"
 #include "io/table.h"
 
 namespace nsimplex::io {
@@ -18,7 +19,7 @@ Tuples tuples_of(const Array& array) {
   if (array.shape.size() != 2) {
     array.fail("expected tuples of shape [rows, nodes], got shape " + array.shape_text());
   }
-  return {array.shape[1], array.integers(), {}};
+  return {array.shape[1], array.integers(), {}, {}};
 }
 
 // The array that holds the tuples: the one asked for, or the one with a name that says so.
@@ -61,20 +62,24 @@ Tuples tuples_of_npz(const Source& source, const std::string& key) {
   return tuples;
 }
 
-Tuples tuples_of_text(const Source& source) {
-  TableOptions options;
-  options.allow_missing = false;
-  const Table table = parse_table(source, options);
-  Tuples tuples{table.width, {}, {}};
-  tuples.values.reserve(table.values.size());
-  for (size_t i = 0; i < table.values.size(); ++i) {
-    constexpr double kLargestExact = 0x1p53;
-    const double value = table.values[i];
-    if (value != std::trunc(value) || std::abs(value) > kLargestExact) {
-      source.fail("row " + std::to_string(i / table.width) + ": expected integers, got " +
-                  std::to_string(value));
+Tuples tuples_of_text(const Source& source, const TextOptions& options) {
+  // Numbers are nodes here, and never names of columns.
+  const TextGrid grid(source, options, {.numeric_names = false});
+  Tuples tuples{grid.width(), {}, {}, grid.reading()};
+  tuples.values.reserve(grid.rows() * grid.width());
+  for (int64_t row = 0; row < grid.rows(); ++row) {
+    for (int64_t column = 0; column < grid.width(); ++column) {
+      if (const auto node = parse_integer(grid.at(row, column))) {
+        tuples.values.push_back(*node);
+        continue;
+      }
+      constexpr double kLargestExact = 0x1p53;
+      const double value = number_at(grid, row, column, {.text = options, .allow_missing = false});
+      if (value != std::trunc(value) || std::abs(value) > kLargestExact) {
+        grid.fail_at(row, column, "expected an integer, got " + quoted(grid.at(row, column)));
+      }
+      tuples.values.push_back(static_cast<int64_t>(value));
     }
-    tuples.values.push_back(static_cast<int64_t>(value));
   }
   return tuples;
 }
@@ -89,7 +94,7 @@ int64_t Tuples::nodes() const {
 Tuples parse_tuples(const Source& source, const TuplesOptions& options) {
   Tuples tuples = source.starts_with(kNpyMagic)   ? tuples_of(parse_npy(source))
                   : source.starts_with(kZipMagic) ? tuples_of_npz(source, options.key)
-                                                  : tuples_of_text(source);
+                                                  : tuples_of_text(source, options.text);
   if (tuples.width == 0) source.fail("tuples without nodes");
   if (options.width != 0 && tuples.width != options.width) {
     source.fail("expected tuples of " + std::to_string(options.width) + " nodes, got " +

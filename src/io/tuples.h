@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "io/source.h"
+#include "io/text_grid.h"
 
 namespace nsimplex::io {
 
@@ -16,6 +17,8 @@ struct Tuples {
   /// c has the number i + type_sizes[0] + .. + type_sizes[c - 1] in `values`.
   std::vector<int64_t> type_sizes;
 
+  TextReading reading;  ///< what was decided to read a text
+
   int64_t count() const { return width == 0 ? 0 : static_cast<int64_t>(values.size()) / width; }
   int64_t nodes() const;  ///< of all types, or one more than the largest node
 };
@@ -23,6 +26,7 @@ struct Tuples {
 struct TuplesOptions {
   std::string key;    ///< of npz: the array; "": train_data, test_data or the only one it can be
   int64_t width = 0;  ///< expected columns; 0: any
+  TextOptions text = {};
 };
 
 /// Tuples from npz, npy, csv or tsv; which of them it is, the bytes say. Integers may come as

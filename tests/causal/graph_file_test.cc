@@ -1,7 +1,9 @@
 #include "causal/graphs/graph_file.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,7 +63,7 @@ TEST(GraphFile, SaysWhatIsWrong) {
   EXPECT_EQ(error("a,b,c,d\n0,0,0,0\n0,0,x,0\n0,0,0,0\n0,0,0,0\n"),
             "cannot read g: line 3, column c: expected a number, got \"x\"");
   EXPECT_EQ(error("0,0,0,0\n0,0,0,\n0,0,0,0\n0,0,0,0\n"),
-            "cannot read g: line 2, column 4: expected a number, got a missing value");
+            "cannot read g: line 2, column x3: expected a number, got a missing value");
   EXPECT_EQ(error(""), "cannot read g: holds no edges");
 }
 
@@ -74,6 +76,14 @@ TEST(GraphOver, FindsColumnsByName) {
   EXPECT_EQ(graph_over(parse("0 1 2\n"), columns, 4, "g")(0, 1), 2.0);
   EXPECT_EQ(graph_over(parse("a,b\n0,1\n0,0\n"), {"b", "a"}, 2, "g")(1, 0), 1.0);
   EXPECT_EQ(graph_over(parse("a,b\n0,1\n0,0\n"), {}, 2, "g")(0, 1), 1.0);
+}
+
+TEST(GraphOver, NumbersAreNamesWhereColumnsAreCalledSo) {
+  const std::vector<std::string> columns{"2018", "2019", "2020", "1"};
+  EXPECT_EQ(graph_over(parse("source,target\n2018,2019\n2019,2020\n"), columns, 4, "g")(1, 2), 1.0);
+  EXPECT_EQ(graph_over(parse("1 2018\n"), columns, 4, "g")(3, 0), 1.0);
+  EXPECT_EQ(graph_over(parse("1 2\n"), columns, 4, "g")(1, 2), 1.0);
+  EXPECT_EQ(graph_over(parse("1 2\n"), {"3", "2", "1", "0"}, 4, "g")(2, 1), 1.0);
 }
 
 TEST(GraphOver, SaysWhatDoesNotFit) {
@@ -109,6 +119,66 @@ TEST(GraphText, WhatIsWrittenIsRead) {
   const io::Table table = io::parse_table(
       source_of(table_csv({"x"}, TableView(edges.size() ? &edges[0].weight : nullptr, 1, 1))));
   EXPECT_EQ(table.at(0, 0), 0.1);
+}
+
+// Names that mean something to one of the formats, and their pieces put together.
+std::vector<std::string> hostile_names() {
+  const auto piece = rc::gen::elementOf(std::vector<std::string>{"a",        "b",
+                                                                 "\"",       ",",
+                                                                 ";",        "|",
+                                                                 "\t",       "\n",
+                                                                 "\r",       " ",
+                                                                 ":",        "#",
+                                                                 "%",        "0",
+                                                                 "1",        "7",
+                                                                 "-",        ".",
+                                                                 "NA",       "inf",
+                                                                 "TRUE",     "1e400",
+                                                                 "?",        "\xef\xbb\xbf",
+                                                                 "\xc3\xa9", "\xf0\x9f\x98\x80",
+                                                                 "source",   "target",
+                                                                 "weight",   "from",
+                                                                 "to",       "sep=;"});
+  const auto name = rc::gen::map(rc::gen::container<std::vector<std::string>>(piece),
+                                 [](const std::vector<std::string>& pieces) {
+                                   std::string whole;
+                                   for (const std::string& each : pieces) whole += each;
+                                   return whole.empty() ? std::string("e") : whole;
+                                 });
+  const auto set = *rc::gen::container<std::set<std::string>>(name);
+  std::vector<std::string> names(set.begin(), set.end());
+  while (names.size() < 2) names.push_back(names.empty() ? "source" : names[0] + "'");
+  return names;
+}
+
+TEST(GraphText, WhateverTheNamesAreWhatIsWrittenIsRead) {
+  rc::check([] {
+    NamedGraph graph{hostile_names(), {}};
+    const auto count = std::ssize(graph.names);
+    graph.weights = Matrix::Zero(count, count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      for (Eigen::Index j = i + 1; j < count; ++j)
+        graph.weights(i, j) = *rc::gen::element(0.0, 0.5, 1.0);
+    }
+    const GraphFile matrix = parse(adjacency_csv(graph));
+    RC_ASSERT(matrix.names == graph.names);
+    RC_ASSERT(matrix.complete);
+    RC_ASSERT(graph_over(matrix, graph.names, count, "g") == graph.weights);
+    if ((graph.weights.array() != 0.0).any()) {
+      const GraphFile list = parse(edge_list_tsv(graph));
+      RC_ASSERT(list.roles);
+      RC_ASSERT(graph_over(list, graph.names, count, "g") == graph.weights);
+    }
+    if ((graph.weights.array() != 0.0).any()) {
+      const GraphFile xml = parse(graphml(graph));
+      RC_ASSERT(xml.names == graph.names);
+      RC_ASSERT(graph_over(xml, graph.names, count, "g") == graph.weights);
+    }
+    const std::string text = table_csv(graph.names, TableView(graph.weights.data(), count, count));
+    const io::Table table = io::parse_table(source_of(text));
+    RC_ASSERT(table.columns == graph.names);
+    RC_ASSERT(table.rows == count);
+  });
 }
 
 TEST(GraphText, OtherPrograms) {

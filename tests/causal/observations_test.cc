@@ -33,7 +33,7 @@ TEST(Observations, MissingValues) {
   EXPECT_EQ(error_of(table, {"a", "b"}),
             "cannot use t.csv: 2 values are missing, the first in row 2, column \"a\"");
   EXPECT_EQ(error_of(rows_of({{1, 2}, {3, kMissing}}), {}),
-            "cannot use t.csv: 1 value is missing, the first in row 2, column 1");
+            "cannot use t.csv: 1 value is missing, the first in row 2, column x1");
   const Observations rows = observations_of(table, {}, {.missing = MissingValues::rows}, "t.csv");
   EXPECT_EQ(rows.values, rows_of({{1, 2}, {7, 8}}));
   EXPECT_EQ(rows.dropped_rows, 2);
@@ -58,6 +58,22 @@ TEST(Observations, ColumnsThatSayNothing) {
   EXPECT_EQ(kept.columns, (std::vector<int64_t>{0, 3, 4}));
   EXPECT_EQ(kept.dropped, (std::vector<std::string>{"\"b\": constant", "\"c\": equals \"a\""}));
   EXPECT_EQ(kept.values, table(Eigen::all, kept.columns));
+  // The rounding of one place is no variation, at any scale.
+  const Matrix nearly = rows_of({{0.1 * 3, 1, 2}, {0.3, 2, 1}, {0.3, 1, 1}});
+  EXPECT_EQ(error_of(nearly, {}), "cannot use t.csv: column x0 is constant");
+  EXPECT_EQ(error_of(1e-200 * nearly, {}), "cannot use t.csv: column x0 is constant");
+  EXPECT_EQ(observations_of(1e-200 * nearly(Eigen::all, std::vector<int>{1, 2}), {}, {}, "t")
+                .columns.size(),
+            2u);
+  // A column without values goes, whatever is done about those of the others.
+  const Matrix empty =
+      rows_of({{1, kMissing, 2}, {kMissing, kMissing, 4}, {3, kMissing, 1}, {5, kMissing, 1}});
+  for (const MissingValues missing : {MissingValues::means, MissingValues::rows}) {
+    const Observations rest =
+        observations_of(empty, {"a", "b", "c"}, {.missing = missing, .drop = true}, "t");
+    EXPECT_EQ(rest.dropped, (std::vector<std::string>{"\"b\": no values"}));
+    EXPECT_EQ(rest.columns, (std::vector<int64_t>{0, 2}));
+  }
   EXPECT_EQ(error_of(rows_of({{1, 1}, {2, 2}}), {}, {.drop = true}),
             "cannot use t.csv: expected at least two columns that vary and differ, got 1");
 }

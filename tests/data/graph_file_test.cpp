@@ -15,7 +15,7 @@ using testing::SizeIs;
 class GraphFile : public testing::Test {
  protected:
   std::vector<io::SimpleGraph> read(const std::string& contents) {
-    return read_simple_graphs(test::write_file(folder_ / "graphs", contents));
+    return read_simple_graphs(test::write_file(folder_ / "graphs", contents)).graphs;
   }
 
   test::TemporaryFolder folder_;

@@ -19,13 +19,16 @@ namespace {
 std::vector<std::string> samples() {
   const std::string matrix = npy_file("<f8", "(2, 2)", raw<double>({0, 1, 2, 3}), true);
   const std::string sizes = npy_file("<i8", "(2,)", raw<int64_t>({3, 4}));
-  return {matrix,
-          npy_file("<U2", "(2,)", raw<uint32_t>({'A', '_', 'A', '?'}), false, 2),
-          zip_file({{"train_data.npy", matrix}, {"nums_type.npy", sizes}}, true),
-          zip_file({{"a.npy", matrix}, {"b.npy", sizes}}, false),
-          "a,b\n1,2\n\"3\",\"4\"\"\"\n",
-          ">>graph6<<DQc\n~?A?????\n",
-          "source target\nx y 1\n# z\ny z 0.5\n"};
+  return {
+      matrix,
+      npy_file("<U2", "(2,)", raw<uint32_t>({'A', '_', 'A', '?'}), false, 2),
+      zip_file({{"train_data.npy", matrix}, {"nums_type.npy", sizes}}, true),
+      zip_file({{"a.npy", matrix}, {"b.npy", sizes}}, false),
+      "a,b\n1,2\n\"3\",\"4\"\"\"\n",
+      ">>graph6<<DQc\n~?A?????\n",
+      "source target\nx y 1\n# z\ny z 0.5\n",
+      "<graphml><graph><node id=\"a\"/><edge source=\"a\" target=\"a\"/>&amp;</graph></graphml>",
+      "sep=;\n# a b\n\"a\";b;\n1;NA;\n"};
 }
 
 // A byte changed, cut out or put in; bytes that mean something in one of the formats come often.

@@ -55,6 +55,9 @@ TEST(Graph6, NamesWhatIsWrong) {
             "cannot read f: not graph6: bits are set behind the last pair of nodes");
   EXPECT_EQ(graph6_error(":Fa"), "cannot read f: sparse6 is not supported, only graph6");
   EXPECT_EQ(graph6_error("&C"), "cannot read f: digraph6 is not supported, only graph6");
+  EXPECT_EQ(graph6_error(">>sparse6<<:Fa"), "cannot read f: sparse6 is not supported, only graph6");
+  EXPECT_EQ(graph6_error(">>digraph6<<&C"),
+            "cannot read f: digraph6 is not supported, only graph6");
   EXPECT_EQ(graph6_error("~~~~~~~~"), "cannot read f: graph6 of 68719476735 nodes is truncated");
   EXPECT_EQ(graph6_error("~?"),
             "cannot read f: truncated: 3 bytes expected from byte 1 on, there are 2 in all");
@@ -96,14 +99,11 @@ TEST(EdgeList, NumbersNamesAsTheyCome) {
 TEST(EdgeList, NamesTheLine) {
   const auto error = [](const std::string& text) { return input_error_of([&] { edges(text); }); };
   EXPECT_EQ(error("# nothing\n"), "cannot read f: holds no edges");
-  EXPECT_EQ(error("1 2\n1\n"),
-            "cannot read f: line 2: expected two nodes as in the lines before, got 1 words");
-  EXPECT_EQ(error("1 2 3\n1 2\n"),
-            "cannot read f: line 2: expected two nodes and a weight as in the lines before, got 2 "
-            "words");
+  EXPECT_EQ(error("1 2\n1\n"), "cannot read f: line 2: expected 2 cells as in line 1, got 1");
+  EXPECT_EQ(error("1 2 3\n1 2\n"), "cannot read f: line 2: expected 3 cells as in line 1, got 2");
   EXPECT_EQ(error("1 2 3 4\n"),
             "cannot read f: line 1: expected two nodes and perhaps a weight, got 4 words");
-  EXPECT_EQ(error("1 2 x\n"), "cannot read f: line 1: expected a weight, got \"x\"");
+  EXPECT_EQ(error("1 2 x\n"), "cannot read f: line 1, column x2: expected a weight, got \"x\"");
 }
 
 std::string tuples_npz(const std::string& name, int64_t last_of_second_type) {
@@ -145,9 +145,10 @@ TEST(Tuples, NameWhatIsWrong) {
   };
   EXPECT_EQ(error("0,1\n", {.width = 3}), "cannot read f: expected tuples of 3 nodes, got 2");
   EXPECT_EQ(error("0,-1\n"), "cannot read f: row 0: expected nodes from 0 on, got -1");
-  EXPECT_EQ(error("0,1\n0,1.5\n"), "cannot read f: row 1: expected integers, got 1.500000");
+  EXPECT_EQ(error("0,1\n0,1.5\n"),
+            "cannot read f: line 2, column x1: expected an integer, got \"1.5\"");
   EXPECT_EQ(error("0,\n"),
-            "cannot read f: line 1, column 2: expected a number, got a missing value");
+            "cannot read f: line 1, column x1: expected a number, got a missing value");
   EXPECT_EQ(error(npy_file("<i4", "(1,)", "1234")),
             "cannot read f: expected tuples of shape [rows, nodes], got shape [1]");
   EXPECT_EQ(error(npy_file("<i4", "(4611686018427387904, 0)", "")),

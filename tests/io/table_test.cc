@@ -68,11 +68,12 @@ TEST(Table, TakesLabels) {
 
 TEST(Table, ReadsAHeaderOfNumbersWhenAsked) {
   EXPECT_EQ(table_of("4,8\n1,2\n").rows, 2);
-  const Table table = table_of("4,8\n1,2\n", {.header = HeaderLine::present});
+  const Table table = table_of("4,8\n1,2\n", {.text = {.header = HeaderLine::present}});
   EXPECT_THAT(table.columns, ElementsAre("4", "8"));
   EXPECT_EQ(table.rows, 1);
-  EXPECT_EQ(table_error("a,b\n1,2\n", {.header = HeaderLine::absent}),
-            "cannot read f: line 1, column 1: expected a number, got \"a\"");
+  EXPECT_EQ(table_error("a,b\n1,2\n", {.text = {.header = HeaderLine::absent}}),
+            "cannot read f: line 1, column x0: expected a number, got \"a\" "
+            "(--header yes takes the first row as names)");
 }
 
 TEST(Table, NamesLineAndColumn) {
@@ -80,13 +81,17 @@ TEST(Table, NamesLineAndColumn) {
             "cannot read f: line 4, column b: expected a number, got \"x\"");
   EXPECT_EQ(table_error("a,b\n1,inf\n"),
             "cannot read f: line 2, column b: expected a number, got \"inf\"");
-  EXPECT_EQ(table_error("a,b\n1,1e999\n"),
-            "cannot read f: line 2, column b: expected a number, got \"1e999\"");
+  EXPECT_EQ(
+      table_error("a,b\n1,1e999\n"),
+      "cannot read f: line 2, column b: expected a number, got \"1e999\", which is too large: "
+      "a double holds up to 1.8e308");
   EXPECT_EQ(table_error("a,b\n1,0x10\n"),
             "cannot read f: line 2, column b: expected a number, got \"0x10\"");
-  EXPECT_EQ(table_error("cell,b\nx,1\ny,2\n"),
-            "cannot read f: line 2, column cell: expected a number, got \"x\" "
-            "(a column of row names has no name in the header)");
+  EXPECT_EQ(table_error("cell,b\nx,1\nx,2\n"),
+            "cannot read f: line 2, column cell: expected a number, got \"x\"");
+  EXPECT_EQ(table_error("a;b\n1;2,5\n"),
+            "cannot read f: line 2, column b: expected a number, got \"2,5\" "
+            "(decimals are written with a point)");
   EXPECT_EQ(table_error("a,b\n1,2\n3\n"),
             "cannot read f: line 3: expected 2 cells as in line 2, got 1");
   EXPECT_EQ(table_error("a,b,c,d\n1,2\n"),
@@ -94,7 +99,8 @@ TEST(Table, NamesLineAndColumn) {
   EXPECT_EQ(table_error(""), "cannot read f: a table without rows");
   EXPECT_EQ(table_error("a,b\n"), "cannot read f: a table without rows");
   EXPECT_EQ(table_error("\x1f\x8b\x08"), "cannot read f: compressed with gzip: unpack it first");
-  EXPECT_EQ(table_error(std::string("\x89HDF\0", 5)), "cannot read f: neither npy, npz nor text");
+  EXPECT_EQ(table_error(std::string("\x89HDF\0", 5)),
+            "cannot read f: HDF5: python -m nsimplex.causal.cells turns an h5ad file into a table");
 }
 
 TEST(Table, ReadsArrays) {
@@ -104,13 +110,13 @@ TEST(Table, ReadsArrays) {
   EXPECT_EQ(table.width, 3);
   EXPECT_EQ(table.missing, 1);
   EXPECT_EQ(table_error(file, {.allow_missing = false}),
-            "cannot read f: row 1, column 1: expected a number, got a missing value");
+            "cannot read f: row 2, column x1: expected a number, got a missing value");
   EXPECT_EQ(table_of(npy_file("<i4", "(3,)", raw<int32_t>({1, 2, 3}))).width, 1);
   EXPECT_EQ(table_error(npy_file("<f4", "(1, 1, 1)", "1234")),
             "cannot read f: expected a table of two dimensions, got shape [1, 1, 1]");
   EXPECT_EQ(table_error(npy_file("<f4", "(2, 0)", "")), "cannot read f: a table without columns");
   EXPECT_EQ(table_error(npy_file("<f4", "(1, 1)", raw<float>({INFINITY}))),
-            "cannot read f: row 0, column 0: expected a number, got infinity");
+            "cannot read f: row 1, column x0: expected a number, got infinity");
 
   const std::string npz =
       zip_file({{"x.npy", file}, {"y.npy", npy_file("|i1", "(1, 1)", "\x07")}}, true);

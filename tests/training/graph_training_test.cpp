@@ -361,7 +361,7 @@ TEST(GraphTraining, ALossThatIsNoNumberEndsIt) {
     train(task, options_of(2));
     FAIL() << "nothing was thrown";
   } catch (const Diverged& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the loss is nan at step 1"));
+    EXPECT_THAT(error.what(), HasSubstr("the loss is not a number at step 1"));
   }
 }
 

@@ -2,12 +2,15 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "io/cells.h"
 #include "io/edge_list.h"
+#include "io/graphml.h"
 #include "io/mapped_file.h"
 #include "io/npy.h"
 #include "io/table.h"
+#include "io/text.h"
 #include "io/zip.h"
 #include "support/error.h"
 
@@ -23,7 +26,11 @@ GraphFile graph_of_matrix(const io::Source& source, io::Table table) {
                     .append(" x ")
                     .append(std::to_string(table.width)));
   }
-  GraphFile graph{table.width, std::move(table.columns), {}, true};
+  GraphFile graph{.nodes = table.width,
+                  .names = std::move(table.columns),
+                  .edges = {},
+                  .complete = true,
+                  .reading = std::move(table.reading)};
   for (int64_t cause = 0; cause < table.rows; ++cause) {
     for (int64_t effect = 0; effect < table.width; ++effect) {
       const double weight = table.at(cause, effect);
@@ -34,7 +41,11 @@ GraphFile graph_of_matrix(const io::Source& source, io::Table table) {
 }
 
 GraphFile graph_of_list(io::EdgeList list) {
-  GraphFile graph{list.nodes, std::move(list.names), {}, false};
+  GraphFile graph{.nodes = list.nodes,
+                  .names = std::move(list.names),
+                  .edges = {},
+                  .roles = list.roles,
+                  .reading = std::move(list.reading)};
   for (size_t edge = 0; 2 * edge < list.edges.size(); ++edge) {
     const double weight = list.weights.empty() ? 1.0 : list.weights[edge];
     if (weight != 0.0) {
@@ -57,15 +68,33 @@ std::optional<io::HeaderLine> square(const io::Cells& cells) {
   return std::nullopt;
 }
 
-std::optional<GraphFile> matrix_of_text(const io::Source& source) {
-  const io::Cells cells(source);
-  if (cells.rows() == 0 || io::is_edge_header(cells.row(0))) return std::nullopt;
+// Whether the first column repeats the names of the first line, as no list of edges does.
+bool has_row_names(const io::Cells& cells) {
+  const auto names = cells.row(0);
+  if (static_cast<size_t>(cells.rows()) != names.size() || !names[0].empty()) return false;
+  for (size_t node = 1; node < names.size(); ++node) {
+    if (cells.row(static_cast<int64_t>(node))[0] != names[node]) return false;
+  }
+  return true;
+}
+
+std::optional<GraphFile> matrix_of_text(const io::Source& source, const io::TextOptions& options) {
+  const io::Cells cells(source, {.delimiter = options.delimiter,
+                                 .comments = options.comment.value_or("#%"),
+                                 .comments_anywhere = true});
+  if (cells.rows() == 0) return std::nullopt;
+  if (io::is_edge_header(cells.row(0)) && !has_row_names(cells)) return std::nullopt;
   const bool may_be_list = cells.row(0).size() <= kMostListColumns;
+  // "0 1" and "1 2" below each other are edges, whatever their square means.
+  if (may_be_list && cells.delimiter() == io::Delimiter::space) return std::nullopt;
   const std::optional<io::HeaderLine> header = square(cells);
   if (!header && may_be_list) return std::nullopt;
-  const io::TableOptions options{header.value_or(io::HeaderLine::detect), false, ""};
+  io::TableOptions table{.text = options, .allow_missing = false};
+  if (header && options.header == io::HeaderLine::detect) table.text.header = *header;
   try {
-    return graph_of_matrix(source, io::parse_table(source, options));
+    GraphFile graph = graph_of_matrix(source, io::parse_table(source, table));
+    for (io::TextReading::Decision& decision : graph.reading.decisions) decision.guessed = false;
+    return graph;
   } catch (const InputError&) {
     if (may_be_list) return std::nullopt;
     throw;
@@ -74,36 +103,59 @@ std::optional<GraphFile> matrix_of_text(const io::Source& source) {
 
 }  // namespace
 
-GraphFile parse_graph(const io::Source& source) {
+GraphFile parse_graph(const io::Source& source, const io::TextOptions& options) {
   if (source.starts_with(io::kNpyMagic) || source.starts_with(io::kZipMagic)) {
-    return graph_of_matrix(source, io::parse_table(source, {io::HeaderLine::detect, false, ""}));
+    return graph_of_matrix(source, io::parse_table(source, {.allow_missing = false}));
   }
-  if (std::optional<GraphFile> graph = matrix_of_text(source)) return *std::move(graph);
-  return graph_of_list(io::parse_edge_list(source));
+  if (io::is_xml(io::Text(source).view())) return graph_of_list(io::parse_graphml(source));
+  if (std::optional<GraphFile> graph = matrix_of_text(source, options)) return *std::move(graph);
+  return graph_of_list(io::parse_edge_list(source, options));
 }
 
-GraphFile read_graph(const std::string& path) {
+GraphFile read_graph(const std::string& path, const io::TextOptions& options) {
   const io::MappedFile file(path);
-  return parse_graph({path, file.bytes()});
+  return parse_graph({path, file.bytes()}, options);
 }
+
+namespace {
+
+// The names of the nodes of a list of numbers, where every number is the name of a column; nothing
+// elsewhere.
+std::vector<std::string> numbers_as_names(const GraphFile& graph,
+                                          const std::vector<std::string>& columns) {
+  std::vector<std::string> names(static_cast<size_t>(graph.nodes));
+  const std::unordered_set<std::string_view> known(columns.begin(), columns.end());
+  for (const GraphFile::Edge& edge : graph.edges) {
+    for (const int64_t node : {edge.cause, edge.effect}) {
+      std::string name = std::to_string(node);
+      if (!known.contains(name)) return {};
+      names[static_cast<size_t>(node)] = std::move(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 Matrix graph_over(const GraphFile& graph, const std::vector<std::string>& columns, int64_t count,
                   const std::string& name) {
   const auto fail = [&](const std::string& why) {
     throw InputError(std::string("cannot use ").append(name).append(": ").append(why));
   };
-  if (graph.complete ? graph.nodes != count : graph.names.empty() && graph.nodes > count) {
+  const std::vector<std::string> names =
+      graph.complete || !graph.names.empty() ? graph.names : numbers_as_names(graph, columns);
+  if (graph.complete ? graph.nodes != count : names.empty() && graph.nodes > count) {
     fail(std::string("expected a graph over the ")
              .append(std::to_string(count))
              .append(" columns of the table, got one of ")
              .append(std::to_string(graph.nodes))
              .append(" nodes"));
   }
-  std::vector<int64_t> column_of;
-  const bool by_name = !graph.names.empty() && !columns.empty();
-  if (!graph.complete && !graph.names.empty() && columns.empty()) {
+  if (!graph.complete && !names.empty() && columns.empty()) {
     fail("it names its nodes, but the table has no names");
   }
+  std::vector<int64_t> column_of;
+  const bool by_name = !names.empty() && !columns.empty();
   std::unordered_map<std::string_view, int64_t> numbers;
   for (const std::string& column : columns) numbers.emplace(column, std::ssize(numbers));
   for (int64_t node = 0; node < graph.nodes; ++node) {
@@ -111,10 +163,13 @@ Matrix graph_over(const GraphFile& graph, const std::vector<std::string>& column
       column_of.push_back(node);
       continue;
     }
-    const std::string& node_name = graph.names[static_cast<size_t>(node)];
+    const std::string& node_name = names[static_cast<size_t>(node)];
     const auto found = numbers.find(node_name);
-    if (found == numbers.end()) fail(io::quoted(node_name).append(" is no column of the table"));
-    column_of.push_back(found->second);
+    // A number between those of a list is no node, and has no name.
+    if (found == numbers.end() && (graph.complete || !graph.names.empty())) {
+      fail(io::quoted(node_name).append(" is no column of the table"));
+    }
+    column_of.push_back(found == numbers.end() ? -1 : found->second);
   }
   Matrix matrix = Matrix::Zero(count, count);
   for (const GraphFile::Edge& edge : graph.edges) {

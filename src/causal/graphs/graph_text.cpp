@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "causal/graphs/xml_text.h"
+#include "io/edge_list.h"
+#include "io/numbers.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -44,30 +46,47 @@ void each_edge(const NamedGraph& graph, Visit&& visit) {
 }  // namespace
 
 std::string text_cell(const std::string& name) {
-  const bool edged = !name.empty() && (name.front() == '#' || name.front() == '%');
-  if (!edged && name.find_first_of(" ,;\t\r\n\"") == std::string::npos && !name.empty())
-    return name;
+  // What a reader would not take for a name as it stands: parts of the syntax, a comment, the mark
+  // that UTF-8 may begin with, and words for values.
+  const bool plain = !name.empty() && name.front() != '#' && name.front() != '%' &&
+                     !name.starts_with("\xef\xbb\xbf") && !name.starts_with("sep=") &&
+                     name.find_first_of(" ,;|\t\r\n\"") == std::string::npos &&
+                     !io::is_missing(name) && !io::is_like_value(name);
+  if (plain) return name;
   return std::string("\"").append(escaped(name, "\"", {"\"\""})).append("\"");
 }
 
-std::string table_csv(const std::vector<std::string>& names, TableView table) {
+namespace {
+
+// `row_names`: below an empty cell of the header, in a first column.
+std::string named_rows_csv(const std::vector<std::string>& names, TableView table, bool row_names) {
   std::string text;
   for (size_t column = 0; column < names.size(); ++column) {
-    text.append(column == 0 ? "" : ",").append(text_cell(names[column]));
+    text.append(column == 0 && !row_names ? "" : ",").append(text_cell(names[column]));
   }
   if (!names.empty()) text.push_back('\n');
   for (Eigen::Index row = 0; row < table.rows(); ++row) {
+    if (row_names) text.append(text_cell(names[static_cast<size_t>(row)]));
     for (Eigen::Index column = 0; column < table.cols(); ++column) {
-      text.append(column == 0 ? "" : ",").append(shortest(table(row, column)));
+      text.append(column == 0 && !row_names ? "" : ",").append(shortest(table(row, column)));
     }
     text.push_back('\n');
   }
   return text;
 }
 
+}  // namespace
+
+std::string table_csv(const std::vector<std::string>& names, TableView table) {
+  return named_rows_csv(names, table, false);
+}
+
 std::string adjacency_csv(const NamedGraph& graph) {
   const Matrix& weights = graph.weights;
-  return table_csv(graph.names, TableView(weights.data(), weights.rows(), weights.cols()));
+  const std::vector<std::string_view> names(graph.names.begin(), graph.names.end());
+  // Else columns that are called source and target would make a list of edges of it.
+  return named_rows_csv(graph.names, TableView(weights.data(), weights.rows(), weights.cols()),
+                        io::is_edge_header(names));
 }
 
 std::string edge_list_tsv(const NamedGraph& graph) {

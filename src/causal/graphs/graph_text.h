@@ -14,7 +14,8 @@ struct NamedGraph {
   Matrix weights;                  ///< [M, M]
 };
 
-/// A line of names, then the matrix, comma separated: what parse_graph() reads.
+/// A line of names, then the matrix, comma separated: what parse_graph() reads. Rows have names,
+/// too, where the names of the columns could be the header of a list of edges.
 std::string adjacency_csv(const NamedGraph& graph);
 
 /// source, target, weight, tab separated, one edge a line by source and target; what parse_graph()
@@ -28,7 +29,7 @@ std::string graphml(const NamedGraph& graph);
 /// https://graphviz.org/doc/info/lang.html, widths of edges by |weight|, negative ones dashed.
 std::string dot(const NamedGraph& graph);
 
-/// A name as a cell of csv or tsv: in quotes where it needs them.
+/// A name as a cell of csv or tsv: in quotes where a reader would take it for anything else.
 std::string text_cell(const std::string& name);
 
 /// Rows of numbers below a line of names (none where `names` is empty).

@@ -3,13 +3,11 @@
 #include <cmath>
 #include <string>
 
+#include "causal/tables/observations.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
 namespace {
-
-// What differs by less than this part of its size is constant but for rounding.
-constexpr double kConstant = 1e-12;
 
 [[noreturn]] void fail(const std::string& why) { throw InputError("table: " + why); }
 
@@ -39,13 +37,12 @@ Matrix prepared_table(TableView table, bool standardise) {
   require_finite(table);
   Matrix prepared = table.rowwise() - table.colwise().mean();
   for (int64_t column = 0; column < table.cols(); ++column) {
-    const double largest = table.col(column).cwiseAbs().maxCoeff();
-    const double deviation =
-        std::sqrt(prepared.col(column).squaredNorm() / static_cast<double>(table.rows()));
-    if (deviation <= kConstant * largest) {
+    if (is_constant(table.col(column))) {
       fail(std::string("column ").append(std::to_string(column)).append(" is constant"));
     }
-    if (standardise) prepared.col(column) /= deviation;
+    if (!standardise) continue;
+    prepared.col(column) /=
+        std::sqrt(prepared.col(column).squaredNorm() / static_cast<double>(table.rows()));
   }
   return prepared;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -18,7 +19,7 @@ class Check {
  public:
   Check(const Matrix& table, std::vector<std::string> names, const ObservationRules& rules,
         const std::string& source)
-      : table_(table), rules_(rules), source_(source) {
+      : table_(rules.drop ? without_empty_columns(table) : table), rules_(rules), source_(source) {
     result_.names = std::move(names);
   }
 
@@ -33,6 +34,17 @@ class Check {
   }
 
  private:
+  // Columns without a single value, zeros in their place: what is constant is dropped.
+  Matrix without_empty_columns(const Matrix& table) {
+    Matrix filled = table;
+    for (Eigen::Index column = 0; column < table.cols(); ++column) {
+      if (!table.col(column).array().isNaN().all()) continue;
+      filled.col(column).setZero();
+      empty_.insert(column);
+    }
+    return filled;
+  }
+
   [[noreturn]] void fail(const std::string& why) const {
     throw InputError(std::string("cannot use ").append(source_).append(": ").append(why));
   }
@@ -46,7 +58,7 @@ class Check {
   }
 
   std::string name(Eigen::Index column) const {
-    if (result_.names.empty()) return std::to_string(column);
+    if (result_.names.empty()) return "x" + std::to_string(column);
     return io::quoted(result_.names[static_cast<size_t>(column)]);
   }
 
@@ -119,8 +131,8 @@ class Check {
     for (Eigen::Index column = 0; column < result_.values.cols(); ++column) {
       const auto values = result_.values.col(column);
       std::string fault;
-      if ((values.array() == values(0)).all()) {
-        fault = "constant";
+      if (is_constant(values)) {
+        fault = empty_.contains(column) ? "no values" : "constant";
       } else {
         uint64_t hash = 0;
         for (const double value : values) hash = random_bits(hash, std::bit_cast<uint64_t>(value));
@@ -151,13 +163,23 @@ class Check {
     result_.names = std::move(names);
   }
 
-  const Matrix& table_;
+  std::set<Eigen::Index> empty_;  // columns without values, before they were dropped
+  const Matrix table_;
   const ObservationRules& rules_;
   const std::string& source_;
   Observations result_;
 };
 
 }  // namespace
+
+bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>>& values) {
+  constexpr double kRounding = 1e-12;
+  const double largest = values.cwiseAbs().maxCoeff();
+  if (largest == 0) return true;
+  const Eigen::VectorXd scaled = values / largest;
+  const double deviation = std::sqrt((scaled.array() - scaled.mean()).square().mean());
+  return deviation <= kRounding;
+}
 
 Observations observations_of(const Matrix& table, std::vector<std::string> names,
                              const ObservationRules& rules, const std::string& source) {

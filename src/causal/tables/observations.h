@@ -25,6 +25,10 @@ struct Observations {
   int64_t filled = 0;  ///< values that a mean stands for
 };
 
+/// Whether numbers differ by no more than rounding: their deviation is at most 10^-12 of the
+/// largest of them. The same at every scale.
+bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>>& values);
+
 /// Takes a table [rows, columns] (NaN where a value is missing) for observations. `names` may be
 /// empty. Throws InputError "cannot use SOURCE: WHY" that names the column, and the row, counted
 /// from 1 below the names.

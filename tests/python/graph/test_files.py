@@ -2,6 +2,7 @@
 
 import json
 import struct
+import warnings
 
 import pytest
 import torch
@@ -81,6 +82,83 @@ def test_reads_edges(tmp_path):
     file = nsimplex.read_edges(path)
     assert (file.edges.tolist(), file.weights.tolist()) == ([[0, 1], [2, 1]], [1, 0.5])
     assert (file.names, file.nodes) == (["dog", "mammal", "cat"], 3)
+
+
+ENCODINGS = {
+    "utf-8": lambda text: text.encode(),
+    "byte order mark": lambda text: text.encode("utf-8-sig"),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "utf-16, big-endian": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "old mac": lambda text: text.replace("\n", "\r").encode(),
+}
+
+
+@pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS.keys())
+def test_every_reader_takes_every_encoding(tmp_path, encode):
+    path = tmp_path / "f"
+    path.write_bytes(encode("Source,Target\nä,b\nb,c\n"))
+    assert nsimplex.read_edges(path).names == ["ä", "b", "c"]
+    path.write_bytes(encode("ä,b\n1,2\n3,4\n"))
+    assert nsimplex.read_table(path).columns == ["ä", "b"]
+    assert nsimplex.read_tuples(path).tuples.tolist() == [[1, 2], [3, 4]]
+    path.write_bytes(encode("DQc\nA_\n"))
+    assert nsimplex.read_graphs(path).node_offsets.tolist() == [0, 5, 7]
+
+
+@pytest.mark.parametrize("reader", [nsimplex.read_table, nsimplex.read_tuples, nsimplex.read_edges, nsimplex.read_graphs])
+def test_bytes_that_are_no_text_are_one_line_with_the_file(tmp_path, reader):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("1,2\ntempérature,3\n".encode("latin-1"))
+    with pytest.raises(ValueError) as caught:
+        reader(path)
+    assert str(caught.value) == f"cannot read {path}: line 2: not UTF-8: byte 0xe9; save the file as UTF-8"
+
+
+def test_reads_tables_as_it_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("0,1,2\n5,6,7\n8,9,9\n")
+    with pytest.warns(nsimplex.graph_files.ReadingWarning, match="first row taken as names.*header=False to read it as data"):
+        assert nsimplex.read_table(path).columns == ["0", "1", "2"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(nsimplex.read_table(path, header=False).values) == 3
+        assert nsimplex.read_table(path, header=True, index=True).labels == ["5", "8"]
+    path.write_text("day;a;b\n2020-01-01;1;?\n! none\n2020-01-02;unknown;4\n")
+    table = nsimplex.read_table(path, comment="!", missing_words=["unknown"], leave_out=["day"], delimiter="semicolon")
+    assert (table.columns, table.values.isnan().tolist()) == (["a", "b"], [[False, True], [True, False]])
+    assert nsimplex.read_table(path, comment="!", use_columns=["b"]).values.shape == (2, 1)
+    for argument, match in (({"delimiter": "bar"}, "delimiter: expected comma"), ({"comment": "//"}, "comment: expected one"),
+                            ({"use_columns": ["c"]}, 'no column is called "c"')):  # fmt: skip
+        with pytest.raises(ValueError, match=match):
+            nsimplex.read_table(path, **argument)
+
+
+def test_reads_what_pandas_and_numpy_write(tmp_path):
+    path = tmp_path / "t.csv"
+    values = numpy.random.default_rng(0).normal(size=(20, 4)).round(4)
+    numpy.savetxt(path, values)
+    assert nsimplex.read_table(path).values.tolist() == values.tolist()
+    pandas = pytest.importorskip("pandas")
+    for names in ([0, 1, 2, 3], [2018, 2019, 2020, 2021], [5, 7, 11, 13], list("abcd"), ["a,b", 'q"t', "x y", "0"]):
+        for index in (True, False):
+            frame = pandas.DataFrame(values, columns=names)
+            frame.to_csv(path, index=index)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", nsimplex.graph_files.ReadingWarning)
+                table = nsimplex.read_table(path)
+            assert table.columns == [str(name) for name in names], (names, index)
+            assert table.values.tolist() == values.tolist()
+
+
+def test_node_numbers_need_no_memory_for_what_is_between(tmp_path):
+    path = tmp_path / "e.txt"
+    path.write_text("45670945678 12345678901\n12345678901 45670945679\n")
+    with pytest.warns(nsimplex.graph_files.ReadingWarning, match="taken as names of 3 nodes"):
+        file = nsimplex.read_edges(path)
+    assert (file.nodes, file.names) == (3, ["12345678901", "45670945678", "45670945679"])
+    path.write_text("0,9007199254740993\n")
+    assert nsimplex.read_tuples(path).tuples.tolist() == [[0, 9007199254740993]]
 
 
 def test_names_the_file(tmp_path):
