@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 EdgeList graphml(const std::string& text) { return parse_edge_list(source_of(text)); }
 
-std::string error(const std::string& text) {
+std::string graphml_error(const std::string& text) {
   return input_error_of([&] { graphml(text); });
 }
 
@@ -49,9 +49,9 @@ TEST(GraphMl, NamesOfNodesAreDataOrIds) {
 
 TEST(GraphMl, SaysWhatIsWrong) {
   const auto graph = [](const std::string& inner) {
-    return error("<graphml>\n<graph>" + inner + "</graph></graphml>");
+    return graphml_error("<graphml>\n<graph>" + inner + "</graph></graphml>");
   };
-  EXPECT_THAT(error("<?xml version=\"1.0\"?><html></html>"),
+  EXPECT_THAT(graphml_error("<?xml version=\"1.0\"?><html></html>"),
               HasSubstr("without a graphml element"));
   EXPECT_THAT(graph("<node id=\"a\"/>"), HasSubstr("holds no edges"));
   EXPECT_THAT(graph("<node id=\"a\"/><node id=\"a\"/>"), HasSubstr("line 2: a second node \"a\""));
@@ -60,15 +60,15 @@ TEST(GraphMl, SaysWhatIsWrong) {
   EXPECT_THAT(graph("<node id=a/>"), HasSubstr("expected a value in quotes"));
   EXPECT_THAT(graph("<node id=\"&bomb;\"/>"), HasSubstr("an entity that is not known"));
   EXPECT_THAT(graph("<node id=\"a"), HasSubstr("a quote without its end"));
-  EXPECT_THAT(error("digraph {\n a -> b;\n}\n"), HasSubstr("a DOT file"));
-  EXPECT_THAT(error("graph [\n node [ id 0 ]\n]\n"), HasSubstr("a GML file"));
-  EXPECT_THAT(error("{\"nodes\": []}"), HasSubstr("JSON"));
+  EXPECT_THAT(graphml_error("digraph {\n a -> b;\n}\n"), HasSubstr("a DOT file"));
+  EXPECT_THAT(graphml_error("graph [\n node [ id 0 ]\n]\n"), HasSubstr("a GML file"));
+  EXPECT_THAT(graphml_error("{\"nodes\": []}"), HasSubstr("JSON"));
 }
 
 TEST(GraphMl, NestingTakesNoMemory) {
   std::string deep = "<graphml>";
   for (int i = 0; i < 1000000; ++i) deep += "<a>";
-  EXPECT_THAT(error(deep), HasSubstr("holds no edges"));
+  EXPECT_THAT(graphml_error(deep), HasSubstr("holds no edges"));
 }
 
 }  // namespace
