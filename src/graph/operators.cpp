@@ -243,9 +243,9 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
             .c_str(),
         TORCH_FN(tuples_of_file));
   m.def(
-      "read_table(str path, bool? header, bool allow_missing, str key, bool? index=None, "
-      "str delimiter='', str? comment=None, str[] missing_words=[], str[] use=[], "
-      "str[] leave_out=[]) -> (Tensor, str[], str[], str)",
+      "read_table(str path, bool? header, bool allow_missing, str key, bool? index, str delimiter, "
+      "str? comment, str[] missing_words, str[] use, str[] leave_out) -> "
+      "(Tensor, str[], str[], str)",
       TORCH_FN(table_of_file));
 }
 
