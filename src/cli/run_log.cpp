@@ -5,12 +5,14 @@
 #include <stdexcept>
 
 #include "cli/run_folder.h"
+#include "cli/text_flags.h"
 #include "io/atomic_file.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
 
 RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
+  show_readings();
   if (options.out.empty()) return;
   make_run_directory(options.out);
   io::write_text(options.out + "/config.toml", config_file(options));

@@ -68,10 +68,24 @@ io::TextOptions text_options(const TextFlags& flags) {
   return options;
 }
 
+namespace {
+
+std::vector<std::string>& held_lines() {
+  static std::vector<std::string> lines;
+  return lines;
+}
+
+}  // namespace
+
+void show_readings() {
+  for (const std::string& line : held_lines()) fmt::print(stderr, "{}", line);
+  held_lines().clear();
+}
+
 void say_reading(const std::string& path, const std::string& size, const io::TextReading& reading) {
   if (!reading.text) return;
   const std::string decisions = io::command_line_notice(reading);
-  fmt::print(stderr, "nsimplex: {}: read {}{}{}\n", io::printable(path), size,
+  held_lines().push_back(fmt::format("nsimplex: {}: read {}{}{}\n", io::printable(path), size,
              decisions.empty() ? "" : "; ", decisions);
 }
 

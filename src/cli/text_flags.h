@@ -24,8 +24,12 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table);
 io::TextOptions text_options(const TextFlags& flags);
 
 /// What was decided to read a text, as one line of standard error: "PATH: read 3 rows of 2 columns;
-/// first row taken as names (--header no to read it as data)". Nothing of arrays.
+/// first row taken as names (--header no to read it as data)". Nothing of arrays. The line is held
+/// back until show_readings(), so that input which cannot be used gets its error and nothing else.
 void say_reading(const std::string& path, const std::string& size, const io::TextReading& reading);
+
+/// Writes the lines that were held back; the log of a run does when it begins.
+void show_readings();
 
 /// The same for machines: header, index, delimiter and, in words, the decisions; null of arrays.
 Json to_json(const io::TextReading& reading);

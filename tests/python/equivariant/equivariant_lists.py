@@ -7,13 +7,16 @@ import torch
 from equivariant_definition import draw, stored
 
 from nsimplex import TensorKind, equivariant_classes
-from nsimplex.graph import TupleBatch
 
 
-@dataclass(frozen=True)
-class TupleLists(TupleBatch):
-    """A batch, and the tuples of every graph with nodes from 0 on."""
+@dataclass
+class TupleLists:
+    """What equivariant_plan() takes, and the tuples of every graph with nodes from 0 on."""
 
+    tuples: torch.Tensor
+    tuple_offsets: torch.Tensor
+    node_offsets: torch.Tensor
+    symmetry: str
     graphs: list
 
 

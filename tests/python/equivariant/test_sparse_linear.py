@@ -13,6 +13,7 @@ from nsimplex import (
     equivariant_linear_sparse,
     equivariant_plan,
 )
+from nsimplex.graph import TupleBatch
 
 ORDERS = [(k, l) for k in range(8) for l in range(8 - k)]
 SMALL = [(k, l) for k, l in ORDERS if k + l <= 4]
@@ -231,15 +232,19 @@ def test_errors(change, words):
 
 
 def test_plan_errors():
+    def batch_of(kind, graphs, nodes):
+        lists = batch(kind, graphs, nodes)
+        return TupleBatch(lists.tuples, lists.tuple_offsets, lists.node_offsets, lists.symmetry)
+
     kind = TensorKind(2, "undirected", loops=False)
-    loop, other = batch(kind, [[(0, 1), (1, 1)]], [3]), batch(kind, [[(0, 1)]], [2])
+    loop, other = batch_of(kind, [[(0, 1), (1, 1)]], [3]), batch_of(kind, [[(0, 1)]], [2])
     with pytest.raises(ValueError, match="input: expected no hyperedge with a repeated node, got one in row 1"):
         plan_of(kind, TensorKind(2, "undirected"), loop, loop)
     with pytest.raises(ValueError, match="expected the nodes of the input"):
         plan_of(TensorKind(2, "undirected"), kind, loop, other)
-    twice = batch(TensorKind(2), [[(0, 1), (0, 1)]], [2])
+    twice = batch_of(TensorKind(2), [[(0, 1), (0, 1)]], [2])
     with pytest.raises(ValueError, match="tuples"):
         plan_of(TensorKind(2), TensorKind(2), twice, twice)
-    wide = batch(TensorKind(4), [[(0, 1, 1, 0)]], [2])
+    wide = batch_of(TensorKind(4), [[(0, 1, 1, 0)]], [2])
     with pytest.raises(ValueError, match="k \\+ l <= 7"):
         plan_of(TensorKind(4), TensorKind(4), wide, wide)
