@@ -86,7 +86,7 @@ void say_reading(const std::string& path, const std::string& size, const io::Tex
   if (!reading.text) return;
   const std::string decisions = io::command_line_notice(reading);
   held_lines().push_back(fmt::format("nsimplex: {}: read {}{}{}\n", io::printable(path), size,
-             decisions.empty() ? "" : "; ", decisions);
+                                     decisions.empty() ? "" : "; ", decisions));
 }
 
 Json to_json(const io::TextReading& reading) {

@@ -129,7 +129,7 @@ def test_reads_tables_as_it_is_told(tmp_path):
     assert (table.columns, table.values.isnan().tolist()) == (["a", "b"], [[False, True], [True, False]])
     assert nsimplex.read_table(path, comment="!", use_columns=["b"]).values.shape == (2, 1)
     for argument, match in (({"delimiter": "bar"}, "delimiter: expected comma"), ({"comment": "//"}, "comment: expected one"),
-                            ({"use_columns": ["c"]}, 'no column is called "c"')):  # fmt: skip
+                            ({"comment": "!", "use_columns": ["c"]}, 'no column is called "c"')):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             nsimplex.read_table(path, **argument)
 
