@@ -20,7 +20,9 @@ def test_other_readers_agree(build, tmp_path, name):
         "--rows",
         "9",
         "--do",
-        "x0:1,x1:2",
+        "x0:1",
+        "--do",
+        "x1:2",
     ]
     done = subprocess.run([*command, "--out", out], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
