@@ -21,7 +21,7 @@ Observations read_observations(const std::string& path, const io::TableOptions& 
   result.features = std::move(table.columns);
   if (result.features.empty()) {
     for (int64_t column = 0; column < table.width; ++column) {
-      result.features.push_back("x" + std::to_string(column));
+      result.features.push_back(std::string("x").append(std::to_string(column)));
     }
   }
   result.names = std::move(table.labels);

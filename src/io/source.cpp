@@ -46,7 +46,9 @@ std::string quoted(std::string_view text) {
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
     shown = text.substr(0, end);
   }
-  return "\"" + printable(shown) + (shown.size() < text.size() ? "..\"" : "\"");
+  return std::string("\"")
+      .append(printable(shown))
+      .append(shown.size() < text.size() ? "..\"" : "\"");
 }
 
 }  // namespace nsimplex::io

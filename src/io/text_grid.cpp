@@ -252,7 +252,7 @@ std::vector<std::string> TextGrid::labels() const {
 
 std::string TextGrid::column_name(int64_t column) const {
   if (!names_.empty()) return printable(names_[column]);
-  return "x" + std::to_string(columns_[column] - (labelled_ ? 1 : 0));
+  return std::string("x").append(std::to_string(columns_[column] - (labelled_ ? 1 : 0)));
 }
 
 std::vector<size_t> TextGrid::find_columns(const std::vector<std::string>& wanted,

@@ -58,7 +58,7 @@ class Check {
   }
 
   std::string name(Eigen::Index column) const {
-    if (result_.names.empty()) return "x" + std::to_string(column);
+    if (result_.names.empty()) return std::string("x").append(std::to_string(column));
     return io::quoted(result_.names[static_cast<size_t>(column)]);
   }
 
