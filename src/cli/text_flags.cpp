@@ -60,11 +60,7 @@ io::TextOptions text_options(const TextFlags& flags) {
                           .missing_words = all_names(flags.missing_words),
                           .use = all_names(flags.use),
                           .leave_out = all_names(flags.leave_out)};
-  for (const io::Delimiter delimiter :
-       {io::Delimiter::comma, io::Delimiter::tab, io::Delimiter::semicolon, io::Delimiter::pipe,
-        io::Delimiter::space}) {
-    if (io::delimiter_name(delimiter) == flags.delimiter) options.delimiter = delimiter;
-  }
+  options.delimiter = io::parse_delimiter(flags.delimiter).value_or(io::Delimiter::detect);
   return options;
 }
 

@@ -40,11 +40,9 @@ io::TextOptions text_options(const TextFileOptions& options) {
                      io::quoted(*options.comment));
   }
   if (options.delimiter.empty()) return result;
-  for (const io::Delimiter each :
-       {io::Delimiter::comma, io::Delimiter::tab, io::Delimiter::semicolon, io::Delimiter::pipe,
-        io::Delimiter::space}) {
-    if (io::delimiter_name(each) != options.delimiter) continue;
-    result.delimiter = each;
+  const auto delimiter = io::parse_delimiter(options.delimiter);
+  if (delimiter) {
+    result.delimiter = *delimiter;
     return result;
   }
   throw InputError("delimiter: expected comma, tab, semicolon, pipe or space, got " +

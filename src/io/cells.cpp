@@ -216,10 +216,7 @@ void Cells::read_quoted() {
   if (!rest_.empty() && !parted && !ends_cell(rest_.front())) {
     fail_here("expected the end of the cell behind " + io::quoted(cell));
   }
-  for (std::string_view lines = cell; !lines.empty();) {
-    const size_t size = lines.size();
-    if (take_line(lines).size() < size) ++line_;
-  }
+  line_ += count_line_ends(cell);
   if (doubled) {
     std::string& plain = unescaped_.emplace_back();
     for (size_t i = 0; i < cell.size(); ++i) {

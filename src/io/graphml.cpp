@@ -57,12 +57,7 @@ class Tags {
   const std::string& before() const { return before_; }
 
   [[noreturn]] void fail(const std::string& why) const {
-    int64_t line = 1;
-    for (std::string_view rest = text_.substr(0, at_); !rest.empty();) {
-      const size_t size = rest.size();
-      if (take_line(rest).size() < size) ++line;
-    }
-    source_.fail("line " + std::to_string(line) + ": " + why);
+    source_.fail("line " + std::to_string(1 + count_line_ends(text_.substr(0, at_))) + ": " + why);
   }
 
  private:

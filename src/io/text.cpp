@@ -9,18 +9,8 @@ constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr std::string_view kUtf16LittleMark = "\xff\xfe", kUtf16BigMark = "\xfe\xff";
 constexpr std::string_view kUtf32LittleMark{"\xff\xfe\0\0", 4}, kUtf32BigMark{"\0\0\xfe\xff", 4};
 
-int64_t line_of(std::string_view before) {
-  int64_t line = 1;
-  while (!before.empty()) {
-    const size_t length = before.size();
-    const std::string_view taken = take_line(before);
-    if (taken.size() < length) ++line;
-  }
-  return line;
-}
-
 [[noreturn]] void fail_at(const Source& source, std::string_view before, const std::string& why) {
-  source.fail("line " + std::to_string(line_of(before)) + ": " + why);
+  source.fail("line " + std::to_string(1 + count_line_ends(before)) + ": " + why);
 }
 
 // How many bytes the character at the front of `text` has; 0 where it is no valid UTF-8. The table
@@ -136,6 +126,15 @@ Text::Text(const Source& source) : view_(source.text()) {
   if (zero != std::string_view::npos) {
     fail_at(source, view_.substr(0, zero), "a zero byte, which no text has");
   }
+}
+
+int64_t count_line_ends(std::string_view text) {
+  int64_t count = 0;
+  while (!text.empty()) {
+    const size_t size = text.size();
+    if (take_line(text).size() < size) ++count;
+  }
+  return count;
 }
 
 void take_line_end(std::string_view& rest) { rest.remove_prefix(rest.starts_with("\r\n") ? 2 : 1); }

@@ -34,6 +34,9 @@ void append_utf8(std::string& text, uint32_t code);
 /// Takes the first line off a text and returns it without its end: LF, CR LF or CR.
 std::string_view take_line(std::string_view& rest);
 
+/// How many ends of lines a text has.
+int64_t count_line_ends(std::string_view text);
+
 /// Whether a text begins with the end of a line.
 inline bool at_line_end(std::string_view rest) {
   return !rest.empty() && (rest.front() == '\n' || rest.front() == '\r');

@@ -17,6 +17,14 @@ std::string delimiter_name(Delimiter delimiter) {
   }
 }
 
+std::optional<Delimiter> parse_delimiter(std::string_view name) {
+  for (const Delimiter each : {Delimiter::comma, Delimiter::tab, Delimiter::semicolon,
+                               Delimiter::pipe, Delimiter::space}) {
+    if (delimiter_name(each) == name) return each;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 template <class Option>

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/cells.h"
@@ -28,7 +30,8 @@ struct TextReading {
 std::string command_line_notice(const TextReading& reading);
 std::string python_notice(const TextReading& reading);
 
-/// "comma", "tab", "semicolon", "pipe" or "space".
+/// "comma", "tab", "semicolon", "pipe" or "space", and back; nothing for another name.
 std::string delimiter_name(Delimiter delimiter);
+std::optional<Delimiter> parse_delimiter(std::string_view name);
 
 }  // namespace nsimplex::io
