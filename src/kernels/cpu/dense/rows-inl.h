@@ -34,19 +34,25 @@ class Arena {
   R* next_;
 };
 
-// What takes the scale of a logit, s1 times the unit: queries of numbers, sums of pairs (see
-// operand-inl.h). Gradients of keys are products with queries and take the rest.
+// What takes the scale of a logit, s1 times the unit: the query, or at order 1 of pairs their sums.
+// A bf16 query is an operand of that product as it is, and scaled it would be rounded again; with
+// more axes its products with the leading keys are rounded once in either case. Gradients of keys
+// are products with queries and take the rest.
+template <class E>
+bool scales_sums(const Geometry& geometry) {
+  return kNumbers<E> == 2 && geometry.order == 1;
+}
 template <class E>
 double query_scale(const Geometry& geometry) {
-  return kNumbers<E> == 2 ? 1.0 : geometry.logit_scale * geometry.unit;
+  return scales_sums<E>(geometry) ? 1.0 : geometry.logit_scale * geometry.unit;
 }
 template <class E>
 double score_scale(const Geometry& geometry) {
-  return kNumbers<E> == 2 ? geometry.logit_scale * geometry.unit : 1.0;
+  return scales_sums<E>(geometry) ? geometry.logit_scale * geometry.unit : 1.0;
 }
 template <class E>
 double key_gradient_scale(const Geometry& geometry) {
-  return kNumbers<E> == 2 ? geometry.logit_scale : 1.0 / geometry.unit;
+  return scales_sums<E>(geometry) ? geometry.logit_scale : 1.0 / geometry.unit;
 }
 
 /// to = a o b over a multiple of kLineChannels channels; all aligned.
