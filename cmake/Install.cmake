@@ -6,32 +6,42 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir lib/cmake/nsimplex)
 
-# $ORIGIN finds libhwy.so.1. torch is a neighbour of the package in site-packages; a plain install
-# remembers the torch it was built with.
-set(nsimplex_rpath "$ORIGIN")
-set(nsimplex_cli_rpath "$ORIGIN/../lib")
+# The same folders lie the same way in the build folder, in an installation and in the wheel, so that one search path
+# serves all three: $ORIGIN finds what is ours. It has no empty entry, which the loader would take for the current
+# folder. torch is a neighbour of the package in site-packages; all others remember the torch they were built with.
 if(SKBUILD)
-  list(APPEND nsimplex_rpath "$ORIGIN/../../torch/lib")
-  list(APPEND nsimplex_cli_rpath "$ORIGIN/../../torch/lib")
+  set(nsimplex_torch_path "$ORIGIN/../../torch/lib")
 else()
-  list(APPEND nsimplex_rpath "${NSIMPLEX_TORCH_DIR}/lib")
-  list(APPEND nsimplex_cli_rpath "${NSIMPLEX_TORCH_DIR}/lib")
+  set(nsimplex_torch_path "${NSIMPLEX_TORCH_DIR}/lib")
 endif()
-set_target_properties(nsimplex PROPERTIES INSTALL_RPATH "${nsimplex_rpath}")
+set_target_properties(nsimplex PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;${nsimplex_torch_path}")
 
 install(TARGETS nsimplex EXPORT nsimplex LIBRARY DESTINATION lib)
 install(DIRECTORY include/nsimplex DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION share/licenses/nsimplex)
 
-# Debian's Highway is a shared library only: its file goes beside ours under the name the loader asks for.
-get_target_property(highway_location hwy::hwy LOCATION)
-file(REAL_PATH "${highway_location}" highway_location)
-install(FILES "${highway_location}" DESTINATION lib RENAME libhwy.so.1
-  PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+# nsimplex_beside(TARGET NAME): the file of an imported library goes beside ours under the name the loader asks for.
+function(nsimplex_beside target name)
+  get_target_property(location ${target} LOCATION)
+  file(REAL_PATH "${location}" location)
+  file(COPY_FILE "${location}" "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${name}" ONLY_IF_DIFFERENT)
+  install(PROGRAMS "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${name}" DESTINATION lib)
+endfunction()
+
+# Debian's Highway is a shared library only. Every system has zlib, but it may be another than the bundle's.
+nsimplex_beside(hwy::hwy libhwy.so.1)
+if(EXISTS "${NSIMPLEX_DEPS_DIR}/lib/libz.so.1")
+  nsimplex_beside(ZLIB::ZLIB libz.so.1)
+endif()
 
 if(NSIMPLEX_APP)
-  set_target_properties(nsimplex_cli PROPERTIES INSTALL_RPATH "${nsimplex_cli_rpath}")
+  set_target_properties(nsimplex_cli PROPERTIES
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib;${nsimplex_torch_path}")
   install(TARGETS nsimplex_cli RUNTIME DESTINATION bin)
+  if(TARGET nsimplex_sentencepiece)
+    set_target_properties(nsimplex_sentencepiece PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+    install(TARGETS nsimplex_sentencepiece LIBRARY DESTINATION lib)
+  endif()
 endif()
 
 install(EXPORT nsimplex NAMESPACE nsimplex:: FILE nsimplexTargets.cmake DESTINATION ${package_dir})

@@ -19,6 +19,28 @@ if(NSIMPLEX_SANITIZE)
   add_link_options(-fsanitize=${NSIMPLEX_SANITIZE})
 endif()
 
+# What a fault can be turned into is kept small: stack canaries, checked library calls, one shadow stack or signed
+# return addresses, and tables of functions that are read-only once the program has started. Sanitizers bring
+# checks of their own, which these would hide.
+if(NOT NSIMPLEX_SANITIZE)
+  include(CheckCXXCompilerFlag)
+  add_compile_options(-fstack-protector-strong)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # it needs optimisation
+    add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+  endif()
+  check_cxx_compiler_flag(-fcf-protection=full NSIMPLEX_CET)
+  check_cxx_compiler_flag(-mbranch-protection=standard NSIMPLEX_BRANCH_PROTECTION)
+  if(NSIMPLEX_CET)
+    # The start files of Debian's C library carry no mark, so the linker is told that shadow stacks are safe. It is not
+    # told so of indirect branches: those start files lack the landing pads.
+    add_compile_options(-fcf-protection=full)
+    add_link_options(LINKER:-z,shstk)
+  elseif(NSIMPLEX_BRANCH_PROTECTION)
+    add_compile_options(-mbranch-protection=standard)
+  endif()
+  add_link_options(LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+endif()
+
 # Errors of LibTorch name the file they come from: as src/..., wherever it was compiled.
 add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 

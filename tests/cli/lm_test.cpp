@@ -227,9 +227,10 @@ TEST(LmSample, AClosedPipeIsQuiet) {
   const Place place;
   ASSERT_EQ(run(place.train({"--out", place.run(), "--json"})).code, 0);
   const std::string error = place / "error";
-  std::system((std::string(NSIMPLEX_EXECUTABLE) + " lm sample " + place.run() +
-               " --tokens 2000 --threads 1 2>" + error + " | head -c 20 >/dev/null")
-                  .c_str());
+  [[maybe_unused]] const int status =
+      std::system((std::string(NSIMPLEX_EXECUTABLE) + " lm sample " + place.run() +
+                   " --tokens 2000 --threads 1 2>" + error + " | head -c 20 >/dev/null")
+                      .c_str());
   EXPECT_EQ(read_file(error), "");
 }
 

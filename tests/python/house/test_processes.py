@@ -1,0 +1,87 @@
+"""What the program and the library are as files of a process: search paths, hardening, names shared with others."""
+
+import itertools
+import re
+import subprocess
+
+import pytest
+
+from test_library import tool
+
+
+def files_of(folder):
+    return [folder / "bin" / "nsimplex", folder / "lib" / "libnsimplex.so", folder / "lib" / "nsimplex_sentencepiece.so"]
+
+
+@pytest.fixture(params=["build", "prefix"])
+def products(request):
+    """The executable and the libraries, in the build folder and installed."""
+    files = [path for path in files_of(request.getfixturevalue(request.param)) if path.exists()]
+    assert len(files) >= 2
+    return files
+
+
+def test_search_paths_have_no_folder_that_the_user_is_in(products):
+    for path in products:
+        found = re.search(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", tool("readelf", "-d", path))
+        entries = found[1].split(":") if found else []
+        assert path.suffix == ".so" or entries
+        for entry in entries:
+            # An empty or relative entry is the current folder; only torch is found by its own place.
+            assert entry.startswith("$ORIGIN") or (entry.startswith("/") and entry.endswith("/torch/lib")), (path, entries)
+
+
+def test_a_library_in_the_current_folder_is_not_loaded(products, tmp_path):
+    if subprocess.run(["cc", "--version"], capture_output=True).returncode:
+        pytest.skip("no C compiler")
+    (tmp_path / "evil.c").write_text('#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(2, "evil", 4); _exit(9); }\n')
+    for name in ("libz.so.1", "libhwy.so.1", "libnsimplex.so", "libsentencepiece.so.0"):
+        subprocess.run(["cc", "-shared", "-fPIC", "evil.c", "-o", name, f"-Wl,-soname,{name}"], cwd=tmp_path, check=True)
+    done = subprocess.run([products[0], "--version"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("nsimplex ")
+
+
+def test_hardening(products):
+    """Stack canaries, checked library calls, read-only tables of functions, shadow stacks, no executable stack."""
+    for path in products:
+        dynamic, segments = tool("readelf", "-dW", path), tool("readelf", "-lW", path)
+        assert "BIND_NOW" in dynamic, path
+        assert "GNU_RELRO" in segments, path
+        assert not re.search(r"GNU_STACK.*RWE", segments), path
+        symbols = tool("nm", "-D", path)
+        assert "__stack_chk_fail" in symbols, path
+        if "sentencepiece" not in path.name:  # it calls nothing that has a checked form
+            assert re.search(r"__\w+_chk\b(?<!__stack_chk)", symbols), path
+        if "X86-64" in tool("readelf", "-h", path):
+            assert "SHSTK" in tool("readelf", "-n", path), path
+    assert "Type:" in tool("readelf", "-h", products[0]) and "DYN" in tool("readelf", "-h", products[0])
+
+
+def libraries_of(path):
+    lines = tool("ldd", path).splitlines()
+    return [line.split("=>")[1].split()[0] for line in lines if "=> /" in line]
+
+
+def data_symbols(path):
+    """Names of data that other libraries can see; weak and unique ones are meant to be shared."""
+    symbols = set()
+    for line in tool("nm", "-D", "--defined-only", path).splitlines():
+        _, kind, name = line.split(maxsplit=2)
+        if kind in "BDRGS":
+            symbols.add(name)
+    return symbols - {"__bss_start", "_edata", "_end"}  # marks that linkers leave
+
+
+def test_no_two_libraries_of_the_process_define_the_same_data(build):
+    """The loader gives both the same place, whatever their types are, and each spoils it for the other."""
+    names = {path: data_symbols(path) for path in [str(build / "bin" / "nsimplex"), *libraries_of(build / "bin" / "nsimplex")]}
+    assert any("libc10" in path and "FLAGS_minloglevel" in symbols for path, symbols in names.items())
+    for one, other in itertools.combinations(names, 2):
+        assert not names[one] & names[other], (one, other)
+
+
+def test_an_allocation_that_fails_is_one_line(build):
+    command = "ulimit -v 3000000; exec bin/nsimplex lm train --text ../../README.md --out /nonexistent/x --dim 40000 --layers 8 --steps 1"
+    done = subprocess.run(["bash", "-c", command], cwd=build, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
