@@ -1,7 +1,13 @@
 #include <gmock/gmock.h>
-#include <sentencepiece_trainer.h>
+
+#include <cstdlib>
+#include <random>
 
 #include "data/tokens.h"
+#include "error_of.h"
+#include "input_error_of.h"
+#include "support/error.h"
+#include "support/executable.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::data {
@@ -17,10 +23,9 @@ const std::string& model() {
       text += "a quick brown fox jumps over the lazy dog number " + std::to_string(i) + "\n";
     }
     test::write_file(folder / "text", text);
-    const auto status = sentencepiece::SentencePieceTrainer::Train(
-        "--input=" + (folder / "text") + " --model_prefix=" + (folder / "m") +
-        " --vocab_size=350 --byte_fallback=true --hard_vocab_limit=false --minloglevel=3");
-    EXPECT_TRUE(status.ok()) << status.ToString();
+    const std::string command = (executable_folder() / TRAIN_SENTENCEPIECE).string() + " " +
+                                (folder / "text") + " " + (folder / "m");
+    EXPECT_EQ(std::system(command.c_str()), 0);
     return test::read_file(folder / "m.model");
   }();
   return bytes;
@@ -64,6 +69,27 @@ TEST(SentencePiece, TextsAreSeparated) {
   expected.push_back(tokenizer->separator());
   for (const int32_t token : tokenizer->encode(dog)) expected.push_back(token);
   EXPECT_EQ(all, expected);
+}
+
+// A model that somebody has changed is refused or used; the process survives both.
+TEST(SentencePiece, NoChangedModelEndsTheProcess) {
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    std::string changed = model();
+    for (int change = 0; change <= trial % 4; ++change) {
+      changed[random() % changed.size()] = static_cast<char>(random());
+    }
+    if (trial % 10 == 0) changed.resize(random() % changed.size());
+    try {
+      const auto tokenizer = load_tokenizer(changed, "m.model");
+      tokenizer->decode(
+          tokenizer->encode("the \xef\xbd\x83\xef\xbd\x81\xef\xbd\x94 \xe2\x82\xac mat 1\xc2\xbd"));
+    } catch (const std::runtime_error&) {  // an InputError, or what the library says of a text
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 150);
 }
 
 }  // namespace
