@@ -21,7 +21,7 @@
 namespace nsimplex::cli {
 namespace {
 
-constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2, kInterrupted = 130;
+constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
 void add_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
@@ -68,7 +68,7 @@ int run_action(const std::function<int()>& action) {
   try {
     return action();
   } catch (const Interrupted&) {
-    return kInterrupted;
+    return kInterruptedCode;
   } catch (const OutputClosed&) {
     return kFailed;
   } catch (const InputError& error) {
@@ -114,7 +114,7 @@ int run(int argc, char** argv) {
     return fail(kBadInput, describe_usage_error(app, error));
   }
   const int code = run_action(session.action);
-  return code == kSuccess && interrupt::requested() ? kInterrupted : code;
+  return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;
 }
 
 }  // namespace nsimplex::cli

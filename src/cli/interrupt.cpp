@@ -7,9 +7,11 @@ namespace nsimplex::cli::interrupt {
 namespace {
 
 volatile std::sig_atomic_t flag = 0;
+volatile std::sig_atomic_t asked = 0;  // whether anybody reads the flag
 
-// Only what POSIX allows in a handler: a flag, write() and signal().
+// Only what POSIX allows in a handler: a flag, write(), signal() and _exit().
 extern "C" void on_signal(int signal) {
+  if (!asked) _exit(kInterruptedCode);
   flag = 1;
   constexpr char kMessage[] = "\nnsimplex: stopping; once more to stop at once\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
@@ -24,7 +26,10 @@ void install() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool requested() { return flag != 0; }
+bool requested() {
+  asked = 1;
+  return flag != 0;
+}
 
 void check() {
   if (requested()) throw Interrupted();

@@ -4,14 +4,18 @@
 
 namespace nsimplex::cli {
 
-/// Thrown where a command stops because it was told to; the process exits with 130.
+/// The exit code of a command that was told to stop, as a shell gives it for Ctrl-C.
+constexpr int kInterruptedCode = 130;
+
+/// Thrown where a command stops because it was told to; the process exits with kInterruptedCode.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Ctrl-C as a flag. The first SIGINT or SIGTERM asks the command to stop at the next good moment
-/// (a training step, a benchmark round) and keep what it reached; the second one ends the process
-/// at once.
+/// Ctrl-C and SIGTERM. Until a command asks for the first time whether a signal has come, a signal ends the process
+/// at once with 130: files are being read and nothing is lost. From then on the first signal asks the command to stop
+/// at the next good moment (a training step, a benchmark round) and to keep what it reached; the second one ends the
+/// process at once.
 namespace interrupt {
 
 /// Installs the handlers; SIGPIPE is ignored, so that a closed pipe is an error of the write.
