@@ -1,16 +1,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "cli/build_python.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
 #include "cli/output.h"
 #include "support/error.h"
+#include "support/executable.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -21,9 +25,15 @@ struct ReportOptions : CommonOptions {
   std::string directory;
 };
 
-// The package may be missing, or lack matplotlib: one line instead of a traceback.
+// The interpreter runs isolated (-I): neither the current folder nor the environment adds to what it imports. The
+// program adds two folders itself: the package that was built with this executable, and the user's own packages. The
+// package may be missing, or lack matplotlib: one line instead of a traceback.
 constexpr char kProgram[] = R"(
-import sys
+import site, sys
+package = sys.argv.pop(1)
+if package:
+    sys.path.insert(0, package)
+sys.path.append(site.getusersitepackages())
 try:
     from nsimplex.report.__main__ import main
 except ImportError as error:
@@ -32,42 +42,32 @@ except ImportError as error:
 sys.exit(main())
 )";
 
-fs::path executable_folder() {
-  std::error_code error;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : executable.parent_path();
-}
-
-// $NSIMPLEX_PYTHON, else the .venv of the source tree that this executable was built in, else
-// python3.
+// $NSIMPLEX_PYTHON, which the wheel's script sets to its own, else the interpreter of the build.
 std::string python() {
   const char* named = std::getenv("NSIMPLEX_PYTHON");
   if (named && *named) return named;
-  for (fs::path folder = executable_folder(); folder.has_relative_path();
-       folder = folder.parent_path()) {
-    const fs::path candidate = folder / ".venv/bin/python";
-    if (access(candidate.c_str(), X_OK) == 0) return candidate.string();
-  }
-  return "python3";
+  if (*kBuildPython) return kBuildPython;
+  throw std::runtime_error("report needs a Python with nsimplex; name it in NSIMPLEX_PYTHON");
 }
 
 // An executable in a build folder brings the package that was built with it.
-void prefer_own_package() {
+std::string own_package() {
   const fs::path package = executable_folder().parent_path() / "python";
-  if (!fs::exists(package / "nsimplex")) return;
-  const char* path = std::getenv("PYTHONPATH");
-  const std::string value = package.string() + (path && *path ? std::string(":") + path : "");
-  setenv("PYTHONPATH", value.c_str(), 1);
+  return fs::exists(package / "nsimplex") ? package.string() : "";
 }
 
-// Runs the page maker and returns its exit code; its standard error is ours.
+// Runs the page maker and returns its exit code; its standard error is ours. It ends when this process does.
 int run_python(const std::string& interpreter, const std::string& directory) {
+  const std::string package = own_package();
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("cannot start a process");
   if (child == 0) {
-    prefer_own_package();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);  // it ended before the line above
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
-    execlp(interpreter.c_str(), interpreter.c_str(), "-c", kProgram, directory.c_str(), nullptr);
+    execlp(interpreter.c_str(), interpreter.c_str(), "-I", "-c", kProgram, package.c_str(),
+           directory.c_str(), nullptr);
     _exit(127);
   }
   int status = 0;
