@@ -1,6 +1,7 @@
 #include "support/binary_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -10,10 +11,12 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Calls step(positives, negatives) for the examples of each different score, the highest first.
+// Calls step(positives, negatives) for the examples of each different score, the highest first. False, without a call,
+// where a score is not a number: such scores have no order.
 template <class Step>
-void by_falling_score(std::span<const double> scores, std::span<const uint8_t> positive,
-                      Step&& step) {
+[[nodiscard]] bool by_falling_score(std::span<const double> scores,
+                                    std::span<const uint8_t> positive, Step&& step) {
+  if (std::ranges::any_of(scores, [](double score) { return std::isnan(score); })) return false;
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
@@ -26,6 +29,7 @@ void by_falling_score(std::span<const double> scores, std::span<const uint8_t> p
     step(found[1], found[0]);
     begin = end;
   }
+  return true;
 }
 
 }  // namespace
@@ -53,25 +57,27 @@ double BinaryCounts::f1() const {
 double area_under_roc(std::span<const double> scores, std::span<const uint8_t> positive) {
   int64_t positives = 0, negatives = 0;
   double above = 0.0;  // pairs of a positive and a negative below it
-  by_falling_score(scores, positive, [&](int64_t more_positives, int64_t more_negatives) {
-    above += static_cast<double>(more_negatives) *
-             (static_cast<double>(positives) + 0.5 * static_cast<double>(more_positives));
-    positives += more_positives;
-    negatives += more_negatives;
-  });
-  if (positives == 0 || negatives == 0) return kNone;
+  const bool ordered =
+      by_falling_score(scores, positive, [&](int64_t more_positives, int64_t more_negatives) {
+        above += static_cast<double>(more_negatives) *
+                 (static_cast<double>(positives) + 0.5 * static_cast<double>(more_positives));
+        positives += more_positives;
+        negatives += more_negatives;
+      });
+  if (!ordered || positives == 0 || negatives == 0) return kNone;
   return above / (static_cast<double>(positives) * static_cast<double>(negatives));
 }
 
 double average_precision(std::span<const double> scores, std::span<const uint8_t> positive) {
   int64_t positives = 0, seen = 0;
   double area = 0.0;
-  by_falling_score(scores, positive, [&](int64_t more_positives, int64_t more_negatives) {
-    positives += more_positives;
-    seen += more_positives + more_negatives;
-    area += static_cast<double>(more_positives) * ratio(positives, seen);
-  });
-  return positives == 0 ? kNone : area / static_cast<double>(positives);
+  const bool ordered =
+      by_falling_score(scores, positive, [&](int64_t more_positives, int64_t more_negatives) {
+        positives += more_positives;
+        seen += more_positives + more_negatives;
+        area += static_cast<double>(more_positives) * ratio(positives, seen);
+      });
+  return !ordered || positives == 0 ? kNone : area / static_cast<double>(positives);
 }
 
 }  // namespace nsimplex

@@ -23,7 +23,8 @@ struct BinaryCounts {
 };
 
 /// Area under the curve of true against false positive rate: the chance that a positive has a
-/// higher score than a negative, equal ones counting half. NaN unless there are both. O(n log n).
+/// higher score than a negative, equal ones counting half. NaN unless there are both, and where a
+/// score is NaN. O(n log n).
 double area_under_roc(std::span<const double> scores, std::span<const uint8_t> positive);
 
 /// Area under the curve of precision against recall, as a sum of steps (average precision):
@@ -31,7 +32,7 @@ double area_under_roc(std::span<const double> scores, std::span<const uint8_t> p
 ///     sum_t (recall(t) - recall(t')) precision(t)
 ///
 /// over the different scores t, falling, t' the one before; equal scores are one step, so that
-/// their order does not matter. NaN without positives. O(n log n).
+/// their order does not matter. NaN without positives, and where a score is NaN. O(n log n).
 double average_precision(std::span<const double> scores, std::span<const uint8_t> positive);
 
 }  // namespace nsimplex

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 
 namespace nsimplex {
 
 std::vector<double> ranks(std::span<const double> values) {
+  std::vector<double> places(values.size(), std::numeric_limits<double>::quiet_NaN());
+  if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return places;
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> places(values.size());
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;

@@ -1,5 +1,6 @@
 #include "training/diverged.h"
 
+#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,6 +14,13 @@ void require_finite(int64_t step, double loss, double gradient_norm) {
   throw Diverged(fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
                              of_loss ? "loss" : "gradient norm",
                              std::isnan(value) ? "not a number" : fmt::format("{}", value), step));
+}
+
+void require_finite_outputs(std::optional<int64_t> step, const at::Tensor& outputs) {
+  if (at::isfinite(outputs).all().item<bool>()) return;
+  throw Diverged(fmt::format(
+      "the model's output is not finite after {}: the run stops; try a lower learning rate",
+      step ? fmt::format("step {}", *step) : "its training"));
 }
 
 }  // namespace nsimplex::training

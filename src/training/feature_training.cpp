@@ -21,7 +21,10 @@ template <class Function>
 Tensor in_batches(const Tensor& x, int64_t batch, Function&& function) {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> parts;
-  for (const Tensor& block : x.split(batch)) parts.push_back(function(block));
+  for (const Tensor& block : x.split(batch)) {
+    parts.push_back(function(block));
+    require_finite_outputs(std::nullopt, parts.back());
+  }
   return at::cat(parts);
 }
 

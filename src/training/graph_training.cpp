@@ -12,6 +12,7 @@
 
 #include "support/error.h"
 #include "training/adamw.h"
+#include "training/diverged.h"
 #include "training/learner.h"
 #include "training/parameters.h"
 #include "training/schedule.h"
@@ -41,12 +42,13 @@ class Judge {
         redraws_(split == GraphSplit::validation && task.redraws_validation()),
         draws_(generator()) {}
 
-  Scores scores() {
+  // What the model reaches after `step` updates.
+  Scores scores(int64_t step) {
     const at::NoGradGuard no_grad;
     model_.eval();
     const auto scorer = task_.scorer();
     if (!kept_.empty()) {
-      for (const Prepared& each : kept_) scorer->add(each.forward(), each.batch);
+      for (const Prepared& each : kept_) add(*scorer, each, step);
       return scorer->scores();
     }
     if (!redraws_) draws_ = generator();
@@ -56,7 +58,7 @@ class Judge {
       const size_t count = std::min(static_cast<size_t>(batch_), examples.size() - begin);
       Prepared each{task_.batch(split_, std::span(examples).subspan(begin, count), draws_), {}};
       each.forward = model_.prepare(each.batch);
-      scorer->add(each.forward(), each.batch);
+      add(*scorer, each, step);
       rows += each.batch.input.size() + each.batch.output.size();
       if (rows <= kKeptRows) kept_.push_back(std::move(each));
     }
@@ -69,6 +71,12 @@ class Judge {
     GraphBatch batch;
     GraphModel::Forward forward;
   };
+
+  static void add(GraphScorer& scorer, const Prepared& each, int64_t step) {
+    const at::Tensor outputs = each.forward();
+    require_finite_outputs(step, outputs);
+    scorer.add(outputs, each.batch);
+  }
 
   at::Generator generator() const { return stream(seed_, 1 + static_cast<uint64_t>(split_)); }
 
@@ -224,7 +232,7 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
     {
       const AverageInPlace judged = stepper.judged_weights();
       result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
-                     validation.scores(), stepper.seconds()};
+                     validation.scores(stepper.steps()), stepper.seconds()};
       last = copy_of_weights(*model);
     }
     loss = 0.0;
@@ -245,9 +253,10 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
 
   Judge test(task, *model, GraphSplit::test, o.batch, seed);
   restore_weights(*model, last);
-  result.last_test = test.scores();
+  result.last_test = test.scores(result.last.step);
   restore_weights(*model, best);
-  result.best_test = result.best.epoch == result.last.epoch ? result.last_test : test.scores();
+  result.best_test =
+      result.best.epoch == result.last.epoch ? result.last_test : test.scores(result.best.step);
   return result;
 }
 

@@ -64,13 +64,16 @@ class Contestant {
     return value;
   }
 
-  double evaluate(const MatchSequences& data, int64_t batch) {
+  // The share of right answers after update `number`.
+  double evaluate(int64_t number, const MatchSequences& data, int64_t batch) {
     const Stopwatch watch;
     const at::NoGradGuard no_grad;
     int64_t right = 0;
     const auto tokens = data.tokens.split(batch), labels = data.labels.split(batch);
     for (size_t i = 0; i < tokens.size(); ++i) {
-      right += ((model_.forward(tokens[i]) > 0) == (labels[i] > 0)).sum().item<int64_t>();
+      const at::Tensor logits = model_.forward(tokens[i]);
+      require_finite_outputs(number, logits);
+      right += ((logits > 0) == (labels[i] > 0)).sum().item<int64_t>();
     }
     result_.accuracy = static_cast<double>(right) / static_cast<double>(data.labels.numel());
     result_.seconds += watch.seconds();
@@ -160,7 +163,7 @@ std::vector<MatchResult> train_match(
     for (size_t i = 0; i < contestants.size(); ++i) {
       MatchPoint point{step, contestants[i]->step(step, batch, schedule.rate(step - 1)),
                        std::numeric_limits<double>::quiet_NaN()};
-      if (due) point.accuracy = contestants[i]->evaluate(held_out, o.batch);
+      if (due) point.accuracy = contestants[i]->evaluate(step, held_out, o.batch);
       report(i, point);
     }
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/error.h"
+#include "training/diverged.h"
 #include "training/evaluate.h"
 #include "training/parameters.h"
 #include "training/stopwatch.h"
@@ -123,6 +124,7 @@ Metrics Trainer::measure() {
     metrics.val_loss = evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
                                 state_.model.context, o.eval_tokens)
                            .loss;
+    require_finite(progress.step, *metrics.val_loss);
   }
   progress.loss_sum = progress.auxiliary_sum = 0.0;
   progress.loss_steps = 0;

@@ -70,6 +70,12 @@ TEST(Ranking, NeedsBothKinds) {
   EXPECT_TRUE(std::isnan(area_under_roc({}, {})));
 }
 
+TEST(Ranking, OfAScoreThatIsNoNumberIsNone) {
+  const std::vector<double> scores{0.1, std::nan(""), 0.35, 0.8};
+  EXPECT_TRUE(std::isnan(area_under_roc(scores, Flags{0, 0, 1, 1})));
+  EXPECT_TRUE(std::isnan(average_precision(scores, Flags{0, 0, 1, 1})));
+}
+
 TEST(Ranking, IsTheChanceOfAPairInOrder) {
   RandomStream draws(3);
   for (int round = 0; round < 30; ++round) {

@@ -53,6 +53,9 @@ CausalMetrics causal_metrics(const Tensor& graph, const Tensor& truth) {
 
 EdgeCurves edge_curves(const Tensor& scores, const Tensor& truth) {
   const auto [one, other] = graphs("edge_curves", "scores", scores, truth);
+  TORCH_CHECK_VALUE(
+      !one.isnan().any().item<bool>(),
+      "[edge_curves] scores: expected numbers, got NaN, which has no place in a ranking");
   const EdgeRanking ranking = edge_ranking(view_matrix(one), view_matrix(other));
   return {ranking.auroc, ranking.auprc};
 }

@@ -222,3 +222,9 @@ def test_graphml_is_xml_whatever_the_names_are(tmp_path, build):
     nodes = [node[0].text for node in found.iter("{http://graphml.graphdrawing.org/xmlns}node")]
     expected = [name.replace("\x01", "␁").replace("\x1b", "␛").replace("\ufffe", "\ufffd" * 3) for name in NAMES]
     assert nodes == expected
+
+
+def test_a_score_that_is_no_number_has_no_rank():
+    truth = torch.triu(torch.ones(3, 3, dtype=torch.float64), 1)
+    with pytest.raises(ValueError, match="scores: expected numbers, got NaN"):
+        causal.edge_curves(torch.full((3, 3), torch.nan, dtype=torch.float64), truth)
