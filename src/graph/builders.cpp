@@ -6,6 +6,7 @@
 #include "graph/tuple_faults.h"
 #include "graph/tuple_lists.h"
 #include "graph/view.h"
+#include "support/error.h"
 
 namespace nsimplex {
 
@@ -19,6 +20,21 @@ namespace {
 Tensor comparable_edges(const Tensor& edges, bool directed) {
   if (directed) return edges.contiguous();
   return at::stack({edges.amin(1), edges.amax(1)}, 1);
+}
+
+// What `make` returns; that a list would be too long is said in the function's name.
+template <class Make>
+auto limited(const char* function, Make&& make) {
+  try {
+    return make();
+  } catch (const InputError& error) {
+    TORCH_CHECK_VALUE(false, "[", function, "] ", error.what());
+  }
+}
+
+void check_order(const char* function, int64_t order) {
+  TORCH_CHECK_VALUE(order >= 0 && order <= graph::kMostOrder, "[", function,
+                    "] order: expected 0 to ", graph::kMostOrder, ", got ", order);
 }
 
 Tensor offsets_of_counts(const Tensor& counts) {
@@ -73,26 +89,25 @@ DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions&
 
 TupleBatch complete_tuples(const Tensor& nodes, int64_t order, Symmetry symmetry, bool loops) {
   graph::check_numbers("complete_tuples", "nodes", nodes, 1, "[B]");
-  TORCH_CHECK_VALUE(order >= 0, "[complete_tuples] order: expected at least 0, got ", order);
+  check_order("complete_tuples", order);
   const Tensor counts = nodes.contiguous();
   loops = loops && symmetry != Symmetry::loop_free;
   TORCH_CHECK_VALUE(loops || symmetry != Symmetry::ordered,
                     "[complete_tuples] loops: ordered tuples without them are loop_free");
-  constexpr int64_t kMost = int64_t{1} << 40;  // numbers in all: 8 TiB
   int64_t total = 0;
   for (const int64_t count : graph::view_numbers(counts)) {
-    TORCH_CHECK_VALUE(count >= 0, "[complete_tuples] nodes: expected at least 0, got ", count);
-    const int64_t tuples = graph::complete_count(count, order, symmetry, loops);
-    const bool fits = tuples >= 0 && tuples < kMost && count < kMost;
-    total += fits ? tuples * std::max<int64_t>(order, 1) : 0;
-    TORCH_CHECK_VALUE(fits && total < kMost, "[complete_tuples] order: too many tuples of order ",
-                      order, " for ", count, " nodes");
+    TORCH_CHECK_VALUE(count >= 0 && count <= graph::kMostEntries - total,
+                      "[complete_tuples] nodes: expected at least 0 and at most ",
+                      graph::kMostEntries, " in all, got ", count);
+    total += count;
   }
   const Tensor node_offsets = offsets_of_counts(counts);
-  return graph::to_batch(
-             graph::complete_tuples(graph::view_numbers(node_offsets), order, symmetry, loops),
-             node_offsets, symmetry)
-      .batch;
+  return limited("complete_tuples", [&] {
+    return graph::to_batch(
+               graph::complete_tuples(graph::view_numbers(node_offsets), order, symmetry, loops),
+               node_offsets, symmetry)
+        .batch;
+  });
 }
 
 DerivedTuples with_loops(const TupleBatch& batch) {
@@ -109,8 +124,10 @@ DerivedTuples all_orders(const TupleBatch& batch) {
   TORCH_CHECK_VALUE(batch.symmetry == Symmetry::undirected,
                     "[all_orders] batch: expected an undirected batch");
   TORCH_CHECK_VALUE(batch.order() >= 1, "[all_orders] batch: expected order 1 or more, got 0");
-  return graph::to_batch(graph::all_orders(checked.view()), checked.batch().node_offsets,
-                         Symmetry::ordered);
+  return limited("all_orders", [&] {
+    return graph::to_batch(graph::all_orders(checked.view()), checked.batch().node_offsets,
+                           Symmetry::ordered);
+  });
 }
 
 TupleBatch project_tuples(const TupleBatch& batch, int64_t order, std::optional<Symmetry> symmetry,
@@ -124,9 +141,12 @@ TupleBatch project_tuples(const TupleBatch& batch, int64_t order, std::optional<
                       "[project_tuples] symmetry: expected the batch's own for its own order");
     return checked.batch();
   }
-  const TupleBatch projected = graph::to_batch(graph::project(checked.view(), order, wanted),
-                                               checked.batch().node_offsets, wanted)
-                                   .batch;
+  check_order("project_tuples", order);
+  const TupleBatch projected = limited("project_tuples", [&] {
+    return graph::to_batch(graph::project(checked.view(), order, wanted),
+                           checked.batch().node_offsets, wanted)
+        .batch;
+  });
   if (order == 0) return projected;
   if (all_nodes.value_or(false)) {
     TORCH_CHECK_VALUE(order == 1 || wanted != Symmetry::loop_free,

@@ -6,6 +6,7 @@
 #include "graph/adjacency.h"
 #include "graph/cliques.h"
 #include "graph/laplacian.h"
+#include "graph/tuple_lists.h"
 #include "graph/view.h"
 #include "support/parallel.h"
 
@@ -57,7 +58,8 @@ TupleBatch component_cliques(const TupleBatch& batch) {
 std::vector<TupleBatch> simplices(const TupleBatch& batch, int64_t largest) {
   const CheckedBatch checked(batch, "simplices");
   check_graph(batch, "simplices");
-  TORCH_CHECK_VALUE(largest >= 1, "[simplices] largest: expected at least 1, got ", largest);
+  TORCH_CHECK_VALUE(largest >= 1 && largest <= graph::kMostOrder,
+                    "[simplices] largest: expected 1 to ", graph::kMostOrder, ", got ", largest);
   std::vector<TupleBatch> result;
   for (graph::TupleList& list : graph::cliques_of(graph::adjacency_of(checked.view()), largest)) {
     result.push_back(

@@ -1,6 +1,9 @@
 #include "graph/tuple_lists.h"
 
 #include <algorithm>
+#include <string>
+
+#include "support/error.h"
 
 namespace nsimplex::graph {
 namespace {
@@ -38,6 +41,36 @@ class Enumeration {
   std::vector<size_t> place_;
 };
 
+// Room for the tuples of one row or graph after another, counted before they are made.
+class Room {
+ public:
+  explicit Room(int64_t order) : order_(order) {}
+
+  // `tuples`: -1 where they are beyond int64.
+  void take(int64_t tuples) {
+    const int64_t width = std::max<int64_t>(order_, 1);
+    if (tuples < 0 || tuples > (kMostEntries - entries_) / width) {
+      throw InputError("order: expected tuples of at most " + std::to_string(kMostEntries) +
+                       " entries in all, got more of order " + std::to_string(order_));
+    }
+    entries_ += tuples * width;
+  }
+
+ private:
+  int64_t order_, entries_ = 0;
+};
+
+// Different orders of a row that ascends; -1 beyond int64.
+int64_t permutation_count(std::span<const int64_t> ascending) {
+  __int128 count = 1;
+  for (size_t at = 0, equal = 0; at < ascending.size(); ++at) {
+    equal = at > 0 && ascending[at] == ascending[at - 1] ? equal + 1 : 1;
+    count = count * static_cast<__int128>(at + 1) / static_cast<__int128>(equal);
+    if (count > INT64_MAX) return -1;
+  }
+  return static_cast<int64_t>(count);
+}
+
 }  // namespace
 
 TupleList sorted_unique(const TupleList& list, int64_t limit) {
@@ -74,8 +107,11 @@ int64_t complete_count(int64_t nodes, int64_t order, Symmetry symmetry, bool loo
 TupleList complete_tuples(std::span<const int64_t> node_offsets, int64_t order, Symmetry symmetry,
                           bool loops) {
   TupleList list{order, {}, {}};
+  Room room(order);
   std::vector<int64_t> nodes;
   for (size_t graph = 0; graph + 1 < node_offsets.size(); ++graph) {
+    room.take(
+        complete_count(node_offsets[graph + 1] - node_offsets[graph], order, symmetry, loops));
     nodes.clear();
     for (int64_t node = node_offsets[graph]; node < node_offsets[graph + 1]; ++node) {
       nodes.push_back(node);
@@ -101,11 +137,13 @@ TupleList with_loops(const TupleView& batch) {
 
 TupleList all_orders(const TupleView& batch) {
   TupleList list{batch.tuples.width, {}, {}};
+  Room room(list.width);
   std::vector<int64_t> tuple;
   for (int64_t row = 0; row < batch.tuples.count; ++row) {
     const auto entries = batch.tuples[row];
     tuple.assign(entries.begin(), entries.end());
     std::sort(tuple.begin(), tuple.end());
+    room.take(permutation_count(tuple));
     do {
       list.add(tuple, row);
     } while (std::next_permutation(tuple.begin(), tuple.end()));
@@ -119,13 +157,17 @@ TupleList project(const TupleView& batch, int64_t order, Symmetry symmetry) {
     list.origin.assign(batch.graphs(), -1);
     return list;
   }
+  Room room(order);
   std::vector<int64_t> entries;
   for (int64_t row = 0; row < batch.tuples.count; ++row) {
     entries.assign(batch.tuples[row].begin(), batch.tuples[row].end());
     std::sort(entries.begin(), entries.end());
     entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-    Enumeration(entries, order, symmetry, symmetry != Symmetry::loop_free)
-        .run([&](std::span<const int64_t> tuple) { list.add(tuple, row); });
+    const bool loops = symmetry != Symmetry::loop_free;
+    room.take(complete_count(std::ssize(entries), order, symmetry, loops));
+    Enumeration(entries, order, symmetry, loops).run([&](std::span<const int64_t> tuple) {
+      list.add(tuple, row);
+    });
   }
   return sorted_unique(list, batch.nodes());
 }

@@ -36,7 +36,7 @@ void check_order(const TensorKind& input, const TensorKind& output, ClassSet set
                     "[equivariant_classes] input, output: expected orders of 0 or more, got ",
                     input.order, " -> ", output.order);
   const int64_t most = set == ClassSet::all ? kMaxClassOrder : kMaxLightOrder;
-  TORCH_CHECK_VALUE(input.order + output.order <= most,
+  TORCH_CHECK_VALUE(input.order <= most && output.order <= most - input.order,
                     "[equivariant_classes] order: expected k + l <= ", most, ", got ", input.order,
                     " -> ", output.order);
 }

@@ -198,3 +198,30 @@ def test_triangulations():
 
 def test_is_reached_from_the_package():
     assert nsimplex.graph is graph
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: graph.complete_tuples(torch.tensor([1]), order=10**6), "order: expected 0 to 64, got 1000000"),
+        (lambda: graph.complete_tuples(torch.tensor([0]), order=10**12), "order: expected 0 to 64"),
+        (lambda: graph.complete_tuples(torch.tensor([3000]), order=4), "entries in all, got more of order 4"),
+        (lambda: graph.complete_tuples(torch.tensor([2**62, 2**62]), order=1), "nodes: expected at least 0 and at most"),
+        (lambda: graph.project_tuples(graph.tuple_batch(torch.zeros(1, 200).long(), 1), 199), "order: expected 0 to 64"),
+        (
+            lambda: graph.project_tuples(graph.tuple_batch(torch.arange(60)[None], 60), 30, all_nodes=False),
+            "entries in all, got more of order 30",
+        ),
+        (
+            lambda: graph.all_orders(graph.tuple_batch(torch.arange(14)[None], 14, symmetry="undirected")),
+            "entries in all, got more of order 14",
+        ),
+        (
+            lambda: graph.simplices(graph.tuple_batch(torch.tensor([[0, 1]]), 2, symmetry="undirected"), 2**32),
+            "largest: expected 1 to 64, got 4294967296",
+        ),
+    ],
+)
+def test_orders_and_sizes_have_limits(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
