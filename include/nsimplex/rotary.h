@@ -14,9 +14,10 @@ struct RotaryOptions {
   /// product.
   int64_t chunk = 2;
   double base = 10000.0;  ///< plane c of P turns by base^(-c / P) a position
-  int64_t offset = 0;     ///< position of the first row
+  int64_t offset = 0;     ///< position of the first row, -2^53 to 2^53
 
-  /// [T] or [B, T], integer or floating, instead of offset, offset + 1, ..; has no gradient.
+  /// [T] or [B, T], integer or floating, instead of offset, offset + 1, ..; has no gradient. A row whose position is
+  /// not finite becomes NaN.
   std::optional<at::Tensor> positions;
 
   /// Radians instead of position * frequency, learned or supplied: [T, P], [T, H, P] or

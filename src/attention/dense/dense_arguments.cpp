@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -79,22 +80,59 @@ at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type) {
   return at::where(tensor.isinf(), tensor, tensor.clamp(-kMost, kMost)).to(type);
 }
 
+namespace {
+
+// Whether the tensor has at most 2^40 numbers, an empty axis counting as one.
+bool is_addressable(const at::Tensor& tensor) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t numbers = 1;
+  for (const int64_t size : tensor.sizes()) {
+    const int64_t extent = std::max<int64_t>(size, 1);
+    if (extent > kMost / numbers) return false;
+    numbers *= extent;
+  }
+  return true;
+}
+
+}  // namespace
+
+void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(is_addressable(tensor), "[", operation, "] ", argument,
+                    ": expected tensors of at most 2^40 numbers, got shape ", tensor.sizes());
+}
+
+void require_addressable(const char* operation, const char* list, at::TensorList tensors) {
+  for (size_t m = 0; m < tensors.size(); ++m) {
+    TORCH_CHECK_VALUE(is_addressable(tensors[m]), "[", operation, "] ", list, "[", m,
+                      "]: expected tensors of at most 2^40 numbers, got shape ",
+                      tensors[m].sizes());
+  }
+}
+
 at::Tensor valid_keys(const Call& call) {
   if (!call.options.key_lengths) return {};
   const at::Tensor lengths = call.options.key_lengths->expand(
       {static_cast<int64_t>(call.keys.size()), call.query.size(0)});
-  return at::where(lengths.gt(0).all(0), lengths, 0).contiguous();
+  at::Tensor valid = at::where(lengths.gt(0).all(0), lengths, 0).contiguous();
+  // The lengths were checked, but their tensor may have changed since; the kernel reads as far as these lead.
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    valid.select(0, static_cast<int64_t>(m)).clamp_(0, call.keys[m].size(2));
+  }
+  return valid;
 }
 
 at::Tensor document_bounds(const Call& call) {
   const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
   const int64_t* const bound = bounds.const_data_ptr<int64_t>();
   const int64_t length = call.query.size(2);
-  at::Tensor documents = at::empty({2, length}, bounds.options());
+  at::Tensor documents = at::zeros({2, length}, bounds.options());
   int64_t* const begin = documents.mutable_data_ptr<int64_t>();
   for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
-    std::fill(begin + bound[d], begin + bound[d + 1], bound[d]);
-    std::fill(begin + length + bound[d], begin + length + bound[d + 1], bound[d + 1]);
+    // They were checked, but their tensor may have changed since: each is read once and kept inside.
+    const int64_t first = std::clamp<int64_t>(bound[d], 0, length);
+    const int64_t last = std::clamp<int64_t>(bound[d + 1], first, length);
+    std::fill(begin + first, begin + last, first);
+    std::fill(begin + length + first, begin + length + last, last);
   }
   return documents;
 }

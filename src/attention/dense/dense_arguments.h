@@ -19,6 +19,11 @@ void check(const BackwardCall& call);
 /// Reads the values: another device than the CPU is waited for.
 void check_values(const Call& call);
 
+/// Refuses a tensor of more than 2^40 numbers, which no memory holds but an expanded view may have: workspaces are
+/// multiples of tensors, and their sizes stay within int64.
+void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor);
+void require_addressable(const char* operation, const char* list, at::TensorList tensors);
+
 /// The place of `name` among `names`; refuses an unknown one, naming the operation and the
 /// argument.
 int index_of(const char* operation, const char* argument, std::string_view name,

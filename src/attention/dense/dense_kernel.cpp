@@ -55,8 +55,19 @@ kernels::Distinct kernel_distinct(Distinct distinct) {
 
 }  // namespace
 
-KernelInputs::KernelInputs(const Call& call)
-    : settings_(settings_of(call)),
+namespace {
+
+const Call& addressable(const Call& call, const char* operation) {
+  require_addressable(operation, "query", call.query);
+  require_addressable(operation, "keys", call.keys);
+  require_addressable(operation, "values", call.values);
+  return call;
+}
+
+}  // namespace
+
+KernelInputs::KernelInputs(const Call& call, const char* operation)
+    : settings_(settings_of(addressable(call, operation))),
       query_(with_contiguous_channels(call.query)),
       valid_(valid_keys(call)) {
   for (int m = 0; m < settings_.order; ++m) {

@@ -15,7 +15,7 @@ namespace nsimplex::dense {
 /// contiguous, and what its options come to.
 class KernelInputs {
  public:
-  explicit KernelInputs(const Call& call);
+  explicit KernelInputs(const Call& call, const char* operation = "attention");
 
   /// Fills the part that forward and backward share. The problem lives no longer than this object.
   template <class T>

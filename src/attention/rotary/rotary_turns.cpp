@@ -13,6 +13,9 @@ namespace {
 
 using at::Tensor;
 
+// Positions are float64 numbers, which are all different up to here.
+constexpr int64_t kLargestOffset = int64_t{1} << 53;
+
 bool holds(const c10::SymBool& condition) { return condition.expect_true(__FILE__, __LINE__); }
 
 void check_positions(const Call& call) {
@@ -78,6 +81,9 @@ void check(const Call& call) {
                       each == &call.angles ? "angles" : "positions", ": expected the device of x, ",
                       x.device(), ", got ", (*each)->device());
   }
+  TORCH_CHECK_VALUE(
+      holds(call.offset.sym_ge(-kLargestOffset)) && holds(call.offset.sym_le(kLargestOffset)),
+      "[rotary] offset: expected -2^53 to 2^53, got ", call.offset);
   if (call.positions) check_positions(call);
   if (call.angles) check_angles(call);
 }
@@ -98,7 +104,7 @@ Turns turns_of(const Call& call) {
     const at::TensorOptions options = call.x.options().dtype(at::kDouble);
     const Tensor positions =
         call.positions ? call.positions->to(at::kDouble)
-                       : at::arange(call.offset, call.offset + call.x.sym_size(2), options);
+                       : at::arange(call.x.sym_size(2), options) + c10::Scalar(call.offset);
     const int64_t planes = call.x.size(3) / call.chunk * (call.chunk / 2);
     const Tensor frequencies =
         at::pow(call.base, at::arange(planes, options) * (-1.0 / static_cast<double>(planes)));

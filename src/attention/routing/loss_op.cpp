@@ -61,8 +61,19 @@ LossOutput flat_gradients(const Tensor& query_index, const Tensor& key_index, co
                   wanted);
 }
 
+// Only what was given has a gradient.
+void check_wanted(const LossCall& call, const Wanted& wanted) {
+  const std::pair<const char*, bool> lacking[] = {{"weights", wanted[2] && !call.weights},
+                                                  {"lse", wanted[3] && !call.lse}};
+  for (const auto& [name, lacks] : lacking) {
+    TORCH_CHECK_VALUE(!lacks, "[indexer_loss] output_mask: expected false for ", name,
+                      ", which was not given, got true");
+  }
+}
+
 LossOutput with_gradients(const LossCall& call, const Wanted& wanted) {
   check(call);
+  check_wanted(call, wanted);
   check_values(call);
   LossParts parts(call, wanted);
   std::vector<Tensor> losses, counts, query, weights, lse;
@@ -91,6 +102,7 @@ LossOutput with_gradients(const LossCall& call, const Wanted& wanted) {
 
 LossOutput meta_gradients(const LossCall& call, const Wanted& wanted) {
   check(call);
+  check_wanted(call, wanted);
   const auto like = [&](bool is_wanted, const Tensor& input) {
     return is_wanted ? at::empty_symint(input.sym_sizes(), input.options())
                      : at::empty({0}, call.query_index.options());

@@ -33,6 +33,8 @@ void run(const kernels::TopkProblem<R>& problem) {
 template <class R>
 Output kernel(const Call& call) {
   constexpr at::ScalarType kType = c10::CppTypeToScalarType<R>::value;
+  dense::require_addressable("topk_keys", "query", call.query);
+  dense::require_addressable("topk_keys", "key", call.key);
   // In the kernel's own dtype; 16-bit inputs are copied, which is O(T) beside the pairs.
   const Tensor query = dense::with_contiguous_channels(call.query.to(kType));
   const Tensor key = dense::with_contiguous_channels(call.key.to(kType));

@@ -28,6 +28,9 @@ Tensor prepared(const Tensor& tensor) {
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call) : query_(prepared(call.query)) {
+    dense::require_addressable("separable_attention", "query", call.query);
+    dense::require_addressable("separable_attention", "keys", call.keys);
+    dense::require_addressable("separable_attention", "values", call.values);
     for (size_t m = 0; m < call.keys.size(); ++m) {
       keys_.push_back(prepared(call.keys[m]));
       values_.push_back(prepared(call.values[m]));

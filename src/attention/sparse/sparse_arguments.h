@@ -14,8 +14,9 @@ void check(const Call& call);
 void check(const BackwardCall& call);
 
 /// Refuses offsets and indices that would lead out of the list or of an axis. Reads the values:
-/// they lie on the CPU.
+/// they lie on the CPU. With `indices` and `offsets`, contiguous, it checks those in place of the call's.
 void check_values(const Call& call);
+void check_values(const Call& call, const at::Tensor& indices, const at::Tensor& offsets);
 
 /// What a checked call asks for, in numbers.
 struct Settings {

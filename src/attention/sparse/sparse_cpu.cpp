@@ -47,9 +47,10 @@ class KernelInputs {
  public:
   explicit KernelInputs(const Call& call)
       : settings_(settings_of(call)),
-        tensors_(without_lists(call)),
-        indices_(call.indices.to(at::kLong).contiguous()) {
-    if (call.offsets) offsets_ = call.offsets->contiguous();
+        tensors_(without_lists(call), "sparse_attention"),
+        indices_(own(call.indices)) {
+    if (call.offsets) offsets_ = own(*call.offsets);
+    check_values(call, indices_, offsets_);
   }
 
   template <class Problem>
@@ -76,6 +77,12 @@ class KernelInputs {
   }
 
  private:
+  // The kernel reads where the numbers lead. What is checked and used is a copy, so that nobody can change it between.
+  static Tensor own(const Tensor& numbers) {
+    return numbers.to(at::kLong, /*non_blocking=*/false, /*copy=*/true,
+                      at::MemoryFormat::Contiguous);
+  }
+
   Settings settings_;
   dense::KernelInputs tensors_;
   Tensor indices_, offsets_;
@@ -162,8 +169,8 @@ Gradients kernel_backward(const BackwardCall& backward) {
 
 Output cpu_forward(const Call& call) {
   check(call);
-  check_values(call);
   if (const char* const reason = refusal(call)) {
+    check_values(call);
     warn_fallback("sparse_attention", reason);
     return reference_forward(call);
   }
@@ -173,8 +180,8 @@ Output cpu_forward(const Call& call) {
 
 Gradients cpu_backward(const BackwardCall& backward) {
   check(backward);
-  check_values(backward.forward);
   if (const char* const reason = refusal(backward.forward)) {
+    check_values(backward.forward);
     warn_fallback("sparse_attention_backward", reason);
     return reference_backward(backward);
   }

@@ -183,9 +183,12 @@ void check(const BackwardCall& call) {
 }
 
 void check_values(const Call& call) {
-  const Tensor indices = call.indices.contiguous();
+  check_values(call, call.indices.contiguous(),
+               call.offsets ? call.offsets->contiguous() : Tensor());
+}
+
+void check_values(const Call& call, const Tensor& indices, const Tensor& offsets) {
   if (pattern_of(call.options) == TuplePattern::list) {
-    const Tensor offsets = call.offsets->contiguous();
     refuse(kernels::find_offset_fault(offsets.const_data_ptr<int64_t>(),
                                       offsets.size(0) * offsets.size(1), call.query.size(2),
                                       indices.size(0)),

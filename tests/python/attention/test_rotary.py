@@ -262,3 +262,25 @@ def test_errors(options, error, words):
             name: value.to("meta") if isinstance(value, torch.Tensor) else value
             for name, value in options.items()
         })
+
+
+@pytest.mark.parametrize("offset", [2**53 + 1, -(2**53) - 1, 2**61, 2**62, -(2**63)])
+def test_positions_that_float64_does_not_tell_apart_are_refused(offset):
+    for device in ("cpu", "meta"):
+        with pytest.raises(ValueError, match="offset: expected -2\\^53 to 2\\^53"):
+            nsimplex.rotary(torch.ones(1, 1, 3, 4, device=device), offset=offset)
+
+
+@pytest.mark.parametrize("offset", [2**53 - 3, -(2**53), 2**52])
+def test_positions_up_to_there_are_turned_by(offset):
+    x = torch.randn(1, 1, 3, 2, dtype=torch.float64)
+    angle = torch.arange(3, dtype=torch.float64) + offset
+    c, s = angle.cos(), angle.sin()
+    a, b = x[0, 0].unbind(1)
+    torch.testing.assert_close(nsimplex.rotary(x, offset=offset)[0, 0], torch.stack([a * c - b * s, a * s + b * c], 1))
+
+
+def test_a_position_that_is_no_number_spoils_its_row_alone():
+    x = torch.ones(1, 1, 3, 2)
+    y = nsimplex.rotary(x, positions=torch.tensor([0.0, torch.nan, 1.0]))[0, 0]
+    assert y.isnan().tolist() == [[False] * 2, [True] * 2, [False] * 2]

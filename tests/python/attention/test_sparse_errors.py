@@ -1,5 +1,8 @@
 """Lists that do not fit are refused at the door, in one line, by every implementation."""
 
+import contextlib
+import threading
+
 import pytest
 import torch
 
@@ -127,3 +130,26 @@ def test_the_backward_operator_checks_what_it_gets():
     ):
         with pytest.raises(ValueError, match=words):
             backward(Q, K, V, TUPLES, OFFSETS, *given)
+
+
+def test_a_list_that_changes_during_the_call_leads_nowhere():
+    """Another thread writes indices far outside while the kernel runs: an error or a result, never a wild read."""
+    sets = torch.randint(0, 64, (1, 1, 256, 16)).sort().values
+    key, query = torch.randn(1, 1, 64, 8), torch.randn(1, 1, 256, 8)
+    numbers, stop = sets.numpy(), threading.Event()
+
+    def spoil():
+        own = numbers.copy()
+        while not stop.is_set():
+            numbers[...] = 2**40
+            numbers[...] = own
+
+    thread = threading.Thread(target=spoil)
+    thread.start()
+    try:
+        for _ in range(300):
+            with contextlib.suppress(ValueError):
+                nsimplex.sparse_attention(query, [key, key], [key, key], sets, pattern="product")
+    finally:
+        stop.set()
+        thread.join()

@@ -288,3 +288,13 @@ I, L = torch.zeros(2, 2, 5, 4), torch.zeros(2, 4, 5, 6)
 def test_errors(arguments, options, error, words):
     with pytest.raises(error, match=words):
         nsimplex.indexer_loss(*arguments, **options)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("wanted, name", [([True, True, True, False], "weights"), ([True, True, False, True], "lse")])
+def test_a_gradient_of_what_was_not_given_is_refused(device, wanted, name):
+    own = [tensor.to(device) for tensor in (I, I, L, L)]
+    with pytest.raises(ValueError, match=f"output_mask: expected false for {name}"):
+        torch.ops.nsimplex.indexer_loss_gradients(
+            own[0], own[1], own[2], [own[3]], output_mask=wanted
+        )
