@@ -11,6 +11,7 @@
 
 #include "equivariant/sparse/class_parts.h"
 #include "equivariant/sparse/linear_call.h"
+#include "equivariant/sparse/plan_values.h"
 #include "equivariant/sparse/source_sums.h"
 #include "support/rows_product.h"
 
@@ -195,6 +196,7 @@ class Layer {
 
 Tensor cpu_linear(const LinearCall& call) {
   check_linear(call);
+  check_plan_values(call.sums(), "equivariant_linear_sparse");
   return in_kernel_type(call.x.scalar_type(), [&](auto number) {
     return Layer<decltype(number)>(call).forward().to(call.x.scalar_type());
   });
@@ -202,6 +204,7 @@ Tensor cpu_linear(const LinearCall& call) {
 
 LinearGradients cpu_linear_backward(const LinearBackwardCall& call) {
   check_linear(call);
+  check_plan_values(call.forward.sums(), "equivariant_linear_sparse_backward");
   return in_kernel_type(call.forward.x.scalar_type(), [&](auto number) {
     auto gradients = Layer<decltype(number)>(call.forward).backward(call.grad_out, call.wanted);
     const auto restore = [&](Tensor& gradient) {

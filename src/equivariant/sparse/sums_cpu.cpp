@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "equivariant/sparse/class_parts.h"
+#include "equivariant/sparse/plan_values.h"
 #include "support/parallel.h"
 
 namespace nsimplex::equivariant {
@@ -57,12 +58,14 @@ Tensor in_kernel_type_of(const Tensor& values, Run&& run) {
 
 Tensor cpu_sums(const SumsCall& call) {
   check_sums(call);
+  check_plan_values(call, "equivariant_sums");
   return in_kernel_type_of(
       call.values, [&](const Tensor& x, auto type) { return sums<decltype(type)>(call, x); });
 }
 
 Tensor cpu_transposed(const SumsCall& call) {
   check_transposed(call);
+  check_plan_values(call, "equivariant_sums_backward");
   return in_kernel_type_of(call.values, [&](const Tensor& grad, auto type) {
     return transposed<decltype(type)>(call, grad);
   });

@@ -188,3 +188,60 @@ def test_errors():
         operators.equivariant_linear_sparse_backward(
             draw(plan.rows[1], 4), x, weight, None, plan.tensors, plan.parts, "mean", [True] * 3
         )
+
+
+PLAN = ["group_offsets", "group_rows", "row_offsets", "row_sources", "lookups", "counts", "source_offsets",
+        "source_lookups", "terms", "output_places", "weight_classes"]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", [name for name in PLAN if name not in ("counts", "output_places", "weight_classes")])
+@pytest.mark.parametrize("value", [2**31 - 1, -(2**31), 1000])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_plan_with_a_wrong_number_is_refused(which, value, place):
+    """The kernels follow a plan without a look, so that every number that would lead out of an array is found."""
+    plan = plan_of(2, 2, "ordered")
+    x, weight, bias = inputs(plan)
+    tensors = list(plan.tensors)
+    tensors[PLAN.index(which)] = tensors[PLAN.index(which)].clone()
+    tensors[PLAN.index(which)].view(-1)[place] = value
+    if which == "terms" and place == -1:
+        tensors[PLAN.index(which)].view(-1)[place - 1] = value  # the coefficient may be any number
+    grad = draw(plan.rows[1], 4, seed=4)
+    sums = operators.equivariant_sums(x, plan.tensors, plan.parts, True)
+    for call in (
+        lambda: operators.equivariant_sums(x, tensors, plan.parts, True),
+        lambda: operators.equivariant_sums_backward(sums, tensors, plan.parts, True),
+        lambda: operators.equivariant_linear_sparse(x, weight, bias, tensors, plan.parts, "mean"),
+        lambda: operators.equivariant_linear_sparse_backward(
+            grad, x, weight, bias, tensors, plan.parts, "mean", [True, True, True]
+        ),
+    ):
+        with pytest.raises((ValueError, IndexError), match="plan|index"):
+            call()
+
+
+@pytest.mark.parametrize("tensor", range(11))
+def test_a_plan_with_a_shortened_tensor_is_refused(tensor):
+    plan = plan_of(2, 2, "ordered")
+    x, weight, bias = inputs(plan)
+    tensors = list(plan.tensors)
+    tensors[tensor] = tensors[tensor][:-1].contiguous()
+    with pytest.raises(ValueError, match="plan|x: expected"):
+        operators.equivariant_linear_sparse(x, weight, bias, tensors, plan.parts, "mean")
+
+
+@pytest.mark.parametrize("number", [-1, 2**31, 2**62, 2**63 - 1])
+def test_a_plan_with_wrong_parts_is_refused(number):
+    plan = plan_of(2, 2, "ordered")
+    x, weight, bias = inputs(plan)
+    for place in (0, 1, 2, 4):
+        parts = list(plan.parts)
+        parts[place] = number
+        with pytest.raises(ValueError, match="parts|plan"):
+            operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, parts, "mean")
+
+
+@pytest.mark.parametrize("orders", [(2, 2**63 - 1), (2**63 - 1, 2), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
+def test_orders_beyond_all_classes_are_refused(orders):
+    with pytest.raises(ValueError, match="order: expected k \\+ l <= "):
+        equivariant_classes(*orders)
