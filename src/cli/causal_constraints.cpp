@@ -7,7 +7,7 @@
 #include "cli/causal_files.h"
 #include "cli/text_flags.h"
 #include "io/cells.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -71,7 +71,7 @@ std::vector<CausalEdge> parse_edges(const std::string& option,
 
 // Lines of columns, the first tier first.
 std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::string>& names) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   const io::Cells cells(source, {.detect_blanks = false});
   std::vector<int64_t> tiers(names.size(), -1);

@@ -3,7 +3,7 @@
 #include "causal/graphs/graph_file.h"
 #include "causal/tables/names.h"
 #include "cli/causal_files.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/table.h"
 #include "support/error.h"
 
@@ -24,7 +24,7 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
 }
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
-  const io::MappedFile file(o.path);
+  const io::FileBytes file(o.path);
   const io::Source source{o.path, file.bytes()};
   const io::Table table = io::parse_table(source, {.text = text_options(o.text), .key = o.key});
   say_reading(o.path, size_of_table(table.rows, table.width), table.reading);

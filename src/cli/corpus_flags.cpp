@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

@@ -12,7 +12,7 @@
 #include "cli/progress.h"
 #include "cli/run_folder.h"
 #include "io/atomic_file.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
 #include "training/parameters.h"
 #include "training/trainer.h"

@@ -5,7 +5,7 @@
 
 #include "data/molecules.h"
 #include "io/edge_list.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/text.h"
 #include "io/zip.h"
@@ -52,7 +52,7 @@ bool lists_edges(std::string_view text) {
 }  // namespace
 
 SimpleGraphs read_simple_graphs(const std::string& path, const io::TextOptions& options) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   if (source.starts_with(io::kZipMagic)) return {bonds_of(read_molecules(path)), {}};
   if (source.starts_with(io::kNpyMagic)) return {io::parse_graphs(source), {}};

@@ -3,14 +3,14 @@
 #include <ATen/ATen.h>
 
 #include "data/npz_arrays.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 
 namespace nsimplex::data {
 
 using at::Tensor;
 
 LabelledSets read_labelled_sets(const std::string& path) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   if (!source.starts_with(io::kZipMagic)) source.fail("expected an npz file");
   const io::Npz npz(source);

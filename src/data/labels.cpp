@@ -4,11 +4,11 @@
 
 #include "data/observations.h"
 #include "data/row_texts.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 
 namespace nsimplex::data {
 Labels read_labels(const std::string& path, const Observations& observations) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   RowTexts read = read_row_texts(source, observations, "label", /*numbers=*/false);
   const std::vector<std::string>& text = read.texts;

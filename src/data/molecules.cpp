@@ -6,7 +6,7 @@
 #include <array>
 
 #include "data/npz_arrays.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 
 namespace nsimplex::data {
 
@@ -113,7 +113,7 @@ Tensor offsets_of(const Tensor& counts) {
 }  // namespace
 
 Molecules read_molecules(const std::string& path) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   if (!source.starts_with(io::kZipMagic)) {
     source.fail("expected the npz file of: python -m nsimplex.molecules");

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "io/cells.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/numbers.h"
 #include "io/table.h"
@@ -107,7 +107,7 @@ RowTexts read_row_texts(const io::Source& source, const Observations& observatio
 }
 
 RowNumbers read_row_numbers(const std::string& path, const Observations& observations) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
   const int64_t count = observations.values.size(0);
   if (source.starts_with(io::kNpyMagic) || source.starts_with(io::kZipMagic)) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
 
 namespace nsimplex::data {
@@ -24,7 +24,7 @@ bool is_binary(const Text& text) {
 }
 
 Text open_file(const std::string& path) {
-  const auto file = std::make_shared<io::MappedFile>(path);
+  const auto file = std::make_shared<io::FileBytes>(path);
   return {path, file->bytes(), file};
 }
 

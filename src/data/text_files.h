@@ -8,7 +8,7 @@
 
 namespace nsimplex::data {
 
-/// The bytes of one text, mapped from its file or read from standard input.
+/// The bytes of one text, read from its file or from standard input: a copy, which a change of the file does not reach.
 struct Text {
   std::string name;  ///< path, or "-"
   std::span<const uint8_t> bytes;

@@ -20,7 +20,7 @@ class Tokenizer {
   /// Put between two texts; -1: nothing.
   virtual int32_t separator() const { return -1; }
 
-  /// True when token numbers are the bytes themselves, so that a mapped file needs no encoding.
+  /// True when token numbers are the bytes themselves, so that a text needs no encoding.
   virtual bool is_bytes() const { return false; }
 
   /// The model it was made from, as load_tokenizer takes it; empty for bytes.

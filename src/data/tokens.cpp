@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "io/mapped_file.h"
 #include "support/error.h"
 
 namespace nsimplex::data {
@@ -29,25 +28,51 @@ Tokens Tokens::of_uint16_files(const std::vector<std::string>& paths, int64_t vo
   static_assert(std::endian::native == std::endian::little);
   Tokens tokens;
   for (const std::string& path : paths) {
-    const auto file = std::make_shared<io::MappedFile>(path);
-    const std::span<const uint8_t> bytes = file->bytes();
-    if (bytes.empty() || bytes.size() % 2 != 0) {
-      throw InputError(fmt::format("cannot read {}: expected uint16 token numbers, got {} bytes",
-                                   path, bytes.size()));
+    const auto file = std::make_shared<const io::OpenFile>(path);
+    if (file->size() == 0 || file->size() % 2 != 0) {
+      file->fail(fmt::format("expected uint16 token numbers, got {} bytes", file->size()));
     }
-    const std::span numbers(reinterpret_cast<const uint16_t*>(bytes.data()), bytes.size() / 2);
-    const auto largest = std::max_element(numbers.begin(), numbers.end());
-    if (*largest >= vocabulary) {
-      throw InputError(fmt::format("cannot read {}: expected tokens below {}, got {} at token {}",
-                                   path, vocabulary, *largest, largest - numbers.begin()));
-    }
-    tokens.append({0, numbers, file});
+    const Piece piece{0, Uint16File{file}, nullptr};
+    int64_t before = 0;
+    for_each_block(piece, [&](auto numbers) {
+      const auto largest = std::max_element(numbers.begin(), numbers.end());
+      if (*largest >= vocabulary) {
+        file->fail(fmt::format("expected tokens below {}, got {} at token {}", vocabulary, *largest,
+                               before + (largest - numbers.begin())));
+      }
+      before += std::ssize(numbers);
+    });
+    tokens.append(piece);
   }
   return tokens;
 }
 
+int64_t Tokens::Uint16File::size() const { return file->size() / 2; }
+
+void Tokens::Uint16File::copy(int64_t begin, int64_t count, uint16_t* out) const {
+  if (file->read(2 * begin, out, 2 * count) != 2 * count) file->fail("it is shorter than it was");
+  file->require_unchanged();
+}
+
 int64_t Tokens::Piece::size() const {
-  return std::visit([](auto tokens) { return static_cast<int64_t>(tokens.size()); }, run);
+  return std::visit([](const auto& tokens) { return static_cast<int64_t>(tokens.size()); }, run);
+}
+
+template <class Visit>
+void Tokens::for_each_block(const Piece& piece, Visit&& visit) {
+  constexpr int64_t kBlock = 1 << 19;
+  const auto* const numbers = std::get_if<Uint16File>(&piece.run);
+  if (!numbers) {
+    if (const auto* const bytes = std::get_if<std::span<const uint8_t>>(&piece.run)) visit(*bytes);
+    if (const auto* const words = std::get_if<std::span<const int32_t>>(&piece.run)) visit(*words);
+    return;
+  }
+  std::vector<uint16_t> block;
+  for (int64_t begin = 0; begin < numbers->size(); begin += kBlock) {
+    block.resize(static_cast<size_t>(std::min(kBlock, numbers->size() - begin)));
+    numbers->copy(begin, std::ssize(block), block.data());
+    visit(std::span<const uint16_t>(block));
+  }
 }
 
 void Tokens::append(Piece piece) {
@@ -63,7 +88,15 @@ void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
   for (; count > 0; ++piece) {
     const int64_t skip = begin - piece->begin;
     const int64_t part = std::min(count, piece->size() - skip);
-    std::visit([&](auto tokens) { std::copy_n(tokens.begin() + skip, part, out); }, piece->run);
+    if (const auto* const numbers = std::get_if<Uint16File>(&piece->run)) {
+      std::vector<uint16_t> own(static_cast<size_t>(part));
+      numbers->copy(skip, part, own.data());
+      std::copy(own.begin(), own.end(), out);
+    } else if (const auto* const bytes = std::get_if<std::span<const uint8_t>>(&piece->run)) {
+      std::copy_n(bytes->begin() + skip, part, out);
+    } else {
+      std::copy_n(std::get<std::span<const int32_t>>(piece->run).begin() + skip, part, out);
+    }
     begin += part;
     out += part;
     count -= part;
@@ -76,7 +109,7 @@ uint64_t Tokens::fingerprint() const {
   const auto add = [&](auto run) {
     for (const auto token : run) hash = (hash ^ static_cast<uint64_t>(token)) * 0x100000001b3u;
   };
-  for (const Piece& piece : pieces_) std::visit(add, piece.run);
+  for (const Piece& piece : pieces_) for_each_block(piece, add);
   return hash;
 }
 

@@ -11,18 +11,21 @@
 
 #include "data/text_files.h"
 #include "data/tokenizer.h"
+#include "io/open_file.h"
 
 namespace nsimplex::data {
 
-/// The tokens of several texts, one after the other. Byte tokens stay where the texts are mapped;
-/// subword tokens are encoded once into memory, texts apart by the tokenizer's separator.
+/// The tokens of several texts, one after the other. Byte tokens stay where the texts are; subword
+/// tokens are encoded once into memory, texts apart by the tokenizer's separator.
 class Tokens {
  public:
   Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer);
 
   /// Files of token numbers, little-endian uint16 without a header, as nanoGPT's data scripts write
-  /// them; mapped, one after the other. Throws InputError where a file is missing, empty, of an odd
-  /// number of bytes or holds a number that is not below `vocabulary`. O(tokens).
+  /// them, one after the other. They stay in their files, which are read window by window; so they may
+  /// be larger than memory. Throws InputError where a file is missing, empty, of an odd number of
+  /// bytes or holds a number that is not below `vocabulary`; copy() and fingerprint() do where a
+  /// file has changed since. O(tokens).
   static Tokens of_uint16_files(const std::vector<std::string>& paths, int64_t vocabulary);
 
   int64_t size() const { return size_; }
@@ -34,16 +37,28 @@ class Tokens {
   uint64_t fingerprint() const;
 
  private:
+  // Numbers of two bytes in a file.
+  struct Uint16File {
+    std::shared_ptr<const io::OpenFile> file;
+
+    int64_t size() const;
+    void copy(int64_t begin, int64_t count, uint16_t* out) const;
+  };
+
   // A run of tokens, wherever they lie.
   struct Piece {
     int64_t begin;
-    std::variant<std::span<const uint8_t>, std::span<const uint16_t>, std::span<const int32_t>> run;
+    std::variant<std::span<const uint8_t>, std::span<const int32_t>, Uint16File> run;
     std::shared_ptr<const void> owner;
     int64_t size() const;
   };
 
   Tokens() = default;
   void append(Piece piece);
+
+  // visit(a run of tokens that goes on where the last one ended) for all of a piece, block by block.
+  template <class Visit>
+  static void for_each_block(const Piece& piece, Visit&& visit);
 
   std::vector<Piece> pieces_;
   int64_t size_ = 0;

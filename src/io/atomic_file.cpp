@@ -1,16 +1,17 @@
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
+#include "io/folders.h"
 #include "support/error.h"
 
 namespace nsimplex::io {
@@ -29,24 +30,28 @@ void reached(WriteStage stage, const std::string& path) {
   throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
 }
 
-// A rename is durable only when the folder that holds the name is on disk.
-void sync_folder(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) fail(folder);
-  const int status = ::fsync(handle);
-  const int error = errno;
-  ::close(handle);
-  errno = error;
-  // Some network file systems cannot flush a folder and say EINVAL; nothing more can be done there.
-  if (status != 0 && error != EINVAL) fail(folder);
+// What stands at `path` and is no file is not replaced; a link is, and not what it leads to.
+void require_replaceable(const std::string& path) {
+  struct stat facts{};
+  if (::lstat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))
+    return;
+  throw InputError("cannot write " + path + ": it is not a regular file");
+}
+
+// A new file that nobody else has opened. What has its name already was left over by a writer that ended, or is a link
+// that would lead elsewhere: it goes, and not what it leads to.
+int create_exclusively(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const int file = ::open(path.c_str(), kFlags, 0666);
+  if (file >= 0 || errno != EEXIST || ::unlink(path.c_str()) != 0) return file;
+  return ::open(path.c_str(), kFlags, 0666);
 }
 
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  require_replaceable(path_);
+  file_ = create_exclusively(temporary_);
   if (file_ < 0) throw InputError("cannot write " + path_ + ": " + std::strerror(errno));
   reached(WriteStage::opened, path_);
 }
@@ -76,7 +81,7 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_);
   ::close(std::exchange(file_, -1));
   reached(WriteStage::renamed, path_);
-  sync_folder(path_);
+  sync_folder_of(path_);
   reached(WriteStage::folder_synced, path_);
 }
 

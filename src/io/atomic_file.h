@@ -14,11 +14,13 @@ enum class WriteStage { opened, written, synced, renamed, folder_synced };
 
 /// Replaces a file as a whole or not at all: the bytes go to `<path>.tmp` in the same folder, which
 /// commit() flushes to disk and renames over `path`; the folder is flushed last. After a crash at
-/// any point `path` holds either the old or the new contents. A left-over `.tmp` is overwritten by
-/// the next writer of the same path; two writers of one path at a time are the caller's mistake.
+/// any point `path` holds either the old or the new contents. The temporary file is created
+/// exclusively; whatever has its name goes first, a link and not what it leads to. Two writers of
+/// one path at a time are the caller's mistake.
 class NSIMPLEX_API AtomicFile {
  public:
-  /// Throws InputError when no file can be created beside `path`.
+  /// Throws InputError when no file can be created beside `path`, or `path` is a folder, a named
+  /// pipe or a device. A link at `path` is replaced.
   explicit AtomicFile(std::string path);
 
   /// Removes the temporary file unless commit() was reached.

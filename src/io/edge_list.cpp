@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "io/file_bytes.h"
 #include "io/graphml.h"
-#include "io/mapped_file.h"
 #include "io/numbers.h"
 #include "io/text.h"
 
@@ -225,7 +225,7 @@ EdgeList parse_edge_list(const Source& source, const TextOptions& options) {
 }
 
 EdgeList read_edge_list(const std::string& path, const TextOptions& options) {
-  const MappedFile file(path);
+  const FileBytes file(path);
   return parse_edge_list({path, file.bytes()}, options);
 }
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/text.h"
 
@@ -104,7 +104,7 @@ std::vector<SimpleGraph> parse_graphs(const Source& source) {
 }
 
 std::vector<SimpleGraph> read_graphs(const std::string& path) {
-  const MappedFile file(path);
+  const FileBytes file(path);
   return parse_graphs({path, file.bytes()});
 }
 

@@ -19,7 +19,8 @@ struct NamedTensor {
 /// https://github.com/huggingface/safetensors
 struct Safetensors {
   std::vector<NamedTensor> tensors;             ///< in the order of their data
-  std::map<std::string, std::string> metadata;  ///< the header's "__metadata__"
+  std::map<std::string, std::string> metadata;  ///< the header's "__metadata__", without checksums
+  bool checked = false;  ///< of what was read: the file had checksums, and they fit
 
   /// The tensor called `name`, or nullptr.
   NSIMPLEX_API const at::Tensor* find(const std::string& name) const;
@@ -27,14 +28,15 @@ struct Safetensors {
 
 /// Reads float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool tensors.
 ///
-/// The tensors are private views of the mapped file: nothing is read before it is used, and writing
-/// to one changes neither the file nor another reader. Every length, offset and shape is checked
-/// first, as the format demands (ranges without holes or overlaps that fill the file); anything
-/// wrong throws one InputError with the file's name and what was wrong.
+/// The tensors are views of one copy of the file in memory: writing to one changes neither the file
+/// nor another reader, and a change of the file does not reach them. Every length, offset and shape is checked
+/// first, as the format demands (ranges without holes or overlaps that fill the file), and so are
+/// the checksums of a file that has them (io/safetensors_checksums.h); anything wrong throws one InputError with the file's name and what was wrong.
 NSIMPLEX_API Safetensors read_safetensors(const std::string& path);
 
 /// Writes the file atomically (AtomicFile): the larger elements first, so that each tensor is
-/// aligned to its dtype, the data from a multiple of 64 bytes. The bytes depend on the arguments
+/// aligned to its dtype, the data from a multiple of 64 bytes; with checksums of the header and of
+/// every tensor, which a bit that flips anywhere no longer fits. The bytes depend on the arguments
 /// alone. Tensors of any device and strides; throws std::invalid_argument for a dtype the format
 /// lacks or a name used twice.
 NSIMPLEX_API void write_safetensors(const std::string& path, const Safetensors& contents);

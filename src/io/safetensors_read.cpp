@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/safetensors.h"
+#include "io/safetensors_checksums.h"
 #include "io/safetensors_format.h"
 #include "support/error.h"
+#include "support/parallel.h"
 
 namespace nsimplex::io {
 namespace {
@@ -28,7 +30,7 @@ struct Entry {
 class Reader {
  public:
   explicit Reader(const std::string& path)
-      : path_(path), file_(std::make_shared<MappedFile>(path)) {}
+      : path_(path), file_(std::make_shared<FileBytes>(path)) {}
 
   Safetensors read() {
     const Json header = parse_header();
@@ -45,6 +47,7 @@ class Reader {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     });
     check_ranges(entries);
+    contents.checked = check_data(contents.metadata, entries);
     for (const Entry& each : entries) contents.tensors.push_back({each.name, view(each)});
     return contents;
   }
@@ -69,6 +72,8 @@ class Reader {
     }
     const auto text = bytes.subspan(kLengthBytes, length);
     data_ = bytes.subspan(kLengthBytes + length);
+    head_ = {reinterpret_cast<const char*>(bytes.data()), kLengthBytes + length};
+    if (seal_of(head_) == Seal::broken) fail("damaged: the header does not fit its checksum");
 
     // The parser keeps the last of equal keys; the format forbids them.
     std::set<std::string> names;
@@ -150,6 +155,33 @@ class Reader {
     }
   }
 
+  // Compares the data with the checksums, which are taken out of the metadata; false where there are none.
+  bool check_data(std::map<std::string, std::string>& metadata,
+                  const std::vector<Entry>& entries) const {
+    const auto found = metadata.extract(std::string(kTensorChecksums));
+    const bool sealed = !metadata.extract(std::string(kHeaderChecksum)).empty();
+    if (found.empty() != !sealed)
+      fail("damaged: it has checksums of the header or of the tensors alone");
+    if (found.empty()) return false;
+    const Json checksums = Json::parse(found.mapped(), nullptr, /*allow_exceptions=*/false);
+    if (!checksums.is_object() || checksums.size() != entries.size()) {
+      fail("damaged: its checksums are not those of its tensors");
+    }
+    std::vector<char> whole(entries.size());
+    parallel_tasks(std::ssize(entries), [&](int64_t task, int) {
+      const Entry& each = entries[static_cast<size_t>(task)];
+      const auto expected = checksums.find(each.name);
+      whole[static_cast<size_t>(task)] =
+          expected != checksums.end() && expected->is_string() &&
+          expected->get_ref<const std::string&>() ==
+              checksum(data_.subspan(each.begin, each.end - each.begin));
+    });
+    for (size_t e = 0; e < entries.size(); ++e) {
+      if (!whole[e]) fail("damaged: tensor " + entries[e].name + " does not fit its checksum");
+    }
+    return true;
+  }
+
   at::Tensor view(const Entry& entry) const {
     const auto options = at::TensorOptions(entry.type);
     const size_t size = entry.end - entry.begin;
@@ -169,7 +201,8 @@ class Reader {
   }
 
   const std::string& path_;
-  std::shared_ptr<MappedFile> file_;
+  std::shared_ptr<FileBytes> file_;
+  std::string_view head_;  // length and header
   std::span<uint8_t> data_;
 };
 

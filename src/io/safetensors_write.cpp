@@ -6,6 +6,7 @@
 
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
+#include "io/safetensors_checksums.h"
 #include "io/safetensors_format.h"
 
 namespace nsimplex::io {
@@ -22,6 +23,13 @@ std::string_view dtype_name(const NamedTensor& each) {
                               c10::toString(each.tensor.scalar_type()));
 }
 
+// The bytes as they lie in the file.
+at::Tensor data_of(const NamedTensor& each) { return each.tensor.detach().cpu().contiguous(); }
+
+std::string checksum_of(const at::Tensor& data) {
+  return checksum({static_cast<const uint8_t*>(data.const_data_ptr()), data.nbytes()});
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, const Safetensors& contents) {
@@ -31,8 +39,8 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     return a->tensor.element_size() > b->tensor.element_size();
   });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!contents.metadata.empty()) header[std::string(kMetadata)] = contents.metadata;
+  nlohmann::ordered_json header = nlohmann::ordered_json::object(), checksums = header;
+  header[std::string(kMetadata)] = nullptr;  // the first of its fields
   std::set<std::string> names = {std::string(kMetadata)};
   uint64_t offset = 0;
   for (const NamedTensor* each : order) {
@@ -44,19 +52,25 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
                           {"shape", each->tensor.sizes().vec()},
                           {"data_offsets", {offset, end}}};
     offset = end;
+    checksums[each->name] = checksum_of(data_of(*each));
   }
+  std::map<std::string, std::string> metadata = contents.metadata;
+  metadata[std::string(kTensorChecksums)] = checksums.dump();
+  metadata[std::string(kHeaderChecksum)] = kNoChecksum;
+  header[std::string(kMetadata)] = metadata;
 
   std::string text = header.dump();
   text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
-  std::string length;
+  std::string head;
   for (size_t i = 0; i < kLengthBytes; ++i)
-    length.push_back(static_cast<char>(text.size() >> (8 * i)));
+    head.push_back(static_cast<char>(text.size() >> (8 * i)));
+  head += text;
+  seal_header(head);
 
   AtomicFile file(path);
-  file.write(length);
-  file.write(text);
+  file.write(head);
   for (const NamedTensor* each : order) {
-    const at::Tensor data = each->tensor.detach().cpu().contiguous();
+    const at::Tensor data = data_of(*each);
     file.write(data.const_data_ptr(), data.nbytes());
   }
   file.commit();

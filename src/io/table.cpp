@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/npz.h"
 #include "io/numbers.h"
@@ -57,8 +57,10 @@ Table table_of(const Array& array, const TableOptions& options) {
 std::string advice(const TextGrid& grid, int64_t row, std::string_view cell) {
   if (is_too_large(cell)) return ", which is too large: a double holds up to 1.8e308";
   if (row == 0 && !grid.reading().header) return " (--header yes takes the first row as names)";
-  const size_t comma = cell.find(',');
-  if (comma != std::string_view::npos && parse_number(std::string(cell).replace(comma, 1, "."))) {
+  std::string with_point(cell);
+  const size_t comma = with_point.find(',');
+  if (comma != std::string::npos) with_point[comma] = '.';
+  if (comma != std::string::npos && parse_number(with_point)) {
     return " (decimals are written with a point)";
   }
   return "";
@@ -92,7 +94,7 @@ Table parse_table(const Source& source, const TableOptions& options) {
 }
 
 Table read_table(const std::string& path, const TableOptions& options) {
-  const MappedFile file(path);
+  const FileBytes file(path);
   return parse_table({path, file.bytes()}, options);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/npz.h"
 #include "io/numbers.h"
@@ -110,7 +110,7 @@ Tuples parse_tuples(const Source& source, const TuplesOptions& options) {
 }
 
 Tuples read_tuples(const std::string& path, const TuplesOptions& options) {
-  const MappedFile file(path);
+  const FileBytes file(path);
   return parse_tuples({path, file.bytes()}, options);
 }
 

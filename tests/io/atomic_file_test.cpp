@@ -8,6 +8,7 @@
 #include <csignal>
 #include <vector>
 
+#include "input_error_of.h"
 #include "support/error.h"
 #include "temporary_folder.h"
 
@@ -55,6 +56,30 @@ TEST(AtomicFile, OverwritesTheLeftOverOfADeadWriter) {
   write_text(folder / "a", "new");
   EXPECT_EQ(read_file(folder / "a"), "new");
   EXPECT_EQ(entries(folder), 1u);
+}
+
+TEST(AtomicFile, NeverFollowsALink) {
+  const TemporaryFolder folder;
+  const std::string victim = write_file(folder / "victim", "mine");
+  std::filesystem::create_symlink(victim, folder / "a.tmp");
+  write_text(folder / "a", "new");
+  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  std::filesystem::create_symlink(victim, folder / "b");
+  write_text(folder / "b", "new");  // the link is replaced, and not what it leads to
+  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "b"));
+}
+
+TEST(AtomicFile, RefusesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder / "folder");
+  for (const char* name : {"pipe", "folder"}) {
+    EXPECT_EQ(test::input_error_of([&] { write_text(folder / name, "new"); }),
+              "cannot write " + (folder / name) + ": it is not a regular file");
+  }
+  EXPECT_EQ(entries(folder), 2u);
 }
 
 TEST(AtomicFile, GoesThroughTheStagesInOrder) {

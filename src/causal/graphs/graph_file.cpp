@@ -7,7 +7,7 @@
 #include "io/cells.h"
 #include "io/edge_list.h"
 #include "io/graphml.h"
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/table.h"
 #include "io/text.h"
@@ -113,7 +113,7 @@ GraphFile parse_graph(const io::Source& source, const io::TextOptions& options) 
 }
 
 GraphFile read_graph(const std::string& path, const io::TextOptions& options) {
-  const io::MappedFile file(path);
+  const io::FileBytes file(path);
   return parse_graph({path, file.bytes()}, options);
 }
 
