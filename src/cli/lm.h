@@ -37,7 +37,11 @@ struct LoadedModel {
   int64_t step;
   training::TextRecord text;
 };
-LoadedModel load_model(const std::string& path, c10::Device device);
+/// Throws InputError where a weight is not finite, unless `non_finite` says that this is wanted.
+LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite = false);
+
+/// --non-finite, for load_model().
+void add_non_finite(CLI::App& command, bool& non_finite);
 
 /// A text to judge a model by; without sources that of its run.
 struct RecordedText : TextOptions {

@@ -1,3 +1,4 @@
+#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -35,7 +36,12 @@ data::Tokens open_tokens(const TextOptions& text, const data::Tokenizer& tokeniz
   return data::Tokens(data::open_texts(text.sources, text.glob), tokenizer);
 }
 
-LoadedModel load_model(const std::string& path, c10::Device device) {
+void add_non_finite(CLI::App& command, bool& non_finite) {
+  command.add_flag("--non-finite", non_finite,
+                   "Use a model although it holds weights that are not finite");
+}
+
+LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite) {
   const training::SavedModel saved = training::read_model(path);
   LoadedModel loaded{LanguageModel(saved.options), data::load_tokenizer(saved.tokenizer, path),
                      saved.step, saved.text};
@@ -44,6 +50,12 @@ LoadedModel load_model(const std::string& path, c10::Device device) {
                      ": its tokenizer is missing or belongs to another model");
   }
   training::copy_into(training::named_parameters(*loaded.model), saved.weights, path);
+  for (const io::NamedTensor& each : saved.weights) {
+    if (non_finite || at::isfinite(each.tensor).all().item<bool>()) continue;
+    throw InputError(fmt::format(
+        "cannot use {}: tensor {} holds numbers that are not finite (--non-finite uses it)", path,
+        each.name));
+  }
   loaded.model->to(device);
   return loaded;
 }

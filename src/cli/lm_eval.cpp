@@ -16,11 +16,12 @@ namespace {
 
 struct EvalOptions : CommonOptions {
   std::string model;
+  bool non_finite = false;
   RecordedText text;
 };
 
 int run_eval(const EvalOptions& options) {
-  LoadedModel loaded = load_model(options.model, options.torch_device());
+  LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
   const data::Tokens tokens = open_recorded(options.text, loaded);
   const data::Slice slice = slice_of(tokens, options.text.split);
 
@@ -62,6 +63,7 @@ void add_lm_eval(CLI::App& parent, Session& session) {
        .acts = {.out = false, .seed = false, .device = true}},
       options, run_eval);
   add_recorded_text(command, options->text, options->model);
+  add_non_finite(command, options->non_finite);
 }
 
 }  // namespace nsimplex::cli

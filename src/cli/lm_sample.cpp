@@ -15,6 +15,7 @@ namespace {
 struct SampleOptions : CommonOptions {
   std::string model;
   std::string prompt;
+  bool non_finite = false;
   int64_t tokens = 500;
   training::SamplingOptions sampling;
 };
@@ -35,7 +36,7 @@ int run_sample(const SampleOptions& options) {
   if (options.tokens < 0) {
     throw InputError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
   }
-  LoadedModel loaded = load_model(options.model, options.torch_device());
+  LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
 
   const auto begun = std::chrono::steady_clock::now();
   data::StreamDecoder decoder(*loaded.tokenizer);
@@ -83,6 +84,7 @@ void add_lm_sample(CLI::App& parent, Session& session) {
   command.add_option("model", options->model, "Run directory, checkpoint or model.safetensors")
       ->type_name("MODEL")
       ->required();
+  add_non_finite(command, options->non_finite);
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     command.add_option(name, value, text)->capture_default_str()->group("Sampling");
   };

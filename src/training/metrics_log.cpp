@@ -1,14 +1,7 @@
 #include "training/metrics_log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <stdexcept>
-
-#include "support/error.h"
 
 namespace nsimplex::training {
 namespace {
@@ -17,6 +10,7 @@ using Json = nlohmann::ordered_json;
 
 // Bytes of the leading whole lines whose step is at most `step`.
 int64_t valid_prefix(const std::string& path, int64_t step) {
+  if (!std::filesystem::is_regular_file(path)) return 0;  // opening a pipe would wait
   std::ifstream file(path, std::ios::binary);
   int64_t size = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
@@ -38,31 +32,9 @@ Json to_json(const Metrics& metrics) {
   return json;
 }
 
-MetricsLog::MetricsLog(const std::string& path, int64_t step) : path_(path) {
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) throw InputError("cannot write " + path + ": " + std::strerror(errno));
-  if (::ftruncate(file_, valid_prefix(path, step)) != 0) {
-    const int error = errno;
-    ::close(file_);
-    throw InputError("cannot write " + path + ": " + std::strerror(error));
-  }
-}
+MetricsLog::MetricsLog(const std::string& path, int64_t step)
+    : file_(path, valid_prefix(path, step)) {}
 
-MetricsLog::~MetricsLog() { ::close(file_); }
-
-void MetricsLog::append(const Metrics& metrics) {
-  const std::string line = to_json(metrics).dump() + "\n";
-  const ssize_t written = ::write(file_, line.data(), line.size());
-  if (written >= 0 && written < static_cast<ssize_t>(line.size())) errno = ENOSPC;
-  if (written != static_cast<ssize_t>(line.size())) fail();
-}
-
-void MetricsLog::sync() {
-  if (::fsync(file_) != 0) fail();
-}
-
-void MetricsLog::fail() const {
-  throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(errno));
-}
+void MetricsLog::append(const Metrics& metrics) { file_.append(to_json(metrics).dump()); }
 
 }  // namespace nsimplex::training

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "io/line_file.h"
+
 namespace nsimplex::training {
 
 /// One line of metrics.jsonl.
@@ -26,21 +28,15 @@ class MetricsLog {
   /// lines beyond it and a half-written last one. Throws InputError when the file cannot be
   /// written.
   MetricsLog(const std::string& path, int64_t step);
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
 
   /// Throws std::runtime_error when the line cannot be stored.
   void append(const Metrics& metrics);
 
   /// Flushes to disk: what a checkpoint counts on must not be lost after it.
-  void sync();
+  void sync() { file_.sync(); }
 
  private:
-  [[noreturn]] void fail() const;
-
-  std::string path_;
-  int file_ = -1;
+  io::LineFile file_;
 };
 
 }  // namespace nsimplex::training

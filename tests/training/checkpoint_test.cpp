@@ -3,10 +3,13 @@
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <random>
 
+#include "input_error_of.h"
 #include "support/error.h"
 #include "temporary_folder.h"
+#include "training/evaluate.h"
 #include "training/parameters.h"
 #include "training/small_run.h"
 
@@ -80,26 +83,106 @@ std::string error_of(const std::string& path) {
   return "no error";
 }
 
+// A checkpoint whose header says something else, with checksums that fit.
+std::string changed_checkpoint(const TemporaryFolder& folder, const std::string& from,
+                               const std::string& to) {
+  io::Safetensors file = io::read_safetensors(folder / kCheckpointFile);
+  for (auto& [key, text] : file.metadata) {
+    if (const size_t at = text.find(from); at != std::string::npos)
+      text.replace(at, from.size(), to);
+  }
+  io::write_safetensors(folder / "changed", file);
+  return folder / "changed";
+}
+
 TEST(Checkpoint, SaysWhatIsWrong) {
   const TemporaryFolder folder;
   write_checkpoint(folder.path(), example());
   const std::string whole = read_file(folder / kCheckpointFile);
   const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string copy = whole;
-    EXPECT_EQ(from.size(), to.size());
-    copy.replace(copy.find(from), from.size(), to);
-    return error_of(write_file(folder / "changed", copy));
+    return error_of(changed_checkpoint(folder, from, to));
   };
   EXPECT_THAT(error_of(folder / "no"), HasSubstr("no: No such file or directory"));
   EXPECT_THAT(error_of(write_file(folder / "cut", whole.substr(0, whole.size() - 1))),
               HasSubstr("truncated"));
   EXPECT_THAT(error_of(folder / kModelFile), HasSubstr("not a checkpoint of this program"));
-  EXPECT_THAT(changed("nsimplex checkpoint 1", "nsimplex checkpoint 9"),
-              HasSubstr("not a checkpoint"));
-  EXPECT_THAT(changed(R"(\"progress\")", R"(\"prograss\")"),
+  EXPECT_THAT(changed("nsimplex checkpoint", "another checkpoint"), HasSubstr("not a checkpoint"));
+  EXPECT_THAT(changed("nsimplex checkpoint 2", "nsimplex checkpoint 9"),
+              HasSubstr("its format 'nsimplex checkpoint 9' is not known"));
+  EXPECT_THAT(changed(R"("progress")", R"("prograss")"),
               HasSubstr("the header's state is damaged"));
-  EXPECT_THAT(changed(R"(\"steps\":12)", R"(\"steps\":"")"), HasSubstr("is not JSON"));
-  EXPECT_THAT(changed(R"("generator")", R"("generatos")"), HasSubstr("no generator state"));
+  io::Safetensors file = io::read_safetensors(folder / kCheckpointFile);
+  std::erase_if(file.tensors, [](const io::NamedTensor& each) { return each.name == "generator"; });
+  io::write_safetensors(folder / "changed", file);
+  EXPECT_THAT(error_of(folder / "changed"), HasSubstr("no generator state"));
+}
+
+// The header may ask for a model of any size. Nothing is built that the weights are not there for.
+TEST(Checkpoint, AsksForNoMoreThanItHolds) {
+  const TemporaryFolder folder;
+  write_checkpoint(folder.path(), example());
+  const auto changed = [&](const std::string& option, const std::string& from,
+                           const std::string& to) {
+    const auto field = [&](const std::string& value) {
+      return '"' + option + "\":\"" + value + '"';
+    };
+    return error_of(changed_checkpoint(folder, field(from), field(to)));
+  };
+  EXPECT_EQ(changed("layers", "2", "2"), "no error");
+  EXPECT_THAT(changed("layers", "2", "10000000"),
+              HasSubstr("option layers does not belong to its weights"));
+  EXPECT_THAT(changed("layers", "2", "4611686018427387904"), HasSubstr("option layers"));
+  EXPECT_THAT(changed("vocabulary", "256", "1000000000"), HasSubstr("option vocabulary"));
+  EXPECT_THAT(changed("dim", "16", "1000000"), HasSubstr("option dim"));
+  EXPECT_THAT(changed("heads", "2", "1000000000000"), HasSubstr("option heads"));
+  EXPECT_THAT(changed("mlp_ratio", "0", "1e12"), HasSubstr("option mlp_ratio"));
+}
+
+TEST(Checkpoint, AFlippedBitAnywhereIsRefused) {
+  const TemporaryFolder folder;
+  write_checkpoint(folder.path(), test::small_start(test::small_tokens()));
+  std::mt19937 random(2);
+  for (const char* name : {kCheckpointFile, kModelFile}) {
+    const std::string whole = read_file(folder / name);
+    for (int trial = 0; trial < 400; ++trial) {
+      // Half of the places are in the header, which is the smaller part.
+      const size_t place = random() % (trial % 2 == 0 ? whole.size() : size_t{2000});
+      std::string bytes = whole;
+      bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+      const std::string path = write_file(folder / "flipped", bytes);
+      EXPECT_NE(test::input_error_of([&] { read_model(path); }), "nothing was thrown") << name << " byte " << place;
+    }
+  }
+  // The one that is named is the one that was changed: the last bytes are those of the last tensor.
+  std::string bytes = read_file(folder / kModelFile);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  const std::string last = io::read_safetensors(folder / kModelFile).tensors.back().name;
+  EXPECT_THAT(test::input_error_of([&] { read_model(write_file(folder / "flipped", bytes)); }),
+              HasSubstr("tensor " + last + " does not fit its checksum"));
+}
+
+// Files that version 0.1 wrote, without checksums. They are read for ever.
+TEST(Checkpoint, OfTheFirstVersionIsReadAndContinued) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  std::filesystem::copy(RUN_0_1, run, std::filesystem::copy_options::recursive);
+  for (const std::string& path : {run, run + "/" + kModelFile}) {
+    const SavedModel saved = read_model(path);
+    EXPECT_EQ(saved.step, 6);
+    EXPECT_EQ(saved.options.dim, 8);
+    LanguageModel model(saved.options);
+    copy_into(named_parameters(*model), saved.weights, path);
+    const auto tokenizer = data::load_tokenizer(saved.tokenizer, path);
+    const data::Tokens tokens(data::open_texts({run + "/text.txt"}), *tokenizer);
+    // As `nsimplex lm eval` of that version printed it.
+    EXPECT_NEAR(evaluate(model, tokens, data::split(tokens).validation, 8).loss, 5.5426465202780335,
+                1e-5);
+  }
+  Checkpoint start = read_checkpoint(run + "/" + kCheckpointFile);
+  start.training.steps = 8;
+  const data::Tokens tokens(data::open_texts({run + "/text.txt"}), *data::byte_tokenizer());
+  EXPECT_EQ(Trainer(run, start, tokens).run(), TrainingEnd::finished);
+  EXPECT_EQ(read_checkpoint(run + "/" + kCheckpointFile).progress.step, 8);
 }
 
 TEST(Checkpoint, CorruptionEndsInOneErrorOrARun) {
