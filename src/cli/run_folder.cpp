@@ -5,7 +5,8 @@
 
 #include <filesystem>
 
-#include "io/mapped_file.h"
+#include "io/file_bytes.h"
+#include "io/folders.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -49,9 +50,11 @@ void refuse_earlier_run(const CommonOptions& options, const std::vector<std::str
 }
 
 void make_run_directory(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw InputError(fmt::format("--out: cannot create '{}': {}", path, error.message()));
+  try {
+    io::create_folders(path);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--out: ") + error.what());
+  }
   if (access(path.c_str(), W_OK | X_OK) != 0) {
     throw InputError(fmt::format("--out: cannot write to '{}': permission denied", path));
   }

@@ -1,13 +1,11 @@
 #include "cli/run_log.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include <exception>
 
 #include "cli/run_folder.h"
 #include "cli/text_flags.h"
 #include "io/atomic_file.h"
-#include "support/error.h"
+#include "io/folders.h"
 
 namespace nsimplex::cli {
 
@@ -15,16 +13,30 @@ RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
   show_readings();
   if (options.out.empty()) return;
   make_run_directory(options.out);
+  lock_.emplace(options.out);
+  refuse_earlier_run(options, {});  // another run may have ended since the command looked
   io::write_text(options.out + "/config.toml", config_file(options));
-  file_.open(options.out + "/metrics.jsonl", std::ios::trunc);
-  if (!file_) throw InputError(fmt::format("--out: cannot write {}/metrics.jsonl", options.out));
+  file_.emplace(options.out + "/metrics.jsonl", /*keep=*/0);
+  io::sync_folder_of(options.out + "/metrics.jsonl");
+  synced_ = std::chrono::steady_clock::now();
+}
+
+RunLog::~RunLog() {
+  if (!file_) return;
+  try {
+    file_->sync();
+  } catch (const std::exception&) {  // what can be done was done: each line was written
+  }
 }
 
 void RunLog::write(const Json& line, bool shown) {
   if (json_ && shown) print_json_line(line);
-  if (!file_.is_open()) return;
-  file_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
-  if (!file_) throw std::runtime_error("metrics.jsonl: cannot write (disk full?)");
+  if (!file_) return;
+  file_->append(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto now = std::chrono::steady_clock::now();
+  if (now - synced_ < std::chrono::seconds(1)) return;
+  file_->sync();
+  synced_ = now;
 }
 
 }  // namespace nsimplex::cli
