@@ -3,6 +3,7 @@
 #include <nsimplex/export.h>
 
 #include <stdexcept>
+#include <string>
 
 namespace nsimplex {
 
@@ -10,7 +11,9 @@ namespace nsimplex {
 /// and what came. Layers, models and readers of files throw it; operators throw c10::ValueError and
 /// c10::TypeError, as PyTorch's do. The command line prints it and exits with 2.
 struct NSIMPLEX_API InputError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  /// Names in a message come from files, too: control characters, line ends, bytes that are no
+  /// UTF-8 and marks that turn the direction of writing are escaped, as in \x1b.
+  explicit InputError(const std::string& message);
 };
 
 }  // namespace nsimplex

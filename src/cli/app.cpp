@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "support/error.h"
+#include "support/log.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -36,7 +37,7 @@ void add_commands(CLI::App& app, Session& session) {
 }
 
 int fail(int code, std::string_view message) {
-  fmt::print(stderr, "nsimplex: {}\n", message);
+  log_line(message);  // which escapes what a terminal would act on
   return code;
 }
 

@@ -37,7 +37,7 @@ CausalEdge parse_edge(const std::string& option, const std::string& text,
     throw InputError(
         fmt::format("{}: {} can be read as two edges; write names that hold colons in "
                     "double quotes",
-                    option, io::quoted(text)));
+                    option, quoted_name(text)));
   }
   if (edges.size() == 1) return edges[0];
   const std::vector<std::string> ends = split_names(text, ':');
@@ -45,7 +45,7 @@ CausalEdge parse_edge(const std::string& option, const std::string& text,
     throw InputError(
         fmt::format("{}: expected CAUSE:EFFECT, got {} (write names that hold commas in "
                     "double quotes)",
-                    option, io::quoted(text)));
+                    option, quoted_name(text)));
   }
   const std::string cause = unquoted(ends[0]);
   const std::string effect = unquoted(text.substr(ends[0].size() + 1));
@@ -81,7 +81,7 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
       const int64_t column = find_column("--tiers", std::string(cell), names);
       if (tiers[column] >= 0) {
         throw InputError(fmt::format("--tiers: {} stands in two places, the second in line {}",
-                                     io::quoted(cell), cells.line(tier)));
+                                     quoted_name(cell), cells.line(tier)));
       }
       tiers[column] = tier;
     }
@@ -89,7 +89,7 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
   const auto without = std::find(tiers.begin(), tiers.end(), -1);
   if (without != tiers.end()) {
     throw InputError(fmt::format("--tiers: {} is in no line of {}",
-                                 io::quoted(names[without - tiers.begin()]), path));
+                                 quoted_name(names[without - tiers.begin()]), path));
   }
   return tiers;
 }

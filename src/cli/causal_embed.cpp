@@ -61,8 +61,8 @@ FirstNamed first_named(const EmbedOptions& o, const causal::GraphFile& file) {
   if (file.complete || file.edges.empty() || file.roles || !is_hierarchy(file)) return {};
   const bool effect = gathers(file);
   const auto name = [&](int64_t node) {
-    return io::quoted(file.names.empty() ? std::to_string(node)
-                                         : file.names[static_cast<size_t>(node)]);
+    return quoted_name(file.names.empty() ? std::to_string(node)
+                                          : file.names[static_cast<size_t>(node)]);
   };
   const auto& edge = file.edges.front();
   return {effect, fmt::format("{}: no header and a hierarchy, so its first column is taken for the "

@@ -7,8 +7,8 @@
 
 #include "io/atomic_file.h"
 #include "io/numbers.h"
-#include "io/source.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 
@@ -31,8 +31,8 @@ int64_t find_column(const std::string& option, const std::string& column,
   const std::optional<int64_t> number = io::parse_integer(column);
   if (number && *number >= 0 && *number < std::ssize(names)) return *number;
   throw InputError(fmt::format("{}: expected one of the {} columns, {} to {}, got {}", option,
-                               names.size(), io::printable(names.front()),
-                               io::printable(names.back()), io::quoted(column)));
+                               names.size(), printable(names.front()), printable(names.back()),
+                               quoted_name(column)));
 }
 
 void write_graph(const std::string& folder, const std::string& stem,

@@ -39,7 +39,7 @@ Intervention parse_intervention(const std::string& text, const std::vector<std::
   const auto value =
       colon == std::string::npos ? std::nullopt : io::parse_number(text.substr(colon + 1));
   if (!value) {
-    throw InputError(fmt::format("--do: expected COLUMN:VALUE, got {}", io::quoted(text)));
+    throw InputError(fmt::format("--do: expected COLUMN:VALUE, got {}", quoted_name(text)));
   }
   return {find_column("--do", column, names), *value};
 }

@@ -8,8 +8,8 @@
 
 #include "cli/suggestions.h"
 #include "cli/toml.h"
-#include "io/source.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -23,7 +23,7 @@ CLI::Option& option_of(CLI::App& command, const std::string& name) {
   if (option == nullptr) option = command.get_option_no_throw(name);
   if (option != nullptr && option->get_configurable()) return *option;
   const bool plain = name.size() < 40 && std::ranges::all_of(name, [](char c) { return c > ' '; });
-  const std::string shown = plain ? "'" + name + "'" : io::quoted(name);
+  const std::string shown = plain ? "'" + name + "'" : quoted_name(name);
   const std::string message = fmt::format("unknown name {} in the config file", shown);
   throw InputError(option != nullptr
                        ? fmt::format("'{}' is given on the command line only", name)

@@ -7,6 +7,7 @@
 #include "cli/lm.h"
 #include "data/text_files.h"
 #include "support/error.h"
+#include "support/log.h"
 #include "training/parameters.h"
 
 namespace nsimplex::cli {
@@ -78,7 +79,7 @@ data::Tokens open_recorded(const RecordedText& text, const LoadedModel& model) {
   if (!text.sources.empty()) return open_tokens(text, *model.tokenizer);
   data::Tokens tokens = open_tokens({model.text.sources, model.text.glob}, *model.tokenizer);
   if (tokens.fingerprint() != model.text.fingerprint) {
-    fmt::print(stderr, "nsimplex: the text has changed since the model was trained on it\n");
+    log_line("the text has changed since the model was trained on it");
   }
   return tokens;
 }

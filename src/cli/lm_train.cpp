@@ -14,6 +14,7 @@
 #include "io/atomic_file.h"
 #include "io/file_bytes.h"
 #include "support/error.h"
+#include "support/printable.h"
 #include "training/parameters.h"
 #include "training/trainer.h"
 
@@ -62,7 +63,7 @@ Run start_run(const TrainOptions& options) {
                                   run.tokens->fingerprint()};
   run.start = training::first_checkpoint(
       language_model_options(options, run.tokenizer->vocabulary()), training, text, tokenizer);
-  make_run_directory(run.folder);
+  make_run_directory(printable(run.folder));
   if (!options.overwrite) require_fresh(run.folder, config_file(options));
   return run;
 }
@@ -130,7 +131,8 @@ int run_train(const TrainOptions& options) {
   const training::TrainingEnd end = trainer.run(events);
   bar.finish();
   if (end == training::TrainingEnd::stopped) {
-    fmt::print(stderr, "saved; continue with: nsimplex lm train --resume {}\n", run.folder);
+    fmt::print(stderr, "saved; continue with: nsimplex lm train --resume {}\n",
+               printable(run.folder));
     throw Interrupted();
   }
   if (!options.json)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "support/printable.h"
+
 namespace nsimplex::cli {
 
 void print(std::string_view text) {
@@ -14,6 +16,7 @@ Table::Table(std::vector<std::string> header) { rows_.push_back(std::move(header
 
 void Table::add(std::vector<std::string> row) {
   row.resize(rows_.front().size());
+  for (std::string& cell : row) cell = printable(cell);  // names come from files, too
   rows_.push_back(std::move(row));
 }
 

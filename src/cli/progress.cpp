@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "support/printable.h"
+
 namespace nsimplex::cli {
 namespace {
 
@@ -55,7 +57,7 @@ void ProgressBar::update(int64_t done, std::string_view detail) {
 
 void ProgressBar::note(std::string_view line) {
   if (quiet_) return;
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", line);
+  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", printable(line));
   if (terminal_ && !finished_) draw();
 }
 

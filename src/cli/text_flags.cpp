@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "support/error.h"
+#include "support/log.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 
@@ -24,7 +26,7 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
                   "option: # above the first row)")
       ->type_name("CHAR")
       ->check([](const std::string& text) {
-        return text.size() > 1 ? "expected one character, got " + io::quoted(text) : "";
+        return text.size() > 1 ? "expected one character, got " + quoted_name(text) : "";
       })
       ->group(group);
   if (!table) return;
@@ -74,15 +76,15 @@ std::vector<std::string>& held_lines() {
 }  // namespace
 
 void show_readings() {
-  for (const std::string& line : held_lines()) fmt::print(stderr, "{}", line);
+  for (const std::string& line : held_lines()) log_line(line);
   held_lines().clear();
 }
 
 void say_reading(const std::string& path, const std::string& size, const io::TextReading& reading) {
   if (!reading.text) return;
   const std::string decisions = io::command_line_notice(reading);
-  held_lines().push_back(fmt::format("nsimplex: {}: read {}{}{}\n", io::printable(path), size,
-                                     decisions.empty() ? "" : "; ", decisions));
+  held_lines().push_back(
+      fmt::format("{}: read {}{}{}", path, size, decisions.empty() ? "" : "; ", decisions));
 }
 
 Json to_json(const io::TextReading& reading) {

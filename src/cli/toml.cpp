@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "io/source.h"
 #include "support/error.h"
+#include "support/printable.h"
+#include "support/utf8.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -14,18 +15,6 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_bare(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-}
-
-std::string utf8(uint32_t code) {
-  std::string bytes;
-  if (code < 0x80) return {static_cast<char>(code)};
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-  bytes += static_cast<char>(kLead[more] | (code >> (6 * more)));
-  for (int at = more - 1; at >= 0; --at) {
-    bytes += static_cast<char>(0x80 | ((code >> (6 * at)) & 0x3F));
-  }
-  return bytes;
 }
 
 class TomlReader {
@@ -88,7 +77,7 @@ class TomlReader {
   // What is left of the line, for errors.
   std::string rest() const {
     const std::string_view line = text_.substr(at_);
-    return io::quoted(line.substr(0, line.find_first_of("\r\n")));
+    return quoted_name(line.substr(0, line.find_first_of("\r\n")));
   }
 
   TomlEntry entry() {
@@ -103,10 +92,10 @@ class TomlReader {
     entry.name = name();
     skip_blanks();
     if (next() == '.')
-      fail("expected a name without a point, got " + io::quoted(entry.name) + rest());
+      fail("expected a name without a point, got " + quoted_name(entry.name) + rest());
     if (!take("=")) {
       fail(fmt::format("expected name = value, got {} after the name {}", rest(),
-                       io::quoted(entry.name)));
+                       quoted_name(entry.name)));
     }
     skip_blanks();
     if (take("[")) {
@@ -161,7 +150,7 @@ class TomlReader {
     while (word.ends_with(' ') || word.ends_with('\t')) word.remove_suffix(1);
     if (word.empty()) fail("expected a value");
     if (word.find_first_of(" \t\"'[{}=") != std::string_view::npos) {
-      fail("expected text in quotation marks, got " + io::quoted(word));
+      fail("expected text in quotation marks, got " + quoted_name(word));
     }
     std::string text(word);
     constexpr std::string_view kOfNumbers = "0123456789_.eE+-";
@@ -218,12 +207,13 @@ class TomlReader {
       ++at_;
       return {kBytes[known]};
     }
-    if (take("u")) return utf8(code_point(4));
-    if (take("U")) return utf8(code_point(8));
-    fail("expected \\\\, \\\", \\n, \\t or \\u0041, got " + io::quoted(text_.substr(at_ - 1, 2)));
+    if (take("u")) return character(4);
+    if (take("U")) return character(8);
+    fail("expected \\\\, \\\", \\n, \\t or \\u0041, got " + quoted_name(text_.substr(at_ - 1, 2)));
   }
 
-  uint32_t code_point(size_t digits) {
+  // A letter as UTF-8, of its number in so many hexadecimal digits.
+  std::string character(size_t digits) {
     const std::string_view word = text_.substr(at_, digits);
     constexpr std::string_view kDigits = "0123456789abcdef";
     uint64_t code = 0;
@@ -231,14 +221,16 @@ class TomlReader {
       const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
       const size_t digit = kDigits.find(lower);
       if (digit == std::string_view::npos)
-        fail("expected hexadecimal digits, got " + io::quoted(word));
+        fail("expected hexadecimal digits, got " + quoted_name(word));
       code = code * 16 + digit;
     }
     const bool letter = code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
     if (word.size() < digits || !letter)
-      fail("expected a letter's number, got " + io::quoted(word));
+      fail("expected a letter's number, got " + quoted_name(word));
     at_ += digits;
-    return static_cast<uint32_t>(code);
+    std::string text;
+    append_utf8(text, static_cast<uint32_t>(code));
+    return text;
   }
 
   std::string_view text_;

@@ -44,7 +44,7 @@ class RowReader {
       }
       if (own.back().empty()) source_.fail(line + "expected a " + what_ + ", got nothing");
       if (width_ == 2 && !by_name.emplace(own.front(), all.texts.size()).second) {
-        source_.fail(line + "a second " + what_ + " of " + io::quoted(own.front()));
+        source_.fail(line + "a second " + what_ + " of " + quoted_name(own.front()));
       }
       all.texts.emplace_back(own.back());
       all.lines.push_back(cells_.line(row));
@@ -83,7 +83,7 @@ class RowReader {
     result.reading = all.reading;
     for (const std::string& name : observations_.names) {
       const auto found = by_name.find(name);
-      if (found == by_name.end()) source_.fail("no " + what_ + " of row " + io::quoted(name));
+      if (found == by_name.end()) source_.fail("no " + what_ + " of row " + quoted_name(name));
       result.texts.push_back(all.texts[found->second]);
       result.lines.push_back(all.lines[found->second]);
     }
@@ -124,7 +124,7 @@ RowNumbers read_row_numbers(const std::string& path, const Observations& observa
     const auto number = io::parse_number(texts.texts[row]);
     if (!number) {
       source.fail(at_line(texts.lines[row]) + "expected a number, got " +
-                  io::quoted(texts.texts[row]));
+                  quoted_name(texts.texts[row]));
     }
     numbers.push_back(*number);
   }

@@ -37,7 +37,7 @@ io::TextOptions text_options(const TextFileOptions& options) {
   }
   if (options.comment && options.comment->size() > 1) {
     throw InputError("comment: expected one character or none, got " +
-                     io::quoted(*options.comment));
+                     quoted_name(*options.comment));
   }
   if (options.delimiter.empty()) return result;
   const auto delimiter = io::parse_delimiter(options.delimiter);
@@ -46,7 +46,7 @@ io::TextOptions text_options(const TextFileOptions& options) {
     return result;
   }
   throw InputError("delimiter: expected comma, tab, semicolon, pipe or space, got " +
-                   io::quoted(options.delimiter));
+                   quoted_name(options.delimiter));
 }
 
 Tensor to_tensor(const std::vector<double>& numbers) {

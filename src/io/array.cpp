@@ -6,6 +6,7 @@
 
 #include "io/source.h"
 #include "kernels/common/half.h"
+#include "support/utf8.h"
 
 namespace nsimplex::io {
 namespace {
@@ -53,27 +54,6 @@ double floating_at(const uint8_t* bytes, int64_t width) {
       return load<float>(bytes);
     default:
       return load<double>(bytes);
-  }
-}
-
-void append_utf8(std::string& text, uint32_t point) {
-  const auto tail = [&](int shift) {
-    text += static_cast<char>(0x80u | ((point >> shift) & 0x3fu));
-  };
-  if (point < 0x80) {
-    text += static_cast<char>(point);
-  } else if (point < 0x800) {
-    text += static_cast<char>(0xc0u | (point >> 6));
-    tail(0);
-  } else if (point < 0x10000) {
-    text += static_cast<char>(0xe0u | (point >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    text += static_cast<char>(0xf0u | (point >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
   }
 }
 

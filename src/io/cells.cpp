@@ -214,7 +214,7 @@ void Cells::read_quoted() {
   // Blanks behind the quote were the delimiter where blanks delimit.
   const bool parted = separator_ == ' ' && rest_.size() < whole.size() - at - 1;
   if (!rest_.empty() && !parted && !ends_cell(rest_.front())) {
-    fail_here("expected the end of the cell behind " + io::quoted(cell));
+    fail_here("expected the end of the cell behind " + quoted_name(cell));
   }
   line_ += count_line_ends(cell);
   if (doubled) {

@@ -135,7 +135,7 @@ void refuse_mixed_delimiters(const TextGrid& grid, int64_t row, int64_t column) 
   const size_t blank = cell.find(' ');
   if (blank == std::string_view::npos || grid.is_quoted(row, column)) return;
   if (parse_number(cell.substr(0, blank)) && parse_number(cell.substr(cell.rfind(' ') + 1))) {
-    grid.fail_at(row, column, "expected one node, got " + quoted(cell));
+    grid.fail_at(row, column, "expected one node, got " + quoted_name(cell));
   }
 }
 
@@ -213,7 +213,7 @@ EdgeList parse_edge_list(const Source& source, const TextOptions& options) {
     const auto weight = parse_number(grid.at(row, *columns.weight));
     if (!weight) {
       grid.fail_at(row, *columns.weight,
-                   "expected a weight, got " + quoted(grid.at(row, *columns.weight)));
+                   "expected a weight, got " + quoted_name(grid.at(row, *columns.weight)));
     }
     list.weights.push_back(*weight);
   }

@@ -44,7 +44,7 @@ SimpleGraph parse_graph6(const Source& source) {
   }
   for (const uint8_t letter : code.bytes) {
     if (letter < kZero || letter > kLast) {
-      code.fail("not graph6: it holds " + quoted({reinterpret_cast<const char*>(&letter), 1}));
+      code.fail("not graph6: it holds " + quoted_name({reinterpret_cast<const char*>(&letter), 1}));
     }
   }
   // A tilde says that three characters with the size follow, two that six do.

@@ -9,6 +9,7 @@
 
 #include "io/numbers.h"
 #include "io/text.h"
+#include "support/utf8.h"
 
 namespace nsimplex::io {
 namespace {
@@ -138,7 +139,7 @@ class Tags {
           std::from_chars(std::min(entity.data() + (hex ? 2 : 1), last), last, code, hex ? 16 : 10);
       const bool character = code != 0 && code < 0x110000 && (code < 0xd800 || code > 0xdfff);
       if (!entity.starts_with('#') || error != std::errc() || stop != last || !character) {
-        fail("an entity that is not known: " + io::quoted(entity));
+        fail("an entity that is not known: " + quoted_name(entity));
       }
       append_utf8(result, code);
     }
@@ -189,7 +190,7 @@ class Reader {
       nodes_.push_back({tag.attribute("id"), tag.attribute("id")});
       of_node_ = true;
       if (!numbers_.emplace(nodes_.back().id, std::ssize(nodes_) - 1).second) {
-        tags_.fail("a second node " + io::quoted(nodes_.back().id));
+        tags_.fail("a second node " + quoted_name(nodes_.back().id));
       }
     }
     if (tag.name == "edge") {
@@ -209,13 +210,13 @@ class Reader {
     }
     if (of_node_ || edges_.empty() || name != "weight") return;
     edges_.back().weight = parse_number(text);
-    if (!edges_.back().weight) tags_.fail("expected a weight, got " + io::quoted(text));
+    if (!edges_.back().weight) tags_.fail("expected a weight, got " + quoted_name(text));
   }
 
   int64_t number(const std::string& id) const {
     const auto found = numbers_.find(id);
     if (found == numbers_.end()) {
-      source_.fail("an edge has the node " + io::quoted(id) + ", which is not there");
+      source_.fail("an edge has the node " + quoted_name(id) + ", which is not there");
     }
     return found->second;
   }
@@ -226,7 +227,7 @@ class Reader {
     list.roles = directed_;
     std::unordered_set<std::string_view> names;
     for (const Node& node : nodes_) {
-      if (!names.insert(node.name).second) source_.fail("two nodes " + io::quoted(node.name));
+      if (!names.insert(node.name).second) source_.fail("two nodes " + quoted_name(node.name));
       list.names.push_back(node.name);
     }
     for (const Edge& edge : edges_) {

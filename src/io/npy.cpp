@@ -112,7 +112,7 @@ class HeaderParser {
 // Sets kind and width from a type such as "<f8", "|b1" or "<U12".
 void set_type(const Source& source, const std::string& descr, Array& array) {
   const auto unsupported = [&](const std::string& why) {
-    source.fail("elements of type " + quoted(descr) + " " + why);
+    source.fail("elements of type " + quoted_name(descr) + " " + why);
   };
   const char order = descr[0];
   if (order == '>') unsupported("are big-endian, which is not supported");

@@ -40,7 +40,7 @@ const ZipEntry* Npz::find(const std::string& name) const {
 std::vector<uint8_t> Npz::contents(const std::string& name) const {
   const ZipEntry* entry = find(name);
   if (entry == nullptr) {
-    source_.fail("expected an array " + quoted(name) + ", got " + list_of_names());
+    source_.fail("expected an array " + quoted_name(name) + ", got " + list_of_names());
   }
   return zip_.contents(*entry);
 }

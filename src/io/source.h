@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/printable.h"
+
 namespace nsimplex::io {
 
 /// Bytes to be parsed and the name that errors give them: a path, or a path and a part of the file.
@@ -35,11 +37,5 @@ struct Source {
     return {name + ", " + part_name, part_bytes};
   }
 };
-
-/// A text of a file as a message shows it: on one line, without control characters.
-std::string printable(std::string_view text);
-
-/// A cell or word as an error quotes it: printable, in quotes, and shortened.
-std::string quoted(std::string_view text);
 
 }  // namespace nsimplex::io

@@ -74,7 +74,8 @@ double number_at(const TextGrid& grid, int64_t row, int64_t column, const TableO
   const bool missing = is_missing(cell) || std::ranges::find(options.text.missing_words, cell) !=
                                                options.text.missing_words.end();
   if (!missing) {
-    grid.fail_at(row, column, "expected a number, got " + quoted(cell) + advice(grid, row, cell));
+    grid.fail_at(row, column,
+                 "expected a number, got " + quoted_name(cell) + advice(grid, row, cell));
   }
   if (!options.allow_missing) grid.fail_at(row, column, "expected a number, got a missing value");
   return std::numeric_limits<double>::quiet_NaN();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/utf8.h"
+
 namespace nsimplex::io {
 namespace {
 
@@ -11,32 +13,6 @@ constexpr std::string_view kUtf32LittleMark{"\xff\xfe\0\0", 4}, kUtf32BigMark{"\
 
 [[noreturn]] void fail_at(const Source& source, std::string_view before, const std::string& why) {
   source.fail("line " + std::to_string(1 + count_line_ends(before)) + ": " + why);
-}
-
-// How many bytes the character at the front of `text` has; 0 where it is no valid UTF-8. The table
-// of well-formed sequences is that of the Unicode standard, section 3.9.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t at) {
-    return at < text.size() ? static_cast<uint8_t>(text[at]) : uint8_t{0};
-  };
-  const auto follows = [&](size_t at, uint8_t low = 0x80, uint8_t high = 0xbf) {
-    return low <= byte(at) && byte(at) <= high;
-  };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xc2) return 0;
-  if (first < 0xe0) return follows(1) ? 2 : 0;
-  if (first < 0xf0) {
-    const bool second = first == 0xe0   ? follows(1, 0xa0)
-                        : first == 0xed ? follows(1, 0x80, 0x9f)  // no surrogates
-                                        : follows(1);
-    return second && follows(2) ? 3 : 0;
-  }
-  if (first > 0xf4) return 0;
-  const bool second = first == 0xf0   ? follows(1, 0x90)
-                      : first == 0xf4 ? follows(1, 0x80, 0x8f)
-                                      : follows(1);
-  return second && follows(2) && follows(3) ? 4 : 0;
 }
 
 void check_utf8(const Source& source, std::string_view text) {
@@ -78,27 +54,6 @@ std::string decode_utf16(const Source& source, std::string_view bytes, bool litt
 }
 
 }  // namespace
-
-void append_utf8(std::string& text, uint32_t code) {
-  const auto tail = [&](int shift) {
-    text.push_back(static_cast<char>(0x80 | (code >> shift & 0x3f)));
-  };
-  if (code < 0x80) {
-    text.push_back(static_cast<char>(code));
-  } else if (code < 0x800) {
-    text.push_back(static_cast<char>(0xc0 | code >> 6));
-    tail(0);
-  } else if (code < 0x10000) {
-    text.push_back(static_cast<char>(0xe0 | code >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    text.push_back(static_cast<char>(0xf0 | code >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
 
 Text::Text(const Source& source) : view_(source.text()) {
   const auto take = [&](std::string_view mark) {

@@ -28,9 +28,6 @@ class Text {
   std::string_view view_;
 };
 
-/// Appends a character, which is no surrogate, to UTF-8.
-void append_utf8(std::string& text, uint32_t code);
-
 /// Takes the first line off a text and returns it without its end: LF, CR LF or CR.
 std::string_view take_line(std::string_view& rest);
 

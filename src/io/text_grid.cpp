@@ -265,7 +265,7 @@ std::vector<size_t> TextGrid::find_columns(const std::vector<std::string>& wante
       if (same) found.push_back(column);
     }
     if (found.size() == before) {
-      source_.fail(std::string(option) + ": no column is called " + io::quoted(name));
+      source_.fail(std::string(option) + ": no column is called " + quoted_name(name));
     }
   }
   return found;

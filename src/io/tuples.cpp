@@ -76,7 +76,7 @@ Tuples tuples_of_text(const Source& source, const TextOptions& options) {
       constexpr double kLargestExact = 0x1p53;
       const double value = number_at(grid, row, column, {.text = options, .allow_missing = false});
       if (value != std::trunc(value) || std::abs(value) > kLargestExact) {
-        grid.fail_at(row, column, "expected an integer, got " + quoted(grid.at(row, column)));
+        grid.fail_at(row, column, "expected an integer, got " + quoted_name(grid.at(row, column)));
       }
       tuples.values.push_back(static_cast<int64_t>(value));
     }

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "support/printable.h"
+
 namespace nsimplex {
 
 bool environment_flag(const char* name) {
@@ -15,7 +17,7 @@ bool environment_flag(const char* name) {
 
 void log_line(std::string_view message) {
   std::string line = "nsimplex: ";
-  line.append(message).append("\n");
+  line.append(printable(message)).append("\n");
   std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of threads do not mix
 }
 

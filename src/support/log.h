@@ -7,7 +7,7 @@ namespace nsimplex {
 /// Whether an environment variable is "1".
 bool environment_flag(const char* name);
 
-/// Writes "nsimplex: <message>" as one line to standard error.
+/// Writes "nsimplex: <message>" as one printable line to standard error.
 void log_line(std::string_view message);
 
 /// Writes "nsimplex: warning: <message>" as one line to standard error.

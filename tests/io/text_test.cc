@@ -95,13 +95,6 @@ TEST(Text, Utf16HasAllCharacters) {
               ElementsAre("\xe2\x82\xac", "\xf0\x9f\x98\x80"));
 }
 
-TEST(Quoted, IsShortPrintableAndCutBetweenCharacters) {
-  EXPECT_EQ(io::quoted("a\x1b]0;b\nc"), "\"a?]0;b?c\"");
-  EXPECT_EQ(io::quoted("\xc2\x9b"), "\"?\"");
-  std::string word(39, 'a');
-  EXPECT_EQ(io::quoted(word + "\xc3\xa9" + "b"), "\"" + word + "..\"");
-}
-
 TEST(Numbers, UnderflowIsZeroAndOverflowIsNone) {
   for (const std::string text :
        {"1e-400", "-1e-99999999999999999999", "0.00001e-330", "123456789e-400"}) {

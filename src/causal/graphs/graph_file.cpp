@@ -167,7 +167,7 @@ Matrix graph_over(const GraphFile& graph, const std::vector<std::string>& column
     const auto found = numbers.find(node_name);
     // A number between those of a list is no node, and has no name.
     if (found == numbers.end() && (graph.complete || !graph.names.empty())) {
-      fail(io::quoted(node_name).append(" is no column of the table"));
+      fail(quoted_name(node_name).append(" is no column of the table"));
     }
     column_of.push_back(found == numbers.end() ? -1 : found->second);
   }

@@ -59,7 +59,7 @@ class Check {
 
   std::string name(Eigen::Index column) const {
     if (result_.names.empty()) return std::string("x").append(std::to_string(column));
-    return io::quoted(result_.names[static_cast<size_t>(column)]);
+    return quoted_name(result_.names[static_cast<size_t>(column)]);
   }
 
   void require_different_names() const {
@@ -68,7 +68,7 @@ class Check {
       const auto [first, added] = seen.emplace(result_.names[column], column);
       if (added) continue;
       fail(std::string("expected columns of different names, got ")
-               .append(io::quoted(result_.names[column]))
+               .append(quoted_name(result_.names[column]))
                .append(" for columns ")
                .append(std::to_string(first->second))
                .append(" and ")
