@@ -21,6 +21,7 @@
 #include "cli/run_log.h"
 #include "io/atomic_file.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -146,7 +147,7 @@ class FitReport {
                                    options_.standardise ? ", standardised" : ", not standardised",
                                    options_.estimator, fit_.model, fit_.seconds);
     for (const std::string& each : table_.observations.dropped)
-      text += fmt::format("left out {}\n", each);
+      text += fmt::format("left out {}\n", printable(each));
     if (const int64_t rows = table_.observations.dropped_rows; rows > 0) {
       text += fmt::format("left out {} rows with missing values\n", rows);
     }
@@ -154,7 +155,7 @@ class FitReport {
       text += fmt::format("{} missing values replaced by means\n", filled);
     }
     for (const std::string& each : edge_names(fit_.removed, table_.names)) {
-      text += fmt::format("removed {}: it closed a cycle\n", each);
+      text += fmt::format("removed {}: it closed a cycle\n", printable(each));
     }
     text += table_of(answers_, truth_.has_value());
     text += fmt::format(

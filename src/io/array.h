@@ -6,6 +6,9 @@
 
 namespace nsimplex::io {
 
+/// No array has more axes: NumPy's own limit, and more than Torch's operators take.
+inline constexpr size_t kMostAxes = 64;
+
 enum class ElementKind {
   boolean,
   signed_integer,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 namespace nsimplex::io {
@@ -94,6 +95,11 @@ class HeaderParser {
       const auto [end, error] =
           std::from_chars(text_.data() + at_, text_.data() + text_.size(), extent);
       if (error != std::errc() || extent < 0) bad();
+      if (extents.size() == kMostAxes) {
+        source_.fail(std::string("an array of more than ")
+                         .append(std::to_string(kMostAxes))
+                         .append(" axes, which NumPy does not have either"));
+      }
       extents.push_back(extent);
       at_ = end - text_.data();
       take('L');  // as NumPy on Python 2 wrote long integers
@@ -171,18 +177,19 @@ uint64_t needed_bytes(const Source& source, const Array& array) {
 std::vector<uint8_t> c_order(const Array& array, std::span<const uint8_t> data) {
   std::vector<uint8_t> result(data.size());
   if (data.empty()) return result;
-  const size_t dims = array.shape.size();
+  // Without axes of extent 1 an element takes two steps on average, however many axes there are.
+  std::vector<int64_t> shape;
+  std::ranges::copy_if(array.shape, std::back_inserter(shape), [](int64_t e) { return e != 1; });
+  const size_t dims = shape.size();
   std::vector<int64_t> place(dims, 0), stride(dims, array.width);
-  for (size_t axis = 1; axis < dims; ++axis) {
-    stride[axis] = stride[axis - 1] * array.shape[axis - 1];
-  }
+  for (size_t axis = 1; axis < dims; ++axis) stride[axis] = stride[axis - 1] * shape[axis - 1];
   int64_t from = 0;
   for (size_t to = 0; to < data.size(); to += array.width) {
     std::memcpy(result.data() + to, data.data() + from, array.width);
     for (size_t axis = dims; axis-- > 0;) {
       from += stride[axis];
-      if (++place[axis] < array.shape[axis]) break;
-      from -= stride[axis] * array.shape[axis];
+      if (++place[axis] < shape[axis]) break;
+      from -= stride[axis] * shape[axis];
       place[axis] = 0;
     }
   }
@@ -199,6 +206,12 @@ NpyHeader parse_npy_header(const Source& source) {
   }
   const int length_bytes = version == 1 ? 2 : 4;
   const uint64_t length = source.little(8, length_bytes), begin = 8 + length_bytes;
+  if (length > kLongestHeader) {
+    source.fail(std::string("a header of ")
+                    .append(std::to_string(length))
+                    .append(" bytes, more than ")
+                    .append(std::to_string(kLongestHeader)));
+  }
   const auto text = source.part(begin, length);
   NpyHeader header =
       HeaderParser(source, {reinterpret_cast<const char*>(text.data()), length}).parse();
@@ -206,21 +219,34 @@ NpyHeader parse_npy_header(const Source& source) {
   return header;
 }
 
-Array parse_npy(const Source& source) {
-  const NpyHeader header = parse_npy_header(source);
+namespace {
+
+// Type and shape; fails where `size` bytes are not what they need.
+Array described(const Source& source, const NpyHeader& header, uint64_t size) {
   if (header.is_pickled()) {
     source.fail("its elements are pickled Python objects, which are never read");
   }
   Array array{source.name};
   set_type(source, header.descr, array);
   array.shape = header.shape;
-  const uint64_t size = needed_bytes(source, array);
-  const auto data = source.bytes.subspan(header.data);
-  if (data.size() != size) {
-    source.fail((data.size() < size ? "truncated: shape " : "too long: shape ") +
-                array.shape_text() + " needs " + std::to_string(size) + " bytes, there are " +
-                std::to_string(data.size()));
+  const uint64_t needed = needed_bytes(source, array), have = size - header.data;
+  if (have != needed) {
+    source.fail((have < needed ? "truncated: shape " : "too long: shape ") + array.shape_text() +
+                " needs " + std::to_string(needed) + " bytes, there are " + std::to_string(have));
   }
+  return array;
+}
+
+}  // namespace
+
+void check_npy(const Source& source, const NpyHeader& header, uint64_t size) {
+  described(source, header, size);
+}
+
+Array parse_npy(const Source& source) {
+  const NpyHeader header = parse_npy_header(source);
+  Array array = described(source, header, source.bytes.size());
+  const auto data = source.bytes.subspan(header.data);
   const bool transpose = header.fortran && array.shape.size() > 1;
   array.data = transpose ? c_order(array, data) : std::vector<uint8_t>(data.begin(), data.end());
   if (array.kind == ElementKind::boolean &&

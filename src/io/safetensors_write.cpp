@@ -7,7 +7,7 @@
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "io/safetensors_checksums.h"
-#include "io/safetensors_format.h"
+#include "io/safetensors_torch.h"
 
 namespace nsimplex::io {
 namespace {
@@ -17,7 +17,7 @@ constexpr size_t kAlignment = 64;
 
 std::string_view dtype_name(const NamedTensor& each) {
   for (const SafetensorsDtype& known : kSafetensorsDtypes) {
-    if (each.tensor.scalar_type() == known.type) return known.name;
+    if (each.tensor.scalar_type() == scalar_type(known.type)) return known.name;
   }
   throw std::invalid_argument("safetensors cannot hold " + each.name + " of dtype " +
                               c10::toString(each.tensor.scalar_type()));

@@ -33,9 +33,9 @@ uint64_t find_end(const Source& source) {
   source.fail("not a zip archive, or truncated: it has no directory");
 }
 
-// Raw deflate. Both sizes are known and the output has room for `size` bytes only.
-std::vector<uint8_t> inflate_all(const Source& source, std::span<const uint8_t> packed,
-                                 uint64_t size) {
+// The first `size` bytes of what raw deflate packed. `whole`: they are all, which is checked.
+std::vector<uint8_t> inflated(const Source& source, std::span<const uint8_t> packed, uint64_t size,
+                              bool whole) {
   constexpr uint64_t kMostAtOnce = std::numeric_limits<uInt>::max();
   if (size / kBestRatio > packed.size()) source.fail("the sizes in its directory cannot be");
   std::vector<uint8_t> result(size);
@@ -45,7 +45,7 @@ std::vector<uint8_t> inflate_all(const Source& source, std::span<const uint8_t> 
   uint64_t read = 0, written = 0;
   uint8_t none = 0;  // zlib wants a place to write even where nothing is to come
   int state = Z_OK;
-  while (state == Z_OK) {
+  while (state == Z_OK && (whole || written < size)) {
     const auto room_in = static_cast<uInt>(std::min(packed.size() - read, kMostAtOnce));
     const auto room_out = static_cast<uInt>(std::min(size - written, kMostAtOnce));
     stream.avail_in = room_in;
@@ -56,9 +56,8 @@ std::vector<uint8_t> inflate_all(const Source& source, std::span<const uint8_t> 
     written += room_out - stream.avail_out;
   }
   inflateEnd(&stream);
-  if (state != Z_STREAM_END || written != size || read != packed.size()) {
-    source.fail("its compressed data are damaged");
-  }
+  const bool ended = state == Z_STREAM_END && read == packed.size();
+  if (written != size || (whole && !ended)) source.fail("its compressed data are damaged");
   return result;
 }
 
@@ -81,6 +80,7 @@ Zip::Zip(Source source) : source_(std::move(source)) {
     begin = source_.little(end64 + 48, 8);
   }
   read_directory(begin, size, count);
+  check_entries(begin);
 }
 
 void Zip::read_directory(uint64_t begin, uint64_t size, uint64_t count) {
@@ -121,27 +121,57 @@ void Zip::read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size) {
   }
 }
 
-std::vector<uint8_t> Zip::contents(const ZipEntry& entry) const {
+// No byte of the archive is part of two entries, so that what all of them unpack to is bounded by
+// the archive, and none is called as another.
+void Zip::check_entries(uint64_t directory) const {
+  std::vector<const ZipEntry*> order;
+  for (const ZipEntry& entry : entries_) order.push_back(&entry);
+  std::ranges::sort(order, {}, [](const ZipEntry* entry) { return entry->header; });
+  uint64_t taken = 0;
+  for (const ZipEntry* entry : order) {
+    const Source named = source_.inner(entry->name, source_.bytes);
+    if (entry->header < taken) named.fail("its data overlap those of another entry");
+    const uint64_t begin = data_begin(named, *entry);
+    named.part(begin, entry->packed);
+    taken = begin + entry->packed;
+    if (taken > directory) named.fail("its data overlap the directory");
+  }
+  std::ranges::sort(order, {}, [](const ZipEntry* entry) { return std::string_view(entry->name); });
+  const auto twice = std::ranges::adjacent_find(
+      order, {}, [](const ZipEntry* entry) { return std::string_view(entry->name); });
+  if (twice != order.end()) source_.fail("two entries are called " + quoted_name((*twice)->name));
+}
+
+uint64_t Zip::data_begin(const Source& named, const ZipEntry& entry) const {
+  named.part(entry.header, kLocalSize);
+  if (named.little(entry.header, 4) != kLocalHeader) named.fail("its header is damaged");
+  return entry.header + kLocalSize + named.little(entry.header + 26, 2) +
+         named.little(entry.header + 28, 2);
+}
+
+std::vector<uint8_t> Zip::unpack(const ZipEntry& entry, uint64_t size, bool whole) const {
   const Source named = source_.inner(entry.name, source_.bytes);
   if (entry.flags & kEncrypted) named.fail("is encrypted");
   if (entry.method != kStored && entry.method != kDeflated) {
     named.fail("compression method " + std::to_string(entry.method) +
                " is not supported, only stored and deflated");
   }
-  named.part(entry.header, kLocalSize);
-  if (named.little(entry.header, 4) != kLocalHeader) named.fail("its header is damaged");
-  const uint64_t begin = entry.header + kLocalSize + named.little(entry.header + 26, 2) +
-                         named.little(entry.header + 28, 2);
-  const auto packed = named.part(begin, entry.packed);
-  std::vector<uint8_t> result;
-  if (entry.method == kDeflated) {
-    result = inflate_all(named, packed, entry.size);
-  } else {
-    if (entry.packed != entry.size) named.fail("the sizes in its directory cannot be");
-    result.assign(packed.begin(), packed.end());
+  const auto packed = named.part(data_begin(named, entry), entry.packed);
+  if (entry.method == kDeflated) return inflated(named, packed, size, whole);
+  if (entry.packed != entry.size) named.fail("the sizes in its directory cannot be");
+  return {packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+std::vector<uint8_t> Zip::contents(const ZipEntry& entry) const {
+  std::vector<uint8_t> result = unpack(entry, entry.size, true);
+  if (checksum(result) != entry.crc) {
+    source_.inner(entry.name, {}).fail("its data are damaged: the checksum differs");
   }
-  if (checksum(result) != entry.crc) named.fail("its data are damaged: the checksum differs");
   return result;
+}
+
+std::vector<uint8_t> Zip::beginning(const ZipEntry& entry, uint64_t most) const {
+  return unpack(entry, std::min(most, entry.size), most >= entry.size);
 }
 
 }  // namespace nsimplex::io

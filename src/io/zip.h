@@ -23,18 +23,27 @@ struct ZipEntry {
 /// Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 class Zip {
  public:
-  /// Reads the directory; fails where there is none or it is damaged.
+  /// Reads the directory; fails where there is none or it is damaged, where entries share bytes of
+  /// the archive, or have the same name.
   explicit Zip(Source source);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
   /// What an entry unpacks to. Fails for encryption, other methods of compression, data that do not
   /// unpack to the size and checksum that the directory has, and sizes that deflate cannot reach.
+  /// Takes at most 1032 times the bytes of the entry, deflate's own limit.
   std::vector<uint8_t> contents(const ZipEntry& entry) const;
+
+  /// The first `most` bytes of what an entry unpacks to, or all; no more is unpacked, and the
+  /// checksum is not looked at.
+  std::vector<uint8_t> beginning(const ZipEntry& entry, uint64_t most) const;
 
  private:
   void read_directory(uint64_t begin, uint64_t size, uint64_t count);
   void read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size);
+  void check_entries(uint64_t directory) const;
+  uint64_t data_begin(const Source& named, const ZipEntry& entry) const;
+  std::vector<uint8_t> unpack(const ZipEntry& entry, uint64_t size, bool whole) const;
 
   Source source_;
   std::vector<ZipEntry> entries_;
