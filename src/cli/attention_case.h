@@ -1,11 +1,12 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
-#include <CLI/CLI.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "cli/cli11.h"
 
 namespace nsimplex::cli {
 

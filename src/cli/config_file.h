@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 #include <string>
+
+#include "cli/cli11.h"
 
 namespace nsimplex::cli {
 

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
+#include "cli/cli11.h"
 #include "cli/lm.h"
 #include "training/comparison.h"
 

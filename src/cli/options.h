@@ -2,7 +2,6 @@
 
 #include <c10/core/Device.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -12,18 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "cli/cli11.h"
 #include "cli/config_file.h"
-
-// Torch's logging header makes vectors streamable, "1 2", wherever it is included, and CLI11 would
-// then write the defaults of lists that way, which --config cannot read back. They are "[1,2]" in
-// all files, whatever these include.
-template <class List, class Stream>
-  requires std::same_as<std::remove_cvref_t<List>,
-                        std::vector<typename std::remove_cvref_t<List>::value_type>>
-class CLI::detail::is_ostreamable<List, Stream> {
- public:
-  static constexpr bool value = false;
-};
 
 namespace nsimplex::cli {
 

@@ -64,7 +64,7 @@ Tensor tuples_of_safetensors(const std::string& path, const std::string& key) {
     ++matrices;
   }
   if (!key.empty() && found == nullptr) {
-    throw InputError("cannot read " + path + ": expected a tensor \"" + key + "\"");
+    throw InputError("cannot read " + path + ": expected a tensor " + quoted_name(key));
   }
   if (key.empty() && matrices != 1) {
     throw InputError("cannot read " + path + ": expected one tensor of two dimensions, got " +
@@ -88,7 +88,9 @@ TupleFile checked_tuples(const std::string& path, Tensor tuples, int64_t width) 
   if (tuples.numel() > 0) {
     const int64_t low = tuples.min().item<int64_t>();
     if (low < 0) fail(": expected nodes from 0 on, got " + std::to_string(low));
-    nodes = tuples.max().item<int64_t>() + 1;
+    const int64_t high = tuples.max().item<int64_t>();
+    if (high == INT64_MAX) fail(": expected nodes below 2^63 - 1, got " + std::to_string(high));
+    nodes = high + 1;
   }
   return {std::move(tuples), nodes, at::empty({0}, at::kLong), ""};
 }

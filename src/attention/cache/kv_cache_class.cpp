@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "attention/cache/layer_cache_class.h"
+#include "support/error.h"
 
 namespace nsimplex::cache {
 
@@ -87,7 +88,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       .def("save",
            [](const LayersHandle& self, const std::string& path) { self->caches.save(path); })
       .def("load", [](const LayersHandle& self, const std::string& path, c10::Device device) {
-        self->caches.load(path, device);
+        try {
+          self->caches.load(path, device);
+        } catch (const InputError& error) {  // a ValueError in Python, as that of every reader
+          TORCH_CHECK_VALUE(false, error.what());
+        }
       });
 }
 
