@@ -9,11 +9,16 @@
 
 namespace nsimplex::io {
 
+/// At the peak a parser holds so many bytes of memory for each byte of the file (for each byte that
+/// it unpacks to, for a compressed one): a graph6 character holds six edges of 16 bytes, and a
+/// vector that grows holds its numbers up to three times.
+inline constexpr int64_t kMostMemory = 320;
+
 /// Bytes to be parsed and the name that errors give them: a path, or a path and a part of the file.
 ///
 /// The parsers of this folder take untrusted bytes: whatever these are, they return or throw an
 /// InputError, in time and memory proportional to the bytes (to what the bytes unpack to, for
-/// compressed ones).
+/// compressed ones: at most 1032 times as many, deflate's own limit).
 struct Source {
   std::string name;
   std::span<const uint8_t> bytes;

@@ -80,6 +80,16 @@ TEST(Npy, TurnsFortranOrderIntoC) {
               ElementsAre(1, 2, 3));
 }
 
+TEST(Npy, HasAsManyAxesAsNumPy) {
+  std::string shape = "(2, ";
+  for (int axis = 1; axis < 64; ++axis) shape += "1, ";
+  EXPECT_EQ(parse(npy_file("|u1", shape + ")", "ab", true)).shape.size(), 64u);
+  EXPECT_EQ(error(npy_file("|u1", shape + "1)", "ab", true)),
+            "cannot read f: an array of more than 64 axes, which NumPy does not have either");
+  EXPECT_EQ(error(npy_file("|u1", "(" + std::string(65536, ' ') + "1,)", "a", true, 2)),
+            "cannot read f: a header of 65595 bytes, more than 65535");
+}
+
 TEST(Npy, RefusesOtherElements) {
   EXPECT_EQ(error(npy_file("|O", "(1,)", "(dp0\n.")),
             "cannot read f: its elements are pickled Python objects, which are never read");

@@ -85,6 +85,52 @@ TEST(Zip, ReadsBehindAComment) {
   EXPECT_EQ(Zip(source_of(file)).entries().size(), 1u);
 }
 
+// Two entries of the directory with the data of the first.
+TEST(Zip, RefusesEntriesThatOverlap) {
+  std::string file = zip_file({{"a.npy", numbers()}, {"b.npy", numbers()}}, false);
+  const size_t second = file.rfind("PK\x01\x02");
+  file.replace(second + 42, 4, std::string(4, '\0'));
+  EXPECT_EQ(input_error_of([&] { Npz(source_of(file)).read("a"); }),
+            "cannot read f, b.npy: its data overlap those of another entry");
+}
+
+TEST(Zip, RefusesNamesThatComeTwice) {
+  const std::string file = zip_file({{"a.npy", numbers()}, {"a.npy", numbers()}}, false);
+  EXPECT_EQ(input_error_of([&] { Npz(source_of(file)).read("a"); }),
+            "cannot read f: two entries are called \"a.npy\"");
+}
+
+// The data of the first array are damaged: nothing but headers is unpacked to find the matrix.
+TEST(Npz, UnpacksOnlyWhatItTakes) {
+  const std::string other = npy_file("|u1", "(4,)", "wxyz");
+  std::string file = zip_file({{"a.npy", other}, {"b.npy", numbers()}}, false);
+  file[file.find("wxyz")] = '!';
+  const Npz npz(source_of(file));
+  EXPECT_THAT(npz.read_matrix().integers(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(input_error_of([&] { npz.read("a"); }),
+            "cannot read f, a.npy: its data are damaged: the checksum differs");
+}
+
+// The directory says gigabytes, which deflate could reach, and the header only a few bytes.
+TEST(Npz, ComparesTheShapeWithTheSizeBeforeItUnpacks) {
+  const std::string array = npy_file("|u1", "(1000000,)", std::string(2000000, '\0'));
+  const std::string file = zip_file({{"a.npy", array}}, true);
+  EXPECT_EQ(input_error_of([&] { Npz(source_of(file)).read("a"); }),
+            "cannot read f, array a: too long: shape [1000000] needs 1000000 bytes, there are "
+            "2000000");
+}
+
+TEST(Npz, NamesInMessagesArePrintableAndFew) {
+  std::vector<std::pair<std::string, std::string>> files;
+  files.emplace_back("\x1b]0;x\a.npy", numbers());
+  for (int i = 0; i < 20; ++i) files.emplace_back(std::to_string(i) + ".npy", numbers());
+  const std::string file = zip_file(files, false);
+  EXPECT_EQ(
+      input_error_of([&] { Npz(source_of(file)).read("no\n"); }),
+      "cannot read f: expected an array \"no\\n\", got \\x1b]0;x\\x07, 0, 1, 2, 3, 4, 5, 6, 7, 8 "
+      "and 11 more");
+}
+
 TEST(Zip, NamesWhatIsDamaged) {
   const auto error = [](const std::string& file) {
     return input_error_of([&] {

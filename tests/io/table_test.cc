@@ -133,5 +133,27 @@ TEST(Table, ReadsAFile) {
             "cannot read " + (folder / "none") + ": No such file or directory");
 }
 
+// What stands in quotes is no delimiter, and the end of a line in them none of a row.
+TEST(Table, TheDelimiterIsGuessedOutsideQuotes) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"\"q,r\";b\n1;2\n3;4\n", {"q,r", "b"}},
+      {"\"q,r,s,t\";\"b,c\"\r\n1;2\r\n", {"q,r,s,t", "b,c"}},
+      {"\"q\nr\",b\n1,2\n3,4\n", {"q\nr", "b"}},
+      {"\"q;\n;;r\",b\n1,2\n", {"q;\n;;r", "b"}},
+      {"\"say \"\"a;b\"\"\",c\n1,2\n", {"say \"a;b\"", "c"}}};
+  for (const auto& [file, columns] : cases) {
+    const Table table = parse_table(source_of(file));
+    EXPECT_EQ(table.columns, columns) << file;
+    EXPECT_EQ(table.at(0, 1), 2) << file;
+  }
+}
+
+TEST(Table, NamesInMessagesArePrintable) {
+  const std::string file = "\"a\x1b]0;x\x07\nb\u202e\",c\nx,1\n1,2\n";
+  EXPECT_EQ(
+      input_error_of([&] { parse_table(source_of(file)); }),
+      "cannot read f: line 3, column a\\x1b]0;x\\x07\\nb\\u202e: expected a number, got \"x\"");
+}
+
 }  // namespace
 }  // namespace nsimplex::io
