@@ -1,6 +1,6 @@
 # Names for what tools/ and CMakePresets.json do. Every target first sets up what it needs.
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-all bench asan tsan tidy format format-check wheel clean bootstrap bootstrap-clang
+.PHONY: build demo test test-all bench asan tsan fuzz tidy format format-check wheel clean bootstrap bootstrap-clang
 
 python := .venv/bin/python
 export CTEST_PARALLEL_LEVEL ?= 2
@@ -35,6 +35,10 @@ bench: bootstrap
 asan tsan: bootstrap-clang
 	@tools/build $@
 	ctest --preset $@
+
+# Each target for FUZZ_SECONDS, 60 where that is not set.
+fuzz: bootstrap-clang
+	@tools/fuzz
 
 tidy: bootstrap-clang
 	@tools/tidy

@@ -41,6 +41,10 @@ if(NOT NSIMPLEX_SANITIZE)
   add_link_options(LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
 
+if(NSIMPLEX_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # Errors of LibTorch name the file they come from: as src/..., wherever it was compiled.
 add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 

@@ -1,7 +1,5 @@
 #include "cli/toml.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "support/error.h"
@@ -38,7 +36,7 @@ class TomlReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(fmt::format("line {}: {}", line_, what));
+    throw InputError(std::string("line ").append(std::to_string(line_)).append(": ").append(what));
   }
 
   bool ended() const { return at_ == text_.size(); }
@@ -84,18 +82,20 @@ class TomlReader {
     TomlEntry entry;
     entry.line = line_;
     if (next() == '[') {
-      fail(
-          fmt::format("expected name = value, got the section {}; options stand in no section, "
-                      "each on a line of its own, as in: steps = 500",
-                      rest()));
+      fail(std::string("expected name = value, got the section ")
+               .append(rest())
+               .append(
+                   "; options stand in no section, each on a line of its own, as in: steps = 500"));
     }
     entry.name = name();
     skip_blanks();
     if (next() == '.')
       fail("expected a name without a point, got " + quoted_name(entry.name) + rest());
     if (!take("=")) {
-      fail(fmt::format("expected name = value, got {} after the name {}", rest(),
-                       quoted_name(entry.name)));
+      fail(std::string("expected name = value, got ")
+               .append(rest())
+               .append(" after the name ")
+               .append(quoted_name(entry.name)));
     }
     skip_blanks();
     if (take("[")) {
@@ -125,7 +125,7 @@ class TomlReader {
     std::vector<std::string> values;
     const int64_t first_line = line_;
     for (skip_lines(); !take("]"); skip_lines()) {
-      if (ended()) fail(fmt::format("expected a ] to the list of line {}", first_line));
+      if (ended()) fail("expected a ] to the list of line " + std::to_string(first_line));
       if (next() == '[') fail("expected no list inside a list");
       values.push_back(scalar());
       skip_lines();
@@ -172,7 +172,10 @@ class TomlReader {
     std::string text;
     while (!take(end)) {
       if (ended() || (!many_lines && at_newline())) {
-        fail(fmt::format("expected a {} to the text of line {}", end, first_line));
+        fail(std::string("expected a ")
+                 .append(end)
+                 .append(" to the text of line ")
+                 .append(std::to_string(first_line)));
       }
       if (at_newline()) {
         take_newline();
@@ -278,7 +281,8 @@ std::string toml_value(std::string_view text) {
     if (known != std::string_view::npos) {
       value += {'\\', kLetters[known]};
     } else if (byte < 0x20 || byte == 0x7F) {
-      value += fmt::format("\\u{:04X}", byte);
+      constexpr std::string_view kDigits = "0123456789ABCDEF";
+      value.append("\\u00").append({kDigits[byte >> 4], kDigits[byte & 15]});
     } else {
       value += c;
     }

@@ -10,8 +10,8 @@
 namespace nsimplex::io {
 namespace {
 
-// Of a file that does not tell its size; it grows from here on.
-constexpr size_t kFirstRoom = 64 * 1024;
+// Of a file that does not tell its size. It grows from here on, but some in /proc go on for terabytes.
+constexpr size_t kFirstRoom = 64 * 1024, kMostUnsized = size_t{1} << 30;
 
 }  // namespace
 
@@ -31,6 +31,7 @@ FileBytes::FileBytes(const std::string& path) {
       size_ += static_cast<size_t>(file.read(static_cast<int64_t>(size_), data_ + size_,
                                              static_cast<int64_t>(room_ - size_)));
       if (size_ < room_) break;
+      if (size_ > kMostUnsized && file.size() == 0) file.fail(std::strerror(EFBIG));
       require(::mremap(data_, room_, 2 * room_, MREMAP_MAYMOVE));
       room_ *= 2;
     }

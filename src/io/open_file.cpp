@@ -13,8 +13,8 @@
 namespace nsimplex::io {
 
 OpenFile::OpenFile(const std::string& path) : path_(path) {
-  if (path.find('\0') != std::string::npos)
-    throw InputError("cannot read a path that holds a zero byte");
+  // The system would take what is before it for the path.
+  if (path.find('\0') != std::string::npos) fail("a path with a zero byte");
   // Non-blocking, so that opening a named pipe by mistake fails below instead of waiting for a writer.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) fail(std::strerror(errno));

@@ -85,6 +85,9 @@ TEST(FileBytes, NamesWhatCannotBeRead) {
   EXPECT_EQ(message(folder / "no"),
             "cannot read " + (folder / "no") + ": No such file or directory");
   EXPECT_EQ(message(folder.path()), "cannot read " + folder.path().string() + ": is a folder");
+  const std::string path = write_file(folder / "a", "abc");
+  EXPECT_EQ(message(path + std::string("\0.csv", 5)),
+            "cannot read " + path + "\\x00.csv: a path with a zero byte");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(message(folder / "pipe"),
             "cannot read " + (folder / "pipe") + ": is not a regular file");
