@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ._printable import printable
+
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -50,14 +52,16 @@ def read_rows(
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
     try:
         names = list(reader.fieldnames or [])
+        seen: set[str] = set()
         for name in names:
-            if names.count(name) > 1:
+            if name in seen:
                 raise ValueError(f"cannot read {path}: two columns are called {name!r}")
+            seen.add(name)
         for name in needed:
             if name not in names:
                 raise ValueError(
                     f"cannot read {path}: expected a column {name!r}, "
-                    f"got {', '.join(names) or 'none'}"
+                    f"got {', '.join(map(printable, names)) or 'none'}"
                 )
         for row in reader:
             yield reader.line_num, row

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._csv_text import read_rows
+from ._printable import printable
 from ._whole_file import whole_file
 
 __all__ = ["ATOM_FEATURES", "BOND_FEATURES", "BadMolecule", "convert", "main"]
@@ -232,10 +233,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         written, bad = convert(**vars(options))
     except (OSError, ValueError) as error:
-        print(f"molecules: {error}", file=sys.stderr)
+        print(f"molecules: {printable(error)}", file=sys.stderr)
         return 2
     for reason in bad:
-        print(f"molecules: left out {reason}", file=sys.stderr)
+        print(f"molecules: left out {printable(reason)}", file=sys.stderr)
     print(f"{options.result}: {written} molecules, {len(bad)} lines left out")
     return 0
 

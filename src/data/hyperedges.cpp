@@ -27,6 +27,12 @@ void check_files(const io::Tuples& train, const io::Tuples& test) {
     fail("test: expected the nums_type of train: types and their numbers of nodes differ");
   }
   if (train.count() == 0 || test.count() == 0) fail("train, test: expected a tuple in each");
+  // Each has an embedding, in a tuple or not: a file of a line must not ask for gigabytes.
+  constexpr int64_t kFewNodes = 1'000'000, kMostUnused = 16;
+  if (train.nodes() / kMostUnused > std::max(kFewNodes, std::ssize(train.values))) {
+    fail("train: expected nodes that are numbered from 0 on, got " + std::to_string(train.nodes()) +
+         " of them for " + std::to_string(train.count()) + " tuples");
+  }
   if (test.nodes() > train.nodes()) {
     fail("test: expected nodes 0 to " + std::to_string(train.nodes() - 1) + " as in train, got " +
          std::to_string(test.nodes() - 1));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/process.h"
+#include "support/printable.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::cli::testing {
@@ -165,6 +166,34 @@ TEST(Config, AnUnknownNameIsAnErrorWithTheNearestOne) {
   const Finished finished = run({"bench", "attention", "--config", file});
   EXPECT_EQ(finished.code, 2);
   EXPECT_THAT(finished.err, HasSubstr("'ordre' in the config file; did you mean order?"));
+}
+
+// Names and texts from a file that would write the title of a terminal, turn the writing or begin a
+// line of their own.
+TEST(Messages, ShowNoNameAsItStands) {
+  const std::string name = "a\x1b]0;title\x07\n\xc2\x9b\xe2\x80\xae\xff";
+  const test::TemporaryFolder folder;
+  const std::string csv = test::write_file(folder / "t.csv", "\"a\x1b[2J\nb\",c\n1,x\n2,3\n");
+  const std::string config = test::write_file(folder / "c.toml", "\"a\x1b[2J\" = 1\n");
+  const std::string section =
+      test::write_file(folder / "s.toml", "[a\x1b[2J" + std::string(200000, 'a') + "]\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"causal", "fit", csv},
+      {"causal", "fit", folder / name},
+      {"causal", "fit", csv, "--use-columns", name},
+      {"info", "--config", config},
+      {"info", "--config", section},
+      {"info", "--config", folder / name},
+      {"info", "--" + name},
+      {name},
+      {"lm", "eval", folder / name, "--text", csv}};
+  for (const auto& command : commands) {
+    const Finished finished = run(command);
+    EXPECT_EQ(finished.code, 2) << finished.err;
+    ASSERT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_EQ(printable(lines_of(finished.err)[0]), lines_of(finished.err)[0]);
+    EXPECT_LT(finished.err.size(), 1000u);
+  }
 }
 
 TEST(Pipes, NoControlCharactersReachAFile) {

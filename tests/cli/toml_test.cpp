@@ -79,6 +79,24 @@ TEST(Toml, ErrorsNameTheLine) {
               HasSubstr("UTF-16"));
 }
 
+// Nesting is refused where it begins, and no text is shown whole.
+TEST(Toml, RefusesWhatIsDeepOrLong) {
+  std::string points = "[a", brackets = "a = ";
+  for (int i = 0; i < 100'000; ++i) {
+    points += ".a";
+    brackets += "[";
+  }
+  for (const std::string& text : {points + "]\nb = 1\n", brackets, std::string(200'000, 'a'),
+                                  "a = \"" + std::string(200'000, 'a')}) {
+    try {
+      parse_toml(text);
+      ADD_FAILURE() << text.substr(0, 20);
+    } catch (const InputError& error) {
+      EXPECT_LT(std::string_view(error.what()).size(), 300u) << error.what();
+    }
+  }
+}
+
 TEST(Toml, QuotesWhatIsNoNumber) {
   for (const char* number : {"0", "-12", "0.5", "1e-08", "true", "inf", "18446744073709551615"}) {
     EXPECT_EQ(toml_value(number), number);

@@ -179,5 +179,12 @@ TEST(Cooccurrence, OfUntypedTuplesIsOneMatrix) {
   EXPECT_THAT(shared.values, ElementsAre(1, 1, 1, 0.5F));
 }
 
+TEST(SplitHyperedges, RefusesMoreNodesThanTuplesCanUse) {
+  const io::Tuples far = untyped(2, {0, 1, 1, 1'000'000'000'000});
+  EXPECT_EQ(input_error_of([&] { split_hyperedges(far, far, 0.25, 1); }),
+            "[hyperedges] train: expected nodes that are numbered from 0 on, got 1000000000001 of "
+            "them for 2 tuples");
+}
+
 }  // namespace
 }  // namespace nsimplex::data

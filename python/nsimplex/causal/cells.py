@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._printable import printable
 from .._whole_file import whole_file
 
 __all__ = ["CellTable", "main", "read_h5ad"]
@@ -113,7 +114,7 @@ def _most_variable(values: Tensor, count: int) -> list[int]:
 def _labels(path: str, data: Any, name: str) -> list[str]:
     """A column of ``obs``, one label a cell."""
     if name not in data.obs:
-        known = ", ".join(map(str, data.obs.columns)) or "none"
+        known = ", ".join(map(printable, data.obs.columns)) or "none"
         raise ValueError(
             f"cannot read {path}: expected a column of obs, which are {known}, got {name!r}"
         )
@@ -194,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _convert(options)
     except (OSError, ValueError, ModuleNotFoundError) as error:
-        print(f"nsimplex.causal.cells: {error}", file=sys.stderr)
+        print(f"nsimplex.causal.cells: {printable(error)}", file=sys.stderr)
         return 2
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from .._printable import printable
 from . import write_report
 
 
@@ -14,7 +15,7 @@ def main() -> int:
     try:
         print(write_report(parser.parse_args().directory))
     except (OSError, ValueError) as error:
-        print(f"nsimplex: {error}", file=sys.stderr)
+        print(f"nsimplex: {printable(error)}", file=sys.stderr)
         return 2
     return 0
 

@@ -49,6 +49,28 @@ def test_reads_tuples_of_safetensors(tmp_path):
         nsimplex.read_tuples(path, width=3)
 
 
+def test_refuses_nodes_that_cannot_be_counted(tmp_path):
+    path = tmp_path / "t.safetensors"
+    header = json.dumps({"edges": {"dtype": "I64", "shape": [1, 2], "data_offsets": [0, 16]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<2q", 0, 2**63 - 1))
+    with pytest.raises(ValueError, match=r"expected nodes below 2\^63 - 1, got 9223372036854775807"):
+        nsimplex.read_tuples(path)
+
+
+def test_names_in_messages_are_printable(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a\x1b]0;x\a\nb\u202e",c\nx,1\n1,2\n')
+    with pytest.raises(ValueError, match="column a") as error:
+        nsimplex.read_table(path)
+    assert str(error.value).endswith('column a\\x1b]0;x\\x07\\nb\\u202e: expected a number, got "x"')
+
+
+def test_nodes_that_are_far_apart_are_names(tmp_path):
+    path = tmp_path / "e.txt"
+    path.write_text("0 1000000000\n")
+    assert nsimplex.read_edges(path).nodes == 2
+
+
 def test_reads_tables(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(',a,"b,c"\nr1,1,NA\nr2,2.5,-3e2\n')

@@ -1,0 +1,19 @@
+"""What commands written in Python show of names from files."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Joiners that words of some scripts need; other characters of format turn the direction of writing.
+_JOINERS = "\u200c\u200d"
+_ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def printable(text: object) -> str:
+    """A text on one line, with what would act on a terminal escaped, as ``printable`` of the C++
+    sources does: control characters, ends of lines, surrogates and marks of direction."""
+    shown = []
+    for letter in str(text):
+        acts = unicodedata.category(letter) in _ACTING and letter not in _JOINERS
+        shown.append(letter.encode("unicode_escape").decode("ascii") if acts else letter)
+    return "".join(shown)

@@ -1,0 +1,24 @@
+"""Names from files in what commands written in Python say."""
+
+import pytest
+
+from nsimplex._csv_text import read_rows
+from nsimplex._printable import printable
+
+
+def test_letters_of_every_script_stay():
+    for text in ["", "plain \\n", "naïve ген 中", "न्\u200dन", "😀", "\xa0"]:
+        assert printable(text) == text
+
+
+def test_what_acts_on_a_terminal_is_escaped():
+    assert printable("\x1b]0;x\a\n\x9b\u202e\u2028\udc80") == "\\x1b]0;x\\x07\\n\\x9b\\u202e\\u2028\\udc80"
+    assert printable(printable("\x1b")) == "\\x1b"
+
+
+def test_columns_in_messages_are_printable(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('"a\x1b[2J\nb",c\n1,2\n', newline="")
+    with pytest.raises(ValueError, match="expected a column 'smiles', got ") as error:
+        list(read_rows(path, ("smiles",)))
+    assert str(error.value).endswith("got a\\x1b[2J\\nb, c")
