@@ -52,8 +52,8 @@ std::string names_text(const std::vector<std::string>& names) {
 std::vector<std::string> names_in(const io::Safetensors& file, int64_t count) {
   const auto found = file.metadata.find(kNamesOfNodes);
   if (found == file.metadata.end()) return {};
-  const Json names = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  const auto is_text = [](const Json& name) { return name.is_string(); };
+  const auto names = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto is_text = [](const auto& name) { return name.is_string(); };
   if (!names.is_array() || std::ssize(names) != count || !std::ranges::all_of(names, is_text)) {
     return {};
   }

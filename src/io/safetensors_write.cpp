@@ -39,8 +39,12 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     return a->tensor.element_size() > b->tensor.element_size();
   });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object(), checksums = header;
-  header[std::string(kMetadata)] = nullptr;  // the first of its fields
+  // Field by field: an ordered object of nlohmann's looks through all it has for each that comes.
+  std::string tensors;
+  const auto field = [](const std::string& name, const nlohmann::ordered_json& value) {
+    return nlohmann::ordered_json(name).dump().append(":").append(value.dump());
+  };
+  nlohmann::json checksums = nlohmann::json::object();
   std::set<std::string> names = {std::string(kMetadata)};
   uint64_t offset = 0;
   for (const NamedTensor* each : order) {
@@ -48,18 +52,18 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
       throw std::invalid_argument("safetensors cannot hold two tensors called " + each->name);
     }
     const uint64_t end = offset + each->tensor.nbytes();
-    header[each->name] = {{"dtype", dtype_name(*each)},
-                          {"shape", each->tensor.sizes().vec()},
-                          {"data_offsets", {offset, end}}};
+    tensors.append(",").append(field(each->name, {{"dtype", dtype_name(*each)},
+                                                  {"shape", each->tensor.sizes().vec()},
+                                                  {"data_offsets", {offset, end}}}));
     offset = end;
     checksums[each->name] = checksum_of(data_of(*each));
   }
   std::map<std::string, std::string> metadata = contents.metadata;
   metadata[std::string(kTensorChecksums)] = checksums.dump();
   metadata[std::string(kHeaderChecksum)] = kNoChecksum;
-  header[std::string(kMetadata)] = metadata;
 
-  std::string text = header.dump();
+  std::string text(1, '{');
+  text.append(field(std::string(kMetadata), metadata)).append(tensors).append("}");
   text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
   std::string head;
   for (size_t i = 0; i < kLengthBytes; ++i)

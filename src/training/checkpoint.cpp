@@ -6,6 +6,8 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "io/atomic_file.h"
 #include "io/file_bytes.h"
@@ -206,9 +208,11 @@ void copy_into(const std::vector<io::NamedTensor>& tensors,
     throw InputError(
         invalid(origin, c10::str("expected ", tensors.size(), " tensors, got ", values.size())));
   }
-  const io::Safetensors lookup{values, {}};
+  std::unordered_map<std::string_view, const at::Tensor*> by_name;
+  for (const io::NamedTensor& value : values) by_name.emplace(value.name, &value.tensor);
   for (const io::NamedTensor& each : tensors) {
-    const at::Tensor* value = lookup.find(each.name);
+    const auto found = by_name.find(each.name);
+    const at::Tensor* value = found == by_name.end() ? nullptr : found->second;
     if (value == nullptr) throw InputError(invalid(origin, "it has no tensor " + each.name));
     if (value->sizes() != each.tensor.sizes()) {
       throw InputError(invalid(origin, c10::str("tensor ", each.name, ": expected shape ",

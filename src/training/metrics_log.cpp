@@ -14,7 +14,8 @@ int64_t valid_prefix(const std::string& path, int64_t step) {
   std::ifstream file(path, std::ios::binary);
   int64_t size = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // An ordered object would look through all its names for each that comes.
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
     if (json["step"].get<int64_t>() > step) break;
     size += static_cast<int64_t>(line.size()) + 1;

@@ -45,7 +45,7 @@ Json parameters_of(const CausalPipelineOptions& o) {
           {"seed", o.seed}};
 }
 
-CausalPipelineOptions options_of(const Json& parameters) {
+CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   const auto word = [&](const char* name) { return parameters.at(name).get<std::string>(); };
   CausalPipelineOptions o;
   o.estimator = parse_name(kEstimatorNames, "estimator", word("estimator"));
@@ -167,7 +167,7 @@ CausalPipeline CausalPipeline::load(const std::string& path) {
   };
   CausalPipeline pipeline;
   try {
-    const Json text = Json::parse(file.text);
+    const auto text = nlohmann::json::parse(file.text);
     pipeline.options_ = options_of(text.at("parameters"));
     if (text.contains("columns")) {
       text.at("names").get_to(pipeline.state_.names);
