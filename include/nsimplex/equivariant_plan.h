@@ -24,7 +24,7 @@ struct EquivariantPlan {
   /// Classes of the weights and of the bias.
   int64_t class_count = 0, bias_class_count = 0;
 
-  std::vector<at::Tensor> tensors;  ///< as the operators take them; their numbers are trusted
+  std::vector<at::Tensor> tensors;  ///< as the operators take them, which check the numbers first
   std::vector<int64_t> parts;       ///< sizes and classes of every output pattern, in a row
 
   EquivariantPlan to(at::Device device) const;

@@ -74,7 +74,7 @@ class EquivariantAttentionPlan:
         keys, global_classes: which classes and weights there are.
         rows: m and m', the rows of features of the two lists.
         weight_counts: matrices of the weights of queries and keys, and classes.
-        tensors, parts: as the operators take them; their numbers are trusted.
+        tensors, parts: as the operators take them; the last tensor is a fingerprint, so that changed ones are refused.
     """
 
     input: TensorKind

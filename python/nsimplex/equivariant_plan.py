@@ -26,7 +26,7 @@ class EquivariantPlan:
         classes: "all" or "light".
         rows: m and m', the rows of features of the two lists.
         class_counts: of the weight and of the bias of a layer.
-        tensors, parts: as the operators take them; their numbers are trusted.
+        tensors, parts: as the operators take them, which check the numbers before they follow them.
     """
 
     input: TensorKind

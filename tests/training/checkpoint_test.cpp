@@ -150,7 +150,8 @@ TEST(Checkpoint, AFlippedBitAnywhereIsRefused) {
       std::string bytes = whole;
       bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
       const std::string path = write_file(folder / "flipped", bytes);
-      EXPECT_NE(test::input_error_of([&] { read_model(path); }), "nothing was thrown") << name << " byte " << place;
+      EXPECT_NE(test::input_error_of([&] { read_model(path); }), "nothing was thrown")
+          << name << " byte " << place;
     }
   }
   // The one that is named is the one that was changed: the last bytes are those of the last tensor.

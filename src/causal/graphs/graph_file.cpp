@@ -6,8 +6,8 @@
 
 #include "io/cells.h"
 #include "io/edge_list.h"
-#include "io/graphml.h"
 #include "io/file_bytes.h"
+#include "io/graphml.h"
 #include "io/npy.h"
 #include "io/table.h"
 #include "io/text.h"

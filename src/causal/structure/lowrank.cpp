@@ -2,12 +2,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "causal/structure/candidate_edges.h"
 #include "causal/structure/covariance.h"
 #include "causal/structure/estimators.h"
 #include "causal/structure/low_rank.h"
 #include "causal/structure/quasi_newton.h"
+#include "support/error.h"
 #include "support/random.h"
 
 namespace nsimplex::causal {
@@ -48,6 +50,10 @@ double dense_terms(const LowRankGraph& graph, const Matrix& l1, const Matrix& po
 }  // namespace
 
 Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
+  if (options.rank < 1) {
+    throw InputError(
+        std::string("rank: expected at least 1, got ").append(std::to_string(options.rank)));
+  }
   const int64_t features = table.cols(), rank = std::min(options.rank, features);
   const Matrix covariance = covariance_of(table).matrix;
   const CandidateEdges edges(options.constraints, features);

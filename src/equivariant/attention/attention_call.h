@@ -15,6 +15,10 @@ namespace nsimplex::equivariant {
 /// A plan as operators take it: tensors, and numbers that say what they are.
 std::pair<std::vector<at::Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan);
 
+/// Refuses a plan that flatten() did not make, or that was changed since: kernels follow its numbers without a look. Its
+/// last tensor is a fingerprint of all others and of the numbers. One pass over the plan; its tensors lie on the CPU.
+void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers);
+
 /// What a source, a relation and a part of AttentionPlan look like among the tensors of a plan.
 struct GatherTensors {
   at::TensorList plan;

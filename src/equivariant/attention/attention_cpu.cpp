@@ -10,11 +10,13 @@ namespace {
 
 at::Tensor cpu_attention(const AttentionCall& call) {
   check_attention(call);
+  check_fingerprint(call.plan, call.parts);
   return attend_in_wide_type<CpuClass>(call);
 }
 
 AttentionGradients cpu_attention_backward(const AttentionBackwardCall& call) {
   check_attention_backward(call);
+  check_fingerprint(call.forward.plan, call.forward.parts);
   return differentiate_in_wide_type<CpuClass>(call);
 }
 

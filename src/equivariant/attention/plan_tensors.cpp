@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
+#include <cstring>
+
 #include "equivariant/attention/attention_call.h"
 #include "equivariant/sparse/plan_tensors.h"
 
@@ -57,7 +60,72 @@ class Reader {
   size_t at_ = 0;
 };
 
+constexpr char kPlanExpected[] =
+    "[equivariant_attention] plan: expected the tensors of an equivariant_attention_plan";
+
+// A mix of 64-bit words that every change of one of them changes.
+class Fingerprint {
+ public:
+  void add(uint64_t word) { lanes_[next_++ % lanes_.size()].add(word); }
+  void add(const Tensor& tensor) {
+    add(static_cast<uint64_t>(tensor.scalar_type()));
+    for (const int64_t size : tensor.sizes()) add(static_cast<uint64_t>(size));
+    const auto* const bytes = static_cast<const char*>(tensor.const_data_ptr());
+    const size_t size = tensor.nbytes(), whole = size / kBlock * kBlock;
+    for (size_t at = 0; at < whole; at += kBlock) {
+      std::array<uint64_t, kLanes> words;
+      std::memcpy(words.data(), bytes + at, kBlock);
+      for (size_t lane = 0; lane < kLanes; ++lane) lanes_[lane].add(words[lane]);
+    }
+    for (size_t at = whole; at < size; at += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, bytes + at, std::min(sizeof(word), size - at));
+      add(word);
+    }
+  }
+  int64_t value() const {
+    Lane all;
+    for (const Lane& lane : lanes_) all.add(lane.state);
+    return static_cast<int64_t>(all.state);
+  }
+
+ private:
+  static constexpr size_t kLanes = 4, kBlock = kLanes * sizeof(uint64_t);
+
+  struct Lane {
+    uint64_t state = 0x9e3779b97f4a7c15U;
+    void add(uint64_t word) {
+      state = (state ^ word) * 0xbf58476d1ce4e5b9U;
+      state ^= state >> 29;
+    }
+  };
+
+  std::array<Lane, kLanes> lanes_;
+  size_t next_ = 0;
+};
+
+int64_t fingerprint_of(at::TensorList tensors, at::IntArrayRef numbers) {
+  Fingerprint print;
+  for (const Tensor& tensor : tensors) {
+    TORCH_CHECK_VALUE(tensor.is_cpu() && tensor.is_contiguous(), kPlanExpected,
+                      ", contiguous and on the CPU");
+    print.add(tensor);
+  }
+  for (const int64_t number : numbers) print.add(static_cast<uint64_t>(number));
+  return print.value();
+}
+
 }  // namespace
+
+void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers) {
+  const auto is_fingerprint = [](const Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == at::kLong && tensor.numel() == 1;
+  };
+  TORCH_CHECK_VALUE(!tensors.empty() && is_fingerprint(tensors.back()) &&
+                        tensors.back().item<int64_t>() ==
+                            fingerprint_of(tensors.slice(0, tensors.size() - 1), numbers),
+                    kPlanExpected, " as it made them, got changed ones");
+}
 
 std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan) {
   std::vector<int64_t> places(plan.output_rows.size());
@@ -133,17 +201,17 @@ std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan
     tensors.push_back(to_tensor(part.key_weights));
     tensors.push_back(to_tensor(part.counts));
   }
-  return {std::move(tensors), numbers.take()};
+  std::vector<int64_t> all = numbers.take();
+  tensors.push_back(to_tensor(std::vector<int64_t>{fingerprint_of(tensors, all)}));
+  return {std::move(tensors), std::move(all)};
 }
 
 PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
   Reader numbers(flat);
   size_t next = 0;
   const auto take = [&](size_t count) {
-    TORCH_CHECK_VALUE(next + count <= tensors.size(),
-                      "[equivariant_attention] plan: expected the tensors of an "
-                      "equivariant_attention_plan, got ",
-                      tensors.size(), " tensors");
+    TORCH_CHECK_VALUE(next + count <= tensors.size(), kPlanExpected, ", got ", tensors.size(),
+                      " tensors");
     next += count;
     return tensors.slice(next - count, count);
   };
@@ -204,6 +272,7 @@ PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
     part.counts = own[2];
     plan.parts.push_back(std::move(part));
   }
+  take(1);  // the fingerprint
   TORCH_CHECK_VALUE(numbers.done() && next == tensors.size(), Reader::kExpected);
   return plan;
 }

@@ -1,6 +1,7 @@
 """Attention between lists of tuples against its definition, and what every operator must pass."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -363,3 +364,23 @@ def test_lists_over_other_nodes():
     one, other = tuple_batch(torch.tensor([[0]]), 1), tuple_batch(torch.tensor([[0]]), 2)
     with pytest.raises(ValueError, match="output: expected the nodes of the input"):
         equivariant_attention_plan(one, other)
+
+
+def test_a_plan_that_was_changed_is_refused():
+    """The kernels follow the numbers of a plan without a look: any other number, size or dtype is found before."""
+    x, _, plan = problem(TensorKind(2), TensorKind(2))
+    weights = attention_weights(TensorKind(2), TensorKind(2))
+    equivariant_attention(x, weights, plan, heads=HEADS)
+    for t, tensor in enumerate(plan.tensors):
+        if tensor.numel() == 0:
+            continue
+        other = tensor.clone()
+        other.view(-1)[-1] += 1
+        for changed in (other, tensor.flatten()[:-1], tensor.to(torch.int16)):
+            own = replace(plan, tensors=[*plan.tensors[:t], changed, *plan.tensors[t + 1 :]])
+            with pytest.raises(ValueError, match="plan: expected the tensors of an equivariant_attention_plan"):
+                equivariant_attention(x, weights, own, heads=HEADS)
+    for p in range(len(plan.parts)):
+        own = replace(plan, parts=[*plan.parts[:p], plan.parts[p] + 1, *plan.parts[p + 1 :]])
+        with pytest.raises(ValueError, match="plan: expected the tensors"):
+            equivariant_attention(x, weights, own, heads=HEADS)
