@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import os
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], **options: Any) -> Iterator[IO[Any]]:
+def whole_file(path: str | os.PathLike[str], *, binary: bool = False, **options: Any) -> Iterator[IO[Any]]:
     """A file to write into, which replaces ``path`` when the block ends; removed if it fails.
 
-    It gets the permissions of every new file, by the umask. ``options`` are those of :func:`open`.
+    It gets the permissions of every new file, by the umask, and is on the disk before it gets its name. A link at ``path``
+    is replaced, and not what it leads to. ``options`` are those of :func:`open`.
 
     Raises:
         OSError: of one line that names ``path``, where nothing can be written there.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # A name that nobody can prepare, made exclusively: what has it already is neither written into nor removed.
+    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.partial")
+    made = False
     try:
-        if path.is_dir():
-            raise IsADirectoryError("it is a folder")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent}")
-        with open(temporary, **({"mode": "x"} | options)) as file:
+        _require_replaceable(path)
+        with open(temporary, "xb" if binary else "x", **options) as file:
+            made = True
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror or error}") from None
+        raise OSError(f"cannot write {path}: {error.strerror or str(error) or type(error).__name__}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        if made:
+            temporary.unlink(missing_ok=True)
+
+
+def _require_replaceable(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}")
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError("it is a folder")
+        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+            raise OSError("it is not a regular file")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Puts the new name on the disk, too; some file systems do not know how, and the file is there all the same."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

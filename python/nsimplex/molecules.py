@@ -142,7 +142,7 @@ def _number(text: str) -> float:
 
 
 def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with whole_file(path, mode="xb") as file:
+    with whole_file(path, binary=True) as file:
         np.savez_compressed(file, **arrays)
 
 

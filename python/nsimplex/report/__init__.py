@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from .._whole_file import whole_file
 from .data import read_run
 from .page import render
 
@@ -31,6 +32,7 @@ def write_report(directory: str | os.PathLike) -> Path:
     Raises:
         NotADirectoryError: there is no such directory.
         ValueError: nothing in it can be reported.
+        OSError: the page cannot be written.
     """
     root = Path(directory)
     if not root.is_dir():
@@ -40,7 +42,6 @@ def write_report(directory: str | os.PathLike) -> Path:
         raise ValueError(f"report: {root} holds nothing to report (no metrics, samples or measurements)")
     page = render(run)
     target = root / "report.html"
-    temporary = target.with_suffix(".html.tmp")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(target)
+    with whole_file(target, encoding="utf-8", errors="replace") as file:
+        file.write(page)
     return target

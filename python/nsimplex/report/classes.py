@@ -11,6 +11,7 @@ import argparse
 import math
 from pathlib import Path
 
+from .._whole_file import whole_file
 from ..equivariant import EquivariantClass, Kind, equivariant_classes
 
 __all__ = ["class_picture", "main"]
@@ -136,7 +137,8 @@ def main(arguments: list[str] | None = None) -> None:
     for total in range(options.orders + 1):
         for inputs in range(total + 1):
             path = options.folder / f"classes-{inputs}-{total - inputs}.svg"
-            path.write_text(class_picture(inputs, total - inputs))
+            with whole_file(path, encoding="utf-8") as file:
+                file.write(class_picture(inputs, total - inputs))
 
 
 if __name__ == "__main__":
