@@ -73,8 +73,12 @@ def checked(function=None, *, name=None, options_of=None):
 def checked_methods(cls: _Class) -> _Class:
     """The class, whose public methods and constructor are :func:`checked` under its name."""
     for name, member in list(vars(cls).items()):
-        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if inspect.isfunction(member):
             setattr(cls, name, checked(member, name=cls.__name__))
+        elif isinstance(member, classmethod):
+            setattr(cls, name, classmethod(checked(member.__func__, name=cls.__name__)))
     return cls
 
 
@@ -93,6 +97,8 @@ def _explained(
     function: Callable, label: str, options_of: Callable | None, args: tuple, kwargs: dict, error: Exception
 ) -> Exception | None:
     """The error to raise instead, or None where the given one says what is wrong."""
+    if isinstance(error, UnicodeDecodeError) and (said := _of_other_bytes(error)) is not None:
+        return said
     ours = _is_ours(error)
     if ours and str(error).startswith(f"[{label}]"):
         return None
@@ -108,6 +114,12 @@ def _explained(
     if wrong_type is not None or ours:  # ours, but of a function that this one calls: with its names if it can
         return wrong_type
     return _wrong_tensor(label, given) or _wrong_dtype(label, given) or _reworded(label, error)
+
+
+def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
+    """An operator's message that holds bytes of a file or of its name which are no UTF-8: Python tripped over it."""
+    text = error.object.decode("utf-8", errors="backslashreplace")
+    return ValueError(text) if text.startswith(("cannot read", "cannot write", "[")) and "\n" not in text else None
 
 
 def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked
+from ._paths import operator_path
 from .graph import TupleBatch
 
 __all__ = [
@@ -82,7 +83,7 @@ class TableFile(NamedTuple):
 @checked
 def read_graphs(path: _Path) -> TupleBatch:
     """Undirected graphs of a file, one batch: lines of graph6, or an npy array of graph6 strings, in C order."""
-    return TupleBatch(*_operators.read_graphs(os.fspath(path)), "undirected")
+    return TupleBatch(*_operators.read_graphs(operator_path(path)), "undirected")
 
 
 @checked
@@ -101,7 +102,7 @@ def read_edges(
     number from 0 on these are the nodes, as many as the largest says; but numbers in quotes, and numbers far above the
     number of edges, are names, in ascending order. Otherwise nodes are names, numbered as they come.
     """
-    *file, guesses = _operators.read_edges(os.fspath(path), header, index, delimiter, comment)
+    *file, guesses = _operators.read_edges(operator_path(path), header, index, delimiter, comment)
     _warn(path, guesses)
     return EdgeFile(*file)
 
@@ -126,7 +127,7 @@ def read_tuples(
         width: expected k; None: any.
         header, index, delimiter, comment: of a text, as this module says; numbers are nodes and never a header.
     """
-    *file, guesses = _operators.read_tuples(os.fspath(path), key, width or 0, header, index, delimiter, comment)
+    *file, guesses = _operators.read_tuples(operator_path(path), key, width or 0, header, index, delimiter, comment)
     _warn(path, guesses)
     return TupleFile(*file)
 
@@ -158,7 +159,7 @@ def read_table(
             is not read may hold anything.
     """
     *file, guesses = _operators.read_table(
-        os.fspath(path), header, allow_missing, key, index, delimiter, comment,
+        operator_path(path), header, allow_missing, key, index, delimiter, comment,
         list(missing_words), list(use_columns), list(leave_out),
     )  # fmt: skip
     _warn(path, guesses)

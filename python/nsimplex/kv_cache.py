@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked_methods
+from ._paths import operator_path
 from .functional import attention
 
 __all__ = ["KeyValueCache", "LayerCaches"]
@@ -187,8 +188,8 @@ class LayerCaches:
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the state as a safetensors file, atomically; the C++ library reads it too."""
-        self._caches.save(os.fspath(path))
+        self._caches.save(operator_path(path))
 
     def load(self, path: str | os.PathLike, device: torch.device | str = "cpu") -> None:
         """Continues where :meth:`save` was called; RuntimeError for a file that does not fit."""
-        self._caches.load(os.fspath(path), torch.device(device))
+        self._caches.load(operator_path(path), torch.device(device))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._arguments import checked_methods
 from .._hints import Numbers
+from .._paths import operator_path
 from ..graph_files import read_table
 from .arrays import as_double
 from .embedding import ball_points, causal_angles, causal_embed
@@ -167,12 +168,12 @@ class CausalPipeline:
         text = {"parameters": self.get_params()}
         text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
         tensors = {name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")}
-        _operators.causal_pipeline_write(os.fspath(path), json.dumps(text), list(tensors), list(tensors.values()))
+        _operators.causal_pipeline_write(operator_path(path), json.dumps(text), list(tensors), list(tensors.values()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
         """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever read."""
-        text, names, tensors = _operators.causal_pipeline_read(os.fspath(path))
+        text, names, tensors = _operators.causal_pipeline_read(operator_path(path))
         try:
             plain = json.loads(text)
             pipeline = cls(**plain["parameters"])
