@@ -74,6 +74,7 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
         (lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)), "graph: expected as many rows"),
         (lambda: causal.causal_metrics(torch.zeros(2, 2), torch.zeros(3, 3)), "truth: expected shape"),
         (lambda: causal.causal_sortability(torch.zeros(5, 2), torch.zeros(3, 3)), "one over 2 columns, got 3"),
+        (lambda: causal.usable_table(torch.eye(8).repeat(3, 1), list("abcd"), missing="means", drop=True), "names: expected none or 8"),
         (lambda: causal.usable_table(torch.eye(3), missing="guess"), 'missing: expected one of "refuse", "rows", "means"'),
     ],
 )
