@@ -8,6 +8,7 @@ import matplotlib
 
 from .data import AnalysisRun, Row, number
 from .figure import MUTED, SERIES, STYLE, new_axes, spread_labels, svg
+from .lines import having
 from .parts import amount, section, table
 from .smoothing import smoothing_plots
 
@@ -47,9 +48,12 @@ def _median(values: list[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
+_GROWTH = ("order", "tokens", "radius", "constant", "printed")
+
+
 def growth_figure(run: AnalysisRun) -> str:
     """Measured constants against tokens and against the radius, dashed the printed bound: medians over the sweep."""
-    rows = [r for r in run.rows if number(r, "constant") and number(r, "printed")]
+    rows = [r for r in having(run.rows, *_GROWTH) if r["constant"] > 0 and r["printed"] > 0]
     orders = sorted({int(row["order"]) for row in rows})
     with matplotlib.rc_context(STYLE):
         drawing, both = new_axes(3.4, columns=2)
@@ -108,7 +112,7 @@ def layers_figure(run: AnalysisRun, pair: list[tuple[str, str]]) -> str:
     with matplotlib.rc_context(STYLE):
         drawing, both = new_axes(2.8, columns=2)
         for axes, (key, title) in zip(both, pair):
-            rows = [row for row in run.rows if number(row, key) is not None]
+            rows = having(run.rows, "layer", key)
             axes.plot([r["layer"] for r in rows], [r[key] for r in rows], color=SERIES[0])
             high = [row for row in rows if (number(row, "order") or 0) > 1]
             axes.plot([r["layer"] for r in high], [r[key] for r in high], "o", color=SERIES[1], markersize=5)
@@ -147,7 +151,7 @@ def _model(run: AnalysisRun) -> list[str]:
 
 def rates_figure(run: AnalysisRun, scale: str) -> str:
     """Loss against rate, one curve a model; the best rate of each is a dot."""
-    rows = [r for r in run.rows if str(r.get("scale")) == scale and number(r, "rate") and number(r, "val_loss") is not None]
+    rows = [r for r in having(run.rows, "rate", "val_loss") if str(r.get("scale")) == scale and r["rate"] > 0]
     axes_of = [a for a in dict.fromkeys(str(row.get("axis")) for row in rows) if a != "base"]
     with matplotlib.rc_context(STYLE):
         drawing, all_axes = new_axes(3.2, columns=max(len(axes_of), 1))

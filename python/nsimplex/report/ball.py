@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from matplotlib.patches import Circle
 
 from .figure import INK, LINE, MUTED, SERIES, STYLE, new_axes, svg
+from .lines import file_name, read_text
 from .parts import section
 
 _MOST_NAMES, _MOST_ARROWS, _MOST_EDGES = 40, 80, 1500
@@ -31,9 +33,8 @@ class Ball:
 
 def _lines(path: Path, delimiter: str) -> list[list[str]]:
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            return [row for row in csv.reader(file, delimiter=delimiter) if row]
-    except (OSError, csv.Error):
+        return [row for row in csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter) if row]
+    except csv.Error:
         return []
 
 
@@ -57,7 +58,7 @@ def read_ball(folder: Path) -> Ball | None:
         except (IndexError, KeyError, ValueError):
             continue
     edges.sort(key=lambda edge: -abs(edge[2]))
-    return Ball(folder.name, names, numbers[:, 0], numbers[:, 1], numbers[:, 2:], edges)
+    return Ball(file_name(folder), names, numbers[:, 0], numbers[:, 1], numbers[:, 2:], edges)
 
 
 def geodesic(radii: tuple[float, float], directions: np.ndarray, steps: int = _STEPS) -> np.ndarray:

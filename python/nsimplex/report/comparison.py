@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .data import ComparisonRun, Row, number
 from .figure import MUTED, SERIES, STYLE, finish, new_axes, spread_labels, svg
+from .lines import having
 from .parts import amount, section, table
 
 
@@ -24,7 +25,7 @@ def _means(rows: list[dict], key: str) -> tuple[list[float], list[float]]:
 
 def comparison_curves(run: ComparisonRun, equal: str) -> str:
     """Validation loss of every arm, mean over the seeds: over steps at equal tokens, else over seconds."""
-    points = [row for row in run.points if row.get("equal") == equal]
+    points = [row for row in having(run.points, "seconds") if row.get("equal") == equal]
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes()
         ends = []

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .ball import Ball, read_ball
-
-Row = dict
-
+from .lines import Row, file_name, having, number, read_lines, read_text
 
 #: Lines of `nsimplex causal`, which are no trainings.
 CAUSAL_TASKS = ("fit", "simulate", "embed", "encode", "synthetic", "attenuation", "robustness", "complexity")
@@ -148,36 +145,8 @@ class Run:
         return not any((*trained, self.analyses, self.balls, self.samples, self.bench, self.compare))
 
 
-def read_lines(path: Path) -> list[Row]:
-    """The JSON objects of a file, one a line; lines that are none are left out."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    rows = []
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-    return rows
-
-
-def number(row: Row, key: str) -> float | None:
-    """A finite number, or None."""
-    value = row.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value if abs(value) < float("inf") else None  # false for NaN too
-
-
 def _command_of(config: Path) -> str:
-    try:
-        first = config.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
-    except OSError:
-        return ""
+    first = read_text(config).partition("\n")[0]
     return first[1:].strip() if first.startswith("# nsimplex ") else ""
 
 
@@ -199,15 +168,12 @@ def machine_facts() -> Row:
 
 
 def _comparison(name: str, rows: list[Row]) -> ComparisonRun:
-    def having(*keys: str) -> list[Row]:
-        return [r for r in rows if all(number(r, key) is not None for key in keys)]
-
     return ComparisonRun(
         name,
-        points=having("step", "val_loss"),
-        results=having("steps", "val_loss"),
-        pairs=[r for r in having("difference") if "over" in r],
-        speed_ups=[r for r in having("step", "speed_up") if "over" in r],
+        points=[r for r in having(rows, "step", "val_loss") if isinstance(r.get("equal"), str)],
+        results=having(rows, "steps", "val_loss"),
+        pairs=[r for r in having(rows, "difference") if isinstance(r.get("over"), str)],
+        speed_ups=[r for r in having(rows, "step", "speed_up") if isinstance(r.get("over"), str)],
     )
 
 
@@ -215,7 +181,7 @@ def _add_arms(run: Run, name: str, rows: list[Row]) -> None:
     """Lines about several models, each called an arm by name."""
     fits = [r for r in rows if number(r, "alpha") is not None]
     if fits:
-        points = [r for r in rows if number(r, "parameters") and number(r, "val_loss")]
+        points = [r for r in having(rows, "parameters", "val_loss") if r["parameters"] > 0 and r["val_loss"] > 0]
         run.scaling.append(ScalingRun(name, points, fits))
     elif (comparison := _comparison(name, rows)).points:
         run.comparisons.append(comparison)
@@ -253,7 +219,7 @@ def _add_analysis(run: Run, name: str, rows: list[Row]) -> None:
 
 def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
-    name = folder.name
+    name = file_name(folder)
     run.causal += [(name, r) for r in rows if r.get("task") in CAUSAL_TASKS]
     rows = [r for r in rows if r.get("task") not in CAUSAL_TASKS]
     _add_analysis(run, name, [r for r in rows if isinstance(r.get("statement"), str) or isinstance(r.get("analysis"), str)])
@@ -273,7 +239,7 @@ def _add_metrics(run: Run, folder: Path) -> None:
 
 def read_run(root: Path) -> Run:
     """Reads a run directory and the folders directly below it."""
-    run = Run(name=root.resolve().name, machine=machine_facts())
+    run = Run(name=file_name(root.resolve()), machine=machine_facts())
     for folder in [root, *sorted(p for p in root.iterdir() if p.is_dir())]:
         _add_metrics(run, folder)
         if ball := read_ball(folder):
@@ -285,8 +251,5 @@ def read_run(root: Path) -> Run:
             run.info.update(row)
         if command := _command_of(folder / "config.toml"):
             run.commands.append(command)
-    try:
-        run.command = (root / "command.txt").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        pass
+    run.command = read_text(root / "command.txt").strip()
     return run

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 
 import matplotlib
 
 matplotlib.use("svg")  # no display is needed, nor looked for
 
 from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, MaxNLocator  # noqa: E402
 
 # matplotlib draws in these stand-ins; the page's style sheet says what they look like.
 INK, LINE, MUTED = "#010101", "#020202", "#030303"
@@ -23,6 +24,7 @@ STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10.5,
+    "text.parse_math": False,  # names come from files, and a $ in one is a $
     "text.color": INK,
     "axes.edgecolor": LINE,
     "axes.labelcolor": MUTED,
@@ -46,6 +48,9 @@ STYLE = {
 def svg(figure: Figure, name: str, alt: str) -> str:
     """The figure as an element of the page; `alt` is what it shows, in words."""
     buffer = io.StringIO()
+    for axes in figure.axes:
+        _write_powers_out(axes.xaxis)
+        _write_powers_out(axes.yaxis)
     # The salt keeps the ids of two figures apart and one figure's ids the same every time.
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -58,7 +63,23 @@ def svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+
+
+class _Powers(LogFormatterSciNotation):
+    """Powers as text: matplotlib's own are mathematics, which no text here is read as."""
+
+    _DIGITS = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        text = re.sub(r"\^\{([^}]*)\}", lambda found: found[1].translate(self._DIGITS), super().__call__(x, pos))
+        return re.sub(r"\$?\\mathdefault\{(.*)\}\$?", r"\1", text).replace(r"\times", "×").strip("$")
+
+
+def _write_powers_out(axis) -> None:
+    if axis.get_scale() == "log":
+        axis.set_major_formatter(_Powers(axis.get_transform().base))
+        axis.set_minor_formatter(_Powers(axis.get_transform().base))
 
 
 def new_axes(height: float = 3.1, columns: int = 1):

@@ -8,6 +8,7 @@ import matplotlib
 
 from .data import ScalingRun, number
 from .figure import MUTED, SERIES, STYLE, new_axes, spread_labels, svg
+from .lines import having
 from .parts import amount, section, table
 
 
@@ -21,7 +22,9 @@ def scaling_lines(run: ScalingRun) -> str:
             color = SERIES[index % len(SERIES)]
             points = [(r["parameters"], -math.log(r["val_loss"])) for r in run.points if r["arm"] == arm]
             axes.plot(*zip(*points), "o", color=color)
-            fit = next(r for r in run.fits if r["arm"] == arm and r.get("source") == "sweep")
+            fit = next((r for r in having(run.fits, "beta") if r["arm"] == arm and r.get("source") == "sweep"), None)
+            if fit is None:
+                continue
             sizes = [min(points)[0], max(points)[0]]
             line = [fit["alpha"] * math.log(size) + fit["beta"] for size in sizes]
             axes.plot(sizes, line, color=color, linewidth=1.4)

@@ -48,7 +48,7 @@ def _values(row: Row, key: str) -> list[float]:
 def _grouped(curves: Iterable[tuple[int, Curve]]) -> dict[int, list[Curve]]:
     groups: dict[int, list[Curve]] = {}
     for order, curve in curves:
-        if any(y > 0 for y in curve[2]):
+        if len(curve[1]) == len(curve[2]) and any(y > 0 for y in curve[2]):
             groups.setdefault(order, []).append(curve)
     return groups
 
@@ -68,11 +68,17 @@ def _depth(rows: list[Row], masked: bool, absolute: bool = False) -> Iterable[tu
         yield int(row["order"]), (label, [float(i) for i in range(len(heights))], heights)
 
 
+def _ways(row: Row) -> list[tuple[object, float]]:
+    """Distances, of which some may be none, each with the influence over it."""
+    distances = row.get("distance")
+    return list(zip(distances if isinstance(distances, list) else [], _values(row, "influence"), strict=False))
+
+
 def _influence(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
     """The largest influence at every distance."""
     for row in rows:
         largest: dict[int, float] = {}
-        for distance, influence in zip(row.get("distance", []), _values(row, "influence"), strict=False):
+        for distance, influence in _ways(row):
             if isinstance(distance, int):
                 largest[distance] = max(largest.get(distance, 0.0), influence)
         places = sorted(place for place, height in largest.items() if height > 0)
@@ -101,8 +107,7 @@ class _TradeOff(NamedTuple):
 def _trade_offs(curves: list[Row], masks: list[Row]) -> Iterable[_TradeOff]:
     rates = {(row["curve"], row["order"]): number(row, "rate") for row in curves if row.get("dtype") == "float64"}
     for row in masks:
-        ways = zip(row.get("distance") or [], _values(row, "influence"), strict=False)
-        points = [(float(distance), influence) for distance, influence in ways if isinstance(distance, int) and influence > 0]
+        points = [(float(distance), influence) for distance, influence in _ways(row) if isinstance(distance, int) and influence > 0]
         yield _TradeOff(
             str(row["squash"]).removesuffix(" + rms norm"),
             int(row["order"]),

@@ -197,12 +197,17 @@ def test_a_single_seed_has_no_interval(tmp_path):
     assert "-0.1250" in text and "-0.1250 [" not in text
 
 
-def test_a_sweep_has_its_lines_and_the_published_ones(tmp_path):
+def scaling_rows():
     fit = {"beta": -1.5, "r_squared": 0.99}
     rows = [{"source": "published", "task": "MMLU", "arm": "transformer", "alpha": 0.125, "printed_alpha": 0.25} | fit]
     for arm in ("ordinary", "window"):
         rows += [{"arm": arm, "width": n, "seed": 1, "parameters": n**2, "val_loss": 3 / n} for n in (8, 16, 32)]
         rows.append({"source": "sweep", "arm": arm, "alpha": 0.5} | fit)
+    return rows
+
+
+def test_a_sweep_has_its_lines_and_the_published_ones(tmp_path):
+    rows = scaling_rows()
     write_lines(tmp_path / "metrics.jsonl", rows)
     page = Page(write_report(tmp_path).read_text())
     assert page.tags.count("svg") == 1

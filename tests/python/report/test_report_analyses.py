@@ -22,14 +22,17 @@ def test_statements_of_any_command_are_a_table(tmp_path):
     assert "svg" not in page.tags
 
 
-def test_lipschitz_constants_stand_beside_their_bound(tmp_path):
-    rows = [
+def lipschitz_rows():
+    return [
         {"analysis": "lipschitz", "order": order, "tokens": n, "dim": 2, "radius": r, "constant": n**0.5 * r**order, "printed": 9.0}
         for order in (1, 2)
         for n in (2, 4)
         for r in (0.1, 1)
     ]
-    page = page_of(tmp_path, *rows, HELD)
+
+
+def test_lipschitz_constants_stand_beside_their_bound(tmp_path):
+    page = page_of(tmp_path, *lipschitz_rows(), HELD)
     assert page.tags.count("svg") == 1
     for text in ("Lipschitz constants of attention", "N = 2", "4.500"):
         assert text in page.text, text
@@ -42,16 +45,20 @@ def test_sensitivity_lines_are_statements_and_figures(tmp_path):
     assert page.text.count("0.9876") == 2 and "violated" in page.text
 
 
-def test_layers_of_a_model(tmp_path):
+def layer_rows():
     keys = ("ratio", "mean_cosine", "relative_entropy", "logit_range", "block_jacobian", "sensitivity", "effective_rank")
     rows = [{"analysis": "model", "layer": 0, "kind": "embedding", "order": 0, "ratio": 0.9, "mean_cosine": 0.1, "step": 3}]
     rows += [{"analysis": "model", "layer": i, "kind": f"order {i}", "order": i, **dict.fromkeys(keys, 0.25 * i)} for i in (1, 2)]
-    page = page_of(tmp_path, *rows, HELD)
+    return rows
+
+
+def test_layers_of_a_model(tmp_path):
+    page = page_of(tmp_path, *layer_rows(), HELD)
     assert page.tags.count("svg") == 3
     assert "embedding" in page.text and "order 2" in page.text
 
 
-def test_learning_rates_of_models_that_grow(tmp_path):
+def rate_rows():
     cells = [("base", 2, 16), ("head-dim", 2, 32), ("heads", 4, 16)]
     rows = [
         {"analysis": "transfer", "scale": "unit", "axis": axis, "heads": h, "head_dim": d, "rate": rate, "val_loss": 2 + rate * d,
@@ -65,7 +72,11 @@ def test_learning_rates_of_models_that_grow(tmp_path):
          "largest_stable_rate": 0.01, "moved": 0, "bracketed": axis != "base"}
         for axis, h, d in cells
     ]  # fmt: skip
-    page = page_of(tmp_path, *rows, HELD)
+    return rows
+
+
+def test_learning_rates_of_models_that_grow(tmp_path):
+    page = page_of(tmp_path, *rate_rows(), HELD)
     assert page.tags.count("svg") == 1
     for text in ("Learning rates as models grow", "2 x 32", "0.0010 (end of the ladder)", "0.432", "more heads"):
         assert text in page.text, text

@@ -28,12 +28,16 @@ def test_attenuation_shows_what_holds_and_what_does_not(tmp_path):
         assert words in page.text, words
 
 
-def test_robustness_shows_where_averages_go(tmp_path):
+def robustness_rows():
     bias = {"task": "robustness", "row": "bias", "sigma": 0.3, "key": "query", "score": 120.0, "deviation": 1.0, "limit": -6.5}
     rows = [{**bias, "noises": noises, "mean": -6.0} for noises in (1, 100)]
     rows += [{"task": "robustness", "row": "accuracy", "first": s, "second": s, "exact": 1 - s, "drawn": 1 - s} for s in (0.0, 0.0662)]
     rows.append(claim("robustness", "Prop. A.9, sigma = 0.3", "the mean disturbed score is A", 20))
-    write_lines(tmp_path / "metrics.jsonl", rows)
+    return rows
+
+
+def test_robustness_shows_where_averages_go(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", robustness_rows())
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 1
     for words in ("93.38 %", "Prop. A.9, sigma = 0.3", "exp(−c²σ²)"):
@@ -68,11 +72,15 @@ def test_runs_that_broke_off_are_no_error(tmp_path):
     assert "Attention over causal distance" in page.text
 
 
-def test_what_steps_cost_is_shown_with_exponents(tmp_path):
+def complexity_rows():
     size = {"task": "complexity", "over": "rows", "columns": 100, "batches": 79, "timed": 79, "runs": 3, "step_two": 0.001, "order": 0.02}
     rows = [{**size, "rows": n, "step_one": n / 1e4} for n in (1000, 10000)]
     rows.append({"task": "complexity", "over": "rows", "figure": "step_one", "exponent": 1.04, "r_squared": 0.99, "paper": 1})
-    write_lines(tmp_path / "metrics.jsonl", rows)
+    return rows
+
+
+def test_what_steps_cost_is_shown_with_exponents(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", complexity_rows())
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 1
     for words in ("step I, an epoch, with rows", "1.04", "79 of 79"):

@@ -81,7 +81,7 @@ def test_a_graph_run_that_broke_off_shows_its_curves(tmp_path):
     assert "majority" in page.text
 
 
-def test_costs_are_drawn_against_edges(tmp_path):
+def cost_rows():
     rows = [
         {"task": "scaling", "model": model, "seed": 1, "nodes": n // 5, "edges": n, "rows": 2 * n,
          "plan_seconds": 1e-4 * n, "forward_seconds": 1e-3 * n, "backward_seconds": 2e-3 * n,
@@ -90,7 +90,11 @@ def test_costs_are_drawn_against_edges(tmp_path):
     ]
     rows.append({"task": "scaling", "model": "kernel", "largest_edges": 128, "slope_forward": 1.03,
                  "slope_backward": None, "slope_memory": 0.97})
-    write_lines(tmp_path / "metrics.jsonl", rows)
+    return rows
+
+
+def test_costs_are_drawn_against_edges(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", cost_rows())
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 3
     assert "1.03" in page.text and "0.97" in page.text and "Cost of a pass" in page.text
