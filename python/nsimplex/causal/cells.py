@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import os
+import resource
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -60,13 +62,27 @@ def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> T
     matrix = data.layers[layer] if layer else (data.raw if raw else data).X
     if matrix is None:
         raise fail("it has no X")
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    # A sparse matrix of a small file may stand for more numbers than there is room for.
+    needed, there = 8 * math.prod(matrix.shape), _memory()
+    if needed > there:
+        size = " x ".join(map(str, matrix.shape))
+        raise fail(f"{size} numbers need {needed / 2**30:.0f} GiB, and this machine has {there / 2**30:.0f}")
     try:
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return torch.from_numpy(np.array(dense, dtype=np.float64, order="C"))
+    except MemoryError:
+        raise fail(f"not enough memory for {needed / 2**30:.1f} GiB") from None
     except (TypeError, ValueError):
         raise fail(
             f"expected a matrix of numbers, got {getattr(dense, 'dtype', type(dense).__name__)}"
         ) from None
+
+
+def _memory() -> int:
+    """Bytes of this machine, or fewer where the process may not have as many."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
 
 
 def _words(column: Any) -> list[str]:

@@ -122,6 +122,16 @@ def test_files_that_are_no_h5ad(tmp_path, capsys):
     assert not (tmp_path / "x.csv").exists()
 
 
+def test_sparse_cells_that_have_no_room_are_refused_before_they_take_it(tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    sparse = pytest.importorskip("scipy.sparse")
+    anndata.AnnData(sparse.csr_matrix((300_000, 300_000), dtype=np.float32)).write_h5ad(tmp_path / "x.h5ad")
+    assert cells.main([str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]) == 2
+    error = capsys.readouterr().err
+    assert "x.h5ad: 300000 x 300000 numbers need 671 GiB, and this machine has" in error and error.count("\n") == 1
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_cells_are_ranked_by_what_is_there(tmp_path, capsys):
     anndata = pytest.importorskip("anndata")
     rng = np.random.default_rng(1)
