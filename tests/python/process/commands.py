@@ -1,0 +1,177 @@
+"""Every command that writes files, on inputs of a few lines, and what must hold of the files that it leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import re
+import subprocess
+import tomllib
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+#: Options of each command beside --out; names in capitals are files of ``make_inputs``. They run for seconds or longer,
+#: so that a signal meets them at work.
+COMMANDS = {
+    "analyze curvature": "GRAPHS",
+    "analyze lipschitz": "",
+    "analyze model": "MODEL",
+    "analyze sensitivity": "",
+    "analyze smoothing": "",
+    "analyze transfer": "--text TEXT",
+    "bench attention": "--seq 256 --repeats 2000",
+    "bench sparse": "--repeats 2000",
+    "causal attenuation": "",
+    "causal classify": "TABLE --labels LABELS",
+    "causal cluster": "TABLE --labels LABELS",
+    "causal complexity": "",
+    "causal embed": "EDGES --steps 200000",
+    "causal encode": "EMBEDDING",
+    "causal fit": "TABLE --estimator paper",
+    "causal perturb": "",
+    "causal regress": "TABLE",
+    "causal robustness": "",
+    "causal simulate": "--nodes 200 --rows 5000 --mechanism mlp",
+    "causal synthetic": "",
+    "graph chains": "",
+    "graph delaunay": "",
+    "graph expressivity": "--order 2 --control 100000",
+    "graph hyperedges": "--train TUPLES --test TUPLES",
+    "graph jets": "",
+    "graph molecules": "MOLECULES",
+    "graph scaling": "",
+    "lm compare": "--text TEXT",
+    "lm scaling": "--text TEXT",
+    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 --log-every 1 --eval-every 3",
+    "task match2": "",
+    "task match3": "",
+    "task match4": "",
+}
+QUIET = ("--threads", "1", "--json")
+
+
+#: Commands that write no run directory.
+OTHERS = ("info", "lm eval", "lm sample", "report", "verify")
+
+
+def all_commands(executable):
+    """Commands as the help lists them: by themselves, or in groups."""
+
+    def listed(*words):
+        text = subprocess.run([executable, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        return re.findall(r"^  (\S+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
+
+    for name in listed():
+        group = listed(name)
+        yield from (f"{name} {each}" for each in group) if group else [name]
+
+
+def make_inputs(folder, executable):
+    """The files that commands read, by the name that COMMANDS has for them."""
+    rng, files = random.Random(0), {}
+
+    def write(name, file, lines):
+        files[name] = str(folder / file)
+        Path(files[name]).write_text("".join(f"{line}\n" for line in lines))
+
+    write("TEXT", "text.txt", ("".join(rng.choice("abcdefgh ") for _ in range(60)) for _ in range(400)))
+    rows = [",".join(f"{rng.gauss(0, 1):.4f}" for _ in range(4)) for _ in range(200)]
+    write("TABLE", "table.csv", ["a,b,c,d", *rows])
+    write("LABELS", "labels.csv", ["label", *(rng.choice("xy") for _ in range(200))])
+    write("EDGES", "edges.tsv", ["a\tb", "b\tc", "a\tc", "c\td"])
+    write("GRAPHS", "graphs.g6", ["D?{", "Dqc"] * 500)
+    write("TUPLES", "tuples.csv", (f"{rng.randrange(9)},{rng.randrange(9, 20)},{rng.randrange(20, 30)}" for _ in range(80)))
+    for name, words in (
+        ("EMBEDDING", ["causal", "embed", files["EDGES"], "--steps", "5"]),
+        ("MODEL", ["lm", "train", "--text", files["TEXT"], "--dim", "16", "--layers", "1", "--context", "32", "--steps", "2"]),
+    ):
+        made = folder / name.lower()
+        subprocess.run([executable, *words, *QUIET, "--out", made], check=True, capture_output=True)
+        files[name] = str(made / "embedding.safetensors" if name == "EMBEDDING" else made)
+    return files
+
+
+def line_of(executable, command, files, out):
+    words = [files.get(word, word) for word in COMMANDS[command].split()]
+    return [str(executable), *command.split(), *words, *QUIET, "--out", str(out)]
+
+
+def _whole_tensors(path):
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    assert len(data) == 8 + size + max(ends, default=0)
+
+
+def _whole_table(path, delimiter):
+    text = path.read_text()
+    assert not text or text.endswith("\n")
+    assert len({len(row) for row in csv.reader(text.splitlines(), delimiter=delimiter)}) <= 1
+
+
+def _whole_lines(path):
+    text = path.read_text()
+    assert not text or text.endswith("\n")
+    for line in text.splitlines():
+        assert isinstance(json.loads(line), dict)
+
+
+_WHOLE = {
+    ".safetensors": _whole_tensors,
+    ".jsonl": _whole_lines,
+    ".json": lambda path: json.loads(path.read_text()),
+    ".toml": lambda path: tomllib.loads(path.read_text()),
+    ".csv": lambda path: _whole_table(path, ","),
+    ".tsv": lambda path: _whole_table(path, "\t"),
+    ".graphml": lambda path: xml.parse(path),
+    ".dot": lambda path: _ends(path, "}\n"),
+    ".html": lambda path: _ends(path, "</html>\n"),
+    ".npy": lambda path: _whole_array(path),
+}
+
+
+def _ends(path, text):
+    assert path.read_text().endswith(text)
+
+
+def _whole_array(path):
+    import numpy
+
+    numpy.load(path, allow_pickle=False)
+
+
+def left_over(path):
+    """Whether a file is one that a writer which was killed could not remove; nobody reads those."""
+    return path.name.endswith((".tmp", ".partial"))
+
+
+def assert_whole(folder, *, killed=False):
+    """Every file below a folder is one that its readers take, whatever happened while it was written."""
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_dir() or path.name.startswith(".lock") or path.suffix == ".lock":
+            continue
+        if left_over(path):
+            assert killed, f"{path} is left over"
+            continue
+        assert path.suffix in _WHOLE, f"a file of an unknown kind, {path}"
+        try:
+            _WHOLE[path.suffix](path)
+        except Exception as error:
+            raise AssertionError(f"{path} is not whole: {error!r}") from error
+
+
+def processes_of(session):
+    """Processes of a session that still run."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(entry))
+    return found

@@ -1,0 +1,147 @@
+"""Calls of the system that fail, one after the other: a line that says so, exit code 1 or 2, and whole files.
+
+The calls fail in failing_calls.c, which is loaded into the command before the C library.
+"""
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import QUIET, assert_whole
+
+ERRORS = {"open": errno.EIO, "write": errno.ENOSPC, "rename": errno.EIO, "fsync": errno.EIO, "memory": errno.ENOMEM}
+#: Small runs that end by themselves, by what they write.
+RUNS = {
+    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --steps 4 --checkpoint-every 2 --log-every 1",
+    "causal simulate": "--nodes 5 --rows 50",
+    "causal fit": "TABLE --header yes",
+    "causal embed": "EDGES --steps 5",
+    "causal encode": "EMBEDDING",
+    "analyze curvature": "GRAPHS",
+    "task match2": "--steps 3 --order 1",
+}
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler cc to make calls of the system fail with")
+    library = tmp_path_factory.mktemp("failing") / "failing_calls.so"
+    source = Path(__file__).with_name("failing_calls.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+class Finished:
+    """A run in which one call failed, or none (number 0)."""
+
+    def __init__(self, line, library, call, number, log):
+        log.unlink(missing_ok=True)
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": str(library),
+            "NSIMPLEX_FAIL": f"{call} {number} {ERRORS[call]}",
+            "NSIMPLEX_FAIL_LOG": str(log),
+            "NSIMPLEX_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=120)
+        self.code, self.error = done.returncode, done.stderr
+        notes = [note.split() for note in log.read_text().splitlines()] if log.exists() else []
+        self.failed = any(name == "failed" for name, _ in notes)
+        self.counts = {name: int(value) for name, value in notes if name in ERRORS}
+        self.said = f"{' '.join(map(str, line[1:3]))}, {call} {number}: exit code {self.code}, {self.error!r}"
+
+
+def assert_told(finished, call):
+    """One line and an exit code; of memory, a smaller amount may have been enough."""
+    assert finished.failed, f"the call never came: {finished.said}"
+    if call == "memory" and finished.code == 0:
+        return
+    assert finished.code in (1, 2), finished.said
+    lines = [line for line in finished.error.splitlines() if line]
+    assert len(lines) == 1 and lines[0].startswith("nsimplex: "), finished.said
+
+
+def numbers(count, most, rng):
+    """The first and the last call, and some of those between."""
+    return sorted({1, count, *rng.sample(range(1, count + 1), min(count, most))}) if count else []
+
+
+def fail_often(command, call, most, executable, inputs, failing, folder):
+    words = [inputs.get(word, word) for word in RUNS[command].split()]
+    line = [executable, *command.split(), *words, *QUIET]
+    log, plain = folder / "log", folder / "plain"
+    subprocess.run([*line, "--out", plain], check=True, capture_output=True)
+    shutil.copytree(plain, folder / "again")
+    counted = Finished([*line, "--out", folder / "again", "--overwrite"], failing, call, 0, log)
+    assert counted.code == 0, counted.said
+    earlier = sorted(path.name for path in plain.iterdir())
+    for number in numbers(counted.counts[call], most, random.Random(command + call)):
+        out = folder / str(number)
+        # In place of an earlier run, whose files are replaced or stay.
+        shutil.copytree(plain, out)
+        finished = Finished([*line, "--out", out, "--overwrite"], failing, call, number, log)
+        assert_told(finished, call)
+        assert_whole(out)
+        if command == "lm train" and finished.code:
+            assert (out / "config.toml").exists() and set(earlier) >= {path.name for path in out.iterdir()}, finished.said
+
+
+@pytest.mark.parametrize("call", ERRORS)
+@pytest.mark.parametrize("command", ["lm train", "causal fit"])
+def test_a_call_that_fails_is_told_in_one_line(executable, inputs, failing, tmp_path, command, call):
+    fail_often(command, call, 1, executable, inputs, failing, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ERRORS)
+@pytest.mark.parametrize("command", RUNS)
+def test_every_call_that_fails_is_told_in_one_line(executable, inputs, failing, tmp_path, command, call):
+    fail_often(command, call, 25, executable, inputs, failing, tmp_path)
+
+
+@pytest.mark.parametrize("call", ["write", "rename", "fsync"])
+def test_a_run_that_failed_goes_on_from_its_last_checkpoint(executable, inputs, failing, tmp_path, call):
+    """With the bits of a run that nothing happened to."""
+    words = [inputs.get(word, word) for word in RUNS["lm train"].split()]
+    line = [executable, "lm", "train", *words, *QUIET]
+    log, whole, broken = tmp_path / "log", tmp_path / "whole", tmp_path / "broken"
+    counted = Finished([*line, "--out", whole], failing, call, 0, log)
+    number = counted.counts[call] * 3 // 4  # after the checkpoint of the second step
+    assert_told(Finished([*line, "--out", broken], failing, call, number, log), call)
+    assert (broken / "checkpoint.safetensors").exists()
+    subprocess.run([executable, "lm", "train", "--resume", broken, *QUIET], check=True, capture_output=True)
+    assert (broken / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_memory_that_is_not_there_is_told_in_one_line(executable, inputs, tmp_path):
+    """Of tensors, too, whose allocations fail inside of torch."""
+    line = f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --dim 20000 --heads 2 --layers 2 --steps 2"
+    done = subprocess.run(["bash", "-c", f"{line} {' '.join(QUIET)} --out '{tmp_path / 'run'}'"], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
+
+
+def test_a_report_on_a_full_disk_is_told_in_one_line(tmp_path, subprocess_env):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "train_loss": 1.5}\n')
+    (tmp_path / "report.html").write_text("old</html>\n")
+    program = """if True:
+        import errno, os, sys
+        def fail(descriptor):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync = fail
+        sys.argv = ["report", sys.argv[1]]
+        from nsimplex.report.__main__ import main
+        sys.exit(main())
+    """
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, env=subprocess_env)
+    assert done.returncode == 2 and "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert (tmp_path / "report.html").read_text() == "old</html>\n"
+    assert_whole(tmp_path)

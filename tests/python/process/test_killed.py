@@ -1,0 +1,85 @@
+"""Every command that writes, ended at some moment: files are whole or absent, and no process is left."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from commands import COMMANDS, OTHERS, all_commands, assert_whole, line_of, processes_of
+
+_SOONEST, _LATEST = 0.15, 1.2  # seconds: from before the first file to well into the work
+_EXPECTED = ("nsimplex: stopping; once more to stop at once", "saved; continue with: ")
+_PATIENCE = 30.0  # seconds within which the first SIGTERM has its effect
+
+
+def start(command, **options):
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+
+
+def end(process, number, after):
+    """Sends a signal after some seconds; what standard error had, and the exit code."""
+    time.sleep(after)
+    process.send_signal(number)
+    try:
+        return process.communicate(timeout=_PATIENCE)[1], process.returncode
+    finally:
+        process.kill()
+        process.wait()
+
+
+def moments(command, number, count):
+    rng = random.Random(f"{command} {number}")
+    return [rng.uniform(_SOONEST, _LATEST) for _ in range(count)]
+
+
+def end_often(command, number, count, executable, inputs, folder):
+    for place, after in enumerate(moments(command, number, count)):
+        out = folder / str(place)
+        process = start(line_of(executable, command, inputs, out))
+        error, code = end(process, number, after)
+        said = f"{command}, {signal.Signals(number).name} after {after:.3f} s: exit code {code}, {error!r}"
+        assert processes_of(process.pid) == [], said
+        if number == signal.SIGKILL:
+            assert code in (0, -signal.SIGKILL), said
+        else:
+            # Before its handler is there a signal ends the process at once, which has written nothing then.
+            assert code in (0, 130) or (code == -number and not out.exists()), said
+            assert all(line.startswith(_EXPECTED) for line in error.splitlines() if line), said
+        assert_whole(out, killed=number == signal.SIGKILL)
+
+
+def test_every_command_that_writes_is_ended_here(executable):
+    assert sorted([*COMMANDS, *OTHERS]) == sorted(all_commands(executable))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
+@pytest.mark.parametrize("command", ["lm train", "lm compare", "causal fit", "causal simulate", "task match3", "graph chains", "causal embed"])
+def test_an_ended_command_leaves_whole_files(executable, inputs, tmp_path, command, number):
+    end_often(command, number, 1, executable, inputs, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_ended_command_leaves_whole_files(executable, inputs, tmp_path, command, number):
+    end_often(command, number, 4, executable, inputs, tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
+def test_an_ended_report_leaves_whole_files_and_no_python(executable, inputs, tmp_path, number):
+    """The page is drawn by another process, which must not outlive the command."""
+    (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {i}, "train_loss": 1.5}}\n' for i in range(400_000)))
+    environment = {**os.environ, "NSIMPLEX_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for after in (0.7, 1.5):
+        process = start([executable, "report", tmp_path], env=environment)
+        end(process, number, after)
+        deadline = time.monotonic() + 1
+        while (left := processes_of(process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for each in left:
+            os.kill(each, signal.SIGKILL)
+        assert left == []
+        assert_whole(tmp_path, killed=True)
