@@ -1,0 +1,49 @@
+"""Every operator returns or raises, whatever it is given: it ends no process, and it comes back.
+
+A failure names the call; operator_fuzz repeats it, and operator_watch looks for more of them.
+"""
+
+import operator_mutations
+import pytest
+from operator_watch import lost_calls
+from test_every_operator_and_module import registered
+
+_SEED = 20261125
+_FEW, _MANY = 2500, 60_000
+
+
+def assert_none_is_lost(seed, first, last):
+    lost = [str(each) for each in lost_calls(seed, first, last) if not each.is_huge_work]
+    assert not lost, "\n".join(lost)
+
+
+def test_calls_are_of_every_operator():
+    """Of all that need no file and no generator, and each with changed arguments."""
+    names = {operator_mutations.case(_SEED, number)[0] for number in range(len(operator_mutations.CALLED))}
+    files = {"causal_pipeline_read", "causal_pipeline_write", "read_edges", "read_graphs", "read_table", "read_tuples"}
+    assert sorted(names | files | {"orthogonal_directions"}) == registered()
+    assert operator_mutations.case(_SEED, 7) == operator_mutations.case(_SEED, 7) != operator_mutations.case(_SEED + 1, 7)
+
+
+def test_a_call_that_ends_its_process_or_hangs_is_found(monkeypatch, tmp_path):
+    """By processes that do what lost calls do."""
+    program = tmp_path / "operator_fuzz.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "for number in range(int(sys.argv[2]), int(sys.argv[3])):\n"
+        "    print(number, flush=True)\n"
+        "    if number == 3: os.kill(os.getpid(), 11)\n"
+        "    if number == 5: time.sleep(60)\n"
+        "print('done', flush=True)\n"
+    )
+    monkeypatch.setattr("operator_watch._FUZZ", program)
+    assert [(each.number, each.how) for each in lost_calls(1, 0, 9, seconds=0.5)] == [(3, "signal 11"), (5, "no answer")]
+
+
+def test_operators_come_back_from_any_call():
+    assert_none_is_lost(_SEED, 0, _FEW)
+
+
+@pytest.mark.slow
+def test_operators_come_back_from_many_calls():
+    assert_none_is_lost(_SEED, _FEW, _MANY)
