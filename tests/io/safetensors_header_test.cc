@@ -15,7 +15,7 @@ std::string file_of(const std::string& header, const std::string& data = "") {
   return raw<uint64_t>({header.size()}) + header + data;
 }
 
-std::string error(const std::string& header, const std::string& data = "") {
+std::string header_error(const std::string& header, const std::string& data = "") {
   const std::string file = file_of(header, data);
   return input_error_of([&] { parse_safetensors_header(source_of(file)); });
 }
@@ -37,32 +37,36 @@ TEST(SafetensorsHeader, ReadsTensorsInTheOrderOfTheirData) {
 
 TEST(SafetensorsHeader, RefusesWhatIsGivenTwice) {
   const std::string field = R"("dtype":"F32","shape":[0],"data_offsets":[0,0])";
-  EXPECT_EQ(error("{\"a\":{" + field + "},\"a\":{" + field + "}}"),
+  EXPECT_EQ(header_error("{\"a\":{" + field + "},\"a\":{" + field + "}}"),
             "cannot read f: the header names a tensor twice: \"a\"");
-  EXPECT_EQ(error("{\"a\":{" + field + ",\"shape\":[0]}}"),
+  EXPECT_EQ(header_error("{\"a\":{" + field + ",\"shape\":[0]}}"),
             "cannot read f: tensor \"a\": has two fields shape");
-  EXPECT_EQ(error(R"({"__metadata__":{"k":"1","k":"2"}})"),
+  EXPECT_EQ(header_error(R"({"__metadata__":{"k":"1","k":"2"}})"),
             "cannot read f: __metadata__.k is given twice");
-  EXPECT_EQ(error(R"({"__metadata__":{},"__metadata__":{}})"),
+  EXPECT_EQ(header_error(R"({"__metadata__":{},"__metadata__":{}})"),
             "cannot read f: the header names a tensor twice: \"__metadata__\"");
 }
 
 TEST(SafetensorsHeader, RefusesOtherForms) {
-  EXPECT_EQ(error("[]"), "cannot read f: the header is not a JSON object");
-  EXPECT_EQ(error("1"), "cannot read f: the header is not a JSON object");
-  EXPECT_EQ(error("{\"a\":[]}"), "cannot read f: tensor \"a\": is not described by an object");
-  EXPECT_EQ(error(R"({"a":{"dtype":{}}})"), "cannot read f: tensor \"a\": has no dtype");
-  EXPECT_EQ(error(R"({"a":{"shape":[[1]]}})"), "cannot read f: tensor \"a\": has a bad shape");
-  EXPECT_EQ(error(R"({"a":{"data_offsets":[0,1,2]}})"),
+  EXPECT_EQ(header_error("[]"), "cannot read f: the header is not a JSON object");
+  EXPECT_EQ(header_error("1"), "cannot read f: the header is not a JSON object");
+  EXPECT_EQ(header_error("{\"a\":[]}"),
+            "cannot read f: tensor \"a\": is not described by an object");
+  EXPECT_EQ(header_error(R"({"a":{"dtype":{}}})"), "cannot read f: tensor \"a\": has no dtype");
+  EXPECT_EQ(header_error(R"({"a":{"shape":[[1]]}})"),
+            "cannot read f: tensor \"a\": has a bad shape");
+  EXPECT_EQ(header_error(R"({"a":{"data_offsets":[0,1,2]}})"),
             "cannot read f: tensor \"a\": has no data_offsets");
-  EXPECT_EQ(error(R"({"__metadata__":{"k":{}}})"), "cannot read f: __metadata__.k is not a string");
-  EXPECT_EQ(error(R"({"__metadata__":1})"), "cannot read f: __metadata__ is not an object");
-  EXPECT_EQ(error("{} {}"), "cannot read f: the header is not JSON");
+  EXPECT_EQ(header_error(R"({"__metadata__":{"k":{}}})"),
+            "cannot read f: __metadata__.k is not a string");
+  EXPECT_EQ(header_error(R"({"__metadata__":1})"), "cannot read f: __metadata__ is not an object");
+  EXPECT_EQ(header_error("{} {}"), "cannot read f: the header is not JSON");
 }
 
 TEST(SafetensorsHeader, RefusesShapesThatCannotBe) {
   const auto shaped = [](const std::string& shape) {
-    return error("{\"a\":{\"dtype\":\"U8\",\"shape\":[" + shape + "],\"data_offsets\":[0,0]}}");
+    return header_error("{\"a\":{\"dtype\":\"U8\",\"shape\":[" + shape +
+                        "],\"data_offsets\":[0,0]}}");
   };
   EXPECT_EQ(shaped("0"), "nothing was thrown");
   // Strides are products of extents, also where a shape has no elements.
@@ -75,7 +79,7 @@ TEST(SafetensorsHeader, RefusesShapesThatCannotBe) {
 }
 
 TEST(SafetensorsHeader, NamesInMessagesArePrintable) {
-  EXPECT_EQ(error(R"({"a\u001b]0;x\u0007\n":{"dtype":"\u001b[2J"}})"),
+  EXPECT_EQ(header_error(R"({"a\u001b]0;x\u0007\n":{"dtype":"\u001b[2J"}})"),
             "cannot read f: tensor \"a\\x1b]0;x\\x07\\n\": dtype \"\\x1b[2J\" is not supported");
 }
 
