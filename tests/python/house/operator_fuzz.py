@@ -6,16 +6,16 @@ call is printed as Python first.
 
 from __future__ import annotations
 
-import contextlib
 import resource
 import sys
 import warnings
+from pathlib import Path
 
 import operator_mutations
 import torch
 from torch.utils import _pytree as pytree
 
-_MEMORY = 6 * 2**30  # of the whole process: allocations beyond are refused, as on a smaller machine
+_MEMORY = 2 * 2**30  # beyond what the libraries take: larger allocations are refused, as on a smaller machine
 
 
 def changed(tensor, element, value):
@@ -43,9 +43,12 @@ def call(name, lines):
 
 
 def main(seed, first, last):
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(2)
+    torch.ones(2**16).exp()  # with the threads that there will be
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    memory = pages * resource.getpagesize() + _MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     for number in range(first, last):
         name, lines = operator_mutations.case(seed, number)

@@ -17,8 +17,10 @@ from pathlib import Path
 import operator_mutations
 
 _FUZZ = Path(__file__).with_name("operator_fuzz.py")
-#: Seconds of a call, and of the import before the first one.
-_CALL, _START = 10.0, 120.0
+#: Seconds that a call may work; it may take some times as many, on a machine that has other things to do. Before the
+#: first call there is an import.
+_CALL, _BUSY, _START = 6.0, 10, 120.0
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -41,18 +43,26 @@ class Lost:
         return f"{self.how}: nsimplex::{name} after {'; '.join(lines)}\n    {command}"
 
 
-def _lines(process: subprocess.Popen, first: float, each: float) -> Iterator[str]:
+def _worked(process: subprocess.Popen) -> float:
+    """Seconds of processor time so far."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _lines(process: subprocess.Popen, seconds: float) -> Iterator[str]:
     """Lines as they come, until there are no more or the next one takes too long."""
-    data, limit = b"", time.monotonic() + first
+    data, work, limit = b"", _START, time.monotonic() + _START
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select(max(0.0, limit - time.monotonic())):
+        while time.monotonic() < limit and _worked(process) < work:
+            if not selector.select(0.2):
+                continue
             part = os.read(process.stdout.fileno(), 65536)
             if not part:
                 return
             *whole, data = (data + part).split(b"\n")
             yield from (line.decode() for line in whole)
-            limit = time.monotonic() + each
+            work, limit = _worked(process) + seconds, time.monotonic() + _BUSY * seconds
 
 
 def _run(seed: int, first: int, last: int, seconds: float) -> tuple[int, str]:
@@ -62,7 +72,7 @@ def _run(seed: int, first: int, last: int, seconds: float) -> tuple[int, str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
     number, done = first, False
     try:
-        for line in _lines(process, _START, seconds):
+        for line in _lines(process, seconds):
             word = line.split(" ")[0]
             number, done = (int(word), False) if word.isdigit() else (number, line == "done")
         if done:

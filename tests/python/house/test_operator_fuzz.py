@@ -9,7 +9,7 @@ from operator_watch import lost_calls
 from test_every_operator_and_module import registered
 
 _SEED = 20261125
-_FEW, _MANY = 2500, 60_000
+_FEW, _MANY = 1800, 60_000
 
 
 def assert_none_is_lost(seed, first, last):
