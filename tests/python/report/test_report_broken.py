@@ -1,6 +1,5 @@
 """Broken lines of every kind are left out, and what is whole beside them is shown."""
 
-import json
 import os
 import random
 
@@ -102,13 +101,13 @@ def draw_odd_pages(folder, section, seeds):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_odd_values_do_no_harm(tmp_path, section):
-    draw_odd_pages(tmp_path, section, range(2))
+    draw_odd_pages(tmp_path, section, range(1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_many_odd_values_do_no_harm(tmp_path, section):
-    draw_odd_pages(tmp_path, section, range(2, 40))
+    draw_odd_pages(tmp_path, section, range(1, 40))
 
 
 def with_words(value, words):
@@ -119,9 +118,9 @@ def with_words(value, words):
     return words if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("words", [MATH, "$x^2$ and \x1b[0m", '"><img src=x onerror=alert(1)>'], ids=repr)
 @pytest.mark.parametrize("section", SECTIONS)
-def test_names_are_no_mathematics_and_no_html(tmp_path, section, words):
+def test_names_are_no_mathematics_and_no_html(tmp_path, section):
+    words = MATH + '"><img src=x onerror=alert(1)>'
     write_lines(tmp_path / "metrics.jsonl", [with_words(row, words) for row in SECTIONS[section]()])
     _, page = read(tmp_path)
     assert "img" not in page.tags
@@ -166,8 +165,3 @@ def test_a_pipe_in_place_of_a_file_is_left_out(tmp_path, name):
     write_lines(tmp_path / "other" / "metrics.jsonl", test_report.language_rows())
     os.mkfifo(tmp_path / name)
     assert "Language model" in read(tmp_path)[1].text
-
-
-def test_json_of_hostile_lines_is_what_it_should_be():
-    """The list of this file itself: every line but those that end too soon is JSON of some kind."""
-    assert json.loads(BROKEN["lone surrogate"])["text"] == "\ud800"
