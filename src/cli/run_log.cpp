@@ -21,11 +21,14 @@ RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
   synced_ = std::chrono::steady_clock::now();
 }
 
-RunLog::~RunLog() {
+RunLog::~RunLog() noexcept(false) {
   if (!file_) return;
   try {
     file_->sync();
-  } catch (const std::exception&) {  // what can be done was done: each line was written
+  } catch (const std::exception&) {
+    // What is on its way already says why the run ends; otherwise nobody else would say that lines
+    // may be lost.
+    if (std::uncaught_exceptions() == 0) throw;
   }
 }
 

@@ -19,7 +19,8 @@ class RunLog {
   /// Throws InputError where the directory cannot be written, is in use by another process or
   /// holds an earlier run.
   explicit RunLog(const CommonOptions& options);
-  ~RunLog();
+  /// Throws std::runtime_error where the last lines cannot be flushed and nothing else has failed.
+  ~RunLog() noexcept(false);
 
   /// Throws std::runtime_error where the line cannot be stored.
   void write(const Json& line, bool shown = true);
