@@ -12,6 +12,10 @@ import tomllib
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+import numpy
+
+from nsimplex.molecules import ATOM_FEATURES, BOND_FEATURES
+
 #: Options of each command beside --out; names in capitals are files of ``make_inputs``. They run for seconds or longer,
 #: so that a signal meets them at work.
 COMMANDS = {
@@ -68,6 +72,33 @@ def all_commands(executable):
         yield from (f"{name} {each}" for each in group) if group else [name]
 
 
+#: How a text was read, which is no error.
+_NOTE = re.compile(r"^nsimplex: \S+: read \d+ ")
+
+
+def errors_in(text):
+    """Lines of standard error but those about how texts were read."""
+    return [line for line in text.splitlines() if line and not _NOTE.search(line)]
+
+
+def _write_molecules(path, count=60):
+    """Chains of three atoms, as nsimplex.molecules writes them without RDKit's knowledge."""
+    numbers = numpy.arange(count)
+    numpy.savez(
+        path,
+        atoms=numpy.ones((3 * count, len(ATOM_FEATURES)), numpy.uint8),
+        atom_offsets=numpy.arange(count + 1) * 3,
+        atom_categories=numpy.array(list(ATOM_FEATURES.values())),
+        bonds=numpy.tile(numpy.array([[0, 1], [1, 2]], numpy.int32), (count, 1)),
+        bond_types=numpy.zeros((2 * count, len(BOND_FEATURES)), numpy.uint8),
+        bond_offsets=numpy.arange(count + 1) * 2,
+        bond_categories=numpy.array(list(BOND_FEATURES.values())),
+        targets=numbers / count,
+        fingerprints=numpy.zeros((count, 8), numpy.uint8),
+        lines=numbers,
+    )
+
+
 def make_inputs(folder, executable):
     """The files that commands read, by the name that COMMANDS has for them."""
     rng, files = random.Random(0), {}
@@ -83,6 +114,8 @@ def make_inputs(folder, executable):
     write("EDGES", "edges.tsv", ["a\tb", "b\tc", "a\tc", "c\td"])
     write("GRAPHS", "graphs.g6", ["D?{", "Dqc"] * 500)
     write("TUPLES", "tuples.csv", (f"{rng.randrange(9)},{rng.randrange(9, 20)},{rng.randrange(20, 30)}" for _ in range(80)))
+    files["MOLECULES"] = str(folder / "molecules.npz")
+    _write_molecules(files["MOLECULES"])
     for name, words in (
         ("EMBEDDING", ["causal", "embed", files["EDGES"], "--steps", "5"]),
         ("MODEL", ["lm", "train", "--text", files["TEXT"], "--dim", "16", "--layers", "1", "--context", "32", "--steps", "2"]),
@@ -138,8 +171,6 @@ def _ends(path, text):
 
 
 def _whole_array(path):
-    import numpy
-
     numpy.load(path, allow_pickle=False)
 
 

@@ -74,14 +74,14 @@ int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, v
   return start(counted_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-#define OPENS(name)                                               \
-  int name(const char* path, int flags, ...) {                    \
-    va_list rest;                                                 \
-    va_start(rest, flags);                                        \
-    const mode_t mode = va_arg(rest, int);                        \
-    va_end(rest);                                                 \
-    if ((flags & O_CREAT) && fails(kOpen)) return -1;             \
-    return REAL(name)(path, flags, mode);                         \
+#define OPENS(name)                                   \
+  int name(const char* path, int flags, ...) {        \
+    va_list rest;                                     \
+    va_start(rest, flags);                            \
+    const mode_t mode = va_arg(rest, int);            \
+    va_end(rest);                                     \
+    if ((flags & O_CREAT) && fails(kOpen)) return -1; \
+    return REAL(name)(path, flags, mode);             \
   }
 OPENS(open)
 OPENS(open64)
@@ -122,9 +122,7 @@ void* __libc_calloc(size_t count, size_t size);
 void* __libc_realloc(void* old, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
 
-void* malloc(size_t size) {
-  return size >= kSize && fails(kMemory) ? NULL : __libc_malloc(size);
-}
+void* malloc(size_t size) { return size >= kSize && fails(kMemory) ? NULL : __libc_malloc(size); }
 
 void* calloc(size_t count, size_t size) {
   return count * size >= kSize && fails(kMemory) ? NULL : __libc_calloc(count, size);

@@ -6,14 +6,13 @@ The calls fail in failing_calls.c, which is loaded into the command before the C
 import errno
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import QUIET, assert_whole
+from commands import QUIET, assert_whole, errors_in
 
 ERRORS = {"open": errno.EIO, "write": errno.ENOSPC, "rename": errno.EIO, "fsync": errno.EIO, "memory": errno.ENOMEM}
 #: Small runs that end by themselves, by what they write.
@@ -26,8 +25,6 @@ RUNS = {
     "analyze curvature": "GRAPHS",
     "task match2": "--steps 3 --order 1",
 }
-#: How a table was read, which is said before anything fails.
-_NOTE = re.compile(r"^nsimplex: \S+: read \d+ rows of \d+ columns")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,7 @@ def assert_told(finished, call):
     if call == "memory" and finished.code == 0:
         return
     assert finished.code in (1, 2), finished.said
-    lines = [line for line in finished.error.splitlines() if line and not _NOTE.search(line)]
+    lines = errors_in(finished.error)
     assert len(lines) == 1 and lines[0].startswith("nsimplex: "), finished.said
 
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from commands import COMMANDS, OTHERS, all_commands, assert_whole, line_of, processes_of
+from commands import COMMANDS, OTHERS, all_commands, assert_whole, errors_in, line_of, processes_of
 
 _SOONEST, _LATEST = 0.15, 1.2  # seconds: from before the first file to well into the work
 _EXPECTED = ("nsimplex: stopping; once more to stop at once", "saved; continue with: ")
@@ -47,7 +47,7 @@ def end_often(command, number, count, executable, inputs, folder):
         else:
             # Before its handler is there a signal ends the process at once, which has written nothing then.
             assert code in (0, 130) or (code == -number and not out.exists()), said
-            assert all(line.startswith(_EXPECTED) for line in error.splitlines() if line), said
+            assert all(line.startswith(_EXPECTED) for line in errors_in(error)), said
         assert_whole(out, killed=number == signal.SIGKILL)
 
 
