@@ -53,7 +53,7 @@ _GROWTH = ("order", "tokens", "radius", "constant", "printed")
 
 def growth_figure(run: AnalysisRun) -> str:
     """Measured constants against tokens and against the radius, dashed the printed bound: medians over the sweep."""
-    rows = [r for r in having(run.rows, *_GROWTH) if r["constant"] > 0 and r["printed"] > 0]
+    rows = [r for r in having(run.rows, *_GROWTH) if r["constant"] > 0 and r["printed"] > 0 and r["order"] % 1 == 0]
     orders = sorted({int(row["order"]) for row in rows})
     with matplotlib.rc_context(STYLE):
         drawing, both = new_axes(3.4, columns=2)

@@ -23,7 +23,7 @@ _NUMBERS = frozenset(
     "parameters rows columns edges constant printed best_rate best_loss gflops".split()
 )
 
-_WHOLE = frozenset(("order", "layer", "heads", "head_dim"))
+_WHOLE = frozenset(("layer", "heads", "head_dim"))
 
 
 def read_text(path: Path) -> str:
