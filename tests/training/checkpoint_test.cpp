@@ -159,7 +159,7 @@ TEST(Checkpoint, AFlippedBitAnywhereIsRefused) {
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   const std::string last = io::read_safetensors(folder / kModelFile).tensors.back().name;
   EXPECT_THAT(test::input_error_of([&] { read_model(write_file(folder / "flipped", bytes)); }),
-              HasSubstr("tensor " + last + " does not fit its checksum"));
+              HasSubstr("tensor \"" + last + "\" does not fit its checksum"));
 }
 
 // Files that version 0.1 wrote, without checksums. They are read for ever.
