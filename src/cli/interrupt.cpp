@@ -1,7 +1,10 @@
 #include "cli/interrupt.h"
 
 #include <unistd.h>
+
 #include <csignal>
+
+#include "io/atomic_file.h"
 
 namespace nsimplex::cli::interrupt {
 namespace {
@@ -9,9 +12,12 @@ namespace {
 volatile std::sig_atomic_t flag = 0;
 volatile std::sig_atomic_t asked = 0;  // whether anybody reads the flag
 
-// Only what POSIX allows in a handler: a flag, write(), signal() and _exit().
+// Only what POSIX allows in a handler: flags, write(), unlink(), signal() and _exit().
 extern "C" void on_signal(int signal) {
-  if (!asked) _exit(kInterruptedCode);
+  if (!asked) {
+    io::abandon_temporary();
+    _exit(kInterruptedCode);
+  }
   flag = 1;
   constexpr char kMessage[] = "\nnsimplex: stopping; once more to stop at once\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
@@ -27,9 +33,11 @@ void install() {
 }
 
 bool requested() {
-  asked = 1;
+  defer();
   return flag != 0;
 }
+
+void defer() { asked = 1; }
 
 void check() {
   if (requested()) throw Interrupted();

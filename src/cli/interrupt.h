@@ -21,8 +21,11 @@ namespace interrupt {
 /// Installs the handlers; SIGPIPE is ignored, so that a closed pipe is an error of the write.
 void install();
 
-/// True once a signal has come.
+/// True once a signal has come. The first call is defer(), too.
 bool requested();
+
+/// From here on the command has something to keep, and a signal waits for requested() or check().
+void defer();
 
 /// Throws Interrupted when a signal has come.
 void check();

@@ -128,6 +128,7 @@ int run_train(const TrainOptions& options) {
   events.step = [&](int64_t step, double loss, double rate) {
     bar.update(step, fmt::format("loss {:.3f}  {:.0f} tokens/s", loss, rate));
   };
+  interrupt::defer();
   const training::TrainingEnd end = trainer.run(events);
   bar.finish();
   if (end == training::TrainingEnd::stopped) {

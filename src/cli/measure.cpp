@@ -25,6 +25,7 @@ double median(std::vector<double> values) {
 
 std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& contestants,
                                         int rounds, const std::function<void(int)>& between) {
+  interrupt::defer();
   for (const auto& contestant : contestants) {
     contestant();
     interrupt::check();

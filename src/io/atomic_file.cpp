@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,10 @@ std::function<void(WriteStage, const std::string&)>& observer() {
   static std::function<void(WriteStage, const std::string&)> function;
   return function;
 }
+
+// The name of the temporary file that a signal would leave behind.
+std::atomic<const char*> unfinished{nullptr};
+static_assert(std::atomic<const char*>::is_always_lock_free);  // as a signal handler needs it
 
 void reached(WriteStage stage, const std::string& path) {
   if (observer()) observer()(stage, path);
@@ -51,12 +56,17 @@ int create_exclusively(const std::string& path) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
   require_replaceable(path_);
+  unfinished.store(temporary_.c_str());
   file_ = create_exclusively(temporary_);
-  if (file_ < 0) throw InputError("cannot write " + path_ + ": " + std::strerror(errno));
+  if (file_ < 0) {
+    unfinished.store(nullptr);
+    throw InputError("cannot write " + path_ + ": " + std::strerror(errno));
+  }
   reached(WriteStage::opened, path_);
 }
 
 AtomicFile::~AtomicFile() {
+  unfinished.store(nullptr);
   if (file_ < 0) return;
   ::close(file_);
   ::unlink(temporary_.c_str());
@@ -79,10 +89,15 @@ void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail(path_);
   reached(WriteStage::synced, path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_);
+  unfinished.store(nullptr);
   ::close(std::exchange(file_, -1));
   reached(WriteStage::renamed, path_);
   sync_folder_of(path_);
   reached(WriteStage::folder_synced, path_);
+}
+
+void abandon_temporary() {
+  if (const char* const path = unfinished.load()) ::unlink(path);
 }
 
 void write_text(const std::string& path, std::string_view text) {

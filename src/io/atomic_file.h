@@ -41,6 +41,10 @@ class NSIMPLEX_API AtomicFile {
   int file_ = -1;
 };
 
+/// Removes the temporary file of the AtomicFile that was made last and is not finished, if there is one. For a signal
+/// handler that ends the process: it only calls unlink().
+NSIMPLEX_API void abandon_temporary();
+
 /// Replaces `path` by `text` as AtomicFile does.
 NSIMPLEX_API void write_text(const std::string& path, std::string_view text);
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from .._printable import printable
+from .._arguments import checked
 from .._whole_file import whole_file
 
 __all__ = ["CellTable", "main", "read_h5ad"]
@@ -89,6 +90,7 @@ def _words(column: Any) -> list[str]:
     return [str(value) for value in column]
 
 
+@checked
 def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = False) -> CellTable:
     """Reads an h5ad file.
 

@@ -1,6 +1,7 @@
 // Attention over lists of tuples from ATen calls: every admissible pair of a class, listed.
 
 #include <ATen/ATen.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 
 #include "equivariant/attention/attention_layer.h"
 
@@ -176,13 +177,25 @@ ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& gra
           to_keys(call.value, own.weights.unsqueeze(-1) * of_pairs)};
 }
 
+namespace {
+
+// The values of a plan can be read where it lies on the CPU and is not being traced.
+void check_fingerprint_of(const AttentionCall& call) {
+  const Tensor& last = call.plan.back();
+  if (last.is_cpu() && !at::isTensorSubclassLike(last)) check_fingerprint(call.plan, call.parts);
+}
+
+}  // namespace
+
 Tensor reference_attention(const AttentionCall& call) {
   check_attention(call);
+  check_fingerprint_of(call);
   return attend_in_wide_type<ReferenceClass>(call);
 }
 
 AttentionGradients reference_attention_backward(const AttentionBackwardCall& call) {
   check_attention_backward(call);
+  check_fingerprint_of(call.forward);
   return differentiate_in_wide_type<ReferenceClass>(call);
 }
 
