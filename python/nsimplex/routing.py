@@ -38,6 +38,7 @@ def topk_keys(
     adjacency: Tensor | None = None,
     candidates: Tensor | None = None,
     return_scores: bool = False,
+    layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""The k best keys of every query, by pair scores summed over heads.
 
@@ -65,6 +66,7 @@ def topk_keys(
         candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys, -1 for none,
             no key twice in a row: only these are scored.
         return_scores: return (indices, scores).
+        layout: of query and key, as in :func:`nsimplex.attention`.
 
     Returns:
         int64 [B, Tq, k], best first, -1 behind the last admissible key; with ``return_scores`` also their
@@ -88,6 +90,7 @@ def topk_keys(
         >>> chosen.shape, chosen[0, 0].tolist()  # the first query sees one key
         (torch.Size([1, 64, 8]), [0, -1, -1, -1, -1, -1, -1, -1])
     """
+    query, key = heads_first("topk_keys", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
     indices, values = _operators.topk_keys(
         query, key, k, weights=weights, scores=scores, causal=causal, scale=scale, lse=lse,
@@ -105,9 +108,11 @@ def topk_keys_reference(
     adjacency: Tensor | None = None,
     candidates: Tensor | None = None,
     return_scores: bool = False,
+    layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`topk_keys` from plain tensor operations, for every dtype and device: the oracle."""
+    query, key = heads_first("topk_keys_reference", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
     indices, values = _operators.topk_keys_reference(
         query, key, k, adjacency=adjacency, candidates=candidates, **options
@@ -173,6 +178,7 @@ def indexer_loss(
     pattern: str = "product",
     form: str = "product",
     logit_scale: float | None = None,
+    layout: Layout = "bhtd",
 ) -> Tensor:
     r"""How far an indexer's scores are from what an attention layer of order N attends to.
 
@@ -193,6 +199,7 @@ def indexer_loss(
             choosing it is so here.
         pattern: of the layer: "product" or "path".
         form, logit_scale: of the layer, as in :func:`nsimplex.attention`.
+        layout: of the four of queries and keys, as in :func:`nsimplex.attention`.
 
     Returns:
         A scalar: the mean over queries with an admissible key, 0 without any. Gradients reach query_index,
@@ -206,6 +213,9 @@ def indexer_loss(
 
     Source: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equations 3 and 4, for pairs.
     """
+    query_index, key_index, query, keys = heads_first(
+        "indexer_loss", layout, query_index, key_index, query, keys
+    )
     return _operators.indexer_loss(
         query_index, key_index, query, keys, weights=weights, lse=lse, indices=indices, scores=scores,
         causal=causal, scale=scale, pattern=pattern, form=form, logit_scale=logit_scale,

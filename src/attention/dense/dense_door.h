@@ -14,6 +14,9 @@ void check_options(const Call& call);
 void check_tensors(const char* operation, const at::Tensor& query, at::TensorList keys,
                    at::TensorList values);
 
+/// A scale that is given is a finite number.
+void check_scale(const char* operation, const char* name, const std::optional<double>& scale);
+
 /// A tensor whose shape follows from others.
 void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
                   c10::SymIntArrayRef sizes);

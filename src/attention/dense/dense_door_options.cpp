@@ -167,11 +167,6 @@ void check_dropout(const Options& options) {
                     "[attention] seed: expected an integer with dropout_p > 0, got none");
 }
 
-void check_scale(const char* name, const std::optional<double>& scale) {
-  TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), "[attention] ", name,
-                    ": expected a finite number, got ", *scale);
-}
-
 void check_key_length_values(const Call& call) {
   if (!call.options.key_lengths) return;
   const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
@@ -205,6 +200,11 @@ void check_document_values(const Call& call) {
 
 }  // namespace
 
+void check_scale(const char* operation, const char* name, const std::optional<double>& scale) {
+  TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), "[", operation, "] ", name,
+                    ": expected a finite number, got ", *scale);
+}
+
 void check_options(const Call& call) {
   const Names names = names_of(call.options);
   check_form(call, names.form);
@@ -216,8 +216,8 @@ void check_options(const Call& call) {
   check_sink(call, names.normalizer);
   check_dropout(call.options);
   check_augment(call);
-  check_scale("logit_scale", call.options.logit_scale);
-  check_scale("output_scale", call.options.output_scale);
+  check_scale("attention", "logit_scale", call.options.logit_scale);
+  check_scale("attention", "output_scale", call.options.output_scale);
 }
 
 void check_values(const Call& call) {

@@ -122,6 +122,7 @@ void check(const Call& call) {
                     call.k);
   TORCH_CHECK_VALUE(call.softmax() || call.scores == "relu", "[", call.function,
                     "] scores: expected 'relu' or 'softmax', got '", call.scores, "'");
+  dense::check_scale(call.function, "scale", call.scale);
   if (call.weights) check_rows(call, "weights", *call.weights);
   if (call.lse) {
     TORCH_CHECK_VALUE(call.softmax(), "[", call.function,

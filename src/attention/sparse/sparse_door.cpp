@@ -154,6 +154,8 @@ void check(const Call& call) {
   TORCH_CHECK_VALUE(form == Form::product || holds((dim % chunk).sym_eq(0)),
                     "[sparse_attention] form: the determinant of order ", chunk - 1,
                     " needs a head dim divisible by ", chunk, ", got ", dim);
+  dense::check_scale("sparse_attention", "logit_scale", call.options.logit_scale);
+  dense::check_scale("sparse_attention", "output_scale", call.options.output_scale);
   const at::ScalarType type = call.indices.scalar_type();
   TORCH_CHECK_TYPE(type == at::kInt || type == at::kLong,
                    "[sparse_attention] indices: expected int32 or int64, got ", type);

@@ -20,6 +20,8 @@ Tensor causal_angles(const Tensor& ball, const CausalAnglesOptions& options) {
                     "[causal_angles] heads: expected 0 or a divisor of the dimension ", d, ", got ",
                     heads);
   TORCH_CHECK_VALUE(leading >= 0, "[causal_angles] leading: expected 0 or more, got ", leading);
+  TORCH_CHECK_VALUE(std::isfinite(scale), "[causal_angles] scale: expected a finite number, got ",
+                    scale);
   const double c = by_dimension ? scale * std::sqrt(static_cast<double>(d)) : scale;
   Tensor angles = c * ball;
   if (heads > 0) angles = angles.reshape({ball.size(0), heads, d / heads});

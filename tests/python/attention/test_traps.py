@@ -182,6 +182,25 @@ def test_layout_of_the_other_functions():
         torch.testing.assert_close(function(q, [a, b], **more, **INSIDE), function(query, [k1, k2], **more))
     for ours, expected in zip(nsimplex.topk_tuples(q, [a, b], 3, **INSIDE), nsimplex.topk_tuples(query, [k1, k2], 3)):
         assert torch.equal(ours, expected)
+    for function in (nsimplex.topk_keys, nsimplex.topk_keys_reference):
+        assert torch.equal(function(q, a, 3, **INSIDE), function(query, k1, 3))
+    torch.testing.assert_close(
+        nsimplex.indexer_loss(q, a, q, [a, b], causal=True, **INSIDE),
+        nsimplex.indexer_loss(query, k1, query, [k1, k2], causal=True),
+    )
+
+
+@pytest.mark.parametrize("scale", [torch.nan, torch.inf, -torch.inf])
+def test_a_scale_is_a_finite_number(scale):
+    x, ball = torch.randn(1, 1, 4, 4), torch.rand(3, 4) / 4
+    sets = torch.zeros(1, 1, 4, 1, dtype=torch.long)
+    for name, call in (
+        ("sparse_attention] logit_scale", lambda: nsimplex.sparse_attention(x, [x], [x], sets, pattern="product", scale=scale)),
+        ("topk_keys] scale", lambda: nsimplex.topk_keys(x, x, 1, scale=scale)),
+        ("causal_angles] scale", lambda: nsimplex.causal.causal_angles(ball, scale=scale)),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"[{name}: expected a finite number, got ")):
+            call()
 
 
 def test_layout_in_compiled_code_and_by_another_name():
