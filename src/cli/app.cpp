@@ -75,7 +75,12 @@ int run_action(const std::function<int()>& action) {
   } catch (const InputError& error) {
     return fail(kBadInput, error.what());
   } catch (const c10::Error& error) {
-    return fail(kFailed, error.what_without_backtrace());
+    const std::string_view why = error.what_without_backtrace();
+    // As PyTorch's allocator of CPU memory says it, with the line of its source in front.
+    const size_t bytes = why.find("you tried to allocate");
+    return fail(kFailed, bytes == why.npos
+                             ? std::string(why)
+                             : std::string("out of memory: ").append(why.substr(bytes)));
   } catch (const std::bad_alloc&) {
     return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {

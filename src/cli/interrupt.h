@@ -18,7 +18,8 @@ struct Interrupted : std::exception {
 /// process at once.
 namespace interrupt {
 
-/// Installs the handlers; SIGPIPE is ignored, so that a closed pipe is an error of the write.
+/// Installs the handlers; SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file that may
+/// not grow are errors of the write.
 void install();
 
 /// True once a signal has come. The first call is defer(), too.

@@ -8,6 +8,7 @@
 #include "io/file_bytes.h"
 #include "io/folders.h"
 #include "support/error.h"
+#include "support/utf8.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -34,7 +35,12 @@ std::string config_file(const CommonOptions& options) {
 }
 
 void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files) {
-  if (options.out.empty() || options.overwrite) return;
+  if (options.out.empty()) return;
+  if (!is_utf8(options.config_toml)) {
+    throw InputError("--out: config.toml would hold every option as UTF-8, and one is not: " +
+                     options.command_line);
+  }
+  if (options.overwrite) return;
   std::vector<std::string> names = {"metrics.jsonl", "config.toml", "checkpoint.safetensors"};
   names.insert(names.end(), files.begin(), files.end());
   for (const std::string& name : names) {

@@ -28,6 +28,15 @@ size_t utf8_length(std::string_view text) {
   return second && follows(2) && follows(3) ? 4 : 0;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text.substr(0, 4));
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 uint32_t utf8_character(std::string_view text) {
   const size_t length = utf8_length(text);
   // Of the first byte the bits that belong to the character, by the number of bytes.

@@ -11,6 +11,9 @@ namespace nsimplex {
 /// of a surrogate pair and an overlong form are not.
 size_t utf8_length(std::string_view text);
 
+/// Whether all of a text is valid UTF-8.
+bool is_utf8(std::string_view text);
+
 /// The character of utf8_length() bytes, which are not 0, at the front of a text.
 uint32_t utf8_character(std::string_view text);
 

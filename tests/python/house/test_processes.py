@@ -1,6 +1,7 @@
 """What the program and the library are as files of a process: search paths, hardening, names shared with others."""
 
 import itertools
+import os
 import re
 import subprocess
 
@@ -85,3 +86,21 @@ def test_an_allocation_that_fails_is_one_line(build):
     done = subprocess.run(["bash", "-c", command], cwd=build, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
+
+
+def test_a_file_that_may_not_grow_is_one_line(build, tmp_path):
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
+    run = f"{build}/bin/nsimplex lm train --text text.txt --out run --dim 64 --layers 1 --heads 1 --steps 2 --context 8 --json"
+    done = subprocess.run(["bash", "-c", f"ulimit -f 20; exec {run}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, (done.returncode, done.stderr)
+    assert "File too large" in done.stderr
+    assert not list((tmp_path / "run").glob("*.tmp"))
+
+
+def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp_path):
+    name = os.fsdecode(b"b\xff.txt")
+    (tmp_path / name).write_text("the cat sat on the mat\n" * 50)
+    words = ["lm", "train", "--text", name, "--out", "run", "--dim", "8", "--layers", "1", "--heads", "1", "--steps", "1"]
+    done = subprocess.run([build / "bin" / "nsimplex", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "UTF-8" in done.stderr and "b\\xff.txt" in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "run").exists()
