@@ -36,7 +36,7 @@ TEST(Structure, SimplicesAreBatchesOfEverySize) {
   EXPECT_EQ(all[3].tuples.sizes(), (at::IntArrayRef{0, 4}));
   for (const TupleBatch& batch : all) check_tuples(batch);
   EXPECT_EQ(error_of([] { simplices(triangle_and_chain(), 0); }),
-            "[simplices] largest: expected at least 1, got 0");
+            "[simplices] largest: expected 1 to 64, got 0");
 }
 
 TEST(Structure, CliquesOfComponentsAndOfLabels) {
