@@ -14,6 +14,8 @@ def read_safetensors(path):
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
     metadata = header.pop("__metadata__", {})
+    for checksums in ("tensor_checksums", "header_checksum"):
+        metadata.pop(checksums)  # every file has them; they are none of its writer's fields
     dtypes = {"F32": torch.float32, "I64": torch.int64}
     tensors = {
         name: torch.frombuffer(
