@@ -71,8 +71,8 @@ struct EquivariantAttentionPlan {
   /// Classes that attend, and the matrices of all their queries and keys.
   int64_t class_count = 0, query_weights = 0, key_weights = 0;
 
-  std::vector<at::Tensor>
-      tensors;  ///< as the operators take them, the last a fingerprint: changed ones are refused
+  /// As the operators take them. The last one is a fingerprint, so that changed ones are refused.
+  std::vector<at::Tensor> tensors;
   std::vector<int64_t> parts;  ///< what they mean
 
   NSIMPLEX_API EquivariantAttentionPlan to(at::Device device) const;

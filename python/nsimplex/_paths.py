@@ -6,7 +6,8 @@ import os
 
 
 def operator_path(path: str | os.PathLike[str]) -> str | bytes:
-    """A path for an operator: names of files are bytes, and Python's text for those that are no UTF-8 is no text outside."""
+    """A path as operators take it. Names of files are bytes; one that is not UTF-8 is handed over as bytes, since Python's
+    text for it cannot be encoded."""
     text = os.fspath(path)
     try:
         text.encode()

@@ -29,9 +29,10 @@ struct Safetensors {
 /// Reads float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool tensors.
 ///
 /// The tensors are views of one copy of the file in memory: writing to one changes neither the file
-/// nor another reader, and a change of the file does not reach them. Every length, offset and shape is checked
-/// first, as the format demands (ranges without holes or overlaps that fill the file), and so are
-/// the checksums of a file that has them (io/safetensors_checksums.h); anything wrong throws one InputError with the file's name and what was wrong.
+/// nor another reader, and a change of the file does not reach them. Every length, offset and shape
+/// is checked first, as the format demands (ranges without holes or overlaps that fill the file), and
+/// so are the checksums of a file that has them (io/safetensors_checksums.h). Anything wrong throws
+/// one InputError with the file's name and what was wrong.
 NSIMPLEX_API Safetensors read_safetensors(const std::string& path);
 
 /// Writes the file atomically (AtomicFile): the larger elements first, so that each tensor is

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._printable import printable
 from .._arguments import checked
+from .._printable import printable
 from .._whole_file import whole_file
 
 __all__ = ["CellTable", "main", "read_h5ad"]
