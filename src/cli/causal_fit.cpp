@@ -116,6 +116,7 @@ class FitReport {
               {"read", read_},
               {"observations", table_.observations.values.rows()},
               {"features", graph_.rows()},
+              {"few_rows", table_.observations.values.rows() < graph_.rows()},
               {"edges", answers_.front().edges},
               {"removed", edge_names(fit_.removed, table_.names)},
               {"dropped", table_.observations.dropped},
@@ -187,6 +188,10 @@ int run_fit(const FitOptions& o) {
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // says what is wrong with it before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
+  const auto rows = table.observations.values.rows(), columns = table.observations.values.cols();
+  if (rows < columns) {
+    fmt::print(stderr, "{} rows for {} columns: only strong effects can be found\n", rows, columns);
+  }
   const CausalFit result = fit(o, table);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);

@@ -43,7 +43,7 @@ class EquivalentGraph : public testing::Test {
   }
 
   Covariance covariance_;
-  GaussianCost cost_{1000, 2 * std::log(1000.)};
+  GaussianCost cost_{EdgePrices(1000, 6)};
 };
 
 TEST_F(EquivalentGraph, ExplainedPartsAreSquaredMultipleCorrelations) {

@@ -4,6 +4,7 @@
 #include <nsimplex/causal_structure.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "made_tables.h"
 
@@ -52,6 +53,15 @@ TEST(CausalFit, TakesViewsAndScales) {
   const Tensor units = at::tensor({1e-3, 1., 1e4}, at::kDouble);
   EXPECT_TRUE(at::allclose(causal_fit(table * units, options).adjacency,
                            causal_fit(table, options).adjacency));
+}
+
+TEST(CausalFit, HasNoUnits) {
+  const CausalFit plain = causal_fit(chain_table());
+  for (const double scale : {1e-300, 1e-200, 1e80, 1e200, 1e300}) {
+    const CausalFit far = causal_fit(chain_table() * scale);
+    EXPECT_TRUE(at::allclose(far.adjacency, plain.adjacency)) << scale;
+    EXPECT_TRUE(at::allclose(far.scores, plain.scores, 1e-5, 1e-5)) << scale;
+  }
 }
 
 TEST(CausalFit, EveryEstimatorFindsAStrongEdge) {
@@ -106,7 +116,11 @@ TEST(CausalFit, NamesWhatItCannotUse) {
             "[causal_fit] table: expected shape [n, M], got [3]");
   EXPECT_EQ(error_of(at::ones({3, 3}, at::kDouble)), "[causal_fit] table: column 0 is constant");
   EXPECT_EQ(error_of(chain_table(), {.threshold = -1}),
-            "[causal_fit] threshold: expected at least 0, got -1.000000");
+            "[causal_fit] threshold: expected a finite number of at least 0, got -1.000000");
+  EXPECT_EQ(error_of(chain_table(), {.sparsity = std::nan("")}),
+            "[causal_fit] sparsity: expected a finite number of at least 0, got nan");
+  EXPECT_EQ(error_of(chain_table(), {.rank = 0}),
+            "[causal_fit] rank: expected at least 1, got 0");
   CausalFitOptions options;
   options.constraints.tiers = {0};
   EXPECT_EQ(error_of(chain_table(), options),

@@ -56,7 +56,7 @@ TEST(GraphFile, ListsOfEdges) {
 
 TEST(GraphFile, SaysWhatIsWrong) {
   const auto error = [](const std::string& text) {
-    return test::input_error_of([&] { parse(text); });
+    return nsimplex::test::input_error_of([&] { parse(text); });
   };
   EXPECT_EQ(error("a,b,c,d\n0,0,0,0\n0,0,0,0\n"),
             "cannot read g: expected a square matrix, got 2 x 4");
@@ -88,7 +88,7 @@ TEST(GraphOver, NumbersAreNamesWhereColumnsAreCalledSo) {
 
 TEST(GraphOver, SaysWhatDoesNotFit) {
   const auto error = [](const std::string& text, const std::vector<std::string>& columns) {
-    return test::input_error_of([&] { graph_over(parse(text), columns, 2, "truth g"); });
+    return nsimplex::test::input_error_of([&] { graph_over(parse(text), columns, 2, "truth g"); });
   };
   EXPECT_EQ(error("a x\n", {"a", "b"}), "cannot use truth g: \"x\" is no column of the table");
   EXPECT_EQ(

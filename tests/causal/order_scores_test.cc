@@ -10,14 +10,14 @@ namespace nsimplex::causal {
 namespace {
 
 constexpr double kRows = 500;
-constexpr double kPrice = 6;
+const double kPrice = 2 * std::log(kRows);  // that of an edge where rows are many
 
 // The scores of the graph that an order gives on the table of these weights.
 Matrix scores_of(const Matrix& weights, const Order& order, const EdgeConstraints& known = {}) {
   const auto made = test::linear_table(weights, static_cast<int64_t>(kRows), 3);
   const Covariance covariance = covariance_of(made.view());
   const AllowedEdges edges(known, weights.rows());
-  ParentSearch search(covariance, edges, {kRows, kPrice});
+  ParentSearch search(covariance, edges, {EdgePrices(static_cast<int64_t>(kRows), weights.rows())});
   return order_scores(covariance, edges, search.cost(), graph_of_order(search, order).parents);
 }
 

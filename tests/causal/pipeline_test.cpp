@@ -149,7 +149,7 @@ TEST(CausalPipeline, NamesTheFileWhereItsTextIsWrong) {
     text.replace(text.find(word), word.size(), other);
     io::write_safetensors(path,
                           {{}, {{"format", "nsimplex causal pipeline 2"}, {"pipeline", text}}});
-    return test::input_error_of([&] { CausalPipeline::load(path); });
+    return nsimplex::test::input_error_of([&] { CausalPipeline::load(path); });
   };
   const std::string cannot = "cannot read " + path + ": ";
   EXPECT_THAT(load("logdet", "guess"),

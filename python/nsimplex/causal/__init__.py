@@ -30,7 +30,7 @@ from .graphs import (
     simulate,
     usable_table,
 )
-from .structure import CausalFit, causal_fit
+from .structure import CausalFit, FewRowsWarning, causal_fit
 
 __all__ = [
     "CausalEmbedding",
@@ -39,6 +39,7 @@ __all__ = [
     "CausalRanking",
     "CausalSimulation",
     "EdgeCurves",
+    "FewRowsWarning",
     "Sortability",
     "UsableTable",
     "ball_points",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,10 @@ class CausalFit(NamedTuple):
     removed: Tensor  #: int64 [r, 2]: cause and effect of edges that closed cycles
     model: str  #: what the estimator chose, or its name
     seconds: float  #: of the fit
+
+
+class FewRowsWarning(UserWarning):
+    """A table has fewer rows than columns, so that a graph learned from it shows strong effects at most."""
 
 
 @checked
@@ -60,10 +65,20 @@ def causal_fit(
 
     Raises:
         ValueError, TypeError: naming the argument, what was expected and what came.
+
+    Warns:
+        FewRowsWarning: the table has fewer rows than columns.
     """
+    values = as_double("causal_fit", "table", table)
+    if values.dim() == 2 and values.size(0) < values.size(1):
+        warnings.warn(
+            f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong effects can be found",
+            FewRowsWarning,
+            stacklevel=3,
+        )
     return CausalFit(
         *torch.ops.nsimplex.causal_fit(
-            as_double("causal_fit", "table", table),
+            values,
             estimator,
             nonlinear,
             standardise,

@@ -54,8 +54,7 @@ std::vector<Baseline> baselines(TableView table) {
   std::vector<Baseline> all{{"empty", {none, none, "empty"}}};
   const Covariance covariance = covariance_of(table);
   const AllowedEdges edges({}, features);
-  const auto observations = static_cast<double>(table.rows());
-  const GaussianCost cost{observations, 2 * std::log(observations)};
+  const GaussianCost cost{EdgePrices(table.rows(), features)};
   ParentSearch search(covariance, edges, cost);
   const auto add = [&](const char* name, const Vector& numbers) {
     const OrderedGraph graph = graph_of_order(search, rising(numbers));

@@ -1,7 +1,5 @@
 #include "causal/structure/equal_variance_graph.h"
 
-#include <cmath>
-
 #include "causal/structure/equal_variance_order.h"
 #include "causal/structure/order_search.h"
 #include "causal/structure/regression.h"
@@ -10,9 +8,8 @@ namespace nsimplex::causal {
 
 Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints) {
   const int64_t features = covariance.matrix.rows();
-  const auto observations = static_cast<double>(covariance.observations);
   const AllowedEdges allowed(constraints, features);
-  ParentSearch search(covariance, allowed, {observations, 2 * std::log(observations)});
+  ParentSearch search(covariance, allowed, {EdgePrices(covariance.observations, features)});
   const OrderedGraph graph = graph_of_order(
       search, equal_variance_order(covariance.matrix, Precedence(constraints, features)));
   Matrix weights = Matrix::Zero(features, features);

@@ -9,6 +9,7 @@
 #include "causal/graphs/repair.h"
 #include "causal/structure/constraints.h"
 #include "causal/structure/estimators.h"
+#include "causal/structure/names.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/order.h"
 #include "causal/structure/paper.h"
@@ -58,22 +59,38 @@ Structure estimate(TableView table, const CausalFitOptions& options) {
   throw InputError("estimator: expected one of StructureEstimator");
 }
 
+void check(const CausalFitOptions& options) {
+  const auto require = [](bool holds, const char* argument, const char* expected, auto came) {
+    if (holds) return;
+    throw InputError(std::string(argument)
+                         .append(": expected ")
+                         .append(expected)
+                         .append(", got ")
+                         .append(std::to_string(came)));
+  };
+  constexpr const char* kNotNegative = "a finite number of at least 0";
+  const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
+  const double threshold = options.threshold.value_or(0), sparsity = options.sparsity.value_or(0);
+  require(not_negative(threshold), "threshold", kNotNegative, threshold);
+  require(not_negative(sparsity), "sparsity", kNotNegative, sparsity);
+  require(options.rank >= 1, "rank", "at least 1", options.rank);
+}
+
 double threshold_of(const CausalFitOptions& options) {
   // What `order` selects, it selects by BIC.
   const double usual = options.estimator == StructureEstimator::order ? 0 : kThreshold;
-  const double threshold = options.threshold.value_or(usual);
-  if (!(threshold >= 0)) {
-    throw InputError(
-        std::string("threshold: expected at least 0, got ").append(std::to_string(threshold)));
-  }
-  return threshold;
+  return options.threshold.value_or(usual);
 }
 
 CausalFit fit(TableView raw, const CausalFitOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  check(options);
   const AllowedEdges edges(options.constraints, raw.cols());
   const double threshold = threshold_of(options);
   const Matrix table = prepared_table(raw, options.standardise);
+  if (options.estimator != StructureEstimator::order && !options.standardise) {
+    require_moderate_scale(raw, std::string(name_of(kEstimatorNames, options.estimator)));
+  }
   const Structure structure =
       estimate(TableView(table.data(), table.rows(), table.cols()), options);
   Matrix adjacency = structure.weights;

@@ -50,10 +50,6 @@ double dense_terms(const LowRankGraph& graph, const Matrix& l1, const Matrix& po
 }  // namespace
 
 Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
-  if (options.rank < 1) {
-    throw InputError(
-        std::string("rank: expected at least 1, got ").append(std::to_string(options.rank)));
-  }
   const int64_t features = table.cols(), rank = std::min(options.rank, features);
   const Matrix covariance = covariance_of(table).matrix;
   const CandidateEdges edges(options.constraints, features);

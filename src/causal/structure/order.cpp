@@ -13,7 +13,10 @@
 namespace nsimplex::causal {
 namespace {
 
+// Random orders to start from. Beyond some hundred columns each costs seconds, and more than one
+// improves almost nothing.
 constexpr int kRandomStarts = 4;
+constexpr int64_t kManyColumns = 500;
 
 // The noise that all columns share, from the parents that each would have by itself.
 double shared_variance(const OrderedGraph& graph, double observations) {
@@ -62,17 +65,20 @@ class OrderFit {
       : options_(options),
         covariance_(covariance_of(table)),
         observations_(static_cast<double>(table.rows())),
-        price_(2 * std::log(observations_)),
+        prices_(table.rows(), table.cols()),
         edges_(options.constraints, table.cols()),
         precedence_(options.constraints, table.cols()),
-        free_(covariance_, edges_, {observations_, price_}) {}
+        free_(covariance_, edges_, {prices_}) {}
 
   Structure fit() {
-    const Order order = equal_variance_order(covariance_.matrix, precedence_);
+    const Order order = first_order();
     const double shared = shared_variance(graph_of_order(free_, order), observations_);
-    const GaussianCost shared_cost{observations_, price_, shared};
+    const GaussianCost shared_cost{prices_, shared};
     ParentSearch equal(covariance_, edges_, shared_cost);
-    const OrderedGraph one = graph_of_order(equal, order);
+    const OrderedGraph one =
+        few_rows() && improvable()
+            ? improve_order(equal, precedence_, order, options_.checkpoint)
+            : graph_of_order(equal, order);
     OrderedGraph many = improve_order(free_, precedence_, order, options_.checkpoint);
     if (equal_bic(one) <= free_bic(many)) return structure(one, shared_cost, "equal variances");
     many = search_further(std::move(many));
@@ -81,11 +87,30 @@ class OrderFit {
   }
 
  private:
+  // Given all placed columns, variances are those of few degrees of freedom once the rows are not
+  // many more than the columns.
+  Order first_order() {
+    return few_rows() ? selected_variance_order(free_, precedence_, options_.checkpoint)
+                      : equal_variance_order(covariance_.matrix, precedence_);
+  }
+
+  // Whether the search under one noise variance, which tries longer parent sets than the other, ends
+  // within seconds.
+  bool improvable() const {
+    constexpr int64_t kMostWork = 15'000;
+    return precedence_.features() * prices_.most() <= kMostWork;
+  }
+
+  bool few_rows() const { return observations_ < 2 * static_cast<double>(precedence_.features()); }
+
   double equal_bic(const OrderedGraph& graph) const {
-    double sum = 0;
-    for (const ParentSet& each : graph.parents) sum += each.variance;
+    double sum = 0, price = 0;
+    for (const ParentSet& each : graph.parents) {
+      sum += each.variance;
+      price += prices_.of(std::ssize(each.parents));
+    }
     const auto features = static_cast<double>(graph.parents.size());
-    return observations_ * features * std::log(sum / features) + price_ * graph.edges();
+    return observations_ * features * std::log(sum / features) + price;
   }
 
   double free_bic(const OrderedGraph& graph) const {
@@ -100,7 +125,8 @@ class OrderFit {
     };
     OrderedGraph best = improved(explained_order(covariance_.matrix, precedence_));
     RandomStream random(static_cast<uint64_t>(options_.seed));
-    for (int start = 0; start < kRandomStarts; ++start) {
+    const int starts = precedence_.features() <= kManyColumns ? kRandomStarts : 1;
+    for (int start = 0; start < starts; ++start) {
       OrderedGraph other = improved(random_order(precedence_, random));
       if (is_less(other.cost, best.cost)) best = std::move(other);
     }
@@ -121,7 +147,8 @@ class OrderFit {
 
   const CausalFitOptions& options_;
   Covariance covariance_;
-  double observations_, price_;
+  double observations_;
+  EdgePrices prices_;
   AllowedEdges edges_;
   Precedence precedence_;
   ParentSearch free_;

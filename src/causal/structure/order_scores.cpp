@@ -63,7 +63,7 @@ Matrix order_scores(const Covariance& covariance, const AllowedEdges& edges,
     });
   };
 
-  Matrix scores = shares(covariance.matrix, edges, cost.price);
+  Matrix scores = shares(covariance.matrix, edges, cost.prices.next(0));
   for (int64_t effect = 0; effect < features; ++effect) {
     const ParentSet& set = set_of(effect);
     const Regression fit = regress(covariance.matrix, effect, set.parents);

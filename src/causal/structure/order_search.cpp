@@ -72,12 +72,6 @@ bool is_less(double cost, double other) {
   return cost < other - kRounding * (1 + std::abs(other));
 }
 
-double OrderedGraph::edges() const {
-  size_t count = 0;
-  for (const ParentSet& each : parents) count += each.parents.size();
-  return static_cast<double>(count);
-}
-
 OrderedGraph graph_of_order(ParentSearch& search, const Order& order) {
   std::vector<int64_t> place(order.size());
   for (size_t k = 0; k < order.size(); ++k) {
@@ -89,6 +83,31 @@ OrderedGraph graph_of_order(ParentSearch& search, const Order& order) {
     result.cost += result.parents.back().cost;
   }
   return result;
+}
+
+Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
+                              const std::function<void()>& checkpoint) {
+  const int64_t features = search.features();
+  // A column that is not placed stands behind every end.
+  std::vector<int64_t> place(static_cast<size_t>(features), features);
+  OpenColumns columns(precedence);
+  Order order;
+  while (std::ssize(order) < features) {
+    if (checkpoint) checkpoint();
+    int64_t next = -1;
+    double least = 0;
+    for (int64_t column = 0; column < features; ++column) {
+      if (!columns.open(column)) continue;
+      const double variance = search.best(column, place, std::ssize(order)).variance;
+      if (next >= 0 && !(variance < least && is_less(variance, least))) continue;
+      next = column;
+      least = variance;
+    }
+    place[static_cast<size_t>(next)] = std::ssize(order);
+    columns.place(next);
+    order.push_back(next);
+  }
+  return order;
 }
 
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,

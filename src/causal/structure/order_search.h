@@ -12,8 +12,6 @@ struct OrderedGraph {
   Order order;
   std::vector<ParentSet> parents;  ///< of each column
   double cost;                     ///< their sum
-
-  double edges() const;
 };
 
 /// Whether one cost is less than another by more than rounding: orders of one equivalence class
@@ -22,6 +20,14 @@ bool is_less(double cost, double other);
 
 /// Complexity: one answer of the search a column.
 OrderedGraph graph_of_order(ParentSearch& search, const Order& order);
+
+/// The order of equal noise variances where rows are too few for a variance given all placed
+/// columns, as equal_variance_order() takes it: the next column is the one of least variance given
+/// the parents that the search finds among the placed ones. `checkpoint` is called between columns.
+///
+/// Complexity: O(M^2) answers of the search.
+Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
+                              const std::function<void()>& checkpoint);
 
 /// Moves one column after the other to where the whole order costs least, sweep by sweep, until no
 /// move lowers the cost. Columns stay where `precedence` lets them. `checkpoint` is called between

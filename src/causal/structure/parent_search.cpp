@@ -16,13 +16,20 @@ double noise_of(const Matrix& covariance, int64_t column, double variance) {
 
 double GaussianCost::of(double variance, size_t parents) const {
   const double fit = shared > 0 ? variance / shared : std::log(variance);
-  return observations * fit + price * static_cast<double>(parents);
+  return prices.observations() * fit + prices.of(static_cast<int64_t>(parents));
 }
 
-double GaussianCost::worth(double variance) const {
-  const double fit = price / observations;
+double GaussianCost::worth(double variance, size_t parents) const {
+  const double fit = prices.next(static_cast<int64_t>(parents)) / prices.observations();
   return shared > 0 ? fit * shared : -std::expm1(-fit) * variance;
 }
+
+namespace {
+
+constexpr int64_t kMostStored = int64_t{1} << 26;
+constexpr int64_t kNumbersOfStep = 16;
+
+}  // namespace
 
 // One step of a growing set; `from` is the step before it in the tree of its column.
 struct ParentSearch::Step {
@@ -43,7 +50,7 @@ ParentSearch::ParentSearch(const Covariance& covariance, const AllowedEdges& edg
       cost_(cost),
       required_(static_cast<size_t>(covariance.matrix.rows())),
       trees_(static_cast<size_t>(covariance.matrix.rows())) {
-  for (std::vector<Step>& tree : trees_) tree.push_back({-1, -1});
+  forget();
   for (int64_t effect = 0; effect < features(); ++effect) {
     for (int64_t cause = 0; cause < features(); ++cause) {
       if (edges.required(cause, effect)) required_[static_cast<size_t>(effect)].push_back(cause);
@@ -52,6 +59,11 @@ ParentSearch::ParentSearch(const Covariance& covariance, const AllowedEdges& edg
 }
 
 ParentSearch::~ParentSearch() = default;
+
+void ParentSearch::forget() {
+  for (std::vector<Step>& tree : trees_) tree = {Step{-1, -1}};
+  stored_ = 0;
+}
 
 std::vector<int64_t> ParentSearch::added(int64_t column, const Step& step) const {
   std::vector<int64_t> set = required_[static_cast<size_t>(column)];
@@ -65,13 +77,14 @@ std::vector<int64_t> ParentSearch::added(int64_t column, const Step& step) const
 void ParentSearch::branch(int64_t column, Step& step) {
   step.branched = true;
   const std::vector<int64_t> set = added(column, step);
+  if (std::ssize(set) >= cost_.prices.most()) return;
   ConditionedColumns columns(covariance_.matrix);
   for (const int64_t each : set) columns.condition_on(each);
   const Vector shared = columns.covariance_with(column);
   const double variance = columns.variance(column);
   if (variance < noise_of(covariance_.matrix, column, variance))
     return;  // nothing is left to explain
-  const double least = cost_.worth(variance);
+  const double least = cost_.worth(variance, set.size());
   std::vector<std::pair<double, int64_t>> gains;  // less than 0, to be sorted
   for (int64_t next = 0; next < features(); ++next) {
     const double explained = shared[next] * shared[next] / columns.variance(next);
@@ -81,6 +94,7 @@ void ParentSearch::branch(int64_t column, Step& step) {
   std::sort(gains.begin(), gains.end());
   step.branches.reserve(gains.size());
   for (const auto& [gain, next] : gains) step.branches.push_back({next});
+  stored_ += std::ssize(gains) + kNumbersOfStep;
 }
 
 void ParentSearch::shrink(int64_t column, Step& step) {
@@ -110,6 +124,7 @@ void ParentSearch::shrink(int64_t column, Step& step) {
 }
 
 const ParentSet& ParentSearch::best(int64_t column, std::span<const int64_t> place, int64_t end) {
+  if (stored_ > kMostStored) forget();
   std::vector<Step>& tree = trees_[static_cast<size_t>(column)];
   size_t at = 0;
   for (bool grows = true; grows;) {

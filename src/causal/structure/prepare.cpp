@@ -1,13 +1,18 @@
 #include "causal/structure/prepare.h"
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "causal/tables/observations.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
 namespace {
+
+constexpr int kMostApart = 400;  // exponents of two of column deviations
 
 [[noreturn]] void fail(const std::string& why) { throw InputError("table: " + why); }
 
@@ -35,16 +40,58 @@ Matrix prepared_table(TableView table, bool standardise) {
              .append(std::to_string(table.cols())));
   }
   require_finite(table);
-  Matrix prepared = table.rowwise() - table.colwise().mean();
+  const auto rows = static_cast<double>(table.rows());
+  Matrix prepared(table.rows(), table.cols());
+  std::vector<int> exponents(static_cast<size_t>(table.cols()));  // of two, of each deviation
   for (int64_t column = 0; column < table.cols(); ++column) {
     if (is_constant(table.col(column))) {
       fail(std::string("column ").append(std::to_string(column)).append(" is constant"));
     }
-    if (!standardise) continue;
-    prepared.col(column) /=
-        std::sqrt(prepared.col(column).squaredNorm() / static_cast<double>(table.rows()));
+    // Every column by itself near 1, so that neither sums nor squares leave the range of double.
+    const int own = std::ilogb(table.col(column).cwiseAbs().maxCoeff()) + 1;
+    auto scaled = prepared.col(column);
+    scaled = table.col(column).unaryExpr([&](double x) { return std::scalbn(x, -own); });
+    scaled.array() -= scaled.mean();
+    const double deviation = std::sqrt(scaled.squaredNorm() / rows);
+    if (standardise) {
+      scaled /= deviation;
+      continue;
+    }
+    exponents[static_cast<size_t>(column)] = own + std::ilogb(deviation);
+    scaled = scaled.unaryExpr([&](double x) { return std::scalbn(x, -std::ilogb(deviation)); });
+  }
+  if (standardise) return prepared;
+  const auto [least, most] = std::ranges::minmax_element(exponents);
+  if (*most - *least > kMostApart) {
+    fail(std::string("column ")
+             .append(std::to_string(least - exponents.begin()))
+             .append(" varies 2^")
+             .append(std::to_string(*most - *least))
+             .append(" times less than column ")
+             .append(std::to_string(most - exponents.begin()))
+             .append("; expected at most 2^400, or standardised columns"));
+  }
+  const int common = *least < -kMostApart / 2 || *most > kMostApart / 2 ? *most : 0;
+  for (int64_t column = 0; column < table.cols(); ++column) {
+    const int shift = exponents[static_cast<size_t>(column)] - common;
+    prepared.col(column) =
+        prepared.col(column).unaryExpr([&](double x) { return std::scalbn(x, shift); }).eval();
   }
   return prepared;
+}
+
+void require_moderate_scale(TableView table, const std::string& estimator) {
+  constexpr double kLeast = 1e-30, kMost = 1e30;
+  const double range =
+      (table.colwise().maxCoeff() - table.colwise().minCoeff()).cwiseAbs().maxCoeff();
+  if (range >= kLeast && range <= kMost) return;
+  std::ostringstream number;
+  number << range;
+  fail(std::string("expected columns of which the widest spans 1e-30 to 1e30 for ")
+           .append(estimator)
+           .append(", whose l1 norm has the units of the columns, got ")
+           .append(number.str())
+           .append("; rescale or standardise them"));
 }
 
 }  // namespace nsimplex::causal

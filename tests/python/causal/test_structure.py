@@ -35,10 +35,19 @@ def test_holds_to_constraints():
     assert fit.adjacency[1, 0] == fit.adjacency[2, 0] == 0
 
 
+def test_says_that_rows_are_few():
+    table = torch.randn(20, 60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with pytest.warns(causal.FewRowsWarning, match=r"table: 20 rows for 60 columns"):
+        fit = causal.causal_fit(table)
+    assert (fit.adjacency != 0).sum() <= 2
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"estimator": "best"}, r'estimator: expected one of "order", .*"spectral", got "best"'),
+        ({"sparsity": float("nan")}, "sparsity: expected a finite number of at least 0, got nan"),
+        ({"rank": 0}, "rank: expected at least 1, got 0"),
         ({"tiers": [0, 1]}, "tiers: expected 3 numbers, one a column, got 2"),
         ({"required": [(0, 1), (1, 0)]}, r"required\[0\] = \(0, 1\) lies on or behind a cycle"),
     ],
