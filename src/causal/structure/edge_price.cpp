@@ -23,7 +23,7 @@ double f_test_ratio(double free, double parameters, double level) {
 
 double edge_level(int64_t features) {
   const auto count = static_cast<double>(features);
-  return 0.05 / std::max(count * (count - 1) / 2, 1.0);
+  return 0.5 / std::max(count * (count - 1) / 2, 1.0);
 }
 
 EdgePrices::EdgePrices(int64_t observations, int64_t features)

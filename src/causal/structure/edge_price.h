@@ -17,8 +17,8 @@ double f_test_ratio(double free, double parameters, double level);
 /// The probability of a ratio of at most `ratio` where the additional coefficients are all 0.
 double f_test_level(double free, double parameters, double ratio);
 
-/// The level of one edge's test that keeps the chance of any false edge among independent columns
-/// at 5 %, whatever the number of columns: 0.05 over the number of pairs.
+/// The level of one edge's test at which half a false edge is expected among independent columns,
+/// whatever their number: 0.5 over the number of pairs.
 double edge_level(int64_t features);
 
 /// What the k-th parent of a column costs, in units of -2 log-likelihood: the larger of 2 log n
