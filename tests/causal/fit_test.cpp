@@ -119,8 +119,7 @@ TEST(CausalFit, NamesWhatItCannotUse) {
             "[causal_fit] threshold: expected a finite number of at least 0, got -1.000000");
   EXPECT_EQ(error_of(chain_table(), {.sparsity = std::nan("")}),
             "[causal_fit] sparsity: expected a finite number of at least 0, got nan");
-  EXPECT_EQ(error_of(chain_table(), {.rank = 0}),
-            "[causal_fit] rank: expected at least 1, got 0");
+  EXPECT_EQ(error_of(chain_table(), {.rank = 0}), "[causal_fit] rank: expected at least 1, got 0");
   CausalFitOptions options;
   options.constraints.tiers = {0};
   EXPECT_EQ(error_of(chain_table(), options),

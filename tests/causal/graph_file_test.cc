@@ -16,7 +16,7 @@
 namespace nsimplex::causal {
 namespace {
 
-using Edge = GraphFile::Edge;
+using FileEdge = GraphFile::Edge;
 
 io::Source source_of(const std::string& text) {
   return {"g", std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size())};
@@ -24,7 +24,7 @@ io::Source source_of(const std::string& text) {
 
 GraphFile parse(const std::string& text) { return parse_graph(source_of(text)); }
 
-const std::vector<Edge> kChain{{0, 1, 1.0}, {1, 2, -0.5}};
+const std::vector<FileEdge> kChain{{0, 1, 1.0}, {1, 2, -0.5}};
 
 TEST(GraphFile, MatricesWithNamesWithoutAndWithLabels) {
   for (const char* text :
@@ -47,7 +47,7 @@ TEST(GraphFile, ListsOfEdges) {
   EXPECT_EQ(named.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(named.edges, kChain);
   EXPECT_FALSE(named.complete);
-  EXPECT_EQ(parse("0 1\n1 2\n").edges, (std::vector<Edge>{{0, 1, 1.0}, {1, 2, 1.0}}));
+  EXPECT_EQ(parse("0 1\n1 2\n").edges, (std::vector<FileEdge>{{0, 1, 1.0}, {1, 2, 1.0}}));
   // Three columns and three lines, but with the header of a list.
   EXPECT_EQ(parse("from,to,weight\n0,1,1\n1,2,-0.5\n2,3,2\n").nodes, 4);
   EXPECT_EQ(parse("a,b,1\nb,c,2\nc,d,2\n").nodes, 4);
@@ -110,7 +110,7 @@ NamedGraph odd_names() {
 
 TEST(GraphText, WhatIsWrittenIsRead) {
   const NamedGraph graph = odd_names();
-  const std::vector<Edge> edges{{0, 1, 0.1}, {1, 2, -2e-7}};
+  const std::vector<FileEdge> edges{{0, 1, 0.1}, {1, 2, -2e-7}};
   const GraphFile matrix = parse(adjacency_csv(graph));
   EXPECT_EQ(matrix.edges, edges);
   EXPECT_EQ(matrix.names, graph.names);

@@ -15,7 +15,7 @@
 namespace nsimplex::causal {
 namespace {
 
-Matrix graph_of(int64_t nodes, const std::vector<std::pair<int, int>>& edges) {
+Matrix ones_at(int64_t nodes, const std::vector<std::pair<int, int>>& edges) {
   Matrix graph = Matrix::Zero(nodes, nodes);
   for (const auto& [cause, effect] : edges) graph(cause, effect) = 1.0;
   return graph;
@@ -29,16 +29,15 @@ Matrix drawn(int64_t nodes, int64_t degree, uint64_t seed) {
 }
 
 TEST(CausalOrder, PutsCausesFirstAndKnowsCycles) {
-  EXPECT_EQ(causal_order(graph_of(4, {{3, 0}, {0, 2}, {3, 1}})),
-            (std::vector<int64_t>{3, 0, 1, 2}));
-  EXPECT_FALSE(causal_order(graph_of(3, {{0, 1}, {1, 2}, {2, 0}})));
-  EXPECT_FALSE(causal_order(graph_of(1, {{0, 0}})));
+  EXPECT_EQ(causal_order(ones_at(4, {{3, 0}, {0, 2}, {3, 1}})), (std::vector<int64_t>{3, 0, 1, 2}));
+  EXPECT_FALSE(causal_order(ones_at(3, {{0, 1}, {1, 2}, {2, 0}})));
+  EXPECT_FALSE(causal_order(ones_at(1, {{0, 0}})));
   EXPECT_TRUE(causal_order(Matrix::Zero(0, 0)));
 }
 
 TEST(EdgeErrors, AReversedEdgeIsOneStepAway) {
-  const Matrix truth = graph_of(4, {{0, 1}, {1, 2}, {2, 3}});
-  const EdgeErrors errors = edge_errors(graph_of(4, {{0, 1}, {2, 1}, {0, 3}}), truth);
+  const Matrix truth = ones_at(4, {{0, 1}, {1, 2}, {2, 3}});
+  const EdgeErrors errors = edge_errors(ones_at(4, {{0, 1}, {2, 1}, {0, 3}}), truth);
   EXPECT_EQ(errors.edges, 3);
   EXPECT_EQ(errors.true_edges, 3);
   EXPECT_EQ(errors.reversed, 1);
@@ -58,8 +57,8 @@ TEST(EdgeErrors, AReversedEdgeIsOneStepAway) {
 }
 
 TEST(EdgeErrors, OfATruthWithEdgesBothWays) {
-  const Matrix truth = graph_of(3, {{0, 1}, {1, 0}});
-  const EdgeErrors errors = edge_errors(graph_of(3, {{0, 1}}), truth);
+  const Matrix truth = ones_at(3, {{0, 1}, {1, 0}});
+  const EdgeErrors errors = edge_errors(ones_at(3, {{0, 1}}), truth);
   EXPECT_EQ(errors.shd, 1);
   EXPECT_EQ(errors.reversed, 0);
   EXPECT_EQ(errors.missing, 0);
@@ -72,7 +71,7 @@ TEST(EdgeRanking, LeavesTheDiagonalOut) {
   scores(2, 0) = 2.0;
   scores(1, 2) = 1.0;
   scores.diagonal().setConstant(9.0);
-  const EdgeRanking ranking = edge_ranking(scores, graph_of(3, {{0, 1}, {1, 2}}));
+  const EdgeRanking ranking = edge_ranking(scores, ones_at(3, {{0, 1}, {1, 2}}));
   EXPECT_DOUBLE_EQ(ranking.auroc, 7. / 8);  // one of four negatives lies above one of two positives
   EXPECT_DOUBLE_EQ(ranking.auprc, 0.5 * 1 + 0.5 * 2 / 3);
   EXPECT_TRUE(std::isnan(edge_ranking(scores, Matrix::Zero(3, 3)).auroc));
@@ -98,7 +97,7 @@ TEST(BestThreshold, IsThatOfAllThresholds) {
     }
     EXPECT_EQ(best.shd, least);
   }
-  const BestThreshold none = best_threshold(Matrix::Zero(3, 3), graph_of(3, {{0, 1}}));
+  const BestThreshold none = best_threshold(Matrix::Zero(3, 3), ones_at(3, {{0, 1}}));
   EXPECT_TRUE(std::isinf(none.threshold));
   EXPECT_EQ(none.shd, 1);
 }
@@ -108,7 +107,7 @@ TEST(BestThreshold, IsThatOfAllThresholds) {
 TEST(InterventionDistance, OfThePapersExample) {
   const std::vector<std::pair<int, int>> edges{{0, 1}, {0, 2}, {0, 3}, {0, 4},
                                                {1, 2}, {1, 3}, {1, 4}};
-  const Matrix truth = graph_of(5, edges);
+  const Matrix truth = ones_at(5, edges);
   Matrix more = truth, other = truth;
   more(2, 3) = 1.0;
   std::swap(other(0, 1), other(1, 0));
@@ -117,8 +116,8 @@ TEST(InterventionDistance, OfThePapersExample) {
   EXPECT_EQ(edge_errors(other, truth).shd, 1);
   EXPECT_EQ(intervention_distance(other, truth), 8);
   EXPECT_EQ(intervention_distance(truth, truth), 0);
-  EXPECT_FALSE(intervention_distance(truth, graph_of(5, {{0, 1}, {1, 0}})));
-  EXPECT_FALSE(intervention_distance(graph_of(5, {{0, 1}, {1, 0}}), truth));
+  EXPECT_FALSE(intervention_distance(truth, ones_at(5, {{0, 1}, {1, 0}})));
+  EXPECT_FALSE(intervention_distance(ones_at(5, {{0, 1}, {1, 0}}), truth));
 }
 
 // Definition 5 of the paper, path by path.
@@ -208,7 +207,7 @@ TEST(InterventionDistance, AgreesWithTheDefinition) {
 }
 
 TEST(Sortability, CountsPathsOfEveryLength) {
-  const Matrix chain = graph_of(3, {{0, 1}, {1, 2}});
+  const Matrix chain = ones_at(3, {{0, 1}, {1, 2}});
   const auto numbers = [](std::initializer_list<double> of) {
     Vector vector(static_cast<Eigen::Index>(of.size()));
     std::copy(of.begin(), of.end(), vector.begin());
@@ -220,10 +219,10 @@ TEST(Sortability, CountsPathsOfEveryLength) {
   // 0 -> 1 rises, 1 -> 2 falls, 0 -> 1 -> 2 rises.
   EXPECT_DOUBLE_EQ(sortability(numbers({1, 3, 2}), chain), 2. / 3);
   // Of a pair, a path of one edge and one of two count each.
-  EXPECT_DOUBLE_EQ(sortability(numbers({1, 3, 2}), graph_of(3, {{0, 1}, {1, 2}, {0, 2}})), 3. / 4);
+  EXPECT_DOUBLE_EQ(sortability(numbers({1, 3, 2}), ones_at(3, {{0, 1}, {1, 2}, {0, 2}})), 3. / 4);
   EXPECT_TRUE(std::isnan(sortability(numbers({1, 2}), Matrix::Zero(2, 2))));
   // A cycle has paths without end; those of up to M - 1 edges count.
-  EXPECT_EQ(sortability(numbers({1, 2}), graph_of(2, {{0, 1}, {1, 0}})), 0.5);
+  EXPECT_EQ(sortability(numbers({1, 2}), ones_at(2, {{0, 1}, {1, 0}})), 0.5);
 }
 
 // The same with powers of the matrix.

@@ -6,6 +6,11 @@
 #include <cmath>
 
 namespace nsimplex::causal {
+namespace {
+
+constexpr double kFalseEdgesOfPrices = 0.5;  // in a table of independent columns
+
+}  // namespace
 
 double f_test_level(double free, double parameters, double ratio) {
   return Eigen::numext::betainc(free / 2, parameters / 2, ratio);
@@ -21,14 +26,14 @@ double f_test_ratio(double free, double parameters, double level) {
   return std::exp(high);
 }
 
-double edge_level(int64_t features) {
+double edge_level(int64_t features, double false_edges) {
   const auto count = static_cast<double>(features);
-  return 0.5 / std::max(count * (count - 1) / 2, 1.0);
+  return false_edges / std::max(count * (count - 1) / 2, 1.0);
 }
 
 EdgePrices::EdgePrices(int64_t observations, int64_t features)
     : observations_(static_cast<double>(observations)) {
-  const double bic = 2 * std::log(observations_), level = edge_level(features);
+  const double bic = 2 * std::log(observations_), level = edge_level(features, kFalseEdgesOfPrices);
   const int64_t most = std::max<int64_t>(std::min(observations / 10, features - 1), 1);
   sums_.push_back(0);
   for (int64_t parents = 1; parents <= most; ++parents) {

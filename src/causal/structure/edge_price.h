@@ -17,13 +17,13 @@ double f_test_ratio(double free, double parameters, double level);
 /// The probability of a ratio of at most `ratio` where the additional coefficients are all 0.
 double f_test_level(double free, double parameters, double ratio);
 
-/// The level of one edge's test at which half a false edge is expected among independent columns,
-/// whatever their number: 0.5 over the number of pairs.
-double edge_level(int64_t features);
+/// The level of one edge's test at which so many false edges are expected among independent columns,
+/// whatever the number of columns: `false_edges` over the number of pairs.
+double edge_level(int64_t features, double false_edges);
 
 /// What the k-th parent of a column costs, in units of -2 log-likelihood: the larger of 2 log n
-/// (twice the price of BIC) and what an F-test at edge_level() asks for with the degrees of freedom
-/// that k parents leave. Few rows or many columns make the second the larger one.
+/// (twice the price of BIC) and what an F-test asks for with the degrees of freedom that k parents
+/// leave, at the edge_level() of half a false edge. Few rows or many columns make the second the larger one.
 class EdgePrices {
  public:
   EdgePrices(int64_t observations, int64_t features);

@@ -2,113 +2,216 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
-#include "causal/structure/constraints.h"
-#include "causal/structure/held_out_regression.h"
-#include "causal/structure/precedence.h"
+#include "causal/graphs/paths.h"
+#include "causal/structure/additive_search.h"
+#include "causal/structure/edge_price.h"
+#include "causal/structure/joint_search.h"
+#include "causal/structure/order.h"
 
 namespace nsimplex::causal {
 namespace {
 
-constexpr double kLeastGain = 0.02;  // of log variance, for an edge
-constexpr size_t kCandidates = 20;   // predecessors that may become parents
+constexpr int64_t kJointColumns = 200;
+constexpr double kLinearRidge = 1e-10;  // of columns of mean square 1: copies are no error
+
+// A graph with the family of regressions that it was found by.
+struct Candidate {
+  std::string model;
+  ParentLists parents;
+  Residual residual;
+  bool equal_variances;
+};
 
 class NonlinearOrderFit {
  public:
   NonlinearOrderFit(TableView table, const CausalFitOptions& options)
-      : checkpoint_(options.checkpoint),
-        observations_(static_cast<double>(table.rows())),
-        edges_(options.constraints, table.cols()),
-        precedence_(options.constraints, table.cols()),
-        regression_(table, static_cast<uint64_t>(options.seed)) {}
+      : table_(table),
+        options_(options),
+        features_(table.cols()),
+        edges_(options.constraints, features_),
+        rows_(table.rows(), static_cast<uint64_t>(options.seed)),
+        joint_(table, static_cast<uint64_t>(options.seed)),
+        additive_(table),
+        alone_(additive_.unexplained_by_one()),
+        standardised_(table.rowwise() - table.colwise().mean()) {
+    standardised_.colwise().normalize();
+    standardised_ *= std::sqrt(observations());
+  }
 
   Structure fit() {
-    const int64_t features = edges_.features();
-    Structure result{Matrix::Zero(features, features), Matrix::Zero(features, features),
-                     "equal variances, nonlinear"};
-    const Order order = find_order();
-    for (size_t k = 0; k < order.size(); ++k) {
-      choose_parents(order[k], {order.begin(), order.begin() + static_cast<int64_t>(k)}, result);
-    }
-    return result;
+    const Structure linear = fit_order(table_, options_);
+    std::vector<Candidate> candidates{
+        {linear.model, parents_of(linear.weights), linear_residual(),
+         linear.model == "equal variances"},
+        {"free variances, additive",
+         additive_graph(additive_, edges_, table_.rows(), options_.checkpoint), additive_residual(),
+         false}};
+    if (features_ <= kJointColumns) add_joint(candidates);
+    std::vector<double> costs;
+    for (const Candidate& each : candidates) costs.push_back(cost(each));
+    const auto best = std::ranges::min_element(costs) - costs.begin();
+    const Candidate& chosen = candidates[static_cast<size_t>(best)];
+    if (best > 0) return structure(chosen);
+    Structure answer = linear;
+    answer.model += ", linear";
+    return answer;
   }
 
  private:
-  void step() const {
-    if (checkpoint_) checkpoint_();
-  }
+  double observations() const { return static_cast<double>(table_.rows()); }
 
-  Order find_order() const {
-    OpenColumns columns(precedence_);
-    Order placed, rest(static_cast<size_t>(edges_.features()));
-    for (size_t k = 0; k < rest.size(); ++k) rest[k] = static_cast<int64_t>(k);
-    while (!rest.empty()) {
-      step();
-      const Vector left = regression_.residuals(placed, rest);
-      size_t next = rest.size();
-      for (size_t k = 0; k < rest.size(); ++k) {
-        if (!columns.open(rest[k])) continue;
-        const auto at = [&](size_t which) { return left[static_cast<int64_t>(which)]; };
-        if (next == rest.size() || at(k) < at(next)) next = k;
+  ParentLists parents_of(const Matrix& weights) const {
+    ParentLists parents(static_cast<size_t>(features_));
+    for (int64_t effect = 0; effect < features_; ++effect) {
+      for (int64_t cause = 0; cause < features_; ++cause) {
+        if (weights(cause, effect) != 0) parents[static_cast<size_t>(effect)].push_back(cause);
       }
-      placed.push_back(rest[next]);
-      columns.place(rest[next]);
-      rest.erase(rest.begin() + static_cast<int64_t>(next));
     }
-    return placed;
+    return parents;
   }
 
-  // The allowed predecessors by how much the column answers to them; of those that are not required
-  // the last kCandidates.
-  Order candidates(int64_t column, Order predecessors) const {
-    std::erase_if(predecessors, [&](int64_t each) { return !edges_.allowed(each, column); });
-    if (predecessors.empty()) return predecessors;
-    const Vector answers = regression_.slopes(predecessors, column).square;
-    std::vector<std::pair<double, int64_t>> ranked;
-    for (size_t k = 0; k < predecessors.size(); ++k) {
-      ranked.emplace_back(answers[static_cast<int64_t>(k)], predecessors[k]);
+  Residual linear_residual() const {
+    return [this](int64_t column, const std::vector<int64_t>& causes) {
+      Eigen::MatrixXd given(table_.rows(), 1 + std::ssize(causes));
+      given.col(0).setOnes();
+      given.rightCols(std::ssize(causes)) = standardised_(Eigen::all, causes);
+      const double left =
+          rows_.errors(given, standardised_.col(column), kLinearRidge).squaredNorm();
+      return left / observations() * variance(column);
+    };
+  }
+
+  Residual additive_residual() {
+    return [this](int64_t column, const std::vector<int64_t>& causes) {
+      return additive_.unexplained_held_out(column, causes, rows_) * variance(column);
+    };
+  }
+
+  // Searches ask for the same sets of causes again and again.
+  Residual joint_residual() {
+    return [this](int64_t column, const std::vector<int64_t>& causes) {
+      const auto [at, added] = joint_residuals_.try_emplace({column, causes});
+      if (added) {
+        if (options_.checkpoint) options_.checkpoint();
+        at->second = joint_.residuals(causes, {column})[0];
+      }
+      return at->second;
+    };
+  }
+
+  double variance(int64_t column) const { return std::pow(joint_.deviation(column), 2); }
+
+  void add_joint(std::vector<Candidate>& candidates) {
+    const Precedence precedence(options_.constraints, features_);
+    const Residual residual = joint_residual();
+    Candidate equal{"equal variances, nonlinear",
+                    joint_equal_graph(joint_, edges_, precedence, options_.checkpoint), residual,
+                    true};
+    const Candidate& additive = candidates[1];
+    Candidate free{"free variances, nonlinear", additive.parents, residual, false};
+    // Where sums predict as well, there is nothing to gain from functions of several causes.
+    if (cost(free) >= cost(additive)) {
+      candidates.push_back(std::move(equal));
+      return;
     }
-    std::sort(ranked.begin(), ranked.end());
-    Order result;
-    for (size_t k = 0; k < ranked.size(); ++k) {
-      const int64_t each = ranked[k].second;
-      if (k + kCandidates >= ranked.size() || edges_.required(each, column)) result.push_back(each);
+    // Each model goes on from its own start and from where the other one ended.
+    free = climbed(free, free.parents);
+    equal = climbed(equal, equal.parents);
+    candidates.push_back(climbed(free, equal.parents));
+    candidates.push_back(climbed(equal, free.parents));
+    candidates.push_back(std::move(free));
+    candidates.push_back(std::move(equal));
+  }
+
+  Candidate climbed(Candidate candidate, ParentLists start) {
+    candidate.parents = std::move(start);
+    GaussianCost price{EdgePrices(table_.rows(), features_)};
+    // The noise that all columns share is that of the graph, which changes with it.
+    constexpr int kRounds = 3;
+    for (int round = 0; round < (candidate.equal_variances ? kRounds : 1); ++round) {
+      if (candidate.equal_variances) price.shared = mean_residual(candidate);
+      candidate.parents =
+          climb(candidate.residual, edges_, price, std::move(candidate.parents), alone_);
+    }
+    return candidate;
+  }
+
+  double mean_residual(const Candidate& candidate) const {
+    double sum = 0;
+    for (int64_t column = 0; column < features_; ++column) {
+      sum += candidate.residual(column, candidate.parents[static_cast<size_t>(column)]);
+    }
+    return sum / static_cast<double>(features_);
+  }
+
+  double cost(const Candidate& candidate) const {
+    double sum = 0, logs = 0;
+    for (int64_t column = 0; column < features_; ++column) {
+      if (options_.checkpoint) options_.checkpoint();
+      const double left =
+          std::max(candidate.residual(column, candidate.parents[static_cast<size_t>(column)]),
+                   1e-10 * variance(column));
+      sum += left;
+      logs += std::log(left);
+    }
+    const auto count = static_cast<double>(features_);
+    if (candidate.equal_variances) return observations() * count * std::log(sum / count);
+    return observations() * logs + (count - 1) * std::log(observations());
+  }
+
+  Structure structure(const Candidate& chosen) const {
+    Structure result{Matrix::Zero(features_, features_), shares(chosen.parents), chosen.model};
+    for (int64_t effect = 0; effect < features_; ++effect) {
+      const std::vector<int64_t>& causes = chosen.parents[static_cast<size_t>(effect)];
+      if (causes.empty()) continue;
+      const double with = chosen.residual(effect, causes);
+      const RandomFeatureRegression::Slopes slopes = joint_.slopes(causes, effect);
+      for (size_t k = 0; k < causes.size(); ++k) {
+        const auto at = static_cast<int64_t>(k);
+        std::vector<int64_t> others = causes;
+        std::erase(others, causes[k]);
+        const double rise = std::log(chosen.residual(effect, others) / with);
+        result.scores(causes[k], effect) += observations() * std::max(rise, 0.0);
+        result.weights(causes[k], effect) =
+            std::copysign(std::sqrt(slopes.square[at]), slopes.mean[at]) /
+            joint_.deviation(causes[k]);
+      }
     }
     return result;
   }
 
-  void choose_parents(int64_t column, const Order& predecessors, Structure& result) const {
-    Order parents = candidates(column, predecessors);
-    if (parents.empty()) return;
-    const auto log_left = [&](const Order& causes) {
-      step();
-      return std::log(regression_.residuals(causes, {column})[0]);
-    };
-    double now = log_left(parents);
-    for (const int64_t cause : Order(parents)) {
-      Order others = parents;
-      std::erase(others, cause);
-      const double without = log_left(others);
-      result.scores(cause, column) = observations_ * std::max(without - now, 0.0);
-      if (without - now > kLeastGain || edges_.required(cause, column)) continue;
-      parents = std::move(others);
-      now = without;
+  // The part that each column has in all that single columns say about another, times the price of
+  // an edge.
+  Matrix shares(const ParentLists& parents) const {
+    Paths paths(features_);
+    for (int64_t effect = 0; effect < features_; ++effect) {
+      for (const int64_t cause : parents[static_cast<size_t>(effect)]) paths.add({cause, effect});
     }
-    if (parents.empty()) return;
-    const HeldOutRegression::Slopes slopes = regression_.slopes(parents, column);
-    for (size_t k = 0; k < parents.size(); ++k) {
-      const auto at = static_cast<int64_t>(k);
-      result.weights(parents[k], column) =
-          std::copysign(std::sqrt(slopes.square[at]), slopes.mean[at]) /
-          regression_.deviation(parents[k]);
+    const double price = EdgePrices(table_.rows(), features_).next(0);
+    Matrix result = Matrix::Zero(features_, features_);
+    for (int64_t effect = 0; effect < features_; ++effect) {
+      for (int64_t cause = 0; cause < features_; ++cause) {
+        if (!edges_.allowed(cause, effect) || paths.leads(effect, cause)) continue;
+        result(cause, effect) = -std::log(alone_(cause, effect));
+      }
+      const double all = result.col(effect).sum();
+      if (all > 0) result.col(effect) *= price / all;
     }
+    return result;
   }
 
-  const std::function<void()>& checkpoint_;
-  double observations_;
+  TableView table_;
+  const CausalFitOptions& options_;
+  int64_t features_;
   AllowedEdges edges_;
-  Precedence precedence_;
-  HeldOutRegression regression_;
+  CrossValidation rows_;
+  RandomFeatureRegression joint_;
+  AdditiveRegression additive_;
+  Matrix alone_;                  ///< part of a column's variance that another one leaves
+  Eigen::MatrixXd standardised_;  ///< the table, centred, of deviation 1
+  std::map<std::pair<int64_t, std::vector<int64_t>>, double> joint_residuals_;
 };
 
 }  // namespace

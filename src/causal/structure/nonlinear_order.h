@@ -4,16 +4,25 @@
 
 namespace nsimplex::causal {
 
-/// Structure learning by a causal order where effects are any smooth function of their causes, with
-/// noises of one variance added. As equal_variance_order(): the next column is the one of which
-/// those placed leave least, now by HeldOutRegression. Of its predecessors, the 20 to which it
-/// answers most are then left out one by one, the least first, and stay out where the log of what
-/// is left on the rows held out rises by at most 0.02.
+/// Structure learning where effects may be any smooth function of their causes. Of four models the
+/// one is delivered, and named in `model`, that predicts rows best which had no part in its fit:
+/// least n M log(mean v) where noises share one variance, least sum of n log v and (M - 1) log n
+/// where each column has its own, v being the mean squared errors of CrossValidation.
 ///
-/// `weights` are root mean square slopes with the sign of the mean slope; `scores` are that rise
-/// times n, where at least 0; pairs against the order have none.
+/// - additive, free variances: additive_graph().
+/// - any function, one variance: joint_equal_graph().
+/// - any function, free variances: joint_free_graph() from the additive graph, where regressions on
+///   random features predict its columns better than sums do.
+/// - linear: what fit_order() answers.
 ///
-/// Complexity: M + 20 M regressions, O(n f^2) each for f = 100 + M features.
+/// Functions of several causes together are tried for at most 200 columns.
+///
+/// `weights` are root mean square slopes with the sign of the mean slope, of regressions on random
+/// features (coefficients in the linear model). `scores` of an edge are what n log v rises by
+/// without it; added for every pair whose effect is no ancestor of its cause is the price of an edge
+/// times the part that the cause has in all that single columns say about the effect.
+///
+/// Complexity: that of the searches; O(n M^2) for the linear model.
 Structure fit_nonlinear_order(TableView table, const CausalFitOptions& options);
 
 }  // namespace nsimplex::causal

@@ -75,10 +75,9 @@ class OrderFit {
     const double shared = shared_variance(graph_of_order(free_, order), observations_);
     const GaussianCost shared_cost{prices_, shared};
     ParentSearch equal(covariance_, edges_, shared_cost);
-    const OrderedGraph one =
-        few_rows() && improvable()
-            ? improve_order(equal, precedence_, order, options_.checkpoint)
-            : graph_of_order(equal, order);
+    const OrderedGraph one = few_rows() && improvable()
+                                 ? improve_order(equal, precedence_, order, options_.checkpoint)
+                                 : graph_of_order(equal, order);
     OrderedGraph many = improve_order(free_, precedence_, order, options_.checkpoint);
     if (equal_bic(one) <= free_bic(many)) return structure(one, shared_cost, "equal variances");
     many = search_further(std::move(many));

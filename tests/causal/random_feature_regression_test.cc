@@ -1,4 +1,4 @@
-#include "causal/structure/held_out_regression.h"
+#include "causal/structure/random_feature_regression.h"
 
 #include <gtest/gtest.h>
 
@@ -20,12 +20,12 @@ Matrix table_of(int64_t rows) {
   return table;
 }
 
-HeldOutRegression regression_of(const Matrix& table) {
+RandomFeatureRegression regression_of(const Matrix& table) {
   return {{table.data(), table.rows(), table.cols()}, 7};
 }
 
-TEST(HeldOutRegression, LeavesTheNoiseOfAnyFunction) {
-  const HeldOutRegression regression = regression_of(table_of(4000));
+TEST(RandomFeatureRegression, LeavesTheNoiseOfAnyFunction) {
+  const RandomFeatureRegression regression = regression_of(table_of(4000));
   const Vector left = regression.residuals({0, 1}, {2, 3});
   EXPECT_NEAR(left[0], 0.04, 0.02);
   EXPECT_NEAR(left[1], 1, 0.1);  // nothing explains it, and it is not fitted, either
@@ -33,13 +33,13 @@ TEST(HeldOutRegression, LeavesTheNoiseOfAnyFunction) {
   EXPECT_GT(regression.residuals({0}, {2})[0], 1);
 }
 
-TEST(HeldOutRegression, WithoutCausesLeavesTheVariance) {
-  const HeldOutRegression regression = regression_of(table_of(4000));
+TEST(RandomFeatureRegression, WithoutCausesLeavesTheVariance) {
+  const RandomFeatureRegression regression = regression_of(table_of(4000));
   EXPECT_NEAR(regression.residuals({}, {0})[0], 2.25, 0.2);
   EXPECT_NEAR(regression.residuals({}, {1})[0], 1, 0.1);
 }
 
-TEST(HeldOutRegression, TakesFewRowsAndCopies) {
+TEST(RandomFeatureRegression, TakesFewRowsAndCopies) {
   Matrix table = table_of(6);
   table.col(1) = table.col(0);
   const Vector left = regression_of(table).residuals({0, 1}, {2, 0});
@@ -47,9 +47,9 @@ TEST(HeldOutRegression, TakesFewRowsAndCopies) {
   EXPECT_GT(left.minCoeff(), 0);
 }
 
-TEST(HeldOutRegression, SlopesAreDerivatives) {
-  const HeldOutRegression regression = regression_of(table_of(4000));
-  const HeldOutRegression::Slopes slopes = regression.slopes({0, 1, 3}, 2);
+TEST(RandomFeatureRegression, SlopesAreDerivatives) {
+  const RandomFeatureRegression regression = regression_of(table_of(4000));
+  const RandomFeatureRegression::Slopes slopes = regression.slopes({0, 1, 3}, 2);
   // d/dy = y, of mean 1 and mean square 2; d/dx = cos(x), for x of variance 9/4.
   EXPECT_NEAR(slopes.mean[1] / regression.deviation(1), 1, 0.15);
   EXPECT_NEAR(slopes.square[1] / std::pow(regression.deviation(1), 2), 2, 0.4);
