@@ -5,10 +5,11 @@
     python bench/compare/causal.py curved dream4 sachs
 
 Rows: linear (random graphs of 2 edges a column, noises of variance 1, n = 1000), wide (the same with 1000 columns and
-2000 observations), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000), dream4 and
+2000 observations), few (more columns than rows), noise (independent columns), additive (sums of functions drawn from
+Gaussian processes, 20 columns, n = 1000, noises of one variance and of free ones), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000), dream4 and
 sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are `nsimplex.causal.simulate`'s of seeds 0, 1, ...
 
-Peers run as their packages come (`pip install dagma scikit-learn`; `notears` from its authors' repository, on
+Peers run as their packages come (`pip install dagma scikit-learn causal-learn`; `notears` from its authors' repository, on
 PYTHONPATH), with the penalties and thresholds of their examples; one that is not installed is named and left out.
 `forest` ranks causes by the importances of a random forest for each column, as GENIE3 does. Figures are means over
 seeds, `cyclic` the answers that are no DAG, `seconds` the median and `most` the maximum of the processor time of a fit.
@@ -91,6 +92,16 @@ def notears_networks(table: Tensor) -> Answer:
         torch.set_default_dtype(before)
 
 
+def boss(table: Tensor) -> Answer:
+    search = importlib.import_module("causallearn.search.PermutationBased.BOSS").boss
+    marks = search(table.numpy().copy(), verbose=False).graph
+    directed = (marks == -1) & (marks.T == 1)  # tail at the cause, arrow at the effect
+    either = (marks == -1) & (marks.T == -1)
+    # BOSS answers a class of graphs: an edge that may point either way is given one direction, by the columns' order.
+    graph = torch.from_numpy((directed | np.triu(either)).astype(np.float64))
+    return Answer(graph, graph)
+
+
 def forest(table: Tensor) -> Answer:
     regressor = importlib.import_module("sklearn.ensemble").RandomForestRegressor
     columns = table.size(1)
@@ -112,6 +123,7 @@ METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the modul
     **{name: (ours(name), "") for name in ("order", "logdet", "spectral", "notears", "lowrank", "paper")},
     "order-nonlinear": (ours("order", nonlinear=True), ""),
     "logdet-nonlinear": (ours("logdet", nonlinear=True), ""),
+    "BOSS": (boss, "causallearn.search.PermutationBased.BOSS"),
     "DAGMA": (dagma, "dagma.linear"),
     "NOTEARS": (notears, "notears.linear"),
     "DAGMA-MLP": (dagma_networks, "dagma.nonlinear"),
@@ -132,6 +144,30 @@ def wide(options: argparse.Namespace) -> Iterator[Problem]:
     for seed in range(options.seeds):
         made = causal.simulate(nodes=1000, degree=2, observations=2000, seed=seed)
         yield Problem("wide", made.table, made.weights)
+
+
+def few(options: argparse.Namespace) -> Iterator[Problem]:
+    for rows, features, degree in ((30, 60, 1), (60, 100, 1), (100, 1000, 2), (1000, 1500, 2)):
+        for seed in range(options.seeds if features <= 100 else 1):
+            made = causal.simulate(nodes=features, degree=degree, observations=rows, seed=seed)
+            yield Problem(f"few {rows} x {features}", made.table, made.weights)
+
+
+def noise(options: argparse.Namespace) -> Iterator[Problem]:
+    for rows, features in ((20, 60), (50, 100), (1000, 20)):
+        for seed in range(options.seeds):
+            draws = torch.Generator().manual_seed(seed)
+            table = torch.randn(rows, features, generator=draws, dtype=torch.float64)
+            yield Problem(f"noise {rows} x {features}", table, torch.zeros(features, features, dtype=torch.float64))
+
+
+def additive(options: argparse.Namespace) -> Iterator[Problem]:
+    for equal in (True, False):
+        for seed in range(options.seeds):
+            made = causal.simulate(
+                nodes=20, degree=1, observations=1000, mechanism="gp", equal_variances=equal, seed=seed
+            )
+            yield Problem(f"additive, {'one variance' if equal else 'free variances'}", made.table, made.weights)
 
 
 def curved(options: argparse.Namespace) -> Iterator[Problem]:
@@ -168,6 +204,9 @@ def sachs(options: argparse.Namespace) -> Iterator[Problem]:
 ROWS = {
     linear: ("order", "logdet", "DAGMA", "NOTEARS"),
     wide: ("order", "spectral"),
+    few: ("order", "BOSS"),
+    noise: ("order", "order-nonlinear", "BOSS"),
+    additive: ("order-nonlinear", "order", "BOSS"),
     curved: ("order-nonlinear", "logdet-nonlinear", "DAGMA-MLP", "NOTEARS-MLP"),
     dream4: ("order", "correlation", "forest"),
     sachs: ("order", "logdet", "DAGMA", "NOTEARS"),

@@ -13,7 +13,8 @@
 namespace nsimplex::causal {
 namespace {
 
-constexpr int64_t kJointColumns = 200;
+// Functions of several causes together need rows, and take time.
+constexpr int64_t kJointRows = 50, kJointColumns = 200;
 constexpr double kLinearRidge = 1e-10;  // of columns of mean square 1: copies are no error
 
 // A graph with the family of regressions that it was found by.
@@ -48,7 +49,7 @@ class NonlinearOrderFit {
         {"free variances, additive",
          additive_graph(additive_, edges_, table_.rows(), options_.checkpoint), additive_residual(),
          false}};
-    if (features_ <= kJointColumns) add_joint(candidates);
+    if (table_.rows() >= kJointRows && features_ <= kJointColumns) add_joint(candidates);
     std::vector<double> costs;
     for (const Candidate& each : candidates) costs.push_back(cost(each));
     const auto best = std::ranges::min_element(costs) - costs.begin();

@@ -15,7 +15,7 @@ namespace nsimplex::causal {
 ///   random features predict its columns better than sums do.
 /// - linear: what fit_order() answers.
 ///
-/// Functions of several causes together are tried for at most 200 columns.
+/// Functions of several causes together are tried for at least 50 rows and at most 200 columns.
 ///
 /// `weights` are root mean square slopes with the sign of the mean slope, of regressions on random
 /// features (coefficients in the linear model). `scores` of an edge are what n log v rises by
