@@ -6,6 +6,7 @@
 
 #include "causal/structure/names.h"
 #include "causal/tensors.h"
+#include "support/interruptible.h"
 
 namespace nsimplex {
 namespace causal {
@@ -40,6 +41,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double> fit(
   options.seed = seed;
   options.constraints = {parse_edges("forbidden", forbidden), parse_edges("required", required),
                          tiers.vec()};
+  const Interruptible interruptible;
+  options.checkpoint = [&] { interruptible.check(); };
   CausalFit result = causal_fit(table, options);
   return {result.adjacency, result.weights, result.scores,
           result.removed,   result.model,   result.seconds};

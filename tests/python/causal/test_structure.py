@@ -1,5 +1,8 @@
 """nsimplex.causal.causal_fit: the operator behind names and defaults."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -40,6 +43,24 @@ def test_says_that_rows_are_few():
     with pytest.warns(causal.FewRowsWarning, match=r"table: 20 rows for 60 columns"):
         fit = causal.causal_fit(table)
     assert (fit.adjacency != 0).sum() <= 2
+
+
+_INTERRUPTED = """
+import os, signal, threading, torch
+from nsimplex import causal
+table = causal.simulate(nodes=1500, degree=2, observations=1000, seed=1).table
+table /= table.std(0)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    causal.causal_fit(table)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ends_by_an_interrupt():
+    run = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, check=True)
+    assert run.stdout == "interrupted\n"
 
 
 @pytest.mark.parametrize(
