@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "causal/matrix.h"
-#include "support/error.h"
+#include "support/as_function.h"
 
 // Between tensors and what the plain code of this folder takes and gives.
 
@@ -42,17 +42,6 @@ inline at::Tensor checked_graph(const char* argument, const at::Tensor& graph) {
 /// Of a contiguous float64 matrix; lives as long as the tensor.
 inline TableView view_matrix(const at::Tensor& matrix) {
   return {matrix.const_data_ptr<double>(), matrix.size(0), matrix.size(1)};
-}
-
-/// Runs a call of plain code; its InputError becomes the c10::ValueError "[function] WHY" of the
-/// public functions.
-template <class Call>
-auto as_function(const char* function, Call&& call) {
-  try {
-    return call();
-  } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[", function, "] ", error.what());
-  }
 }
 
 }  // namespace nsimplex::causal

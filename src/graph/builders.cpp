@@ -6,7 +6,7 @@
 #include "graph/tuple_faults.h"
 #include "graph/tuple_lists.h"
 #include "graph/view.h"
-#include "support/error.h"
+#include "support/as_function.h"
 
 namespace nsimplex {
 
@@ -20,16 +20,6 @@ namespace {
 Tensor comparable_edges(const Tensor& edges, bool directed) {
   if (directed) return edges.contiguous();
   return at::stack({edges.amin(1), edges.amax(1)}, 1);
-}
-
-// What `make` returns; that a list would be too long is said in the function's name.
-template <class Make>
-auto limited(const char* function, Make&& make) {
-  try {
-    return make();
-  } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[", function, "] ", error.what());
-  }
 }
 
 void check_order(const char* function, int64_t order) {
@@ -102,7 +92,7 @@ TupleBatch complete_tuples(const Tensor& nodes, int64_t order, Symmetry symmetry
     total += count;
   }
   const Tensor node_offsets = offsets_of_counts(counts);
-  return limited("complete_tuples", [&] {
+  return as_function("complete_tuples", [&] {
     return graph::to_batch(
                graph::complete_tuples(graph::view_numbers(node_offsets), order, symmetry, loops),
                node_offsets, symmetry)
@@ -124,7 +114,7 @@ DerivedTuples all_orders(const TupleBatch& batch) {
   TORCH_CHECK_VALUE(batch.symmetry == Symmetry::undirected,
                     "[all_orders] batch: expected an undirected batch");
   TORCH_CHECK_VALUE(batch.order() >= 1, "[all_orders] batch: expected order 1 or more, got 0");
-  return limited("all_orders", [&] {
+  return as_function("all_orders", [&] {
     return graph::to_batch(graph::all_orders(checked.view()), checked.batch().node_offsets,
                            Symmetry::ordered);
   });
@@ -142,7 +132,7 @@ TupleBatch project_tuples(const TupleBatch& batch, int64_t order, std::optional<
     return checked.batch();
   }
   check_order("project_tuples", order);
-  const TupleBatch projected = limited("project_tuples", [&] {
+  const TupleBatch projected = as_function("project_tuples", [&] {
     return graph::to_batch(graph::project(checked.view(), order, wanted),
                            checked.batch().node_offsets, wanted)
         .batch;
