@@ -47,10 +47,18 @@ RowNorm norm_of_rows(const Problem& problem, const Tiling& tiling, const Tensor&
   return with_lse({at::cat(maxima, 3), at::cat(log_sums, 3)}, lse);
 }
 
+// The number of steps grows with the sizes, and those of an expanded view may be anything.
+void require_sizes(const Call& call) {
+  require_addressable("attention", "query", call.query);
+  require_addressable("attention", "keys", call.keys);
+  require_addressable("attention", "values", call.values);
+}
+
 }  // namespace
 
 Output reference_forward(const Call& call) {
   check(call);
+  require_sizes(call);
   if (augmented(call)) return augmented_forward(call, &reference_forward);
   const Problem problem(call);
   const at::TensorOptions options = call.query.options().dtype(problem.accumulate);
@@ -77,6 +85,7 @@ Output reference_forward(const Call& call) {
 Gradients reference_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
+  require_sizes(call);
   if (augmented(call)) return augmented_backward(backward, &reference_backward);
   const Problem problem(call);
   const int order = problem.settings.order;

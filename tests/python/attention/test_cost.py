@@ -64,3 +64,16 @@ def test_an_axis_longer_than_any_memory_is_refused(length):
     ):
         with pytest.raises(ValueError, match="expected tensors of at most 2\\^40 numbers"):
             call()
+
+
+@pytest.mark.parametrize("length", [2**41, 2**57])
+def test_the_reference_refuses_such_an_axis_too(length):
+    query, long = torch.randn(1, 1, 1, 8), expanded(length)
+    short, double = query.double(), torch.randn(1, 1, 1, 8, dtype=torch.float64).expand(1, 1, length, 8)
+    for call in (
+        lambda: nsimplex.reference(long, [query], [query], window=[1]),
+        lambda: nsimplex.reference(query, [long], [long], causal=True, window=[1]),
+        lambda: nsimplex.attention(double, [short], [short], window=[1]),
+    ):
+        with pytest.raises(ValueError, match="expected tensors of at most 2\\^40 numbers"):
+            call()
