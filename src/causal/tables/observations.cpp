@@ -19,7 +19,9 @@ class Check {
  public:
   Check(const Matrix& table, std::vector<std::string> names, const ObservationRules& rules,
         const std::string& source)
-      : table_(rules.drop ? without_empty_columns(table) : table), rules_(rules), source_(source) {
+      : table_(rules.drop && table.rows() > 0 ? without_empty_columns(table) : table),
+        rules_(rules),
+        source_(source) {
     result_.names = std::move(names);
   }
 

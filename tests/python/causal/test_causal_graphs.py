@@ -51,6 +51,13 @@ def test_interventions_move_descendants_alone(mechanism):
     assert not torch.equal(causal.simulate(dag, sample_seed=1, **options).table, plain.table)
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_columns_without_rows_are_refused_at_once(drop):
+    table = torch.empty(0, 1, dtype=torch.float64).expand(0, 2**62)
+    with pytest.raises(ValueError, match="expected at least two rows"):
+        causal.usable_table(table, drop=drop)
+
+
 def test_a_usable_table_is_whole_and_varies(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,d\n1,7,1,2\n3,7,3,\n0,7,0,5\n")
