@@ -1,12 +1,16 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "cli/interrupt.h"
 #include "cli/json_lines.h"
 #include "cli/lm.h"
 #include "cli/output.h"
 #include "support/error.h"
+#include "support/printable.h"
 #include "training/generate.h"
 
 namespace nsimplex::cli {
@@ -29,6 +33,47 @@ std::vector<int32_t> first_tokens(const data::Tokenizer& tokenizer, const std::s
   return tokens;
 }
 
+// Bytes at the end of a text that begin a character of UTF-8 and do not end it.
+size_t begun_character(std::string_view text) {
+  constexpr size_t kMost = 3;
+  for (size_t back = 1; back <= std::min(kMost, text.size()); ++back) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - back]);
+    if ((byte & 0xc0) == 0x80) continue;
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
+// What a model says nobody has looked at: on a terminal everything is escaped that would act on it,
+// line breaks and tabs apart. A token may be a part of a character, which waits for the rest.
+class TerminalText {
+ public:
+  std::string next(std::string_view added) {
+    held_ += added;
+    const size_t whole = held_.size() - begun_character(held_);
+    const std::string shown = quoted(std::string_view(held_).substr(0, whole));
+    held_.erase(0, whole);
+    return shown;
+  }
+
+  std::string finish() const { return quoted(held_); }
+
+ private:
+  static std::string quoted(std::string_view text) {
+    std::string shown;
+    while (!text.empty()) {
+      const size_t plain = std::min(text.find_first_of("\n\t"), text.size());
+      shown += printable(text.substr(0, plain));
+      if (plain < text.size()) shown += text[plain];
+      text.remove_prefix(std::min(plain + 1, text.size()));
+    }
+    return shown;
+  }
+
+  std::string held_;
+};
+
 int run_sample(const SampleOptions& options) {
   training::SamplingOptions sampling = options.sampling;
   sampling.seed = options.seed;
@@ -40,11 +85,13 @@ int run_sample(const SampleOptions& options) {
 
   const auto begun = std::chrono::steady_clock::now();
   data::StreamDecoder decoder(*loaded.tokenizer);
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  TerminalText shown;
   std::string text;
   int64_t count = 0;
   const auto show = [&](const std::string& added) {
     text += added;
-    if (!options.json) print(added);
+    if (!options.json) print(terminal ? shown.next(added) : added);
   };
   const std::vector<int32_t> prompt = first_tokens(*loaded.tokenizer, options.prompt);
   if (!options.prompt.empty()) {
@@ -63,8 +110,9 @@ int run_sample(const SampleOptions& options) {
                      {"text", text},
                      {"tokens", count},
                      {"tokens_per_second", static_cast<double>(count) / seconds.count()}});
-  } else if (!text.ends_with('\n')) {
-    print("\n");
+  } else {
+    if (terminal) print(shown.finish());
+    if (!text.ends_with('\n')) print("\n");
   }
   return 0;
 }
