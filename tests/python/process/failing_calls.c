@@ -50,9 +50,18 @@ static int fails(enum Call call) {
 
 static int (*real_main)(int, char**, char**);
 
+static void say_counts(void) {
+  atomic_store(&active, 0);
+  for (int call = 0; call < kCalls; ++call) say(kNames[call], atomic_load(&counts[call]));
+}
+
 static int counted_main(int argc, char** argv, char** environment) {
   const char* wanted = getenv("NSIMPLEX_FAIL");
   char name[16] = "";
+  if (getenv("NSIMPLEX_FAIL_IN_CHILD")) { /* of the program that this one starts, and not of its own */
+    unsetenv("NSIMPLEX_FAIL_IN_CHILD");
+    return real_main(argc, argv, environment);
+  }
   if (wanted && sscanf(wanted, "%15s %d %d", name, &number, &code) == 3) {
     for (int call = 0; call < kCalls; ++call) {
       if (strcmp(name, kNames[call]) == 0) chosen = call;
@@ -60,9 +69,9 @@ static int counted_main(int argc, char** argv, char** environment) {
     unsetenv("LD_PRELOAD"); /* not of other programs that this one starts */
     atomic_store(&active, 1);
   }
+  atexit(say_counts); /* also of a program that does not return from main */
   const int result = real_main(argc, argv, environment);
   atomic_store(&active, 0);
-  for (int call = 0; call < kCalls; ++call) say(kNames[call], atomic_load(&counts[call]));
   return result;
 }
 

@@ -41,7 +41,7 @@ def failing(tmp_path_factory):
 class Finished:
     """A run in which one call failed, or none (number 0)."""
 
-    def __init__(self, line, library, call, number, log):
+    def __init__(self, line, library, call, number, log, **more):
         log.unlink(missing_ok=True)
         environment = {
             **os.environ,
@@ -50,6 +50,7 @@ class Finished:
             "NSIMPLEX_FAIL_LOG": str(log),
             "NSIMPLEX_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(sys.path),
+            **more,
         }
         done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=120)
         self.code, self.error = done.returncode, done.stderr
@@ -119,6 +120,29 @@ def test_a_run_that_failed_goes_on_from_its_last_checkpoint(executable, inputs, 
     assert (broken / "checkpoint.safetensors").exists()
     subprocess.run([executable, "lm", "train", "--resume", broken, *QUIET], check=True, capture_output=True)
     assert (broken / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("call", ["open", "write", "rename", "fsync"])
+def test_a_call_that_fails_in_a_report_is_told_in_one_line(executable, failing, tmp_path, call):
+    """The page is drawn by a Python of its own, so the calls are those of that process."""
+    (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {i}, "train_loss": {1.5 - i / 99}}}\n' for i in range(9)))
+    page, line, log = tmp_path / "report.html", [executable, "report", tmp_path], tmp_path / "log"
+    Finished(line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1")  # caches of fonts and bytecode are made by now
+    counted = Finished(line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1")
+    assert counted.code == 0 and counted.counts[call] >= 1, counted.said
+    drawn = page.read_text()
+    for number in numbers(counted.counts[call], 3, random.Random(call)):
+        for old in ("", "old</html>\n"):
+            page.unlink(missing_ok=True)
+            if old:
+                page.write_text(old)
+            finished = Finished(line, failing, call, number, log, NSIMPLEX_FAIL_IN_CHILD="1")
+            if (call, number) == ("fsync", 2):  # of the folder, which some file systems do not know: the page is there
+                assert finished.code == 0 and page.read_text() == drawn, finished.said
+                continue
+            assert_told(finished, call)
+            assert (page.read_text() if page.exists() else "") == old != drawn, finished.said
+            assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"log", "metrics.jsonl", *(["report.html"] if old else [])})
 
 
 def test_memory_that_is_not_there_is_told_in_one_line(executable, inputs, tmp_path):
