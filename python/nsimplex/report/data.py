@@ -187,14 +187,19 @@ def _add_arms(run: Run, name: str, rows: list[Row]) -> None:
         run.comparisons.append(comparison)
 
 
+def _latest(rows: list[Row], *names: str) -> list[Row]:
+    """The last line of each kind: a run that was interrupted and went on has that of the part before, too."""
+    return list({tuple(str(row.get(name)) for name in names): row for row in rows}.values())
+
+
 def _add_graphs(run: Run, name: str, rows: list[Row]) -> None:
     """Lines about models of one task on sets and graphs."""
     for task in dict.fromkeys(row["task"] for row in rows):
         own = [row for row in rows if row["task"] == task]
         costs = [r for r in own if number(r, "edges") and number(r, "forward_seconds") is not None]
         points = [r for r in own if number(r, "epoch") is not None]
-        results = [r for r in own if "seed" in r and r not in costs and r not in points]
-        means = [r for r in own if "seed" not in r]
+        results = _latest([r for r in own if "seed" in r and r not in costs and r not in points], "model", "seed")
+        means = _latest([r for r in own if "seed" not in r], "model")
         run.graphs.append(GraphRun(name, task, points, results, means, costs))
 
 
@@ -202,8 +207,8 @@ def _add_encodings(run: Run, name: str, rows: list[Row]) -> None:
     """Lines about encodings of features."""
     for task in dict.fromkeys(row["task"] for row in rows):
         own = [row for row in rows if row["task"] == task]
-        trials = [r for r in own if "trial" in r or "seed" in r]
-        summary = [r for r in own if number(r, "trials") is not None]
+        trials = _latest([r for r in own if "trial" in r or "seed" in r], "encoding", "trial", "seed")
+        summary = _latest([r for r in own if number(r, "trials") is not None], "encoding")
         if trials:
             run.encodings.append(EncodingRun(name, task, trials, summary))
 

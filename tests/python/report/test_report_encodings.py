@@ -25,6 +25,14 @@ def test_encodings_are_shown_with_what_cape_is_better_by(tmp_path):
         assert words in page.text, words
 
 
+def test_encodings_of_a_run_that_went_on_are_shown_once(tmp_path):
+    rows = encoding_rows()
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    _, page = read(tmp_path)
+    write_lines(tmp_path / "metrics.jsonl", rows[:2] + [{**rows[4], "accuracy": 12.5}] + rows[2:])
+    assert read(tmp_path)[1].text == page.text
+
+
 def test_encodings_of_a_run_that_broke_off(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", encoding_rows()[:3])
     _, page = read(tmp_path)

@@ -75,6 +75,16 @@ def test_molecules_are_compared_at_equal_times(tmp_path):
     assert mean_curve(rows[:6], "seconds", "validation_mae")[-1] == pytest.approx((61.5, 0.02 / 3))
 
 
+def test_a_run_that_went_on_is_shown_once(tmp_path):
+    """What the part before the interruption wrote of a training, and summed up, gives way to the lines of the whole."""
+    rows = graph_rows([("mlp", 0.5)])
+    before = [{**rows[4], "f1": 0.1234, "seconds": 99.5, "stopped": True}, {**rows[8], "f1_mean": 0.1234}]
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    _, page = read(tmp_path)
+    write_lines(tmp_path / "metrics.jsonl", rows[:4] + before + rows[4:])
+    assert read(tmp_path)[1].text == page.text and "0.5000" in page.text
+
+
 def test_a_graph_run_that_broke_off_shows_its_curves(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", graph_rows([("mlp", 0.5)])[:4])
     _, page = read(tmp_path)
