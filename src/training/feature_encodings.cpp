@@ -17,12 +17,27 @@ using at::Tensor;
 
 int64_t count_edges(const Tensor& graph) { return graph.ne(0).sum().item<int64_t>(); }
 
+// The points of features in another order, drawn evenly.
+Tensor shuffled(const Tensor& points, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return points.index_select(0, at::randperm(points.size(0), generator, at::kLong));
+}
+
+// Every feature keeps its distance from the origin and gets a direction that is drawn evenly.
+Tensor redirected(const Tensor& points, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const Tensor drawn = at::randn(points.sizes(), generator, points.options());
+  const auto length = [](const Tensor& rows) { return rows.norm(2, {1}, /*keepdim=*/true); };
+  return drawn / length(drawn) * length(points);
+}
+
 }  // namespace
 
 const std::vector<std::string>& encoding_names() {
-  static const std::vector<std::string> names{
-      "none",        "sinusoidal",       "learned",        "relative",     "cape",
-      "cape-scaled", "cape-correlation", "cape-euclidean", "cape-additive"};
+  static const std::vector<std::string> names{"none",           "sinusoidal",   "learned",
+                                              "relative",       "cape",         "cape-scaled",
+                                              "cape-shuffled",  "cape-random",  "cape-correlation",
+                                              "cape-euclidean", "cape-additive"};
   return names;
 }
 
@@ -52,11 +67,19 @@ Tensor EncodingMaker::correlations() const {
   return correlation.masked_fill(correlation.lt(options_.correlation), 0).nan_to_num(0);
 }
 
-MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model) {
+const Tensor& EncodingMaker::causal_ball(const CausalEmbeddingOptions& embedding) {
+  Tensor& ball = balls_[embedding.dimension];
+  if (!ball.defined()) ball = ball_points(causal_embed(structure().adjacency, embedding).tangents);
+  return ball;
+}
+
+MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model,
+                                 uint64_t seed) {
   const FeatureEncoding kind = encoding_kind(name);
   const bool additive = kind == FeatureEncoding::additive;
   if (!additive && kind != FeatureEncoding::rotary) return {.encoding = kind};
-  const Tensor graph = name == "cape-correlation" ? correlations() : structure().adjacency;
+  const bool correlated = name == "cape-correlation", euclidean = name == "cape-euclidean";
+  const Tensor graph = correlated ? correlations() : structure().adjacency;
   CausalEmbeddingOptions embedding = options_.embedding;
   embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
   if (const int64_t batch = options_.embedding_batch; batch > 0) {
@@ -65,9 +88,11 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   MadeEncoding made{
       .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};
   // Both geometries end in the unit ball: e = tanh(r / 2) u.
-  const Tensor tangents = name == "cape-euclidean" ? euclidean_embedding(graph, embedding)
-                                                   : causal_embed(graph, embedding).tangents;
-  const Tensor ball = ball_points(tangents);
+  Tensor ball = euclidean    ? ball_points(euclidean_embedding(graph, embedding))
+                : correlated ? ball_points(causal_embed(graph, embedding).tangents)
+                             : causal_ball(embedding);
+  if (name == "cape-shuffled") ball = shuffled(ball, seed);
+  if (name == "cape-random") ball = redirected(ball, seed);
   made.table = additive ? ball
                         : causal_angles(ball, {.heads = model.heads,
                                                .scale = options_.angle,

@@ -39,6 +39,8 @@ struct MadeEncoding {
 ///     relative           trainable relative (F.110)
 ///     cape               causal graph, hyperbolic embedding, rotary
 ///     cape-scaled        the same with a learned scale a head
+///     cape-shuffled      the points of cape, each at another feature: a control
+///     cape-random        the radii of cape's points in directions drawn evenly: another control
 ///     cape-correlation   the graph is |correlation| above a threshold (CAPE-w/o-CSL)
 ///     cape-euclidean     the embedding is Euclidean (CAPE-w/o-hyperbolic)
 ///     cape-additive      coordinates are added to the tokens (CAPE-w/o-rotary)
@@ -52,19 +54,23 @@ class EncodingMaker {
  public:
   EncodingMaker(at::Tensor observations, EncodingOptions options);
 
-  /// For a model of these options; its own encoding and features do not matter. Throws InputError
-  /// for a name that is not there.
-  MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model);
+  /// For a model of these options; its own encoding and features do not matter. What the controls
+  /// draw comes from `seed`. Throws InputError for a name that is not there.
+  MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model,
+                    uint64_t seed = 0);
 
   /// The learned graph; learns it where it was not asked for before.
   const CausalFit& structure();
 
  private:
   at::Tensor correlations() const;
+  const at::Tensor& causal_ball(const CausalEmbeddingOptions& embedding);
 
   at::Tensor observations_;
   EncodingOptions options_;
   std::optional<CausalFit> structure_;
+  std::map<int64_t, at::Tensor>
+      balls_;  // of the causal graph by dimension: several encodings have it
 };
 
 /// The options with an encoding put in, and a model of them.

@@ -9,6 +9,7 @@
 #include "data/observations.h"
 #include "data/value_bins.h"
 #include "support/error.h"
+#include "training/linear_references.h"
 #include "training/metrics.h"
 #include "training/parameters.h"
 
@@ -28,6 +29,18 @@ Tensor useful_columns(const Tensor& values, int64_t count) {
   const Tensor chosen = values.index_select(1, columns);
   const Tensor varies = chosen.amax(0).ne(chosen.amin(0));
   return columns.masked_select(varies);
+}
+
+Scores class_scores(const Tensor& answers, const Tensor& truth) {
+  const ClassF1 f1 = class_f1(numbers(answers), numbers(truth));
+  return {{"accuracy", 100 * f1.micro}, {"f1", 100 * f1.macro}};
+}
+
+Scores error_scores(const Tensor& answers, const Tensor& truth) {
+  const Tensor error = answers - truth;
+  const double r2 =
+      1 - (error.square().sum() / (truth - truth.mean()).square().sum()).item<double>();
+  return {{"medae", error.abs().median().item<double>()}, {"r2", r2}};
 }
 
 }  // namespace
@@ -68,9 +81,10 @@ FeatureStudy::FeatureStudy(const Tensor& learn, const Tensor& judge,
         fmt::format("table: expected two columns that vary among the {} rows to learn from, got {}",
                     learn.size(0), columns.size(0)));
   }
-  const Tensor table = learn.index_select(1, columns);
-  inputs_ = feature_inputs(table, judge.index_select(1, columns), options.model);
-  maker_ = std::make_unique<EncodingMaker>(table, options.making);
+  learn_ = learn.index_select(1, columns);
+  judge_ = judge.index_select(1, columns);
+  inputs_ = feature_inputs(learn_, judge_, options.model);
+  maker_ = std::make_unique<EncodingMaker>(learn_, options.making);
 }
 
 FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t outputs,
@@ -86,7 +100,7 @@ FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t o
     restore_values(first, inputs_.learn, options_.restoring, seed, events);
     general = first.ptr();
   }
-  const MadeEncoding made = maker_->make(encoding, shape);
+  const MadeEncoding made = maker_->make(encoding, shape, seed);
   FeatureTransformer model = make_model(shape, made, seed);
   if (general) model->set_general(std::move(general));
   edges_ = made.edges;
@@ -99,8 +113,24 @@ Scores FeatureStudy::classify(const std::string& encoding, const Tensor& learn, 
                               int64_t classes, uint64_t seed, const FeatureEvents& events) {
   FeatureTransformer model = restored(encoding, classes, seed, events);
   learn_answers(model, inputs_.learn, learn, options_.answering, seed, events);
-  const ClassF1 f1 = class_f1(numbers(predict_all(model, inputs_.judge).argmax(1)), numbers(judge));
-  return {{"accuracy", 100 * f1.micro}, {"f1", 100 * f1.macro}};
+  return class_scores(predict_all(model, inputs_.judge).argmax(1), judge);
+}
+
+Scores FeatureStudy::classify_linearly(const Tensor& learn, const Tensor& judge, int64_t classes,
+                                       const FeatureEvents& events) const {
+  const LinearAnswers found =
+      logistic_regression(learn_, learn, classes, judge_, events.checkpoint);
+  Scores scores = class_scores(found.answers, judge);
+  scores.emplace_back("strength", found.strength);
+  return scores;
+}
+
+Scores FeatureStudy::regress_linearly(const Tensor& learn, const Tensor& judge) const {
+  require_varying(learn, "rows to learn from");
+  const LinearAnswers found = ridge_regression(learn_, learn, judge_);
+  Scores scores = error_scores(found.answers, judge);
+  scores.emplace_back("strength", found.strength);
+  return scores;
 }
 
 Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, const Tensor& judge,
@@ -113,10 +143,7 @@ Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, c
   learn_answers(model, inputs_.learn, scaled, options_.answering, seed, events);
   const Tensor answers =
       predict_all(model, inputs_.judge).squeeze(1).to(at::kDouble) * deviation + mean;
-  const Tensor error = answers - judge;
-  const double r2 =
-      1 - (error.square().sum() / (judge - judge.mean()).square().sum()).item<double>();
-  return {{"medae", error.abs().median().item<double>()}, {"r2", r2}};
+  return error_scores(answers, judge);
 }
 
 Tensor FeatureStudy::embed(const std::string& encoding, uint64_t seed,

@@ -53,6 +53,13 @@ class FeatureStudy {
   /// Restores masked values and embeds the rows to learn from, [N, D].
   at::Tensor embed(const std::string& encoding, uint64_t seed, const FeatureEvents& events = {});
 
+  /// The same figures of linear models of the same rows and columns, which see the values
+  /// themselves, and `strength`, of their penalty; logistic_regression() and ridge_regression() say
+  /// how it is chosen.
+  Scores classify_linearly(const at::Tensor& learn, const at::Tensor& judge, int64_t classes,
+                           const FeatureEvents& events = {}) const;
+  Scores regress_linearly(const at::Tensor& learn, const at::Tensor& judge) const;
+
   int64_t columns() const { return inputs_.learn.size(1); }
 
   /// Of the last model: its encoding's graph, -1 for none, and its parameters.
@@ -64,6 +71,7 @@ class FeatureStudy {
                               const FeatureEvents& events);
 
   FeatureStudyOptions options_;
+  at::Tensor learn_, judge_;  // values of the useful columns
   FeatureInputs inputs_;
   std::unique_ptr<EncodingMaker> maker_;
   int64_t edges_ = -1, parameters_ = 0;

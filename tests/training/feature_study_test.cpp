@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "input_error_of.h"
 
 namespace nsimplex::training {
@@ -120,6 +122,59 @@ TEST(EncodingMaker, GraphsOfCorrelationsHaveNoDirection) {
   EXPECT_EQ(causal.table.sizes(), at::IntArrayRef({4, 2, 4}));
   EXPECT_EQ(maker.make("cape-additive", model).table.sizes(), at::IntArrayRef({4, 16}));
   EXPECT_LT(causal.table.abs().max().item<double>(), 0.7853982);
+}
+
+// Each control leaves something of cape's points and takes the rest away.
+TEST(EncodingMaker, ControlsMoveThePointsOfCape) {
+  EncodingMaker maker(chain(400).narrow(1, 0, 4), {});
+  FeatureTransformerOptions model = small().model;
+  model.features = 4;
+  const Tensor own = maker.make("cape", model).table.flatten(1);
+  const auto rows_of = [](const Tensor& table) {
+    std::vector<std::vector<double>> rows;
+    for (const Tensor& row : table.unbind(0)) {
+      rows.emplace_back(row.data_ptr<double>(), row.data_ptr<double>() + row.numel());
+    }
+    return rows;
+  };
+  const auto shuffled = [&](uint64_t seed) {
+    return maker.make("cape-shuffled", model, seed).table.flatten(1).contiguous().to(at::kDouble);
+  };
+  const auto random = [&](uint64_t seed) {
+    return maker.make("cape-random", model, seed).table.flatten(1).contiguous().to(at::kDouble);
+  };
+  const auto points = rows_of(own.contiguous().to(at::kDouble));
+  std::set<std::vector<std::vector<double>>> orders;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const auto moved = rows_of(shuffled(seed));
+    EXPECT_THAT(moved, testing::UnorderedElementsAreArray(points)) << seed;
+    orders.insert(moved);
+  }
+  EXPECT_GT(orders.size(), 2U);
+  EXPECT_TRUE(shuffled(1).equal(shuffled(1)));
+  const Tensor radii = own.to(at::kDouble).norm(2, {1});
+  EXPECT_TRUE(random(1).norm(2, {1}).allclose(radii, 1e-5, 1e-6));
+  EXPECT_FALSE(random(1).allclose(own.to(at::kDouble), 1e-3, 1e-3));
+  EXPECT_FALSE(random(1).equal(random(2)));
+  EXPECT_EQ(maker.make("cape-random", model).edges, 3);
+}
+
+TEST(FeatureStudy, LinearModelsSeeTheSameRowsAndColumns) {
+  const Tensor table = chain(160), classes = table.select(1, 3).gt(0).to(at::kLong);
+  FeatureStudy study(table.narrow(0, 0, 80), table.narrow(0, 80, 80), small());
+  const Scores found =
+      study.classify_linearly(classes.narrow(0, 0, 80), classes.narrow(0, 80, 80), 2);
+  EXPECT_EQ(found[0].first, "accuracy");
+  EXPECT_EQ(found[1].first, "f1");
+  EXPECT_GT(found[0].second, 90.0);
+  EXPECT_EQ(found[2].first, "strength");
+  const Tensor target = 3 + 2 * table.select(1, 3);
+  const Scores fitted = study.regress_linearly(target.narrow(0, 0, 80), target.narrow(0, 80, 80));
+  EXPECT_LT(fitted[0].second, 0.01);
+  EXPECT_GT(fitted[1].second, 0.999);
+  const Tensor ones = at::ones({80}, at::kDouble);
+  EXPECT_THAT(test::input_error_of([&] { study.regress_linearly(ones, ones); }),
+              testing::HasSubstr("the target is constant"));
 }
 
 }  // namespace
