@@ -5,160 +5,121 @@
 #include <ATen/ops/randperm.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 
 #include "support/error.h"
-#include "training/adamw.h"
-#include "training/diverged.h"
-#include "training/learner.h"
+#include "training/graph_judge.h"
+#include "training/graph_stepper.h"
 #include "training/parameters.h"
-#include "training/schedule.h"
-#include "training/statistics.h"
 #include "training/stopwatch.h"
-#include "training/weight_average.h"
 
 namespace nsimplex::training {
 namespace {
 
-// Rows of a split whose batches and plans are kept between validations: some hundred megabytes.
-constexpr int64_t kKeptRows = int64_t{1} << 20;
+constexpr char kOrderTensor[] = "order", kTimesTensor[] = "times",
+               kDefaultGenerator[] = "generator.default",
+               kTrainingGenerator[] = "generator.training",
+               kValidationGenerator[] = "generator.validation";
+constexpr char kBestWeights[] = "best.", kLastWeights[] = "last.";
 
-at::Generator stream(uint64_t seed, uint64_t which) {
-  return at::make_generator<at::CPUGeneratorImpl>(4 * seed + which);
+// What a training is made of, as a state has it and gives it back.
+struct TrainingParts {
+  GraphModel& model;
+  GraphStepper& stepper;
+  GraphJudge& validation;
+  at::Generator generator;
+  at::Tensor order;                    // of the epoch's examples
+  std::vector<at::Tensor> best, last;  // weights; of none yet where nothing was validated
+
+  std::vector<io::NamedTensor> learned() const {
+    std::vector<io::NamedTensor> learned = named_weights(model);
+    for (io::NamedTensor& each : stepper.state()) learned.push_back(std::move(each));
+    return learned;
+  }
+
+  std::vector<io::NamedTensor> tensors() {
+    std::vector<io::NamedTensor> all = learned();
+    const auto add = [&](const char* prefix, const std::vector<at::Tensor>& weights) {
+      const std::vector<io::NamedTensor> names = named_weights(model);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        all.push_back({prefix + names[i].name, weights[i]});
+      }
+    };
+    add(kBestWeights, best);
+    add(kLastWeights, last);
+    all.push_back({kOrderTensor, order});
+    all.push_back({kTimesTensor, stepper.times()});
+    all.push_back({kDefaultGenerator, at::detail::getDefaultCPUGenerator().get_state()});
+    all.push_back({kTrainingGenerator, generator.get_state()});
+    all.push_back({kValidationGenerator, validation.draws().get_state()});
+    return all;
+  }
+
+  void restore(const GraphState& state) {
+    std::map<std::string, at::Tensor> found;
+    for (const io::NamedTensor& each : state.tensors) found[each.name] = each.tensor;
+    const auto take = [&](const std::string& name, at::ScalarType type) {
+      const auto place = found.find(name);
+      if (place == found.end() || place->second.scalar_type() != type) {
+        throw InputError("cannot continue the training: its state has no tensor " + name);
+      }
+      return place->second;
+    };
+    const auto fill = [&](const std::string& prefix, const std::vector<io::NamedTensor>& tensors) {
+      const at::NoGradGuard no_grad;
+      for (const io::NamedTensor& each : tensors) {
+        const at::Tensor value = take(prefix + each.name, each.tensor.scalar_type());
+        if (value.sizes() != each.tensor.sizes()) {
+          throw InputError(c10::str("cannot continue the training: tensor ", prefix, each.name,
+                                    " has shape ", value.sizes(), ", the model's has ",
+                                    each.tensor.sizes()));
+        }
+        each.tensor.copy_(value);
+      }
+    };
+    if (state.last.epoch > 0) {
+      fill(kLastWeights, named_weights(model));
+      last = copy_of_weights(model);
+    }
+    if (state.best.epoch > 0) {  // a validation that is no number is of no use
+      fill(kBestWeights, named_weights(model));
+      best = copy_of_weights(model);
+    }
+    fill("", learned());
+    stepper.continue_after(take(kTimesTensor, at::kDouble));
+    order = take(kOrderTensor, at::kLong);
+    if (order.numel() != state.splits.front()) {
+      throw InputError("cannot continue the training: its order is not of all examples");
+    }
+    const auto set = [&](at::Generator to, const char* name) {
+      try {
+        to.set_state(take(name, at::kByte));
+      } catch (const c10::Error&) {
+        throw InputError(std::string("cannot continue the training: ") + name + " is damaged");
+      }
+    };
+    set(generator, kTrainingGenerator);
+    set(validation.draws(), kValidationGenerator);
+    set(at::detail::getDefaultCPUGenerator(), kDefaultGenerator);
+  }
+};
+
+std::vector<int64_t> sizes_of(const GraphTask& task) {
+  return {task.size(GraphSplit::train), task.size(GraphSplit::validation),
+          task.size(GraphSplit::test)};
 }
 
-// A split, judged again and again: in its own order and always the same, or drawn anew each time.
-class Judge {
- public:
-  Judge(GraphTask& task, GraphModel& model, GraphSplit split, int64_t batch, uint64_t seed)
-      : task_(task),
-        model_(model),
-        split_(split),
-        batch_(batch),
-        seed_(seed),
-        redraws_(split == GraphSplit::validation && task.redraws_validation()),
-        draws_(generator()) {}
-
-  // What the model reaches after `step` updates.
-  Scores scores(int64_t step) {
-    const at::NoGradGuard no_grad;
-    model_.eval();
-    const auto scorer = task_.scorer();
-    if (!kept_.empty()) {
-      for (const Prepared& each : kept_) add(*scorer, each, step);
-      return scorer->scores();
-    }
-    if (!redraws_) draws_ = generator();
-    const std::vector<int64_t> examples = this->examples();
-    int64_t rows = 0;
-    for (size_t begin = 0; begin < examples.size(); begin += static_cast<size_t>(batch_)) {
-      const size_t count = std::min(static_cast<size_t>(batch_), examples.size() - begin);
-      Prepared each{task_.batch(split_, std::span(examples).subspan(begin, count), draws_), {}};
-      each.forward = model_.prepare(each.batch);
-      add(*scorer, each, step);
-      rows += each.batch.input.size() + each.batch.output.size();
-      if (rows <= kKeptRows) kept_.push_back(std::move(each));
-    }
-    if (rows > kKeptRows || redraws_) kept_.clear();
-    return scorer->scores();
-  }
-
- private:
-  struct Prepared {
-    GraphBatch batch;
-    GraphModel::Forward forward;
-  };
-
-  static void add(GraphScorer& scorer, const Prepared& each, int64_t step) {
-    const at::Tensor outputs = each.forward();
-    require_finite_outputs(step, outputs);
-    scorer.add(outputs, each.batch);
-  }
-
-  at::Generator generator() const { return stream(seed_, 1 + static_cast<uint64_t>(split_)); }
-
-  std::vector<int64_t> examples() {
-    const int64_t size = task_.size(split_);
-    std::vector<int64_t> examples(static_cast<size_t>(size));
-    if (!redraws_) {
-      std::iota(examples.begin(), examples.end(), int64_t{0});
-      return examples;
-    }
-    const at::Tensor order = at::randperm(size, draws_, at::kLong);
-    std::copy_n(order.const_data_ptr<int64_t>(), size, examples.begin());
-    if (size > batch_) examples.resize(static_cast<size_t>(size - size % batch_));
-    return examples;
-  }
-
-  GraphTask& task_;
-  GraphModel& model_;
-  GraphSplit split_;
-  int64_t batch_;
-  uint64_t seed_;
-  bool redraws_;
-  at::Generator draws_;
-  std::vector<Prepared> kept_;
-};
-
-// Model and optimiser; one call of step() an update.
-class Stepper {
- public:
-  Stepper(GraphTask& task, GraphModel& model, const GraphTrainingOptions& o, int64_t steps,
-          int64_t steps_an_epoch)
-      : task_(task),
-        model_(model),
-        options_(o),
-        optimizer_(named_parameters(model), {.beta2 = 0.999, .weight_decay = o.weight_decay}),
-        schedule_{o.learning_rate,
-                  static_cast<int64_t>(o.warmup * static_cast<double>(steps_an_epoch)), steps,
-                  o.decays} {
-    if (o.ema > 0) average_.emplace(model, o.ema);
-  }
-
-  // Returns the task's loss.
-  double step(std::span<const int64_t> examples, const at::Generator& generator) {
-    const Stopwatch watch;
-    model_.train();
-    const double of_steps = static_cast<double>(steps()) / static_cast<double>(schedule_.steps);
-    if (std::max(of_steps, spent_seconds()) < options_.redraw) model_.redraw_features();
-    const GraphBatch batch = task_.batch(GraphSplit::train, examples, generator);
-    const at::Tensor loss = task_.loss(model_.prepare(batch)(), batch);
-    const at::Tensor auxiliary = model_.auxiliary_loss();
-    optimizer_.zero_grad();
-    (auxiliary.defined() ? loss + auxiliary : loss).backward();
-    const double value = loss.item<double>(), norm = optimizer_.gradient_norm();
-    require_finite(steps() + 1, value, norm);
-    optimizer_.step(schedule_.rate(steps(), spent_seconds()),
-                    options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0);
-    if (average_) average_->add();
-    times_.push_back(watch.seconds());
-    seconds_ += times_.back();
-    return value;
-  }
-
-  // The weights that are judged, in the place of the model's: their average where there is one.
-  AverageInPlace judged_weights() { return AverageInPlace(average_ ? &*average_ : nullptr); }
-
-  int64_t steps() const { return std::ssize(times_); }
-  double seconds() const { return seconds_; }
-  double median_seconds() const { return median(times_); }
-
- private:
-  // Share of the budget of time that is gone.
-  double spent_seconds() const { return options_.seconds > 0 ? seconds_ / options_.seconds : 0; }
-
-  GraphTask& task_;
-  GraphModel& model_;
-  GraphTrainingOptions options_;
-  AdamW optimizer_;
-  LinearSchedule schedule_;
-  std::optional<WeightAverage> average_;
-  std::vector<double> times_;  // seconds of each step
-  double seconds_ = 0.0;
-};
+void require_same_task(const std::vector<int64_t>& splits, const GraphState& state) {
+  const bool sound = state.epoch >= 1 && state.begin >= 0 && state.begin <= splits[0];
+  if (splits == state.splits && sound) return;
+  throw InputError(fmt::format(
+      "cannot continue the training: it began with {} examples of the splits, the data has {} now",
+      fmt::join(state.splits, ", "), fmt::join(splits, ", ")));
+}
 
 void check_task(const GraphTask& task) {
   const std::pair<GraphSplit, const char*> splits[] = {{GraphSplit::train, "training"},
@@ -195,7 +156,7 @@ void check(const GraphTrainingOptions& o) {
 std::optional<GraphResult> train_graphs(GraphTask& task,
                                         const std::function<std::shared_ptr<GraphModel>()>& make,
                                         const GraphTrainingOptions& o, uint64_t seed,
-                                        const GraphEvents& events) {
+                                        const GraphEvents& events, const GraphState* start) {
   check(o);
   check_task(task);
   at::manual_seed(seed);
@@ -203,58 +164,80 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
   const int64_t examples = task.size(GraphSplit::train);
   const int64_t steps_an_epoch = (examples + o.batch - 1) / o.batch;
   const int64_t steps = o.epochs * steps_an_epoch;
-  Stepper stepper(task, *model, o, steps, steps_an_epoch);
-  Judge validation(task, *model, GraphSplit::validation, o.batch, seed);
-  const at::Generator generator = stream(seed, 1);
+  GraphStepper stepper(task, *model, o, steps, steps_an_epoch);
+  GraphJudge validation(task, *model, GraphSplit::validation, o.batch, seed);
+  TrainingParts parts{*model, stepper, validation, graph_stream(seed, 1), {}, {}, {}};
+  GraphState state;
+  state.splits = sizes_of(task);
+  if (start != nullptr) {
+    require_same_task(state.splits, *start);
+    state = *start;
+    parts.restore(*start);
+    state.tensors.clear();
+  }
 
   GraphResult result;
   result.parameters = parameter_count(*model);
-  std::vector<at::Tensor> best, last;
-  double loss = 0.0;
-  int64_t loss_steps = 0, improved = 0;
+  Stopwatch unsaved;
+  int64_t saved_steps = stepper.steps();
   const auto late = [&] { return o.seconds > 0 && stepper.seconds() >= o.seconds; };
-  for (int64_t epoch = 1; epoch <= o.epochs && !result.stopped && !late(); ++epoch) {
-    const at::Tensor order = at::randperm(examples, generator, at::kLong);
-    const std::span<const int64_t> all(order.const_data_ptr<int64_t>(),
+  for (; state.epoch <= o.epochs && !result.stopped && !late(); ++state.epoch) {
+    if (!parts.order.defined()) parts.order = at::randperm(examples, parts.generator, at::kLong);
+    const std::span<const int64_t> all(parts.order.const_data_ptr<int64_t>(),
                                        static_cast<size_t>(examples));
-    for (int64_t begin = 0; begin < examples && !late(); begin += o.batch) {
+    for (; state.begin < examples && !late(); state.begin += o.batch) {
       result.stopped = events.stop && events.stop();
+      const bool due = result.stopped || unsaved.seconds() >= events.save_every;
+      if (events.save && due && stepper.steps() > saved_steps) {
+        state.tensors = parts.tensors();
+        events.save(state);
+        state.tensors.clear();
+        saved_steps = stepper.steps();
+        unsaved = Stopwatch();
+      }
       if (result.stopped) break;
-      const auto count = static_cast<size_t>(std::min(o.batch, examples - begin));
-      loss += stepper.step(all.subspan(static_cast<size_t>(begin), count), generator);
-      ++loss_steps;
+      const auto count = static_cast<size_t>(std::min(o.batch, examples - state.begin));
+      state.loss +=
+          stepper.step(all.subspan(static_cast<size_t>(state.begin), count), parts.generator);
+      ++state.loss_steps;
       if (events.step) {
-        events.step(stepper.steps(), steps, loss / static_cast<double>(loss_steps));
+        events.step(stepper.steps(), steps, state.loss / static_cast<double>(state.loss_steps));
       }
     }
     if (result.stopped) break;
+    state.begin = 0;
+    parts.order.reset();
+    const int64_t epoch = state.epoch;
     if (epoch % o.evaluate_every != 0 && epoch != o.epochs && !late()) continue;
     {
       const AverageInPlace judged = stepper.judged_weights();
-      result.last = {epoch, stepper.steps(), loss / static_cast<double>(loss_steps),
-                     validation.scores(stepper.steps()), stepper.seconds()};
-      last = copy_of_weights(*model);
+      state.last = {epoch, stepper.steps(), state.loss / static_cast<double>(state.loss_steps),
+                    validation.scores(stepper.steps()), stepper.seconds()};
+      parts.last = copy_of_weights(*model);
     }
-    loss = 0.0;
-    loss_steps = 0;
-    const double now = result.last.validation.front().second;
-    const double then = best.empty() ? now : result.best.validation.front().second;
+    state.loss = 0.0;
+    state.loss_steps = 0;
+    const bool first = parts.best.empty();
+    const double now = state.last.validation.front().second;
+    const double then = first ? now : state.best.validation.front().second;
     const bool better = task.higher_is_better() ? now > then : now < then;
-    if (better || best.empty()) improved = epoch;
+    if (better || first) state.improved = epoch;
     if (better || now == then) {
-      result.best = result.last;
-      best = last;
+      state.best = state.last;
+      parts.best = parts.last;
     }
-    if (events.point) events.point(result.last);
-    if (o.patience > 0 && epoch - improved >= o.patience) break;
+    if (events.point) events.point(state.last);
+    if (o.patience > 0 && epoch - state.improved >= o.patience) break;
   }
-  if (best.empty()) return std::nullopt;
+  if (parts.best.empty()) return std::nullopt;
+  result.best = state.best;
+  result.last = state.last;
   result.step_seconds = stepper.median_seconds();
 
-  Judge test(task, *model, GraphSplit::test, o.batch, seed);
-  restore_weights(*model, last);
+  GraphJudge test(task, *model, GraphSplit::test, o.batch, seed);
+  restore_weights(*model, parts.last);
   result.last_test = test.scores(result.last.step);
-  restore_weights(*model, best);
+  restore_weights(*model, parts.best);
   result.best_test =
       result.best.epoch == result.last.epoch ? result.last_test : test.scores(result.best.step);
   return result;

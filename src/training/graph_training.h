@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "training/graph_state.h"
 #include "training/graph_task.h"
 
 namespace nsimplex::training {
@@ -27,14 +28,6 @@ struct GraphTrainingOptions {
 /// Throws InputError, which names the option, where options cannot be used.
 void check(const GraphTrainingOptions& options);
 
-/// Where a training is after an epoch.
-struct GraphPoint {
-  int64_t epoch = 0, step = 0;
-  double loss = 0.0;     ///< mean over the steps since the point before
-  Scores validation;     ///< of the whole split
-  double seconds = 0.0;  ///< of training so far, without validation
-};
-
 struct GraphResult {
   GraphPoint best, last;  ///< by the first validation figure; of equal ones the later epoch
   Scores best_test, last_test;
@@ -47,6 +40,11 @@ struct GraphEvents {
   std::function<void(int64_t done, int64_t of, double loss)> step;  ///< after each update
   std::function<void(const GraphPoint&)> point;                     ///< after each validation
   std::function<bool()> stop;  ///< asked before each step; true: end with what is reached
+
+  /// Called before a step with what the training needs to go on there: where it stops, and when
+  /// `save_every` seconds have passed since the call before. Tensors are the training's own.
+  std::function<void(const GraphState&)> save;
+  double save_every = 30.0;
 };
 
 /// Trains a model on a task with Adam (beta 0.9, 0.999; decoupled weight decay where asked for) and
@@ -60,12 +58,17 @@ struct GraphEvents {
 /// draws through generators of their own. Validation and test batches are drawn from the same
 /// numbers every time.
 ///
+/// A training that goes on from `start`, a state that GraphEvents::save had of the same task, model,
+/// options and seed, ends with the bits of one that never stopped (same machine, same number of
+/// threads), but for what a limit of seconds decides.
+///
 /// A stopped training ends with the last validated epoch; nothing is returned where there is none.
-/// Throws InputError for options or a task that cannot be used, Diverged, which names the step,
-/// where the loss or the gradient is not finite.
+/// Throws InputError for options or a task that cannot be used and for a state of something else,
+/// Diverged, which names the step, where the loss or the gradient is not finite.
 std::optional<GraphResult> train_graphs(GraphTask& task,
                                         const std::function<std::shared_ptr<GraphModel>()>& make,
                                         const GraphTrainingOptions& options, uint64_t seed,
-                                        const GraphEvents& events = {});
+                                        const GraphEvents& events = {},
+                                        const GraphState* start = nullptr);
 
 }  // namespace nsimplex::training

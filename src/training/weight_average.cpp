@@ -22,6 +22,17 @@ std::vector<at::Tensor> weights_of(const torch::nn::Module& module) {
 
 }  // namespace
 
+std::vector<io::NamedTensor> named_weights(const torch::nn::Module& module) {
+  std::vector<io::NamedTensor> named;
+  for (const auto& each : module.named_parameters()) {
+    named.push_back({"parameter." + each.key(), each.value()});
+  }
+  for (const auto& each : module.named_buffers()) {
+    named.push_back({"buffer." + each.key(), each.value()});
+  }
+  return named;
+}
+
 std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module) {
   return copies_of(weights_of(module));
 }

@@ -5,7 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "io/safetensors.h"
+
 namespace nsimplex::training {
+
+/// All that a module has learned by name, buffers included, in the order of copy_of_weights().
+std::vector<io::NamedTensor> named_weights(const torch::nn::Module& module);
 
 /// Copies of all that a module has learned, buffers included.
 std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module);
@@ -28,6 +33,11 @@ class WeightAverage {
 
   /// Takes the module's parameters in, after an update of them.
   void add();
+
+  /// The average, which shares memory with this. To go on from another one: its numbers are copied
+  /// there, and `updates` behind it are told.
+  const std::vector<at::Tensor>& tensors() const { return average_; }
+  void continue_after(int64_t updates) { updates_ = updates; }
 
   /// Exchanges the average and the module's parameters.
   void swap();
