@@ -3,6 +3,7 @@
 
 #include "cli/causal.h"
 #include "cli/causal_study.h"
+#include "cli/interrupt.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -31,12 +32,16 @@ int run_classify(const StudyOptions& o) {
       };
       const at::Tensor& values = table.observations.values;
       training::FeatureStudy study(part(values, rows.first), part(values, rows.second), settings);
+      const at::Tensor learned = part(labels.numbers, rows.first),
+                       judged = part(labels.numbers, rows.second);
+      log.refer("logistic regression", study, split, [&] {
+        return study.classify_linearly(learned, judged, classes,
+                                       {.step = {}, .checkpoint = [] { interrupt::check(); }});
+      });
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
-                      return study.classify(encoding, part(labels.numbers, rows.first),
-                                            part(labels.numbers, rows.second), classes, seed,
-                                            events);
+                      return study.classify(encoding, learned, judged, classes, seed, events);
                     });
       }
     }
@@ -55,7 +60,9 @@ void add_causal_classify(CLI::App& parent, Session& session) {
        .examples =
            "nsimplex causal classify cells.csv --labels types.csv --threads 1 --out runs/cells\n"
            "nsimplex causal classify counts.csv --labels types.csv --counts --columns 200\n"
-           "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json"},
+           "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json\n"
+           "nsimplex causal classify --resume runs/cells",
+       .resumes = true},
       options, run_classify);
   add_study_options(command, *options);
   add_feature_options(command, *options);

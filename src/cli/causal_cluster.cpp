@@ -37,12 +37,15 @@ int run_cluster(const StudyOptions& o) {
     for (int64_t s = 0; s < o.seeds; ++s) {
       const uint64_t seed = o.seed + static_cast<uint64_t>(s);
       const std::string trial = std::to_string(seed);
-      log.add("k-means raw", trial,
-              cluster_scores(table.file.values.index_select(0, table.rows).nan_to_num(0), labels,
-                             seed));
-      log.add("k-means imputed", trial, cluster_scores(scaled(values), labels, seed));
-      log.add("k-means PCA", trial,
-              cluster_scores(training::principal_components(scaled(values), 20), labels, seed));
+      log.add("k-means raw", trial, [&] {
+        const at::Tensor raw = table.file.values.index_select(0, table.rows).nan_to_num(0);
+        return cluster_scores(raw, labels, seed);
+      });
+      log.add("k-means imputed", trial,
+              [&] { return cluster_scores(scaled(values), labels, seed); });
+      log.add("k-means PCA", trial, [&] {
+        return cluster_scores(training::principal_components(scaled(values), 20), labels, seed);
+      });
       log.compare(study, seed, std::nullopt,
                   [&](const std::string& encoding, uint64_t, const auto& events) {
                     return cluster_scores(study.embed(encoding, seed, events), labels, seed);
@@ -64,7 +67,9 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
        .examples =
            "nsimplex causal cluster proteins.csv --labels types.csv --threads 1 --out "
            "runs/cluster\n"
-           "nsimplex causal cluster proteins.csv --labels types.csv --encodings none,cape --json"},
+           "nsimplex causal cluster proteins.csv --labels types.csv --encodings none,cape --json\n"
+           "nsimplex causal cluster --resume runs/cluster",
+       .resumes = true},
       options, run_cluster);
   add_study_options(command, *options);
   add_feature_options(command, *options);

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/causal.h"
 #include "cli/feature_experiment.h"
+#include "cli/graph_results.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/run_log.h"
@@ -51,17 +54,44 @@ class Perturb {
       throw;
     }
     finish();
+    log_.say_if_finished();
     return 0;
   }
 
  private:
   void run_seed(uint64_t seed) {
+    std::vector<std::string> left;  // of a run that continues: what it has not come to
+    for (const std::string& name : names_) {
+      if (log_.find(key_of(name, seed)) == nullptr) left.push_back(name);
+    }
+    if (left.empty()) {
+      take("unchanged", seed);
+      for (const std::string& name : names_) take(name, seed);
+      return;
+    }
     const auto data = training::draw_perturbations(options_.task, seed);
     write("unchanged", seed, training::unchanged_scores(data, options_.task));
     training::EncodingOptions making = options_.making;
     making.embedding.seed = static_cast<int64_t>(seed);
     training::EncodingMaker maker(data.table, making);
-    for (const std::string& name : names_) train(maker, data, name, seed);
+    for (const std::string& name : names_) {
+      if (std::ranges::find(left, name) != left.end()) {
+        train(maker, data, name, seed);
+      } else {
+        take(name, seed);
+      }
+    }
+  }
+
+  static Json key_of(const std::string& name, uint64_t seed) {
+    return {{"task", "perturb"}, {"encoding", name}, {"seed", seed}};
+  }
+
+  void take(const std::string& name, uint64_t seed) {
+    const Json* line = log_.find(key_of(name, seed));
+    if (line == nullptr) return;
+    log_.write(*line);
+    results_.add(name, std::to_string(seed), scores_of(*line));
   }
 
   void train(training::EncodingMaker& maker, const training::PerturbationData& data,
@@ -69,7 +99,7 @@ class Perturb {
     const training::Stopwatch watch;
     FeatureTransformerOptions shape = options_.model;
     shape.features = data.control.size(1);
-    const training::MadeEncoding encoding = maker.make(name, shape);
+    const training::MadeEncoding encoding = maker.make(name, shape, seed);
     FeatureTransformer model = training::make_model(shape, encoding, seed);
     const auto events = watched(fmt::format("perturb {} seed {}", name, seed), options_.json);
     restore_values(model, data.control, options_.restoring, seed, events);
@@ -82,11 +112,9 @@ class Perturb {
 
   void write(const std::string& name, uint64_t seed, const training::PerturbationScores& scores,
              const Json& besides = Json::object()) {
-    Json line = {{"task", "perturb"},
-                 {"encoding", name},
-                 {"seed", seed},
-                 {"single", scores.singles},
-                 {"double", scores.doubles}};
+    Json line = key_of(name, seed);
+    line["single"] = scores.singles;
+    line["double"] = scores.doubles;
     line.update(besides);
     log_.write(line);
     results_.add(name, std::to_string(seed),
@@ -124,7 +152,9 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
        .summary = "Predict what unseen interventions do, with every encoding of the features",
        .examples = "nsimplex causal perturb --threads 1 --out runs/perturb\n"
                    "nsimplex causal perturb --encodings none,learned,cape --seeds 3 --json\n"
-                   "nsimplex causal perturb --encodings cape --threshold 0.1 --hops 3"},
+                   "nsimplex causal perturb --encodings cape --threshold 0.1 --hops 3\n"
+                   "nsimplex causal perturb --resume runs/perturb",
+       .resumes = true},
       options, run_perturb);
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");

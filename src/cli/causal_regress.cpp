@@ -55,11 +55,14 @@ int run_regress(const RegressOptions& o) {
                        second = order.narrow(0, learned, rows - learned);
       training::FeatureStudy study(values.index_select(0, first), values.index_select(0, second),
                                    options);
+      const at::Tensor learned_target = target.index_select(0, first),
+                       judged_target = target.index_select(0, second);
+      log.refer("ridge regression", study, split,
+                [&] { return study.regress_linearly(learned_target, judged_target); });
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
-                      return study.regress(encoding, target.index_select(0, first),
-                                           target.index_select(0, second), seed, events);
+                      return study.regress(encoding, learned_target, judged_target, seed, events);
                     });
       }
     }
@@ -79,7 +82,9 @@ void add_causal_regress(CLI::App& parent, Session& session) {
       {.name = "regress",
        .summary = "Predict a number of each observation, with every encoding of the features",
        .examples = "nsimplex causal regress cells.csv --threads 1 --out runs/regress\n"
-                   "nsimplex causal regress methylation.csv --target age.csv --json"},
+                   "nsimplex causal regress methylation.csv --target age.csv --json\n"
+                   "nsimplex causal regress --resume runs/regress",
+       .resumes = true},
       options, run_regress);
   add_study_options(command, *options);
   add_feature_options(command, *options);

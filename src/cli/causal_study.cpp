@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "cli/graph_results.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "data/row_texts.h"
@@ -107,16 +108,32 @@ int StudyLog::run(const std::function<void()>& trials) {
     throw;
   }
   finish();
+  log_.say_if_finished();
   return 0;
 }
 
 void StudyLog::add(const std::string& encoding, const std::string& trial,
-                   const training::Scores& scores, const Json& besides) {
+                   const std::function<training::Scores()>& judge,
+                   const std::function<Json()>& besides) {
   Json line = {{"task", task_}, {"encoding", encoding}, {"trial", trial}};
+  if (const Json* known = log_.find(line)) {
+    log_.write(*known);
+    results_.add(encoding, trial, scores_of(*known));
+    return;
+  }
+  const training::Scores scores = judge();
   for (const auto& [name, value] : scores) line[name] = value;
-  line.update(besides);
+  line.update(besides());
   log_.write(line);
   results_.add(encoding, trial, scores);
+}
+
+void StudyLog::refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
+                     const std::function<training::Scores()>& judge) {
+  const training::Stopwatch watch;
+  add(model, fmt::format("{}", split + 1), judge, [&] {
+    return Json{{"read", reading_}, {"columns", study.columns()}, {"seconds", watch.seconds()}};
+  });
 }
 
 void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
@@ -127,14 +144,19 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
       split ? fmt::format("split {} seed {}", *split + 1, seed) : fmt::format("seed {}", seed);
   for (const std::string& encoding : chosen_encodings(options_)) {
     const training::Stopwatch watch;
-    const training::Scores scores = judge(
-        encoding, seed, watched(fmt::format("{} {} {}", task_, encoding, name), options_.json));
-    add(encoding, trial, scores,
-        {{"read", reading_},
-         {"edges", study.edges()},
-         {"columns", study.columns()},
-         {"parameters", study.parameters()},
-         {"seconds", watch.seconds()}});
+    add(
+        encoding, trial,
+        [&] {
+          return judge(encoding, seed,
+                       watched(fmt::format("{} {} {}", task_, encoding, name), options_.json));
+        },
+        [&] {
+          return Json{{"read", reading_},
+                      {"edges", study.edges()},
+                      {"columns", study.columns()},
+                      {"parameters", study.parameters()},
+                      {"seconds", watch.seconds()}};
+        });
   }
 }
 

@@ -53,8 +53,16 @@ class StudyLog {
   /// Runs `trials`, then writes the summary and the table, also where Ctrl-C ended them.
   int run(const std::function<void()>& trials);
 
-  void add(const std::string& encoding, const std::string& trial, const training::Scores& scores,
-           const Json& besides = Json::object());
+  /// Adds what `judge` gives, or, in a run that continues, what the earlier part of it has of this
+  /// trial. `besides`: what else the line says, asked after `judge`.
+  void add(
+      const std::string& encoding, const std::string& trial,
+      const std::function<training::Scores()>& judge,
+      const std::function<Json()>& besides = [] { return Json::object(); });
+
+  /// Adds what a model gives that no seed changes and no encoding belongs to, once a split.
+  void refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
+             const std::function<training::Scores()>& judge);
 
   /// Adds what `judge` gives for every chosen encoding with this seed. `split`: which of the
   /// splits, from 0, where there are some.

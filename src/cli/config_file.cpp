@@ -4,10 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
+#include <set>
+#include <sstream>
 
+#include "cli/run_folder.h"
 #include "cli/suggestions.h"
 #include "cli/toml.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
 #include "support/printable.h"
 
@@ -103,7 +108,70 @@ std::vector<std::string> default_values(const CLI::Option& option) {
   return text.empty() ? CLI::results_t{} : CLI::detail::split(text, ',');
 }
 
+bool same_value(const std::string& a, const std::string& b) {
+  double first = 0, second = 0;
+  return a == b || (CLI::detail::lexical_cast(a, first) && CLI::detail::lexical_cast(b, second) &&
+                    first == second);
+}
+
+// A run that continues computes what it would have computed.
+void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>& entries) {
+  static const std::set<std::string> kOfThisCall = {"resume", "threads", "json", "help"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_single_name();
+    if (option->count() == 0 || kOfThisCall.contains(name)) continue;
+    if (name == "out" || name == "overwrite") {
+      throw InputError(fmt::format("{} cannot be given as well: a run continues in its own folder",
+                                   option->get_name()));
+    }
+    const auto entry = std::ranges::find(entries, name, &TomlEntry::name);
+    const CLI::results_t& given = option->results();
+    if (entry != entries.end() && std::ranges::equal(given, entry->values, same_value)) continue;
+    const std::string had = entry == entries.end()
+                                ? "without it"
+                                : fmt::format("with {}", fmt::join(entry->values, ","));
+    throw InputError(fmt::format("the run began {} as {}, got {}; it continues as it began", had,
+                                 option->get_name(), fmt::join(given, ",")));
+  }
+}
+
 }  // namespace
+
+bool is_command(const std::string& name, const std::string& config) {
+  std::istringstream typed(config.substr(0, config.find('\n'))), words(name);
+  std::string word;
+  typed >> word;
+  if (word != "#") return false;
+  for (std::string wanted; words >> wanted;) {
+    while (typed >> word && word != wanted) {
+    }
+    if (!typed) return false;
+  }
+  return true;
+}
+
+void continue_run(CLI::App& command, const std::string& folder) {
+  const auto path = (std::filesystem::path(folder) / kConfigFile).string();
+  try {
+    if (std::filesystem::is_directory(folder) && !std::filesystem::exists(path)) {
+      throw InputError(fmt::format("{} has no {}; start the run with --out", folder, kConfigFile));
+    }
+    const std::string text = io::read_text(path);
+    if (!is_command(full_name(command), text)) {
+      throw InputError(fmt::format("the run in {} is not of {}", folder, full_name(command)));
+    }
+    const std::vector<TomlEntry> entries = parse_toml(text);
+    refuse_other_options(command, entries);
+    for (const TomlEntry& entry : entries) {
+      if (entry.name == "out" || entry.name == "json") continue;
+      set_option(option_of(command, entry.name), entry);
+    }
+  } catch (const InputError& error) {
+    throw CLI::ValidationError("--resume", error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw CLI::ValidationError("--resume", error.what());
+  }
+}
 
 std::shared_ptr<CLI::Config> command_config(CLI::App& app) {
   return std::make_shared<CommandConfig>(app);

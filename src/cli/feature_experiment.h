@@ -45,6 +45,7 @@ class FeatureResults {
   FeatureResults(std::string task, std::vector<std::string> figures, bool lower_is_better,
                  std::map<std::string, training::Scores> published = {});
 
+  /// `trial`: SPLIT/SEED, or what there is of it. One of a split alone belongs to all seeds of it.
   void add(const std::string& encoding, const std::string& trial, const training::Scores& scores);
 
   /// One line an encoding: mean and sample deviation of every figure, and what `cape` is better by

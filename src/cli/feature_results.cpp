@@ -45,10 +45,12 @@ std::vector<double> FeatureResults::gains(const std::string& encoding,
   std::vector<double> gains;
   const auto ours = trials_.find(kOurs);
   if (ours == trials_.end() || encoding == kOurs) return gains;
-  for (const auto& [trial, scores] : trials_.at(encoding)) {
-    const auto paired = ours->second.find(trial);
-    if (paired == ours->second.end()) continue;
-    const double gain = figure_of(paired->second, figure) - figure_of(scores, figure);
+  const Trials& others = trials_.at(encoding);
+  for (const auto& [trial, scores] : ours->second) {
+    auto paired = others.find(trial);
+    if (paired == others.end()) paired = others.find(trial.substr(0, trial.find('/')));
+    if (paired == others.end()) continue;
+    const double gain = figure_of(scores, figure) - figure_of(paired->second, figure);
     gains.push_back(lower_is_better_ ? -gain : gain);
   }
   return gains;

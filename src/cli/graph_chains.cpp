@@ -101,7 +101,9 @@ void add_graph_chains(CLI::App& parent, Session& session) {
       {.name = "chains",
        .summary = "Does a label reach the far end of a chain? Trained on 20 nodes, tested on 200",
        .examples = "nsimplex graph chains --threads 1 --out runs/chains\n"
-                   "nsimplex graph chains --models softmax,kernel --seeds 3 --json"},
+                   "nsimplex graph chains --resume runs/chains\n"
+                   "nsimplex graph chains --models softmax,kernel --seeds 3 --json",
+       .resumes = true},
       options, run_chains);
   std::vector<std::string> names;
   for (const GraphArm& arm : chain_arms({})) names.push_back(arm.name);

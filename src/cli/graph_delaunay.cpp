@@ -136,7 +136,9 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
                    .summary = "Delaunay triangulations from points alone: which pairs are edges?",
                    .examples = "nsimplex graph delaunay --threads 1 --out runs/delaunay\n"
                                "nsimplex graph delaunay --least 20 --most 80 --models softmax,s2g\n"
-                               "nsimplex graph delaunay --full --models softmax --out runs/full"},
+                               "nsimplex graph delaunay --full --models softmax --out runs/full\n"
+                               "nsimplex graph delaunay --resume runs/full",
+                   .resumes = true},
                   options, run_delaunay);
   add_set_options(command, *options, sizes_of(*options));
   const auto add = option_adder(command, "Task");

@@ -4,13 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/graph_results.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/run_folder.h"
 #include "cli/run_log.h"
+#include "io/file_bytes.h"
 #include "support/error.h"
+#include "training/checkpoint.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -43,16 +47,25 @@ class Experiment {
   int run() {
     for (int64_t s = 0; s < options_.seeds && !interrupt::requested(); ++s) {
       const uint64_t seed = options_.seed + static_cast<uint64_t>(s);
+      if (is_finished(seed)) {
+        take_finished(seed);
+        continue;
+      }
       const std::unique_ptr<training::GraphTask> task = experiment_.draw(seed);
       for (const auto& [name, scores] : task->references()) write_reference(name, seed, scores);
       for (const GraphArm& arm : experiment_.arms) {
         if (interrupt::requested() || !chosen(arm)) continue;
-        train(*task, arm, seed);
+        if (const Json* line = finished(arm, seed)) {
+          take(arm, *line);
+        } else {
+          train(*task, arm, seed);
+        }
       }
     }
     for (const Json& line : results_.summary()) log_.write(line);
     if (!options_.json) print(results_.table());
     interrupt::check();
+    log_.say_if_finished();
     return 0;
   }
 
@@ -66,9 +79,53 @@ class Experiment {
     return {{"task", experiment_.task}, {"model", model}};
   }
 
+  Json line_of(const std::string& model, uint64_t seed) const {
+    return {{"task", experiment_.task}, {"model", model}, {"seed", seed}};
+  }
+
+  // What an earlier part of this run found for a training that it ended; nullptr: it is to be done.
+  const Json* finished(const GraphArm& arm, uint64_t seed) const {
+    Json key = line_of(arm.name, seed);
+    key["stopped"] = false;
+    return log_.find(key);
+  }
+
+  bool is_finished(uint64_t seed) const {
+    return !log_.earlier().empty() &&
+           std::ranges::all_of(experiment_.arms, [&](const GraphArm& arm) {
+             return !chosen(arm) || finished(arm, seed) != nullptr;
+           });
+  }
+
+  void take(const GraphArm& arm, const Json& line) {
+    log_.write(line);
+    results_.add(arm.name, result_of(line));
+  }
+
+  // Nothing is drawn where nothing is trained; the references of that data are known.
+  void take_finished(uint64_t seed) {
+    for (const Json& line : log_.earlier()) {
+      const auto name = line.find("model");
+      const bool reference = !line.contains("epoch") && !line.contains("stopped") &&
+                             line.contains("seed") && line["seed"] == seed && name != line.end() &&
+                             name->is_string();
+      if (!reference) continue;
+      log_.write(line);
+      results_.add_reference(*name, scores_of(line));
+    }
+    for (const GraphArm& arm : experiment_.arms) {
+      if (chosen(arm)) take(arm, *finished(arm, seed));
+    }
+  }
+
+  // The file that keeps the training at work, and what it says of which training that is.
+  std::string state_file() const { return options_.out + "/" + training::kCheckpointFile; }
+  std::string state_key(const GraphArm& arm, uint64_t seed) const {
+    return line_of(arm.name, seed).dump() + "\n" + io::read_text(options_.out + "/" + kConfigFile);
+  }
+
   void write_reference(const std::string& name, uint64_t seed, const Scores& scores) {
-    Json line = line_of(name);
-    line["seed"] = seed;
+    Json line = line_of(name, seed);
     add_scores(line, scores);
     log_.write(line);
     results_.add_reference(name, scores);
@@ -80,8 +137,21 @@ class Experiment {
         (task.size(training::GraphSplit::train) + training.batch - 1) / training.batch;
     ProgressBar bar(fmt::format("{} {} seed {}", experiment_.task, arm.name, seed),
                     training.epochs * batches, options_.json);
-    std::string validated;
+    std::optional<training::GraphState> start;
     training::GraphEvents events;
+    if (!options_.out.empty()) {
+      const std::string key = state_key(arm, seed);
+      if (!options_.resume.empty()) start = training::read_graph_state(state_file(), key);
+      events.save = [this, key](const training::GraphState& state) {
+        log_.sync();  // points that the state has behind it are not found again
+        training::write_graph_state(state_file(), key, state);
+      };
+    }
+    if (start) {
+      bar.start_at((start->epoch - 1) * batches +
+                   (start->begin + training.batch - 1) / training.batch);
+    }
+    std::string validated;
     events.stop = interrupt::requested;
     events.step = [&](int64_t done, int64_t, double loss) {
       bar.update(done, fmt::format("loss {:.4f}{}", loss, validated));
@@ -89,20 +159,20 @@ class Experiment {
     events.point = [&](const GraphPoint& point) {
       const auto& [name, value] = point.validation.front();
       validated = fmt::format("  validation {} {:.4f}", name, value);
-      Json line = line_of(arm.name);
-      line["seed"] = seed;
+      Json line = line_of(arm.name, seed);
       line["epoch"] = point.epoch;
+      if (log_.find(line) != nullptr) return;  // it was reached before the run ended the last time
       line["step"] = point.step;
       line["loss"] = point.loss;
       add_scores(line, point.validation, "validation_");
       line["seconds"] = point.seconds;
       log_.write(line, /*shown=*/false);
     };
-    const auto result = training::train_graphs(task, arm.make, training, seed, events);
+    const auto result =
+        training::train_graphs(task, arm.make, training, seed, events, start ? &*start : nullptr);
     if (!result) return;  // interrupted before the first validation
     results_.add(arm.name, *result);
-    Json line = line_of(arm.name);
-    line["seed"] = seed;
+    Json line = line_of(arm.name, seed);
     if (!experiment_.reading.is_null()) line["read"] = experiment_.reading;
     add_scores(line, result->best_test);
     add_scores(line, result->last_test, "last_");
@@ -114,6 +184,10 @@ class Experiment {
     line["parameters"] = result->parameters;
     line["stopped"] = result->stopped;
     log_.write(line);
+    if (result->stopped || options_.out.empty()) return;
+    log_.sync();
+    std::error_code ignored;  // a state that stays is of a training that is known to be finished
+    std::filesystem::remove(state_file(), ignored);
   }
 
   const GraphExperimentOptions& options_;

@@ -180,7 +180,9 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
        .summary = "Which tuples of nodes are hyperedges? From the company that nodes keep",
        .examples =
            "nsimplex graph hyperedges --train gps_train.npz --test gps_test.npz --json\n"
-           "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --seeds 3"},
+           "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --out runs/a\n"
+           "nsimplex graph hyperedges --resume runs/a",
+       .resumes = true},
       options, run_hyperedges);
   std::vector<std::string> names;
   for (const Network& network : networks()) names.push_back(network.name);

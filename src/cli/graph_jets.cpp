@@ -117,7 +117,9 @@ void add_graph_jets(CLI::App& parent, Session& session) {
        .summary =
            "Which points of a set belong together? Made-up particle jets, or sets from a file",
        .examples = "nsimplex graph jets --threads 1 --out runs/jets\n"
-                   "nsimplex graph jets --file sets.npz --models softmax,s2g --json"},
+                   "nsimplex graph jets --resume runs/jets\n"
+                   "nsimplex graph jets --file sets.npz --models softmax,s2g --json",
+       .resumes = true},
       options, run_jets);
   add_set_options(command, *options, sizes_of(*options, 1));
   command

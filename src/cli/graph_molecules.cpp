@@ -177,8 +177,11 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "molecules",
        .summary = "A number for each molecule of a file that nsimplex.molecules made of SMILES",
-       .examples = "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
-                   "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --json"},
+       .examples =
+           "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
+           "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --out runs/qm9\n"
+           "nsimplex graph molecules --resume runs/qm9",
+       .resumes = true},
       options, run_molecules);
   command.add_option("FILE", options->file, "npz of: python -m nsimplex.molecules")
       ->required()

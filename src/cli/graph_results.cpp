@@ -41,6 +41,40 @@ void add_scores(Json& line, const Scores& scores, const std::string& prefix) {
   for (const auto& [name, value] : scores) line[prefix + name] = value;
 }
 
+Scores scores_of(const Json& line) {
+  Scores scores;
+  for (const auto& [name, value] : line.items()) {
+    const bool figure = name != "seed" && (value.is_number() || value.is_null());
+    if (figure) scores.emplace_back(name, value.is_null() ? std::nan("") : value.get<double>());
+  }
+  return scores;
+}
+
+GraphResult result_of(const Json& line) {
+  GraphResult result;
+  const auto number = [&](const char* name) {
+    const auto found = line.find(name);
+    return found != line.end() && found->is_number() ? found->get<double>() : std::nan("");
+  };
+  for (const auto& [name, value] : scores_of(line)) {
+    if (name == "best_epoch") break;  // figures come first
+    const auto behind = [&](const std::string& prefix) { return name.substr(prefix.size()); };
+    if (name.starts_with("last_")) {
+      result.last_test.emplace_back(behind("last_"), value);
+    } else if (name.starts_with("validation_")) {
+      result.best.validation.emplace_back(behind("validation_"), value);
+    } else {
+      result.best_test.emplace_back(name, value);
+    }
+  }
+  result.best.epoch = static_cast<int64_t>(number("best_epoch"));
+  result.last.epoch = static_cast<int64_t>(number("epochs"));
+  result.last.seconds = number("seconds");
+  result.step_seconds = number("step_seconds");
+  result.parameters = static_cast<int64_t>(number("parameters"));
+  return result;
+}
+
 void GraphResults::add(const std::string& arm, const GraphResult& result) {
   results_[arm].push_back(result);
 }

@@ -13,6 +13,12 @@ namespace nsimplex::cli {
 /// Adds figures to a line, their names behind a prefix.
 void add_scores(Json& line, const training::Scores& scores, const std::string& prefix = "");
 
+/// What add_scores() and the fields of a result wrote: figures of a model that needs no training,
+/// and of one that was trained, as far as tables and means need them. A figure that was no number is
+/// none again.
+training::Scores scores_of(const Json& line);
+training::GraphResult result_of(const Json& line);
+
 /// What the models of an experiment came to, over the seeds so far.
 class GraphResults {
  public:

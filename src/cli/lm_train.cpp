@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kConfigFile[] = "config.toml";
-
 // A folder is fresh when nothing in it would be lost: it is empty but for what the same command
 // leaves behind when it is killed before its first checkpoint.
 void require_fresh(const fs::path& folder, const std::string& config) {
@@ -131,11 +129,7 @@ int run_train(const TrainOptions& options) {
   interrupt::defer();
   const training::TrainingEnd end = trainer.run(events);
   bar.finish();
-  if (end == training::TrainingEnd::stopped) {
-    fmt::print(stderr, "saved; continue with: nsimplex lm train --resume {}\n",
-               printable(run.folder));
-    throw Interrupted();
-  }
+  if (end == training::TrainingEnd::stopped) throw Interrupted();
   if (!options.json)
     print(fmt::format("saved   {}\n", (fs::path(run.folder) / training::kModelFile).string()));
   return 0;

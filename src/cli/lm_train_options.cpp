@@ -10,6 +10,7 @@ namespace nsimplex::cli {
 
 void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options) {
   options->command = &command;
+  options->resumes_by = training::kCheckpointFile;
   add_text_options(command, options->text);
   command
       .add_option("--tokenizer", options->tokenizer,

@@ -13,7 +13,6 @@ struct TrainOptions : CommonOptions, ModelFlags {
   const CLI::App* command = nullptr;  ///< tells which options were given
   TextOptions text;
   std::string tokenizer;
-  std::string resume;
   training::TrainingOptions training;
 };
 

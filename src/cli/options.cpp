@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "cli/interrupt.h"
+#include "cli/run_folder.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -52,6 +54,18 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
                          "Write over an earlier run in --out; its other files stay")
                ->configurable(false));
   }
+  if (text.resumes) {
+    options.resumes_by = kConfigFile;
+    const auto resume = [&command, &options](const std::string& folder) {
+      continue_run(command, folder);
+      options.resume = options.out = folder;
+    };
+    common(command
+               .add_option_function<std::string>(
+                   "--resume", resume, "Continue the run in this folder, with the options it has")
+               ->type_name("DIR")
+               ->configurable(false));
+  }
   if (text.acts.seed) {
     common(command.add_option("--seed", options.seed, "Seed of every random choice")
                ->capture_default_str());
@@ -82,6 +96,18 @@ void apply(const CommonOptions& options) {
   }
   if (options.threads > 0) at::set_num_threads(options.threads);
   at::manual_seed(options.seed);
+}
+
+int run_command(const CommonOptions& options, const std::vector<std::string>& files,
+                const std::function<int()>& run) {
+  if (options.resume.empty()) refuse_earlier_run(options, files);
+  apply(options);
+  try {
+    return run();
+  } catch (const Interrupted&) {
+    say_how_to_continue(options);
+    throw;
+  }
 }
 
 }  // namespace nsimplex::cli

@@ -13,6 +13,7 @@
 
 #include "cli/cli11.h"
 #include "cli/config_file.h"
+#include "cli/suggestions.h"
 
 namespace nsimplex::cli {
 
@@ -21,12 +22,15 @@ namespace nsimplex::cli {
 struct CommonOptions {
   std::string out;         ///< run directory; empty: nothing is written
   bool overwrite = false;  ///< an earlier run in it may be written over
+  std::string resume;      ///< the run directory of a run to continue; empty: a new run
   uint64_t seed = 1;
   int threads = 0;  ///< 0: torch's own choice
   std::string device = "cpu";
   bool json = false;  ///< JSON lines on standard output, no progress
 
   // Filled in by the framework before the command runs.
+  std::string command_name;  ///< nsimplex graph chains, for example
+  std::string resumes_by;    ///< the file that a run needs to continue; empty: none does
   std::string command_line;  ///< what was typed: the command to repeat
   std::string config_toml;   ///< every option of the command as read by --config
 
@@ -51,6 +55,9 @@ struct CommandText {
   std::string examples;  ///< one command a line, shown by --help
   ActingOptions acts = {};
 
+  /// Whether it has --resume: it reads config.toml of a run and leaves out what metrics.jsonl has.
+  bool resumes = false;
+
   /// What it writes into --out beside config.toml and metrics.jsonl.
   std::vector<std::string> files = {};
 };
@@ -66,18 +73,22 @@ void apply(const CommonOptions& options);
 /// names that the command writes besides. --overwrite permits it.
 void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files);
 
+/// Runs a command as its options say, which `files` belong to. Where it is interrupted and can
+/// continue, standard error says how.
+int run_command(const CommonOptions& options, const std::vector<std::string>& files,
+                const std::function<int()>& run);
+
 /// Adds a command whose `run` returns the exit code. Add its own options to the returned CLI::App.
 template <class Options>
 CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& text,
                       std::shared_ptr<Options> options, int (*run)(const Options&)) {
   CLI::App& command = add_bare_command(parent, text, *options);
   command.callback([&session, &command, options, run, files = text.files] {
+    options->command_name = full_name(command);
     options->command_line = session.command_line;
     options->config_toml = config_text(command);
     session.action = [options, run, files] {
-      refuse_earlier_run(*options, files);
-      apply(*options);
-      return run(*options);
+      return run_command(*options, files, [&] { return run(*options); });
     };
   });
   return command;

@@ -1,23 +1,32 @@
 #include "cli/run_log.h"
 
+#include <fmt/format.h>
+
 #include <exception>
+#include <filesystem>
 
 #include "cli/run_folder.h"
 #include "cli/text_flags.h"
 #include "io/atomic_file.h"
+#include "io/file_bytes.h"
 #include "io/folders.h"
+#include "support/error.h"
+#include "support/log.h"
 
 namespace nsimplex::cli {
 
-RunLog::RunLog(const CommonOptions& options) : json_(options.json) {
+RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(options.json) {
   show_readings();
   if (options.out.empty()) return;
+  const std::string path = options.out + "/metrics.jsonl";
   make_run_directory(options.out);
   lock_.emplace(options.out);
-  refuse_earlier_run(options, {});  // another run may have ended since the command looked
-  io::write_text(options.out + "/config.toml", config_file(options));
-  file_.emplace(options.out + "/metrics.jsonl", /*keep=*/0);
-  io::sync_folder_of(options.out + "/metrics.jsonl");
+  if (options.resume.empty()) {
+    refuse_earlier_run(options, {});  // another run may have ended since the command looked
+    io::write_text(options.out + "/" + kConfigFile, config_file(options));
+  }
+  file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
+  io::sync_folder_of(path);
   synced_ = std::chrono::steady_clock::now();
 }
 
@@ -32,14 +41,62 @@ RunLog::~RunLog() noexcept(false) {
   }
 }
 
+// Takes the lines of an earlier part of the run; returns how many bytes they have. What a process
+// that was ended leaves unfinished is at the end alone: anything else is damage, and stays.
+int64_t RunLog::read_earlier(const std::string& path) {
+  if (!std::filesystem::exists(path)) return 0;
+  const std::string text = io::read_text(path);
+  size_t whole = 0, number = 0, broken = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    ++number;
+    const std::string line = text.substr(begin, end - begin);
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) {
+      if (broken == 0) broken = number;
+      continue;
+    }
+    if (broken > 0) {
+      throw InputError(fmt::format("cannot continue {}: line {} is no JSON object", path, broken));
+    }
+    whole = end + 1;
+    known_.insert(line);
+    earlier_.push_back(std::move(json));
+  }
+  return static_cast<int64_t>(whole);
+}
+
+const Json* RunLog::find(const Json& key) const {
+  for (auto line = earlier_.rbegin(); line != earlier_.rend(); ++line) {
+    bool agrees = true;
+    for (const auto& [name, value] : key.items()) {
+      const auto found = line->find(name);
+      agrees = agrees && found != line->end() && *found == value;
+    }
+    if (agrees) return &*line;
+  }
+  return nullptr;
+}
+
 void RunLog::write(const Json& line, bool shown) {
   if (json_ && shown) print_json_line(line);
   if (!file_) return;
-  file_->append(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (known_.contains(text)) return;
+  file_->append(text);
+  added_ = true;
   const auto now = std::chrono::steady_clock::now();
   if (now - synced_ < std::chrono::seconds(1)) return;
   file_->sync();
   synced_ = now;
+}
+
+void RunLog::sync() {
+  if (file_) file_->sync();
+}
+
+void RunLog::say_if_finished() const {
+  if (resumed_.empty() || added_ || json_) return;
+  log_line(fmt::format("the run in {} had been finished; nothing was left to do", resumed_));
 }
 
 }  // namespace nsimplex::cli

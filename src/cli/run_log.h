@@ -1,7 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/json_lines.h"
 #include "cli/options.h"
@@ -14,6 +18,9 @@ namespace nsimplex::cli {
 /// --out names one, beside config.toml, and to standard output where `shown` with --json. Every
 /// line is written through at once, so that an interrupted run keeps what it reached; lines are
 /// flushed to disk once a second and at the end. The directory is locked as long as this lives.
+///
+/// A run that continues (--resume) adds to the lines that are there. A last line that is not whole,
+/// as a killed process leaves it, goes first; a line that is there already is not written again.
 class RunLog {
  public:
   /// Throws InputError where the directory cannot be written, is in use by another process or
@@ -25,11 +32,29 @@ class RunLog {
   /// Throws std::runtime_error where the line cannot be stored.
   void write(const Json& line, bool shown = true);
 
+  /// Flushes to disk what was written: a checkpoint that counts on it may follow.
+  void sync();
+
+  /// For the end of a command: tells on standard error that the run had been finished already, where
+  /// it was resumed and no line was new.
+  void say_if_finished() const;
+
+  /// The lines that the run had when it was resumed; none of a new run.
+  const std::vector<Json>& earlier() const { return earlier_; }
+
+  /// The last of them that has all fields of `key`; nullptr where there is none.
+  const Json* find(const Json& key) const;
+
  private:
+  int64_t read_earlier(const std::string& path);
+
+  std::vector<Json> earlier_;
+  std::set<std::string> known_;  // the same lines as they are written
   std::optional<io::FolderLock> lock_;
   std::optional<io::LineFile> file_;
   std::chrono::steady_clock::time_point synced_;
-  bool json_;
+  std::string resumed_;  // the folder; empty: a new run
+  bool json_, added_ = false;
 };
 
 }  // namespace nsimplex::cli

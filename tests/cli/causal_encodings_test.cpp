@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,16 @@ TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
       run(with(command("classify"), {"--labels", labels_, "--splits", "2", "--json"}));
   ASSERT_EQ(done.code, 0) << done.err;
   const auto lines = json_of(done.out);
-  EXPECT_EQ(lines_with(lines, "trial").size(), 2u * 9u);
+  EXPECT_EQ(lines_with(lines, "trial").size(), 2u * 12u);  // logistic regression is one of them
   const auto summary = lines_with(lines, "trials");
-  ASSERT_EQ(summary.size(), 9u);
+  ASSERT_EQ(summary.size(), 12u);
+  EXPECT_EQ(summary[0]["encoding"], "logistic regression");
+  EXPECT_EQ(summary[0]["accuracy"], 100);
+  for (const json& line : lines_with(lines, "strength")) {
+    EXPECT_EQ(line["encoding"], "logistic regression");
+    EXPECT_EQ(line["columns"], 4);
+    EXPECT_FALSE(line.contains("edges"));
+  }
   for (const json& line : summary) {
     EXPECT_EQ(line["trials"], 2);
     EXPECT_GE(line["accuracy"], 0);
@@ -76,6 +84,31 @@ TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
   }
   EXPECT_THAT(done.err,
               HasSubstr("table.csv: read 24 rows of 4 columns; first row taken as names"));
+}
+
+// A model that no seed changes has one trial a split, which all seeds of the split are compared with.
+TEST_F(CausalEncodings, ClassifyComparesCapeWithLogisticRegressionSplitBySplit) {
+  auto words = with(command("classify"),
+                    {"--labels", labels_, "--splits", "2", "--json", "--encodings", "cape"});
+  words[4] = "2";  // seeds
+  const Finished done = run(words);
+  ASSERT_EQ(done.code, 0) << done.err;
+  const auto lines = json_of(done.out);
+  std::map<std::string, double> accuracies;
+  for (const json& line : lines_with(lines, "trial")) {
+    accuracies[line["encoding"].get<std::string>() + line["trial"].get<std::string>()] =
+        line["accuracy"];
+  }
+  ASSERT_EQ(accuracies.size(), 6U);
+  double gain = 0;
+  for (const char* trial : {"1/1", "1/2", "2/1", "2/2"}) {
+    gain += accuracies.at(std::string("cape") + trial) -
+            accuracies.at(std::string("logistic regression") + trial[0]);
+  }
+  const json summary = lines_with(lines, "trials")[0];
+  EXPECT_EQ(summary["encoding"], "logistic regression");
+  EXPECT_EQ(summary["trials"], 2);
+  EXPECT_NEAR(summary["cape_better_by_accuracy"][0].get<double>(), gain / 4, 1e-9);
 }
 
 TEST_F(CausalEncodings, ClusterHasKMeansBeside) {
@@ -96,7 +129,11 @@ TEST_F(CausalEncodings, RegressOnWhatIsGivenOrMade) {
     const Finished done = run(with(
         command("regress"), {"--target", each, "--splits", "1", "--encodings", "cape", "--json"}));
     ASSERT_EQ(done.code, 0) << done.err;
-    EXPECT_GT(json_of(done.out)[0]["medae"], 0);
+    const auto lines = json_of(done.out);
+    ASSERT_EQ(lines.size(), 4U);
+    EXPECT_EQ(lines[0]["encoding"], "ridge regression");
+    EXPECT_TRUE(lines[0].contains("strength"));
+    for (const json& line : lines) EXPECT_GT(line["medae"], 0);
   }
 }
 

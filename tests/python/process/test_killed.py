@@ -1,5 +1,6 @@
 """Every command that writes, ended at some moment: files are whole or absent, and no process is left."""
 
+import json
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ import sys
 import time
 
 import pytest
-from commands import COMMANDS, OTHERS, all_commands, assert_whole, errors_in, line_of, processes_of
+from commands import COMMANDS, OTHERS, QUIET, all_commands, assert_whole, errors_in, line_of, processes_of
 
 _SOONEST, _LATEST = 0.15, 1.2  # seconds: from before the first file to well into the work
 _EXPECTED = ("nsimplex: stopping; once more to stop at once", "saved; continue with: ")
@@ -83,3 +84,44 @@ def test_an_ended_report_leaves_whole_files_and_no_python(executable, inputs, tm
             os.kill(each, signal.SIGKILL)
         assert left == []
         assert_whole(tmp_path, killed=True)
+
+
+def figures_in(folder):
+    """Results and means of metrics.jsonl, the last of each kind, without what two equal runs do not share."""
+    last = {}
+    for line in (folder / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        row = {key: value for key, value in row.items() if not key.endswith("seconds")}
+        last[tuple(str(row.get(key)) for key in ("model", "encoding", "seed", "trial", "epoch"))] = row
+    return last
+
+
+#: Runs of some seconds, in parts of which a kill finds every kind of moment.
+RESUMED = {
+    "graph chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 --test 2 --nodes 4 --test-nodes 6",
+    "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --dim 8 --heads 2 --layers 1"
+    " --restore-epochs 1 --epochs 2 --embed-steps 5",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
+@pytest.mark.parametrize("command", RESUMED)
+def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(executable, inputs, tmp_path, command, number):
+    words = [inputs.get(word, word) for word in RESUMED[command].split()]
+    line, whole, broken = [executable, *command.split()], tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([*line, *words, *QUIET, "--out", whole], check=True, capture_output=True)
+    for after in moments(command, number, 8):
+        begun = (broken / "config.toml").exists()
+        process = start([*line, "--resume", broken, *QUIET] if begun else [*line, *words, *QUIET, "--out", broken])
+        error, code = end(process, number, after)
+        assert code in (0, 130, -number), error
+        assert all(line.startswith(_EXPECTED) for line in errors_in(error)), error
+        if number == signal.SIGTERM:
+            assert_whole(broken, killed=True)
+        if code == 0:
+            break
+    resumed = subprocess.run([*line, "--resume", broken, *QUIET], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_whole(broken, killed=True)
+    assert figures_in(broken) == figures_in(whole)
