@@ -13,6 +13,7 @@ void add_causal_embed(CLI::App& parent, Session& session);
 void add_causal_encode(CLI::App& parent, Session& session);
 void add_causal_fit(CLI::App& parent, Session& session);
 void add_causal_perturb(CLI::App& parent, Session& session);
+void add_causal_predict(CLI::App& parent, Session& session);
 void add_causal_regress(CLI::App& parent, Session& session);
 void add_causal_robustness(CLI::App& parent, Session& session);
 void add_causal_simulate(CLI::App& parent, Session& session);

@@ -11,6 +11,7 @@ namespace {
 
 int run_classify(const StudyOptions& o) {
   const training::FeatureStudyOptions settings = study_options(o);
+  require_room_for_models(o);
   StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
   const int64_t classes = std::ssize(labels.classes);
@@ -41,7 +42,10 @@ int run_classify(const StudyOptions& o) {
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
-                      return study.classify(encoding, learned, judged, classes, seed, events);
+                      const training::Scores scores =
+                          study.classify(encoding, learned, judged, classes, seed, events);
+                      log.keep(study, table, labels.classes, split, seed);
+                      return scores;
                     });
       }
     }
@@ -72,6 +76,7 @@ void add_causal_classify(CLI::App& parent, Session& session) {
   add("--splits", options->splits, "Stratified splits of the rows")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   add("--share", options->share, "Of each class, to learn from")->check(CLI::Range(0.0, 1.0));
+  add_save_models(command, *options);
 }
 
 }  // namespace nsimplex::cli

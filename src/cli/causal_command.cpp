@@ -18,6 +18,7 @@ void add_causal_command(CLI::App& parent, Session& session) {
   add_causal_classify(group, session);
   add_causal_cluster(group, session);
   add_causal_regress(group, session);
+  add_causal_predict(group, session);
 }
 
 }  // namespace nsimplex::cli

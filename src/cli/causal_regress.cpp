@@ -31,6 +31,7 @@ at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
 
 int run_regress(const RegressOptions& o) {
   const training::FeatureStudyOptions options = study_options(o);
+  require_room_for_models(o);
   StudyTable table = study_table(o);
   const at::Tensor& values = table.observations.values;
   const at::Tensor target =
@@ -62,7 +63,10 @@ int run_regress(const RegressOptions& o) {
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
-                      return study.regress(encoding, learned_target, judged_target, seed, events);
+                      const training::Scores scores =
+                          study.regress(encoding, learned_target, judged_target, seed, events);
+                      log.keep(study, table, {}, split, seed);
+                      return scores;
                     });
       }
     }
@@ -99,6 +103,7 @@ void add_causal_regress(CLI::App& parent, Session& session) {
   add("--splits", options->splits, "Splits of the rows")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   add("--share", options->share, "Of the rows, to learn from")->check(CLI::Range(0.0, 1.0));
+  add_save_models(command, *options);
 }
 
 }  // namespace nsimplex::cli

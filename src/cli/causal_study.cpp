@@ -35,6 +35,36 @@ void add_study_options(CLI::App& command, StudyOptions& o) {
   add_text_options(command, o.text, /*table=*/true);
 }
 
+void add_save_models(CLI::App& command, StudyOptions& o) {
+  command
+      .add_flag("--save-models", o.save_models,
+                "Write the model of every trial into --out, for nsimplex causal predict")
+      ->group("Task");
+}
+
+namespace {
+
+std::string model_file(const std::string& encoding, int64_t split, uint64_t seed) {
+  return fmt::format("model-{}-{}-{}.safetensors", encoding, split + 1, seed);
+}
+
+}  // namespace
+
+void require_room_for_models(const StudyOptions& o) {
+  if (!o.save_models) return;
+  if (o.out.empty()) throw InputError("--save-models: expected a folder to write to, by --out");
+  if (!o.resume.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& encoding : chosen_encodings(o)) {
+    for (int64_t split = 0; split < o.splits; ++split) {
+      for (int64_t s = 0; s < o.seeds; ++s) {
+        names.push_back(model_file(encoding, split, o.seed + static_cast<uint64_t>(s)));
+      }
+    }
+  }
+  refuse_earlier_run(o, names);
+}
+
 training::FeatureStudyOptions study_options(StudyOptions o) {
   o.model.values = o.values == "bins"       ? FeatureValues::bins
                    : o.values == "linear"   ? FeatureValues::linear
@@ -126,6 +156,21 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
   line.update(besides());
   log_.write(line);
   results_.add(encoding, trial, scores);
+}
+
+void StudyLog::keep(const training::FeatureStudy& study, const StudyTable& table,
+                    const std::vector<std::string>& classes, int64_t split, uint64_t seed) const {
+  if (!options_.save_models) return;
+  training::FeatureModel model = study.last();
+  model.classes = classes;
+  model.counts = options_.counts;
+  const at::Tensor chosen = study.chosen().contiguous();
+  for (int64_t column = 0; column < chosen.size(0); ++column) {
+    const auto number = static_cast<size_t>(chosen.const_data_ptr<int64_t>()[column]);
+    model.features.push_back(table.observations.features[number]);
+  }
+  training::write_feature_model(options_.out + "/" + model_file(model.encoding, split, seed),
+                                model);
 }
 
 void StudyLog::refer(const std::string& model, const training::FeatureStudy& study, int64_t split,

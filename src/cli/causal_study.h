@@ -18,7 +18,7 @@ namespace nsimplex::cli {
 struct StudyOptions : FeatureExperimentOptions {
   std::string table, labels, values = "bins";
   TextFlags text;
-  bool counts = false;
+  bool counts = false, save_models = false;
   int64_t columns = 100, splits = 5;
   double share = 0.3;
   double least_present = 0.1;
@@ -29,6 +29,9 @@ void add_study_options(CLI::App& command, StudyOptions& options);
 
 /// The options as a study takes them.
 training::FeatureStudyOptions study_options(StudyOptions options);
+
+/// Adds --save-models, of the commands whose models answer for rows.
+void add_save_models(CLI::App& command, StudyOptions& options);
 
 /// The table of the file, and what is left of it after --counts and imputation; `rows`: which of
 /// the file's rows that has; `read`: what was decided to read files, of the table and by option.
@@ -42,6 +45,9 @@ StudyTable study_table(const StudyOptions& options);
 /// Labels, and numbers of the file of --target, of the rows that a table has kept.
 data::Labels study_labels(const StudyOptions& options, StudyTable& table);
 at::Tensor study_target(const std::string& path, StudyTable& table);
+
+/// Throws InputError where --save-models has no folder to write to, or one with such a file in it.
+void require_room_for_models(const StudyOptions& options);
 
 /// Writes what a trial came to and keeps it for the summary.
 class StudyLog {
@@ -59,6 +65,11 @@ class StudyLog {
       const std::string& encoding, const std::string& trial,
       const std::function<training::Scores()>& judge,
       const std::function<Json()>& besides = [] { return Json::object(); });
+
+  /// With --save-models: writes the model that `study` trained last, of columns with the names of
+  /// `table` and with these classes, none where it answers numbers.
+  void keep(const training::FeatureStudy& study, const StudyTable& table,
+            const std::vector<std::string>& classes, int64_t split, uint64_t seed) const;
 
   /// Adds what a model gives that no seed changes and no encoding belongs to, once a split.
   void refer(const std::string& model, const training::FeatureStudy& study, int64_t split,

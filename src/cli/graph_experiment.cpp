@@ -42,7 +42,9 @@ training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExper
 class Experiment {
  public:
   Experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment)
-      : options_(options), experiment_(experiment), log_(options), results_(experiment) {}
+      : options_(options), experiment_(experiment), log_(options), results_(experiment) {
+    if (options.resume.empty()) remove_state();  // of a run that is written over
+  }
 
   int run() {
     for (int64_t s = 0; s < options_.seeds && !interrupt::requested(); ++s) {
@@ -120,6 +122,11 @@ class Experiment {
 
   // The file that keeps the training at work, and what it says of which training that is.
   std::string state_file() const { return options_.out + "/" + training::kCheckpointFile; }
+  void remove_state() const {
+    if (options_.out.empty()) return;
+    std::error_code ignored;  // one that stays is of a training that is known to be finished
+    std::filesystem::remove(state_file(), ignored);
+  }
   std::string state_key(const GraphArm& arm, uint64_t seed) const {
     return line_of(arm.name, seed).dump() + "\n" + io::read_text(options_.out + "/" + kConfigFile);
   }
@@ -186,8 +193,7 @@ class Experiment {
     log_.write(line);
     if (result->stopped || options_.out.empty()) return;
     log_.sync();
-    std::error_code ignored;  // a state that stays is of a training that is known to be finished
-    std::filesystem::remove(state_file(), ignored);
+    remove_state();
   }
 
   const GraphExperimentOptions& options_;

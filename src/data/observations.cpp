@@ -29,19 +29,31 @@ Observations read_observations(const std::string& path, const io::TableOptions& 
   return result;
 }
 
-Tensor normalise_counts(Observations& observations, int64_t least) {
-  Tensor& values = observations.values;
+namespace {
+
+void require_counts(const Tensor& values) {
   if (!values.isfinite().all().item<bool>() || values.lt(0).any().item<bool>()) {
     throw InputError("counts: expected finite numbers that are not negative");
   }
+}
+
+}  // namespace
+
+Tensor scaled_counts(const Tensor& values) {
+  require_counts(values);
+  return (values * (1e4 / values.sum(1, true).clamp_min(1e-300))).log1p();
+}
+
+Tensor normalise_counts(Observations& observations, int64_t least) {
+  Tensor& values = observations.values;
+  require_counts(values);
   const Tensor rows = values.ne(0).sum(1).ge(least).nonzero().squeeze(1);
   if (rows.size(0) < 2) {
     throw InputError(std::string("counts: expected two rows with at least ")
                          .append(std::to_string(least))
                          .append(" values that are not zero"));
   }
-  const Tensor kept = values.index_select(0, rows);
-  values = (kept * (1e4 / kept.sum(1, true).clamp_min(1e-300))).log1p();
+  values = scaled_counts(values.index_select(0, rows));
   std::vector<std::string> names;
   for (int64_t row = 0; !observations.names.empty() && row < rows.size(0); ++row) {
     names.push_back(observations.names[static_cast<size_t>(rows[row].item<int64_t>())]);

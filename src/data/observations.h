@@ -37,6 +37,9 @@ Labels read_labels(const std::string& path, const Observations& observations);
 /// scaled to a sum of 10^4; log(1 + x). The numbers of the rows that stayed, int64.
 at::Tensor normalise_counts(Observations& observations, int64_t least = 200);
 
+/// The same scale without a look at which rows are poor: of new rows that are to be answered for.
+at::Tensor scaled_counts(const at::Tensor& values);
+
 /// Drops columns that fewer than `share` of the rows have; then every missing value becomes the
 /// mean of that column over the `neighbours` nearest rows that have it, by the mean squared
 /// difference of the columns, divided by their deviations, that both rows have (ties: the earlier

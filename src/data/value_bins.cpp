@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "support/error.h"
 
 namespace nsimplex::data {
@@ -17,6 +19,8 @@ ValueBins::ValueBins(const Tensor& values, int64_t count) {
   const Tensor places = at::arange(1, count, at::kLong) * size / count;
   edges_ = sorted.index_select(0, places.to(at::kLong).clamp_max(size - 1));
 }
+
+ValueBins::ValueBins(Tensor edges) : edges_(std::move(edges)) {}
 
 Tensor ValueBins::operator()(const Tensor& values) const {
   const Tensor numbers =

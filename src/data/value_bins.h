@@ -17,6 +17,9 @@ class ValueBins {
   /// From `values`, floating [N, M], all finite. Throws InputError where all of them are zero.
   ValueBins(const at::Tensor& values, int64_t count);
 
+  /// Of edges(), as they were before.
+  explicit ValueBins(at::Tensor edges);
+
   /// int64 of the same shape, 0 .. count.
   at::Tensor operator()(const at::Tensor& values) const;
 

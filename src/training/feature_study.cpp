@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "data/observations.h"
-#include "data/value_bins.h"
 #include "support/error.h"
 #include "training/linear_references.h"
 #include "training/metrics.h"
@@ -63,19 +62,15 @@ void require_varying(const Tensor& target, const std::string& rows) {
 
 FeatureInputs feature_inputs(const Tensor& learn, const Tensor& judge,
                              const FeatureTransformerOptions& model) {
-  if (model.values == FeatureValues::bins) {
-    const data::ValueBins bins(learn, model.bins);
-    return {bins(learn), bins(judge)};
-  }
-  const Tensor mean = learn.mean(0), deviation = learn.std(0, /*unbiased=*/false);
-  const auto scaled = [&](const Tensor& x) { return ((x - mean) / deviation).to(at::kFloat); };
-  return {scaled(learn), scaled(judge)};
+  const FeatureScale scale = feature_scale(learn, model);
+  return {scaled_features(scale, learn), scaled_features(scale, judge)};
 }
 
 FeatureStudy::FeatureStudy(const Tensor& learn, const Tensor& judge,
                            const FeatureStudyOptions& options)
     : options_(options) {
-  const Tensor columns = useful_columns(learn, options.columns);
+  chosen_ = useful_columns(learn, options.columns);
+  const Tensor& columns = chosen_;
   if (columns.size(0) < 2) {
     throw InputError(
         fmt::format("table: expected two columns that vary among the {} rows to learn from, got {}",
@@ -102,9 +97,14 @@ FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t o
   }
   const MadeEncoding made = maker_->make(encoding, shape, seed);
   FeatureTransformer model = make_model(shape, made, seed);
-  if (general) model->set_general(std::move(general));
+  if (general) model->set_general(general);
   edges_ = made.edges;
   parameters_ = parameter_count(*model);
+  last_ = {};
+  last_.encoding = encoding;
+  last_.scale = feature_scale(learn_, shape);
+  last_.model = model;
+  last_.general = general;
   restore_values(model, inputs_.learn, options_.restoring, seed, events);
   return model;
 }
@@ -139,6 +139,8 @@ Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, c
   const double mean = learn.mean().item<double>(),
                deviation = learn.std(/*unbiased=*/false).item<double>();
   FeatureTransformer model = restored(encoding, 1, seed, events);
+  last_.mean = mean;
+  last_.deviation = deviation;
   const Tensor scaled = ((learn - mean) / deviation).to(at::kFloat).unsqueeze(1);
   learn_answers(model, inputs_.learn, scaled, options_.answering, seed, events);
   const Tensor answers =

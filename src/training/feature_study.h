@@ -7,6 +7,7 @@
 #include <string>
 
 #include "training/feature_encodings.h"
+#include "training/feature_model.h"
 #include "training/feature_training.h"
 #include "training/graph_task.h"
 
@@ -66,11 +67,19 @@ class FeatureStudy {
   int64_t edges() const { return edges_; }
   int64_t parameters() const { return parameters_; }
 
+  /// The last model itself, without the names of its columns and classes.
+  const FeatureModel& last() const { return last_; }
+
+  /// Numbers of the columns that models take, of those of the tables, ascending.
+  const at::Tensor& chosen() const { return chosen_; }
+
  private:
   FeatureTransformer restored(const std::string& encoding, int64_t outputs, uint64_t seed,
                               const FeatureEvents& events);
 
   FeatureStudyOptions options_;
+  FeatureModel last_;
+  at::Tensor chosen_;
   at::Tensor learn_, judge_;  // values of the useful columns
   FeatureInputs inputs_;
   std::unique_ptr<EncodingMaker> maker_;

@@ -107,12 +107,24 @@ def _embedded(rows: list[Row]) -> str:
     return section("Embedded graphs", f'<p class="muted">{note}</p>', table(header, body))
 
 
+def _predicted(rows: list[Row], name: str) -> str:
+    """How often each class was the likeliest one, or the range of numbers."""
+    numbers = [value for row in rows if (value := number(row, "number")) is not None]
+    if numbers:
+        body = [[amount(value, 4) for value in (min(numbers), sum(numbers) / len(numbers), max(numbers))]]
+        return section(f"Answers for new rows: {name}", table(["least", "mean", "largest"], body))
+    labels = [str(row["label"]) for row in rows if row.get("label") is not None]
+    body = [[label, str(labels.count(label))] for label in sorted(set(labels))]
+    return section(f"Answers for new rows: {name}", table(["class", "rows"], body)) if body else ""
+
+
 # Lines of one task and folder make a section.
 _BY_FOLDER = {
     "synthetic": placement_section,
     "attenuation": attenuation_section,
     "robustness": robustness_section,
     "complexity": complexity_section,
+    "predict": _predicted,
 }
 
 

@@ -11,7 +11,7 @@ from .ball import Ball, read_ball
 from .lines import Row, file_name, having, number, read_lines, read_text
 
 #: Lines of `nsimplex causal`, which are no trainings.
-CAUSAL_TASKS = ("fit", "simulate", "embed", "encode", "synthetic", "attenuation", "robustness", "complexity")
+CAUSAL_TASKS = ("fit", "simulate", "embed", "encode", "synthetic", "attenuation", "robustness", "complexity", "predict")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ COMMANDS = {
     "causal encode": "EMBEDDING",
     "causal fit": "TABLE --estimator paper",
     "causal perturb": "",
+    "causal predict": "FEATURES TABLE",
     "causal regress": "TABLE",
     "causal robustness": "",
     "causal simulate": "--nodes 200 --rows 5000 --mechanism mlp",
@@ -99,6 +100,10 @@ def _write_molecules(path, count=60):
     )
 
 
+#: Files that commands make of others, in the folder that they are told.
+_MADE = {"EMBEDDING": "embedding.safetensors", "FEATURES": "model-cape-1-1.safetensors"}
+
+
 def make_inputs(folder, executable):
     """The files that commands read, by the name that COMMANDS has for them."""
     rng, files = random.Random(0), {}
@@ -118,11 +123,13 @@ def make_inputs(folder, executable):
     _write_molecules(files["MOLECULES"])
     for name, words in (
         ("EMBEDDING", ["causal", "embed", files["EDGES"], "--steps", "5"]),
+        ("FEATURES", ["causal", "classify", files["TABLE"], "--labels", files["LABELS"], "--encodings", "cape", "--splits", "1",
+                      "--seeds", "1", "--epochs", "1", "--restore-epochs", "1", "--embed-steps", "5", "--save-models"]),
         ("MODEL", ["lm", "train", "--text", files["TEXT"], "--dim", "16", "--layers", "1", "--context", "32", "--steps", "2"]),
     ):
         made = folder / name.lower()
         subprocess.run([executable, *words, *QUIET, "--out", made], check=True, capture_output=True)
-        files[name] = str(made / "embedding.safetensors" if name == "EMBEDDING" else made)
+        files[name] = str(made / _MADE[name]) if name in _MADE else str(made)
     return files
 
 

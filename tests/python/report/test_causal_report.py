@@ -54,3 +54,11 @@ def test_made_up_tables_are_listed_and_odd_lines_do_no_harm(tmp_path):
     simulated = {"task": "simulate", "nodes": 20, "edges": 40, "observations": 1000, "seed": 3, "table": "t.csv"}
     page = page_of(tmp_path, simulated, {"task": "fit"}, {"task": "fit", "baselines": [1], "shd": 2, "removed": 3})
     assert "Made-up tables" in page and "t.csv" in page
+
+
+def test_answers_for_new_rows_are_counted(tmp_path):
+    rows = [{"task": "predict", "row": str(i), "label": "<b>" if i % 3 else "a", "probabilities": {"a": 0.5}} for i in range(9)]
+    page = page_of(tmp_path, *rows)
+    assert "Answers for new rows" in page and "&lt;b&gt;" in page and "<td>6</td>" in page
+    page = page_of(tmp_path, *({"task": "predict", "row": str(i), "number": 10.0 * i} for i in range(4)))
+    assert all(text in page for text in ("Answers for new rows", "largest", "15.0000", "30.0000"))
