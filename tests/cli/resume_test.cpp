@@ -75,10 +75,18 @@ TEST(GraphResume, CtrlCSavesAndARunGoesOnBitForBit) {
     Process process(round == 0 ? chain_words("400", {"--out", broken})
                                : Words{"graph", "chains", "--resume", broken});
     while (size() < begun + 3000U) std::this_thread::yield();
-    process.send(SIGINT);
+    if (round == 0) {  // nobody else may continue what is at work
+      const Finished second = run({"graph", "chains", "--resume", broken});
+      EXPECT_EQ(second.code, 2);
+      EXPECT_THAT(second.err, HasSubstr("is in use by another process"));
+    }
+    // A kill loses the steps since the checkpoint, and the lines that they wrote are not repeated.
+    process.send(round == 1 ? SIGKILL : SIGINT);
     const Finished stopped = process.wait();
+    if (round == 1) continue;
     EXPECT_EQ(stopped.code, 130) << stopped.err;
     EXPECT_THAT(stopped.err, HasSubstr("continue with: nsimplex graph chains --resume " + broken));
+    EXPECT_TRUE(std::filesystem::exists(broken + "/checkpoint.safetensors"));
   }
   const std::string before = test::read_file(broken + "/metrics.jsonl");
   const Finished resumed = run({"graph", "chains", "--resume", broken});
