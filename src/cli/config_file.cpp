@@ -153,6 +153,7 @@ bool is_command(const std::string& name, const std::string& config) {
 void continue_run(CLI::App& command, const std::string& folder) {
   const auto path = (std::filesystem::path(folder) / kConfigFile).string();
   try {
+    if (folder.empty()) throw InputError("expected the folder of a run, got an empty name");
     if (std::filesystem::is_directory(folder) && !std::filesystem::exists(path)) {
       throw InputError(fmt::format("{} has no {}; start the run with --out", folder, kConfigFile));
     }

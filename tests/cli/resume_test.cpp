@@ -156,6 +156,7 @@ TEST(GraphResume, WhatCannotGoOnIsToldInOneLine) {
   expect_no_resume(with(resume, {"--overwrite"}), "--overwrite cannot be given as well");
   expect_no_resume({"graph", "jets", "--resume", out}, "is not of nsimplex graph jets");
   expect_no_resume({"graph", "chains", "--resume", folder / "no"}, "No such file or directory");
+  expect_no_resume({"graph", "chains", "--resume", ""}, "expected the folder of a run");
   std::filesystem::create_directories(folder / "empty");
   expect_no_resume({"graph", "chains", "--resume", folder / "empty"}, "has no config.toml");
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
