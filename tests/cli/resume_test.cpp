@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/every_command.h"
 #include "cli/json_of.h"
 #include "cli/process.h"
 #include "temporary_folder.h"
@@ -18,15 +19,9 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 Words chain_words(const std::string& epochs, const Words& more) {
-  return with(
+  return joined(
       {"graph",        "chains",     "--threads", "1",   "--train",  "6",    "--test",       "2",
        "--validation", "2",          "--nodes",   "4",   "--epochs", epochs, "--test-nodes", "6",
        "--models",     "mlp,kernel", "--ema",     "0.9", "--seeds",  "2"},
@@ -148,12 +143,12 @@ TEST(GraphResume, WhatCannotGoOnIsToldInOneLine) {
   ASSERT_EQ(run(chain_words("2", {"--out", out})).code, 0);
   const std::string before = test::read_file(out + "/metrics.jsonl");
   const Words resume{"graph", "chains", "--resume", out};
-  expect_no_resume(with(resume, {"--epochs", "3"}),
+  expect_no_resume(joined(resume, {"--epochs", "3"}),
                    "--resume: the run began with 2 as --epochs, got 3; it continues as it began");
-  expect_no_resume(with(resume, {"--lr", "0.1"}), "the run began without it as --lr, got 0.1");
-  expect_no_resume(with(resume, {"--models", "mlp"}), "with mlp,kernel as --models, got mlp");
-  expect_no_resume(with(resume, {"--out", folder / "other"}), "--out cannot be given as well");
-  expect_no_resume(with(resume, {"--overwrite"}), "--overwrite cannot be given as well");
+  expect_no_resume(joined(resume, {"--lr", "0.1"}), "the run began without it as --lr, got 0.1");
+  expect_no_resume(joined(resume, {"--models", "mlp"}), "with mlp,kernel as --models, got mlp");
+  expect_no_resume(joined(resume, {"--out", folder / "other"}), "--out cannot be given as well");
+  expect_no_resume(joined(resume, {"--overwrite"}), "--overwrite cannot be given as well");
   expect_no_resume({"graph", "jets", "--resume", out}, "is not of nsimplex graph jets");
   expect_no_resume({"graph", "chains", "--resume", folder / "no"}, "No such file or directory");
   expect_no_resume({"graph", "chains", "--resume", ""}, "expected the folder of a run");
@@ -161,7 +156,7 @@ TEST(GraphResume, WhatCannotGoOnIsToldInOneLine) {
   expect_no_resume({"graph", "chains", "--resume", folder / "empty"}, "has no config.toml");
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
   // What it has anyway, and what is of this call alone.
-  EXPECT_EQ(run(with(resume, {"--epochs", "2", "--ema", "0.90", "--threads", "2"})).code, 0);
+  EXPECT_EQ(run(joined(resume, {"--epochs", "2", "--ema", "0.90", "--threads", "2"})).code, 0);
 
   expect_no_resume(chain_words("3", {"--out", out}), "continue that run with --resume " + out);
   const Finished other = run({"graph", "jets", "--out", out});
@@ -201,8 +196,8 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
                     "none,cape,cape-random"};
   const Words studied{"--labels", folder / "labels.csv"};
   const std::vector<std::pair<std::string, Words>> commands{
-      {"classify", with({folder / "table.csv", "--splits", "2"}, studied)},
-      {"cluster", with({folder / "table.csv"}, studied)},
+      {"classify", joined({folder / "table.csv", "--splits", "2"}, studied)},
+      {"cluster", joined({folder / "table.csv"}, studied)},
       {"regress", {folder / "table.csv", "--splits", "2"}},
       {"perturb",
        {"--nodes", "8", "--degree", "1", "--observations", "60", "--rows", "8", "--doubles", "2",
@@ -210,7 +205,8 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
   for (const auto& [name, words] : commands) {
     SCOPED_TRACE(name);
     const std::string out = folder / name, file = out + "/metrics.jsonl";
-    const Finished first = run(with(with({"causal", name}, words), with(model, {"--out", out})));
+    const Finished first =
+        run(joined(joined({"causal", name}, words), joined(model, {"--out", out})));
     ASSERT_EQ(first.code, 0) << first.err;
     const std::string whole = test::read_file(file);
     const auto expected = lines_in(out);
@@ -230,7 +226,7 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
     EXPECT_EQ(again.out, first.out);
     EXPECT_THAT(again.err, HasSubstr("had been finished"));
     EXPECT_EQ(test::read_file(file), whole);
-    expect_no_resume(with(resume, {"--seeds", "3"}), "the run began with 2 as --seeds, got 3");
+    expect_no_resume(joined(resume, {"--seeds", "3"}), "the run began with 2 as --seeds, got 3");
   }
 }
 

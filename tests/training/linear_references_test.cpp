@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// x, with columns of very different scales and a constant one, and weights of the first ones.
+// Columns of very different scales, and a constant one.
 Tensor columns(int64_t rows) {
   at::manual_seed(11);
   Tensor x = at::randn({rows, 5}, at::kDouble);
@@ -31,7 +31,7 @@ TEST(LinearReferences, LogisticRegressionFindsClassesThatPlanesSeparate) {
   EXPECT_GE(logistic_regression(x.narrow(0, 0, 200), noise, 2, x).strength, 0.1);
 }
 
-// At the minimum the gradient of the penalised loss is none; that of a known strength tells it.
+// Fewer rows of a class than parts, and a caller who ends it between two fits.
 TEST(LinearReferences, LogisticRegressionIsTheSameTwiceAndTakesFewRows) {
   const Tensor x = columns(12), labels = at::arange(12, at::kLong).remainder(5);
   const auto once = logistic_regression(x, labels, 5, x),
