@@ -34,10 +34,10 @@ Tensor redirected(const Tensor& points, uint64_t seed) {
 }  // namespace
 
 const std::vector<std::string>& encoding_names() {
-  static const std::vector<std::string> names{"none",           "sinusoidal",   "learned",
-                                              "relative",       "cape",         "cape-scaled",
-                                              "cape-shuffled",  "cape-random",  "cape-correlation",
-                                              "cape-euclidean", "cape-additive"};
+  static const std::vector<std::string> names{
+      "none",           "sinusoidal",   "cooccurrence",  "learned",     "relative",
+      "cape",           "cape-scaled",  "cape-shuffled", "cape-random", "cape-correlation",
+      "cape-euclidean", "cape-additive"};
   return names;
 }
 
@@ -51,7 +51,28 @@ FeatureEncoding encoding_kind(const std::string& name) {
   if (name == "sinusoidal") return FeatureEncoding::sinusoidal;
   if (name == "learned") return FeatureEncoding::learned;
   if (name == "relative") return FeatureEncoding::relative;
-  return name == "cape-additive" ? FeatureEncoding::additive : FeatureEncoding::rotary;
+  const bool added = name == "cape-additive" || name == "cooccurrence";
+  return added ? FeatureEncoding::additive : FeatureEncoding::rotary;
+}
+
+Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
+  const Tensor median = std::get<0>(observations.median(0, /*keepdim=*/true));
+  const Tensor high = observations.gt(median).to(at::kDouble);
+  const Tensor together = at::matmul(high.t(), high), alone = together.diagonal();
+  const Tensor chance = alone.unsqueeze(0) * alone.unsqueeze(1);
+  // Features that are never high together, or at all, share nothing.
+  const Tensor shared = at::log(static_cast<double>(observations.size(0)) * together / chance)
+                            .nan_to_num(0, 0, 0)
+                            .clamp_min(0)
+                            .fill_diagonal_(0);
+  const auto [values, vectors] = at::linalg_eigh(shared);
+  const int64_t count = std::min<int64_t>(dim, values.size(0));
+  Tensor chosen = (vectors * values.clamp_min(0).sqrt()).flip({1}).narrow(1, 0, count);
+  // An eigenvector has no sign of its own: its largest entry is taken to be positive.
+  const Tensor largest = chosen.gather(0, chosen.abs().argmax(0, /*keepdim=*/true));
+  chosen = chosen * at::where(largest.lt(0), -1.0, 1.0);
+  const Tensor length = chosen.square().sum(1).mean().sqrt();
+  return at::constant_pad_nd(chosen / length.clamp_min(1e-12), {0, dim - count});
 }
 
 EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
@@ -76,6 +97,9 @@ const Tensor& EncodingMaker::causal_ball(const CausalEmbeddingOptions& embedding
 MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model,
                                  uint64_t seed) {
   const FeatureEncoding kind = encoding_kind(name);
+  if (name == "cooccurrence") {
+    return {.encoding = kind, .table = cooccurrence_vectors(observations_, model.dim)};
+  }
   const bool additive = kind == FeatureEncoding::additive;
   if (!additive && kind != FeatureEncoding::rotary) return {.encoding = kind};
   const bool correlated = name == "cape-correlation", euclidean = name == "cape-euclidean";

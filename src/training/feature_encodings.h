@@ -35,6 +35,7 @@ struct MadeEncoding {
 ///
 ///     none               no encoding (CAPE-null)
 ///     sinusoidal         static absolute: the column's number
+///     cooccurrence       static absolute: cooccurrence_vectors(), in the place of gene2vec
 ///     learned            trainable absolute
 ///     relative           trainable relative (F.110)
 ///     cape               causal graph, hyperbolic embedding, rotary
@@ -48,6 +49,21 @@ const std::vector<std::string>& encoding_names();
 
 /// How a model takes an encoding of that name. Throws InputError for a name that is not there.
 FeatureEncoding encoding_kind(const std::string& name);
+
+/// [M, dim] vectors of features that are alike where the features are high in the same rows, added
+/// to the tokens and not trained: what gene2vec learns of genes that are expressed together, in
+/// closed form. A feature is high in a row where it is above its median. With c_ij the rows in which
+/// both are high, and c_i those in which i is, the vectors are those of the largest eigenvalues s,
+/// each times sqrt(s), of
+///
+///     max(log(n c_ij / (c_i c_j)), 0),  0 for i = j
+///
+/// scaled to a mean squared length of 1; where M < dim the rest is 0. Complexity: O(n M^2 + M^3).
+///
+/// Sources: Du and others, "Gene2vec: distributed representation of genes based on co-expression",
+/// BMC Genomics 2019; Levy and Goldberg, "Neural word embedding as implicit matrix factorization",
+/// NeurIPS 2014.
+at::Tensor cooccurrence_vectors(const at::Tensor& observations, int64_t dim);
 
 /// Makes encodings of one table of observations [n, M], float64; a graph is learned once and kept.
 class EncodingMaker {

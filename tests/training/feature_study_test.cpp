@@ -124,6 +124,26 @@ TEST(EncodingMaker, GraphsOfCorrelationsHaveNoDirection) {
   EXPECT_LT(causal.table.abs().max().item<double>(), 0.7853982);
 }
 
+// Columns 0 and 1 are high together, 2 and 3 as well, and the pairs take turns.
+TEST(EncodingMaker, CooccurrenceVectorsAreAlikeWhereFeaturesAre) {
+  const Tensor turn = at::arange(40).remainder(2).to(at::kDouble), other = 1 - turn;
+  const Tensor table = at::stack({turn, 3 * turn, other, 5 * other, at::zeros(40, at::kDouble)}, 1);
+  const Tensor vectors = cooccurrence_vectors(table, 8);
+  ASSERT_EQ(vectors.sizes(), at::IntArrayRef({5, 8}));
+  const Tensor products = at::matmul(vectors, vectors.t());
+  EXPECT_NEAR(vectors.square().sum(1).mean().item<double>(), 1, 1e-12);
+  EXPECT_GT(products[0][1].item<double>(), 1);
+  EXPECT_GT(products[2][3].item<double>(), 1);
+  EXPECT_NEAR(products[0][2].item<double>(), 0, 1e-12);
+  EXPECT_NEAR(products[4].abs().sum().item<double>(), 0, 1e-12);  // of a column that never is high
+  EXPECT_TRUE(at::equal(cooccurrence_vectors(table, 8), vectors));
+  FeatureTransformerOptions model = small().model;
+  model.features = 5;
+  const MadeEncoding made = EncodingMaker(table, {}).make("cooccurrence", model);
+  EXPECT_EQ(made.table.sizes(), at::IntArrayRef({5, 16}));
+  EXPECT_EQ(made.edges, -1);
+}
+
 // Each control leaves something of cape's points and takes the rest away.
 TEST(EncodingMaker, ControlsMoveThePointsOfCape) {
   EncodingMaker maker(chain(400).narrow(1, 0, 4), {});
