@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 /// A causal graph as points of hyperbolic space, and these as angles of a rotary encoding.
 namespace nsimplex {
@@ -24,9 +25,13 @@ struct CausalEmbedding {
 /// what causes much is near the origin. Minimises, over all nodes m,
 ///
 ///     1/M sum_m [ - sum_{n in N+(m)} w_mn log( e^-d_mn / (e^-d_mn + sum_{n' in N-(m)} e^-d_mn') )
-///                 + lambda_g (M) pi_m d(m, o) ]
+///                 + lambda_g sqrt(W_m W) M pi_m log cosh d(m, o) ]
 ///
-/// with pi the PageRank of a walk from effects to causes. adjacency [M, M], dense or sparse COO,
+/// with W_m the sum of the node's w_mn, W the mean of those that are not 0, and pi the PageRank of a
+/// walk from effects to causes. Both are of |A| in a form that knows neither the units of nodes nor
+/// a common factor (src/causal/embedding/balance.h), so that the points are the same for D^-1 A D
+/// and c A. Without `relative` the pull is lambda_g pi_m d(m, o), without `balanced` the weights are
+/// as given: as printed. adjacency [M, M], dense or sparse COO,
 /// float, on the CPU; A_ij belongs to i -> j, any finite weights, their magnitudes count; loops do
 /// not. Cycles are allowed. A step takes O(M C d) time, C the number of negatives, and O(M d +
 /// pairs) memory; the same bits for any number of threads.
@@ -37,6 +42,12 @@ struct CausalEmbedding {
 /// Mishne et al., arXiv 2211.00181, for the tangent coordinates.
 NSIMPLEX_API CausalEmbedding causal_embed(const at::Tensor& adjacency,
                                           const CausalEmbeddingOptions& options = {});
+
+/// Why an embedding, or angles made of it, carries nothing, in one line; empty where it does. Most
+/// nodes that have edges lie within 0.05 of the origin, all lie in one point, or the graph has no
+/// edges. Without a graph all points count. O(M d + edges).
+NSIMPLEX_API std::string causal_embedding_warning(
+    const at::Tensor& tangents, const std::optional<at::Tensor>& adjacency = std::nullopt);
 
 /// How well distances tell which nodes lead to a node.
 struct CausalRanking {

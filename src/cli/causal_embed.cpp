@@ -10,6 +10,7 @@
 #include "cli/causal.h"
 #include "cli/causal_ball.h"
 #include "cli/causal_files.h"
+#include "cli/embedding_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -23,11 +24,7 @@ namespace {
 struct EmbedOptions : CommonOptions {
   std::string graph, pairs = "auto";
   TextFlags text;
-  std::string optimiser = "tangent", side = "auto", weight = "paths", dangling = "uniform";
-  CausalEmbeddingOptions embedding = {};
-  int64_t hops = 0, negatives = -1;
-  double learning_rate = 0;
-  bool absolute = false;
+  EmbeddingFlags embedding;
 };
 
 // Whether a list has more kinds than classes: more nodes share a second node than a first one.
@@ -87,15 +84,7 @@ at::Tensor adjacency_of(const causal::GraphFile& file, bool effect_first) {
 }
 
 CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
-  CausalEmbeddingOptions options = o.embedding;
-  options.optimiser = causal::parse_name(causal::kOptimiserNames, "--optimiser", o.optimiser);
-  options.weight = causal::parse_name(causal::kWeightNames, "--weight", o.weight);
-  options.dangling = causal::parse_name(causal::kDanglingNames, "--dangling", o.dangling);
-  if (o.side != "auto") options.side = causal::parse_name(causal::kSideNames, "--attract", o.side);
-  if (o.hops > 0) options.hops = o.hops;
-  if (o.negatives >= 0) options.negatives = o.negatives;
-  if (o.learning_rate > 0) options.learning_rate = o.learning_rate;
-  options.relative = !o.absolute;
+  CausalEmbeddingOptions options = embedding_options(o.embedding);
   options.seed = static_cast<int64_t>(o.seed);
   ProgressBar bar("embed", options.steps, o.json);
   options.checkpoint = [&](int64_t step) {
@@ -116,6 +105,8 @@ int run_embed(const EmbedOptions& o) {
   const at::Tensor adjacency = adjacency_of(file, effect_first);
   const CausalEmbedding made = embed(o, adjacency);
   if (!o.json) fmt::print(stderr, "{}", guess);
+  const std::string warning = causal_embedding_warning(made.tangents, adjacency);
+  warn_of_blank("embedding", warning);
   RunLog log(o);
   const CausalRanking ranking = causal_ranking(made.tangents, adjacency);
   if (!o.out.empty()) {
@@ -127,21 +118,22 @@ int run_embed(const EmbedOptions& o) {
              {"nodes", file.nodes},
              {"edges", adjacency._nnz()},
              {"pairs", effect_first ? "effect-cause" : "cause-effect"},
-             {"dimension", o.embedding.dimension},
-             {"optimiser", o.optimiser},
+             {"dimension", o.embedding.options.dimension},
+             {"optimiser", o.embedding.optimiser},
              {"hops", made.hops},
              {"side", causal::name_of(causal::kSideNames, made.side)},
              {"loss", made.loss},
              {"without_negatives", made.without_negatives},
              {"mean_rank", ranking.mean_rank},
              {"map", ranking.map},
+             {"warning", warning.empty() ? Json() : Json(warning)},
              {"seconds", made.seconds}});
   if (o.json) return 0;
   print(
       fmt::format("{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
                   "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
                   file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
-                  o.embedding.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
+                  o.embedding.options.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
                   made.seconds, ranking.mean_rank, ranking.map));
   if (made.without_negatives > 0) {
     print(fmt::format("{} of the nodes attract all others: nothing keeps these apart from them\n",
@@ -154,7 +146,7 @@ int run_embed(const EmbedOptions& o) {
 
 void add_causal_embed(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<EmbedOptions>();
-  options->embedding.dimension = 5;
+  options->embedding.options.dimension = 5;
   CLI::App& command = add_command(
       parent, session,
       {.name = "embed",
@@ -176,35 +168,10 @@ void add_causal_embed(CLI::App& parent, Session& session) {
       ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
       ->capture_default_str();
   add_text_options(command, options->text, /*table=*/false);
-  CausalEmbeddingOptions& embedding = options->embedding;
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
-  const auto add = option_adder(command, "Embedding");
-  add("--dimension,--dim", embedding.dimension, "Coordinates of a point")
+  option_adder(command, "Embedding")("--dimension,--dim", options->embedding.options.dimension,
+                                     "Coordinates of a point")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
-  add("--optimiser", options->optimiser,
-      "tangent: Adam on tangents at the origin; radam, rsgd: Riemannian")
-      ->check(CLI::IsMember({"tangent", "radam", "rsgd"}));
-  add("--steps", embedding.steps, "Steps over all nodes")->check(positive);
-  add("--lr", options->learning_rate, "Learning rate; 0: 1, 0.3 and 0.1 for the three optimisers");
-  add("--hops", options->hops,
-      "Edges between nodes that attract each other; 0: 1 in a hierarchy, else 2");
-  add("--attract", options->side,
-      "both: causes and effects; causes: effects repel; auto: causes in a hierarchy, else both")
-      ->check(CLI::IsMember({"auto", "both", "causes"}));
-  add("--weight", options->weight, "paths: strengths of all paths; direct: |A| alone")
-      ->check(CLI::IsMember({"paths", "direct"}));
-  add("--decay", embedding.decay, "Factor of a path's strength for every further edge");
-  add("--negatives", options->negatives,
-      "Nodes that stand for all others in a step; 0: all; -1: all up to 2,000 nodes, else 512");
-  add("--generality", embedding.generality, "How strongly general nodes are drawn to the origin");
-  command
-      .add_flag("--absolute", options->absolute,
-                "--generality times pi, as printed, and not times M pi")
-      ->group("Embedding");
-  add("--restart", embedding.restart, "Of the PageRank");
-  add("--dangling", options->dangling,
-      "Walks at nodes without causes: uniform, go on anywhere; eigenvector: end")
-      ->check(CLI::IsMember({"uniform", "eigenvector"}));
+  add_embedding_flags(command, options->embedding, "Embedding", /*training=*/false);
 }
 
 }  // namespace nsimplex::cli

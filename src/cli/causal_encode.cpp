@@ -6,6 +6,7 @@
 #include "cli/causal.h"
 #include "cli/causal_ball.h"
 #include "cli/causal_files.h"
+#include "cli/embedding_flags.h"
 #include "cli/output.h"
 #include "cli/run_log.h"
 #include "io/atomic_file.h"
@@ -80,6 +81,7 @@ int run_encode(const EncodeOptions& o) {
   } catch (const c10::ValueError& error) {
     throw InputError(error.what_without_backtrace());
   }
+  warn_of_blank("angles", causal_embedding_warning(ball_tangents(ball.points)));
   RunLog log(o);
   const std::string path = fmt::format("{}/angles.{}", o.out, o.format);
   const std::vector<std::string> tokens = token_names(

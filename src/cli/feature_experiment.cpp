@@ -46,10 +46,16 @@ void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::strin
   set("--restore-epochs", o.restoring.epochs, training.epochs);
   set("--batch", o.answering.batch, training.batch);
   set("--lr", o.answering.learning_rate, training.learning_rate);
-  set("--embed-steps", o.making.embedding.steps, making.embedding.steps);
-  set("--embed-lr", o.embedding_rate, *making.embedding.learning_rate);
+  set("--estimator", o.estimator,
+      std::string(causal::name_of(causal::kEstimatorNames, making.structure.estimator)));
+  set("--threshold", o.threshold, *making.structure.threshold);
+  set("--embed-steps", o.embedding.options.steps, making.embedding.steps);
+  set("--embed-lr", o.embedding.learning_rate, *making.embedding.learning_rate);
   set("--embed-batch", o.making.embedding_batch, making.embedding_batch);
-  set("--hops", o.hops, *making.embedding.hops);
+  set("--hops", o.embedding.hops, *making.embedding.hops);
+  set("--generality", o.embedding.options.generality, making.embedding.generality);
+  set("--absolute", o.embedding.absolute, !making.embedding.relative);
+  set("--given-weights", o.embedding.given_weights, !making.embedding.balanced);
 }
 
 }  // namespace
@@ -107,13 +113,8 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   encode("--threshold", o.threshold, "Edges of smaller |weight| go; below 0: the estimator's own");
   encode("--correlation", o.making.correlation, "The same of cape-correlation")
       ->check(CLI::Range(0.0, 1.0));
-  encode("--hops", o.hops, "Links between features that attract; 0: the embedding's own")
-      ->check(count);
-  encode("--generality", o.making.embedding.generality, "Pull of general causes to the origin")
-      ->check(CLI::NonNegativeNumber);
-  encode("--embed-steps", o.making.embedding.steps, "Steps of the embedding")->check(positive);
-  encode("--embed-lr", o.embedding_rate, "Learning rate of the embedding; 0: its own")
-      ->check(CLI::NonNegativeNumber);
+  encode("--sparsity", o.sparsity, "Price of |weight| in the graph; below 0: the estimator's own");
+  add_embedding_flags(command, o.embedding, "Encoding", /*training=*/true);
   encode("--embed-batch", o.making.embedding_batch,
          "Nodes of a step; --embed-steps are epochs then. 0: all")
       ->check(count);
@@ -128,8 +129,8 @@ void complete(FeatureExperimentOptions& o) {
   o.model.identity = o.identity == "learned";
   o.making.structure.estimator = parse_name(causal::kEstimatorNames, "--estimator", o.estimator);
   if (o.threshold >= 0) o.making.structure.threshold = o.threshold;
-  if (o.hops > 0) o.making.embedding.hops = o.hops;
-  if (o.embedding_rate > 0) o.making.embedding.learning_rate = o.embedding_rate;
+  if (o.sparsity >= 0) o.making.structure.sparsity = o.sparsity;
+  o.making.embedding = embedding_options(o.embedding);
   o.making.structure.checkpoint = [] { interrupt::check(); };
   o.making.embedding.checkpoint = [](int64_t) { interrupt::check(); };
   o.restoring.batch = o.answering.batch;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/embedding_flags.h"
 #include "cli/json_lines.h"
 #include "cli/options.h"
 #include "training/feature_encodings.h"
@@ -22,8 +23,8 @@ struct FeatureExperimentOptions : CommonOptions {
   training::EncodingOptions making;
   std::string estimator = "order";
   double threshold = -1;      ///< of the learned graph; below 0: the estimator's own
-  int64_t hops = 0;           ///< 0: the embedding's own
-  double embedding_rate = 0;  ///< the same
+  double sparsity = -1;       ///< the same
+  EmbeddingFlags embedding;
 };
 
 /// Adds --encodings, --seeds, the model's shape, its training and the three steps of an encoding.

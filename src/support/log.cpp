@@ -23,16 +23,20 @@ void log_line(std::string_view message) {
 
 void log_warning(std::string_view message) { log_line(std::string("warning: ").append(message)); }
 
+void log_warning_once(std::string_view key, std::string_view message) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (told.emplace(key).second) log_warning(message);
+}
+
 void warn_fallback(std::string_view operation, std::string_view reason) {
   static const bool wanted = environment_flag("NSIMPLEX_WARN_FALLBACK");
   if (!wanted) return;
 
-  static std::mutex mutex;
-  static std::set<std::string> told;
   std::string message(operation);
   message.append(" uses the reference version: ").append(reason);
-  const std::lock_guard lock(mutex);
-  if (told.insert(message).second) log_warning(message);
+  log_warning_once(message, message);
 }
 
 }  // namespace nsimplex

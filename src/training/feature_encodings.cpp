@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "support/error.h"
+#include "support/log.h"
 #include "training/euclidean_embedding.h"
 
 namespace nsimplex::training {
@@ -121,6 +122,10 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
                         : causal_angles(ball, {.heads = model.heads,
                                                .scale = options_.angle,
                                                .by_dimension = options_.by_dimension});
+  // Of a graph of many, and of one split of many, once is enough.
+  if (const std::string why = causal_embedding_warning(ball_tangents(ball), graph); !why.empty()) {
+    log_warning_once(name, fmt::format("{}: {}", name, why));
+  }
   return made;
 }
 

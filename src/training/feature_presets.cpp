@@ -20,6 +20,11 @@ FeatureTrainingOptions preset_training(const std::string& name) {
 }
 
 void use_preset_embedding(EncodingOptions& options) {
+  options.structure.estimator = StructureEstimator::paper;
+  options.structure.threshold = 0.2;
+  options.embedding.generality = 0.1;
+  options.embedding.relative = false;
+  options.embedding.balanced = false;
   options.embedding.hops = 2;
   options.embedding.learning_rate = 1e-3;
   options.embedding.steps = 1000;

@@ -40,7 +40,7 @@ PlacementTrial run_placement(const PlacementOptions& options, const std::functio
       CausalEmbeddingOptions embedding = options.embedding;
       embedding.hops = hops;
       embedding.generality = generality;
-      embedding.relative = relative;
+      embedding.relative = embedding.balanced = relative;
       trial.placed.push_back(place(graph, trial.truth, embedding, learned));
       if (placed) placed();
     };

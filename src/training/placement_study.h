@@ -25,7 +25,7 @@ struct PlacedGraph {
   bool learned;                                      ///< else the true graph
   int64_t hops;                                      ///< k
   double generality;                                 ///< lambda_g
-  bool relative;                                     ///< times M pi; else pi, as printed
+  bool relative;                                     ///< else pi and weights as given, as printed
   double edge_area, generality_correlation;          ///< by the true graph
   double own_edge_area, own_generality_correlation;  ///< by the graph that was embedded
   double mean_radius;
@@ -39,7 +39,7 @@ struct PlacementTrial {
   std::vector<PlacedGraph> placed;
 };
 
-/// The paper's own choice: lambda_g = 0.1 on pi that sums to 1, two hops.
+/// The paper's own choice: lambda_g = 0.1 on pi that sums to 1, weights as given, two hops.
 inline constexpr double kPrintedGenerality = 0.1;
 inline constexpr int64_t kPrintedHops = 2;
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
+    EmbeddingWarning,
     ball_points,
     ball_tangents,
     causal_angles,
@@ -39,6 +40,7 @@ __all__ = [
     "CausalRanking",
     "CausalSimulation",
     "EdgeCurves",
+    "EmbeddingWarning",
     "FewRowsWarning",
     "Sortability",
     "UsableTable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,10 @@ from .._hints import Numbers
 from .arrays import as_double
 
 _operators = torch.ops.nsimplex
+
+
+class EmbeddingWarning(UserWarning):
+    """An embedding, and the angles made of it, carries nothing; the message says why."""
 
 
 class CausalEmbedding(NamedTuple):
@@ -48,19 +53,21 @@ def causal_embed(
     weight: str = "paths",
     decay: float = 0.5,
     negatives: int | None = None,
-    generality: float = 3.0,
+    generality: float = 0.7,
     relative: bool = True,
     restart: float = 0.15,
     dangling: str = "uniform",
     seed: int = 0,
+    balanced: bool = True,
 ) -> CausalEmbedding:
     r"""Places the nodes of a weighted graph in hyperbolic space: what is joined is near, what causes much is near the origin.
 
-    Minimises, over all nodes m, with S_m the sum of :math:`e^{-d_{mn'}}` over all nodes n' but m and N+(m),
+    Minimises, over all nodes m, with S_m the sum of :math:`e^{-d_{mn'}}` over all nodes n' but m and N+(m), W_m that of
+    :math:`w_{mn}` over N+(m), and W the mean of those W_m that are not 0,
 
     .. math::
         \frac1M \sum_m \Big[ -\sum_{n \in N_+(m)} w_{mn} \log \frac{e^{-d_{mn}}}{e^{-d_{mn}} + S_m}
-        + \lambda_g M \pi_m d(m, o) \Big]
+        + \lambda_g \sqrt{W_m W}\, M \pi_m \log\cosh d(m, o) \Big]
 
     Args:
         adjacency: [M, M], an array or a tensor, dense or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
@@ -73,17 +80,23 @@ def causal_embed(
             hierarchy.
         weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`; "direct", |A_mn|.
         negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes, else 512.
-        generality: :math:`\lambda_g`; ``relative=False`` leaves out the factor M.
+        generality, relative: :math:`\lambda_g`; with ``relative=False`` the pull is :math:`\lambda_g \pi_m d(m, o)`, as printed.
         restart, dangling: of the PageRank; "uniform" or "eigenvector" for nodes without causes.
+        balanced: the magnitudes are first freed of units and of their common size, so that :math:`D^{-1} A D` and c A give
+            the same points; False: as given.
+
+    Warns:
+        EmbeddingWarning: where most nodes with edges lie at the origin, all nodes in one point, or no edge is there.
 
     Raises:
         ValueError, TypeError: naming the argument, what was expected and what came.
 
     Source: Xu et al., arXiv 2509.16629, Eq. 11 to 21, with the corrections of docs/causal/embedding.md.
     """
-    return CausalEmbedding(
+    adjacency = as_double("causal_embed", "adjacency", adjacency)
+    made = CausalEmbedding(
         *_operators.causal_embed(
-            as_double("causal_embed", "adjacency", adjacency),
+            adjacency,
             dimension,
             optimiser,
             steps,
@@ -98,8 +111,12 @@ def causal_embed(
             restart,
             dangling,
             seed,
+            balanced,
         )
     )
+    if steps > 0 and (warning := _operators.causal_embedding_warning(made.tangents, adjacency)):
+        warnings.warn(f"causal_embed: {warning}", EmbeddingWarning, stacklevel=3)
+    return made
 
 
 @checked

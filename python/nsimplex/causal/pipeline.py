@@ -23,6 +23,11 @@ from .structure import causal_fit
 
 _operators = torch.ops.nsimplex
 
+#: The parameters that are those of :func:`causal_embed`.
+_EMBEDDING = (
+    "dimension", "optimiser", "steps", "learning_rate", "hops", "side", "weight", "decay", "negatives", "balanced",
+    "generality", "relative", "restart", "dangling", "seed",
+)
 _PLAIN = ("names", "columns", "model")  # of what is fitted, in the JSON text of a file
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
@@ -38,7 +43,8 @@ class CausalPipeline:
     Args:
         estimator, nonlinear, standardise, threshold, seed: of :func:`causal_fit`.
         missing, drop: of :func:`usable_table`.
-        dimension, optimiser, steps, generality: of :func:`causal_embed`.
+        dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced, generality, relative,
+            restart, dangling: of :func:`causal_embed`.
         scale, by_dimension: of :func:`causal_angles`.
 
     After ``fit``: ``names_`` (empty where the table has none), ``columns_`` (numbers of the columns kept), ``adjacency_``
@@ -57,14 +63,27 @@ class CausalPipeline:
         dimension: int = 3,
         optimiser: str = "tangent",
         steps: int = 300,
-        generality: float = 3.0,
+        learning_rate: float | None = None,
+        hops: int | None = None,
+        side: str | None = None,
+        weight: str = "paths",
+        decay: float = 0.5,
+        negatives: int | None = None,
+        balanced: bool = True,
+        generality: float = 0.7,
+        relative: bool = True,
+        restart: float = 0.15,
+        dangling: str = "uniform",
         scale: float = math.pi / 4,
         by_dimension: bool = False,
         seed: int = 0,
     ):
         self.estimator, self.nonlinear, self.standardise, self.threshold = estimator, nonlinear, standardise, threshold
         self.missing, self.drop = missing, drop
-        self.dimension, self.optimiser, self.steps, self.generality = dimension, optimiser, steps, generality
+        self.dimension, self.optimiser, self.steps, self.learning_rate = dimension, optimiser, steps, learning_rate
+        self.hops, self.side, self.weight, self.decay, self.negatives = hops, side, weight, decay, negatives
+        self.balanced, self.generality, self.relative = balanced, generality, relative
+        self.restart, self.dangling = restart, dangling
         self.scale, self.by_dimension, self.seed = scale, by_dimension, seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -88,13 +107,14 @@ class CausalPipeline:
         names: Sequence[str] = (),
         forbidden: Iterable[tuple[int, int]] = (),
         required: Iterable[tuple[int, int]] = (),
+        tiers: Sequence[int] = (),
     ) -> CausalPipeline:
         """Learns the graph of a table [n, M] (a tensor, an array, a data frame) or a file of one, and embeds it.
 
         Args:
             target: not used; scikit-learn's pipelines pass it.
             names: of the columns; a file and a data frame have their own.
-            forbidden, required: edges (cause, effect), by the numbers of the columns kept.
+            forbidden, required, tiers: of :func:`causal_fit`, by the numbers of the columns kept.
         """
         kept = usable_table(table, names, missing=self.missing, drop=self.drop)
         fitted = causal_fit(
@@ -106,6 +126,7 @@ class CausalPipeline:
             seed=self.seed,
             forbidden=forbidden,
             required=required,
+            tiers=tiers,
         )
         self.names_, self.columns_ = kept.names, kept.columns
         self.mean_, self.deviation_ = kept.values.mean(dim=0), kept.values.std(dim=0, correction=0)
@@ -116,14 +137,7 @@ class CausalPipeline:
         """Embeds the learned graph again, with other parameters or weights; or one that is given, without a fit."""
         if adjacency is not None:
             self.adjacency_ = as_double("CausalPipeline", "adjacency", adjacency)
-        result = causal_embed(
-            self._fitted("adjacency_"),
-            dimension=self.dimension,
-            optimiser=self.optimiser,
-            steps=self.steps,
-            generality=self.generality,
-            seed=self.seed,
-        )
+        result = causal_embed(self._fitted("adjacency_"), **{name: getattr(self, name) for name in _EMBEDDING})
         self.tangents_, self.generality_ = result.tangents, result.generality
         return self
 

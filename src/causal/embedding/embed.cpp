@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "causal/embedding/balance.h"
 #include "causal/embedding/loss.h"
 #include "causal/embedding/optimiser.h"
 #include "causal/embedding/pagerank.h"
@@ -71,9 +72,23 @@ std::vector<int64_t> draw(std::vector<int64_t>& all, int64_t count, RandomStream
 
 }  // namespace
 
-Embedding embed(const SparseGraph& graph, const CausalEmbeddingOptions& options,
+SparseGraph weights_of(const SparseGraph& graph, const CausalEmbeddingOptions& options) {
+  return options.balanced ? balanced(graph) : graph;
+}
+
+Eigen::ArrayXd pulls(const Eigen::ArrayXd& attractions, const Eigen::ArrayXd& generality,
+                     const CausalEmbeddingOptions& options) {
+  if (!options.relative) return options.generality * generality;
+  const auto attracted = static_cast<double>(std::max<int64_t>((attractions > 0).count(), 1));
+  const double mean = attractions.sum() / attracted;
+  const auto nodes = static_cast<double>(generality.size());
+  return options.generality * nodes * generality * attractions.sqrt() * std::sqrt(mean);
+}
+
+Embedding embed(const SparseGraph& given, const CausalEmbeddingOptions& options,
                 const TaskLoop& loop) {
   check(options);
+  const SparseGraph graph = weights_of(given, options);
   const int64_t nodes = graph.rows();
   const auto count = static_cast<double>(nodes);
   Embedding result;
@@ -83,9 +98,14 @@ Embedding embed(const SparseGraph& graph, const CausalEmbeddingOptions& options,
   for (int64_t node = 0; node < nodes; ++node) {
     result.without_negatives += attraction.negatives(node) == 0;
   }
-  const double weight = options.generality * (options.relative ? count : 1.0);
-  const Eigen::ArrayXd pull = weight * result.generality;
-  const ContrastiveLoss loss(attraction, pull);
+  const Eigen::ArrayXd attractions = attraction.strengths();
+  if (!attractions.isFinite().all()) {
+    throw InputError(
+        "adjacency: expected weights whose paths are finite numbers, got some too large for these");
+  }
+  const Eigen::ArrayXd pull = pulls(attractions, result.generality, options);
+  const ContrastiveLoss loss(attraction, pull,
+                             options.relative ? PullShape::log_cosh : PullShape::distance);
 
   RandomStream draws(static_cast<uint64_t>(options.seed));
   result.tangents = first_points(nodes, options.dimension, draws);

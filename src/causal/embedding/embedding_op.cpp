@@ -18,7 +18,7 @@ std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_
     std::optional<double> learning_rate, std::optional<int64_t> hops,
     std::optional<std::string_view> side, std::string_view weight, double decay,
     std::optional<int64_t> negatives, double generality, bool relative, double restart,
-    std::string_view dangling, int64_t seed) {
+    std::string_view dangling, int64_t seed, bool balanced) {
   CausalEmbeddingOptions options;
   options.dimension = dimension;
   options.steps = steps;
@@ -30,6 +30,7 @@ std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_
   options.relative = relative;
   options.restart = restart;
   options.seed = seed;
+  options.balanced = balanced;
   as_function("causal_embed", [&] {
     options.optimiser = parse_name(kOptimiserNames, "optimiser", optimiser);
     if (side) options.side = parse_name(kSideNames, "side", *side);
@@ -55,9 +56,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "causal_embed(Tensor adjacency, int dimension, str optimiser, int steps, float? "
       "learning_rate, int? hops, str? side, str weight, float decay, int? negatives, float "
-      "generality, bool relative, float restart, str dangling, int seed) -> (Tensor, Tensor, "
-      "float, int, str, int, float)",
+      "generality, bool relative, float restart, str dangling, int seed, bool balanced=True) -> (Tensor, "
+      "Tensor, float, int, str, int, float)",
       TORCH_FN(embed_by_name));
+  m.def("causal_embedding_warning(Tensor tangents, Tensor? adjacency=None) -> str",
+        TORCH_FN(causal_embedding_warning));
   m.def("causal_ranking(Tensor tangents, Tensor adjacency) -> (float, float, int)",
         TORCH_FN(ranking));
   m.def("hyperbolic_distances(Tensor tangents) -> Tensor", TORCH_FN(hyperbolic_distances));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "causal/embedding/blank.h"
 #include "causal/embedding/embed.h"
 #include "causal/embedding/points.h"
 #include "causal/embedding/ranking.h"
@@ -95,6 +96,20 @@ CausalRanking causal_ranking(const Tensor& tangents, const Tensor& adjacency) {
   const auto ranking =
       causal::rank_ancestors(points, causal::transitive_closure(graph), causal::on_threads);
   return {ranking.mean_rank, ranking.mean_precision, ranking.pairs};
+}
+
+std::string causal_embedding_warning(const Tensor& tangents,
+                                     const std::optional<Tensor>& adjacency) {
+  constexpr const char* kName = "causal_embedding_warning";
+  causal::to_points(kName, tangents);  // checks them
+  const Tensor rows = tangents.detach().to(at::kDouble).contiguous();
+  const causal::Matrix points =
+      causal::TableView(rows.const_data_ptr<double>(), rows.size(0), rows.size(1));
+  if (!adjacency) return causal::why_blank(points);
+  const causal::SparseGraph graph = causal::to_graph(kName, *adjacency);
+  TORCH_CHECK_VALUE(points.rows() == graph.rows(), "[", kName, "] tangents: expected ",
+                    graph.rows(), " rows, one a node, got ", points.rows());
+  return causal::why_blank(points, graph);
 }
 
 Tensor hyperbolic_distances(const Tensor& tangents) {

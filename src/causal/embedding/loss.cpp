@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace nsimplex::causal {
 namespace {
@@ -21,6 +22,16 @@ Vector by_tangent(const Points& points, int64_t node, double radial, const Vecto
 double nearness(const Points& points, int64_t from, int64_t to) {
   const double q = points.square(from, to), grown = std::sqrt(q) + std::sqrt(1 + q);
   return 1 / (grown * grown);
+}
+
+// f(r) and its slope. log cosh r as it does not overflow.
+double pull(PullShape shape, double r) {
+  if (shape == PullShape::distance) return r;
+  return r + std::log1p(std::exp(-2 * r)) - std::numbers::ln2;
+}
+
+double pull_slope(PullShape shape, double r) {
+  return shape == PullShape::distance ? 1 : std::tanh(r);
 }
 
 }  // namespace
@@ -51,7 +62,7 @@ void ContrastiveLoss::attract(const Points& points, int64_t node, const Points& 
   const auto all = static_cast<double>(attraction_.negatives(node));
   const double scale = left == 0 ? 0.0 : all / static_cast<double>(left);
   const double negative = scale * near.head(negatives.count()).sum();
-  double repulsion = 0, loss = generality_[node] * points.radius(node);
+  double repulsion = 0, loss = generality_[node] * pull(shape_, points.radius(node));
   for (int64_t at = attraction_.first(node); at < attraction_.last(node); ++at) {
     const Attraction::Pair& pair = attraction_[at];
     const double positive = nearness(points, node, pair.other);
@@ -105,7 +116,8 @@ void ContrastiveLoss::differentiate(const Points& points, int64_t node, const Po
                            0.25 * points.cosh_radius(node) * sinh * across.squaredNorm());
     turn += by_square * sinh * across;
   }
-  gradient.row(node) = by_tangent(points, node, radial + generality_[node], turn);
+  radial += generality_[node] * pull_slope(shape_, points.radius(node));
+  gradient.row(node) = by_tangent(points, node, radial, turn);
 }
 
 LossGradient ContrastiveLoss::operator()(const Points& points,

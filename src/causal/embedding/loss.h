@@ -14,17 +14,24 @@ struct LossGradient {
   Matrix gradient;  ///< of the sum, by the tangent vectors [nodes, dimension]
 };
 
+/// How the pull to the origin grows with the distance from it, f. distance: r, as printed; its slope
+/// does not end at the origin, where it holds every node that it outweighs. log_cosh: log cosh r,
+/// the same less log 2 far out, but r^2 / 2 near the origin: stronger pulls bring nodes nearer, and
+/// none into one point.
+enum class PullShape { distance, log_cosh };
+
 /// The loss of Eq. 15 to 17:
 ///
-///     sum_m  sum_{n in N+(m)} -w_mn log(e^-d_mn / (e^-d_mn + S_m))  +  generality_m r_m,
+///     sum_m  sum_{n in N+(m)} -w_mn log(e^-d_mn / (e^-d_mn + S_m))  +  generality_m f(r_m),
 ///     S_m = (|N-| / |N- and C|) sum_{n in N-(m) and C} e^-d_mn,
 ///
 /// with N-(m) all nodes but m and N+(m), and C the nodes that stand for all as negatives.
 class ContrastiveLoss {
  public:
   /// `generality` [nodes]: how strongly each is drawn to the origin. Both outlive this.
-  ContrastiveLoss(const Attraction& attraction, const Eigen::ArrayXd& generality)
-      : attraction_(attraction), generality_(generality) {}
+  ContrastiveLoss(const Attraction& attraction, const Eigen::ArrayXd& generality,
+                  PullShape shape = PullShape::distance)
+      : attraction_(attraction), generality_(generality), shape_(shape) {}
 
   /// `negatives`: C, sorted; all nodes or some. Time O(nodes |C| dimension), memory O(nodes
   /// dimension).
@@ -39,6 +46,7 @@ class ContrastiveLoss {
 
   const Attraction& attraction_;
   const Eigen::ArrayXd& generality_;
+  PullShape shape_;
 };
 
 }  // namespace nsimplex::causal

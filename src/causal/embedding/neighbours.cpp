@@ -45,6 +45,14 @@ int64_t Attraction::negatives(int64_t node) const {
   return nodes() - 1 - std::ranges::count_if(of(node), attracts);
 }
 
+Eigen::ArrayXd Attraction::strengths() const {
+  Eigen::ArrayXd sums = Eigen::ArrayXd::Zero(nodes());
+  for (int64_t node = 0; node < nodes(); ++node) {
+    for (const Pair& pair : of(node)) sums[node] += pair.attracts ? pair.weight : 0.0;
+  }
+  return sums;
+}
+
 SparseGraph transitive_closure(const SparseGraph& graph) {
   std::vector<Eigen::Triplet<double, int64_t>> reached;
   std::vector<int64_t> seen_from(static_cast<size_t>(graph.rows()), -1), waiting;

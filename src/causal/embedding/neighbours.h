@@ -44,6 +44,9 @@ class Attraction {
   /// How many N-(m) has: all nodes but m and N+(m).
   int64_t negatives(int64_t node) const;
 
+  /// W_m, the sum of w_mn over N+(m), of every node [nodes].
+  Eigen::ArrayXd strengths() const;
+
  private:
   std::vector<int64_t> begin_;
   std::vector<Pair> pairs_;

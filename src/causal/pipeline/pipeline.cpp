@@ -28,18 +28,33 @@ void check_fitted(bool fitted) {
   TORCH_CHECK_VALUE(fitted, "[CausalPipeline] not fitted: call fit first");
 }
 
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
 // The names of Python's constructor.
 Json parameters_of(const CausalPipelineOptions& o) {
   return {{"estimator", name_of(kEstimatorNames, o.estimator)},
           {"nonlinear", o.nonlinear},
           {"standardise", o.standardise},
-          {"threshold", o.threshold ? Json(*o.threshold) : Json()},
+          {"threshold", or_null(o.threshold)},
           {"missing", name_of(kMissingNames, o.missing)},
           {"drop", o.drop},
           {"dimension", o.dimension},
           {"optimiser", name_of(kOptimiserNames, o.optimiser)},
           {"steps", o.steps},
+          {"learning_rate", or_null(o.learning_rate)},
+          {"hops", or_null(o.hops)},
+          {"side", o.side ? Json(name_of(kSideNames, *o.side)) : Json()},
+          {"weight", name_of(kWeightNames, o.weight)},
+          {"decay", o.decay},
+          {"negatives", or_null(o.negatives)},
+          {"balanced", o.balanced},
           {"generality", o.generality},
+          {"relative", o.relative},
+          {"restart", o.restart},
+          {"dangling", name_of(kDanglingNames, o.dangling)},
           {"scale", o.scale},
           {"by_dimension", o.by_dimension},
           {"seed", o.seed}};
@@ -58,6 +73,30 @@ CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   o.optimiser = parse_name(kOptimiserNames, "optimiser", word("optimiser"));
   parameters.at("steps").get_to(o.steps);
   parameters.at("generality").get_to(o.generality);
+  // Files of earlier versions have none of these.
+  const auto optional = [&](const char* name, auto& value) {
+    if (parameters.contains(name) && !parameters.at(name).is_null()) {
+      value = parameters.at(name).get<std::decay_t<decltype(value.value())>>();
+    }
+  };
+  const auto plain = [&](const char* name, auto& value) {
+    if (parameters.contains(name)) parameters.at(name).get_to(value);
+  };
+  const auto named = [&](const char* name, const auto& names, auto& value) {
+    if (parameters.contains(name) && !parameters.at(name).is_null()) {
+      value = parse_name(names, name, word(name));
+    }
+  };
+  optional("learning_rate", o.learning_rate);
+  optional("hops", o.hops);
+  optional("negatives", o.negatives);
+  plain("decay", o.decay);
+  plain("balanced", o.balanced);
+  plain("relative", o.relative);
+  plain("restart", o.restart);
+  named("side", kSideNames, o.side);
+  named("weight", kWeightNames, o.weight);
+  named("dangling", kDanglingNames, o.dangling);
   parameters.at("scale").get_to(o.scale);
   parameters.at("by_dimension").get_to(o.by_dimension);
   parameters.at("seed").get_to(o.seed);
@@ -119,7 +158,17 @@ CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
   options.dimension = options_.dimension;
   options.optimiser = options_.optimiser;
   options.steps = options_.steps;
+  options.learning_rate = options_.learning_rate;
+  options.hops = options_.hops;
+  options.side = options_.side;
+  options.weight = options_.weight;
+  options.decay = options_.decay;
+  options.negatives = options_.negatives;
+  options.balanced = options_.balanced;
   options.generality = options_.generality;
+  options.relative = options_.relative;
+  options.restart = options_.restart;
+  options.dangling = options_.dangling;
   options.seed = options_.seed;
   CausalEmbedding made = causal_embed(state_.adjacency, options);
   state_.tangents = std::move(made.tangents);

@@ -1,12 +1,16 @@
 """nsimplex.causal: hyperbolic embeddings and their angles."""
 
 import math
+import os
+import pathlib
+import warnings
 
 import pytest
 import torch
 
 import nsimplex
 from nsimplex import causal
+from nsimplex.causal.pipeline import CausalPipeline
 
 
 def chain(*weights):
@@ -203,3 +207,51 @@ def test_every_determinant_attention_takes_the_table(order):
 def test_names_what_cannot_be(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def units_changed(adjacency, seed):
+    generator = torch.Generator().manual_seed(seed)
+    units = 10 ** (6 * torch.rand(len(adjacency), dtype=torch.float64, generator=generator) - 3)
+    return adjacency * units / units[:, None]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return causal.causal_fit(causal.simulate(nodes=15, observations=1000, seed=4).table).adjacency
+
+
+@pytest.mark.parametrize("factor", [1, 1e-6, 1e6, 1e-150])
+def test_points_do_not_depend_on_units_or_size_of_weights(fitted, factor):
+    made = causal.causal_embed(fitted, dimension=8)
+    torch.testing.assert_close(causal.causal_embed(factor * units_changed(fitted, 1), dimension=8).tangents, made.tangents)
+    assert (made.tangents.norm(dim=1) >= 0.05).double().mean() > 0.9
+
+
+def test_given_weights_count_where_asked_for(fitted):
+    made = [causal.causal_embed(factor * fitted, balanced=False, relative=False, generality=0.1) for factor in (1, 1e-3)]
+    assert made[0].tangents.norm() > 10 * made[1].tangents.norm()
+    with pytest.raises(ValueError, match="adjacency: expected weights whose paths are finite"):
+        causal.causal_embed(chain(1e200, 1e200), balanced=False)
+
+
+def test_warns_where_an_embedding_carries_nothing():
+    with pytest.warns(causal.EmbeddingWarning, match="4 of 4 nodes with edges lie within 0.05 of the origin"):
+        causal.causal_embed(chain(0.1, 0.1, 0.1), balanced=False, relative=False, generality=100)
+    with pytest.warns(causal.EmbeddingWarning, match="no edges") as caught:
+        CausalPipeline(steps=5).embed(torch.zeros(3, 3))
+    assert len(caught) == 1 and issubclass(causal.EmbeddingWarning, UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        causal.causal_embed(chain(0.1, 0.1, 0.1))
+
+
+def test_proteins_are_apart():
+    """Eleven proteins of Sachs et al., of a file that others wrote."""
+    path = pathlib.Path(os.environ.get("NSIMPLEX_DATA", "")) / "causal/sachs.csv"
+    if not os.environ.get("NSIMPLEX_DATA") or not path.exists():
+        pytest.skip("NSIMPLEX_DATA has no causal/sachs.csv")
+    for standardise in (False, True):
+        pipeline = CausalPipeline(dimension=8, standardise=standardise).fit(path)
+        ranking = causal.causal_ranking(pipeline.tangents_, pipeline.adjacency_)
+        assert ranking.mean_rank <= 1.5 and ranking.map >= 0.8
+        assert pipeline.encode(heads=2).abs().max() > 0.1
