@@ -134,11 +134,33 @@ TEST(CausalPipeline, ReadsWhatPythonWrote) {
   const CausalPipeline pipeline = CausalPipeline::load(folder / "p");
   EXPECT_EQ(pipeline.options().estimator, StructureEstimator::logdet);
   EXPECT_FALSE(pipeline.options().threshold);
+  EXPECT_TRUE(pipeline.options().balanced);  // of a file that knows no such option
+  EXPECT_FALSE(pipeline.options().hops);
   EXPECT_THAT(pipeline.state().names, ElementsAre("a", "b"));
   EXPECT_TRUE(at::allclose(pipeline.encode(), 0.5 * ball_points(points)));
   const at::Tensor table = at::tensor({3.0, 9.0, 4.0}, at::kDouble).view({1, 3});
   EXPECT_TRUE(
       at::equal(pipeline.transform(table), at::tensor({2.0, 1.0}, at::kDouble).view({1, 2})));
+}
+
+TEST(CausalPipeline, KeepsTheOptionsOfTheEmbedding) {
+  const test::TemporaryFolder folder;
+  CausalPipelineOptions options;
+  options.hops = 3;
+  options.side = AttractionSide::causes;
+  options.weight = AttractionWeight::direct;
+  options.relative = options.balanced = false;
+  options.restart = 0.25;
+  options.dangling = DanglingRule::eigenvector;
+  CausalPipeline(options).save(folder / "p");
+  const CausalPipelineOptions read = CausalPipeline::load(folder / "p").options();
+  EXPECT_EQ(read.hops, 3);
+  EXPECT_EQ(read.side, AttractionSide::causes);
+  EXPECT_EQ(read.weight, AttractionWeight::direct);
+  EXPECT_FALSE(read.relative || read.balanced);
+  EXPECT_EQ(read.restart, 0.25);
+  EXPECT_EQ(read.dangling, DanglingRule::eigenvector);
+  EXPECT_FALSE(read.learning_rate || read.negatives);
 }
 
 TEST(CausalPipeline, NamesTheFileWhereItsTextIsWrong) {

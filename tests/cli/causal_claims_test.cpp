@@ -83,17 +83,20 @@ TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
                   "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
-  EXPECT_EQ(having(lines, {{"seed", 1}}).size(), 7U);  // the fit, then 1, 3 and as printed of both
+  // The fit, then 0.7 and 3 with k = 1 and 2 and as printed of both.
+  EXPECT_EQ(having(lines, {{"seed", 1}}).size(), 11U);
   for (const char* graph : {"true", "learned"}) {
     const auto means = having(lines, {{"graph", graph}, {"graphs", 2}});
-    ASSERT_EQ(means.size(), 3U);
+    ASSERT_EQ(means.size(), 5U);
     const auto judged = having(means, {{"judged", true}});
-    ASSERT_EQ(judged.size(), 1U);
-    EXPECT_EQ(judged[0]["generality"], 1);
+    ASSERT_EQ(judged.size(), 2U);
+    EXPECT_EQ(judged[0]["hops"], 1);
+    EXPECT_EQ(judged[1]["hops"], 2);
+    EXPECT_EQ(judged[0]["generality"], 0.7);
     EXPECT_EQ(judged[0]["passes"],
               judged[0]["edge_area"] >= 0.8 && judged[0]["generality_correlation"] >= 0.4);
-    const auto one = having(lines, {{"seed", 1}, {"graph", graph}, {"generality", 1}}).at(0);
-    const auto two = having(lines, {{"seed", 2}, {"graph", graph}, {"generality", 1}}).at(0);
+    const auto one = having(lines, {{"seed", 1}, {"graph", graph}, {"generality", 0.7}}).at(0);
+    const auto two = having(lines, {{"seed", 2}, {"graph", graph}, {"generality", 0.7}}).at(0);
     const double sum = one["edge_area"].get<double>() + two["edge_area"].get<double>();
     EXPECT_NEAR(judged[0]["edge_area"], sum / 2, 1e-12);
   }

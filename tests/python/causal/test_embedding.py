@@ -228,7 +228,9 @@ def test_points_do_not_depend_on_units_or_size_of_weights(fitted, factor):
 
 
 def test_given_weights_count_where_asked_for(fitted):
-    made = [causal.causal_embed(factor * fitted, balanced=False, relative=False, generality=0.1) for factor in (1, 1e-3)]
+    printed = {"balanced": False, "relative": False, "generality": 0.1}
+    with pytest.warns(causal.EmbeddingWarning):
+        made = [causal.causal_embed(factor * fitted, **printed) for factor in (1, 1e-3)]
     assert made[0].tangents.norm() > 10 * made[1].tangents.norm()
     with pytest.raises(ValueError, match="adjacency: expected weights whose paths are finite"):
         causal.causal_embed(chain(1e200, 1e200), balanced=False)

@@ -90,9 +90,19 @@ def test_files_have_what_cpp_reads(made, tmp_path):
     """tests/causal/pipeline_test.cpp reads a file of these parameters."""
     assert list(CausalPipeline().get_params()) == [
         "estimator", "nonlinear", "standardise", "threshold", "missing", "drop", "dimension", "optimiser", "steps",
-        "generality", "scale", "by_dimension", "seed",
+        "learning_rate", "hops", "side", "weight", "decay", "negatives", "balanced", "generality", "relative", "restart",
+        "dangling", "scale", "by_dimension", "seed",
     ]  # fmt: skip
     CausalPipeline(steps=5).fit(made.table).save(tmp_path / "p")
     head = (tmp_path / "p").read_bytes()
     for name in (b"nsimplex causal pipeline 2", b"tangents", b"generality", b"adjacency", b"deviation"):
         assert name in head
+
+
+def test_takes_the_options_of_an_embedding(made):
+    options = dict(hops=1, side="both", weight="direct", balanced=False, relative=False, generality=0.1, restart=0.3)
+    pipeline = CausalPipeline(steps=5, **options).embed(made.weights)
+    assert pipeline.tangents_.equal(causal.causal_embed(made.weights, steps=5, **options).tangents)
+    tiers = [0] * 4 + [1] * 4
+    fitted = CausalPipeline(steps=5).fit(made.table[:, :8], tiers=tiers)
+    assert not fitted.adjacency_[4:, :4].any()

@@ -162,7 +162,8 @@ ON_THE_HOST = {
     "attention_tuples": plain(4, [4, 4], causal=True),
     "causal_baselines": plain(draw(40, 4).double()),
     "causal_edge_curves": plain(draw(4, 4).double(), TRUTH.double()),
-    "causal_embed": plain(TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 3.0, True, 0.15, "uniform", 0),
+    "causal_embed": plain(TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0),
+    "causal_embedding_warning": plain(draw(4, 2), TRUTH),
     "causal_fit": plain(
         draw(60, 4).double(), "order", False, True, None, None, 0, False, 0, torch.zeros(0, 2, dtype=torch.int64),
         torch.zeros(0, 2, dtype=torch.int64), [],

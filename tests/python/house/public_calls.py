@@ -205,7 +205,8 @@ CALLS = {
     "causal.causal_embed": lambda: (
         [_chain()],
         dict(dimension=2, optimiser="tangent", steps=3, learning_rate=0.1, hops=1, side="both", weight="paths",
-             decay=0.5, negatives=0, generality=1.0, relative=True, restart=0.1, dangling="uniform", seed=1),
+             decay=0.5, negatives=0, generality=1.0, relative=True, restart=0.1, dangling="uniform", seed=1,
+             balanced=True),
     ),
     "causal.causal_ranking": lambda: ([torch.randn(3, 2, dtype=torch.float64), _chain()], {}),
     "causal.hyperbolic_distances": lambda: ([torch.randn(3, 2, dtype=torch.float64)], {}),
