@@ -61,6 +61,7 @@ constexpr const char* kAsGiven[] = {
     "causal_baselines",
     "causal_edge_curves",
     "causal_embed",
+    "causal_embedding_warning",
     "causal_fit",
     "causal_metrics",
     "causal_pipeline_write",

@@ -143,14 +143,14 @@ TEST(CausalEmbed, SaysWhatItGuessesOfAHierarchy) {
 
 TEST(CausalEmbed, WarnsWhereAnEmbeddingCarriesNothing) {
   const test::TemporaryFolder folder;
-  test::write_file(folder / "chain.csv", "a,b,c\n0,0.1,0\n0,0,0.1\n0,0,0\n");
+  test::write_file(folder / "chain.csv", "a,b,c,d,e\n0,0.1,0,0,0\n0,0,0.1,0,0\n0,0,0,0.1,0\n0,0,0,0,0.1\n0,0,0,0,0\n");
   const Finished flat = embed({folder / "chain.csv", "--given-weights", "--absolute",
                                "--generality", "100", "--out", folder / "flat"});
   ASSERT_EQ(flat.code, 0) << flat.err;
-  EXPECT_THAT(flat.err, HasSubstr("warning: embedding: 3 of 3 nodes with edges lie within 0.05"));
+  EXPECT_THAT(flat.err, HasSubstr("warning: embedding: 5 of 5 nodes with edges lie within 0.05"));
   const Finished angles = run({"causal", "encode", folder / "flat/embedding.safetensors", "--json",
                                "--out", folder / "angles"});
-  EXPECT_THAT(angles.err, HasSubstr("warning: angles: 3 of 3 points lie within 0.05"));
+  EXPECT_THAT(angles.err, HasSubstr("warning: angles: 5 of 5 points lie within 0.05"));
   const Finished apart = embed({folder / "chain.csv"});
   EXPECT_THAT(apart.err, Not(HasSubstr("warning")));
   EXPECT_TRUE(json_of(apart.out).at(0)["warning"].is_null());

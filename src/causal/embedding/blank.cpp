@@ -26,7 +26,7 @@ std::string why_blank(const Matrix& tangents, const std::vector<int64_t>& counte
         .append(all)
         .append(nodes)
         .append(" lie within 0.05 of the origin, so their angles carry nothing: a smaller "
-                "generality keeps them apart");
+                "generality or fewer hops keep them apart");
   }
   if (apart) return "";
   return std::string("all ").append(all).append(nodes).append(
