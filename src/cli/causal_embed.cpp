@@ -129,12 +129,12 @@ int run_embed(const EmbedOptions& o) {
              {"warning", warning.empty() ? Json() : Json(warning)},
              {"seconds", made.seconds}});
   if (o.json) return 0;
-  print(
-      fmt::format("{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
-                  "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
-                  file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
-                  o.embedding.options.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
-                  made.seconds, ranking.mean_rank, ranking.map));
+  print(fmt::format(
+      "{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
+      "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
+      file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
+      o.embedding.options.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
+      made.seconds, ranking.mean_rank, ranking.map));
   if (made.without_negatives > 0) {
     print(fmt::format("{} of the nodes attract all others: nothing keeps these apart from them\n",
                       made.without_negatives));

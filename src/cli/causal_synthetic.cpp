@@ -185,7 +185,8 @@ class Synthetic {
     print(fmt::format(
         "\n{} graphs; learned with SHD {:.2f} on average. Edges nearer: chance that a pair with an "
         "edge is nearer than one\nwithout (at least {}); generality: Spearman's correlation of "
-        "radius and -descendants (at least {}).\n* what is judged; as printed: {} pi and weights as "
+        "radius and -descendants (at least {}).\n* what is judged; as printed: {} pi and weights "
+        "as "
         "given.\n",
         trials_.size(), training::spread(distances).mean, kEdgeArea, kGeneralityCorrelation,
         training::kPrintedGenerality));

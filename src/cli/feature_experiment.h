@@ -22,8 +22,8 @@ struct FeatureExperimentOptions : CommonOptions {
   training::FeatureTrainingOptions restoring{.epochs = 10}, answering{.epochs = 20};
   training::EncodingOptions making;
   std::string estimator = "order";
-  double threshold = -1;      ///< of the learned graph; below 0: the estimator's own
-  double sparsity = -1;       ///< the same
+  double threshold = -1;  ///< of the learned graph; below 0: the estimator's own
+  double sparsity = -1;   ///< the same
   EmbeddingFlags embedding;
 };
 

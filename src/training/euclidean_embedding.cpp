@@ -47,9 +47,7 @@ Tensor euclidean_embedding(const Tensor& given, const CausalEmbeddingOptions& op
   const Tensor adjacency = weights(given, options.balanced);
   const Tensor paths = path_weights(adjacency, options.hops.value_or(2), options.decay);
   const Tensor joined = (paths + paths.t()).gt(0);
-  const Tensor weight = options.weight == AttractionWeight::paths
-                            ? paths + paths.t()
-                            : adjacency;
+  const Tensor weight = options.weight == AttractionWeight::paths ? paths + paths.t() : adjacency;
   const Tensor others = joined.logical_not().fill_diagonal_(false);
   // The generality of nodes depends on the graph alone; no step moves a point.
   CausalEmbeddingOptions none = options;

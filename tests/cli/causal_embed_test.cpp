@@ -143,7 +143,8 @@ TEST(CausalEmbed, SaysWhatItGuessesOfAHierarchy) {
 
 TEST(CausalEmbed, WarnsWhereAnEmbeddingCarriesNothing) {
   const test::TemporaryFolder folder;
-  test::write_file(folder / "chain.csv", "a,b,c,d,e\n0,0.1,0,0,0\n0,0,0.1,0,0\n0,0,0,0.1,0\n0,0,0,0,0.1\n0,0,0,0,0\n");
+  test::write_file(folder / "chain.csv",
+                   "a,b,c,d,e\n0,0.1,0,0,0\n0,0,0.1,0,0\n0,0,0,0.1,0\n0,0,0,0,0.1\n0,0,0,0,0\n");
   const Finished flat = embed({folder / "chain.csv", "--given-weights", "--absolute",
                                "--generality", "100", "--out", folder / "flat"});
   ASSERT_EQ(flat.code, 0) << flat.err;

@@ -243,9 +243,9 @@ TEST_F(CausalEncodings, PresetsAreDefaultsOfWhatIsNotAskedFor) {
                                      "--preset", "paper-scgpt", "--json", "--out", folder_ / "p"}));
   ASSERT_EQ(done.code, 0) << done.err;
   const std::string config = test::read_file(folder_ / "p/config.toml");
-  for (const char* line : {"dim=8", "layers=1", "embed-steps=5", "bins=51", "batch=5", "lr=0.0001",
-                           "embed-batch=32", "embed-lr=0.001", "hops=2", "threshold=0.2",
-                           "generality=0.1", "estimator=\"paper\""}) {
+  for (const char* line :
+       {"dim=8", "layers=1", "embed-steps=5", "bins=51", "batch=5", "lr=0.0001", "embed-batch=32",
+        "embed-lr=0.001", "hops=2", "threshold=0.2", "generality=0.1", "estimator=\"paper\""}) {
     EXPECT_THAT(config, HasSubstr(std::string("\n").append(line).append("\n")));
   }
 }

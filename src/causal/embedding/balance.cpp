@@ -7,9 +7,9 @@
 namespace nsimplex::causal {
 namespace {
 
-constexpr double kLogGrid = 1 << 20;    // log b is rounded to one over this
-constexpr double kBalanced = 1e-13;     // of the residual that is left, by the first one
-constexpr double kMostLog = 6.9078;  // log 1000
+constexpr double kLogGrid = 1 << 20;  // log b is rounded to one over this
+constexpr double kBalanced = 1e-13;   // of the residual that is left, by the first one
+constexpr double kMostLog = 6.9078;   // log 1000
 
 struct Edge {
   int64_t cause, effect;

@@ -21,12 +21,9 @@ std::string why_blank(const Matrix& tangents, const std::vector<int64_t>& counte
   }
   const auto all = std::to_string(counted.size());
   if (2 * central > std::ssize(counted)) {
-    return std::to_string(central)
-        .append(" of ")
-        .append(all)
-        .append(nodes)
-        .append(" lie within 0.05 of the origin, so their angles carry nothing: a smaller "
-                "generality or fewer hops keep them apart");
+    return std::to_string(central).append(" of ").append(all).append(nodes).append(
+        " lie within 0.05 of the origin, so their angles carry nothing: a smaller "
+        "generality or fewer hops keep them apart");
   }
   if (apart) return "";
   return std::string("all ").append(all).append(nodes).append(
@@ -47,7 +44,8 @@ std::string why_blank(const Matrix& tangents, const SparseGraph& graph) {
   for (int64_t node = 0; node < graph.rows(); ++node) {
     if (joined[static_cast<size_t>(node)] != 0) counted.push_back(node);
   }
-  if (counted.empty()) return "the graph has no edges, so its points and their angles carry nothing";
+  if (counted.empty())
+    return "the graph has no edges, so its points and their angles carry nothing";
   return why_blank(tangents, counted, " nodes with edges");
 }
 

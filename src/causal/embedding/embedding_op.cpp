@@ -56,7 +56,8 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "causal_embed(Tensor adjacency, int dimension, str optimiser, int steps, float? "
       "learning_rate, int? hops, str? side, str weight, float decay, int? negatives, float "
-      "generality, bool relative, float restart, str dangling, int seed, bool balanced=True) -> (Tensor, "
+      "generality, bool relative, float restart, str dangling, int seed, bool balanced=True) -> "
+      "(Tensor, "
       "Tensor, float, int, str, int, float)",
       TORCH_FN(embed_by_name));
   m.def("causal_embedding_warning(Tensor tangents, Tensor? adjacency=None) -> str",
