@@ -11,7 +11,7 @@
 namespace nsimplex::causal {
 namespace {
 
-using test::input_error_of;
+using nsimplex::test::input_error_of;
 
 Matrix prepared(const Matrix& table, bool standardise = false) {
   return prepared_table({table.data(), table.rows(), table.cols()}, standardise);

@@ -11,7 +11,7 @@ namespace nsimplex::causal {
 namespace {
 
 constexpr double kLeastLeft = 1e-10;
-constexpr double kRidge = 1e-8;  // of orthonormal coefficients: copies of a column are no error
+constexpr double kSplineRidge = 1e-8;  // of orthonormal coefficients: copies of a column are no error
 constexpr int64_t kMostIntervals = 8;
 
 int64_t intervals_of(int64_t rows) {
@@ -56,7 +56,7 @@ double AdditiveRegression::unexplained(int64_t column, const std::vector<int64_t
     }
     row += rows;
   }
-  gram.diagonal().array() += kRidge;
+  gram.diagonal().array() += kSplineRidge;
   const Vector solved = gram.selfadjointView<Eigen::Lower>().llt().matrixL().solve(mix);
   return std::max(1 - solved.squaredNorm(), kLeastLeft);
 }
@@ -81,7 +81,7 @@ double AdditiveRegression::unexplained_held_out(int64_t column, const std::vecto
     at += parameters(cause);
   }
   // Features of length 1 have a mean square of 1 / n.
-  const double ridge = kRidge / static_cast<double>(table_.rows());
+  const double ridge = kSplineRidge / static_cast<double>(table_.rows());
   return std::max(rows.errors(given, table_.col(column), ridge).squaredNorm(), kLeastLeft);
 }
 
