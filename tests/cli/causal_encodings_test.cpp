@@ -67,9 +67,9 @@ TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
       run(with(command("classify"), {"--labels", labels_, "--splits", "2", "--json"}));
   ASSERT_EQ(done.code, 0) << done.err;
   const auto lines = json_of(done.out);
-  EXPECT_EQ(lines_with(lines, "trial").size(), 2u * 12u);  // logistic regression is one of them
+  EXPECT_EQ(lines_with(lines, "trial").size(), 2u * 13u);  // logistic regression is one of them
   const auto summary = lines_with(lines, "trials");
-  ASSERT_EQ(summary.size(), 12u);
+  ASSERT_EQ(summary.size(), 13u);
   EXPECT_EQ(summary[0]["encoding"], "logistic regression");
   EXPECT_EQ(summary[0]["accuracy"], 100);
   for (const json& line : lines_with(lines, "strength")) {
