@@ -167,6 +167,7 @@ class FitReport {
   }
 
   const Matrix& graph() const { return graph_; }
+  const std::optional<Matrix>& truth() const { return truth_; }
 
  private:
   static TableView view(const Matrix& matrix) {
@@ -201,6 +202,7 @@ int run_fit(const FitOptions& o) {
   write_graph(o.out, "graph", {table.names, report.graph()});
   io::write_text(o.out + "/scores.csv",
                  causal::table_csv(table.names, causal::view_matrix(result.scores)));
+  if (report.truth()) write_graph(o.out, "truth", {table.names, *report.truth()});
   if (!o.json) print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot\n", o.out));
   return 0;
 }
@@ -216,7 +218,8 @@ void add_causal_fit(CLI::App& parent, Session& session) {
        .examples = "nsimplex causal fit table.csv --out runs/graph\n"
                    "nsimplex causal fit table.csv --truth truth.csv --standardise --json\n"
                    "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf",
-       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}},
+       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv", "truth.csv",
+                 "truth.tsv", "truth.graphml", "truth.dot"}},
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");

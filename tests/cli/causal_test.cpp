@@ -115,11 +115,17 @@ TEST_F(CausalFit, FindsTheGraphAndSaysHowItCompares) {
        {"run/graph.tsv", "run/graph.graphml", "run/graph.dot", "run/scores.csv"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / file)) << file;
   }
+  // The graph that it was compared with lies beside it.
+  for (const char* file : {"/truth.csv", "/truth.tsv", "/truth.graphml", "/truth.dot"}) {
+    EXPECT_EQ(test::read_file(folder_ / "run" + file), test::read_file(folder_ / "made" + file))
+        << file;
+  }
 }
 
 TEST_F(CausalFit, WithoutATruthFiguresAreNull) {
-  const Finished finished = run(causal({"fit", table(), "--json"}));
+  const Finished finished = run(causal({"fit", table(), "--json", "--out", folder_ / "run"}));
   ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/truth.csv"));
   const json line = json_of(finished.out).at(0);
   EXPECT_TRUE(line["shd"].is_null() && line["auroc"].is_null());
   EXPECT_EQ(line["sortability_of"], "fit");
@@ -191,7 +197,8 @@ TEST_F(CausalFit, MendsWhatItIsToldToMend) {
       folder_ / "t.csv", "a,b,c,d\n1,7,1,2\n3,7,3,\n0,7,0,5\n2,7,2,4\n5,7,5,1\n4,7,4,9\n");
   const std::string truth = test::write_file(folder_ / "truth.tsv", "a\td\nb\tc\n");
   const Finished finished =
-      run(causal({"fit", path, "--missing", "rows", "--drop", "--truth", truth, "--json"}));
+      run(causal({"fit", path, "--missing", "rows", "--drop", "--truth", truth, "--json",
+                  "--out", folder_ / "cut"}));
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json line = json_of(finished.out).at(0);
   EXPECT_EQ(line["features"], 2);
@@ -199,6 +206,8 @@ TEST_F(CausalFit, MendsWhatItIsToldToMend) {
   EXPECT_EQ(line["dropped_rows"], 1);
   EXPECT_EQ(line["true_edges"], 1);
   EXPECT_EQ(line["dropped"].size(), 2U);
+  // Over the columns that are kept.
+  EXPECT_EQ(test::read_file(folder_ / "cut/truth.csv"), "a,d\n0,1\n0,0\n");
   const Finished filled = run(causal({"fit", path, "--missing", "means", "--drop", "--json"}));
   ASSERT_EQ(filled.code, 0) << filled.err;
   EXPECT_EQ(json_of(filled.out).at(0)["filled"], 1);

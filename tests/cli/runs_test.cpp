@@ -81,8 +81,9 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
   const Words simulate{"causal", "simulate", "--nodes", "4", "--rows", "50"};
   const std::vector<Repeated> commands{
       {simulate, {"table.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
-      {{"causal", "fit", made + "/table.csv"},
-       {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}},
+      {{"causal", "fit", made + "/table.csv", "--truth", made + "/truth.csv"},
+       {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv", "truth.csv",
+        "truth.tsv", "truth.graphml", "truth.dot"}},
       {{"causal", "embed", made + "/truth.csv", "--steps", "5"},
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"causal", "encode", ball + "/embedding.safetensors", "--heads", "1"},
