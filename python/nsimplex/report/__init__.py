@@ -6,6 +6,7 @@ top or in folders below it; nothing is required, and a broken line is left out:
 
     metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex task match2``, ``match3``, ``match4``, or of ``nsimplex graph``
                     or ``nsimplex causal`` or ``nsimplex analyze``
+    graph.csv       beside the lines of ``nsimplex causal fit``, or graph.tsv; scores.csv, truth.csv
     samples.jsonl   lines of ``nsimplex lm sample --json``
     bench.jsonl     lines of ``nsimplex bench attention --json``
     compare.jsonl   lines of the peers in bench/compare

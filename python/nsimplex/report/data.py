@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .ball import Ball, read_ball
+from .learned import LearnedGraph, read_learned
 from .lines import Row, file_name, having, number, read_lines, read_text
 
 #: Lines of `nsimplex causal`, which are no trainings.
@@ -129,6 +130,7 @@ class Run:
     scaling: list[ScalingRun] = field(default_factory=list)
     graphs: list[GraphRun] = field(default_factory=list)
     causal: list[tuple[str, Row]] = field(default_factory=list)  #: name of the folder, line
+    learned: list[LearnedGraph] = field(default_factory=list)
     balls: list[Ball] = field(default_factory=list)
     encodings: list[EncodingRun] = field(default_factory=list)
     analyses: list[AnalysisRun] = field(default_factory=list)
@@ -226,6 +228,9 @@ def _add_metrics(run: Run, folder: Path) -> None:
     rows = read_lines(folder / "metrics.jsonl")
     name = file_name(folder)
     run.causal += [(name, r) for r in rows if r.get("task") in CAUSAL_TASKS]
+    fits = [r for r in rows if r.get("task") == "fit"]
+    if fits and (graph := read_learned(folder, has_truth=fits[-1].get("sortability_of") == "truth")):
+        run.learned.append(graph)
     rows = [r for r in rows if r.get("task") not in CAUSAL_TASKS]
     _add_analysis(run, name, [r for r in rows if isinstance(r.get("statement"), str) or isinstance(r.get("analysis"), str)])
     _add_arms(run, name, [r for r in rows if isinstance(r.get("arm"), str)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from html import escape
 
 import matplotlib
@@ -14,9 +15,9 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, MaxNLocator  # noqa: E402
 
 # matplotlib draws in these stand-ins; the page's style sheet says what they look like.
-INK, LINE, MUTED = "#010101", "#020202", "#030303"
+INK, LINE, MUTED, CARD = "#010101", "#020202", "#030303", "#050505"
 SERIES = ["#040401", "#040402", "#040403", "#040404"]
-_VARIABLES = {INK: "var(--ink)", LINE: "var(--line)", MUTED: "var(--muted)"} | {
+_VARIABLES = {INK: "var(--ink)", LINE: "var(--line)", MUTED: "var(--muted)", CARD: "var(--card)"} | {
     color: f"var(--series-{i + 1})" for i, color in enumerate(SERIES)
 }
 
@@ -52,7 +53,9 @@ def svg(figure: Figure, name: str, alt: str) -> str:
         _write_powers_out(axes.xaxis)
         _write_powers_out(axes.yaxis)
     # The salt keeps the ids of two figures apart and one figure's ids the same every time.
-    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
+        # The browser has the letters of every script, whatever matplotlib's own font lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]

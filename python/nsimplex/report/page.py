@@ -12,6 +12,7 @@ from .comparison import comparison_section
 from .data import LanguageRun, Row, Run, number
 from .encodings import encoding_section
 from .graphs import graph_sections
+from .learned_section import learned_section
 from .match import match_section, match_tiles
 from .parts import amount, megabytes, section, table, tile
 from .scaling import scaling_section
@@ -144,6 +145,7 @@ def render(run: Run) -> str:
     sections += [scaling_section(each) for each in run.scaling]
     sections += graph_sections(run.graphs)
     sections += causal_sections(run.causal)
+    sections += [learned_section(graph) for graph in run.learned]
     sections += [ball_section(ball) for ball in run.balls]
     sections += [encoding_section(each, len(run.encodings) == 1) for each in run.encodings]
     sections += [analysis_section(each, len(run.analyses) == 1) for each in run.analyses]

@@ -56,6 +56,11 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 5px 22px; margi
   font-size: 14.5px; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; }
+ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 0 0 8px; padding: 0; font-size: 14px; }
+svg.key { display: inline-block; width: 34px; margin: 0 8px 0 0; vertical-align: middle; }
+.matrices { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); gap: 18px; }
+figure.matrix { margin: 0; }
+figure.matrix figcaption { font-size: 14px; font-weight: 600; }
 h3 { margin: 20px 0 6px; font-size: 15px; }
 footer { margin-top: 28px; color: var(--muted); font-size: 13px; }
 @media (max-width: 600px) { main { padding: 28px 14px 48px; } section { padding: 18px 16px; } h1 { font-size: 28px; } }

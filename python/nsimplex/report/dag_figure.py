@@ -1,0 +1,170 @@
+"""The picture of a learned graph: nodes in layers, edges as arrows from cause to effect."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path as Curve
+
+from .._printable import printable
+from .dag_layout import place_nodes
+from .figure import CARD, INK, MUTED, SERIES, STYLE, svg
+from .learned import EXTRA, LEARNED, MISSING, REVERSED, RIGHT, Edge
+
+_MOST_SIGNS = 40  # edges that are marked + or −
+_HEIGHT = 20.0  # of a node, in points
+_NAME = 18  # letters of a name
+
+#: Colour (by its number in the style sheet; 0: muted) and dashes of each kind of edge.
+_LOOKS = {
+    "positive": (1, None),
+    "negative": (2, (5, 2)),
+    RIGHT: (3, None),
+    REVERSED: (4, (7, 2, 1.5, 2)),
+    EXTRA: (2, (5, 2)),
+    MISSING: (0, (1.2, 2)),
+}
+_WORDS = {
+    "positive": "weight above 0",
+    "negative": "weight below 0",
+    RIGHT: "right: it is in the true graph",
+    REVERSED: "reversed: the true graph has it the other way round",
+    EXTRA: "extra: the true graph does not have it",
+    MISSING: "missing: only the true graph has it",
+}
+
+
+def short(name: str, most: int = _NAME) -> str:
+    """A name on one line, its middle left out where it is long; quotation marks for an empty one."""
+    text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
+    if not text:
+        return '""'
+    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
+
+
+def _look(edge: Edge) -> str:
+    return ("negative" if edge.weight < 0 else "positive") if edge.kind == LEARNED else edge.kind
+
+
+def legend(edges: list[Edge]) -> str:
+    """What the kinds of edges look like and how many there are."""
+    counts = Counter(map(_look, edges))
+    items = []
+    for look, (color, dashes) in _LOOKS.items():
+        if counts[look]:
+            dashed = f' stroke-dasharray="{" ".join(map(str, dashes))}"' if dashes else ""
+            stroke = f"var(--series-{color})" if color else "var(--muted)"
+            line = f'<line x1="1" y1="5" x2="33" y2="5" stroke-width="2.4"{dashed} style="stroke: {stroke}"></line>'
+            key = f'<svg class="key" viewBox="0 0 34 10" aria-hidden="true">{line}</svg>'
+            items.append(f"<li>{key}{_WORDS[look]} ({counts[look]:,})</li>")
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _letters(text: str) -> float:
+    """The width of a text, in letters."""
+    return sum(2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
+
+
+def _ports(ends: list[tuple[int, int, float]], widths: list[float]) -> dict[tuple[int, int], float]:
+    """Shifts of the ends of edges along the border of their node, so that they do not all meet in one point; an end is
+    (node with its side, edge, where the edge comes from)."""
+    by_side = defaultdict(list)
+    for side, edge, x in ends:
+        by_side[side].append((x, edge))
+    shifts = {}
+    for side, own in by_side.items():
+        step = min(9.0, 0.7 * widths[abs(side) - 1] / len(own))
+        for at, (_, edge) in enumerate(sorted(own)):
+            shifts[side, edge] = step * (at - (len(own) - 1) / 2)
+    return shifts
+
+
+def _curves(edges: list[Edge], places: np.ndarray, bends: list, widths: list[float]) -> list[np.ndarray]:
+    """Points that each edge passes, from the border of its cause to that of its effect."""
+    routes, ends = [], []
+    for number, (edge, passed) in enumerate(zip(edges, bends)):
+        route = [tuple(places[edge.cause]), *passed, tuple(places[edge.effect])]
+        # Sides of nodes: the lower one is node + 1, the upper one is -(node + 1).
+        falls = route[0][1] >= route[-1][1]
+        level = route[0][1] == route[-1][1]
+        start = (edge.cause + 1) * (1 if falls else -1)
+        end = (edge.effect + 1) * (-1 if falls and not level else 1)
+        routes.append((route, start, end))
+        ends += [(start, number, route[1][0]), (end, number, route[-2][0])]
+    shifts = _ports(ends, widths)
+    curves = []
+    for number, (route, start, end) in enumerate(routes):
+        points = np.array(route, dtype=float)
+        for at, side in ((0, start), (-1, end)):
+            points[at] += (shifts[side, number], -np.sign(side) * (_HEIGHT / 2 + 1))
+        if route[0][1] == route[-1][1]:  # within a layer: below it and back
+            points = np.insert(points, 1, (points[0] + points[-1]) / 2 - (0, 16), axis=0)
+        curves.append(points)
+    return curves
+
+
+def _curve(points: np.ndarray) -> Curve:
+    vertices, codes = [points[0]], [Curve.MOVETO]
+    level = points[0][1] == points[-1][1]
+    for a, b in zip(points, points[1:]):
+        half = np.array([0, (b[1] - a[1]) / 2])
+        # Nodes are left and entered straight from above or below; within a layer, the bend is passed level.
+        controls = [a + half, b - half] if not level else [(a[0], min(a[1], b[1])), (b[0], min(a[1], b[1]))]
+        vertices += [*controls, b]
+        codes += [Curve.CURVE4] * 3
+    return Curve(vertices, codes)
+
+
+def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
+    """The nodes with these names and the edges between them; as wide as the widest layer needs."""
+    shown = [short(each) for each in names]
+    widths = [max(30.0, 12 + 5.9 * _letters(each)) for each in shown]
+    places, bends = place_nodes([(e.cause, e.effect) for e in edges], widths)
+    curves = _curves(edges, places, bends, widths)
+    halves = np.array(widths)[:, None] / 2
+    corners = np.concatenate([places[:, :1] - halves, places[:, :1] + halves, *(c[:, :1] for c in curves)])
+    left, right = float(corners.min()) - 8, float(corners.max()) + 8
+    bottom, top = min(float(c[:, 1].min()) for c in curves) - 28, 18.0
+    largest = max((abs(e.weight) for e in edges if e.kind != MISSING), default=1.0)
+    signs = len(edges) <= _MOST_SIGNS
+    with matplotlib.rc_context(STYLE | {"lines.scale_dashes": False}):
+        drawing = Figure(figsize=((right - left) / 72, (top - bottom) / 72))
+        axes = drawing.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.set_xlim(left, right)
+        axes.set_ylim(bottom, top)
+        for edge, points in zip(edges, curves):
+            color, dashes = _LOOKS[_look(edge)]
+            width = 1.3 if edge.kind == MISSING else 0.9 + 2.5 * abs(edge.weight) / largest
+            paint = SERIES[color - 1] if color else MUTED
+            axes.add_patch(
+                FancyArrowPatch(
+                    path=_curve(points), arrowstyle="-|>", mutation_scale=8 + 1.5 * width, linewidth=width, color=paint,
+                    linestyle=(0, dashes) if dashes else "-", joinstyle="miter", capstyle="butt", fill=True, zorder=1,
+                )
+            )  # fmt: skip
+            if signs:
+                at = (len(points) - 1) // 2
+                middle = points[1] if points[0][1] == points[-1][1] else (points[at] + points[at + 1]) / 2
+                box = {"boxstyle": "circle,pad=0.1", "facecolor": CARD, "edgecolor": "none"}
+                sign = "−" if edge.weight < 0 else "+"
+                axes.text(*middle, sign, ha="center", va="center", fontsize=9, color=paint, bbox=box, zorder=2)
+        for (x, y), width, text in zip(places, widths, shown):
+            axes.add_patch(
+                FancyBboxPatch(
+                    (x - width / 2, y - _HEIGHT / 2), width, _HEIGHT, boxstyle="round,pad=0,rounding_size=6",
+                    facecolor=CARD, edgecolor=INK, linewidth=1, zorder=3,
+                )
+            )  # fmt: skip
+            axes.text(x, y, text, ha="center", va="center", fontsize=9.5, color=INK, zorder=4)
+        alt = f"{len(names)} nodes in layers from causes down to effects, with {len(edges)} edges as arrows"
+        picture = svg(drawing, f"dag-{name}", alt)
+    # A phone scrolls sideways rather than shrink the names; a small graph is not blown up.
+    points = right - left
+    sizes = f"min-width: {1.05 * points:.0f}px; max-width: {1.5 * points:.0f}px"
+    return f'<div class="scroll"><div style="{sizes}">{picture}</div></div>'

@@ -1,0 +1,112 @@
+"""The graph that ``nsimplex causal fit --out`` wrote, with its scores and the true graph, as far as they can be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .lines import file_name, read_text
+
+_LARGEST = 1e300
+
+RIGHT, REVERSED, EXTRA, MISSING = "right", "reversed", "extra", "missing"
+LEARNED = ""  #: of edges where no true graph is known
+
+
+@dataclass(frozen=True)
+class Edge:
+    cause: int
+    effect: int
+    weight: float  #: that was learned; the true one of a missing edge
+    score: float  #: NaN where there is none
+    kind: str = LEARNED
+
+
+@dataclass
+class LearnedGraph:
+    """Matrices [M, M] of causes in rows and effects in columns."""
+
+    name: str  #: of the folder
+    names: list[str]
+    weights: np.ndarray
+    scores: np.ndarray | None = None
+    truth: np.ndarray | None = None
+
+    def edges(self) -> list[Edge]:
+        """Learned edges and missing ones, the highest score first; edges without a score come last."""
+        there = self.weights != 0
+        kinds = np.full(there.shape, LEARNED, dtype=object)
+        shown = there
+        if self.truth is not None:
+            true = self.truth != 0
+            missing = true & ~there & ~there.T
+            kinds[there] = EXTRA
+            kinds[there & true.T] = REVERSED
+            kinds[there & true] = RIGHT
+            kinds[missing] = MISSING
+            shown = there | missing
+        edges = []
+        for i, j in np.argwhere(shown).tolist():
+            weight = self.weights[i, j] if there[i, j] else self.truth[i, j]
+            score = float("nan") if self.scores is None else float(self.scores[i, j])
+            edges.append(Edge(i, j, float(weight), score, kinds[i, j]))
+        return sorted(edges, key=lambda e: (-e.score if e.score == e.score else np.inf, -abs(e.weight)))
+
+
+def _cleaned(matrix: np.ndarray, missing: float) -> np.ndarray:
+    """Without a diagonal, infinite numbers as large ones, and `missing` for what is no number."""
+    cleaned = np.clip(np.nan_to_num(matrix, nan=missing, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST)
+    np.fill_diagonal(cleaned, 0)
+    return cleaned
+
+
+def _matrix(path: Path) -> tuple[list[str], np.ndarray] | None:
+    """Names and numbers of a square matrix; a first column of names is left out. None where there is no such matrix."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""))
+    try:
+        names = next(reader, [])
+        cells = [row for row in reader if row]
+        if names and names[0] == "" and len(cells) == len(names) - 1:
+            names, cells = names[1:], [row[1:] for row in cells]
+        numbers = np.array([np.array(row, dtype=float) for row in cells])
+    except (csv.Error, ValueError):
+        return None
+    return (names, numbers) if names and numbers.shape == (len(names), len(names)) else None
+
+
+def _edge_list(path: Path) -> tuple[list[str], np.ndarray] | None:
+    """The same from a list of edges; lines that are broken are left out."""
+    place: dict[str, int] = {}
+    found = []
+    try:
+        for row in csv.reader(io.StringIO(read_text(path), newline=""), delimiter="\t"):
+            try:
+                cause, effect, weight = row[0], row[1], float(row[2])
+            except (IndexError, ValueError):
+                continue
+            found.append((place.setdefault(cause, len(place)), place.setdefault(effect, len(place)), weight))
+    except csv.Error:
+        pass  # what was read before is whole
+    if not found or len(place) > 5000:
+        return None
+    weights = np.zeros((len(place), len(place)))
+    for cause, effect, weight in found:
+        weights[cause, effect] = weight
+    return list(place), weights
+
+
+def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
+    """The graph of a run directory, of graph.csv or else of graph.tsv; None where neither can be read."""
+    found = _matrix(folder / "graph.csv") or _edge_list(folder / "graph.tsv")
+    if found is None:
+        return None
+    graph = LearnedGraph(file_name(folder), found[0], _cleaned(found[1], 0.0))
+    for key, missing in (("scores", np.nan), ("truth", 0.0)):
+        other = _matrix(folder / f"{key}.csv") if key != "truth" or has_truth else None
+        if other is not None and other[0] == graph.names:
+            setattr(graph, key, _cleaned(other[1], missing))
+    return graph

@@ -1,0 +1,209 @@
+"""The picture, the table and the matrices of a learned graph."""
+
+import json
+import math
+import os
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import test_causal_report  # noqa: E402
+from report_page import read, write_lines  # noqa: E402
+
+from nsimplex.report.dag_figure import short  # noqa: E402
+from nsimplex.report.dag_layout import causal_order, crossings, layers_of, place_nodes  # noqa: E402
+from nsimplex.report.heat_map import shades  # noqa: E402
+from nsimplex.report.learned import EXTRA, MISSING, REVERSED, RIGHT, read_learned  # noqa: E402
+from nsimplex.report.learned_section import strongest  # noqa: E402
+
+
+def csv_of(names, matrix):
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    return "\n".join([",".join(quoted), *(",".join(map(str, row)) for row in np.asarray(matrix).tolist())]) + "\n"
+
+
+def write_run(folder, names, weights, scores=None, truth=None):
+    """A folder as `nsimplex causal fit --out` leaves it."""
+    write_lines(folder / "metrics.jsonl", [test_causal_report.FIT | {"sortability_of": "fit" if truth is None else "truth"}])
+    for stem, matrix in (("graph", weights), ("scores", scores), ("truth", truth)):
+        if matrix is not None:
+            (folder / f"{stem}.csv").write_text(csv_of(names, matrix), encoding="utf-8")
+
+
+def random_dag(count, edges, seed=0):
+    """Weights [count, count] above the diagonal."""
+    rng = np.random.default_rng(seed)
+    weights = np.zeros((count, count))
+    above = np.argwhere(np.triu(np.ones((count, count)), 1))
+    for i, j in rng.permutation(above)[:edges]:
+        weights[i, j] = rng.normal()
+    return weights
+
+
+# a -> b -> c, c -> d; the truth has a -> b, c -> b and d -> e.
+NAMES = ["a", "b", "c", "d", "e", "f"]
+WEIGHTS, TRUTH = np.zeros((6, 6)), np.zeros((6, 6))
+WEIGHTS[[0, 1, 2], [1, 2, 3]] = 0.5, -2, 0.25
+TRUTH[[0, 2, 3], [1, 1, 4]] = 1, 1, -3
+SCORES = np.arange(36.0).reshape(6, 6)
+
+
+def test_edges_are_right_reversed_extra_or_missing(tmp_path):
+    write_run(tmp_path, NAMES, WEIGHTS, SCORES, TRUTH)
+    edges = read_learned(tmp_path, has_truth=True).edges()
+    assert [(e.cause, e.effect, e.weight, e.score, e.kind) for e in edges] == [
+        (3, 4, -3, 22, MISSING), (2, 3, 0.25, 15, EXTRA), (1, 2, -2, 8, REVERSED), (0, 1, 0.5, 1, RIGHT),
+    ]  # fmt: skip
+    text, page = read(tmp_path)
+    for words in ("6 nodes and 3 learned edges. The true graph has 3 edges.", "1 node has no edges: f.", "true weight",
+                  "extra: the true graph does not have it (1)", "missing: only the true graph has it (1)",
+                  "reversed: the true graph has it the other way round (1)", "right: it is in the true graph (1)"):
+        assert words in page.text, words
+    assert text.count('class="matrix"') == 3 and text.count('class="key"') == 4
+    assert "<tr><td>b</td><td>c</td><td>−2</td><td>8</td><td>0</td><td>reversed</td></tr>" in text
+    assert "<tr><td>d</td><td>e</td><td>–</td><td>22</td><td>−3</td><td>missing</td></tr>" in text
+    # Kinds differ in their dashes, not in colour alone.
+    dashes = re.findall(r'stroke-width="2.4"( stroke-dasharray="[^"]*")?', text)
+    assert len(set(dashes)) == 4
+
+
+def test_without_a_truth_edges_are_told_apart_by_sign(tmp_path):
+    write_run(tmp_path, NAMES, WEIGHTS, SCORES)
+    (tmp_path / "truth.csv").write_text(csv_of(NAMES, TRUTH))  # of an earlier run, which was written over
+    text, page = read(tmp_path)
+    assert "weight above 0 (2)" in page.text and "weight below 0 (1)" in page.text
+    assert "true weight" not in page.text and text.count('class="matrix"') == 2
+    assert "2 nodes have no edges: e, f." in page.text
+
+
+def test_a_graph_without_edges_is_said_to_have_none(tmp_path):
+    write_run(tmp_path, NAMES, np.zeros((6, 6)), np.zeros((6, 6)))
+    assert "The graph has no edges." in read(tmp_path)[1].text
+
+
+def test_layers_are_longest_paths():
+    edges = [(0, 1), (1, 2), (0, 2), (3, 2), (2, 4)]
+    order = causal_order(5, edges)
+    assert all(order.index(cause) < order.index(effect) for cause, effect in edges)
+    assert layers_of(5, edges, order) == [0, 1, 2, 0, 3]
+    assert sorted(causal_order(3, [(0, 1), (1, 2), (2, 0)])) == [0, 1, 2]
+
+
+def test_sweeps_take_crossings_out():
+    assert crossings([0, 1], [2, 3], {0: [3], 1: [2]}) == 1
+    assert crossings([0, 1], [2, 3], {0: [2, 3], 1: [2, 3]}) == 1
+    places, _ = place_nodes([(0, 5), (1, 4), (2, 3)], [30.0] * 6)
+    assert [places[:3, 0].argsort().tolist()] == [(places[[5, 4, 3], 0]).argsort().tolist()]
+
+
+def test_nodes_of_a_layer_do_not_overlap():
+    weights = random_dag(40, 110)
+    widths = [30.0 + 3 * (node % 20) for node in range(40)]
+    edges = [tuple(pair) for pair in np.argwhere(weights).tolist()]
+    places, bends = place_nodes(edges, widths)
+    for a in range(40):
+        for b in range(a):
+            if places[a, 1] == places[b, 1]:
+                assert abs(places[a, 0] - places[b, 0]) >= (widths[a] + widths[b]) / 2
+    assert all(places[cause, 1] > places[effect, 1] for cause, effect in edges)
+    assert len(bends) == len(edges)
+
+
+def test_a_large_graph_shows_its_strongest_edges(tmp_path):
+    names = [f"gene{at}" for at in range(1000)]
+    weights = random_dag(1000, 1500)
+    write_run(tmp_path, names, weights, np.abs(weights) + 0.1, weights)
+    text, page = read(tmp_path)
+    assert "The picture of the whole graph is left out, because it has 1,000 nodes and 1,500 edges." in page.text
+    assert "1,300 more edges are left out of this table; graph.tsv and truth.tsv have them all." in page.text
+    assert len(text) < 3_000_000
+    edges = read_learned(tmp_path, has_truth=False).edges()
+    shown = strongest(edges)
+    assert len({node for e in shown for node in (e.cause, e.effect)}) <= 60
+    assert max(edges, key=lambda e: abs(e.weight)) in shown
+
+
+NAMED = [r"$\frac{1}{$", "<script>alert(1)</script>", "two\nlines", "n" * 5000, "", '"><img src=x>', "\u202eright to left", "名前"]
+
+
+def test_names_may_be_anything(tmp_path):
+    count = len(NAMED)
+    write_run(tmp_path, NAMED, random_dag(count, 12), SCORES.repeat(2).reshape(-1)[: count**2].reshape(count, count))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of letters that matplotlib's font lacks
+        text, page = read(tmp_path)
+    assert "script" not in page.tags and "img" not in page.tags
+    for words in (r"$\frac{1}{$", "<script>alert(1)</script>", r"two\nlines", r"\u202eright to left", "名前"):
+        assert words in page.text, words
+    assert "n" * 100 not in text and "\u202e" not in text
+    assert short("n" * 5000) == "n" * 11 + "…" + "n" * 6
+
+
+def test_a_lone_surrogate_in_a_name_does_no_harm(tmp_path):
+    write_run(tmp_path, NAMES, WEIGHTS)
+    (tmp_path / "graph.csv").write_bytes(csv_of(NAMES, WEIGHTS).encode().replace(b'"a"', b'"\xed\xb0\x80"'))
+    assert "Learned graph" in read(tmp_path)[1].text
+
+
+@pytest.mark.parametrize("value", [1e308, 5e-324, math.inf, -math.inf])
+def test_weights_may_have_any_size(tmp_path, value):
+    weights = WEIGHTS.copy()
+    weights[0, 5] = value
+    write_run(tmp_path, NAMES, weights, weights, TRUTH * 1e300)
+    text, _ = read(tmp_path)
+    assert "nan" not in re.sub(r"<[^>]*aria[^>]*>", "", text).lower() and text.count("stroke-dasharray") > 1
+
+
+def test_scores_that_are_no_numbers_come_last(tmp_path):
+    scores = np.full((6, 6), math.nan)
+    scores[2, 3] = 0.5
+    write_run(tmp_path, NAMES, WEIGHTS, scores)
+    assert [(e.cause, e.effect) for e in read_learned(tmp_path, False).edges()] == [(2, 3), (1, 2), (0, 1)]
+    text, _ = read(tmp_path)
+    assert "<tr><td>b</td><td>c</td><td>−2</td><td>–</td></tr>" in text
+
+
+def test_lines_of_an_edge_list_that_are_broken_are_left_out(tmp_path):
+    write_run(tmp_path, NAMES, WEIGHTS)
+    (tmp_path / "graph.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "graph.tsv").write_text('source\ttarget\tweight\na\tb\t2\nbroken\nc\td\tx\n\n"c\t1"\tb\t-1\n')
+    graph = read_learned(tmp_path, False)
+    assert graph.names == ["a", "b", "c\t1"] and np.count_nonzero(graph.weights) == 2
+    assert "3 nodes and 2 learned edges" in read(tmp_path)[1].text
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1,2\n3\n", "a,b\n0,x\n0,0\n", '"a'])
+def test_what_is_no_matrix_is_left_out(tmp_path, text):
+    write_run(tmp_path, NAMES, WEIGHTS)
+    for name in ("graph.csv", "scores.csv"):
+        (tmp_path / name).write_text(text)
+    assert read_learned(tmp_path, False) is None
+    assert "Learned graph" not in read(tmp_path)[1].text
+    (tmp_path / "graph.csv").unlink()
+    os.mkfifo(tmp_path / "graph.csv")
+    assert read_learned(tmp_path, False) is None
+
+
+def test_cycles_do_no_harm(tmp_path):
+    weights = random_dag(8, 14)
+    write_run(tmp_path, NAMED, weights, None, (weights + weights.T + np.eye(8, k=5)))
+    write_lines(tmp_path / "more" / "metrics.jsonl", [json.loads((tmp_path / "metrics.jsonl").read_text())])
+    (tmp_path / "more" / "graph.csv").write_text(csv_of(NAMED, weights + weights.T))
+    assert read(tmp_path)[1].text.count("Learned graph") == 2
+
+
+def test_a_first_column_of_names_is_left_out(tmp_path):
+    (tmp_path / "graph.csv").write_text(",source,target\nsource,0,1\ntarget,0,0\n")
+    graph = read_learned(tmp_path, False)
+    assert graph.names == ["source", "target"] and graph.weights.tolist() == [[0, 1], [0, 0]]
+
+
+def test_shades_grow_with_sizes():
+    assert shades(np.array([[1.0, -2.0], [0.0, math.nan]]))[0].tolist() == [0.5, -1.0]
+    assert np.isnan(shades(np.array([[1.0, -2.0], [0.0, math.nan]]))[1]).all()
+    wide = shades(np.array([[1.0, 1e2, 1e4]]))
+    np.testing.assert_allclose(wide, [[0, 0.5, 1]])
