@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "support/error.h"
@@ -53,41 +54,60 @@ double error_of(const Perturbation& asked, const Tensor& answer, const Tensor& b
   return (answer - truth).index_select(0, judged).square().mean().item<double>();
 }
 
-template <class Answer>
-PerturbationScores scores_of(const PerturbationData& data, const PerturbationOptions& options,
-                             Answer&& answer) {
+double mean_or_nan(const std::vector<double>& errors) {
+  double sum = 0.0;
+  for (const double error : errors) sum += error;
+  return errors.empty() ? std::nan("") : sum / static_cast<double>(errors.size());
+}
+
+// `answer` gives the mean [M] of what becomes of the rows that answers start from.
+PerturbationScores scores_by(const PerturbationData& data, const PerturbationOptions& options,
+                             const std::function<Tensor(const Perturbation&)>& answer) {
   const at::NoGradGuard no_grad;
-  const Tensor rows = data.control.narrow(0, 0, options.rows), before = rows.mean(0);
-  const auto mean_error = [&](const std::vector<Perturbation>& asked) {
-    double sum = 0.0;
-    for (const Perturbation& each : asked) {
-      sum += error_of(each, answer(rows, each), before, options.most_changed);
-    }
-    return sum / static_cast<double>(asked.size());
-  };
-  return {mean_error(data.singles), mean_error(data.doubles)};
+  const Tensor before = data.before();
+  std::set<int64_t> seen;
+  for (const Perturbation& each : data.learned) {
+    if (each.features.size() == 1) seen.insert(each.features[0]);
+  }
+  std::vector<double> singles, doubles;
+  std::array<std::vector<double>, 3> by_seen;
+  for (const Perturbation& each : data.singles) {
+    singles.push_back(error_of(each, answer(each), before, options.most_changed));
+  }
+  for (const Perturbation& each : data.doubles) {
+    doubles.push_back(error_of(each, answer(each), before, options.most_changed));
+    by_seen[seen.count(each.features[0]) + seen.count(each.features[1])].push_back(doubles.back());
+  }
+  return {mean_or_nan(singles),
+          mean_or_nan(doubles),
+          {mean_or_nan(by_seen[0]), mean_or_nan(by_seen[1]), mean_or_nan(by_seen[2])}};
+}
+
+void require_option(bool ok, const std::string& why) {
+  if (!ok) throw InputError(why);
 }
 
 }  // namespace
 
+void check_asking(const PerturbationOptions& o, int64_t features) {
+  require_option(o.unseen > 0 && o.unseen < 1,
+                 fmt::format("unseen: expected a share between 0 and 1, got {}", o.unseen));
+  require_option(o.most_changed >= 1 && o.most_changed <= features - 2,
+                 fmt::format("most changed: expected 1 to {} of the features, got {}", features - 2,
+                             o.most_changed));
+}
+
 void check(const PerturbationOptions& o) {
-  const auto require = [](bool ok, const std::string& why) {
-    if (!ok) throw InputError(why);
-  };
   const int64_t features = o.simulation.nodes;
-  require(features >= 3, fmt::format("nodes: expected at least 3, got {}", features));
-  require(o.unseen > 0 && o.unseen < 1,
-          fmt::format("unseen: expected a share between 0 and 1, got {}", o.unseen));
-  require(o.rows >= 1 && o.rows <= o.simulation.observations,
-          fmt::format("rows: expected 1 to {} observations, got {}", o.simulation.observations,
-                      o.rows));
-  require(o.most_changed >= 1 && o.most_changed <= features - 2,
-          fmt::format("most changed: expected 1 to {} of the features, got {}", features - 2,
-                      o.most_changed));
+  require_option(features >= 3, fmt::format("nodes: expected at least 3, got {}", features));
+  require_option(o.rows >= 1 && o.rows <= o.simulation.observations,
+                 fmt::format("rows: expected 1 to {} observations, got {}",
+                             o.simulation.observations, o.rows));
+  check_asking(o, features);
   const int64_t pairs = features * (features - 1) / 2;
-  require(o.doubles >= 0 && o.asked >= 1 && o.doubles + o.asked <= pairs / 4,
-          fmt::format("doubles: expected at most {} pairs of both kinds, got {} and {}", pairs / 4,
-                      o.doubles, o.asked));
+  require_option(o.doubles >= 0 && o.asked >= 1 && o.doubles + o.asked <= pairs / 4,
+                 fmt::format("doubles: expected at most {} pairs of both kinds, got {} and {}",
+                             pairs / 4, o.doubles, o.asked));
 }
 
 PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t seed) {
@@ -103,7 +123,8 @@ PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t
   PerturbationData data{.table = plain.table,
                         .graph = plain.weights,
                         .control = scaled(plain.table),
-                        .dose = options.dose};
+                        .dose = options.dose,
+                        .starts = options.rows};
   const auto perturbed = [&](std::vector<int64_t> features) {
     simulation.interventions.clear();
     for (const int64_t feature : features) {
@@ -111,7 +132,8 @@ PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t
           {feature, (mean[feature] + options.dose * deviation[feature]).item<double>()});
     }
     return Perturbation{std::move(features),
-                        scaled(simulate_causal(simulation).table.narrow(0, 0, options.rows))};
+                        scaled(simulate_causal(simulation).table.narrow(0, 0, options.rows)),
+                        at::arange(options.rows, at::kLong)};
   };
 
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -140,17 +162,38 @@ PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t
 }
 
 PerturbationScores perturbation_scores(FeatureTransformer& model, const PerturbationData& data,
-                                       const PerturbationOptions& options) {
-  return scores_of(data, options, [&](const Tensor& rows, const Perturbation& each) {
+                                       const PerturbationOptions& options,
+                                       const std::function<void()>& checkpoint) {
+  constexpr int64_t kBatch = 256;
+  const Tensor rows = data.control.narrow(0, 0, data.starts);
+  return scores_by(data, options, [&](const Perturbation& each) {
     const auto [x, marked] = intervene(rows, each.features, data.dose);
-    return model->reconstruct(model->forward(x, std::nullopt, marked)).mean(0);
+    std::vector<Tensor> answers;
+    for (int64_t begin = 0; begin < data.starts; begin += kBatch) {
+      if (checkpoint) checkpoint();
+      const int64_t count = std::min(kBatch, data.starts - begin);
+      const Tensor hidden =
+          model->forward(x.narrow(0, begin, count), std::nullopt, marked.narrow(0, begin, count));
+      answers.push_back(model->reconstruct(hidden));
+    }
+    return at::cat(answers).mean(0);
+  });
+}
+
+PerturbationScores response_scores(
+    const PerturbationData& data, const PerturbationOptions& options,
+    const std::function<Tensor(const std::vector<int64_t>& features)>& response) {
+  const Tensor before = data.before();
+  return scores_by(data, options, [&](const Perturbation& each) {
+    return before + response(each.features).to(before.scalar_type());
   });
 }
 
 PerturbationScores unchanged_scores(const PerturbationData& data,
                                     const PerturbationOptions& options) {
-  return scores_of(data, options,
-                   [](const Tensor& rows, const Perturbation&) { return rows.mean(0); });
+  return response_scores(data, options, [&](const std::vector<int64_t>&) {
+    return at::zeros({data.control.size(1)});
+  });
 }
 
 void learn_perturbations(FeatureTransformer& model, const PerturbationData& data,
@@ -158,7 +201,7 @@ void learn_perturbations(FeatureTransformer& model, const PerturbationData& data
                          const FeatureEvents& events) {
   std::vector<Tensor> inputs, flags, outputs;
   for (const Perturbation& each : data.learned) {
-    const Tensor rows = data.control.narrow(0, 0, each.after.size(0));
+    const Tensor rows = data.control.index_select(0, each.before);
     auto [x, marked] = intervene(rows, each.features, data.dose);
     inputs.push_back(x);
     flags.push_back(marked);
