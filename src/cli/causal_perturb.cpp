@@ -1,14 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "cli/causal.h"
 #include "cli/feature_experiment.h"
 #include "cli/graph_results.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/perturbed_table.h"
 #include "cli/run_log.h"
+#include "support/error.h"
 #include "training/parameters.h"
+#include "training/perturbation_baselines.h"
 #include "training/perturbation_task.h"
 #include "training/stopwatch.h"
 
@@ -21,7 +26,26 @@ struct PerturbOptions : FeatureExperimentOptions {
                                                     .observations = 2000,
                                                     .mechanism = CausalMechanism::mlp}};
   std::string mechanism = "mlp";
+  PerturbedTableOptions table;
 };
+
+// What makes simulated tables would do nothing to one that is given. Options of config.toml are
+// there with their defaults, so that the values alone tell what was asked for.
+void refuse_simulation_options(const PerturbOptions& given) {
+  const PerturbOptions plain;
+  const auto refuse = [](bool changed, const char* option) {
+    if (changed) throw InputError(fmt::format("{}: is of simulated tables, got a TABLE", option));
+  };
+  const CausalSimulationOptions &a = given.task.simulation, &b = plain.task.simulation;
+  refuse(a.nodes != b.nodes, "--nodes");
+  refuse(a.degree != b.degree, "--degree");
+  refuse(given.mechanism != plain.mechanism, "--mechanism");
+  refuse(a.observations != b.observations, "--observations");
+  refuse(given.task.rows != plain.task.rows, "--rows");
+  refuse(given.task.dose != plain.task.dose, "--dose");
+  refuse(given.task.doubles != plain.task.doubles, "--doubles");
+  refuse(given.task.asked != plain.task.asked, "--asked");
+}
 
 // Tables 2 (scGPT) and 3 of the paper, on real cells: not to be compared with simulated ones.
 const std::map<std::string, training::Scores>& published() {
@@ -39,11 +63,14 @@ const std::map<std::string, training::Scores>& published() {
 
 class Perturb {
  public:
-  explicit Perturb(PerturbOptions options)
+  /// `table`: nothing where tables are simulated.
+  Perturb(PerturbOptions options, std::optional<PerturbedTable> table)
       : options_(std::move(options)),
+        table_(std::move(table)),
         names_(chosen_encodings(options_)),
         log_(options_),
-        results_("perturb", {"single", "double"}, /*lower_is_better=*/true, published()) {}
+        results_("perturb", figures(table_), /*lower_is_better=*/true,
+                 table_ ? std::map<std::string, training::Scores>{} : published()) {}
 
   int run() {
     try {
@@ -59,28 +86,63 @@ class Perturb {
   }
 
  private:
+  static std::vector<std::string> figures(const std::optional<PerturbedTable>& table) {
+    if (table && table->kinds.doubles.empty()) return {"single"};
+    return {"single", "double"};
+  }
+
   void run_seed(uint64_t seed) {
-    std::vector<std::string> left;  // of a run that continues: what it has not come to
-    for (const std::string& name : names_) {
-      if (log_.find(key_of(name, seed)) == nullptr) left.push_back(name);
+    std::optional<training::PerturbationSplit> split;
+    if (table_) {
+      split = training::split_perturbations(table_->rows, options_.task.unseen, seed);
+      say_split(*split, seed);
     }
-    if (left.empty()) {
-      take("unchanged", seed);
-      for (const std::string& name : names_) take(name, seed);
-      return;
+    // Of a run that continues: whether there is anything that it has not come to.
+    const auto& references = training::perturbation_baseline_names();
+    const auto is_left = [&](const std::string& name) {
+      return log_.find(key_of(name, seed)) == nullptr;
+    };
+    std::optional<training::PerturbationData> data;
+    if (std::ranges::any_of(references, is_left) || std::ranges::any_of(names_, is_left)) {
+      data = table_ ? training::arrange_perturbations(table_->rows, *split)
+                    : training::draw_perturbations(options_.task, seed);
     }
-    const auto data = training::draw_perturbations(options_.task, seed);
-    write("unchanged", seed, training::unchanged_scores(data, options_.task));
-    training::EncodingOptions making = options_.making;
-    making.embedding.seed = static_cast<int64_t>(seed);
-    training::EncodingMaker maker(data.table, making);
-    for (const std::string& name : names_) {
-      if (std::ranges::find(left, name) != left.end()) {
-        train(maker, data, name, seed);
+    for (const std::string& name : references) {
+      if (is_left(name)) {
+        write(name, seed, training::perturbation_baseline_scores(name, *data, options_.task));
       } else {
         take(name, seed);
       }
     }
+    std::optional<training::EncodingMaker> maker;
+    for (const std::string& name : names_) {
+      if (!is_left(name)) {
+        take(name, seed);
+        continue;
+      }
+      if (!maker) {
+        training::EncodingOptions making = options_.making;
+        making.embedding.seed = static_cast<int64_t>(seed);
+        maker.emplace(data->table, making);
+      }
+      train(*maker, *data, name, seed);
+    }
+  }
+
+  // Which perturbations are asked for, so that others can ask for the same.
+  void say_split(const training::PerturbationSplit& split, uint64_t seed) {
+    Json line{{"task", "perturb"}, {"seed", seed}, {"read", table_->read}};
+    line["columns"] = table_->rows.features.size();
+    line["control_rows"] = table_->kinds.control_rows;
+    line["learned"] = split.learned.size();
+    std::vector<std::string> held_out;
+    for (const auto* part : {&split.singles, &split.doubles}) {
+      for (const auto& targets : *part) {
+        held_out.push_back(training::perturbation_name(table_->rows, targets));
+      }
+    }
+    line["held_out"] = held_out;
+    log_.write(line);
   }
 
   static Json key_of(const std::string& name, uint64_t seed) {
@@ -104,7 +166,7 @@ class Perturb {
     const auto events = watched(fmt::format("perturb {} seed {}", name, seed), options_.json);
     restore_values(model, data.control, options_.restoring, seed, events);
     learn_perturbations(model, data, options_.answering, seed, events);
-    write(name, seed, training::perturbation_scores(model, data, options_.task),
+    write(name, seed, training::perturbation_scores(model, data, options_.task, events.checkpoint),
           {{"edges", encoding.edges},
            {"parameters", training::parameter_count(*model)},
            {"seconds", watch.seconds()}});
@@ -113,12 +175,17 @@ class Perturb {
   void write(const std::string& name, uint64_t seed, const training::PerturbationScores& scores,
              const Json& besides = Json::object()) {
     Json line = key_of(name, seed);
-    line["single"] = scores.singles;
-    line["double"] = scores.doubles;
+    const auto add = [&](const std::string& figure, double value) {
+      if (!std::isnan(value)) line[figure] = value;
+    };
+    add("single", scores.singles);
+    add("double", scores.doubles);
+    for (size_t seen = 0; seen < scores.doubles_by_seen.size(); ++seen) {
+      add(fmt::format("double_seen{}", seen), scores.doubles_by_seen[seen]);
+    }
+    results_.add(name, std::to_string(seed), scores_of(line));
     line.update(besides);
     log_.write(line);
-    results_.add(name, std::to_string(seed),
-                 {{"single", scores.singles}, {"double", scores.doubles}});
   }
 
   void finish() {
@@ -127,6 +194,7 @@ class Perturb {
   }
 
   PerturbOptions options_;
+  std::optional<PerturbedTable> table_;
   std::vector<std::string> names_;
   RunLog log_;
   FeatureResults results_;
@@ -138,8 +206,18 @@ int run_perturb(const PerturbOptions& given) {
   complete(options);
   options.task.simulation.mechanism =
       options.mechanism == "linear" ? CausalMechanism::linear : CausalMechanism::mlp;
-  training::check(options.task);
-  return Perturb(std::move(options)).run();
+  std::optional<PerturbedTable> table;
+  if (options.table.path.empty()) {
+    check_without_table(options.table);
+    training::check(options.task);
+  } else {
+    refuse_simulation_options(options);
+    table = read_perturbed_table(options.table);
+    training::check_asking(options.task, std::ssize(table->rows.features));
+    // A share that leaves nothing to learn from is told before anything is written.
+    training::split_perturbations(table->rows, options.task.unseen, options.seed);
+  }
+  return Perturb(std::move(options), std::move(table)).run();
 }
 
 }  // namespace
@@ -151,25 +229,31 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
       {.name = "perturb",
        .summary = "Predict what unseen interventions do, with every encoding of the features",
        .examples = "nsimplex causal perturb --threads 1 --out runs/perturb\n"
+                   "nsimplex causal perturb cells.csv --perturbations guides.csv --counts --out "
+                   "runs/own\n"
+                   "nsimplex causal perturb cells.csv --perturbations condition --control NT\n"
                    "nsimplex causal perturb --encodings none,learned,cape --seeds 3 --json\n"
                    "nsimplex causal perturb --encodings cape --threshold 0.1 --hops 3\n"
                    "nsimplex causal perturb --resume runs/perturb",
        .resumes = true},
       options, run_perturb);
+  add_perturbed_table_options(command, options->table);
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
+  const auto simulate = option_adder(command, "Simulated table");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
   training::PerturbationOptions& task = options->task;
-  add("--nodes", task.simulation.nodes, "Features of the simulated table")->check(positive);
-  add("--degree", task.simulation.degree, "Links of a new node of its graph")->check(positive);
-  add("--mechanism", options->mechanism, "Of an effect: mlp, linear")
+  simulate("--nodes", task.simulation.nodes, "Features")->check(positive);
+  simulate("--degree", task.simulation.degree, "Links of a new node of its graph")->check(positive);
+  simulate("--mechanism", options->mechanism, "Of an effect: mlp, linear")
       ->check(CLI::IsMember({"mlp", "linear"}));
-  add("--observations", task.simulation.observations, "Unperturbed rows")->check(positive);
-  add("--rows", task.rows, "Rows of each intervention")->check(positive);
-  add("--dose", task.dose, "do(x = mean + dose deviations)");
-  add("--unseen", task.unseen, "Share of the features whose intervention is asked for");
-  add("--doubles", task.doubles, "Pairs of features to learn from");
-  add("--asked", task.asked, "Unseen pairs to be asked for");
+  simulate("--observations", task.simulation.observations, "Unperturbed rows")->check(positive);
+  simulate("--rows", task.rows, "Rows of each intervention")->check(positive);
+  simulate("--dose", task.dose, "do(x = mean + dose deviations)");
+  simulate("--doubles", task.doubles, "Pairs of features to learn from");
+  simulate("--asked", task.asked, "Unseen pairs to be asked for");
+  add("--unseen", task.unseen,
+      "Share that is asked for: of the features; of a TABLE, of its perturbations");
   add("--most-changed", task.most_changed, "Features that an answer is judged by")->check(positive);
 }
 

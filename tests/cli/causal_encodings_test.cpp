@@ -137,7 +137,7 @@ TEST_F(CausalEncodings, RegressOnWhatIsGivenOrMade) {
   }
 }
 
-TEST_F(CausalEncodings, PerturbWritesTrialsAndTheAnswerThatNothingChanges) {
+TEST_F(CausalEncodings, PerturbWritesTrialsAndSimpleAnswers) {
   const std::string out = folder_ / "run";
   const Finished done = run({"causal",
                              "perturb",
@@ -176,8 +176,8 @@ TEST_F(CausalEncodings, PerturbWritesTrialsAndTheAnswerThatNothingChanges) {
                              "--json"});
   ASSERT_EQ(done.code, 0) << done.err;
   const auto lines = json_of(done.out);
-  EXPECT_EQ(lines_with(lines, "seed").size(), 2u * 3u);
-  EXPECT_EQ(lines_with(lines, "trials").size(), 3u);
+  EXPECT_EQ(lines_with(lines, "seed").size(), 2u * 6u);
+  EXPECT_EQ(lines_with(lines, "trials").size(), 6u);
   EXPECT_TRUE(std::filesystem::exists(out + "/metrics.jsonl"));
 }
 
