@@ -196,9 +196,8 @@ TEST_F(CausalFit, MendsWhatItIsToldToMend) {
   const std::string path = test::write_file(
       folder_ / "t.csv", "a,b,c,d\n1,7,1,2\n3,7,3,\n0,7,0,5\n2,7,2,4\n5,7,5,1\n4,7,4,9\n");
   const std::string truth = test::write_file(folder_ / "truth.tsv", "a\td\nb\tc\n");
-  const Finished finished =
-      run(causal({"fit", path, "--missing", "rows", "--drop", "--truth", truth, "--json",
-                  "--out", folder_ / "cut"}));
+  const Finished finished = run(causal({"fit", path, "--missing", "rows", "--drop", "--truth",
+                                        truth, "--json", "--out", folder_ / "cut"}));
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json line = json_of(finished.out).at(0);
   EXPECT_EQ(line["features"], 2);

@@ -11,7 +11,8 @@ namespace nsimplex::causal {
 namespace {
 
 constexpr double kLeastLeft = 1e-10;
-constexpr double kSplineRidge = 1e-8;  // of orthonormal coefficients: copies of a column are no error
+constexpr double kSplineRidge =
+    1e-8;  // of orthonormal coefficients: copies of a column are no error
 constexpr int64_t kMostIntervals = 8;
 
 int64_t intervals_of(int64_t rows) {
