@@ -165,7 +165,7 @@ ON_THE_HOST = {
     "causal_embed": plain(TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0),
     "causal_embedding_warning": plain(draw(4, 2), TRUTH),
     "causal_fit": plain(
-        draw(60, 4).double(), "order", False, True, None, None, 0, False, 0, torch.zeros(0, 2, dtype=torch.int64),
+        draw(60, 4).double(), "order", False, True, None, None, 2, False, 0, torch.zeros(0, 2, dtype=torch.int64),
         torch.zeros(0, 2, dtype=torch.int64), [],
     ),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
