@@ -34,3 +34,12 @@ def build():
 def subprocess_env():
     """The environment of a process that imports the package as the tests do."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture(scope="session")
+def executable(build):
+    """The command line under test."""
+    path = build / "bin" / "nsimplex"
+    if not path.exists():
+        pytest.skip("no command line in this build")
+    return path

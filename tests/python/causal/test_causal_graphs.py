@@ -222,7 +222,7 @@ def test_what_cannot_be_embedded_is_named():
 NAMES = ["a\x01b", "caf\xe9", "x<y>&\"z\"", "\x1b[0m", "]]>", "\ufffe", "漢字"]
 
 
-def test_graphml_is_xml_whatever_the_names_are(tmp_path, build):
+def test_graphml_is_xml_whatever_the_names_are(tmp_path, executable):
     """Names with control characters, of another encoding, and with marks of XML."""
     import csv
     import subprocess
@@ -233,7 +233,7 @@ def test_graphml_is_xml_whatever_the_names_are(tmp_path, build):
         writer = csv.writer(file)
         writer.writerow(NAMES)
         writer.writerows(torch.randn(50, len(NAMES)).tolist())
-    done = subprocess.run([build / "bin" / "nsimplex", "causal", "fit", table, "--out", tmp_path / "run"],
+    done = subprocess.run([executable, "causal", "fit", table, "--out", tmp_path / "run"],
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = xml.parse(tmp_path / "run" / "graph.graphml").getroot()

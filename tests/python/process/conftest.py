@@ -5,13 +5,5 @@ from commands import make_inputs
 
 
 @pytest.fixture(scope="session")
-def executable(build):
-    path = build / "bin" / "nsimplex"
-    if not path.exists():
-        pytest.skip("no command line in this build")
-    return path
-
-
-@pytest.fixture(scope="session")
 def inputs(executable, tmp_path_factory):
     return make_inputs(tmp_path_factory.mktemp("inputs"), executable)
