@@ -6,6 +6,7 @@
 #include "causal/graphs/baselines.h"
 #include "causal/graphs/metrics.h"
 #include "causal/graphs/sortability.h"
+#include "causal/structure/edge_price.h"
 #include "causal/structure/names.h"
 #include "causal/structure/paper_schedule.h"
 #include "causal/structure/prepare.h"
@@ -21,6 +22,7 @@
 #include "cli/run_log.h"
 #include "io/atomic_file.h"
 #include "support/error.h"
+#include "support/log.h"
 #include "support/printable.h"
 
 namespace nsimplex::cli {
@@ -189,10 +191,9 @@ int run_fit(const FitOptions& o) {
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // says what is wrong with it before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
-  const auto rows = table.observations.values.rows(), columns = table.observations.values.cols();
-  if (rows < columns) {
-    fmt::print(stderr, "{} rows for {} columns: only strong effects can be found\n", rows, columns);
-  }
+  const Matrix& values = table.observations.values;
+  const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
+  if (!warning.empty()) log_warning_once("few rows", warning);
   const CausalFit result = fit(o, table);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "causal/structure/edge_price.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "training/euclidean_embedding.h"
@@ -80,7 +81,12 @@ EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
     : observations_(std::move(observations)), options_(std::move(options)) {}
 
 const CausalFit& EncodingMaker::structure() {
-  if (!structure_) structure_ = causal_fit(observations_, options_.structure);
+  if (!structure_) {
+    const std::string warning =
+        causal::few_rows_warning(observations_.size(0), observations_.size(1));
+    if (!warning.empty()) log_warning_once("few rows", warning);
+    structure_ = causal_fit(observations_, options_.structure);
+  }
   return *structure_;
 }
 

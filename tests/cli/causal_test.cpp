@@ -122,6 +122,15 @@ TEST_F(CausalFit, FindsTheGraphAndSaysHowItCompares) {
   }
 }
 
+TEST_F(CausalFit, SaysThatRowsAreFew) {
+  const std::string path = folder_ / "few.csv";
+  std::ofstream(path) << "a,b,c,d\n1,2,4,3\n2,1,3,5\n4,4,1,1\n";
+  const Finished finished = run(causal({"fit", path, "--json"}));
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("3 rows for 4 columns: only strong effects can be found\n"));
+  EXPECT_TRUE(json_of(finished.out).at(0)["few_rows"].get<bool>());
+}
+
 TEST_F(CausalFit, WithoutATruthFiguresAreNull) {
   const Finished finished = run(causal({"fit", table(), "--json", "--out", folder_ / "run"}));
   ASSERT_EQ(finished.code, 0) << finished.err;

@@ -50,4 +50,12 @@ double EdgePrices::of(int64_t parents) const {
          beyond * kMoreThanAll * observations_;
 }
 
+std::string few_rows_warning(int64_t rows, int64_t columns) {
+  if (rows >= columns) return "";
+  return std::to_string(rows)
+      .append(" rows for ")
+      .append(std::to_string(columns))
+      .append(" columns: only strong effects can be found");
+}
+
 }  // namespace nsimplex::causal

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace nsimplex::causal {
@@ -41,5 +42,9 @@ class EdgePrices {
   double observations_;
   std::vector<double> sums_;
 };
+
+/// Says that a table has fewer rows than columns, so that a graph learned from it shows strong effects
+/// at most; empty where it has not.
+std::string few_rows_warning(int64_t rows, int64_t columns);
 
 }  // namespace nsimplex::causal
