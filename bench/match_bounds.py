@@ -1,7 +1,7 @@
 """What a lower order can find of a match task: ``python bench/match_bounds.py``.
 
 Of uniform sequences with balanced labels, the share of positions at which they are right who answer 1 exactly
-where fewer than r - 1 other positions make a match. docs/experiments/match.md reads it.
+where fewer than r - 1 other positions make a match. lab/match/RESULTS.md uses it.
 """
 
 from __future__ import annotations
