@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Writes the tables of options in docs/cli.md from what the executables themselves say under --help:
+
+    tools/cli_tables.py docs/cli.md build/release/bin/nsimplex
+    tools/cli_tables.py --check docs/cli.md build/release/bin/nsimplex    # writes nothing; exit code 1 where they differ
+
+A table stands between two comments of the page, and the first one names the commands:
+
+    <!-- options: nsimplex causal classify, nsimplex causal cluster -->
+    <!-- end of options -->
+
+The table of several commands has the options that are the same in all of them. An option that is in the table of some
+commands is not repeated in a table of fewer of them, or of one. The word ``common`` in place of commands asks for the options
+that --help lists as common, with the commands that take each of them. A command begins with the name of its executable, and
+``nsimplex-lab`` is written ``nsimplex lab``. Every command needs a table of its own, and every table needs its executable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMON = "Common options"
+BLOCK = re.compile(r"<!-- options: (.*?) -->\n(.*?)<!-- end of options -->", re.DOTALL)
+ROW = re.compile(r"  (?P<name>\S.*?(?: +\(required\))?)(?:  +(?P<text>\S.*))?$")
+
+
+class Mismatch(Exception):
+    """The page and the executables do not name the same commands."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A line of a command's help."""
+
+    group: str
+    name: str
+    text: str
+
+
+def read_help(executable: Path, words: list[str]) -> list[Option]:
+    """The rows of the help of ``executable WORDS --help``, subcommands among them."""
+    command = [str(executable.absolute()), *words, "--help"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows: list[Option] = []
+    group = ""
+    for line in shown.splitlines():
+        if line.startswith("Examples:"):
+            break
+        if re.fullmatch(r"\S.*:", line):
+            group = line[:-1]
+        elif group and (row := ROW.match(line)):
+            rows.append(Option(group, " ".join(row["name"].split()), row["text"] or ""))
+        elif group and line.startswith(" ") and rows:  # a long name, whose text begins on the next line
+            last = rows.pop()
+            rows.append(Option(last.group, last.name, f"{last.text} {line.strip()}".strip()))
+    return [row for row in rows if row.name not in ("-h,--help", "--version", "--config FILE")]
+
+
+def read_commands(executable: Path) -> dict[str, list[Option]]:
+    """Every command that has no further commands, by its full name, with its options."""
+    found: dict[str, list[Option]] = {}
+    level = [[]]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        while level:
+            helps = list(pool.map(lambda words: read_help(executable, words), level))
+            further = []
+            for words, rows in zip(level, helps):
+                commands = [row.name for row in rows if row.group == "Commands"]
+                further += [[*words, name] for name in commands]
+                if not commands:
+                    found[" ".join([*executable.name.split("-"), *words])] = rows
+            level = further
+    return found
+
+
+def escape(text: str) -> str:
+    """``text`` as Markdown; CLI11 shows the default of a list in two pairs of brackets."""
+    return re.sub(r"([*|<])", r"\\\1", re.sub(r"\[(\[.*\])\]$", r"\1", text))
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def option_cells(option: Option) -> list[str]:
+    # A flag that switches something off shows its value in braces; nobody types that.
+    name = re.sub(r"\{\w+\}", "", option.name).replace(",-", "`, `-").replace("|", "\\|")
+    return [f"`{name}`", escape(option.text)]
+
+
+def short_list(chosen: list[str], every: list[str]) -> str:
+    """``chosen`` in words, by those that are left out where these are fewer."""
+    rest = [name for name in every if name not in chosen]
+    if not rest:
+        return "all"
+    listed = ", ".join(f"`{name.partition(' ')[2]}`" for name in min(chosen, rest, key=len))
+    return listed if len(chosen) <= len(rest) else f"all but {listed}"
+
+
+def common_table(commands: dict[str, list[Option]]) -> str:
+    takers: dict[Option, list[str]] = {}
+    for command, options in commands.items():
+        for option in options:
+            if option.group == COMMON:
+                takers.setdefault(option, []).append(command)
+    rows = [[*option_cells(option), short_list(names, list(commands))] for option, names in takers.items()]
+    return table(["option", "meaning", "commands"], sorted(rows))
+
+
+def same_in_all(names: list[str], commands: dict[str, list[Option]]) -> list[Option]:
+    """The options of ``names[0]`` that all the others have with the same words; common options have their own table."""
+    texts = [{(option.name, option.text) for option in commands[name]} for name in names]
+    options = [option for option in commands[names[0]] if option.group != COMMON]
+    return [option for option in options if all((option.name, option.text) in other for other in texts)]
+
+
+def fill(page: str, commands: dict[str, list[Option]]) -> str:
+    """``page`` with every table written anew."""
+    lists = [[name.strip() for name in block.split(",")] for block, _ in BLOCK.findall(page)]
+    lists = [names for names in lists if names != ["common"]]
+    singles = [names[0] for names in lists if len(names) == 1]
+    if missing := sorted(set(commands) - set(singles)):
+        raise Mismatch("no table of options for: " + ", ".join(missing))
+    if unknown := sorted({name for names in lists for name in names} - set(commands)):
+        raise Mismatch("no executable has these commands: " + ", ".join(unknown))
+    if len(singles) != len(set(singles)):
+        raise Mismatch("two tables of options for one command")
+
+    def write(match: re.Match[str]) -> str:
+        names = [name.strip() for name in match[1].split(",")]
+        if names == ["common"]:
+            body = common_table(commands)
+        else:
+            wider = [other for other in lists if set(other) > set(names)]
+            elsewhere = {(o.name, o.text) for other in wider for o in same_in_all(other, commands)}
+            rows = [o for o in same_in_all(names, commands) if (o.name, o.text) not in elsewhere]
+            body = table(["option", "meaning"], [option_cells(o) for o in rows]) if rows else ""
+        return f"<!-- options: {match[1]} -->\n" + (f"\n{body}\n" if body else "") + "<!-- end of options -->"
+
+    return BLOCK.sub(write, page)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the page differs")
+    parser.add_argument("page", type=Path)
+    parser.add_argument("executables", type=Path, nargs="+", metavar="executable")
+    arguments = parser.parse_args()
+    commands: dict[str, list[Option]] = {}
+    for executable in arguments.executables:
+        commands |= read_commands(executable)
+    before = arguments.page.read_text(encoding="utf-8")
+    try:
+        after = fill(before, commands)
+    except Mismatch as error:
+        print(f"{arguments.page}: {error}", file=sys.stderr)
+        return 1
+    if after == before:
+        return 0
+    if arguments.check:
+        typed = " ".join(map(str, arguments.executables))
+        print(f"{arguments.page} has other options; run tools/cli_tables.py {arguments.page} {typed}", file=sys.stderr)
+        return 1
+    arguments.page.write_text(after, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
