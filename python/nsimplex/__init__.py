@@ -6,43 +6,13 @@ functions and modules here only give them defaults and names.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import torch
-
-from ._build_info import TORCH_VERSION as _TORCH_VERSION
+from . import analysis, causal, graph, nn
 from ._build_info import VERSION as __version__
-
-_package = Path(__file__).absolute().parent
-
-
-def _load_library() -> None:
-    """Loads the operators; LibTorch keeps its C++ interface within a minor version only."""
-
-    def minor(version: str) -> str:
-        return ".".join(version.split(".")[:2])
-
-    if minor(torch.__version__) != minor(_TORCH_VERSION):
-        raise ImportError(
-            f"nsimplex {__version__} was built with torch {minor(_TORCH_VERSION)}, but torch "
-            f"{torch.__version__} is installed: install torch {minor(_TORCH_VERSION)}, or build nsimplex again"
-        )
-    library = _package / "lib" / "libnsimplex.so"
-    if not library.exists():
-        raise ImportError(f"nsimplex: no operators at {library}; build them with: make build")
-    torch.ops.load_library(library)
-
-
-_load_library()
-
-from . import analysis, causal, graph, nn  # noqa: E402  (need the operators)
-from .equivariant import (  # noqa: E402
-    EquivariantClass,
-    TensorKind,
-    equivariant_classes,
-    equivariant_linear,
-)
-from .equivariant_attention import (  # noqa: E402
+from ._library import PACKAGE as _PACKAGE
+from .attention import attention, reference
+from .attention_weights import attention_marginals, attention_received, attention_weights
+from .continuous_order import continuous_order
+from .equivariant_attention import (
     EquivariantAttentionClass,
     EquivariantAttentionPlan,
     EquivariantAttentionWeights,
@@ -51,38 +21,37 @@ from .equivariant_attention import (  # noqa: E402
     equivariant_attention_plan,
     orthogonal_directions,
 )
-from .equivariant_encoder_plan import EquivariantEncoderPlan, equivariant_encoder_plan  # noqa: E402
-from .equivariant_plan import (  # noqa: E402
+from .equivariant_classes import EquivariantClass, TensorKind, equivariant_classes
+from .equivariant_encoder_plan import EquivariantEncoderPlan, equivariant_encoder_plan
+from .equivariant_linear import (
     EquivariantPlan,
+    equivariant_linear,
     equivariant_linear_sparse,
     equivariant_plan,
 )
-from .faces import face_attention  # noqa: E402
-from .functional import attention, reference  # noqa: E402
-from .graph_files import read_edges, read_graphs, read_table, read_tuples  # noqa: E402
-from .kv_cache import KeyValueCache, LayerCaches  # noqa: E402
-from .orders import continuous_order  # noqa: E402
-from .parts import merge  # noqa: E402
-from .positions import rotary  # noqa: E402
-from .routing import (  # noqa: E402
+from .face_attention import face_attention
+from .graph_files import read_edges, read_graphs, read_table, read_tuples
+from .kv_cache import KeyValueCache, LayerCaches
+from .merge_attention import merge
+from .rotary import rotary
+from .routing import (
     indexer_loss,
     retained_mass,
     topk_keys,
     topk_keys_reference,
     topk_tuples,
 )
-from .separable import (  # noqa: E402
+from .separable_attention import (
     SeparableCache,
     feature_map,
     separable_attention,
     separable_reference,
 )
-from .sparse import sparse_attention, sparse_reference  # noqa: E402
-from .tuples import hyperedge_list, neighbours, path_list, product_list  # noqa: E402
-from .weights import attention_marginals, attention_received, attention_weights  # noqa: E402
+from .sparse_attention import sparse_attention, sparse_reference
+from .tuples import hyperedge_list, neighbours, path_list, product_list
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
-cmake_prefix_path = str(_package)
+cmake_prefix_path = str(_PACKAGE)
 
 __all__ = [
     "EquivariantAttentionClass",

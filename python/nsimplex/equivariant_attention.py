@@ -9,8 +9,15 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked
-from .equivariant import EquivariantClass, Kind, TensorKind, _flat_kinds, equivariant_classes
-from .equivariant_plan import _list_kinds
+from ._library import operators
+from .equivariant_classes import (
+    EquivariantClass,
+    Kind,
+    TensorKind,
+    _flat_kinds,
+    equivariant_classes,
+)
+from .equivariant_linear import _list_kinds
 from .graph import TupleBatch
 
 __all__ = [
@@ -22,8 +29,6 @@ __all__ = [
     "equivariant_attention_plan",
     "orthogonal_directions",
 ]
-
-_operators = torch.ops.nsimplex
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def equivariant_attention_classes(
     Raises:
         ValueError: orders or names that do not fit.
     """
-    numbers, query_weights, key_weights = _operators.equivariant_attention_classes(
+    numbers, query_weights, key_weights = operators.equivariant_attention_classes(
         **_flat_kinds(input, output), keys=keys, global_classes=global_classes
     )
     every = equivariant_classes(input, output)
@@ -119,7 +124,7 @@ def equivariant_attention_plan(
     Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and merges.
     """
     kinds, options = _list_kinds("equivariant_attention_plan", input, output, input_loops, output_loops)
-    tensors, parts = _operators.equivariant_attention_plan(
+    tensors, parts = operators.equivariant_attention_plan(
         input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
         **options, form=form, keys=keys, global_classes=global_classes,
     )  # fmt: skip
@@ -198,7 +203,7 @@ def equivariant_attention(
             raise ValueError(
                 f"[equivariant_attention] {name}: expected {count} matrices for the plan's classes, got {got}"
             )
-    return _operators.equivariant_attention(
+    return operators.equivariant_attention(
         x, *weights, directions, plan.tensors, plan.parts, heads, form, normalise, features
     )
 
@@ -215,5 +220,5 @@ def orthogonal_directions(
 
     Source: Choromanski et al., arXiv 2009.14794, section 2.4.
     """
-    own = _operators.orthogonal_directions(dim, features, generator=generator)
+    own = operators.orthogonal_directions(dim, features, generator=generator)
     return own.to(dtype or torch.get_default_dtype())

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked, describe
-from .equivariant import TensorKind, equivariant_classes
 from .equivariant_attention import EquivariantAttentionPlan, equivariant_attention_plan
-from .equivariant_plan import EquivariantPlan, equivariant_plan
+from .equivariant_classes import TensorKind, equivariant_classes
+from .equivariant_linear import EquivariantPlan, equivariant_plan
 from .graph import TupleBatch
 
 __all__ = ["EquivariantEncoderPlan", "equivariant_encoder_plan"]

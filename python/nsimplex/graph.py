@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked as _checked
+from ._library import operators as _operators
 
 __all__ = [
     "Adjacency",
@@ -46,8 +47,6 @@ __all__ = [
     "tuple_batch",
     "with_loops",
 ]
-
-_operators = torch.ops.nsimplex
 
 
 @dataclass(frozen=True)

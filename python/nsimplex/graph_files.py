@@ -24,10 +24,10 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from ._arguments import checked
+from ._library import operators
 from ._paths import operator_path
 from .graph import TupleBatch
 
@@ -42,7 +42,6 @@ __all__ = [
     "read_tuples",
 ]
 
-_operators = torch.ops.nsimplex
 _Path = str | os.PathLike[str]
 
 
@@ -83,7 +82,7 @@ class TableFile(NamedTuple):
 @checked
 def read_graphs(path: _Path) -> TupleBatch:
     """Undirected graphs of a file, one batch: lines of graph6, or an npy array of graph6 strings, in C order."""
-    return TupleBatch(*_operators.read_graphs(operator_path(path)), "undirected")
+    return TupleBatch(*operators.read_graphs(operator_path(path)), "undirected")
 
 
 @checked
@@ -102,7 +101,7 @@ def read_edges(
     number from 0 on these are the nodes, as many as the largest says; but numbers in quotes, and numbers far above the
     number of edges, are names, in ascending order. Otherwise nodes are names, numbered as they come.
     """
-    *file, guesses = _operators.read_edges(operator_path(path), header, index, delimiter, comment)
+    *file, guesses = operators.read_edges(operator_path(path), header, index, delimiter, comment)
     _warn(path, guesses)
     return EdgeFile(*file)
 
@@ -127,7 +126,7 @@ def read_tuples(
         width: expected k; None: any.
         header, index, delimiter, comment: of a text, as this module says; numbers are nodes and never a header.
     """
-    *file, guesses = _operators.read_tuples(operator_path(path), key, width or 0, header, index, delimiter, comment)
+    *file, guesses = operators.read_tuples(operator_path(path), key, width or 0, header, index, delimiter, comment)
     _warn(path, guesses)
     return TupleFile(*file)
 
@@ -158,7 +157,7 @@ def read_table(
         use_columns, leave_out: names of columns to read, and to pass over, of a text; x0, x1, .. where it has no names. What
             is not read may hold anything.
     """
-    *file, guesses = _operators.read_table(
+    *file, guesses = operators.read_table(
         operator_path(path), header, allow_missing, key, index, delimiter, comment,
         list(missing_words), list(use_columns), list(leave_out),
     )  # fmt: skip

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked_methods
+from ._library import classes
 from ._paths import operator_path
-from .functional import attention
+from .attention import attention
 
 __all__ = ["KeyValueCache", "LayerCaches"]
-
-_classes = torch.classes.nsimplex
 
 
 @checked_methods
@@ -83,7 +82,7 @@ class KeyValueCache(LayerCache):
     """
 
     def __init__(self, window: Sequence[int]) -> None:
-        super().__init__(_classes.KeyValueCache([*window]))
+        super().__init__(classes.KeyValueCache([*window]))
 
     def append(self, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], t >= 0."""
@@ -128,7 +127,7 @@ class IndexedCache(LayerCache):
     where it attends along paths, the keys that every token chose. For inference only."""
 
     def __init__(self, order: int) -> None:
-        super().__init__(_classes.IndexedCache(order))
+        super().__init__(classes.IndexedCache(order))
 
     def extend(
         self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]
@@ -155,7 +154,7 @@ class LayerCaches:
 
     def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
-        self._caches = _classes.LayerCaches([layer._cache for layer in self._layers])
+        self._caches = classes.LayerCaches([layer._cache for layer in self._layers])
 
     def __len__(self) -> int:
         return len(self._layers)

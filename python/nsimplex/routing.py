@@ -9,7 +9,8 @@ from torch import Tensor
 
 from ._arguments import checked
 from ._layout import Layout, heads_first
-from .functional import _operator_options, attention
+from ._library import operators
+from .attention import _operator_options, attention
 from .tuples import neighbours
 
 __all__ = [
@@ -19,8 +20,6 @@ __all__ = [
     "topk_keys_reference",
     "topk_tuples",
 ]
-
-_operators = torch.ops.nsimplex
 
 
 @checked
@@ -92,7 +91,7 @@ def topk_keys(
     """
     query, key = heads_first("topk_keys", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
-    indices, values = _operators.topk_keys(
+    indices, values = operators.topk_keys(
         query, key, k, weights=weights, scores=scores, causal=causal, scale=scale, lse=lse,
         key_lengths=key_lengths, adjacency=adjacency, candidates=candidates,
     )  # fmt: skip
@@ -114,7 +113,7 @@ def topk_keys_reference(
     """:func:`topk_keys` from plain tensor operations, for every dtype and device: the oracle."""
     query, key = heads_first("topk_keys_reference", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
-    indices, values = _operators.topk_keys_reference(
+    indices, values = operators.topk_keys_reference(
         query, key, k, adjacency=adjacency, candidates=candidates, **options
     )
     return (indices, values) if return_scores else indices
@@ -157,7 +156,7 @@ def topk_tuples(
     Source: "How Smoothing is N-simplicial Attention?", section 2.3.
     """
     query, keys = heads_first("topk_tuples", layout, query, keys)
-    return _operators.topk_tuples(
+    return operators.topk_tuples(
         query, keys, count, weights=weights, **_operator_options(query, keys, keys, **options)
     )
 
@@ -216,7 +215,7 @@ def indexer_loss(
     query_index, key_index, query, keys = heads_first(
         "indexer_loss", layout, query_index, key_index, query, keys
     )
-    return _operators.indexer_loss(
+    return operators.indexer_loss(
         query_index, key_index, query, keys, weights=weights, lse=lse, indices=indices, scores=scores,
         causal=causal, scale=scale, pattern=pattern, form=form, logit_scale=logit_scale,
     )  # fmt: skip
@@ -236,7 +235,7 @@ def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
     Returns:
         A scalar, the mean over queries and heads that attend to something (NaN where none does).
     """
-    return _operators.retained_mass(sparse_lse, dense_lse)
+    return operators.retained_mass(sparse_lse, dense_lse)
 
 
 def _admissible(

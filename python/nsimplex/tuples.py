@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from ._arguments import checked
+from ._library import operators
 
 __all__ = ["hyperedge_list", "neighbours", "path_list", "product_list"]
-
-_operators = torch.ops.nsimplex
 
 
 @checked
@@ -23,7 +22,7 @@ def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
     Returns:
         (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]), in the order of the table's columns.
     """
-    return _operators.product_list(table, order)
+    return operators.product_list(table, order)
 
 
 @checked
@@ -38,7 +37,7 @@ def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple
     Returns:
         (indices int64 [nnz, N], offsets int64 [B, 1, queries + 1]).
     """
-    return _operators.path_list(table, order, -1 if queries is None else queries)
+    return operators.path_list(table, order, -1 if queries is None else queries)
 
 
 @checked
@@ -59,8 +58,8 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
         TypeError: another dtype than bool.
     """
     if adjacency.layout != torch.sparse_csr:
-        return _operators.neighbours(adjacency, self_loops=self_loops)
-    return _operators.neighbours_csr(
+        return operators.neighbours(adjacency, self_loops=self_loops)
+    return operators.neighbours_csr(
         adjacency.crow_indices(), adjacency.col_indices(), adjacency.size(-1), self_loops=self_loops
     )
 
@@ -78,4 +77,4 @@ def hyperedge_list(hyperedges: Tensor, nodes: int, *, permute: bool = True) -> t
     Returns:
         (indices int64 [nnz, N], offsets int64 [1, 1, T + 1]); a tuple that comes twice counts once.
     """
-    return _operators.hyperedge_list(hyperedges, nodes, permute=permute)
+    return operators.hyperedge_list(hyperedges, nodes, permute=permute)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._library import operators
 from ..graph import TupleBatch
 
 __all__ = ["MaskExtent", "mask_distances", "mask_extent"]
-
-_operators = torch.ops.nsimplex
 
 
 class MaskExtent(NamedTuple):
@@ -39,10 +37,10 @@ def mask_extent(masks: TupleBatch) -> MaskExtent:
     of windows, else as ``laplacian_eigenvectors``. Source: "How Smoothing is N-simplicial Attention?", definitions 3.3
     and 3.5 and section 3.1.
     """
-    return MaskExtent(*_operators.mask_extent(*masks._parts()))
+    return MaskExtent(*operators.mask_extent(*masks._parts()))
 
 
 @checked
 def mask_distances(masks: TupleBatch) -> Tensor:
     """Layers from node j until i depends on it: int64 [n, n] at [j, i], 0 for j itself, -1 where it never does."""
-    return _operators.mask_distances(*masks._parts())
+    return operators.mask_distances(*masks._parts())

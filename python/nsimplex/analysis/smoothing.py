@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._library import operators
 
 __all__ = [
     "CollapseBound",
@@ -27,8 +28,6 @@ __all__ = [
     "mean_residual",
     "minimal_residual",
 ]
-
-_operators = torch.ops.nsimplex
 
 
 class MinimalResidual(NamedTuple):
@@ -73,7 +72,7 @@ def collapse_bound(
     Product form and values, softmax, logits over sqrt(d), no mask, no skip; float64 on the CPU, without gradients.
     O(n^(2N+1)): for few tokens. Source: "How Smoothing is N-simplicial Attention?", Theorem 3.1.
     """
-    return CollapseBound(*_operators.collapse_bound(list(keys), list(values), tokens, output))
+    return CollapseBound(*operators.collapse_bound(list(keys), list(values), tokens, output))
 
 
 @checked
@@ -82,13 +81,13 @@ def composite_norm(tokens: Tensor) -> Tensor:
 
     Not a norm: neither convex nor subadditive. Source: Dong et al., "Attention is not all you need".
     """
-    return _operators.composite_norm(tokens)
+    return operators.composite_norm(tokens)
 
 
 @checked
 def mean_residual(tokens: Tensor) -> Tensor:
     """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest residual."""
-    return _operators.mean_residual(tokens)
+    return operators.mean_residual(tokens)
 
 
 @checked
@@ -97,7 +96,7 @@ def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual
 
     On the CPU and without gradients; 1 ms a matrix at n = d = 8, for n and d up to some hundred.
     """
-    return MinimalResidual(*_operators.minimal_residual(tokens, tolerance))
+    return MinimalResidual(*operators.minimal_residual(tokens, tolerance))
 
 
 @checked
@@ -107,20 +106,20 @@ def effective_rank(tokens: Tensor) -> Tensor:
 
     Source: Roy and Vetterli, "The effective rank: a measure of effective dimensionality".
     """
-    return _operators.effective_rank(tokens)
+    return operators.effective_rank(tokens)
 
 
 @checked
 def mean_cosine(tokens: Tensor) -> Tensor:
     """Mean of the cosines of all pairs of different tokens, [..]; NaN for less than two tokens."""
-    return _operators.mean_cosine(tokens)
+    return operators.mean_cosine(tokens)
 
 
 @checked
 def dirichlet_energy(tokens: Tensor) -> Tensor:
     """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A survey on oversmoothing in
     graph neural networks", all tokens neighbours of each other."""
-    return _operators.dirichlet_energy(tokens)
+    return operators.dirichlet_energy(tokens)
 
 
 def _minimal_norm(tokens: Tensor) -> Tensor:

@@ -6,14 +6,12 @@ import math
 import warnings
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
+from .._library import operators
 from .arrays import as_double
-
-_operators = torch.ops.nsimplex
 
 
 class EmbeddingWarning(UserWarning):
@@ -95,7 +93,7 @@ def causal_embed(
     """
     adjacency = as_double("causal_embed", "adjacency", adjacency)
     made = CausalEmbedding(
-        *_operators.causal_embed(
+        *operators.causal_embed(
             adjacency,
             dimension,
             optimiser,
@@ -114,7 +112,7 @@ def causal_embed(
             balanced,
         )
     )
-    if steps > 0 and (warning := _operators.causal_embedding_warning(made.tangents, adjacency)):
+    if steps > 0 and (warning := operators.causal_embedding_warning(made.tangents, adjacency)):
         warnings.warn(f"causal_embed: {warning}", EmbeddingWarning, stacklevel=3)
     return made
 
@@ -123,7 +121,7 @@ def causal_embed(
 def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
     """For every ancestor a of a node, a's rank by distance among a and all nodes that are no ancestors; ties count against a."""
     return CausalRanking(
-        *_operators.causal_ranking(
+        *operators.causal_ranking(
             as_double("causal_ranking", "tangents", tangents), as_double("causal_ranking", "adjacency", adjacency)
         )
     )
@@ -132,7 +130,7 @@ def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
 @checked
 def hyperbolic_distances(tangents: Tensor) -> Tensor:
     """Distances [M, M] of points by their tangents [M, d], exact to rounding up to radius 300."""
-    return _operators.hyperbolic_distances(tangents)
+    return operators.hyperbolic_distances(tangents)
 
 
 @checked
@@ -142,7 +140,7 @@ def hyperboloid_points(tangents: Tensor) -> Tensor:
     A point farther out than the dtype can say, r about 88 in float32 and 700 in float64, is put at the last radius that
     it can, in its own direction.
     """
-    return _operators.hyperboloid_points(tangents)
+    return operators.hyperboloid_points(tangents)
 
 
 @checked
@@ -153,7 +151,7 @@ def ball_points(tangents: Tensor) -> Tensor:
     float32 and 35.3 in float64. Farther points keep their direction, lose their distance and have a derivative of 0
     along it: work with tangents out there.
     """
-    return _operators.ball_points(tangents)
+    return operators.ball_points(tangents)
 
 
 @checked
@@ -163,7 +161,7 @@ def ball_tangents(ball: Tensor) -> Tensor:
     A point on or outside the sphere counts as the last one of the dtype before it, at r = 17.3 in float32 and 37.4 in
     float64; the error of r is about eps e^r / 4 before that.
     """
-    return _operators.ball_tangents(ball)
+    return operators.ball_tangents(ball)
 
 
 @checked
@@ -192,4 +190,4 @@ def causal_angles(
 
     Source: Xu et al., arXiv 2509.16629, Eq. 24 to 26.
     """
-    return _operators.causal_angles(ball, heads or 0, scale, by_dimension, head_scale, leading)
+    return operators.causal_angles(ball, heads or 0, scale, by_dimension, head_scale, leading)

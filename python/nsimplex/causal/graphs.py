@@ -6,15 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
+from .._library import operators
 from ..graph_files import read_table
 from .arrays import as_double, column_names
-
-_operators = torch.ops.nsimplex
 
 
 class CausalMetrics(NamedTuple):
@@ -71,14 +69,14 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
 
     Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs", 2015. O(M (M + edges)).
     """
-    counts, shares = _operators.causal_metrics(as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth))
+    counts, shares = operators.causal_metrics(as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth))
     return CausalMetrics(*counts[:6], None if counts[6] < 0 else counts[6], *shares)
 
 
 @checked
 def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
     """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no edges or all."""
-    return EdgeCurves(*_operators.causal_edge_curves(as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)))
+    return EdgeCurves(*operators.causal_edge_curves(as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)))
 
 
 @checked
@@ -87,13 +85,13 @@ def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
 
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
-    return Sortability(*_operators.causal_sortability(as_double("causal_sortability", "table", table), as_double("causal_sortability", "graph", graph)))
+    return Sortability(*operators.causal_sortability(as_double("causal_sortability", "table", table), as_double("causal_sortability", "graph", graph)))
 
 
 @checked
 def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
     """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each (adjacency, scores)."""
-    flat = _operators.causal_baselines(as_double("causal_baselines", "table", table))
+    flat = operators.causal_baselines(as_double("causal_baselines", "table", table))
     return {name: (flat[2 * at], flat[2 * at + 1]) for at, name in enumerate(("empty", "variance_sort", "r2_sort"))}
 
 
@@ -132,7 +130,7 @@ def simulate(
     """
     set_to = dict(interventions or {})
     return CausalSimulation(
-        *_operators.causal_simulate(
+        *operators.causal_simulate(
             None if dag is None else as_double("simulate", "dag", dag),
             graph,
             nodes,
@@ -174,5 +172,5 @@ def usable_table(
         file = read_table(table)
         table, names = file.values, file.columns
     names = list(names) or column_names(table)
-    values, columns, dropped, counts = _operators.causal_usable_table(as_double("usable_table", "table", table), names, missing, drop)
+    values, columns, dropped, counts = operators.causal_usable_table(as_double("usable_table", "table", table), names, missing, drop)
     return UsableTable(values, [names[column] for column in columns] if names else [], columns, dropped, *counts)

@@ -9,19 +9,17 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
 from .._hints import Numbers
+from .._library import operators
 from .._paths import operator_path
 from ..graph_files import read_table
 from .arrays import as_double
 from .embedding import ball_points, causal_angles, causal_embed
 from .graphs import usable_table
 from .structure import causal_fit
-
-_operators = torch.ops.nsimplex
 
 #: The parameters that are those of :func:`causal_embed`.
 _EMBEDDING = (
@@ -182,12 +180,12 @@ class CausalPipeline:
         text = {"parameters": self.get_params()}
         text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
         tensors = {name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")}
-        _operators.causal_pipeline_write(operator_path(path), json.dumps(text), list(tensors), list(tensors.values()))
+        operators.causal_pipeline_write(operator_path(path), json.dumps(text), list(tensors), list(tensors.values()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
         """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever read."""
-        text, names, tensors = _operators.causal_pipeline_read(operator_path(path))
+        text, names, tensors = operators.causal_pipeline_read(operator_path(path))
         try:
             plain = json.loads(text)
             pipeline = cls(**plain["parameters"])

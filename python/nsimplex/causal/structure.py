@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
+from .._library import operators
 from .arrays import as_double
 
 
@@ -77,7 +78,7 @@ def causal_fit(
             stacklevel=3,
         )
     return CausalFit(
-        *torch.ops.nsimplex.causal_fit(
+        *operators.causal_fit(
             values,
             estimator,
             nonlinear,

@@ -6,15 +6,20 @@ nsimplex/equivariant_encoder.h, nsimplex/feature_transformer.h): ``load_state_di
 """
 
 from .blocks import FeedForward, TransformerBlock
-from .equivariant import EquivariantLinear
-from .equivariant_encoder import EquivariantAttention, EquivariantEncoder, PatternLinear, RandomFeatures
+from .equivariant_encoder import (
+    EquivariantAttention,
+    EquivariantEncoder,
+    PatternLinear,
+    RandomFeatures,
+)
+from .equivariant_linear import EquivariantLinear
 from .feature_options import FeatureTransformerOptions
 from .feature_transformer import FeatureTransformer
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
-from .separable import SeparableAttention
-from .sparse import SparseAttention
+from .separable_attention import SeparableAttention
+from .sparse_attention import SparseAttention
 
 __all__ = [
     "EquivariantAttention",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import describe
-from ..functional import _flat_window
+from ..attention import _flat_window
 
 MOST_AXES = 8  # that the operators take
 

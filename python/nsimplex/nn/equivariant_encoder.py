@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from ..equivariant import Kind, TensorKind, _kind, equivariant_classes
 from ..equivariant_attention import (
     EquivariantAttentionPlan,
     EquivariantAttentionWeights,
@@ -16,10 +15,11 @@ from ..equivariant_attention import (
     equivariant_attention_classes,
     orthogonal_directions,
 )
+from ..equivariant_classes import Kind, TensorKind, _kind, equivariant_classes
 from ..equivariant_encoder_plan import EquivariantEncoderPlan, is_lightweight
-from ..equivariant_plan import EquivariantPlan
+from ..equivariant_linear import EquivariantPlan
 from .checks import require_name, require_rows, require_whole
-from .equivariant import EquivariantLinear
+from .equivariant_linear import EquivariantLinear
 
 
 @checked_methods

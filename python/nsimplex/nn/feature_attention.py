@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..functional import attention
-from ..positions import rotary
-from ..separable import feature_map, separable_attention
-from .feature_options import FeatureTransformerOptions
+from ..attention import attention
+from ..rotary import rotary
+from ..separable_attention import feature_map, separable_attention
 from .checks import require
+from .feature_options import FeatureTransformerOptions
 from .layers import SimplicialAttention, _initialize
 
 

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 from .._arguments import checked_methods
 from .blocks import FeedForward, TransformerBlock
+from .checks import require
 from .feature_attention import FeatureAttention, FeaturePositions, sinusoids
 from .feature_options import FeatureTransformerOptions
-from .checks import require
 from .layers import RMSNorm, _initialize
 
 _FREQUENCY_DEVIATION = 0.1

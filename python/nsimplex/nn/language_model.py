@@ -15,8 +15,8 @@ from ..kv_cache import LayerCaches
 from .blocks import FeedForward, TransformerBlock
 from .checks import MOST_AXES, require, require_name, require_whole
 from .layers import RMSNorm, SimplicialAttention
-from .separable import SeparableAttention
-from .sparse import SparseAttention
+from .separable_attention import SeparableAttention
+from .sparse_attention import SparseAttention
 
 _EMBEDDING_DEVIATION = 0.02
 

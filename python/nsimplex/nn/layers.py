@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods
-from ..functional import attention
+from ..attention import attention
 from ..kv_cache import KeyValueCache, LayerCache
-from ..positions import rotary as rotate
+from ..rotary import rotary as rotate
 from .checks import (
     MOST_AXES,
     require,

@@ -11,9 +11,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods, describe
-from ..positions import rotary as rotate
+from ..rotary import rotary as rotate
 from ..routing import indexer_loss, topk_keys
-from .checks import require, require_lengths, require_name, require_positive, require_rows, require_whole
+from .checks import (
+    require,
+    require_lengths,
+    require_name,
+    require_positive,
+    require_rows,
+    require_whole,
+)
 from .layers import SimplicialAttention, _initialize
 
 

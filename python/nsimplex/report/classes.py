@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 
 from .._whole_file import whole_file
-from ..equivariant import EquivariantClass, Kind, equivariant_classes
+from ..equivariant_classes import EquivariantClass, Kind, equivariant_classes
 
 __all__ = ["class_picture", "main"]
 

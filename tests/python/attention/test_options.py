@@ -8,6 +8,7 @@ from options import EACH, OPTIONS, option_problem
 from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex
+from nsimplex.attention import _operator_options
 
 ALL = pytest.mark.parametrize("name", OPTIONS)
 ONE_OF_EACH = pytest.mark.parametrize("name", EACH)
@@ -59,7 +60,7 @@ def test_opcheck(name):
     problem = option_problem(name).to(torch.float32)
     order = problem.order
     keys, values = problem.inputs[1 : 1 + order], problem.inputs[1 + order :]
-    options = nsimplex.functional._operator_options(
+    options = _operator_options(
         problem.inputs[0], keys, values, **problem.options, **problem.learned
     )
     inputs = (problem.inputs[0], keys, values)

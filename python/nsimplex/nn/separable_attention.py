@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
-from ..separable import FeatureMap, SeparableCache, separable_attention
+from ..separable_attention import FeatureMap, SeparableCache, separable_attention
 from .checks import require
 from .layers import SimplicialAttention
 

@@ -1,7 +1,7 @@
 """Attention over lists beside a PyTorch composite that gathers: one process, taking turns, medians.
 
-    python bench/compare/sparse.py --threads 1
-    python bench/compare/sparse.py --pattern product --size 32 --pass backward
+    python bench/compare/sparse_attention.py --threads 1
+    python bench/compare/sparse_attention.py --pattern product --size 32 --pass backward
 
 The composite gathers the keys and values of every tuple (for a block of queries at a time, the size of which is
 tried out), multiplies, takes a softmax and sums. The pass "backward" is forward and backward together on both

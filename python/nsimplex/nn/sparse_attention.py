@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
-from ..functional import _scales, attention
+from ..attention import _scales, attention
 from ..kv_cache import IndexedCache, LayerCache
 from ..routing import indexer_loss, retained_mass, topk_keys
-from ..sparse import sparse_attention
+from ..sparse_attention import sparse_attention
 from .checks import require, require_name, require_whole
 from .layers import SimplicialAttention
 from .routing import Indexer, IndexParts, IndexSource

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor
 
 from ._arguments import checked, checked_methods
 from ._layout import Layout, heads_first, in_layout
-from .functional import Window, _flat_window
+from ._library import classes, operators
+from .attention import Window, _flat_window
 from .kv_cache import LayerCache
 
 __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_reference"]
-
-_operators = torch.ops.nsimplex
 
 
 @checked
@@ -61,7 +59,7 @@ def feature_map(
         >>> feature_map(torch.randn(1, 4, 128, 32), "random", features=64, orthogonal=True).shape
         torch.Size([1, 4, 128, 64])
     """
-    return _operators.feature_map(
+    return operators.feature_map(
         x, kind, features=features, seed=seed, orthogonal=orthogonal, scale=scale
     )
 
@@ -142,7 +140,7 @@ def separable_attention(
     """
     query, keys, values = heads_first("separable_attention", layout, query, keys, values)
     query, keys = _features("separable_attention", query, keys, features)
-    out, normalizer = _operators.separable_attention(
+    out, normalizer = operators.separable_attention(
         query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
     )
     out = in_layout(layout, out)
@@ -164,7 +162,7 @@ def separable_reference(
     """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device: the oracle."""
     query, keys, values = heads_first("separable_reference", layout, query, keys, values)
     query, keys = _features("separable_reference", query, keys, features)
-    out, normalizer = _operators.separable_attention_reference(
+    out, normalizer = operators.separable_attention_reference(
         query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
     )
     out = in_layout(layout, out)
@@ -189,7 +187,7 @@ class SeparableCache(LayerCache):
     """
 
     def __init__(self, window: Sequence[int], features: FeatureMap = "elu") -> None:
-        super().__init__(torch.classes.nsimplex.SeparableCache([*window]))
+        super().__init__(classes.SeparableCache([*window]))
         self._map = features
 
     def attend(

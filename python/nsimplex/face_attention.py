@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
-from .functional import _operator_options, attention
+from ._library import operators
+from .attention import _operator_options, attention
 
 __all__ = ["face_attention"]
 
@@ -50,7 +50,7 @@ def face_attention(
     gradients the tuples are kept in memory.
     """
     query, keys, values = heads_first("face_attention", layout, query, keys, values)
-    out, lse = torch.ops.nsimplex.face_attention(
+    out, lse = operators.face_attention(
         query, keys, values, **_operator_options(query, keys, values, **options)
     )
     out = in_layout(layout, out)

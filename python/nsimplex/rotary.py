@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
+from ._library import operators
 
 __all__ = ["rotary"]
 
@@ -70,7 +70,7 @@ def rotary(
         True
     """
     (x,) = heads_first("rotary", layout, x)
-    turned = torch.ops.nsimplex.rotary(
+    turned = operators.rotary(
         x, chunk=chunk, base=base, offset=offset, positions=positions,
         angles=angles, inverse=inverse,
     )  # fmt: skip

@@ -12,13 +12,12 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked, describe
 from ._layout import Layout, heads_first, in_layout
+from ._library import operators
 
 __all__ = ["attention", "reference"]
 
 Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
 Scale = Union[str, float, tuple[float, float]]
-
-_operators = torch.ops.nsimplex
 
 
 @checked
@@ -135,7 +134,7 @@ def attention(
         torch.Size([1, 4, 128, 32])
     """
     query, keys, values = heads_first("attention", layout, query, keys, values)
-    out, lse = _operators.attention(
+    out, lse = operators.attention(
         query, keys, values,
         **_operator_options(
             query, keys, values, causal=causal, window=window, form=form, reduce=reduce,
@@ -164,7 +163,7 @@ def reference(
     tile in O(T) memory; float64 inputs give the values that kernels are measured against.
     """
     query, keys, values = heads_first("reference", layout, query, keys, values)
-    out, lse = _operators.attention_reference(
+    out, lse = operators.attention_reference(
         query, keys, values, **_operator_options(query, keys, values, **options)
     )
     out = in_layout(layout, out)
@@ -255,14 +254,14 @@ def _forward_flops(
     for ones in product((False, True), repeat=len(augment or ())):
         axes = [m for m in range(len(keys)) if m not in set(compress(augment or (), ones))]
         if axes:
-            tuples += _operators.attention_tuples(
+            tuples += operators.attention_tuples(
                 queries, [keys[m][2] for m in axes], causal=causal,
                 window=window and [window[2 * m + side] for m in axes for side in (0, 1)],
             )  # fmt: skip
     return 2 * (dim + values[0][3]) * batch * heads * int(tuples)
 
 
-@register_flop_formula([_operators.attention, _operators.attention_reference])
+@register_flop_formula([operators.attention, operators.attention_reference])
 def _attention_flops(
     query, keys, values, *, causal=False, window=None, augment=None, out_shape=None, **_
 ) -> int:
@@ -270,7 +269,7 @@ def _attention_flops(
     return _forward_flops(query, keys, values, causal, window, augment)
 
 
-@register_flop_formula(_operators.attention_backward)
+@register_flop_formula(operators.attention_backward)
 def _attention_backward_flops(
     query, keys, values, *_, causal=False, window=None, augment=None, out_shape=None, **__
 ) -> int:

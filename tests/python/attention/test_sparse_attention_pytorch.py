@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 from lists import sparse_problem
-from test_sparse import PATTERNS, reducer_weights
+from test_sparse_attention import PATTERNS, reducer_weights
 from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex

@@ -201,7 +201,7 @@ def test_package_metadata():
 
 
 def test_another_torch_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(nsimplex, "_TORCH_VERSION", "1.13.0")
+    monkeypatch.setattr(nsimplex._library, "TORCH_VERSION", "1.13.0")
     with pytest.raises(ImportError, match=r"built with torch 1\.13, but torch .* is installed") as error:
-        nsimplex._load_library()
+        nsimplex._library.load_library()
     assert "\n" not in str(error.value)

@@ -9,11 +9,10 @@ from torch import Tensor
 
 from ._arguments import checked
 from ._layout import Layout, heads_first
-from .functional import _operator_options, attention
+from ._library import operators
+from .attention import _operator_options, attention
 
 __all__ = ["attention_marginals", "attention_received", "attention_weights"]
-
-_operators = torch.ops.nsimplex
 
 
 @checked(options_of=attention)
@@ -46,7 +45,7 @@ def attention_weights(
         (torch.Size([1, 2, 5, 5, 5]), True)
     """
     query, keys = heads_first("attention_weights", layout, query, keys)
-    return _operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
+    return operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
 
 
 @checked(options_of=attention)
@@ -77,7 +76,7 @@ def attention_marginals(
     rows[axis] = torch.eye(width, dtype=query.dtype, device=query.device).expand(
         *keys[axis].shape[:3], width
     )
-    return _operators.attention(query, keys, rows, **_summing(query, keys, rows, options))[0]
+    return operators.attention(query, keys, rows, **_summing(query, keys, rows, options))[0]
 
 
 @checked(options_of=attention)
@@ -100,11 +99,11 @@ def attention_received(
     _key(keys, axis, "attention_received")
     zeros = [query.new_zeros(1).expand(*key.shape[:3], 1) for key in keys]
     flat = _summing(query, keys, zeros, options)
-    out, lse = _operators.attention(query, keys, zeros, **flat)
+    out, lse = operators.attention(query, keys, zeros, **flat)
     # In the dtype that the forward was computed in: autocast may have narrowed it.
     query, keys, zeros = query.to(out.dtype), [k.to(out.dtype) for k in keys], [z.to(out.dtype) for z in zeros]
     wanted = [i == 1 + len(keys) + axis for i in range(3 + 2 * len(keys))]
-    gradients = _operators.attention_backward(
+    gradients = operators.attention_backward(
         query, keys, zeros, out, lse, torch.ones_like(out), None, wanted, **flat
     )
     return gradients[2][axis].squeeze(-1)

@@ -1,7 +1,7 @@
 """Separable attention beside plain PyTorch, and its time against the length; one JSON object a line.
 
-    python bench/compare/separable.py --threads 1
-    python bench/compare/separable.py --slope --threads 1
+    python bench/compare/separable_attention.py --threads 1
+    python bench/compare/separable_attention.py --slope --threads 1
 
 The peer is what the formula is in PyTorch with memory that does not grow with T R Dv: blocks of queries, states as
 cumulative sums of outer products within a block, carried from block to block (order 1: matrix products of a

@@ -1,4 +1,4 @@
-"""Equivariant linear layers on lists of tuples: sets, graphs and hypergraphs."""
+"""Equivariant linear layers on dense tensors, and on lists of tuples: sets, graphs and hypergraphs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,76 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked
-from .equivariant import EquivariantClass, TensorKind, _flat_kinds, equivariant_classes
+from ._library import operators
+from .equivariant_classes import (
+    EquivariantClass,
+    Kind,
+    TensorKind,
+    _flat_kinds,
+    equivariant_classes,
+)
 from .graph import TupleBatch
 
-__all__ = ["EquivariantPlan", "equivariant_linear_sparse", "equivariant_plan"]
+__all__ = ["EquivariantPlan", "equivariant_linear", "equivariant_linear_sparse", "equivariant_plan"]
 
-_operators = torch.ops.nsimplex
+
+@checked
+def equivariant_linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    input: Kind,
+    output: Kind,
+    classes: str = "all",
+    pooling: str = "mean",
+    node_counts: Tensor | None = None,
+    nodes: int | None = None,
+) -> Tensor:
+    r"""The equivariant linear layer L_{k->l} on dense tensors; with ``classes="light"`` its lightweight form.
+
+    .. math::
+        y_j = \sum_\mu w_\mu^T \sum_{i : (i, j) \in \mu} x_i + b_{\lambda(j)}
+            \qquad i \in [n]^k,\; j \in [n]^l
+
+    over the classes of :func:`equivariant_classes`, with a mean over the i of a class in place of the sum by
+    default. A loop-free order neither reads nor writes entries with equal indices. An undirected input is
+    expected to be symmetric, and each of its tuples counts in all its orders: the layer is the ordered one with
+    tied weights (and, for the mean, one mean over all members of a class).
+
+    Args:
+        x: [B, n, .., n, C] with k axes of nodes, floating.
+        weight: [classes, C, D].
+        bias: [bias classes, D], its classes those of 0 -> l.
+        input, output: kinds, or orders of ordered tensors.
+        classes: "all" or "light".
+        pooling: "mean", where no contributing tuple gives 0, or "sum".
+        node_counts: int64 [B], nodes of each graph of a padded batch: entries beyond are not read and come out
+            as 0.
+        nodes: n; needed where k = 0.
+
+    Returns:
+        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times: the layer is composed of
+        tensor operations.
+
+    Raises:
+        ValueError, TypeError: an argument that does not fit, in one line.
+
+    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. Diagonals, sums and broadcasts of the diagram basis,
+    whose weights are a Moebius transform of the classes', and products with them before anything is broadcast;
+    never n^(k + l).
+
+    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 14; Godfrey et al., arXiv 2303.06208.
+
+    Example:
+        >>> x, weight = torch.randn(4, 9, 9, 8), torch.randn(15, 8, 16)
+        >>> equivariant_linear(x, weight, input=2, output=2).shape
+        torch.Size([4, 9, 9, 16])
+    """
+    return operators.equivariant_linear(
+        x, weight, bias, **_flat_kinds(input, output), classes=classes, pooling=pooling,
+        node_counts=node_counts, nodes=nodes,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,7 +134,7 @@ def equivariant_plan(
     Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes: radix sorts and merges.
     """
     kinds, options = _list_kinds("equivariant_plan", input, output, input_loops, output_loops)
-    tensors, parts = _operators.equivariant_plan(
+    tensors, parts = operators.equivariant_plan(
         input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
         **options, classes=classes,
     )  # fmt: skip
@@ -124,7 +188,7 @@ def equivariant_linear_sparse(
         if tensor is not None and (tensor.dim() == 0 or tensor.size(0) != count):
             got = f"{tensor.size(0)}" if tensor.dim() else "a number"
             raise ValueError(f"[equivariant_linear_sparse] {name}: expected {count} classes, got {got}")
-    return _operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
+    return operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
 
 
 def _product_flops(channels: int, out: int, parts: list[int]) -> int:
@@ -137,12 +201,12 @@ def _product_flops(channels: int, out: int, parts: list[int]) -> int:
     return total
 
 
-@register_flop_formula(_operators.equivariant_linear_sparse)
+@register_flop_formula(operators.equivariant_linear_sparse)
 def _linear_flops(x, weight, bias, plan, parts, pooling="mean", *, out_shape=None, **_) -> int:
     return _product_flops(weight[1], weight[2], parts)
 
 
-@register_flop_formula(_operators.equivariant_linear_sparse_backward)
+@register_flop_formula(operators.equivariant_linear_sparse_backward)
 def _linear_backward_flops(grad, x, weight, bias, plan, parts, pooling, output_mask, **_) -> int:
     """One product for the gradient of x and one for that of the weights."""
     return sum(output_mask[:2]) * _product_flops(weight[1], weight[2], parts)

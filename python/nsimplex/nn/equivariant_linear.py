@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from ..equivariant import Kind, _kind, equivariant_classes, equivariant_linear
-from ..equivariant_plan import EquivariantPlan, equivariant_linear_sparse
+from ..equivariant_classes import Kind, _kind, equivariant_classes
+from ..equivariant_linear import EquivariantPlan, equivariant_linear, equivariant_linear_sparse
 from .checks import require_name, require_rows, require_whole
 
 

@@ -1,7 +1,7 @@
 """The sparse equivariant linear layer 2 -> 2 beside plain PyTorch; one JSON object a line.
 
-    python bench/compare/equivariant.py --threads 1
-    python bench/compare/equivariant.py --nodes 410 --nodes 3277 --dim 32
+    python bench/compare/equivariant_linear_sparse.py --threads 1
+    python bench/compare/equivariant_linear_sparse.py --nodes 410 --nodes 3277 --dim 32
 
 Graphs are Barabasi-Albert with 5 links a new node, both directions of each link and a loop of every node: 410 nodes
 are 4,4xx rows, 3277 are 36 thousand. The peer is the same layer in tensor operations, from a plan that is its own:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
-from .functional import Scale, _scales
+from ._library import operators
+from .attention import Scale, _scales
 
 __all__ = ["sparse_attention", "sparse_reference"]
-
-_operators = torch.ops.nsimplex
 
 
 @checked
@@ -104,7 +102,7 @@ def sparse_attention(
         True
     """
     query, keys, values = heads_first("sparse_attention", layout, query, keys, values)
-    out, lse = _operators.sparse_attention(
+    out, lse = operators.sparse_attention(
         query, keys, values, _with_heads(indices, pattern), offsets,
         **_options(query, values, pattern, form, reduce, reducer_weights, scale),
     )  # fmt: skip
@@ -131,7 +129,7 @@ def sparse_reference(
     tuples of some queries at a time.
     """
     query, keys, values = heads_first("sparse_reference", layout, query, keys, values)
-    out, lse = _operators.sparse_attention_reference(
+    out, lse = operators.sparse_attention_reference(
         query, keys, values, _with_heads(indices, pattern), offsets,
         **_options(query, values, pattern, **options),
     )  # fmt: skip
@@ -171,14 +169,14 @@ def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:
     return 2 * (dim + values[0][3]) * tuples
 
 
-@register_flop_formula([_operators.sparse_attention, _operators.sparse_attention_reference])
+@register_flop_formula([operators.sparse_attention, operators.sparse_attention_reference])
 def _sparse_flops(
     query, keys, values, indices, offsets=None, *, pattern="list", out_shape=None, **_
 ) -> int:
     return _forward_flops(query, keys, values, indices, offsets, pattern)
 
 
-@register_flop_formula(_operators.sparse_attention_backward)
+@register_flop_formula(operators.sparse_attention_backward)
 def _sparse_backward_flops(
     query, keys, values, indices, offsets, *_, pattern="list", out_shape=None, **__
 ) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from ._arguments import checked
+from ._library import operators
 
 __all__ = ["merge"]
 
@@ -49,4 +49,4 @@ def merge(outs: Sequence[Tensor], lses: Sequence[Tensor]) -> tuple[Tensor, Tenso
         >>> torch.allclose(out, attention(q, [k, k], [v, v]), atol=1e-6)
         True
     """
-    return torch.ops.nsimplex.merge_attention(outs, lses)
+    return operators.merge_attention(outs, lses)

@@ -1,18 +1,14 @@
-"""Equivariant linear layers between tensors of any order, and the classes they are made of."""
+"""Classes of equivariant layers between tensors of any order, and the kinds of those tensors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-import torch
-from torch import Tensor
-
 from ._arguments import checked
+from ._library import operators
 
-__all__ = ["EquivariantClass", "TensorKind", "equivariant_classes", "equivariant_linear"]
-
-_operators = torch.ops.nsimplex
+__all__ = ["EquivariantClass", "TensorKind", "equivariant_classes"]
 
 
 @dataclass(frozen=True)
@@ -97,68 +93,9 @@ def equivariant_classes(input: Kind, output: Kind, classes: str = "all") -> list
 def _classes(input: TensorKind, output: TensorKind, classes: str) -> tuple[EquivariantClass, ...]:
     arguments = _flat_kinds(input, output) | {"classes": classes}
     members: list[list[tuple[int, ...]]] = []
-    for number, *blocks in _operators.equivariant_classes(**arguments).tolist():
+    for number, *blocks in operators.equivariant_classes(**arguments).tolist():
         if number == len(members):
             members.append([])
         members[number].append(tuple(blocks))
-    names = _operators.equivariant_class_names(**arguments)
+    names = operators.equivariant_class_names(**arguments)
     return tuple(EquivariantClass(n, tuple(m), input.order) for n, m in zip(names, members))
-
-
-@checked
-def equivariant_linear(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    *,
-    input: Kind,
-    output: Kind,
-    classes: str = "all",
-    pooling: str = "mean",
-    node_counts: Tensor | None = None,
-    nodes: int | None = None,
-) -> Tensor:
-    r"""The equivariant linear layer L_{k->l} on dense tensors; with ``classes="light"`` its lightweight form.
-
-    .. math::
-        y_j = \sum_\mu w_\mu^T \sum_{i : (i, j) \in \mu} x_i + b_{\lambda(j)}
-            \qquad i \in [n]^k,\; j \in [n]^l
-
-    over the classes of :func:`equivariant_classes`, with a mean over the i of a class in place of the sum by
-    default. A loop-free order neither reads nor writes entries with equal indices. An undirected input is
-    expected to be symmetric, and each of its tuples counts in all its orders: the layer is the ordered one with
-    tied weights (and, for the mean, one mean over all members of a class).
-
-    Args:
-        x: [B, n, .., n, C] with k axes of nodes, floating.
-        weight: [classes, C, D].
-        bias: [bias classes, D], its classes those of 0 -> l.
-        input, output: kinds, or orders of ordered tensors.
-        classes: "all" or "light".
-        pooling: "mean", where no contributing tuple gives 0, or "sum".
-        node_counts: int64 [B], nodes of each graph of a padded batch: entries beyond are not read and come out
-            as 0.
-        nodes: n; needed where k = 0.
-
-    Returns:
-        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times: the layer is composed of
-        tensor operations.
-
-    Raises:
-        ValueError, TypeError: an argument that does not fit, in one line.
-
-    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. Diagonals, sums and broadcasts of the diagram basis,
-    whose weights are a Moebius transform of the classes', and products with them before anything is broadcast;
-    never n^(k + l).
-
-    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 14; Godfrey et al., arXiv 2303.06208.
-
-    Example:
-        >>> x, weight = torch.randn(4, 9, 9, 8), torch.randn(15, 8, 16)
-        >>> equivariant_linear(x, weight, input=2, output=2).shape
-        torch.Size([4, 9, 9, 16])
-    """
-    return _operators.equivariant_linear(
-        x, weight, bias, **_flat_kinds(input, output), classes=classes, pooling=pooling,
-        node_counts=node_counts, nodes=nodes,
-    )  # fmt: skip

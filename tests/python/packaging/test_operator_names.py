@@ -1,0 +1,109 @@
+"""Who has an operator's name finds the module that calls it, its test and its page."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from test_every_operator_and_module import registered
+
+import nsimplex
+
+#: What autograd and the tests call beside an operator belongs to that operator.
+BESIDE = ("_reference_backward", "_backward", "_gradients", "_reference")
+PACKAGE = Path(nsimplex.__file__).parent
+CALL = re.compile(r"(?<![.\w])_?operators\.(\w+)")
+
+
+def operator_of(name):
+    """The operator that a registered name belongs to."""
+    for suffix in BESIDE:
+        if name.endswith(suffix) and name.removesuffix(suffix) in registered():
+            return name.removesuffix(suffix)
+    return name
+
+
+OPERATORS = sorted({operator_of(name) for name in registered()})
+
+
+def modules():
+    """By stem: the text of every module of the package that calls operators."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text()
+        if CALL.search(text):
+            assert path.stem not in found, path
+            found[path.stem] = text
+    return found
+
+
+MODULES = modules()
+
+
+def public(text):
+    """The names in ``__all__`` of a module."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def callers():
+    """By operator: its module, the one of its name among those that call it; more than one is a mistake."""
+    found = defaultdict(set)
+    for stem, text in MODULES.items():
+        for name in CALL.findall(text):
+            found[operator_of(name)].add(stem)
+    return {name: {name} if name in stems else stems for name, stems in found.items()}
+
+
+#: Operators that are steps of another one, which composes them in C++.
+STEPS = {"equivariant_sums": "equivariant_linear_sparse", "elu_features": "feature_map"}
+STEPS |= {"random_directions": "feature_map"}
+
+
+def test_one_module_calls_each_operator():
+    called = callers()
+    assert sorted({STEPS.get(name, name) for name in OPERATORS}) == sorted(called)
+    assert {name for name, stems in called.items() if len(stems) != 1} == set()
+
+
+def test_an_operator_that_has_a_backward_is_the_stem_or_a_public_name_of_its_module():
+    computing = {operator_of(name) for name in registered() if operator_of(name) != name} - set(STEPS)
+    for name in computing:
+        (stem,) = callers()[name]
+        assert name == stem or name in public(MODULES[stem]), name
+
+
+@pytest.mark.parametrize("stem", sorted(MODULES))
+def test_every_module_has_a_test_of_its_name(root, stem):
+    tests = root / "tests" / "python"
+    names = f"test_{stem}*.py", f"test_*_{stem}.py"
+    own = [path for name in names for path in tests.rglob(name)]
+    assert own or (tests / stem).is_dir()
+
+
+def test_a_page_names_every_public_operator(root):
+    pages = "\n".join(path.read_text() for path in (root / "docs").rglob("*.md"))
+    words = set(re.findall(r"\w+", pages))
+    names = {name for text in MODULES.values() for name in public(text)}
+    assert {name for name in names if name in OPERATORS} - words == set()
+
+
+def test_a_module_never_hides_the_function_of_its_name():
+    """``import nsimplex.attention`` finds the module loaded, so that the package keeps the function."""
+    stems = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem in nsimplex.__all__)
+    stems = [stem for stem in stems if stem != "graph"]  # a module that belongs to the interface
+    assert "attention" in stems
+    imports = "\n".join(f"import nsimplex.{stem}" for stem in stems)
+    script = f"import nsimplex, sys\nbefore = vars(nsimplex).copy()\n{imports}\n"
+    script += f"for stem in {stems}:\n    assert getattr(nsimplex, stem) is before[stem], stem\n"
+    script += "    assert callable(before[stem]), stem\n    assert f'nsimplex.{stem}' in sys.modules\n"
+    script += "import torch\nx = torch.zeros(1, 1, 2, 2)\nnsimplex.attention(x, [x], [x])\n"
+    script += "from nsimplex.attention import attention, reference\nassert attention is nsimplex.attention\n"
+    environment = {"PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
