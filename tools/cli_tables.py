@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the tables of options in docs/cli.md from what the executables themselves say under --help:
+"""Writes the tables of options in docs/cli.md from the --help of the executables:
 
     tools/cli_tables.py docs/cli.md build/release/bin/nsimplex
-    tools/cli_tables.py --check docs/cli.md build/release/bin/nsimplex    # writes nothing; exit code 1 where they differ
+    tools/cli_tables.py --check docs/cli.md build/release/bin/nsimplex
 
-A table stands between two comments of the page, and the first one names the commands:
+With --check it writes nothing, and the exit code is 1 if the page has other tables.
+
+A table stands between two comments of the page. The first one names the commands:
 
     <!-- options: nsimplex causal classify, nsimplex causal cluster -->
     <!-- end of options -->
 
-The table of several commands has the options that are the same in all of them. An option that is in the table of some
-commands is not repeated in a table of fewer of them, or of one. The word ``common`` in place of commands asks for the options
-that --help lists as common, with the commands that take each of them. A command begins with the name of its executable, and
-``nsimplex-lab`` is written ``nsimplex lab``. Every command needs a table of its own, and every table needs its executable.
+The table of several commands has the options that are the same in all of them. An option in the
+table of some commands is not repeated in a table of fewer of them. The word ``common`` in place of
+commands asks for the options that --help lists as common, with the commands that take each of them.
+
+A command begins with the name of its executable; ``nsimplex-lab`` is written ``nsimplex lab``.
+Every command needs a table of its own, and every table needs its executable.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ class Option:
 
 
 def read_help(executable: Path, words: list[str]) -> list[Option]:
-    """The rows of the help of ``executable WORDS --help``, subcommands among them."""
+    """The rows of ``executable WORDS --help``: options, arguments and subcommands."""
     command = [str(executable.absolute()), *words, "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows: list[Option] = []
@@ -57,7 +61,7 @@ def read_help(executable: Path, words: list[str]) -> list[Option]:
             group = line[:-1]
         elif group and (row := ROW.match(line)):
             rows.append(Option(group, " ".join(row["name"].split()), row["text"] or ""))
-        elif group and line.startswith(" ") and rows:  # a long name, whose text begins on the next line
+        elif group and line.startswith(" ") and rows:  # the text of a long name
             last = rows.pop()
             rows.append(Option(last.group, last.name, f"{last.text} {line.strip()}".strip()))
     return [row for row in rows if row.name not in ("-h,--help", "--version", "--config FILE")]
@@ -97,7 +101,7 @@ def option_cells(option: Option) -> list[str]:
 
 
 def short_list(chosen: list[str], every: list[str]) -> str:
-    """``chosen`` in words, by those that are left out where these are fewer."""
+    """``chosen`` in words, or the commands that are missing if these are fewer."""
     rest = [name for name in every if name not in chosen]
     if not rest:
         return "all"
@@ -111,15 +115,15 @@ def common_table(commands: dict[str, list[Option]]) -> str:
         for option in options:
             if option.group == COMMON:
                 takers.setdefault(option, []).append(command)
-    rows = [[*option_cells(option), short_list(names, list(commands))] for option, names in takers.items()]
+    rows = [[*option_cells(o), short_list(names, list(commands))] for o, names in takers.items()]
     return table(["option", "meaning", "commands"], sorted(rows))
 
 
 def same_in_all(names: list[str], commands: dict[str, list[Option]]) -> list[Option]:
-    """The options of ``names[0]`` that all the others have with the same words; common options have their own table."""
+    """The options that all of ``names`` have, with the same text without the common ones."""
     texts = [{(option.name, option.text) for option in commands[name]} for name in names]
-    options = [option for option in commands[names[0]] if option.group != COMMON]
-    return [option for option in options if all((option.name, option.text) in other for other in texts)]
+    first = [option for option in commands[names[0]] if option.group != COMMON]
+    return [o for o in first if all((o.name, o.text) in other for other in texts)]
 
 
 def fill(page: str, commands: dict[str, list[Option]]) -> str:
@@ -143,14 +147,16 @@ def fill(page: str, commands: dict[str, list[Option]]) -> str:
             elsewhere = {(o.name, o.text) for other in wider for o in same_in_all(other, commands)}
             rows = [o for o in same_in_all(names, commands) if (o.name, o.text) not in elsewhere]
             body = table(["option", "meaning"], [option_cells(o) for o in rows]) if rows else ""
-        return f"<!-- options: {match[1]} -->\n" + (f"\n{body}\n" if body else "") + "<!-- end of options -->"
+        middle = f"\n{body}\n" if body else ""
+        return f"<!-- options: {match[1]} -->\n{middle}<!-- end of options -->"
 
     return BLOCK.sub(write, page)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the page differs")
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     parser.add_argument("page", type=Path)
     parser.add_argument("executables", type=Path, nargs="+", metavar="executable")
     arguments = parser.parse_args()
@@ -167,7 +173,8 @@ def main() -> int:
         return 0
     if arguments.check:
         typed = " ".join(map(str, arguments.executables))
-        print(f"{arguments.page} has other options; run tools/cli_tables.py {arguments.page} {typed}", file=sys.stderr)
+        advice = f"run tools/cli_tables.py {arguments.page} {typed}"
+        print(f"{arguments.page} has other options than --help; {advice}", file=sys.stderr)
         return 1
     arguments.page.write_text(after, encoding="utf-8")
     return 0

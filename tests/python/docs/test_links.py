@@ -1,4 +1,4 @@
-"""Every Markdown page is reachable from the map docs/README.md, and every relative link leads somewhere."""
+"""Every Markdown page is reachable from docs/README.md, and every relative link leads somewhere."""
 
 import re
 
