@@ -2,7 +2,7 @@
 
    NSIMPLEX_FAIL="CALL NUMBER ERRNO" is the NUMBER-th call of that kind, counted from 1; 0 counts only. Calls count from the
    start of main, when the libraries are ready, and only where they have to do with files that are written (open, write,
-   rename, fsync), or with memory of some size (memory). NSIMPLEX_FAIL_LOG is the file that says what came to pass. */
+   rename, fsync), with memory of some size (memory), or with pages (map: those that files are read into). NSIMPLEX_FAIL_LOG is the file that says what came to pass. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,8 +20,8 @@
 
 enum { kSize = 1 << 16 }; /* bytes of an allocation that counts */
 
-enum Call { kOpen, kWrite, kRename, kFsync, kMemory, kCalls };
-static const char* const kNames[] = {"open", "write", "rename", "fsync", "memory"};
+enum Call { kOpen, kWrite, kRename, kFsync, kMemory, kMap, kCalls };
+static const char* const kNames[] = {"open", "write", "rename", "fsync", "memory", "map"};
 
 static atomic_int active, counts[kCalls];
 static int chosen = -1, number, code;
@@ -125,6 +125,22 @@ int rename(const char* from, const char* to) {
 }
 
 int fsync(int descriptor) { return fails(kFsync) ? -1 : REAL(fsync)(descriptor); }
+
+#define MAPS(name, offset_type)                                                                \
+  void* name(void* place, size_t size, int access, int flags, int file, offset_type offset) {  \
+    if (fails(kMap)) return MAP_FAILED;                                                        \
+    return REAL(name)(place, size, access, flags, file, offset);                               \
+  }
+MAPS(mmap, off_t)
+MAPS(mmap64, off64_t)
+
+void* mremap(void* old, size_t old_size, size_t size, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  void* const place = flags & MREMAP_FIXED ? va_arg(rest, void*) : NULL;
+  va_end(rest);
+  return fails(kMap) ? MAP_FAILED : REAL(mremap)(old, old_size, size, flags, place);
+}
 
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
