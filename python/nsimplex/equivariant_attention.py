@@ -189,8 +189,8 @@ def equivariant_attention(
 
     Complexity: softmax visits every pair once, keeping O(rows). The kernel form takes O(features e) for each
     look-up of every tuple: sums over a class are differences of sums over groups of tuples that agree on some
-    nodes, made in float64; groups of at most 32 keys are visited pair by pair. What the kernels give does not
-    depend on the number of threads; torch's matrix products around them may, in the last bit.
+    nodes, made in float64; groups of at most 32 keys are visited pair by pair. The bits do not depend on the
+    number of threads.
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv 2009.14794.
     """

@@ -7,12 +7,32 @@
 #include <exception>
 #include <mutex>
 
+// The number of MKL's threads in the calling thread, 0 for that of the process; returns the last
+// one. Null where torch has another BLAS.
+extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
+
 namespace nsimplex {
 
 int thread_count() { return at::get_num_threads(); }
 
 namespace detail {
 namespace {
+
+// MKL on one thread, in this thread.
+class MklOnOneThread {
+ public:
+  MklOnOneThread() : before_(set(1)) {}
+  ~MklOnOneThread() { set(before_); }
+  MklOnOneThread(const MklOnOneThread&) = delete;
+  MklOnOneThread& operator=(const MklOnOneThread&) = delete;
+
+ private:
+  static int set(int threads) {
+    return MKL_Set_Num_Threads_Local ? MKL_Set_Num_Threads_Local(threads) : 0;
+  }
+
+  int before_;
+};
 
 // State of one parallel region. Workers draw task numbers from one counter.
 struct Region {
@@ -24,6 +44,7 @@ struct Region {
   std::exception_ptr error;
 
   void work(int worker) {
+    const MklOnOneThread same_bits;
     try {
       for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
         function(context, task, worker);

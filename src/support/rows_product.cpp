@@ -6,11 +6,9 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
-#include <c10/core/InferenceMode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
-
-#include "support/parallel.h"
 
 namespace nsimplex {
 namespace {
@@ -21,10 +19,14 @@ using Linear = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&
 
 // Multiply-adds from which a call of oneDNN, some 10 microseconds, costs less than it saves.
 constexpr int64_t kLeastWork = 1 << 20;
+// Terms of a sum up to which oneDNN never cuts it into parts, one for each thread.
+constexpr int64_t kLongestSum = 1 << 12;
 // Numbers of a transposed product from which oneDNN is the faster one.
 constexpr int64_t kLeastTransposed = 1 << 12;
-// Rows of a transposed product that a thread adds up, and what it takes them in multiples of.
-constexpr int64_t kTransposedRows = 4096, kTransposedStep = 512;
+// Rows of a transposed product that a thread adds up, and what oneDNN takes them in multiples of.
+constexpr int64_t kTransposedRows = kLongestSum, kTransposedStep = 512;
+// MKL's parts of a transposed product, and the rows that each has at least.
+constexpr int64_t kMklParts = 16, kLeastMklRows = 256;
 
 bool has_avx512_unknown_to_mkl() {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -55,7 +57,8 @@ bool is_fast(const Tensor& rows, int64_t width) {
          onednn_linear() && at::globalContext().userEnabledMkldnn();
 }
 bool is_fast(const Tensor& rows, const Tensor& matrix) {
-  return rows.size(0) % kProductRows == 0 && is_fast(rows, matrix.size(1)) && in_one_piece(matrix);
+  return rows.size(0) % kProductRows == 0 && rows.size(1) <= kLongestSum &&
+         is_fast(rows, matrix.size(1)) && in_one_piece(matrix);
 }
 
 // rows matrix^T + bias
@@ -85,26 +88,44 @@ void add_rows_product(const Tensor& rows, const Tensor& matrix, Tensor& to) {
   }
 }
 
+Tensor blocks_product(const Tensor& rows, const Tensor& matrix) {
+  const Tensor result = at::empty({rows.size(0), matrix.size(1)}, rows.options());
+  for_each_block(rows.size(0), matrix.size(1), [&](int64_t begin, int64_t count) {
+    Tensor to = result.narrow(0, begin, count);
+    rows_product(rows.narrow(0, begin, count), matrix, std::nullopt, to);
+  });
+  return result;
+}
+
 Tensor transposed_product(const Tensor& rows, const Tensor& grad) {
   const int64_t count = rows.size(0), columns = rows.size(1), width = grad.size(1);
   const bool rows_right = rows.is_contiguous();
-  if (columns * width < kLeastTransposed || !is_fast(rows, width) ||
-      !(rows_right || grad.is_contiguous())) {
-    return at::mm(rows.t(), grad);
-  }
-  const int64_t whole = count / kTransposedStep * kTransposedStep;
-  const int64_t parts = (whole + kTransposedRows - 1) / kTransposedRows;
+  const bool fast = columns * width >= kLeastTransposed && is_fast(rows, width) &&
+                    (rows_right || grad.is_contiguous());
+  const int64_t each =
+      fast ? kTransposedRows : std::max((count + kMklParts - 1) / kMklParts, kLeastMklRows);
+  const int64_t parts = (count + each - 1) / each;
+  if (parts == 0) return at::zeros({columns, width}, rows.options());
   const Tensor sums = at::empty({parts, columns, width}, rows.options());
   parallel_tasks(parts, [&](int64_t part, int) {
     const c10::InferenceMode nothing_is_recorded;
-    const int64_t begin = part * kTransposedRows, size = std::min(kTransposedRows, whole - begin);
-    const Tensor left = rows.narrow(0, begin, size).t(), right = grad.narrow(0, begin, size).t();
-    sums.select(0, part).copy_(rows_right ? onednn(right, left, std::nullopt).t()
-                                          : onednn(left, right, std::nullopt));
+    const int64_t begin = part * each, size = std::min(each, count - begin);
+    const int64_t whole = fast ? size / kTransposedStep * kTransposedStep : 0;
+    Tensor sum = sums.select(0, part);
+    if (whole == 0) {
+      at::mm_out(sum, rows.narrow(0, begin, size).t(), grad.narrow(0, begin, size));
+      return;
+    }
+    const Tensor left = rows.narrow(0, begin, whole).t(), right = grad.narrow(0, begin, whole).t();
+    sum.copy_(rows_right ? onednn(right, left, std::nullopt).t()
+                         : onednn(left, right, std::nullopt));
+    if (whole < size) {
+      sum.addmm_(rows.narrow(0, begin + whole, size - whole).t(),
+                 grad.narrow(0, begin + whole, size - whole));
+    }
   });
-  const Tensor sum = sums.sum(0);
-  const Tensor rest = rows.narrow(0, whole, count - whole);
-  return at::addmm(sum, rest.t(), grad.narrow(0, whole, count - whole));
+  for (int64_t part = 1; part < parts; ++part) sums[0].add_(sums[part]);
+  return parts == 1 ? sums[0] : sums[0].clone();
 }
 
 }  // namespace nsimplex

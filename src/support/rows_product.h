@@ -1,10 +1,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/InferenceMode.h>
 #include <nsimplex/export.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "support/parallel.h"
 
 namespace nsimplex {
 
@@ -31,7 +34,24 @@ constexpr int64_t product_rows(int64_t wanted) {
                                : wanted / kProductRows * kProductRows;
 }
 
-/// rows^T grad [k, w], of rows [m, k] and grad [m, w] of one floating type, on all threads.
+/// rows matrix [m, w], on all threads and with the same bits for any number of them.
+NSIMPLEX_API at::Tensor blocks_product(const at::Tensor& rows, const at::Tensor& matrix);
+
+/// run(begin, count) for blocks of the rows of a product `width` wide, each by one thread.
+template <class Run>
+void for_each_block(int64_t rows, int64_t width, Run&& run) {
+  // 128 KB in float32: a block is in a core's second cache when what else belongs to it is added.
+  constexpr int64_t kNumbers = 1 << 15;
+  const int64_t each = product_rows(kNumbers / std::max<int64_t>(width, 1));
+  parallel_tasks((rows + each - 1) / each, [&](int64_t block, int) {
+    const c10::InferenceMode nothing_is_recorded;
+    const int64_t begin = block * each;
+    run(begin, std::min(each, rows - begin));
+  });
+}
+
+/// rows^T grad [k, w], of rows [m, k] and grad [m, w] of one floating type, on all threads and with
+/// the same bits for any number of them.
 NSIMPLEX_API at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
 }  // namespace nsimplex

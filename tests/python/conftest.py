@@ -43,3 +43,24 @@ def executable(build):
     if not path.exists():
         pytest.skip("no command line in this build")
     return path
+
+
+@pytest.fixture
+def same_bits():
+    """Calls a function that returns tensors with several numbers of threads, and compares: what the first call returned."""
+    import torch
+
+    def compare(call, threads=(1, 2, 3, 4, 7, 16, 1)):
+        before, results = torch.get_num_threads(), []
+        try:
+            for count in threads:
+                torch.set_num_threads(count)
+                results.append(call())
+        finally:
+            torch.set_num_threads(before)
+        for count, result in zip(threads, results):
+            differ = [i for i, (own, first) in enumerate(zip(result, results[0], strict=True)) if not torch.equal(own, first)]
+            assert not differ, f"tensors {differ} have other bits with {count} threads"
+        return results[0]
+
+    return compare

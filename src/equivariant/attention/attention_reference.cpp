@@ -137,6 +137,10 @@ void ReferenceClass::add_product(std::optional<Tensor>& sum, const Tensor& rows,
   sum = sum ? *sum + own : own;
 }
 
+Tensor ReferenceClass::plain_product(const Tensor& rows, const Tensor& matrix) {
+  return at::mm(rows, matrix);
+}
+
 Tensor ReferenceClass::transposed_product(const Tensor& rows, const Tensor& grad) {
   return at::mm(rows.t(), grad);
 }

@@ -47,6 +47,8 @@ class ReferenceClass {
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
                      const at::Tensor& matrix, const at::Tensor& products,
                      const SharedTensors& shared);
+  /// rows times matrix alone, in memory of its own.
+  at::Tensor plain_product(const at::Tensor& rows, const at::Tensor& matrix);
   /// The transpose of what each row sees: [input tuples of all columns, w] of rows [m, w].
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
   /// sum += rows times matrix, at `place` where there are other columns.
@@ -80,6 +82,7 @@ class CpuClass {
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
                      const at::Tensor& matrix, const at::Tensor& products,
                      const SharedTensors& shared);
+  at::Tensor plain_product(const at::Tensor& rows, const at::Tensor& matrix);
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
   void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
                    std::optional<ColumnPlace> place = std::nullopt);

@@ -1,35 +1,16 @@
 // Products of rows with weights on the CPU.
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
-
-#include <algorithm>
 
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/sparse/class_parts.h"
 #include "kernels/cpu/equivariant/class_rows.h"
-#include "support/parallel.h"
 #include "support/rows_product.h"
 
 namespace nsimplex::equivariant {
 namespace {
 
 using at::Tensor;
-
-// Numbers of a block of rows of a product, 128 KB in float32: they are in a core's second cache
-// when what else belongs to them is added.
-constexpr int64_t kBlockOfProduct = 1 << 15;
-
-// run(begin, count) for blocks of the rows of a product, each by one thread.
-template <class Run>
-void for_each_block(int64_t rows, int64_t width, Run&& run) {
-  const int64_t each = product_rows(kBlockOfProduct / std::max<int64_t>(width, 1));
-  parallel_tasks((rows + each - 1) / each, [&](int64_t block, int) {
-    const c10::InferenceMode nothing_is_recorded;
-    const int64_t begin = block * each;
-    run(begin, std::min(each, rows - begin));
-  });
-}
 
 template <class T>
 void add_seen_rows(const Tensor& to, const Tensor& products, const SharedTensors& shared,
@@ -71,6 +52,10 @@ Tensor CpuClass::product_and(ClassRows which, const std::optional<Tensor>& bias,
     add(to, begin);
   });
   return result;
+}
+
+Tensor CpuClass::plain_product(const Tensor& rows, const Tensor& matrix) {
+  return blocks_product(rows, matrix);
 }
 
 Tensor CpuClass::sums_of_rows(const SharedTensors& shared, const Tensor& rows) {

@@ -11,6 +11,7 @@
 #include "kernels/cpu/equivariant/class_rows.h"
 #include "kernels/cpu/equivariant/head_features.h"
 #include "support/parallel.h"
+#include "support/rows_product.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -99,13 +100,9 @@ void write_gradient(FeatureMap map, const Tensor& x, const Tensor& directions,
                  [&](int64_t task, int) { kernels::run_features_backward(problem, task); });
 }
 
-}  // namespace
-
-double feature_scale(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
-
-Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
-                      const FeatureShift& shift) {
-  const Tensor product = times(x, feature_scale(x) * directions);
+// The features of x whose products with the directions these are.
+Tensor features_of(FeatureMap map, const Tensor& x, const Tensor& product,
+                   const FeatureShift& shift) {
   if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
   Tensor exponents = product - 0.5 * (feature_scale(x) * x).square().sum(-1, /*keepdim=*/true);
   if (!shift.none) {
@@ -113,6 +110,15 @@ Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
     exponents = exponents - (shift.graphs ? largest(most, *shift.graphs) : most);
   }
   return exponents.exp() + exponential_floor(x.scalar_type());
+}
+
+}  // namespace
+
+double feature_scale(const Tensor& x) { return std::pow(static_cast<double>(x.size(-1)), -0.25); }
+
+Tensor apply_features(FeatureMap map, const Tensor& x, const Tensor& directions,
+                      const FeatureShift& shift) {
+  return features_of(map, x, times(x, feature_scale(x) * directions), shift);
 }
 
 Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directions,
@@ -129,8 +135,10 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
 Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x,
                           const Tensor& directions, const FeatureShift& shift) {
   // The kernel's exponential is of exponents that a shift has made 0 at most.
-  if (map == FeatureMap::exponential && shift.none)
-    return apply_features(map, x, directions, shift);
+  if (map == FeatureMap::exponential && shift.none) {
+    const Tensor product = blocks_product(x.flatten(0, 1), feature_scale(x) * directions);
+    return features_of(map, x, product.view({x.size(0), x.size(1), directions.size(1)}), shift);
+  }
   ReusedMemory& memory = which == ClassRows::queries ? query_features_ : key_features_;
   const Tensor to = memory.take({x.size(0), x.size(1), directions.size(1)}, x.options());
   x.scalar_type() == at::kDouble ? write_features<double>(map, x, directions, shift, to)

@@ -27,7 +27,7 @@ class LightProducts {
     std::vector<at::Tensor> products;
     for_each_shared([&](int64_t first, int64_t count, int64_t row) {
       products.push_back(
-          at::mm(shared().narrow(0, first, count), matrix.narrow(0, row, channels())));
+          run.plain_product(shared().narrow(0, first, count), matrix.narrow(0, row, channels())));
     });
     return run.product(which, bias, columns(), own, at::cat(products), tuples_.shared);
   }
@@ -47,7 +47,7 @@ class LightProducts {
       for_each_shared([&](int64_t first, int64_t count, int64_t row) {
         const at::Tensor own = sums.narrow(0, first, count);
         of_matrix.push_back(run.transposed_product(shared().narrow(0, first, count), own));
-        of_shared.push_back(at::mm(own, matrix.narrow(0, row, channels()).t()));
+        of_shared.push_back(run.plain_product(own, matrix.narrow(0, row, channels()).t()));
       });
       const at::Tensor all = at::cat(of_shared);
       grad_shared_ = grad_shared_ ? *grad_shared_ + all : all;

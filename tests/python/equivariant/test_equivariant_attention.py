@@ -257,26 +257,22 @@ def test_compiles_and_exports():
     torch.testing.assert_close(torch.export.export(Layer(), (x,)).module()(x), wanted)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("nodes, links", [(2, 1), (20, 60), (120, 6000)])
 @pytest.mark.parametrize("form", FORMS)
-def test_bits_do_not_depend_on_threads(form):
-    # The products around the kernels are torch's, and theirs do not with one and two threads.
-    graph = large_graph(nodes=120, links=6000)
+def test_bits_do_not_depend_on_threads(form, nodes, links, dtype, same_bits):
+    graph = large_graph(nodes, links)
     plan = equivariant_attention_plan(graph, graph, form="kernel")
-    weights, w = attention_weights(2, 2, dtype=torch.float32), directions().float()
-    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1, dtype=torch.float32), *weights)]
-    results, before = [], torch.get_num_threads()
-    try:
-        for threads in (1, 1, 2):
-            torch.set_num_threads(threads)
-            out = equivariant_attention(
-                inputs[0], type(weights)(*inputs[1:]), plan, heads=HEADS, directions=w, **FORMS[form]
-            )
-            results.append((out, *torch.autograd.grad(out.square().sum(), inputs[0])))
-    finally:
-        torch.set_num_threads(before)
-    for own in results[1:]:
-        for a, b in zip(results[0], own):
-            assert torch.equal(a, b)
+    weights, w = attention_weights(2, 2, dtype=dtype), directions().to(dtype)
+    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1, dtype=dtype), *weights)]
+
+    def call():
+        out = equivariant_attention(
+            inputs[0], type(weights)(*inputs[1:]), plan, heads=HEADS, directions=w, **FORMS[form]
+        )
+        return out.detach(), *torch.autograd.grad(out.square().sum(), inputs)
+
+    same_bits(call)
 
 
 def test_renumbering_nodes_renumbers_the_output():

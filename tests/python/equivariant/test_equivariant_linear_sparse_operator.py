@@ -87,26 +87,30 @@ def star(leaves):
     return equivariant_plan(lists, lists)
 
 
-def test_long_lists_and_threads():
-    """Several chunks and, of the gradients of look-ups, several blocks; the same bits from any number of threads."""
+def with_gradients(plan, arguments):
+    out = layer(plan)(*arguments)
+    return [out.detach(), *torch.autograd.grad(out.sin().sum(), arguments)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("leaves, channels, out", [(1, 256, 8), (2, 3, 5), (40, 33, 7), (1500, 16, 8), (9000, 20, 12)])
+def test_bits_do_not_depend_on_threads(leaves, channels, out, dtype, same_bits):
+    plan = star(leaves)
+    arguments = [t.requires_grad_() for t in inputs(plan, channels, out, dtype)]
+    same_bits(lambda: with_gradients(plan, arguments))
+
+
+def test_long_lists(same_bits):
+    """Several chunks and, of the gradients of look-ups, several blocks."""
     plan = star(6000)
     arguments = [t.requires_grad_() for t in inputs(plan, channels=64, out=5, dtype=torch.float32)]
-    results, before = [], torch.get_num_threads()
-    try:
-        for threads in (1, 2, 3, 5, 1):
-            torch.set_num_threads(threads)
-            out = layer(plan)(*arguments)
-            results.append([out.detach(), *torch.autograd.grad(out.sin().sum(), arguments)])
-    finally:
-        torch.set_num_threads(before)
-    for again in results[1:]:
-        assert all(torch.equal(own, first) for own, first in zip(again, results[0], strict=True))
+    found = same_bits(lambda: with_gradients(plan, arguments))
     exact = [t.detach().double().requires_grad_() for t in arguments]
     out = reference(operators.equivariant_linear_sparse, *exact, plan.tensors, plan.parts, "mean")
     grads = reference(
         operators.equivariant_linear_sparse_backward, out.cos(), *exact, plan.tensors, plan.parts, "mean", [True] * 3
     )
-    for own, other in zip(results[0], [out, *grads], strict=True):
+    for own, other in zip(found, [out, *grads], strict=True):
         torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-4 * other.abs().max().item())
 
 

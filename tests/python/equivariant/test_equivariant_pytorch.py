@@ -84,7 +84,7 @@ def test_compile_and_export():
     torch.testing.assert_close(ours, exact)
 
 
-def test_bits_do_not_depend_on_threads():
+def test_bits_do_not_depend_on_threads(same_bits):
     """With a hub and a list long enough that every pass is cut into several tasks."""
     leaves = 6000
     tuples = [(0, i) for i in range(leaves)] + [(i, (7 * i) % leaves) for i in range(1, leaves)]
@@ -92,18 +92,14 @@ def test_bits_do_not_depend_on_threads():
     plan = equivariant_plan(lists, lists)
     x = draw(plan.rows[0], 5, dtype=torch.float32).requires_grad_()
     weight = draw(15, 5, 4, dtype=torch.float32)
-    results, before = [], torch.get_num_threads()
-    try:
-        for threads in (1, 2, 3, 5, 1):
-            torch.set_num_threads(threads)
-            out = operators.equivariant_sums(x, plan.tensors, plan.parts, True)
-            results.append((out.detach(), torch.autograd.grad(out.sin().sum(), x)[0]))
-    finally:
-        torch.set_num_threads(before)
-    for out, grad in results[1:]:
-        assert torch.equal(out, results[0][0]) and torch.equal(grad, results[0][1])
+
+    def call():
+        out = operators.equivariant_sums(x, plan.tensors, plan.parts, True)
+        return out.detach(), *torch.autograd.grad(out.sin().sum(), x)
+
+    found = same_bits(call)
     expected = reference(operators.equivariant_sums, x.detach(), plan.tensors, plan.parts, True)
-    torch.testing.assert_close(results[0][0], expected)
+    torch.testing.assert_close(found[0], expected)
     assert equivariant_linear_sparse(x, weight, None, plan).shape == (plan.rows[1], 4)
 
 
