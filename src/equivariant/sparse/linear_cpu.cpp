@@ -29,9 +29,8 @@ constexpr int64_t kBlockNumbers = 1 << 22;
 // The gradient of weights is summed up in as many parts.
 constexpr int64_t kWeightParts = 16;
 
-// Rows cut into equal chunks but for the last. At least two of them where there are two rows: a
-// product of several chunks is made by one thread each, whatever the number of threads, and so its
-// bits are always the same.
+// Rows cut into equal chunks but for the last. At least two of them where there are two rows, so
+// that two threads have work.
 struct Chunks {
   int64_t rows, each;
 
