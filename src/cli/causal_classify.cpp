@@ -66,7 +66,8 @@ void add_causal_classify(CLI::App& parent, Session& session) {
            "nsimplex causal classify counts.csv --labels types.csv --counts --columns 200\n"
            "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json\n"
            "nsimplex causal classify --resume runs/cells",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->table, &options->labels}},
       options, run_classify);
   add_study_options(command, *options);
   add_feature_options(command, *options);

@@ -69,7 +69,8 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
            "runs/cluster\n"
            "nsimplex causal cluster proteins.csv --labels types.csv --encodings none,cape --json\n"
            "nsimplex causal cluster --resume runs/cluster",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->table, &options->labels}},
       options, run_cluster);
   add_study_options(command, *options);
   add_feature_options(command, *options);

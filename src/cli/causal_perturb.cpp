@@ -235,7 +235,8 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
                    "nsimplex causal perturb --encodings none,learned,cape --seeds 3 --json\n"
                    "nsimplex causal perturb --encodings cape --threshold 0.1 --hops 3\n"
                    "nsimplex causal perturb --resume runs/perturb",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->table.path, &options->table.perturbations}},
       options, run_perturb);
   add_perturbed_table_options(command, options->table);
   add_feature_options(command, *options);

@@ -88,7 +88,8 @@ void add_causal_regress(CLI::App& parent, Session& session) {
        .examples = "nsimplex causal regress cells.csv --threads 1 --out runs/regress\n"
                    "nsimplex causal regress methylation.csv --target age.csv --json\n"
                    "nsimplex causal regress --resume runs/regress",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->table, &options->target}},
       options, run_regress);
   add_study_options(command, *options);
   add_feature_options(command, *options);

@@ -182,7 +182,8 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
            "nsimplex graph hyperedges --train gps_train.npz --test gps_test.npz --json\n"
            "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --out runs/a\n"
            "nsimplex graph hyperedges --resume runs/a",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->train, &options->test}},
       options, run_hyperedges);
   std::vector<std::string> names;
   for (const Network& network : networks()) names.push_back(network.name);

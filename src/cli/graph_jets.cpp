@@ -119,7 +119,8 @@ void add_graph_jets(CLI::App& parent, Session& session) {
        .examples = "nsimplex graph jets --threads 1 --out runs/jets\n"
                    "nsimplex graph jets --resume runs/jets\n"
                    "nsimplex graph jets --file sets.npz --models softmax,s2g --json",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->file}},
       options, run_jets);
   add_set_options(command, *options, sizes_of(*options, 1));
   command

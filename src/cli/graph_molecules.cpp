@@ -181,7 +181,8 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
            "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
            "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --out runs/qm9\n"
            "nsimplex graph molecules --resume runs/qm9",
-       .resumes = true},
+       .resumes = true,
+       .inputs = {&options->file}},
       options, run_molecules);
   command.add_option("FILE", options->file, "npz of: python -m nsimplex.molecules")
       ->required()

@@ -6,6 +6,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/run_folder.h"
+#include "cli/run_inputs.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -56,6 +57,7 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
   }
   if (text.resumes) {
     options.resumes_by = kConfigFile;
+    options.inputs = text.inputs;
     const auto resume = [&command, &options](const std::string& folder) {
       continue_run(command, folder);
       options.resume = options.out = folder;
@@ -100,7 +102,11 @@ void apply(const CommonOptions& options) {
 
 int run_command(const CommonOptions& options, const std::vector<std::string>& files,
                 const std::function<int()>& run) {
-  if (options.resume.empty()) refuse_earlier_run(options, files);
+  if (options.resume.empty()) {
+    refuse_earlier_run(options, files);
+  } else {
+    check_inputs(options);
+  }
   apply(options);
   try {
     return run();

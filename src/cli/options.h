@@ -31,8 +31,9 @@ struct CommonOptions {
   // Filled in by the framework before the command runs.
   std::string command_name;  ///< nsimplex graph chains, for example
   std::string resumes_by;    ///< the file that a run needs to continue; empty: none does
-  std::string command_line;  ///< what was typed: the command to repeat
-  std::string config_toml;   ///< every option of the command as read by --config
+  std::vector<const std::string*> inputs;  ///< CommandText::inputs
+  std::string command_line;                ///< what was typed: the command to repeat
+  std::string config_toml;                 ///< every option of the command as read by --config
 
   c10::Device torch_device() const;
 };
@@ -57,6 +58,10 @@ struct CommandText {
 
   /// Whether it has --resume: it reads config.toml of a run and leaves out what metrics.jsonl has.
   bool resumes = false;
+
+  /// Options of a command that resumes which name files to read, or are empty or other words: the
+  /// run folder keeps what the files were like, and the run continues with the same ones alone.
+  std::vector<const std::string*> inputs = {};
 
   /// What it writes into --out beside config.toml and metrics.jsonl.
   std::vector<std::string> files = {};

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/run_folder.h"
+#include "cli/run_inputs.h"
 #include "cli/text_flags.h"
 #include "io/atomic_file.h"
 #include "io/file_bytes.h"
@@ -23,6 +24,7 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   lock_.emplace(options.out);
   if (options.resume.empty()) {
     refuse_earlier_run(options, {});  // another run may have ended since the command looked
+    write_inputs(options);            // before config.toml, without which no run continues
     io::write_text(options.out + "/" + kConfigFile, config_file(options));
   }
   file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
