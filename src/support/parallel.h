@@ -19,9 +19,9 @@ NSIMPLEX_API void parallel_tasks(int64_t tasks, TaskFunction function, void* con
 /// Runs body(task, worker) for every task in [0, tasks) on torch's own thread pool, in no fixed
 /// order; 0 <= worker < thread_count() is unique among the tasks running at one time. Free workers
 /// take the next task, so uneven tasks balance. An exception of a task is rethrown here after all
-/// have stopped. MKL has one thread in a task, also where this thread runs them all, so that its bits
-/// do not depend on the number of threads. (torch lets it plan for all of them inside of a parallel
-/// region, too, and it then cuts the sums of a product into as many parts.)
+/// have stopped. MKL has one thread in a task, also where this thread runs them all, so that its
+/// bits do not depend on the number of threads. (torch lets it plan for all of them inside of a
+/// parallel region, too, and it then cuts the sums of a product into as many parts.)
 template <class Body>
 void parallel_tasks(int64_t tasks, Body&& body) {
   detail::parallel_tasks(
