@@ -73,12 +73,12 @@ def all_commands(executable):
         yield from (f"{name} {each}" for each in group) if group else [name]
 
 
-#: How a text was read, which is no error.
-_NOTE = re.compile(r"^nsimplex: \S+: read \d+ ")
+#: How a text was read and what a command warns of, which are no errors.
+_NOTE = re.compile(r"^nsimplex: (\S+: read \d+ |warning: )")
 
 
 def errors_in(text):
-    """Lines of standard error but those about how texts were read."""
+    """Lines of standard error but notes about how texts were read, and warnings."""
     return [line for line in text.splitlines() if line and not _NOTE.search(line)]
 
 
