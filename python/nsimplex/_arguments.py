@@ -34,33 +34,39 @@ _UNKNOWN = re.compile(r"Unknown keyword argument '(\w+)'")
 
 @typing.overload
 def checked(
-    function: _Function, *, name: str | None = None, options_of: Callable | None = None
+    function: _Function,
+    *,
+    name: str | None = None,
+    options_of: Callable | None = None,
+    by: Callable | None = None,
 ) -> _Function: ...
 
 
 @typing.overload
 def checked(
-    *, name: str | None = None, options_of: Callable | None = None
+    *, name: str | None = None, options_of: Callable | None = None, by: Callable | None = None
 ) -> Callable[[_Function], _Function]: ...
 
 
-def checked(function=None, *, name=None, options_of=None):
+def checked(function=None, *, name=None, options_of=None, by=None):
     """The function, whose failed calls name the argument at fault as ``[name] argument: expected .., got ..``.
 
     Args:
         name: None: the function's.
         options_of: where the function passes ``**options`` on, the one whose arguments they are.
+        by: the function that computes. The decorated one then only declares the arguments and documents them, so
+            that an option that is passed on is spelled once.
     """
     if function is None:
-        return functools.partial(checked, name=name, options_of=options_of)
-    label = name or function.__name__
+        return functools.partial(checked, name=name, options_of=options_of, by=by)
+    label, compute = name or function.__name__, by or function
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if torch.compiler.is_compiling():
-            return function(*args, **kwargs)
+            return compute(*args, **kwargs)
         try:
-            return function(*args, **kwargs)
+            return compute(*args, **kwargs)
         except Exception as error:
             explained = _explained(function, label, options_of, args, kwargs, error)
             if explained is None:
@@ -104,8 +110,8 @@ def _explained(
         return None
     try:
         given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
-    except TypeError:
-        return None  # Python's own words for a missing or surplus argument are good
+    except TypeError as surplus:  # or missing, in Python's own words, which are good
+        return TypeError(f"{label}() {surplus}")
     hints = _hints(function)
     if options_of is not None:
         given |= given.pop("options", {})

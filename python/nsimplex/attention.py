@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress, product
-from typing import Union
 
-import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
-from ._arguments import checked, describe
-from ._layout import Layout, heads_first, in_layout
+from ._arguments import checked
+from ._layout import Layout
 from ._library import operators
+from ._options import Scale, Window, computed_by
 
 __all__ = ["attention", "reference"]
 
-Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
-Scale = Union[str, float, tuple[float, float]]
 
-
-@checked
+@checked(by=computed_by(operators.attention, "attention"))
 def attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -133,21 +129,9 @@ def attention(
         >>> attention(q, [k1, k2], [v1, v2], causal=True, window=[16, 64]).shape
         torch.Size([1, 4, 128, 32])
     """
-    query, keys, values = heads_first("attention", layout, query, keys, values)
-    out, lse = operators.attention(
-        query, keys, values,
-        **_operator_options(
-            query, keys, values, causal=causal, window=window, form=form, reduce=reduce,
-            normalizer=normalizer, scale=scale, key_lengths=key_lengths, key_masks=key_masks,
-            cu_seqlens=cu_seqlens, mask=mask, sink=sink, distinct=distinct, augment=augment,
-            dropout_p=dropout_p, seed=seed,
-        ),
-    )  # fmt: skip
-    out = in_layout(layout, out)
-    return (out, lse) if return_lse else out
 
 
-@checked(options_of=attention)
+@checked(options_of=attention, by=computed_by(operators.attention_reference, "reference"))
 def reference(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -162,87 +146,6 @@ def reference(
     Arguments, options and results are those of :func:`attention`. Forward and backward recompute tile by
     tile in O(T) memory; float64 inputs give the values that kernels are measured against.
     """
-    query, keys, values = heads_first("reference", layout, query, keys, values)
-    out, lse = operators.attention_reference(
-        query, keys, values, **_operator_options(query, keys, values, **options)
-    )
-    out = in_layout(layout, out)
-    return (out, lse) if return_lse else out
-
-
-def _operator_options(
-    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], *, window: Window = None,
-    reduce: str = "product", scale: Scale = "standard", dropout_p: float = 0.0,
-    augment: bool | Sequence[int] | None = None, seed: int | None = None, **as_they_are,
-) -> dict[str, object]:  # fmt: skip
-    """The operator's keyword arguments: windows flattened, scales computed, a seed drawn."""
-    logit_scale, output_scale = _scales(scale, query, values, reduce)
-    if dropout_p > 0 and seed is None:
-        seed = torch.randint(2**63 - 1, ()).item()
-    if isinstance(augment, bool):
-        augment = range(1, len(keys)) if augment else ()
-    return as_they_are | {
-        "augment": list(augment) if augment else None,
-        "window": _flat_window(window, len(keys)), "reduce": reduce, "logit_scale": logit_scale,
-        "output_scale": output_scale, "dropout_p": dropout_p, "seed": seed,
-    }  # fmt: skip
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
-
-
-def _flat_window(window: Window, order: int, function: str = "attention") -> list[int] | None:
-    """The operator's flat list left_1, right_1, left_2, ..."""
-    if window is None:
-        return None
-    if _is_int(window):
-        entries = [window] * order
-    elif isinstance(window, (list, tuple)):
-        entries = window
-        if len(entries) != order:
-            raise ValueError(
-                f"[{function}] window: expected one entry for each of {order} axes, got {len(entries)} "
-                "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
-            )
-    else:
-        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {describe(window)}")
-    flat: list[int] = []
-    for axis, entry in enumerate(entries):
-        if _is_int(entry):
-            # A plain conditional would guard on a length that export keeps dynamic.
-            unbounded = isinstance(entry, int) and entry == -1
-            flat += (-1, -1) if unbounded else (entry, 0)
-        elif isinstance(entry, (list, tuple)) and len(entry) == 2 and all(map(_is_int, entry)):
-            flat += entry
-        else:
-            raise TypeError(
-                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {describe(entry)}"
-            )
-    return flat
-
-
-def _scales(
-    scale: Scale, query: Tensor, values: Sequence[Tensor], reduce: str
-) -> tuple[float | None, float | None]:
-    """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
-    if isinstance(scale, str):
-        if scale == "standard":
-            return None, None
-        if scale != "unit":
-            raise ValueError(
-                f"[attention] scale: expected 'standard', 'unit', a number or a pair, got '{scale}'"
-            )
-        order = len(values)
-        logit = query.size(-1) ** (-0.5 * (order + 1))
-        if reduce == "product":
-            return logit, (values[0].size(-1) ** (-0.5 * (order - 1)) if order > 1 else 1.0)
-        return logit, (1.0 / order if reduce == "sum" else 1.0)
-    if isinstance(scale, (list, tuple)):
-        if len(scale) != 2:
-            raise ValueError(f"[attention] scale: expected (s1, s2), got {len(scale)} numbers")
-        return float(scale[0]), float(scale[1])
-    return float(scale), None
 
 
 def _forward_flops(

@@ -10,7 +10,8 @@ from torch import Tensor
 from ._arguments import checked
 from ._layout import Layout, heads_first
 from ._library import operators
-from .attention import _operator_options, attention
+from ._options import operator_options
+from .attention import attention
 
 __all__ = ["attention_marginals", "attention_received", "attention_weights"]
 
@@ -45,7 +46,7 @@ def attention_weights(
         (torch.Size([1, 2, 5, 5, 5]), True)
     """
     query, keys = heads_first("attention_weights", layout, query, keys)
-    return operators.attention_weights(query, keys, **_operator_options(query, keys, keys, **options))
+    return operators.attention_weights(query, keys, **operator_options(query, keys, keys, **options))
 
 
 @checked(options_of=attention)
@@ -125,5 +126,5 @@ def _summing(
     query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
 ) -> dict[str, object]:
     """The options of a sum of one-hot or unit values, whose output is made of weights alone."""
-    flat = _operator_options(query, keys, values, **(options | {"reduce": "sum"}))
+    flat = operator_options(query, keys, values, **(options | {"reduce": "sum"}))
     return flat | {"output_scale": 1.0}

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ._arguments import checked
-from ._layout import Layout, heads_first, in_layout
+from ._layout import Layout
 from ._library import operators
-from .attention import _operator_options, attention
+from ._options import computed_by
+from .attention import attention
 
 __all__ = ["face_attention"]
 
 
-@checked(options_of=attention)
+@checked(options_of=attention, by=computed_by(operators.face_attention, "face_attention"))
 def face_attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -49,9 +50,3 @@ def face_attention(
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor operations; with
     gradients the tuples are kept in memory.
     """
-    query, keys, values = heads_first("face_attention", layout, query, keys, values)
-    out, lse = operators.face_attention(
-        query, keys, values, **_operator_options(query, keys, values, **options)
-    )
-    out = in_layout(layout, out)
-    return (out, lse) if return_lse else out

@@ -10,7 +10,8 @@ from torch import Tensor
 from ._arguments import checked
 from ._layout import Layout, heads_first
 from ._library import operators
-from .attention import _operator_options, attention
+from ._options import operator_options
+from .attention import attention
 from .tuples import neighbours
 
 __all__ = [
@@ -157,7 +158,7 @@ def topk_tuples(
     """
     query, keys = heads_first("topk_tuples", layout, query, keys)
     return operators.topk_tuples(
-        query, keys, count, weights=weights, **_operator_options(query, keys, keys, **options)
+        query, keys, count, weights=weights, **operator_options(query, keys, keys, **options)
     )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from ._arguments import checked, checked_methods
 from ._layout import Layout, heads_first, in_layout
 from ._library import classes, operators
-from .attention import Window, _flat_window
+from ._options import Window, flat_window
 from .kv_cache import LayerCache
 
 __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_reference"]
@@ -83,7 +83,31 @@ def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: Fe
     return make(query), [make(key) for key in keys]
 
 
-@checked
+def _computed_by(operator: Callable, function: str) -> Callable:
+    """What calls an operator that takes the arguments of :func:`separable_attention`, under the name of a function."""
+
+    def compute(
+        query,
+        keys,
+        values,
+        *,
+        features="elu",
+        window=None,
+        return_normalizer=False,
+        layout="bhtd",
+        **options,
+    ):
+        query, keys, values = heads_first(function, layout, query, keys, values)
+        query, keys = _features(function, query, keys, features)
+        window = flat_window(window, len(keys), "separable_attention")
+        out, normalizer = operator(query, keys, [*values], window=window, **options)
+        out = in_layout(layout, out)
+        return (out, normalizer) if return_normalizer else out
+
+    return compute
+
+
+@checked(by=_computed_by(operators.separable_attention, "separable_attention"))
 def separable_attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -138,35 +162,25 @@ def separable_attention(
         >>> separable_attention(q, [k1, k2], [v1, v2], causal=True).shape
         torch.Size([1, 4, 1000, 32])
     """
-    query, keys, values = heads_first("separable_attention", layout, query, keys, values)
-    query, keys = _features("separable_attention", query, keys, features)
-    out, normalizer = operators.separable_attention(
-        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
-    )
-    out = in_layout(layout, out)
-    return (out, normalizer) if return_normalizer else out
 
 
-@checked
+@checked(
+    options_of=separable_attention,
+    by=_computed_by(operators.separable_attention_reference, "separable_reference"),
+)
 def separable_reference(
     query: Tensor,
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
     *,
-    features: FeatureMap = "elu",
-    causal: bool = False,
-    window: Window = None,
     return_normalizer: bool = False,
     layout: Layout = "bhtd",
+    **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device: the oracle."""
-    query, keys, values = heads_first("separable_reference", layout, query, keys, values)
-    query, keys = _features("separable_reference", query, keys, features)
-    out, normalizer = operators.separable_attention_reference(
-        query, keys, [*values], causal=causal, window=_flat_window(window, len(keys), "separable_attention")
-    )
-    out = in_layout(layout, out)
-    return (out, normalizer) if return_normalizer else out
+    """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device: the oracle.
+
+    Arguments, options and results are those of :func:`separable_attention`.
+    """
 
 
 @checked_methods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
@@ -10,12 +10,42 @@ from torch.utils.flop_counter import register_flop_formula
 from ._arguments import checked
 from ._layout import Layout, heads_first, in_layout
 from ._library import operators
-from .attention import Scale, _scales
+from ._options import Scale, scales
 
 __all__ = ["sparse_attention", "sparse_reference"]
 
 
-@checked
+def _computed_by(operator: Callable, function: str) -> Callable:
+    """What calls an operator that takes the arguments of :func:`sparse_attention`, under the name of a function."""
+
+    def compute(
+        query, keys, values, indices, offsets=None, *, return_lse=False, layout="bhtd", **options
+    ):
+        query, keys, values = heads_first(function, layout, query, keys, values)
+        # Sets [B, rows, k], as topk_keys gives them, are for all heads.
+        if options.get("pattern", "list") != "list" and indices.dim() == 3:
+            indices = indices.unsqueeze(1)
+        options = _operator_options(query, values, **options)
+        out, lse = operator(query, keys, values, indices, offsets, **options)
+        out = in_layout(layout, out)
+        return (out, lse) if return_lse else out
+
+    return compute
+
+
+def _operator_options(
+    query: Tensor, values: Sequence[Tensor], *, reduce: str = "product", scale: Scale = "standard", **as_they_are
+) -> dict[str, object]:
+    """The operator's keyword arguments, with scales computed."""
+    if scale == "unit" and reduce not in ("product", "sum", "mean"):
+        raise ValueError(
+            f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected numbers"
+        )
+    logit_scale, output_scale = scales(scale, query, values, reduce)
+    return as_they_are | {"reduce": reduce, "logit_scale": logit_scale, "output_scale": output_scale}
+
+
+@checked(by=_computed_by(operators.sparse_attention, "sparse_attention"))
 def sparse_attention(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -101,16 +131,12 @@ def sparse_attention(
         >>> torch.allclose(out, nsimplex.attention(q, [k1, k2], [v1, v2], window=8), atol=1e-5)
         True
     """
-    query, keys, values = heads_first("sparse_attention", layout, query, keys, values)
-    out, lse = operators.sparse_attention(
-        query, keys, values, _with_heads(indices, pattern), offsets,
-        **_options(query, values, pattern, form, reduce, reducer_weights, scale),
-    )  # fmt: skip
-    out = in_layout(layout, out)
-    return (out, lse) if return_lse else out
 
 
-@checked(options_of=sparse_attention)
+@checked(
+    options_of=sparse_attention,
+    by=_computed_by(operators.sparse_attention_reference, "sparse_reference"),
+)
 def sparse_reference(
     query: Tensor,
     keys: Sequence[Tensor],
@@ -118,7 +144,6 @@ def sparse_reference(
     indices: Tensor,
     offsets: Tensor | None = None,
     *,
-    pattern: str = "list",
     return_lse: bool = False,
     layout: Layout = "bhtd",
     **options,
@@ -128,34 +153,6 @@ def sparse_reference(
     Arguments, options and results are those of :func:`sparse_attention`. Forward and backward gather the
     tuples of some queries at a time.
     """
-    query, keys, values = heads_first("sparse_reference", layout, query, keys, values)
-    out, lse = operators.sparse_attention_reference(
-        query, keys, values, _with_heads(indices, pattern), offsets,
-        **_options(query, values, pattern, **options),
-    )  # fmt: skip
-    out = in_layout(layout, out)
-    return (out, lse) if return_lse else out
-
-
-def _with_heads(indices: Tensor, pattern: str) -> Tensor:
-    """Sets [B, rows, k], as :func:`nsimplex.topk_keys` gives them, are for all heads."""
-    return indices.unsqueeze(1) if pattern != "list" and indices.dim() == 3 else indices
-
-
-def _options(
-    query: Tensor, values: Sequence[Tensor], pattern: str, form: str = "product",
-    reduce: str = "product", reducer_weights: Sequence[Tensor] | None = None, scale: Scale = "standard",
-) -> dict[str, object]:  # fmt: skip
-    """The operator's keyword arguments, with scales computed."""
-    if scale == "unit" and reduce not in ("product", "sum", "mean"):
-        raise ValueError(
-            f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected numbers"
-        )
-    logit_scale, output_scale = _scales(scale, query, values, reduce)
-    return {
-        "pattern": pattern, "form": form, "reduce": reduce, "reducer_weights": reducer_weights,
-        "logit_scale": logit_scale, "output_scale": output_scale,
-    }  # fmt: skip
 
 
 def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:

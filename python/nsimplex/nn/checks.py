@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import describe
-from ..attention import _flat_window
+from .._options import flat_window
 
 MOST_AXES = 8  # that the operators take
 
@@ -51,7 +51,7 @@ def require_scale(at: str, scale: object) -> None:
 
 
 def require_window(function: str, window: object, order: int) -> None:
-    flat = _flat_window(window, order, function) or []
+    flat = flat_window(window, order, function) or []
     for place, number in enumerate(flat):
         side, least = ("left", 1) if place % 2 == 0 else ("right", 0)
         if number != -1 and number < least:

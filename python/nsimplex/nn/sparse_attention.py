@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
-from ..attention import _scales, attention
+from .._options import scales
+from ..attention import attention
 from ..kv_cache import IndexedCache, LayerCache
 from ..routing import indexer_loss, retained_mass, topk_keys
 from ..sparse_attention import sparse_attention
@@ -103,7 +104,7 @@ class SparseAttention(SimplicialAttention):
         if not torch.is_grad_enabled() or self.loss_weight <= 0:
             return None
         options = self.attention_options
-        scale, _ = _scales(options["scale"], q, values, options["reduce"])
+        scale, _ = scales(options["scale"], q, values, options["reduce"])
         return self.loss_weight * indexer_loss(
             index.query, index.key, q, keys, weights=index.weights, lse=index.lse,
             scores=self.indexer.scores, causal=options["causal"], indices=chosen,

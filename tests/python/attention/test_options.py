@@ -1,14 +1,15 @@
 """Every option against the definition, and through every gate of an operator."""
 
+import inspect
+
+import nsimplex
 import pytest
 import torch
 import torch._dynamo.compiled_autograd
 from definition import definition
+from nsimplex._options import operator_options
 from options import EACH, OPTIONS, option_problem
 from torch.autograd import gradcheck, gradgradcheck
-
-import nsimplex
-from nsimplex.attention import _operator_options
 
 ALL = pytest.mark.parametrize("name", OPTIONS)
 ONE_OF_EACH = pytest.mark.parametrize("name", EACH)
@@ -55,12 +56,24 @@ def test_gradcheck(name):
     assert gradgradcheck(finite(problem), problem.leaves, fast_mode=True)
 
 
+def test_defaults_are_those_of_the_operator():
+    """An option that is not given is not passed on, so that the operator's default counts."""
+    schema = torch.ops.nsimplex.attention.default._schema
+    theirs = {argument.name: argument.default_value for argument in schema.arguments if argument.kwarg_only}
+    ours = {
+        name: parameter.default
+        for name, parameter in inspect.signature(nsimplex.attention).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in ("scale", "layout", "return_lse")
+    }
+    assert ours == {name: default for name, default in theirs.items() if not name.endswith("_scale")}
+
+
 @ONE_OF_EACH
 def test_opcheck(name):
     problem = option_problem(name).to(torch.float32)
     order = problem.order
     keys, values = problem.inputs[1 : 1 + order], problem.inputs[1 + order :]
-    options = _operator_options(
+    options = operator_options(
         problem.inputs[0], keys, values, **problem.options, **problem.learned
     )
     inputs = (problem.inputs[0], keys, values)

@@ -1,0 +1,118 @@
+"""Options of attention as operators take them, and the call of an operator that takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Union
+
+import torch
+from torch import Tensor
+
+from ._arguments import describe
+from ._layout import heads_first, in_layout
+
+__all__ = ["Scale", "Window", "computed_by", "flat_window", "operator_options", "scales"]
+
+Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
+Scale = Union[str, float, tuple[float, float]]
+
+
+def computed_by(operator: Callable, function: str) -> Callable:
+    """What calls an operator that takes the arguments of :func:`nsimplex.attention`, under the name of a function."""
+
+    def compute(query, keys, values, *, return_lse=False, layout="bhtd", **options):
+        query, keys, values = heads_first(function, layout, query, keys, values)
+        out, lse = operator(query, keys, values, **operator_options(query, keys, values, **options))
+        out = in_layout(layout, out)
+        return (out, lse) if return_lse else out
+
+    return compute
+
+
+def operator_options(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    window: Window = None,
+    reduce: str = "product",
+    scale: Scale = "standard",
+    augment: bool | Sequence[int] | None = None,
+    seed: int | None = None,
+    **as_they_are,
+) -> dict[str, object]:
+    """The operator's keyword arguments: windows are flattened, scales are computed, a seed is drawn.
+
+    Only options that change on their way to the operator are named here; the signature of
+    :func:`nsimplex.attention` declares all of them, and the operator has the same defaults.
+    """
+    logit_scale, output_scale = scales(scale, query, values, reduce)
+    if seed is None and as_they_are.get("dropout_p", 0) > 0:
+        seed = torch.randint(2**63 - 1, ()).item()
+    if isinstance(augment, bool):
+        augment = range(1, len(keys)) if augment else ()
+    return as_they_are | {
+        "augment": list(augment) if augment else None,
+        "window": flat_window(window, len(keys)),
+        "reduce": reduce,
+        "logit_scale": logit_scale,
+        "output_scale": output_scale,
+        "seed": seed,
+    }
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+
+
+def flat_window(window: Window, order: int, function: str = "attention") -> list[int] | None:
+    """The operator's flat list left_1, right_1, left_2, ..."""
+    if window is None:
+        return None
+    if _is_int(window):
+        entries = [window] * order
+    elif isinstance(window, (list, tuple)):
+        entries = window
+        if len(entries) != order:
+            raise ValueError(
+                f"[{function}] window: expected one entry for each of {order} axes, got {len(entries)} "
+                "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
+            )
+    else:
+        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {describe(window)}")
+    flat: list[int] = []
+    for axis, entry in enumerate(entries):
+        if _is_int(entry):
+            # A plain conditional would guard on a length that export keeps dynamic.
+            unbounded = isinstance(entry, int) and entry == -1
+            flat += (-1, -1) if unbounded else (entry, 0)
+        elif isinstance(entry, (list, tuple)) and len(entry) == 2 and all(map(_is_int, entry)):
+            flat += entry
+        else:
+            raise TypeError(
+                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {describe(entry)}"
+            )
+    return flat
+
+
+def scales(
+    scale: Scale, query: Tensor, values: Sequence[Tensor], reduce: str
+) -> tuple[float | None, float | None]:
+    """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
+    if isinstance(scale, str):
+        if scale == "standard":
+            return None, None
+        if scale != "unit":
+            raise ValueError(
+                f"[attention] scale: expected 'standard', 'unit', a number or a pair, got '{scale}'"
+            )
+        order = len(values)
+        logit = query.size(-1) ** (-0.5 * (order + 1))
+        if reduce == "product":
+            return logit, (values[0].size(-1) ** (-0.5 * (order - 1)) if order > 1 else 1.0)
+        return logit, (1.0 / order if reduce == "sum" else 1.0)
+    if isinstance(scale, (list, tuple)):
+        if len(scale) != 2:
+            raise ValueError(f"[attention] scale: expected (s1, s2), got {len(scale)} numbers")
+        return float(scale[0]), float(scale[1])
+    return float(scale), None
