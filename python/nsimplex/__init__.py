@@ -30,8 +30,17 @@ from .equivariant_linear import (
     equivariant_plan,
 )
 from .face_attention import face_attention
-from .graph_files import read_edges, read_graphs, read_table, read_tuples
-from .kv_cache import KeyValueCache, LayerCaches
+from .graph_files import (
+    EdgeFile,
+    ReadingWarning,
+    TableFile,
+    TupleFile,
+    read_edges,
+    read_graphs,
+    read_table,
+    read_tuples,
+)
+from .kv_cache import IndexedCache, KeyValueCache, LayerCache, LayerCaches
 from .merge_attention import merge
 from .rotary import rotary
 from .routing import (
@@ -54,16 +63,23 @@ from .tuples import hyperedge_list, neighbours, path_list, product_list
 cmake_prefix_path = str(_PACKAGE)
 
 __all__ = [
+    "EdgeFile",
     "EquivariantAttentionClass",
     "EquivariantAttentionPlan",
     "EquivariantAttentionWeights",
     "EquivariantClass",
     "EquivariantEncoderPlan",
     "EquivariantPlan",
+    "IndexedCache",
     "KeyValueCache",
+    "LayerCache",
     "LayerCaches",
+    "ReadingWarning",
     "SeparableCache",
+    "TableFile",
     "TensorKind",
+    "TupleFile",
+    "__version__",
     "analysis",
     "attention",
     "attention_marginals",
@@ -105,5 +121,4 @@ __all__ = [
     "topk_keys",
     "topk_keys_reference",
     "topk_tuples",
-    "__version__",
 ]

@@ -74,8 +74,8 @@ def equivariant_encoder_plan(
         input, output, form="softmax" if form == "decoupled" else form, keys=keys, global_classes=global_classes, **loops
     )
     light = equivariant_plan(input, output, classes="light", **loops)
-    if not is_lightweight(mlp, attention.output):
-        return EquivariantEncoderPlan(attention, light, None, rows_of_patterns(output, attention.output))
+    if not _is_lightweight(mlp, attention.output):
+        return EquivariantEncoderPlan(attention, light, None, _rows_of_patterns(output, attention.output))
     same = attention.input == attention.output and torch.equal(input.tuples, output.tuples)
     if same and torch.equal(input.tuple_offsets, output.tuple_offsets):
         return EquivariantEncoderPlan(attention, light, light, [])
@@ -85,13 +85,13 @@ def equivariant_encoder_plan(
     )
 
 
-def is_lightweight(mlp: str, kind: TensorKind) -> bool:
+def _is_lightweight(mlp: str, kind: TensorKind) -> bool:
     if mlp not in ("automatic", "lightweight", "pointwise"):
         raise ValueError(f"[EquivariantEncoder] mlp: expected automatic, lightweight or pointwise, got {describe(mlp)}")
     return mlp == "lightweight" or (mlp == "automatic" and kind.order <= 3 and kind.symmetry != "loop_free")
 
 
-def rows_of_patterns(batch: TupleBatch, kind: TensorKind) -> list[Tensor]:
+def _rows_of_patterns(batch: TupleBatch, kind: TensorKind) -> list[Tensor]:
     """The rows of every equality pattern of the tuples of a list, in the order of the classes 0 -> l."""
     same = batch.tuples[:, :, None] == batch.tuples[:, None, :]
     rows = []

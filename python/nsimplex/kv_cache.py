@@ -13,7 +13,7 @@ from ._library import classes
 from ._paths import operator_path
 from .attention import attention
 
-__all__ = ["KeyValueCache", "LayerCaches"]
+__all__ = ["IndexedCache", "KeyValueCache", "LayerCache", "LayerCaches"]
 
 
 @checked_methods

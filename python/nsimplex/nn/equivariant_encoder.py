@@ -16,7 +16,7 @@ from ..equivariant_attention import (
     orthogonal_directions,
 )
 from ..equivariant_classes import Kind, TensorKind, _kind, equivariant_classes
-from ..equivariant_encoder_plan import EquivariantEncoderPlan, is_lightweight
+from ..equivariant_encoder_plan import EquivariantEncoderPlan, _is_lightweight
 from ..equivariant_linear import EquivariantPlan
 from .checks import require_name, require_rows, require_whole
 from .equivariant_linear import EquivariantLinear
@@ -243,7 +243,7 @@ class EquivariantEncoder(nn.Module):
         standard = encoder == "standard"
         self.norm_attention = nn.LayerNorm(in_channels) if standard else None
         self.norm_mlp = nn.LayerNorm(out_channels) if standard else None
-        self.lightweight = is_lightweight(mlp, kind)
+        self.lightweight = _is_lightweight(mlp, kind)
         hidden = hidden or out_channels
         if self.lightweight:
             self.mlp_in = EquivariantLinear(kind, kind, out_channels, hidden, classes="light")

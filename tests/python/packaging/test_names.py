@@ -1,7 +1,9 @@
 """What the package exports is what it says it exports, and what users are told can be done."""
 
+import importlib
 import inspect
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -43,6 +45,25 @@ def test_all_is_complete(module):
         assert hasattr(module, name), name
     # read_h5ad is imported when it is asked for; __version__ is no plain name.
     assert public_names(module) - {"read_h5ad"} == said - {"__version__", "read_h5ad"}
+
+
+#: Programs of their own, which nobody calls from the package.
+PROGRAMS = {"class_pictures", "molecules"}
+PARTS = {path.stem for path in Path(nsimplex.__file__).parent.glob("[a-z]*.py")} - MODULES - PROGRAMS
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_the_package_exports_all_public_names_of_its_parts(name):
+    part = importlib.import_module(f"nsimplex.{name}")
+    assert public_names(part) & {n for n, v in vars(part).items() if of_module(v, part)} <= set(part.__all__)
+    assert set(part.__all__) <= set(nsimplex.__all__)
+    for own in part.__all__:
+        assert getattr(nsimplex, own) is getattr(part, own)
+
+
+def of_module(value, module):
+    """Whether a function or a class was defined there."""
+    return getattr(value, "__module__", None) == module.__name__
 
 
 def test_nobody_is_told_to_install_the_package_of_another_project(root):
