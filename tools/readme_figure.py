@@ -11,15 +11,16 @@ import re
 import sys
 from pathlib import Path
 
-from nsimplex.report.data import read_run
-from nsimplex.report.match_plots import match_curves
-from nsimplex.report.style import STYLE
+from nsimplex.report.elements import PAGE_STYLE
+from nsimplex.report.match import match_curves, match_runs
+from nsimplex.report.run import read_run
 
 
 def main() -> None:
     run, target = Path(sys.argv[1]), Path(sys.argv[2])
-    svg = match_curves(read_run(run).match[0])
-    light = STYLE.partition("@media")[0]
+    folders = read_run(run).having_kinds({"match_point", "match_result"})
+    svg = match_curves(match_runs(folders)[0])
+    light = PAGE_STYLE.partition("@media")[0]
     for name, color in re.findall(r"(--[\w-]+): (#\w+)", light):
         svg = svg.replace(f"var({name})", color)
     tag, rest = svg.split(">", 1)

@@ -1,4 +1,4 @@
-"""Pictures of the classes of equivariant layers: ``python -m nsimplex.report.classes FOLDER [--orders 4]``.
+"""Pictures of the classes of equivariant layers: ``python -m nsimplex.class_pictures FOLDER [--orders 4]``.
 
 One SVG for every k -> l, drawn from the classes themselves: a node for every block, the input tuple as a path
 i1, i2, .. and the output tuple as a path j1, j2, .. over them. What only the input has is on the left, what both
@@ -11,8 +11,8 @@ import argparse
 import math
 from pathlib import Path
 
-from .._whole_file import whole_file
-from ..equivariant_classes import EquivariantClass, Kind, equivariant_classes
+from ._whole_file import whole_file
+from .equivariant_classes import EquivariantClass, Kind, equivariant_classes
 
 __all__ = ["class_picture", "main"]
 
@@ -129,7 +129,7 @@ def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m nsimplex.report.classes", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m nsimplex.class_pictures", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--orders", type=int, default=4, help="largest k + l")
     options = parser.parse_args(arguments)

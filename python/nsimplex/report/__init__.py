@@ -18,13 +18,80 @@ top or in folders below it; nothing is required, and a broken line is left out:
 from __future__ import annotations
 
 import os
+import platform
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 from .._whole_file import whole_file
-from .data import read_run
-from .page import render
+from .analyses import (
+    analysis_sections,
+    attenuation_sections,
+    complexity_sections,
+    robustness_sections,
+)
+from .causal import (
+    ball_section,
+    embedded_sections,
+    fit_sections,
+    placement_sections,
+    predicted_sections,
+    simulated_sections,
+)
+from .dag import learned_section
+from .elements import PAGE_STYLE, amount, megabytes, section, table, tile
+from .graphs import encoding_sections, graph_sections
+from .language import (
+    comparison_sections,
+    language_runs,
+    language_sections,
+    scaling_sections,
+)
+from .learned import read_ball, read_learned
+from .match import match_runs, match_sections, match_tiles
+from .run import Folder, Row, Run, number, read_run
 
 __all__ = ["write_report"]
+
+#: What shows lines of a kind; sections stand on the page in this order.
+SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
+    "match_point": match_sections,
+    "match_result": match_sections,
+    "training": language_sections,
+    "comparison_point": comparison_sections,
+    "comparison_result": comparison_sections,
+    "comparison_pair": comparison_sections,
+    "comparison_speed_up": comparison_sections,
+    "scaling_point": scaling_sections,
+    "scaling_fit": scaling_sections,
+    "graph_point": graph_sections,
+    "graph_result": graph_sections,
+    "graph_reference": graph_sections,
+    "graph_mean": graph_sections,
+    "graph_cost": graph_sections,
+    "graph_cost_fit": graph_sections,
+    "fit": fit_sections,
+    "simulate": simulated_sections,
+    "embed": embedded_sections,
+    "structure": placement_sections,
+    "placement": placement_sections,
+    "placement_mean": placement_sections,
+    "attenuation": attenuation_sections,
+    "robustness": robustness_sections,
+    "complexity": complexity_sections,
+    "complexity_fit": complexity_sections,
+    "predict": predicted_sections,
+    "encoding_trial": encoding_sections,
+    "encoding_mean": encoding_sections,
+    "lipschitz": analysis_sections,
+    "sensitivity": analysis_sections,
+    "sharpness": analysis_sections,
+    "smoothing": analysis_sections,
+    "layer": analysis_sections,
+    "transfer": analysis_sections,
+    "transfer_best": analysis_sections,
+    "statement": analysis_sections,
+}
 
 
 def write_report(directory: str | os.PathLike) -> Path:
@@ -39,10 +106,194 @@ def write_report(directory: str | os.PathLike) -> Path:
     if not root.is_dir():
         raise NotADirectoryError(f"report: {root} is not a directory")
     run = read_run(root)
-    if run.is_empty():
-        raise ValueError(f"report: {root} holds nothing to report (no metrics, samples or measurements)")
-    page = render(run)
+    sections = sections_of(run)
+    if not sections:
+        raise ValueError(
+            f"report: {root} holds nothing to report (no metrics, samples or measurements)"
+        )
+    page = render(run, sections)
     target = root / "report.html"
     with whole_file(target, encoding="utf-8", errors="replace") as file:
         file.write(page)
     return target
+
+
+def sections_of(run: Run) -> list[str]:
+    """All that a run directory tells, but for the machine."""
+    sections = []
+    for make in dict.fromkeys(SECTIONS.values()):
+        folders = run.having_kinds({kind for kind, own in SECTIONS.items() if own is make})
+        if folders:
+            sections += make(folders)
+    for folder in run.having_kinds({"fit"}):
+        has_truth = folder.rows[-1].get("sortability_of") == "truth"
+        if graph := read_learned(folder.path, has_truth):
+            sections.append(learned_section(graph))
+    sections += [ball_section(ball) for each in run.folders if (ball := read_ball(each.path))]
+    if run.samples:
+        sections.append(samples_section(run.samples))
+    if run.bench or run.compare:
+        sections.append(_speed(run))
+    return [each for each in sections if each]
+
+
+def samples_section(samples: list[Row]) -> str:
+    figures = []
+    for sample in samples:
+        text, prompt = sample["text"], str(sample.get("prompt") or "")
+        shown = escape(text)
+        if prompt and text.startswith(prompt):
+            shown = f"<mark>{escape(prompt)}</mark>{escape(text[len(prompt) :])}"
+        settings = [
+            f"{name} {sample[name]}"
+            for name in ("temperature", "top_p", "top_k", "seed")
+            if name in sample
+        ]
+        caption = ", ".join([f"prompt “{prompt}”" if prompt else "no prompt", *settings])
+        figures.append(
+            f'<figure class="sample"><figcaption>{escape(caption)}</figcaption>'
+            f'<pre class="sample">{shown}</pre></figure>'
+        )
+    return section("Samples", f'<div class="samples">{"".join(figures)}</div>')
+
+
+def shape_label(row: Row) -> str:
+    """What a measurement is about: "order 2, windows 32 × 512, T = 2048, forward"."""
+    parts = [f"order {row.get('order', '?')}"]
+    window = [w for w in row.get("window") or [] if isinstance(w, int)]
+    if any(w > 0 for w in window):
+        parts.append("windows " + " × ".join("all" if w < 0 else str(w) for w in window))
+    if "seq" in row:
+        parts.append(f"T = {row['seq']}")
+    return ", ".join(parts + [str(row.get("pass", ""))]).rstrip(", ")
+
+
+def _tiles(run: Run) -> str:
+    tiles = []
+    for match in match_runs(run.having_kinds({"match_point", "match_result"}))[:1]:
+        tiles += match_tiles(match)
+    for language in language_runs(run.having_kinds({"training"}))[:1]:
+        losses = [v for row in language.metrics if (v := number(row, "val_loss")) is not None]
+        step = language.metrics[-1]["step"]
+        if losses:
+            tiles.append(
+                tile(f"{losses[-1]:.3f}", "Validation loss", f"nats per token, step {step:,}")
+            )
+    kernel = [r for r in run.compare if r.get("peer") == "composite" and r.get("pass") == "forward"]
+    if kernel:
+        tiles.append(
+            tile(
+                f"{kernel[0]['speedup']:.1f}×",
+                "Faster than PyTorch",
+                "best composite, " + shape_label(kernel[0]),
+            )
+        )
+    elif run.bench and (ratio := number(run.bench[0], "ratio")) is not None:
+        tiles.append(tile(f"{ratio:.2f}", "Of sgemm's own rate", shape_label(run.bench[0])))
+    return f'<div class="tiles">{"".join(tiles)}</div>' if tiles else ""
+
+
+def _speed(run: Run) -> str:
+    parts = []
+    if run.bench:
+        rows = [
+            [
+                shape_label(row),
+                amount(number(row, "threads"), 0),
+                amount(number(row, "milliseconds"), 1, " ms"),
+                amount(number(row, "gflops")),
+                amount(number(row, "sgemm_gflops")),
+                amount(number(row, "ratio"), 2),
+                megabytes(number(row, "workspace_bytes")),
+            ]
+            for row in run.bench
+        ]
+        header = [
+            "operator",
+            "threads",
+            "time",
+            "GFLOP/s",
+            "sgemm GFLOP/s",
+            "of sgemm",
+            "workspace",
+        ]
+        parts.append(table(header, rows, strong=5))
+    if run.compare:
+        rows = [
+            [
+                row["setting"] if isinstance(row.get("setting"), str) else shape_label(row),
+                str(row.get("peer", "?")),
+                amount(number(row, "milliseconds"), 1, " ms"),
+                amount(number(row, "peer_milliseconds"), 1, " ms"),
+                amount(number(row, "speedup"), 1, "×"),
+                megabytes(number(row, "peak_bytes")),
+                megabytes(number(row, "peer_peak_bytes")),
+            ]
+            for row in run.compare
+        ]
+        header = ["", "peer in PyTorch", "nsimplex", "peer", "speed-up", "peak memory", "peer's"]
+        parts.append("<h3>Beside plain PyTorch, in one process, taking turns</h3>")
+        parts.append(table(header, rows, strong=4))
+    return section(
+        "Speed",
+        '<p class="muted">Medians of runs that take turns, so that a busy machine slows both sides. '
+        "sgemm is this machine's own single-precision matrix product of 1024³.</p>",
+        *parts,
+    )
+
+
+def machine_facts() -> Row:
+    """The machine this runs on, as far as it says."""
+    facts = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        facts["processor"] = next(
+            l.partition(":")[2].strip() for l in lines if l.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        facts["processor"] = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(int(l.split()[1]) for l in lines if l.startswith("MemTotal"))
+        facts["memory"] = f"{kilobytes / 2**20:.1f} GiB"
+    except (OSError, StopIteration, ValueError):
+        pass
+    return facts
+
+
+def _machine(run: Run) -> str:
+    machine = machine_facts()
+    facts = {
+        "Processor": machine.get("processor"),
+        "Cores": machine.get("cores"),
+        "Memory": machine.get("memory"),
+        "System": machine.get("system"),
+        "SIMD level": run.info.get("simd"),
+        "Threads": run.info.get("threads"),
+        "nsimplex": run.info.get("version"),
+        "torch": run.info.get("torch"),
+    }
+    items = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"
+        for name, value in facts.items()
+        if value
+    )
+    commands = "\n".join([run.command] if run.command else run.commands)
+    repeat = f"<h3>To repeat this</h3><pre>{escape(commands)}</pre>" if commands else ""
+    return section("Machine", f"<dl>{items}</dl>", repeat)
+
+
+def render(run: Run, sections: list[str]) -> str:
+    """The whole page."""
+    title = escape(run.name)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{title} – nsimplex</title><style>{PAGE_STYLE}</style></head><body><main>"
+        f'<header><p class="kind">nsimplex run report</p><h1>{title}</h1>'
+        '<p class="muted">Higher-order attention: what this run trained, drew and measured.</p></header>'
+        f"{_tiles(run)}{''.join(sections)}{_machine(run)}"
+        "<footer>Written by nsimplex report. One file, nothing is loaded from elsewhere.</footer>"
+        "</main></body></html>\n"
+    )

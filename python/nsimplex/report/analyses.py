@@ -6,23 +6,22 @@ from collections.abc import Callable
 
 import matplotlib
 
-from .data import AnalysisRun, Row, number
-from .figure import MUTED, SERIES, STYLE, new_axes, spread_labels, svg
-from .lines import having
-from .parts import amount, section, table
-from .smoothing import smoothing_plots
-
-_TITLES = {
-    "lipschitz": "Lipschitz constants of attention",
-    "sensitivity": "Sensitivity and sharpness of attention",
-    "smoothing": "Over-smoothing of attention",
-    "model": "Layers of a trained model",
-    "transfer": "Learning rates as models grow",
-}
-
-
-def _whole(row: Row, key: str) -> str:
-    return amount(number(row, key), 0)
+from .elements import (
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    name_axes,
+    new_axes,
+    section,
+    spread_labels,
+    svg,
+    table,
+    whole,
+)
+from .language import transfer_parts
+from .run import Folder, Row, having, number
+from .smoothing import layer_parts, smoothing_parts
 
 
 def statements_table(rows: list[Row]) -> str:
@@ -30,18 +29,14 @@ def statements_table(rows: list[Row]) -> str:
     body = [
         [
             str(row["statement"]),
-            _whole(row, "draws"),
-            _whole(row, "violations"),
+            whole(row, "draws"),
+            whole(row, "violations"),
             amount(number(row, "median_slack"), 3),
             "holds" if row.get("holds") is True else "violated",
         ]
         for row in rows
     ]
     return table(["statement", "draws", "violations", "median slack", ""], body, strong=4)
-
-
-def _title(axes, text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=10.5, color=MUTED, pad=10)
 
 
 def _median(values: list[float]) -> float:
@@ -51,9 +46,13 @@ def _median(values: list[float]) -> float:
 _GROWTH = ("order", "tokens", "radius", "constant", "printed")
 
 
-def growth_figure(run: AnalysisRun) -> str:
+def growth_figure(run: Folder) -> str:
     """Measured constants against tokens and against the radius, dashed the printed bound: medians over the sweep."""
-    rows = [r for r in having(run.rows, *_GROWTH) if r["constant"] > 0 and r["printed"] > 0 and r["order"] % 1 == 0]
+    rows = [
+        r
+        for r in having(run.rows, *_GROWTH)
+        if r["constant"] > 0 and r["printed"] > 0 and r["order"] % 1 == 0
+    ]
     orders = sorted({int(row["order"]) for row in rows})
     with matplotlib.rc_context(STYLE):
         drawing, both = new_axes(3.4, columns=2)
@@ -66,17 +65,26 @@ def growth_figure(run: AnalysisRun) -> str:
                 own = [row for row in rows if row["order"] == order]
                 places = sorted({row[key] for row in own})
                 for figure, style in (("constant", "-"), ("printed", (0, (2, 2)))):
-                    values = [_median([row[figure] for row in own if row[key] == place]) for place in places]
-                    axes.plot(places, values, color=color, linestyle=style, marker="o", markersize=3)
+                    values = [
+                        _median([row[figure] for row in own if row[key] == place])
+                        for place in places
+                    ]
+                    axes.plot(
+                        places, values, color=color, linestyle=style, marker="o", markersize=3
+                    )
                     if figure == "constant":
                         ends.append((places[-1], values[-1], f"N = {order}", color))
             spread_labels(axes, ends)
             axes.set_xlabel(key)
-            _title(axes, f"constant over the {key}")
-        return svg(drawing, f"lipschitz-{run.name}", "Lipschitz constants and bounds against tokens and radius")
+            name_axes(axes, f"constant over the {key}")
+        return svg(
+            drawing,
+            f"lipschitz-{run.name}",
+            "Lipschitz constants and bounds against tokens and radius",
+        )
 
 
-def _lipschitz(run: AnalysisRun) -> list[str]:
+def _lipschitz(run: Folder) -> list[str]:
     return [
         growth_figure(run),
         '<p class="muted">Lines are measured, by ascent over the ball of tokens; dashes are the printed bound. Medians over '
@@ -84,146 +92,289 @@ def _lipschitz(run: AnalysisRun) -> list[str]:
     ]
 
 
-def _sensitivity(run: AnalysisRun) -> list[str]:
+def _sensitivity(run: Folder) -> list[str]:
     rows = [row for row in run.rows if number(row, "largest") is not None]
     body = [
         [
             str(row.get("analysis")),
-            _whole(row, "order"),
-            _whole(row, "dim"),
+            whole(row, "order"),
+            whole(row, "dim"),
             str(row.get("scales", "")),
-            *(amount(number(row, key), 4) for key in ("bound", "largest", "from_gaussian", "at_gaussian")),
+            *(
+                amount(number(row, key), 4)
+                for key in ("bound", "largest", "from_gaussian", "at_gaussian")
+            ),
         ]
         for row in rows
     ]
-    header = ["", "order", "D", "scales", "bound", "largest found", "from normal inputs", "at normal inputs"]
+    header = [
+        "",
+        "order",
+        "D",
+        "scales",
+        "bound",
+        "largest found",
+        "from normal inputs",
+        "at normal inputs",
+    ]
     return [table(header, body, strong=5)]
 
 
-_LAYER_FIGURES = [
-    [("ratio", "||res|| / ||X||"), ("mean_cosine", "mean cosine of two tokens")],
-    [("relative_entropy", "entropy, of its largest"), ("logit_range", "range of a query's logits")],
-    [("block_jacobian", "largest singular value, block"), ("sensitivity", "sensitivity of the operator")],
-]
-
-
-def layers_figure(run: AnalysisRun, pair: list[tuple[str, str]]) -> str:
-    """Two figures over the layers; dots are layers of order 2 and above."""
-    with matplotlib.rc_context(STYLE):
-        drawing, both = new_axes(2.8, columns=2)
-        for axes, (key, title) in zip(both, pair):
-            rows = having(run.rows, "layer", key)
-            axes.plot([r["layer"] for r in rows], [r[key] for r in rows], color=SERIES[0])
-            high = [row for row in rows if (number(row, "order") or 0) > 1]
-            axes.plot([r["layer"] for r in high], [r[key] for r in high], "o", color=SERIES[1], markersize=5)
-            axes.set_xlabel("layer")
-            axes.xaxis.get_major_locator().set_params(integer=True)
-            _title(axes, title)
-        keys = "-".join(key for key, _ in pair)
-        return svg(drawing, f"model-{run.name}-{keys}", f"{pair[0][1]} and {pair[1][1]} over the layers")
-
-
-def _model(run: AnalysisRun) -> list[str]:
-    names = {
-        "ratio": "||res|| / ||X||",
-        "effective_rank": "rank",
-        "mean_cosine": "cosine",
-        "dirichlet_energy": "Dirichlet energy",
-        "logit_range": "logit range",
-        "alignment": "alignment",
-        "relative_entropy": "entropy",
-        "block_jacobian": "|J| of the block",
-        "attention_jacobian": "|J| of attention",
-        "sensitivity": "sensitivity",
-        "sensitivity_bound": "bound",
-    }
-    body = [
-        [_whole(row, "layer"), str(row.get("kind", "")), *(amount(number(row, key), 3) for key in names)]
-        for row in run.rows
-    ]
-    known = [pair for pair in _LAYER_FIGURES if all(any(number(r, key) is not None for r in run.rows) for key, _ in pair)]
-    return [
-        *(layers_figure(run, pair) for pair in known),
-        table(["layer", "attention", *names.values()], body),
-        '<p class="muted">Layer 0 is the embedding; dots are layers of order 2 and above. Means over windows of the text.</p>',
-    ]
-
-
-def rates_figure(run: AnalysisRun, scale: str) -> str:
-    """Loss against rate, one curve a model; the best rate of each is a dot."""
-    rows = [r for r in having(run.rows, "rate", "val_loss") if str(r.get("scale")) == scale and r["rate"] > 0]
-    axes_of = [a for a in dict.fromkeys(str(row.get("axis")) for row in rows) if a != "base"]
-    with matplotlib.rc_context(STYLE):
-        drawing, all_axes = new_axes(3.2, columns=max(len(axes_of), 1))
-        for axes, grown in zip([all_axes] if len(axes_of) < 2 else all_axes, axes_of or ["base"]):
-            own = [row for row in rows if row.get("axis") in ("base", grown)]
-            sizes = list(dict.fromkeys((row.get("heads"), row.get("head_dim")) for row in own))
-            axes.set_xscale("log")
-            ends = []
-            for index, size in enumerate(sizes):
-                means: dict[float, list[float]] = {}
-                for row in own:
-                    if (row.get("heads"), row.get("head_dim")) == size:
-                        means.setdefault(row["rate"], []).append(row["val_loss"])
-                curve = sorted((rate, sum(v) / len(v)) for rate, v in means.items())
-                color = SERIES[index % len(SERIES)]
-                axes.plot(*zip(*curve), color=color)
-                axes.plot(*min(curve, key=lambda point: point[1]), "o", color=color, markersize=6)
-                ends.append((*curve[-1], f"{size[0]} x {size[1]}", color))
-            spread_labels(axes, ends)
-            axes.set_xlabel("learning rate")
-            _title(axes, f"validation loss, {scale} scales, more {grown}")
-        return svg(drawing, f"transfer-{run.name}-{scale}", f"Validation loss against learning rate, {scale} scales")
-
-
-def _transfer(run: AnalysisRun) -> list[str]:
-    best = [row for row in run.rows if "best_rate" in row]
-    trials = [row for row in run.rows if number(row, "rate")]
-
-    def worst(row: Row, key: str) -> str:
-        same = ("scale", "axis", "heads", "head_dim")
-        own = [t for t in trials if t.get("rate") == row.get("best_rate") and all(t.get(k) == row.get(k) for k in same)]
-        values = [v for t in own if (v := number(t, key)) is not None]
-        return amount(max(values) if values else None, 3)
-
-    figures = ("spikes", "gradient_peak", "int8_error", "alignment", "logit_range", "sensitivity")
-    body = [
-        [
-            str(row.get("scale")),
-            f"{_whole(row, 'heads')} x {_whole(row, 'head_dim')}",
-            amount(number(row, "best_rate"), 4) + ("" if row.get("bracketed") else " (end of the ladder)"),
-            amount(number(row, "best_loss"), 4),
-            amount(number(row, "largest_stable_rate"), 4),
-            _whole(row, "moved"),
-            *(worst(row, key) for key in figures),
-        ]
-        for row in best
-    ]
-    header = ["scales", "heads x D", "best rate", "loss", "stable to", "steps moved", *(f.replace("_", " ") for f in figures)]
-    scales = list(dict.fromkeys(str(row.get("scale")) for row in trials if number(row, "val_loss") is not None))
-    return [
-        *(rates_figure(run, scale) for scale in scales),
-        table(header, body),
-        '<p class="muted">The last six columns are of the best rate. Models of one seed start from the same draws and see '
-        "the same batches.</p>",
-    ]
-
-
-_PARTS: dict[str, Callable[[AnalysisRun], list[str]]] = {
-    "lipschitz": _lipschitz,
-    "sensitivity": _sensitivity,
-    "smoothing": smoothing_plots,
-    "model": _model,
-    "transfer": _transfer,
+#: By kind of the lines that are not statements alone: the title, and what is shown of them.
+_MEASURED: dict[str, tuple[str, Callable[[Folder], list[str]]]] = {
+    "lipschitz": ("Lipschitz constants of attention", _lipschitz),
+    "sensitivity": ("Sensitivity and sharpness of attention", _sensitivity),
+    "sharpness": ("Sensitivity and sharpness of attention", _sensitivity),
+    "smoothing": ("Over-smoothing of attention", smoothing_parts),
+    "layer": ("Layers of a trained model", layer_parts),
+    "transfer": ("Learning rates as models grow", transfer_parts),
+    "transfer_best": ("Learning rates as models grow", transfer_parts),
 }
 
 
-def analysis_section(run: AnalysisRun, only: bool) -> str:
-    """Figures of one analysis, then its statements."""
-    title = _TITLES.get(run.kind, "Statements")
-    measured = _PARTS[run.kind](run) if run.kind in _PARTS and run.rows else []
+def analysis_sections(folders: list[Folder]) -> list[str]:
+    """Per folder the figures of an analysis, then its statements."""
+    sections = []
+    for folder in folders:
+        measured = [row for row in folder.rows if row["kind"] in _MEASURED]
+        title, parts = "Statements", []
+        if measured:
+            title, show = _MEASURED[measured[0]["kind"]]
+            parts = show(Folder(folder.name, folder.path, measured))
+        statements = [row for row in folder.rows if isinstance(row.get("statement"), str)]
+        if statements:
+            parts.append(statements_table(statements))
+        sections.append(section(title if len(folders) == 1 else f"{title}: {folder.name}", *parts))
+    return sections
+
+
+def claims_table(rows: list[Row]) -> str:
+    """Every statement with how often it held."""
+    body = [
+        [
+            str(row.get("source", "")),
+            str(row["statement"]),
+            amount(number(row, "draws"), 0),
+            amount(number(row, "violations"), 0),
+            "yes" if row.get("holds") else "no",
+        ]
+        for row in rows
+        if "statement" in row
+    ]
+    return table(["", "statement", "draws", "violations", "holds"], body) if body else ""
+
+
+def surface_figure(rows: list[Row], name: str) -> str:
+    """Fig. S2 by curves: how much of A+ is lost over the distance, for four norms."""
+    norms = sorted({row["first"] for row in rows})
+    chosen = [norms[round(share * (len(norms) - 1))] for share in (0.25, 0.5, 0.75, 1)]
+    with matplotlib.rc_context(STYLE):
+        drawing, axes = new_axes()
+        ends = []
+        for color, norm in zip(SERIES, dict.fromkeys(chosen), strict=False):
+            points = [(row["distance"], 1 - row["bound"]) for row in rows if row["first"] == norm]
+            axes.plot(*zip(*points), color=color)
+            ends.append((*points[-1], f"|e| = {norm:.2f}", color))
+        spread_labels(axes, ends)
+        axes.set_xlabel("Poincaré distance")
+        name_axes(axes, "what A+ loses, of its value without a gap")
+        return svg(
+            drawing,
+            f"surface-{name}",
+            "The fall of the bound of the score over distance, for four norms",
+        )
+
+
+def path_figure(rows: list[Row], name: str) -> str:
+    """At one distance, from antipodes to the origin: the gap falls and scores rise."""
+    with matplotlib.rc_context(STYLE):
+        drawing, both = new_axes(columns=2)
+        generality = [1 - row["first"] for row in rows]
+        for axes, key, color, title in zip(
+            both,
+            ("gap", "equal_score"),
+            SERIES,
+            ("gap |e_m − e_n| in the ball", "score of k = q, of that without a gap"),
+            strict=False,
+        ):
+            axes.plot(generality, [row[key] for row in rows], color=color)
+            axes.set_xlabel("generality 1 − |e_m|")
+            name_axes(axes, title)
+        return svg(
+            drawing,
+            f"path-{name}",
+            "Gap and score at one distance as one point moves to the origin",
+        )
+
+
+def _numbered(rows: list[Row], kind: str, keys: tuple[str, ...]) -> list[Row]:
+    return [
+        r for r in rows if r.get("row") == kind and all(number(r, key) is not None for key in keys)
+    ]
+
+
+def _attenuation(rows: list[Row], name: str) -> str:
+    keys = ("first", "distance", "gap", "bound", "equal_score")
+    surface, path = _numbered(rows, "surface", keys), _numbered(rows, "path", keys)
+    parts = []
+    if surface:
+        parts += ["<h3>Over norms and distances</h3>", surface_figure(surface, name)]
+    if path:
+        parts += [
+            f"<h3>At distance {path[0]['distance']:g}, towards the origin</h3>",
+            path_figure(path, name),
+        ]
     return section(
-        title if only else f"{title}: {run.name}",
-        *measured,
-        statements_table(run.statements) if run.statements else "",
+        f"Attention over causal distance and generality: {name}",
+        '<p class="muted">Causal angles see the gap of two points in the ball, which is no function of their hyperbolic '
+        "distance. Statements hold where both norms, or one norm and the distance, are held, and fail for pairs that may "
+        "lie anywhere.</p>",
+        claims_table(rows),
+        *parts,
     )
+
+
+def bias_figure(rows: list[Row], name: str) -> str:
+    """Fig. S3: the average bias over the number of noises, with the limit that it has."""
+    with matplotlib.rc_context(STYLE):
+        drawing, both = new_axes(columns=2)
+        for axes, key in zip(both, ("drawn", "query"), strict=True):
+            ends = []
+            own = [row for row in rows if row.get("key") == key]
+            for color, sigma in zip(
+                SERIES, dict.fromkeys(row["sigma"] for row in own), strict=False
+            ):
+                points = [row for row in own if row["sigma"] == sigma]
+                noises = [row["noises"] for row in points]
+                means = [row["mean"] for row in points]
+                axes.errorbar(
+                    noises,
+                    means,
+                    [row["deviation"] for row in points],
+                    color=color,
+                    fmt="o-",
+                    markersize=3.5,
+                    alpha=0.8,
+                )
+                axes.axhline(points[0]["limit"], color=color, linewidth=1.2, linestyle=(0, (4, 3)))
+                ends.append((noises[-1], means[-1], f"σ = {sigma:g}", color))
+            axes.set_xscale("log")
+            spread_labels(axes, ends)
+            axes.set_xlabel("noises averaged over")
+            drawn = "drawn" if key == "drawn" else "= q"
+            name_axes(axes, f"average bias of the score, k {drawn}")
+        return svg(
+            drawing,
+            f"bias-{name}",
+            "The average bias of noisy scores over the number of noises, with its limit",
+        )
+
+
+def _robustness(rows: list[Row], name: str) -> str:
+    biases = _numbered(rows, "bias", ("sigma", "noises", "mean", "deviation", "limit"))
+    accuracies = _numbered(rows, "accuracy", ("exact", "drawn"))
+    parts = []
+    if biases:
+        parts += ["<h3>Average over noises</h3>", bias_figure(biases, name)]
+        parts.append(
+            '<p class="muted">Dashed: (exp(−c²σ²) − 1) A, where averages go. Bars: sample deviation.</p>'
+        )
+    if accuracies:
+        least = min(accuracies, key=lambda row: row["exact"])
+        parts.append(
+            f'<p class="muted">Accuracy of the approximation at σ = π/12 of both angles: {100 * least["exact"]:.2f} %, by '
+            f"draws {100 * least['drawn']:.2f} %; the paper says at least 93.8 %.</p>"
+        )
+    return section(
+        f"Attention with noisy encodings: {name}",
+        '<p class="muted">Noise of the points shrinks scores: their mean is exp(−c²σ²) times the score, and averaging over '
+        "more noises leads there and not to the score itself.</p>",
+        claims_table(rows),
+        *parts,
+    )
+
+
+def attenuation_sections(folders: list[Folder]) -> list[str]:
+    return [_attenuation(folder.rows, folder.name) for folder in folders]
+
+
+def robustness_sections(folders: list[Folder]) -> list[str]:
+    return [_robustness(folder.rows, folder.name) for folder in folders]
+
+
+_TIMES = {
+    "step_one": "step I, an epoch",
+    "step_two": "step II, a step",
+    "order": "order, a whole fit",
+}
+
+
+def complexity_figure(rows: list[Row], name: str) -> str:
+    """Fig. S5 on logarithmic axes: the slope is the exponent."""
+    with matplotlib.rc_context(STYLE):
+        drawing, both = new_axes(3.4, columns=2)
+        for axes, over in zip(both, ("rows", "columns"), strict=True):
+            ends = []
+            own = [row for row in rows if row.get("over") == over]
+            for color, (figure, title) in zip(SERIES, _TIMES.items(), strict=False):
+                points = [
+                    (row[over], value)
+                    for row in own
+                    if (value := number(row, figure)) is not None and value > 0
+                ]
+                if not points:
+                    continue
+                axes.plot(*zip(*points), color=color, marker="o", markersize=4)
+                ends.append((*points[-1], title, color))
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            spread_labels(axes, ends)
+            axes.set_xlabel(over)
+            axes.set_title("seconds", loc="left", fontsize=10.5, color=MUTED, pad=10)
+        return svg(
+            drawing,
+            f"complexity-{name}",
+            "Seconds of structure learning and embedding over rows and columns",
+        )
+
+
+def _complexity(rows: list[Row], name: str) -> str:
+    sizes = [row for row in rows if number(row, "rows") and number(row, "columns")]
+    fits = [row for row in rows if number(row, "exponent") is not None]
+    if not sizes:
+        return ""
+    times = [
+        [
+            amount(number(row, "rows"), 0),
+            amount(number(row, "columns"), 0),
+            *(amount(number(row, figure), 4, " s") for figure in _TIMES),
+            f"{amount(number(row, 'timed'), 0)} of {amount(number(row, 'batches'), 0)}",
+        ]
+        for row in sizes
+    ]
+    exponents = [
+        [
+            f"{_TIMES.get(str(row.get('figure')), '?')}, with {row.get('over')}",
+            amount(number(row, "exponent"), 2),
+            amount(number(row, "r_squared"), 3),
+            amount(number(row, "paper"), 0),
+        ]
+        for row in fits
+    ]
+    return section(
+        f"What structure and embedding cost: {name}",
+        f'<p class="muted">Seconds of processor time, means of {amount(number(sizes[0], "runs"), 0)} tables. An epoch of step I is the paper’s '
+        "estimator over all batches; where an epoch took longer than the time given, the batches that were timed stand for "
+        "all.</p>",
+        complexity_figure(sizes, name),
+        "<h3>Exponents</h3>" if exponents else "",
+        table(["seconds grow by", "exponent", "R²", "paper"], exponents, strong=1)
+        if exponents
+        else "",
+        "<h3>Seconds</h3>",
+        table(["rows", "columns", *_TIMES.values(), "batches timed"], times),
+    )
+
+
+def complexity_sections(folders: list[Folder]) -> list[str]:
+    return [_complexity(folder.rows, folder.name) for folder in folders]

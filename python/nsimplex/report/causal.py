@@ -1,45 +1,73 @@
-"""Sections about causal graphs of tables: an answer beside those that know nothing."""
+"""Sections about causal graphs of tables: an answer beside those that know nothing, graphs in the ball, and what the steps cost."""
 
 from __future__ import annotations
 
 from html import escape
 
 import matplotlib
+import numpy as np
+from matplotlib.patches import Circle
 
-from .claims import attenuation_section, robustness_section
-from .complexity import complexity_section
-from .data import Row, number
-from .figure import MUTED, SERIES, STYLE, finish, new_axes, svg
-from .parts import amount, section, table
-from .placement import placement_section
+from .elements import (
+    INK,
+    LINE,
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    finish,
+    new_axes,
+    section,
+    spread_labels,
+    svg,
+    table,
+    whole,
+)
+from .learned import Ball
+from .run import Folder, Row, number
 
 _FIGURES = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc")
+
 _TITLES = {"empty": "empty graph", "variance_sort": "sorted by variance", "r2_sort": "sorted by R²"}
 
 
-def _whole(row: Row, key: str) -> str:
-    return amount(number(row, key), 0)
-
-
 def _cells(row: Row) -> list[str]:
-    return [_whole(row, "edges"), *(_whole(row, f) if f in ("shd", "sid") else amount(number(row, f), 3) for f in _FIGURES)]
+    return [
+        whole(row, "edges"),
+        *(whole(row, f) if f in ("shd", "sid") else amount(number(row, f), 3) for f in _FIGURES),
+    ]
 
 
 def _baselines(row: Row) -> dict[str, Row]:
     found = row.get("baselines")
-    return {name: each for name, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
+    return (
+        {name: each for name, each in found.items() if isinstance(each, dict)}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def answers_figure(row: Row, name: str) -> str:
     """AUPRC and F1 of the answer and of the baselines, as bars."""
-    answers = {str(row.get("estimator")): row, **{_TITLES.get(n, n): each for n, each in _baselines(row).items()}}
+    answers = {
+        str(row.get("estimator")): row,
+        **{_TITLES.get(n, n): each for n, each in _baselines(row).items()},
+    }
     with matplotlib.rc_context(STYLE):
         drawing, axes = new_axes(height=0.5 + 0.42 * len(answers))
         for at, each in enumerate(answers.values()):
             for shift, key, color in ((-0.19, "f1", SERIES[0]), (0.19, "auprc", SERIES[1])):
                 value = number(each, key) or 0.0
-                axes.barh(at + shift, value, height=0.34, color=color if at == 0 else MUTED, alpha=1 if key == "f1" else 0.55)
-                axes.text(value + 0.01, at + shift, f"{key.upper()} {value:.2f}", va="center", fontsize=8)
+                axes.barh(
+                    at + shift,
+                    value,
+                    height=0.34,
+                    color=color if at == 0 else MUTED,
+                    alpha=1 if key == "f1" else 0.55,
+                )
+                axes.text(
+                    value + 0.01, at + shift, f"{key.upper()} {value:.2f}", va="center", fontsize=8
+                )
         axes.set_yticks(range(len(answers)), list(answers))
         axes.invert_yaxis()
         axes.set_xlim(0, 1.15)
@@ -67,11 +95,15 @@ def _fit(row: Row, name: str) -> str:
         if isinstance(row.get(key), dict):
             rows.append([title, *_cells(row[key])])
     rows += [[_TITLES.get(n, n), *_cells(each)] for n, each in _baselines(row).items()]
-    header = ["graph", "edges", *(f.upper() if f != "precision" and f != "recall" else f for f in _FIGURES)]
+    header = [
+        "graph",
+        "edges",
+        *(f.upper() if f != "precision" and f != "recall" else f for f in _FIGURES),
+    ]
     seconds = amount(number(row, "seconds"), 3, " s")
     return section(
         f"Causal graph of {row.get('table', name)}".replace("\\", "/"),
-        f'<p class="muted">{_whole(row, "observations")} observations of {_whole(row, "features")} columns; the fit took {seconds}.</p>',
+        f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} columns; the fit took {seconds}.</p>',
         answers_figure(row, name) if known else "",
         table(header, rows, strong=2),
         _remark(row),
@@ -79,11 +111,19 @@ def _fit(row: Row, name: str) -> str:
 
 
 def _simulated(rows: list[Row]) -> str:
-    header = ["table", "columns", "edges", "observations", "seed", "varsortability", "R²-sortability"]
+    header = [
+        "table",
+        "columns",
+        "edges",
+        "observations",
+        "seed",
+        "varsortability",
+        "R²-sortability",
+    ]
     body = [
         [
             str(row.get("table", "")),
-            *(_whole(row, key) for key in ("nodes", "edges", "observations", "seed")),
+            *(whole(row, key) for key in ("nodes", "edges", "observations", "seed")),
             *(amount(number(row, key), 3) for key in ("varsortability", "r2_sortability")),
         ]
         for row in rows
@@ -92,13 +132,23 @@ def _simulated(rows: list[Row]) -> str:
 
 
 def _embedded(rows: list[Row]) -> str:
-    header = ["graph", "nodes", "edges", "dimension", "optimiser", "hops", "mean rank", "MAP", "seconds"]
+    header = [
+        "graph",
+        "nodes",
+        "edges",
+        "dimension",
+        "optimiser",
+        "hops",
+        "mean rank",
+        "MAP",
+        "seconds",
+    ]
     body = [
         [
             str(row.get("graph", "")),
-            *(_whole(row, key) for key in ("nodes", "edges", "dimension")),
+            *(whole(row, key) for key in ("nodes", "edges", "dimension")),
             str(row.get("optimiser", "")),
-            _whole(row, "hops"),
+            whole(row, "hops"),
             *(amount(number(row, key), 3) for key in ("mean_rank", "map", "seconds")),
         ]
         for row in rows
@@ -111,31 +161,226 @@ def _predicted(rows: list[Row], name: str) -> str:
     """How often each class was the likeliest one, or the range of numbers."""
     numbers = [value for row in rows if (value := number(row, "number")) is not None]
     if numbers:
-        body = [[amount(value, 4) for value in (min(numbers), sum(numbers) / len(numbers), max(numbers))]]
+        body = [
+            [
+                amount(value, 4)
+                for value in (min(numbers), sum(numbers) / len(numbers), max(numbers))
+            ]
+        ]
         return section(f"Answers for new rows: {name}", table(["least", "mean", "largest"], body))
     labels = [str(row["label"]) for row in rows if row.get("label") is not None]
     body = [[label, str(labels.count(label))] for label in sorted(set(labels))]
     return section(f"Answers for new rows: {name}", table(["class", "rows"], body)) if body else ""
 
 
-# Lines of one task and folder make a section.
-_BY_FOLDER = {
-    "synthetic": placement_section,
-    "attenuation": attenuation_section,
-    "robustness": robustness_section,
-    "complexity": complexity_section,
-    "predict": _predicted,
-}
+def fit_sections(folders: list[Folder]) -> list[str]:
+    return [_fit(row, folder.name) for folder in folders for row in folder.rows]
 
 
-def causal_sections(rows: list[tuple[str, Row]]) -> list[str]:
-    """Of lines of `nsimplex causal`, each with the name of its folder."""
-    sections = [_fit(row, name) for name, row in rows if row["task"] == "fit"]
-    for task, make in (("simulate", _simulated), ("embed", _embedded)):
-        own = [row for _, row in rows if row["task"] == task]
-        if own:
-            sections.append(make(own))
-    for name, task in dict.fromkeys((name, row["task"]) for name, row in rows):
-        if task in _BY_FOLDER:
-            sections.append(_BY_FOLDER[task]([row for folder, row in rows if folder == name and row["task"] == task], name))
-    return [each for each in sections if each]
+def simulated_sections(folders: list[Folder]) -> list[str]:
+    return [_simulated([row for folder in folders for row in folder.rows])]
+
+
+def embedded_sections(folders: list[Folder]) -> list[str]:
+    return [_embedded([row for folder in folders for row in folder.rows])]
+
+
+def predicted_sections(folders: list[Folder]) -> list[str]:
+    return [_predicted(folder.rows, folder.name) for folder in folders]
+
+
+_MOST_NAMES, _MOST_ARROWS, _MOST_EDGES = 40, 80, 1500
+
+_STEPS = 24  # of a drawn geodesic
+
+
+def geodesic(radii: tuple[float, float], directions: np.ndarray, steps: int = _STEPS) -> np.ndarray:
+    """Points [steps, d] of the ball on the geodesic between two points given by radius and direction.
+
+    On the hyperboloid it is (sinh((1 - t) D) p + sinh(t D) q) / sinh D; a point (x0, x) of that is x / (1 + x0) in the
+    ball. The distance D comes from radii and directions, which keep their digits far out.
+    """
+    r, s = radii
+    gap = directions[0] - directions[1]
+    square = np.sinh((r - s) / 2) ** 2 + np.sinh(r) * np.sinh(s) * (gap @ gap) / 4
+    distance = 2 * np.arcsinh(np.sqrt(square))
+    t = np.linspace(0, 1, steps)
+    if distance < 1e-9:
+        return np.repeat(np.tanh(r / 2) * directions[:1], steps, axis=0)
+    first, last = (np.sinh(x * distance) / np.sinh(distance) for x in (1 - t, t))
+    time = first * np.cosh(r) + last * np.cosh(s)
+    space = np.outer(first * np.sinh(r), directions[0]) + np.outer(last * np.sinh(s), directions[1])
+    return space / (1 + time[:, None])
+
+
+def principal_axes(points: np.ndarray) -> np.ndarray:
+    """Two axes [d, 2] through the origin that show most of the points; the first two of the plane itself."""
+    if points.shape[1] == 2:
+        return np.eye(2)
+    axes = np.linalg.svd(points, full_matrices=True)[2][:2].T
+    return axes * np.where(axes[np.abs(axes).argmax(axis=0), range(2)] < 0, -1, 1)
+
+
+def ball_figure(ball: Ball) -> str:
+    """The unit disc with nodes, sized by generality, and their strongest edges."""
+    axes_of = principal_axes(ball.points)
+    shown = ball.points @ axes_of
+    lengths = np.linalg.norm(ball.points, axis=1, keepdims=True)
+    directions = np.divide(ball.points, lengths, out=np.zeros_like(ball.points), where=lengths > 0)
+    with matplotlib.rc_context(STYLE):
+        drawing, axes = new_axes(6.4)
+        axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=LINE, linewidth=1.5))
+        axes.plot([0], [0], "+", color=MUTED, markersize=7)
+        edges = ball.edges[:_MOST_EDGES]
+        alpha = min(0.8, max(0.08, 60 / max(len(edges), 1)))
+        for cause, effect, _ in edges:
+            radii = (ball.radius[cause], ball.radius[effect])
+            arc = geodesic(radii, directions[[cause, effect]]) @ axes_of
+            axes.plot(*arc.T, color=SERIES[0], linewidth=1.1, alpha=alpha, zorder=1)
+            if len(edges) <= _MOST_ARROWS:
+                middle = _STEPS // 2
+                style = {"arrowstyle": "-|>", "color": SERIES[0], "alpha": alpha}
+                axes.annotate("", arc[middle + 1], arc[middle - 1], arrowprops=style)
+        largest = max(float(ball.generality.max()), 1e-12)
+        small = len(ball.names) <= _MOST_NAMES
+        sizes = (
+            (24 + 130 * ball.generality / largest)
+            if small
+            else (4 + 60 * ball.generality / largest)
+        )
+        axes.scatter(*shown.T, s=sizes, color=SERIES[1], zorder=2, linewidths=0)
+        named = range(len(ball.names)) if small else np.argsort(-ball.generality)[:12]
+        for node in named:
+            axes.annotate(
+                ball.names[node],
+                shown[node],
+                xytext=(6, 5),
+                textcoords="offset points",
+                color=INK,
+                fontsize=8.5,
+            )
+        axes.set_xlim(-1.04, 1.04)
+        axes.set_ylim(-1.04, 1.04)
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+        return svg(
+            drawing,
+            f"ball-{ball.name}",
+            "Nodes of a graph in the Poincaré ball, with edges as geodesics",
+        )
+
+
+def ball_section(ball: Ball) -> str:
+    count, dimension = ball.points.shape
+    view = (
+        "its plane"
+        if dimension == 2
+        else f"its {dimension} dimensions along the two axes that show most"
+    )
+    edges = f"{len(ball.edges):,} edges"
+    if len(ball.edges) > _MOST_EDGES:
+        edges = f"the {_MOST_EDGES:,} heaviest of {edges}"
+    return section(
+        f"The Poincaré ball: {ball.name}",
+        f'<p class="muted">{count:,} nodes and {edges}, seen in {view}. Edges are geodesics from cause to effect, a dot '
+        "is larger the more a node causes (its PageRank), and the rim is infinitely far from the middle.</p>",
+        ball_figure(ball),
+    )
+
+
+_PLACED = {"edge_area": "edges nearer", "generality_correlation": "generality"}
+
+
+def _label(row: Row) -> str:
+    return f"{row['generality']:g}" + ("" if row.get("relative") else " π as printed")
+
+
+def trade_off_figure(rows: list[Row], name: str) -> str:
+    """Both figures against lambda_g, for the true and the learned graph."""
+    arms = list(dict.fromkeys(_label(row) for row in rows))
+    with matplotlib.rc_context(STYLE):
+        drawing, axes = new_axes(3.4)
+        ends = []
+        kinds = [(graph, figure) for figure in _PLACED for graph in ("true", "learned")]
+        for color, (graph, figure) in zip(SERIES, kinds, strict=True):
+            points = [
+                (arms.index(_label(row)), value)
+                for row in rows
+                if row.get("graph") == graph and (value := number(row, figure)) is not None
+            ]
+            if not points:
+                continue
+            axes.plot(*zip(*points), color=color, marker="o", markersize=4)
+            ends.append((*points[-1], f"{_PLACED[figure]}, {graph} graph", color))
+        for least in (0.8, 0.4):
+            axes.axhline(least, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        spread_labels(axes, ends)
+        axes.set_xticks(range(len(arms)), arms)
+        axes.set_xlabel("λ, the pull of general causes to the origin")
+        return svg(
+            drawing,
+            f"synthetic-{name}",
+            "How well edges and generality are kept, against the pull to the origin",
+        )
+
+
+def _spread(row: Row, figure: str) -> str:
+    return f"{amount(number(row, figure), 3)} ± {amount(number(row, f'{figure}_deviation'), 3)}"
+
+
+def _placement(rows: list[Row], name: str) -> str:
+    means = [
+        row
+        for row in rows
+        if number(row, "graphs") is not None and number(row, "generality") is not None
+    ]
+    learned = [
+        value for row in rows if "graph" not in row and (value := number(row, "shd")) is not None
+    ]
+    if not means:
+        return ""
+    drawn = []
+    for hops in dict.fromkeys(row.get("hops") for row in means):
+        own = [row for row in means if row.get("hops") == hops]
+        drawn += [
+            f"<h3>Attracted over {escape(str(hops))} edges at most</h3>",
+            trade_off_figure(own, f"{name}-{hops}"),
+        ]
+    figures = ("edge_area", "generality_correlation", "own_edge_area", "own_generality_correlation")
+    body = [
+        [
+            f"{row.get('graph')}, k = {row.get('hops')}, λ = {_label(row)}"
+            + (", judged" if row.get("judged") else ""),
+            *(_spread(row, figure) for figure in figures),
+            amount(number(row, "mean_radius"), 2),
+            "yes" if row.get("passes") else "no",
+        ]
+        for row in means
+    ]
+    header = [
+        "embedded graph",
+        "edges nearer",
+        "generality",
+        "by its own edges",
+        "by its own generality",
+        "radius",
+        "passes",
+    ]
+    shd = (
+        f" Learned graphs have an SHD of {sum(learned) / len(learned):.2f} on average."
+        if learned
+        else ""
+    )
+    return section(
+        f"Graphs in the ball: {name}",
+        f'<p class="muted">{amount(number(means[0], "graphs"), 0)} random graphs with a table each.{shd} Edges nearer: the '
+        "chance that a pair with an edge is nearer than one without, at least 0.8 to pass. Generality: Spearman’s "
+        "correlation of the distance from the origin and −descendants, at least 0.4. Both by the true graph, then by the "
+        "graph that was embedded. A stronger pull keeps generality at the cost of edges.</p>",
+        *drawn,
+        table(header, body),
+    )
+
+
+def placement_sections(folders: list[Folder]) -> list[str]:
+    return [_placement(folder.rows, folder.name) for folder in folders]

@@ -1,9 +1,11 @@
-"""The picture of a learned graph: nodes in layers, edges as arrows from cause to effect."""
+"""The section about a learned graph: its picture, its edges as a table, and its matrices as squares."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
+from dataclasses import replace
+from html import escape
 
 import matplotlib
 import numpy as np
@@ -11,14 +13,23 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
-from .._printable import printable
-from .dag_layout import place_nodes
-from .figure import CARD, INK, MUTED, SERIES, STYLE, svg
-from .learned import EXTRA, LEARNED, MISSING, REVERSED, RIGHT, Edge
+from .elements import CARD, INK, MUTED, SERIES, STYLE, heat_map, section, short, svg, table
+from .learned import (
+    EXTRA,
+    LEARNED,
+    MISSING,
+    REVERSED,
+    RIGHT,
+    Edge,
+    LearnedGraph,
+    causal_order,
+    place_nodes,
+)
 
 _MOST_SIGNS = 40  # edges that are marked + or −
+
 _HEIGHT = 20.0  # of a node, in points
-_NAME = 18  # letters of a name
+
 
 #: Colour (by its number in the style sheet; 0: muted) and dashes of each kind of edge.
 _LOOKS = {
@@ -29,6 +40,7 @@ _LOOKS = {
     EXTRA: (2, (5, 2)),
     MISSING: (0, (1.2, 2)),
 }
+
 _WORDS = {
     "positive": "weight above 0",
     "negative": "weight below 0",
@@ -37,14 +49,6 @@ _WORDS = {
     EXTRA: "extra: the true graph does not have it",
     MISSING: "missing: only the true graph has it",
 }
-
-
-def short(name: str, most: int = _NAME) -> str:
-    """A name on one line, its middle left out where it is long; quotation marks for an empty one."""
-    text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
-    if not text:
-        return '""'
-    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
 def _look(edge: Edge) -> str:
@@ -84,7 +88,9 @@ def _ports(ends: list[tuple[int, int, float]], widths: list[float]) -> dict[tupl
     return shifts
 
 
-def _curves(edges: list[Edge], places: np.ndarray, bends: list, widths: list[float]) -> list[np.ndarray]:
+def _curves(
+    edges: list[Edge], places: np.ndarray, bends: list, widths: list[float]
+) -> list[np.ndarray]:
     """Points that each edge passes, from the border of its cause to that of its effect."""
     routes, ends = [], []
     for number, (edge, passed) in enumerate(zip(edges, bends)):
@@ -114,7 +120,11 @@ def _curve(points: np.ndarray) -> Curve:
     for a, b in zip(points, points[1:]):
         half = np.array([0, (b[1] - a[1]) / 2])
         # Nodes are left and entered straight from above or below; within a layer, the bend is passed level.
-        controls = [a + half, b - half] if not level else [(a[0], min(a[1], b[1])), (b[0], min(a[1], b[1]))]
+        controls = (
+            [a + half, b - half]
+            if not level
+            else [(a[0], min(a[1], b[1])), (b[0], min(a[1], b[1]))]
+        )
         vertices += [*controls, b]
         codes += [Curve.CURVE4] * 3
     return Curve(vertices, codes)
@@ -127,7 +137,9 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
     places, bends = place_nodes([(e.cause, e.effect) for e in edges], widths)
     curves = _curves(edges, places, bends, widths)
     halves = np.array(widths)[:, None] / 2
-    corners = np.concatenate([places[:, :1] - halves, places[:, :1] + halves, *(c[:, :1] for c in curves)])
+    corners = np.concatenate(
+        [places[:, :1] - halves, places[:, :1] + halves, *(c[:, :1] for c in curves)]
+    )
     left, right = float(corners.min()) - 8, float(corners.max()) + 8
     bottom, top = min(float(c[:, 1].min()) for c in curves) - 28, 18.0
     largest = max((abs(e.weight) for e in edges if e.kind != MISSING), default=1.0)
@@ -150,10 +162,23 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
             )  # fmt: skip
             if signs:
                 at = (len(points) - 1) // 2
-                middle = points[1] if points[0][1] == points[-1][1] else (points[at] + points[at + 1]) / 2
+                middle = (
+                    points[1]
+                    if points[0][1] == points[-1][1]
+                    else (points[at] + points[at + 1]) / 2
+                )
                 box = {"boxstyle": "circle,pad=0.1", "facecolor": CARD, "edgecolor": "none"}
                 sign = "−" if edge.weight < 0 else "+"
-                axes.text(*middle, sign, ha="center", va="center", fontsize=9, color=paint, bbox=box, zorder=2)
+                axes.text(
+                    *middle,
+                    sign,
+                    ha="center",
+                    va="center",
+                    fontsize=9,
+                    color=paint,
+                    bbox=box,
+                    zorder=2,
+                )
         for (x, y), width, text in zip(places, widths, shown):
             axes.add_patch(
                 FancyBboxPatch(
@@ -168,3 +193,116 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
     points = right - left
     sizes = f"min-width: {1.05 * points:.0f}px; max-width: {1.5 * points:.0f}px"
     return f'<div class="scroll"><div style="{sizes}">{picture}</div></div>'
+
+
+_MOST_DRAWN = 60  # of a picture
+
+_MOST_EDGES = 120
+
+_MOST_ROWS = 200
+
+_MOST_LONE = 100  # names of nodes without edges
+
+
+def _figure(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.4g}".replace("-", "−")
+
+
+def strongest(edges: list[Edge]) -> list[Edge]:
+    """The edges of the largest weights, as many as a picture can show."""
+    chosen: list[Edge] = []
+    nodes: set[int] = set()
+    # Weights of the true graph are not compared with learned ones.
+    for edge in sorted(edges, key=lambda e: (e.kind == MISSING, -abs(e.weight))):
+        both = nodes | {edge.cause, edge.effect}
+        if len(both) <= _MOST_DRAWN:
+            nodes = both
+            chosen.append(edge)
+            if len(chosen) == _MOST_EDGES:
+                break
+    return chosen
+
+
+def _lone(graph: LearnedGraph, nodes: set[int]) -> str:
+    lone = [name for at, name in enumerate(graph.names) if at not in nodes]
+    if not lone:
+        return ""
+    names = ", ".join(short(name, 40) for name in lone[:_MOST_LONE])
+    more = f", and {len(lone) - _MOST_LONE:,} more" if len(lone) > _MOST_LONE else ""
+    count = "1 node has no edges" if len(lone) == 1 else f"{len(lone):,} nodes have no edges"
+    return f'<p class="muted">{count}: {escape(names + more)}.</p>'
+
+
+def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
+    nodes = {node for edge in edges for node in (edge.cause, edge.effect)}
+    if not edges:
+        return f"<p>The graph has no edges.</p>{_lone(graph, nodes)}"
+    shown, text = edges, ""
+    if len(nodes) > _MOST_DRAWN or len(edges) > _MOST_EDGES:
+        shown = strongest(edges)
+        text = (
+            f"<p>The picture of the whole graph is left out, because it has {len(graph.names):,} nodes and {len(edges):,} "
+            f"edges. The picture shows the part with the {len(shown):,} strongest edges.</p>"
+        )
+    drawn = sorted({node for edge in shown for node in (edge.cause, edge.effect)})
+    place = {node: at for at, node in enumerate(drawn)}
+    own = [replace(edge, cause=place[edge.cause], effect=place[edge.effect]) for edge in shown]
+    return (
+        f'<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger the weight is.</p>{text}'
+        f"{legend(shown)}{dag_figure(graph.name, [graph.names[n] for n in drawn], own)}{_lone(graph, nodes)}"
+    )
+
+
+def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
+    known = graph.truth is not None
+    body = []
+    for edge in edges[:_MOST_ROWS]:
+        row = [short(graph.names[edge.cause], 60), short(graph.names[edge.effect], 60)]
+        row += ["–" if edge.kind == MISSING else _figure(edge.weight), _figure(edge.score)]
+        if known:
+            row += [_figure(graph.truth[edge.cause, edge.effect]), edge.kind]
+        body.append(row)
+    if not body:
+        return ""
+    left = ""
+    if len(edges) > _MOST_ROWS:
+        files = "graph.tsv and truth.tsv have" if known else "graph.tsv has"
+        left = f"<p>{len(edges) - _MOST_ROWS:,} more edges are left out of this table; {files} them all.</p>"
+    header = ["cause", "effect", "weight", "score", *(["true weight", "edge"] if known else [])]
+    return f"<h3>Edges by score</h3>{table(header, body)}{left}"
+
+
+def _matrices(graph: LearnedGraph) -> str:
+    causes = [tuple(pair) for pair in np.argwhere(graph.weights != 0).tolist()]
+    order = causal_order(len(graph.names), causes)
+    names = [graph.names[node] for node in order]
+    found = {"learned weights": graph.weights, "true weights": graph.truth, "scores": graph.scores}
+    maps = "".join(
+        heat_map(title, matrix[np.ix_(order, order)], names)
+        for title, matrix in found.items()
+        if matrix is not None
+    )
+    note = (
+        "Rows are causes and columns are effects, both in an order in which causes come before their effects in the learned "
+        "graph. A square is darker the larger its number is, on a scale of each matrix's own, which is logarithmic where "
+        "numbers span more than a factor of 1000. Blue numbers are above 0 and orange ones below."
+    )
+    if len(names) > 60:
+        note += " A square stands for a block of the matrix, and shows its largest number."
+    return f'<h3>Matrices</h3><p class="muted">{note}</p><div class="matrices">{maps}</div>'
+
+
+def learned_section(graph: LearnedGraph) -> str:
+    """All about one graph; errors against the true graph where the folder has it."""
+    edges = graph.edges()
+    learned = sum(edge.kind != MISSING for edge in edges)
+    counts = f"{len(graph.names):,} nodes and {learned:,} learned edges."
+    if graph.truth is not None:
+        counts += f" The true graph has {np.count_nonzero(graph.truth):,} edges."
+    return section(
+        f"Learned graph: {graph.name}",
+        f'<p class="muted">{counts}</p>',
+        _picture(graph, edges),
+        _table(graph, edges),
+        _matrices(graph),
+    )

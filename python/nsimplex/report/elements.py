@@ -1,4 +1,4 @@
-"""What figures are made of: inline SVG that follows the page, whose colours text and lines take, light or dark."""
+"""What sections are made of: pieces of HTML, the page's style sheet, and inline SVG in the page's colours, light or dark."""
 
 from __future__ import annotations
 
@@ -8,18 +8,134 @@ import warnings
 from html import escape
 
 import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, MaxNLocator
+
+from .._printable import printable
+from .run import Row, number
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def amount(value: float | None, digits: int = 1, unit: str = "") -> str:
+    return "–" if value is None else f"{value:,.{digits}f}{unit}"
+
+
+def megabytes(value: float | None) -> str:
+    return "–" if value is None else f"{value / 1e6:,.1f} MB"
+
+
+def table(header: list[str], rows: list[list[str]], strong: int | None = None) -> str:
+    def cell(index: int, text: str) -> str:
+        kind = ' class="strong"' if index == strong and text != "–" else ""
+        return f"<td{kind}>{escape(text)}</td>"
+
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
+    body = "".join(
+        "<tr>" + "".join(cell(i, t) for i, t in enumerate(row)) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def section(title: str, *parts: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def tile(value: str, label: str, note: str) -> str:
+    return (
+        f'<div class="tile"><b>{escape(value)}</b><div class="label">{escape(label)}</div>'
+        f'<div class="note">{escape(note)}</div></div>'
+    )
+
+
+def whole(row: Row, key: str) -> str:
+    """A number of a line without digits behind the point."""
+    return amount(number(row, key), 0)
+
+
+PAGE_STYLE = """
+:root {
+  --page: #f6f7f9; --card: #ffffff; --ink: #171a21; --muted: #667085; --line: #e3e6eb;
+  --accent: #2563eb; --good: #0f8a5f; --code: #f2f4f7;
+  --series-1: #2563eb; --series-2: #d9580d; --series-3: #0f8a5f; --series-4: #9333ea;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #0f1115; --card: #171a21; --ink: #eceef2; --muted: #98a2b3; --line: #2a2f3a;
+    --accent: #6ea0ff; --good: #4cc38a; --code: #0f1218;
+    --series-1: #6ea0ff; --series-2: #ff9552; --series-3: #4cc38a; --series-4: #c58bff;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
+}
+main { max-width: 980px; margin: 0 auto; padding: 48px 24px 72px; }
+header p.kind { margin: 0; color: var(--accent); font-size: 13px; font-weight: 650;
+  letter-spacing: .09em; text-transform: uppercase; }
+h1 { margin: 2px 0 4px; font-size: 36px; line-height: 1.2; letter-spacing: -.02em; }
+h2 { margin: 0 0 6px; font-size: 21px; letter-spacing: -.01em; }
+p { margin: 0 0 14px; max-width: 72ch; }
+.muted { color: var(--muted); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 14px;
+  margin: 26px 0 0; }
+.tile, section { background: var(--card); border: 1px solid var(--line); border-radius: 14px; }
+.tile { padding: 16px 18px; }
+.tile b { display: block; font-size: 30px; line-height: 1.25; letter-spacing: -.02em;
+  font-variant-numeric: tabular-nums; }
+.tile .label { font-size: 14px; font-weight: 600; }
+.tile .note { color: var(--muted); font-size: 13.5px; line-height: 1.4; }
+section { padding: 24px 26px; margin-top: 22px; }
+svg { display: block; width: 100%; height: auto; margin: 6px 0 0; font-family: inherit; }
+.scroll { overflow-x: auto; }
+table { width: 100%; border-collapse: collapse; font-size: 14.5px; font-variant-numeric: tabular-nums; }
+th { color: var(--muted); font-weight: 600; font-size: 13px; text-align: right; white-space: nowrap; }
+th, td { padding: 9px 10px; border-bottom: 1px solid var(--line); text-align: right; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td + td { white-space: nowrap; }
+td:last-child, th:last-child { padding-right: 0; }
+tbody tr:last-child td { border-bottom: 0; }
+td.strong { color: var(--good); font-weight: 700; }
+.samples { display: grid; gap: 14px; }
+figure.sample { margin: 0; }
+figure.sample figcaption { color: var(--muted); font-size: 13.5px; margin-bottom: 5px; }
+pre { margin: 0; padding: 14px 16px; border-radius: 10px; background: var(--code); overflow-x: auto;
+  font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+pre.sample { max-height: 400px; overflow-y: auto; }
+pre mark { background: none; color: var(--accent); font-weight: 700; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 5px 22px; margin: 0 0 18px;
+  font-size: 14.5px; }
+dt { color: var(--muted); }
+dd { margin: 0; overflow-wrap: anywhere; }
+ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 0 0 8px; padding: 0; font-size: 14px; }
+svg.key { display: inline-block; width: 34px; margin: 0 8px 0 0; vertical-align: middle; }
+.matrices { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); gap: 18px; }
+figure.matrix { margin: 0; }
+figure.matrix figcaption { font-size: 14px; font-weight: 600; }
+h3 { margin: 20px 0 6px; font-size: 15px; }
+footer { margin-top: 28px; color: var(--muted); font-size: 13px; }
+@media (max-width: 600px) { main { padding: 28px 14px 48px; } section { padding: 18px 16px; } h1 { font-size: 28px; } }
+@media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
+"""
 
 matplotlib.use("svg")  # no display is needed, nor looked for
 
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, MaxNLocator  # noqa: E402
-
 # matplotlib draws in these stand-ins; the page's style sheet says what they look like.
 INK, LINE, MUTED, CARD = "#010101", "#020202", "#030303", "#050505"
+
 SERIES = ["#040401", "#040402", "#040403", "#040404"]
-_VARIABLES = {INK: "var(--ink)", LINE: "var(--line)", MUTED: "var(--muted)", CARD: "var(--card)"} | {
-    color: f"var(--series-{i + 1})" for i, color in enumerate(SERIES)
-}
+
+_VARIABLES = {
+    INK: "var(--ink)",
+    LINE: "var(--line)",
+    MUTED: "var(--muted)",
+    CARD: "var(--card)",
+} | {color: f"var(--series-{i + 1})" for i, color in enumerate(SERIES)}
 
 STYLE = {
     "svg.fonttype": "none",
@@ -53,7 +169,10 @@ def svg(figure: Figure, name: str, alt: str) -> str:
         _write_powers_out(axes.xaxis)
         _write_powers_out(axes.yaxis)
     # The salt keeps the ids of two figures apart and one figure's ids the same every time.
-    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
+    with (
+        matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}),
+        warnings.catch_warnings(),
+    ):
         # The browser has the letters of every script, whatever matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -75,8 +194,14 @@ class _Powers(LogFormatterSciNotation):
     _DIGITS = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        text = re.sub(r"\^\{([^}]*)\}", lambda found: found[1].translate(self._DIGITS), super().__call__(x, pos))
-        return re.sub(r"\$?\\mathdefault\{(.*)\}\$?", r"\1", text).replace(r"\times", "×").strip("$")
+        text = re.sub(
+            r"\^\{([^}]*)\}",
+            lambda found: found[1].translate(self._DIGITS),
+            super().__call__(x, pos),
+        )
+        return (
+            re.sub(r"\$?\\mathdefault\{(.*)\}\$?", r"\1", text).replace(r"\times", "×").strip("$")
+        )
 
 
 def _write_powers_out(axis) -> None:
@@ -122,3 +247,95 @@ def spread_labels(axes, ends: list[tuple[float, float, str, str]]) -> None:
     """Names curves that end close together, one above the other."""
     for rank, (x, y, name, color) in enumerate(sorted(ends, key=lambda end: end[1])):
         label(axes, x, y, name, color, shift=14 * (rank - (len(ends) - 1) / 2))
+
+
+def name_axes(axes, text: str) -> None:
+    """Names what axes show, at their left."""
+    axes.set_title(text, loc="left", fontsize=10.5, color=MUTED, pad=10)
+
+
+_NAME = 18  # letters of a name
+
+
+def short(name: str, most: int = _NAME) -> str:
+    """A name on one line, its middle left out where it is long; quotation marks for an empty one."""
+    text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
+    if not text:
+        return '""'
+    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
+
+
+_MOST_CELLS = 60  # a side; larger matrices are drawn in blocks
+
+
+_MOST_NAMES = 24
+
+
+_LEVELS = 10
+
+
+_CELL = 10
+
+
+def _blocks(matrix: np.ndarray) -> np.ndarray:
+    """A matrix of at most so many cells a side; a block is its entry of largest size, NaN where it has none."""
+    count = len(matrix)
+    if count <= _MOST_CELLS:
+        return matrix
+    starts = np.unique(np.linspace(0, count, _MOST_CELLS, endpoint=False).astype(int))
+    least, most = np.fmin, np.fmax
+    low = least.reduceat(least.reduceat(matrix, starts, axis=0), starts, axis=1)
+    high = most.reduceat(most.reduceat(matrix, starts, axis=0), starts, axis=1)
+    return np.where(np.abs(low) > np.abs(high), low, high)
+
+
+def shades(matrix: np.ndarray) -> np.ndarray:
+    """Sizes from 0 to 1, signed; NaN where nothing is drawn. On a logarithmic scale where sizes span more than a
+    factor of 1000."""
+    sizes = np.abs(matrix)
+    known = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if known.size == 0:
+        return np.full(matrix.shape, np.nan)
+    least, most = float(known.min()), float(known.max())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if most > 1000 * least:
+            least = max(least, most * 1e-6)
+            share = np.clip(np.log(sizes / least) / np.log(most / least), 0, 1)
+        else:
+            share = sizes / most
+    return np.where(np.isfinite(matrix) & (sizes > 0), np.sign(matrix) * share, np.nan)
+
+
+def heat_map(title: str, matrix: np.ndarray, names: list[str]) -> str:
+    """One matrix with rows of causes and columns of effects."""
+    cells = shades(_blocks(matrix))
+    count = len(cells)
+    named = len(names) <= _MOST_NAMES and count == len(names)
+    shown = [short(name, 12) for name in names] if named else []
+    # Names are as large as squares, whose number the width is shared by.
+    margin = 0.62 * _CELL * max(map(len, shown), default=0) + 4 if named else 2
+    side = count * _CELL
+    parts = [f'<rect x="0" y="0" width="{side}" height="{side}" style="fill: var(--code)"></rect>']
+    levels = np.ceil(np.abs(np.nan_to_num(cells)) * _LEVELS).clip(1, _LEVELS)
+    for sign, color in ((1, "--series-1"), (-1, "--series-2")):
+        for level in range(1, _LEVELS + 1):
+            at = np.argwhere(((cells >= 0) if sign > 0 else (cells < 0)) & (levels == level))
+            if len(at):
+                squares = "".join(
+                    f"M{_CELL * j} {_CELL * i}h{_CELL}v{_CELL}h-{_CELL}z" for i, j in at.tolist()
+                )
+                opacity = 0.08 + 0.92 * level / _LEVELS
+                parts.append(
+                    f'<path d="{squares}" style="fill: var({color}); fill-opacity: {opacity:.2f}"></path>'
+                )
+    for at, name in enumerate(shown):
+        middle = _CELL * (at + 0.75)
+        parts.append(f'<text x="-3" y="{middle}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text transform="translate({middle} -3) rotate(-90)">{escape(name)}</text>')
+    view = f"{-margin:.0f} {-margin:.0f} {side + margin + 2:.0f} {side + margin + 2:.0f}"
+    style = f"font-size: {_CELL - 1}px; fill: var(--ink)"
+    return (
+        f'<figure class="matrix"><figcaption>{escape(title)}</figcaption>'
+        f'<svg role="img" aria-label="{escape(title)}: {count} by {count} squares" viewBox="{view}" style="{style}">'
+        f"{''.join(parts)}</svg></figure>"
+    )

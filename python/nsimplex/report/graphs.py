@@ -1,12 +1,47 @@
-"""Sections about models on sets and graphs: figures over seeds, validation curves, cost against edges."""
+"""Sections about models of one task beside each other: on sets and graphs, and with encodings of features."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import matplotlib
 
-from .data import GraphRun, Row, number
-from .figure import MUTED, SERIES, STYLE, finish, new_axes, spread_labels, svg
-from .parts import amount, section, table
+from .elements import (
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    finish,
+    new_axes,
+    section,
+    spread_labels,
+    svg,
+    table,
+)
+from .run import Folder, Row, having, latest, number
+
+
+@dataclass
+class GraphRun:
+    """One `graph chains`, `delaunay`, ..: validations, results of a seed, means over seeds; or what passes cost."""
+
+    name: str
+    task: str
+    points: list[Row]
+    results: list[Row]
+    means: list[Row]
+    costs: list[Row]
+
+
+@dataclass
+class EncodingRun:
+    """One `causal classify`, `cluster`, `regress` or `perturb`: trials of every encoding, and what they come to."""
+
+    name: str
+    task: str
+    trials: list[Row]
+    summary: list[Row]
+
 
 _TITLES = {
     "chains": "A label at the end of a chain",
@@ -22,6 +57,7 @@ _CURVES = {
     "hyperedges": [("auc", "epoch"), ("aupr", "epoch")],
     "molecules": [("mae", "seconds")],
 }
+
 _NOTES = {
     "hyperedges": "auc and aupr are the areas under the curves of true against false positives and of precision against "
     "recall; those of unseen rows leave out what the training file has too.",
@@ -42,7 +78,11 @@ def _figures(run: GraphRun) -> list[str]:
     """Names of the figures, in the order in which a result has them."""
     names = []
     for row in run.means:
-        names += [key[: -len("_mean")] for key in row if key.endswith("_mean") and not key.startswith("last_")]
+        names += [
+            key[: -len("_mean")]
+            for key in row
+            if key.endswith("_mean") and not key.startswith("last_")
+        ]
     return list(dict.fromkeys(names))
 
 
@@ -77,7 +117,11 @@ def validation_curves(run: GraphRun, figure: str, over: str = "epoch") -> str:
         spread_labels(axes, ends)
         axis = "epochs" if over == "epoch" else "seconds of training"
         finish(axes, axis, f"{figure.replace('_', ' ')} on the validation split")
-        return svg(drawing, f"{run.task}-{run.name}-{figure}", f"Validation {figure} of each model over {axis}")
+        return svg(
+            drawing,
+            f"{run.task}-{run.name}-{figure}",
+            f"Validation {figure} of each model over {axis}",
+        )
 
 
 def _spread(row: Row, name: str) -> str:
@@ -99,7 +143,11 @@ def _means_table(run: GraphRun, figures: list[str]) -> str:
             means.append(amount(sum(known) / len(known) if known else None, 4))
         rows.append([model, *means, *[""] * (2 * len(figures) + 3)])
     for row in run.means:
-        own = [result for result in run.results if result["model"] == row["model"] and "best_epoch" in result]
+        own = [
+            result
+            for result in run.results
+            if result["model"] == row["model"] and "best_epoch" in result
+        ]
         seconds = [v for result in own if (v := number(result, "seconds")) is not None]
         rows.append([
             row["model"] if own else f"{row['model']} (paper)",
@@ -111,11 +159,19 @@ def _means_table(run: GraphRun, figures: list[str]) -> str:
             amount(sum(seconds) / len(seconds) if seconds else None, 1, " s"),
         ])  # fmt: skip
     names = [name.replace("_", " ") for name in figures]
-    header = ["", *names, *(f"last {n}" for n in names), *(f"paper {n}" for n in names), "seeds", "parameters", "training"]
+    header = [
+        "",
+        *names,
+        *(f"last {n}" for n in names),
+        *(f"paper {n}" for n in names),
+        "seeds",
+        "parameters",
+        "training",
+    ]
     return table(header, rows)
 
 
-def _title(run: GraphRun, only: bool) -> str:
+def _heading(run: GraphRun, only: bool) -> str:
     title = _TITLES.get(run.task, run.task)
     return title if only else f"{title}: {run.name}"
 
@@ -124,12 +180,14 @@ def graph_section(run: GraphRun, only: bool) -> str:
     """Models that were trained on a task beside each other."""
     figures = _figures(run)
     curves = _CURVES.get(run.task, [(f, "epoch") for f in figures if _validated(run, f)][:1])
-    parts = [validation_curves(run, figure, over) for figure, over in curves if _validated(run, figure)]
+    parts = [
+        validation_curves(run, figure, over) for figure, over in curves if _validated(run, figure)
+    ]
     if run.means or run.results:
         parts.append(_means_table(run, figures))
     note = _NOTES.get(run.task)
     return section(
-        _title(run, only),
+        _heading(run, only),
         '<p class="muted">The epoch is chosen by the validation split; the test split is read at the end, with the '
         "weights of the best epoch and of the last. Mean and sample deviation over the seeds."
         f"{' ' + note if note else ''}</p>",
@@ -175,10 +233,20 @@ def graph_scaling_section(run: GraphRun, only: bool) -> str:
         ("backward_seconds", "seconds of a backward pass"),
         ("peak_bytes", "bytes, largest of a pass"),
     ]
-    drawings = [scaling_curves(run, key, name) for key, name in costs if any(number(r, key) for r in run.costs)]
-    header = ["", "largest graph, edges", "slope of forward", "slope of backward", "slope of memory"]
+    drawings = [
+        scaling_curves(run, key, name)
+        for key, name in costs
+        if any(number(r, key) for r in run.costs)
+    ]
+    header = [
+        "",
+        "largest graph, edges",
+        "slope of forward",
+        "slope of backward",
+        "slope of memory",
+    ]
     return section(
-        _title(run, only),
+        _heading(run, only),
         '<p class="muted">Random graphs of preferential attachment. A slope of 1 is time in proportion to the edges; '
         "it is fitted to the larger half of the sizes. A model ends where the next size would pass the limits of the "
         "run.</p>",
@@ -187,9 +255,142 @@ def graph_scaling_section(run: GraphRun, only: bool) -> str:
     )
 
 
-def graph_sections(runs: list[GraphRun]) -> list[str]:
-    """One section a run, in their order."""
+def graph_sections(folders: list[Folder]) -> list[str]:
+    """One section per task of a folder, in their order."""
+    runs = []
+    for folder in folders:
+        rows = [
+            r
+            for r in folder.rows
+            if isinstance(r.get("model"), str) and isinstance(r.get("task"), str)
+        ]
+        for task in dict.fromkeys(row["task"] for row in rows):
+            own = [row for row in rows if row["task"] == task]
+            costs = [
+                r for r in own if number(r, "edges") and number(r, "forward_seconds") is not None
+            ]
+            points = [r for r in own if number(r, "epoch") is not None]
+            rest = [r for r in own if r not in costs and r not in points]
+            results = latest([r for r in rest if "seed" in r], "model", "seed")
+            means = latest([r for r in own if "seed" not in r], "model")
+            runs.append(GraphRun(folder.name, task, points, results, means, costs))
     tasks = [run.task for run in runs]
     return [
-        (graph_scaling_section if run.costs else graph_section)(run, tasks.count(run.task) == 1) for run in runs
+        (graph_scaling_section if run.costs else graph_section)(run, tasks.count(run.task) == 1)
+        for run in runs
     ]
+
+
+_ENCODING_TITLES = {
+    "classify": "Classes of observations",
+    "cluster": "Clusters of observations",
+    "regress": "A number of each observation",
+    "perturb": "What unseen interventions do",
+}
+
+
+def _encoding_figures(run: EncodingRun) -> list[str]:
+    """Names of the figures, in the order in which a summary has them."""
+    keys = dict.fromkeys(key for row in run.summary for key in row)
+    return [key[: -len("_deviation")] for key in keys if key.endswith("_deviation")]
+
+
+def trials_figure(run: EncodingRun, figure: str) -> str:
+    """Every trial of every encoding as a dot, its mean as a bar across them."""
+    names = list(dict.fromkeys(row["encoding"] for row in run.trials))
+    with matplotlib.rc_context({**STYLE, "axes.grid.axis": "x"}):
+        drawing, axes = new_axes(0.9 + 0.28 * len(names))
+        for place, name in enumerate(names):
+            values = [
+                v
+                for row in run.trials
+                if row["encoding"] == name and (v := number(row, figure)) is not None
+            ]
+            color = SERIES[0] if name.startswith("cape") else SERIES[1]
+            axes.plot(
+                values,
+                [place] * len(values),
+                "o",
+                color=color,
+                markersize=4,
+                alpha=0.5,
+                linestyle="",
+            )
+            if values:
+                mean = sum(values) / len(values)
+                axes.plot([mean, mean], [place - 0.3, place + 0.3], color=color)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_title(figure, loc="left", fontsize=10.5, color=MUTED, pad=10)
+        return svg(
+            drawing,
+            f"{run.task}-{run.name}-{figure}",
+            f"{figure} of every encoding, trial by trial",
+        )
+
+
+def _gain(row: Row, figure: str) -> str:
+    gain = row.get(f"cape_better_by_{figure}")
+    if (
+        not isinstance(gain, list)
+        or len(gain) != 3
+        or not all(isinstance(v, (int, float)) for v in gain)
+    ):
+        return "–"
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*gain)
+
+
+def encoding_section(run: EncodingRun, only: bool) -> str:
+    """Encodings beside each other over paired trials."""
+    figures = _encoding_figures(run) or [
+        key for key in ("accuracy", "ari", "medae", "single") if number(run.trials[0], key)
+    ]
+    parts = [trials_figure(run, figure) for figure in figures[:2]]
+    if run.summary:
+        header = [
+            "encoding",
+            *(text for figure in figures for text in (figure, "cape better by")),
+            "trials",
+        ]
+        rows = [
+            [
+                row["encoding"],
+                *(
+                    text
+                    for figure in figures
+                    for text in (
+                        f"{amount(number(row, figure), 4)} ± {amount(number(row, f'{figure}_deviation'), 4)}",
+                        _gain(row, figure),
+                    )
+                ),
+                amount(number(row, "trials"), 0),
+            ]
+            for row in run.summary
+        ]
+        parts.append(table(header, rows))
+    title = _ENCODING_TITLES.get(run.task, run.task)
+    return section(
+        title if only else f"{title}: {run.name}",
+        '<p class="muted">Trials are paired: the same data, split and starting weights for every encoding. Mean and '
+        "sample deviation; what cape is better by has its 95 % interval.</p>",
+        *parts,
+    )
+
+
+def encoding_sections(folders: list[Folder]) -> list[str]:
+    runs = []
+    for folder in folders:
+        rows = [
+            r
+            for r in folder.rows
+            if isinstance(r.get("encoding"), str) and isinstance(r.get("task"), str)
+        ]
+        for task in dict.fromkeys(row["task"] for row in rows):
+            own = [row for row in rows if row["task"] == task]
+            trials = latest(
+                [r for r in own if "trial" in r or "seed" in r], "encoding", "trial", "seed"
+            )
+            summary = latest(having(own, "trials"), "encoding")
+            if trials:
+                runs.append(EncodingRun(folder.name, task, trials, summary))
+    return [encoding_section(run, len(runs) == 1) for run in runs]

@@ -1,16 +1,108 @@
-"""The section about models that were trained side by side."""
+"""Sections about language models: one training, models side by side, losses by size, learning rates as models grow, samples."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from html import escape
 
 import matplotlib
 from matplotlib.ticker import FuncFormatter
 
-from .data import ComparisonRun, Row, number
-from .figure import MUTED, SERIES, STYLE, finish, new_axes, spread_labels, svg
-from .lines import having
-from .parts import amount, section, table
+from .elements import (
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    finish,
+    label,
+    name_axes,
+    new_axes,
+    section,
+    spread_labels,
+    svg,
+    table,
+    whole,
+)
+from .run import Folder, Row, having, number
+
+
+@dataclass
+class LanguageRun:
+    """One ``lm train``: its metrics, step by step."""
+
+    name: str
+    metrics: list[Row]
+
+
+@dataclass
+class ComparisonRun:
+    """One ``lm compare``: validation losses, one result per model and seed, differences of pairs, speed-ups by step."""
+
+    name: str
+    points: list[Row]
+    results: list[Row]
+    pairs: list[Row]
+    speed_ups: list[Row]
+
+
+@dataclass
+class ScalingRun:
+    """One ``lm scaling``: losses by size, and the lines fitted to them and to published losses."""
+
+    name: str
+    points: list[Row]
+    fits: list[Row]
+
+
+def loss_curves(run: LanguageRun) -> str:
+    """Training and validation loss over steps."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_axes()
+        curves = [("training", "train_loss", SERIES[0]), ("validation", "val_loss", SERIES[1])]
+        ends = []
+        for name, key, color in curves:
+            points = [(row["step"], number(row, key)) for row in run.metrics]
+            points = [(step, loss) for step, loss in points if loss is not None]
+            if not points:
+                continue
+            steps, losses = zip(*points)
+            marker = "o" if key == "val_loss" else None
+            axes.plot(steps, losses, color=color, marker=marker, markersize=4.5, alpha=0.95)
+            ends.append((steps[-1], losses[-1], name, color))
+        # Two curves often end together: the lower name goes below, the upper one above.
+        ends.sort(key=lambda end: end[1])
+        for index, (step, loss, name, color) in enumerate(ends):
+            shift = 0 if len(ends) == 1 else (-7, 7)[index]
+            label(axes, step, loss, name, color, shift)
+        finish(axes, "training steps", "loss, nats per token")
+        return svg(figure, f"loss-{run.name}", "Training and validation loss over training steps")
+
+
+def _language(run: LanguageRun, only: bool) -> str:
+    speeds = sorted(v for row in run.metrics if (v := number(row, "tokens_per_second")) is not None)
+    speed = f"{speeds[len(speeds) // 2]:,.0f} tokens per second (median). " if speeds else ""
+    title = "Language model" if only else f"Language model: {run.name}"
+    return section(
+        title,
+        f'<p class="muted">{escape(speed)}{run.metrics[-1]["step"]:,} steps. Validation is text that was '
+        "never trained on.</p>",
+        loss_curves(run),
+    )
+
+
+def language_runs(folders: list[Folder]) -> list[LanguageRun]:
+    runs = []
+    for folder in folders:
+        metrics = [row for row in having(folder.rows, "step") if "train_loss" in row]
+        if metrics:
+            runs.append(LanguageRun(folder.name, metrics))
+    return runs
+
+
+def language_sections(folders: list[Folder]) -> list[str]:
+    runs = language_runs(folders)
+    return [_language(run, len(runs) == 1) for run in runs]
 
 
 def _means(rows: list[dict], key: str) -> tuple[list[float], list[float]]:
@@ -39,8 +131,14 @@ def comparison_curves(run: ComparisonRun, equal: str) -> str:
             axes.plot(across, losses, color=color, linestyle=style)
             ends.append((across[-1], losses[-1], arm, color))
         spread_labels(axes, ends)
-        finish(axes, "training steps" if equal == "tokens" else "seconds of training", "validation loss, nats per token")
-        return svg(figure, f"compare-{run.name}-{equal}", f"Validation loss of each model at equal {equal}")
+        finish(
+            axes,
+            "training steps" if equal == "tokens" else "seconds of training",
+            "validation loss, nats per token",
+        )
+        return svg(
+            figure, f"compare-{run.name}-{equal}", f"Validation loss of each model at equal {equal}"
+        )
 
 
 def speed_up_curves(run: ComparisonRun) -> str:
@@ -54,12 +152,18 @@ def speed_up_curves(run: ComparisonRun) -> str:
             rows = [row for row in run.speed_ups if (row["arm"], row["over"]) == pair]
             steps, values = _means(rows, "speed_up")
             color = SERIES[index % len(SERIES)]
-            axes.plot(steps, values, color=color, linestyle="-" if index < len(SERIES) else (0, (4, 2)))
+            axes.plot(
+                steps, values, color=color, linestyle="-" if index < len(SERIES) else (0, (4, 2))
+            )
             ends.append((steps[-1], values[-1], " over ".join(pair), color))
         spread_labels(axes, ends)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.0f} %"))
         finish(axes, "training steps", "batch-wise speed-up")
-        return svg(figure, f"speed-up-{run.name}", "Batch-wise speed-up of pairs of models over training steps")
+        return svg(
+            figure,
+            f"speed-up-{run.name}",
+            "Batch-wise speed-up of pairs of models over training steps",
+        )
 
 
 def _interval(row: Row, middle: str, low: str, high: str, form: str) -> str:
@@ -97,7 +201,14 @@ def comparison_section(run: ComparisonRun, only: bool) -> str:
     if run.speed_ups:
         parts += ["<h3>How much sooner</h3>", speed_up_curves(run)]
     if pairs:
-        header = ["", "equal", "seeds", "difference of loss [95 %]", "batch-wise speed-up [95 %]", "by the clock"]
+        header = [
+            "",
+            "equal",
+            "seeds",
+            "difference of loss [95 %]",
+            "batch-wise speed-up [95 %]",
+            "by the clock",
+        ]
         parts += ["<h3>Paired differences</h3>", table(header, pairs)]
     if results:
         header = ["model", "equal", "seed", "weights", "steps", "loss", "tokens/s", "retained mass"]
@@ -109,3 +220,168 @@ def comparison_section(run: ComparisonRun, only: bool) -> str:
         "smoothed validation loss.</p>",
         *parts,
     )
+
+
+def comparison_sections(folders: list[Folder]) -> list[str]:
+    runs = []
+    for folder in folders:
+        rows = [row for row in folder.rows if isinstance(row.get("arm"), str)]
+        over = [row for row in rows if isinstance(row.get("over"), str)]
+        points = [r for r in having(rows, "step", "val_loss") if isinstance(r.get("equal"), str)]
+        results = having(rows, "steps", "val_loss")
+        pairs, speed_ups = having(over, "difference"), having(over, "step", "speed_up")
+        if points:
+            runs.append(ComparisonRun(folder.name, points, results, pairs, speed_ups))
+    return [comparison_section(run, len(runs) == 1) for run in runs]
+
+
+def scaling_lines(run: ScalingRun) -> str:
+    """-log of the loss over the number of weights, with the fitted line of every arm."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_axes()
+        axes.set_xscale("log")
+        ends = []
+        for index, arm in enumerate(dict.fromkeys(row["arm"] for row in run.points)):
+            color = SERIES[index % len(SERIES)]
+            points = [
+                (r["parameters"], -math.log(r["val_loss"])) for r in run.points if r["arm"] == arm
+            ]
+            axes.plot(*zip(*points), "o", color=color)
+            fit = next(
+                (
+                    r
+                    for r in having(run.fits, "beta")
+                    if r["arm"] == arm and r.get("source") == "sweep"
+                ),
+                None,
+            )
+            if fit is None:
+                continue
+            sizes = [min(points)[0], max(points)[0]]
+            line = [fit["alpha"] * math.log(size) + fit["beta"] for size in sizes]
+            axes.plot(sizes, line, color=color, linewidth=1.4)
+            ends.append((sizes[1], line[1], arm, color))
+        spread_labels(axes, ends)
+        axes.set_xlabel("weights")
+        axes.set_title(
+            "−log of the validation loss", loc="left", fontsize=10.5, color=MUTED, pad=10
+        )
+        return svg(
+            figure,
+            f"scaling-{run.name}",
+            "Negative logarithm of the loss over the number of weights",
+        )
+
+
+def scaling_section(run: ScalingRun) -> str:
+    rows = [
+        [
+            str(row.get("task", "this sweep")), row["arm"],
+            *(amount(number(row, key), 4) for key in ("alpha", "beta", "r_squared", "printed_alpha")),
+        ]
+        for row in run.fits
+    ]  # fmt: skip
+    header = ["", "model", "alpha", "beta", "R²", "alpha as printed"]
+    return section(
+        "Loss against size",
+        '<p class="muted">−log L = alpha log N + beta. The published losses (Roy et al. 2025) are of 1, 2 and 3.5 '
+        "billion active weights and cross at 2 billion; the sizes of a sweep on this machine lie far below that.</p>",
+        scaling_lines(run) if any(r.get("source") == "sweep" for r in run.fits) else "",
+        table(header, rows),
+    )
+
+
+def scaling_sections(folders: list[Folder]) -> list[str]:
+    sections = []
+    for folder in folders:
+        rows = [row for row in folder.rows if isinstance(row.get("arm"), str)]
+        sizes = having(rows, "parameters", "val_loss")
+        points = [row for row in sizes if row["parameters"] > 0 and row["val_loss"] > 0]
+        if fits := having(rows, "alpha"):
+            sections.append(scaling_section(ScalingRun(folder.name, points, fits)))
+    return sections
+
+
+def rates_figure(run: Folder, scale: str) -> str:
+    """Loss against rate, one curve a model; the best rate of each is a dot."""
+    rows = [
+        r
+        for r in having(run.rows, "rate", "val_loss")
+        if str(r.get("scale")) == scale and r["rate"] > 0
+    ]
+    axes_of = [a for a in dict.fromkeys(str(row.get("axis")) for row in rows) if a != "base"]
+    with matplotlib.rc_context(STYLE):
+        drawing, all_axes = new_axes(3.2, columns=max(len(axes_of), 1))
+        for axes, grown in zip([all_axes] if len(axes_of) < 2 else all_axes, axes_of or ["base"]):
+            own = [row for row in rows if row.get("axis") in ("base", grown)]
+            sizes = list(dict.fromkeys((row.get("heads"), row.get("head_dim")) for row in own))
+            axes.set_xscale("log")
+            ends = []
+            for index, size in enumerate(sizes):
+                means: dict[float, list[float]] = {}
+                for row in own:
+                    if (row.get("heads"), row.get("head_dim")) == size:
+                        means.setdefault(row["rate"], []).append(row["val_loss"])
+                curve = sorted((rate, sum(v) / len(v)) for rate, v in means.items())
+                color = SERIES[index % len(SERIES)]
+                axes.plot(*zip(*curve), color=color)
+                axes.plot(*min(curve, key=lambda point: point[1]), "o", color=color, markersize=6)
+                ends.append((*curve[-1], f"{size[0]} x {size[1]}", color))
+            spread_labels(axes, ends)
+            axes.set_xlabel("learning rate")
+            name_axes(axes, f"validation loss, {scale} scales, more {grown}")
+        return svg(
+            drawing,
+            f"transfer-{run.name}-{scale}",
+            f"Validation loss against learning rate, {scale} scales",
+        )
+
+
+def transfer_parts(run: Folder) -> list[str]:
+    best = [row for row in run.rows if "best_rate" in row]
+    trials = [row for row in run.rows if number(row, "rate")]
+
+    def worst(row: Row, key: str) -> str:
+        same = ("scale", "axis", "heads", "head_dim")
+        own = [
+            t
+            for t in trials
+            if t.get("rate") == row.get("best_rate") and all(t.get(k) == row.get(k) for k in same)
+        ]
+        values = [v for t in own if (v := number(t, key)) is not None]
+        return amount(max(values) if values else None, 3)
+
+    figures = ("spikes", "gradient_peak", "int8_error", "alignment", "logit_range", "sensitivity")
+    body = [
+        [
+            str(row.get("scale")),
+            f"{whole(row, 'heads')} x {whole(row, 'head_dim')}",
+            amount(number(row, "best_rate"), 4)
+            + ("" if row.get("bracketed") else " (end of the ladder)"),
+            amount(number(row, "best_loss"), 4),
+            amount(number(row, "largest_stable_rate"), 4),
+            whole(row, "moved"),
+            *(worst(row, key) for key in figures),
+        ]
+        for row in best
+    ]
+    header = [
+        "scales",
+        "heads x D",
+        "best rate",
+        "loss",
+        "stable to",
+        "steps moved",
+        *(f.replace("_", " ") for f in figures),
+    ]
+    scales = list(
+        dict.fromkeys(
+            str(row.get("scale")) for row in trials if number(row, "val_loss") is not None
+        )
+    )
+    return [
+        *(rates_figure(run, scale) for scale in scales),
+        table(header, body),
+        '<p class="muted">The last six columns are of the best rate. Models of one seed start from the same draws and see '
+        "the same batches.</p>",
+    ]

@@ -1,11 +1,78 @@
-"""The section about a match task, and its tiles."""
+"""Sections about match tasks: accuracy over steps, against the keys chosen and against depth."""
 
 from __future__ import annotations
 
-from . import match_plots
-from .data import Arm, MatchRun, number
-from .figure import SERIES
-from .parts import amount, percent, section, table, tile
+from dataclasses import dataclass
+
+import matplotlib
+from matplotlib.ticker import FuncFormatter
+
+from .elements import (
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    finish,
+    label,
+    new_axes,
+    percent,
+    section,
+    svg,
+    table,
+    tile,
+)
+from .run import Folder, Row, having, number
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the models that a match task compares."""
+
+    order: int
+    depth: int = 1
+    sparse: str = "dense"
+    topk: int = 0
+
+    @staticmethod
+    def of(row: Row) -> Arm:
+        depth, topk = number(row, "depth"), number(row, "topk")
+        return Arm(
+            int(row["order"]), int(depth or 1), str(row.get("sparse") or "dense"), int(topk or 0)
+        )
+
+    def __str__(self) -> str:
+        parts = [f"order {self.order}"]
+        if self.depth > 1:
+            parts.append(f"{self.depth} layers")
+        if self.sparse != "dense":
+            parts.append(f"{self.sparse} {self.topk}")
+        return ", ".join(parts)
+
+
+@dataclass
+class MatchRun:
+    """One `task match2`, `match3` or `match4`: points of the curves and one result an arm and seed."""
+
+    name: str
+    points: list[Row]
+    results: list[Row]
+
+    @property
+    def task(self) -> str:
+        return next(
+            (str(row["task"]) for row in self.results + self.points if "task" in row), "match3"
+        )
+
+    @property
+    def arms(self) -> list[Arm]:
+        arms = {Arm.of(row) for row in self.points + self.results}
+        return sorted(arms, key=lambda a: (a.order, a.depth, a.sparse, a.topk))
+
+    def values(self, arm: Arm, key: str) -> list[float]:
+        """What the results of an arm say, one number a seed."""
+        values = [number(row, key) for row in self.results if Arm.of(row) == arm]
+        return [value for value in values if value is not None]
+
 
 # What completes a number, and how many are compared.
 _WORDS = {
@@ -31,7 +98,8 @@ def match_tiles(run: MatchRun) -> list[str]:
     note = f"majority class {percent(majority)}" if majority is not None else "run not finished"
     plain = [arm for arm in run.arms if arm == Arm(arm.order)]
     return [
-        tile(percent(_accuracy(run, arm)), f"{run.task.capitalize()}, {arm}", note) for arm in reversed(plain)
+        tile(percent(_accuracy(run, arm)), f"{run.task.capitalize()}, {arm}", note)
+        for arm in reversed(plain)
     ]
 
 
@@ -60,12 +128,183 @@ def _results(run: MatchRun) -> str:
     return table(header, rows) if rows else ""
 
 
+_DASHES = (0, (4, 3))
+
+
+def _percents(axes, lowest: float) -> None:
+    axes.set_ylim(min(0.5, lowest) - 0.03, 1.03)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+
+
+def _majority(axes, run: MatchRun) -> None:
+    majorities = [m for r in run.results if (m := number(r, "majority")) is not None]
+    if not majorities:
+        return
+    axes.axhline(majorities[0], color=MUTED, linewidth=1.4, linestyle=_DASHES)
+    # Above the line where there is no room between it and the axis.
+    axes.annotate(
+        "always the majority class",
+        (0.99, majorities[0]),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 9 if majorities[0] < 0.55 else -9),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        color=MUTED,
+    )
+
+
+def match_curves(run: MatchRun) -> str:
+    """Held-out accuracy over steps, one curve an arm and seed, beside the majority rate."""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_axes()
+        for arm, color in zip(run.arms, SERIES):
+            rows = [row for row in run.points if Arm.of(row) == arm]
+            seeds = sorted({row.get("seed", 0) for row in rows})
+            ends = []
+            for seed in seeds:
+                points = sorted(
+                    (r for r in rows if r.get("seed", 0) == seed), key=lambda row: row["step"]
+                )
+                axes.plot(
+                    [r["step"] for r in points],
+                    [r["accuracy"] for r in points],
+                    color=color,
+                    linewidth=2.2 if len(seeds) == 1 else 1.4,
+                )
+                ends.append(points[-1])
+            if ends:
+                last = max(ends, key=lambda row: row["step"])
+                label(axes, last["step"], last["accuracy"], str(arm), color)
+        _majority(axes, run)
+        _percents(axes, min(r["accuracy"] for r in run.points))
+        finish(axes, "training steps", "accuracy on held-out sequences")
+        return svg(
+            figure, f"{run.task}-{run.name}", "Held-out accuracy of each model over training steps"
+        )
+
+
+def _plot_seeds(
+    axes,
+    run: MatchRun,
+    arms: list[tuple[int, Arm]],
+    key: str,
+    color: str,
+    dashed: bool,
+    scale: float,
+):
+    """A line through the means over seeds, a dot a seed; returns its last point."""
+    points = [(x, [scale * v for v in run.values(arm, key)]) for x, arm in arms]
+    points = [(x, values) for x, values in points if values]
+    means = [sum(values) / len(values) for _, values in points]
+    places = [x for x, _ in points]
+    axes.plot(places, means, color=color, linestyle=_DASHES if dashed else "-")
+    for x, values in points:
+        axes.plot([x] * len(values), values, "o", color=color, markersize=4, alpha=0.7)
+    return (places[-1], means[-1]) if points else None
+
+
+def _level(axes, run: MatchRun, arm: Arm, key: str, color: str, scale: float, name: str) -> None:
+    """A dotted line where one model lies whatever the horizontal axis says."""
+    values = [scale * v for v in run.values(arm, key)]
+    if not values:
+        return
+    mean = sum(values) / len(values)
+    axes.axhline(mean, color=color, linewidth=1.4, linestyle=":")
+    axes.annotate(
+        name,
+        (0.01, mean),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -8),
+        textcoords="offset points",
+        va="center",
+        color=color,
+    )
+
+
+def _color(order: int) -> str:
+    return SERIES[(order - 1) % len(SERIES)]
+
+
+def accuracy_against_keys(run: MatchRun) -> str:
+    """Accuracy of sparse layers against k, with one dense layer of each order as a level; empty without two k."""
+    lines: dict[tuple, list[tuple[int, Arm]]] = {}
+    for arm in run.arms:
+        if arm.sparse != "dense" and run.values(arm, "accuracy"):
+            lines.setdefault((arm.order, arm.depth, arm.sparse), []).append((arm.topk, arm))
+    lines = {key: arms for key, arms in lines.items() if len(arms) > 1}
+    if not lines:
+        return ""
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_axes(3.6)
+        lowest = 0.5
+        for (order, depth, sparse), arms in lines.items():
+            dashed = sparse == "path"
+            x, y = _plot_seeds(axes, run, arms, "accuracy", _color(order), dashed, 1)
+            lowest = min(lowest, *(v for _, arm in arms for v in run.values(arm, "accuracy")))
+            layers = f", {depth} layers" if depth > 1 else ""
+            label(axes, x, y, f"order {order} {sparse}{layers}", _color(order), -7 if dashed else 7)
+        for arm in run.arms:
+            if arm == Arm(arm.order):
+                _level(
+                    axes,
+                    run,
+                    arm,
+                    "accuracy",
+                    _color(arm.order),
+                    1,
+                    f"order {arm.order}, all tuples",
+                )
+        _percents(axes, lowest)
+        finish(
+            axes,
+            "k, keys chosen for a position",
+            "accuracy on held-out sequences, after the last step",
+        )
+        return svg(
+            figure,
+            f"{run.task}-keys-{run.name}",
+            "Held-out accuracy against the number of chosen keys",
+        )
+
+
+def accuracy_against_depth(run: MatchRun) -> str:
+    """Accuracy and time of a step against depth, orders of one layer as levels; empty without two depths."""
+    dense = [arm for arm in run.arms if arm.sparse == "dense" and run.values(arm, "accuracy")]
+    orders: dict[int, list[tuple[int, Arm]]] = {}
+    for arm in dense:
+        orders.setdefault(arm.order, []).append((arm.depth, arm))
+    if not any(len(arms) > 1 for arms in orders.values()):
+        return ""
+    with matplotlib.rc_context(STYLE):
+        figure, panels = new_axes(3.4, columns=2)
+        for axes, key, scale, title in (
+            (panels[0], "accuracy", 1, "accuracy on held-out sequences"),
+            (panels[1], "step_seconds", 1e3, "milliseconds a training step, median"),
+        ):
+            for order, arms in orders.items():
+                if len(arms) == 1:
+                    _level(axes, run, arms[0][1], key, _color(order), scale, str(arms[0][1]))
+                elif end := _plot_seeds(axes, run, arms, key, _color(order), False, scale):
+                    label(axes, *end, f"order {order}", _color(order))
+            finish(axes, "layers", title)
+        _percents(panels[0], min(v for arm in dense for v in run.values(arm, "accuracy")))
+        panels[1].set_ylim(bottom=0)
+        return svg(
+            figure,
+            f"{run.task}-depth-{run.name}",
+            "Held-out accuracy and time of a step against depth",
+        )
+
+
 def match_section(run: MatchRun) -> str:
     others, ways = _WORDS.get(run.task, _WORDS["match3"])
-    equal = "training flops" if any(r.get("equal") == "flops" for r in run.results) else "parameters"
-    figures = [match_plots.accuracy_against_keys(run), match_plots.accuracy_against_depth(run)]
+    equal = (
+        "training flops" if any(r.get("equal") == "flops" for r in run.results) else "parameters"
+    )
+    figures = [accuracy_against_keys(run), accuracy_against_depth(run)]
     if run.points and len(run.arms) <= len(SERIES):
-        figures.insert(0, match_plots.match_curves(run))
+        figures.insert(0, match_curves(run))
     return section(
         f"{run.task.capitalize()}: a task of {ways} matches",
         f'<p class="muted">Does a sequence hold {others} up with this one to 0 modulo M? A layer of order N '
@@ -74,3 +313,18 @@ def match_section(run: MatchRun) -> str:
         *figures,
         _results(run),
     )
+
+
+def match_runs(folders: list[Folder]) -> list[MatchRun]:
+    runs = []
+    for folder in folders:
+        rows = having(folder.rows, "order")
+        points = [row for row in having(rows, "accuracy") if "step" in row]
+        results = [row for row in having(rows, "majority") if "step" not in row]
+        if points or results:
+            runs.append(MatchRun(folder.name, points, results))
+    return runs
+
+
+def match_sections(folders: list[Folder]) -> list[str]:
+    return [match_section(run) for run in match_runs(folders)]

@@ -9,7 +9,7 @@ from equivariant_lists import batch
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_plan
 from nsimplex.nn import EquivariantLinear
-from nsimplex.report.classes import class_picture, main
+from nsimplex.class_pictures import class_picture, main
 
 
 def complete(kind, nodes):

@@ -17,7 +17,7 @@ import test_report_smoothing  # noqa: E402
 from report_page import Page, read, write_lines  # noqa: E402
 
 from nsimplex.report import write_report  # noqa: E402
-from nsimplex.report.data import read_lines  # noqa: E402
+from nsimplex.report.run import read_lines  # noqa: E402
 
 HUGE = "1" + "0" * 400
 BROKEN = {

@@ -14,11 +14,20 @@ pytest.importorskip("matplotlib")
 import test_causal_report  # noqa: E402
 from report_page import read, write_lines  # noqa: E402
 
-from nsimplex.report.dag_figure import short  # noqa: E402
-from nsimplex.report.dag_layout import causal_order, crossings, layers_of, place_nodes  # noqa: E402
-from nsimplex.report.heat_map import shades  # noqa: E402
-from nsimplex.report.learned import EXTRA, MISSING, REVERSED, RIGHT, read_learned  # noqa: E402
-from nsimplex.report.learned_section import strongest  # noqa: E402
+from nsimplex.report.elements import shades, short  # noqa: E402
+from nsimplex.report.dag import strongest  # noqa: E402
+from nsimplex.report.learned import (  # noqa: E402
+    EXTRA,
+    MISSING,
+    REVERSED,
+    RIGHT,
+    causal_order,
+    crossings,
+    layers_of,
+    place_nodes,
+    read_learned,
+)
+
 
 
 def csv_of(names, matrix):

@@ -1,0 +1,28 @@
+"""Lines say what they are by their kind, and lines of version 0.1 by the fields that they have."""
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import test_report_broken  # noqa: E402
+from report_page import read, write_lines  # noqa: E402
+
+from nsimplex.report import SECTIONS  # noqa: E402
+from nsimplex.report.run import with_kind  # noqa: E402
+
+@pytest.mark.parametrize("section", test_report_broken.SECTIONS)
+def test_lines_of_version_0_1_are_read_as_those_with_a_kind(tmp_path, section):
+    older = test_report_broken.SECTIONS[section]()
+    newer = [with_kind(row) for row in older]
+    assert all(row["kind"] in SECTIONS for row in newer)
+    pages = []
+    for name, rows in (("older", older), ("newer", newer)):
+        write_lines(tmp_path / name / "run" / "metrics.jsonl", rows)
+        pages.append(read(tmp_path / name)[0].replace(f"<title>{name}", "").replace(f"<h1>{name}", ""))
+    assert pages[0] == pages[1]
+
+
+def test_a_kind_is_believed_whatever_the_fields(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", [{"kind": "other", "step": 1, "train_loss": 2.0}])
+    with pytest.raises(ValueError, match="nothing to report"):
+        read(tmp_path)
