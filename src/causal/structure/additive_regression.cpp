@@ -50,9 +50,7 @@ double AdditiveRegression::unexplained(int64_t column, const std::vector<int64_t
     int64_t before = 0;
     for (size_t k = 0; k < i; ++k) {
       const int64_t columns = parameters(causes[k]);
-      gram.block(row, before, rows, columns) =
-          causes[i] < causes[k] ? product(causes[i], causes[k])
-                                : Columns(product(causes[k], causes[i]).transpose());
+      gram.block(row, before, rows, columns) = product(causes[k], causes[i]).transpose();
       before += columns;
     }
     row += rows;

@@ -17,8 +17,9 @@ class AdditiveRegression {
   /// Coefficients of the function of one cause.
   int64_t parameters(int64_t cause) const { return basis(cause).cols(); }
 
-  /// The part of a column's variance that `causes` leave, at least 1e-10. Complexity: O(f^3) for f
-  /// coefficients, and O(n) for each pair of coefficients that is asked for the first time.
+  /// The part of a column's variance that `causes`, ascending, leave, at least 1e-10. Complexity:
+  /// O(f^3) for f coefficients, and O(n) for each pair of coefficients that is asked for the first
+  /// time.
   double unexplained(int64_t column, const std::vector<int64_t>& causes);
 
   /// The part that each column leaves by itself, for all columns: entry [i, j] is of j given i.
