@@ -28,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,9 +50,9 @@ class Problem(NamedTuple):
     truth: Tensor
 
 
-def ours(estimator: str, nonlinear: bool = False) -> Callable[[Tensor], Answer]:
+def ours(estimator: str, **options: Any) -> Callable[[Tensor], Answer]:
     def fit(table: Tensor) -> Answer:
-        found = causal.causal_fit(table, estimator=estimator, nonlinear=nonlinear)
+        found = causal.causal_fit(table, estimator=estimator, **options)
         return Answer(found.adjacency, found.scores)
 
     return fit
@@ -120,7 +120,9 @@ def correlation(table: Tensor) -> Answer:
 
 
 METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the module that must be there
-    **{name: (ours(name), "") for name in ("order", "logdet", "spectral", "notears", "lowrank", "paper")},
+    **{name: (ours(name), "") for name in ("order", "logdet", "spectral", "notears", "lowrank")},
+    **{name: (ours(name), "") for name in ("paper", "paper-lowrank")},
+    "paper-rank-3": (ours("paper-lowrank", rank=3), ""),
     "order-nonlinear": (ours("order", nonlinear=True), ""),
     "logdet-nonlinear": (ours("logdet", nonlinear=True), ""),
     "BOSS": (boss, "causallearn.search.PermutationBased.BOSS"),

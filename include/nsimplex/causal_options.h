@@ -8,7 +8,7 @@
 namespace nsimplex {
 
 /// Estimators of a causal graph from a table; docs/causal/structure.md compares them.
-enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral };
+enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral, paper_lowrank };
 
 /// What becomes of rows of a table that miss a value. refuse: an error that names the first one;
 /// rows: they are left out; means: the mean of what the column has takes its place.
@@ -35,8 +35,8 @@ struct CausalFitOptions {
   bool standardise = false;              ///< columns divided by their standard deviation first
   std::optional<double> threshold = {};  ///< edges with a smaller |weight| go; 0.2, for order none
   std::optional<double> sparsity = {};  ///< weight of the l1 norm; each estimator's own where unset
-  int64_t rank = 40;                    ///< lowrank: columns of U and V
-  bool sample = false;                  ///< paper: Z drawn and not its mean
+  int64_t rank = 40;                    ///< lowrank, paper_lowrank: columns of U, V
+  bool sample = false;                  ///< paper, paper_lowrank: Z drawn, not its mean
   int64_t seed = 0;
   EdgeConstraints constraints = {};
   /// Called between steps; what it throws ends the fit.

@@ -42,10 +42,12 @@ struct FitOptions : CommonOptions {
   int64_t rank = 40;
 };
 
-// How often a fit calls its checkpoint, where that can be known: `paper` goes through batches, at
-// most so many; the others end when nothing moves any more.
+// How often a fit calls its checkpoint, where that can be known: `paper` and `paper-lowrank` go
+// through batches, at most so many; the others end when nothing moves any more.
 int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
-  if (options.estimator != StructureEstimator::paper) return 0;
+  const bool in_batches = options.estimator == StructureEstimator::paper ||
+                          options.estimator == StructureEstimator::paper_lowrank;
+  if (!in_batches) return 0;
   return causal::kPaperLoops * causal::kPaperEpochs * causal::paper_batches(rows);
 }
 
@@ -234,7 +236,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
   add_flag("--standardise", options->standardise,
            "Divide columns by their standard deviation first: units then tell nothing");
   add_flag("--sample", options->sample,
-           "paper: draw latent variables instead of taking their means");
+           "paper, paper-lowrank: draw latent variables instead of taking their means");
   command
       .add_option("--threshold", options->threshold,
                   "Least |weight| of an edge; default: 0.2, none for order")
@@ -243,7 +245,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       .add_option("--sparsity", options->sparsity,
                   "Weight of the l1 norm; default: each estimator's own")
       ->group("Estimator");
-  add("--rank", options->rank, "Columns of the factors of lowrank");
+  add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
   add_constraint_options(command, options->constraints);
   command
       .add_option("--truth", options->truth,

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/causal_structure.h>
 
@@ -81,14 +82,17 @@ TEST(CausalFit, PaperFindsAStrongEdgeAndHoldsToItsSeed) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);  // thousands of tiny operations
   const Tensor table = chain_table().slice(0, 0, 64);
-  const CausalFitOptions options{.estimator = StructureEstimator::paper, .seed = 3};
-  const CausalFit first = causal_fit(table, options), second = causal_fit(table, options);
+  for (const auto& [estimator, name] : {std::pair{StructureEstimator::paper, "paper"},
+                                        {StructureEstimator::paper_lowrank, "paper-lowrank"}}) {
+    const CausalFitOptions options{.estimator = estimator, .seed = 3};
+    const CausalFit first = causal_fit(table, options), second = causal_fit(table, options);
+    EXPECT_EQ(first.model, name);
+    EXPECT_TRUE(first.weights.equal(second.weights)) << name;
+    EXPECT_GT(first.adjacency[0][1].abs().item<double>(), 0.5) << name;
+    EXPECT_EQ(first.adjacency[1][0].item<double>(), 0) << name;
+    EXPECT_EQ(first.weights.diagonal().abs().max().item<double>(), 0) << name;
+  }
   at::set_num_threads(threads);
-  EXPECT_EQ(first.model, "paper");
-  EXPECT_TRUE(first.weights.equal(second.weights));
-  EXPECT_GT(first.adjacency[0][1].abs().item<double>(), 0.5);
-  EXPECT_EQ(first.adjacency[1][0].item<double>(), 0);
-  EXPECT_EQ(first.weights.diagonal().abs().max().item<double>(), 0);
 }
 
 TEST(CausalFit, PaperStopsWhereTheCheckpointSays) {
@@ -120,6 +124,11 @@ TEST(CausalFit, NamesWhatItCannotUse) {
   EXPECT_EQ(error_of(chain_table(), {.sparsity = std::nan("")}),
             "[causal_fit] sparsity: expected a finite number of at least 0, got nan");
   EXPECT_EQ(error_of(chain_table(), {.rank = 0}), "[causal_fit] rank: expected at least 1, got 0");
+  EXPECT_EQ(
+      error_of(chain_table(), {.estimator = StructureEstimator::paper_lowrank, .nonlinear = true}),
+      "[causal_fit] nonlinear: expected estimator order or logdet, which have this choice");
+  EXPECT_THAT(error_of(1e200 * chain_table(), {.estimator = StructureEstimator::paper_lowrank}),
+              testing::HasSubstr("spans 1e-30 to 1e30 for paper-lowrank"));
   CausalFitOptions options;
   options.constraints.tiers = {0};
   EXPECT_EQ(error_of(chain_table(), options),

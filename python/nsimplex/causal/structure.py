@@ -51,14 +51,14 @@ def causal_fit(
     Args:
         table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor, an array, a data
             frame. Converted to float64.
-        estimator: "order", "logdet", "paper", "lowrank", "notears" or "spectral"; docs/causal/structure.md says what
-            each assumes.
+        estimator: "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears" or "spectral";
+            docs/causal/structure.md says what each assumes.
         nonlinear: regressions that are not linear ("order" and "logdet").
         standardise: divide columns by their standard deviation first; weights then refer to columns so scaled.
         threshold: edges with a smaller |weight| are dropped; None for 0.2, or 0 with "order".
         sparsity: weight of the l1 norm; None for the estimator's own.
-        rank: columns of the factors of "lowrank".
-        sample: "paper" draws its latent variables instead of using their means.
+        rank: columns of the factors of "lowrank" and "paper-lowrank".
+        sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
         seed: of random starts, initial weights and batches.
         forbidden: pairs (cause, effect) that are no edges.
         required: pairs (cause, effect) that are edges.

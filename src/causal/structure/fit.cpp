@@ -54,6 +54,7 @@ Structure estimate(TableView table, const CausalFitOptions& options) {
     case StructureEstimator::spectral:
       return fit_spectral(table, options);
     case StructureEstimator::paper:
+    case StructureEstimator::paper_lowrank:
       return fit_paper(table, options);
   }
   throw InputError("estimator: expected one of StructureEstimator");

@@ -6,10 +6,11 @@
 
 namespace nsimplex::causal {
 
-inline constexpr Names<StructureEstimator, 6> kEstimatorNames{
+inline constexpr Names<StructureEstimator, 7> kEstimatorNames{
     {{"order", StructureEstimator::order},
      {"logdet", StructureEstimator::logdet},
      {"paper", StructureEstimator::paper},
+     {"paper-lowrank", StructureEstimator::paper_lowrank},
      {"lowrank", StructureEstimator::lowrank},
      {"notears", StructureEstimator::notears},
      {"spectral", StructureEstimator::spectral}}};

@@ -19,11 +19,15 @@ namespace nsimplex::causal {
 /// any l1 norm would end at A = 0. So f(X) is centred and scaled in each batch to the mean square
 /// of X.
 ///
+/// For the estimator `paper_lowrank` A = U V^T with min(options.rank, M) columns, without its
+/// diagonal and what the constraints exclude: 2 M r unknowns in the place of M^2. V starts at 0.
+///
 /// Constraints as in estimators.h. Complexity: O(n (M^2 + 64 M) + M^3) an epoch, M^3 for every
-/// batch. Of equal seed and build the answer is the same.
+/// batch, of both: A o A has the rank r (r + 1) / 2 and not r, so that its exponential gains
+/// nothing from U and V. Of equal seed and build the answer is the same.
 ///
 /// Source: Xu, Du, Liu, Yu, Sun, "Causality-induced positional encoding", NeurIPS 2025, equations
-/// 5-10 and section F.4.
+/// 5-10, sections F.4 and G.4.
 Structure fit_paper(TableView table, const CausalFitOptions& options);
 
 }  // namespace nsimplex::causal

@@ -38,6 +38,14 @@ def test_holds_to_constraints():
     assert fit.adjacency[1, 0] == fit.adjacency[2, 0] == 0
 
 
+def test_low_rank_networks_find_a_small_graph():
+    made = causal.simulate(nodes=4, observations=256, seed=1)
+    fit = causal.causal_fit(made.table, estimator="paper-lowrank", rank=2, forbidden=[(1, 0)])
+    assert fit.model == "paper-lowrank"
+    assert causal.causal_metrics(fit.adjacency, made.weights).shd <= 1
+    assert fit.weights[1, 0] == 0
+
+
 def test_says_that_rows_are_few():
     table = torch.randn(20, 60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     with pytest.warns(causal.FewRowsWarning, match=r"table: 20 rows for 60 columns"):

@@ -37,7 +37,7 @@ _WORDS = {
     "classes": ["all", "paper", "reduced", "constant", "local"],
     "keys": ["paper", "all"],
     "pooling": ["mean", "sum"],
-    "estimator": ["order", "logdet", "lowrank", "notears", "spectral"],  # "paper" takes minutes on any table
+    "estimator": ["order", "logdet", "lowrank", "notears", "spectral"],  # "paper", "paper-lowrank" take minutes on any table
     "optimiser": ["tangent", "radam", "rsgd"],
     "mechanism": ["linear", "mlp", "gp"],
     "noise": ["gaussian", "exponential", "gumbel"],
