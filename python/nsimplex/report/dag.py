@@ -63,7 +63,8 @@ def legend(edges: list[Edge]) -> str:
         if counts[look]:
             dashed = f' stroke-dasharray="{" ".join(map(str, dashes))}"' if dashes else ""
             stroke = f"var(--series-{color})" if color else "var(--muted)"
-            line = f'<line x1="1" y1="5" x2="33" y2="5" stroke-width="2.4"{dashed} style="stroke: {stroke}"></line>'
+            looks = f'stroke-width="2.4"{dashed} style="stroke: {stroke}"'
+            line = f'<line x1="1" y1="5" x2="33" y2="5" {looks}></line>'
             key = f'<svg class="key" viewBox="0 0 34 10" aria-hidden="true">{line}</svg>'
             items.append(f"<li>{key}{_WORDS[look]} ({counts[look]:,})</li>")
     return f'<ul class="legend">{"".join(items)}</ul>'
@@ -247,9 +248,10 @@ def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
     drawn = sorted({node for edge in shown for node in (edge.cause, edge.effect)})
     place = {node: at for at, node in enumerate(drawn)}
     own = [replace(edge, cause=place[edge.cause], effect=place[edge.effect]) for edge in shown]
+    figure = dag_figure(graph.name, [graph.names[node] for node in drawn], own)
     return (
         f'<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger the weight is.</p>{text}'
-        f"{legend(shown)}{dag_figure(graph.name, [graph.names[n] for n in drawn], own)}{_lone(graph, nodes)}"
+        f"{legend(shown)}{figure}{_lone(graph, nodes)}"
     )
 
 

@@ -37,7 +37,10 @@ def table(header: list[str], rows: list[list[str]], strong: int | None = None) -
     body = "".join(
         "<tr>" + "".join(cell(i, t) for i, t in enumerate(row)) + "</tr>" for row in rows
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def section(title: str, *parts: str) -> str:
@@ -72,7 +75,8 @@ PAGE_STYLE = """
 * { box-sizing: border-box; }
 body {
   margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
+  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans",
+    sans-serif;
 }
 main { max-width: 980px; margin: 0 auto; padding: 48px 24px 72px; }
 header p.kind { margin: 0; color: var(--accent); font-size: 13px; font-weight: 650;
@@ -92,8 +96,10 @@ p { margin: 0 0 14px; max-width: 72ch; }
 section { padding: 24px 26px; margin-top: 22px; }
 svg { display: block; width: 100%; height: auto; margin: 6px 0 0; font-family: inherit; }
 .scroll { overflow-x: auto; }
-table { width: 100%; border-collapse: collapse; font-size: 14.5px; font-variant-numeric: tabular-nums; }
-th { color: var(--muted); font-weight: 600; font-size: 13px; text-align: right; white-space: nowrap; }
+table { width: 100%; border-collapse: collapse; font-size: 14.5px;
+  font-variant-numeric: tabular-nums; }
+th { color: var(--muted); font-weight: 600; font-size: 13px; text-align: right;
+  white-space: nowrap; }
 th, td { padding: 9px 10px; border-bottom: 1px solid var(--line); text-align: right; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td + td { white-space: nowrap; }
@@ -112,14 +118,20 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 5px 22px; margi
   font-size: 14.5px; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; }
-ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 0 0 8px; padding: 0; font-size: 14px; }
+ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 0 0 8px;
+  padding: 0; font-size: 14px; }
 svg.key { display: inline-block; width: 34px; margin: 0 8px 0 0; vertical-align: middle; }
-.matrices { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); gap: 18px; }
+.matrices { display: grid; gap: 18px;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
 figure.matrix { margin: 0; }
 figure.matrix figcaption { font-size: 14px; font-weight: 600; }
 h3 { margin: 20px 0 6px; font-size: 15px; }
 footer { margin-top: 28px; color: var(--muted); font-size: 13px; }
-@media (max-width: 600px) { main { padding: 28px 14px 48px; } section { padding: 18px 16px; } h1 { font-size: 28px; } }
+@media (max-width: 600px) {
+  main { padding: 28px 14px 48px; }
+  section { padding: 18px 16px; }
+  h1 { font-size: 28px; }
+}
 @media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
 """
 
@@ -160,6 +172,11 @@ STYLE = {
     "lines.linewidth": 2.0,
     "lines.solid_capstyle": "round",
 }
+
+
+def dashes(index: int) -> str | tuple:
+    """The style of the line of a curve; curves of one colour differ by it."""
+    return ("-", (0, (4, 2)), (0, (1, 2)))[index // len(SERIES) % 3]
 
 
 def svg(figure: Figure, name: str, alt: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import matplotlib
 
@@ -11,6 +11,7 @@ from .elements import (
     SERIES,
     STYLE,
     amount,
+    dashes,
     finish,
     new_axes,
     section,
@@ -22,25 +23,15 @@ from .run import Folder, Row, having, latest, number
 
 
 @dataclass
-class GraphRun:
-    """One `graph chains`, `delaunay`, ..: validations, results of a seed, means over seeds; or what passes cost."""
+class TaskRun:
+    """Models of one task in a folder: results of a seed or a trial, means over them; validations; what passes cost."""
 
     name: str
     task: str
-    points: list[Row]
     results: list[Row]
     means: list[Row]
-    costs: list[Row]
-
-
-@dataclass
-class EncodingRun:
-    """One `causal classify`, `cluster`, `regress` or `perturb`: trials of every encoding, and what they come to."""
-
-    name: str
-    task: str
-    trials: list[Row]
-    summary: list[Row]
+    points: list[Row] = field(default_factory=list)
+    costs: list[Row] = field(default_factory=list)
 
 
 _TITLES = {
@@ -66,15 +57,11 @@ _NOTES = {
 }
 
 
-def _dashes(index: int):
-    return ("-", (0, (4, 2)), (0, (1, 2)))[index // len(SERIES) % 3]
-
-
 def _models(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(row["model"] for row in rows))
 
 
-def _figures(run: GraphRun) -> list[str]:
+def _figures(run: TaskRun) -> list[str]:
     """Names of the figures, in the order in which a result has them."""
     names = []
     for row in run.means:
@@ -86,7 +73,7 @@ def _figures(run: GraphRun) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _validated(run: GraphRun, figure: str) -> list[Row]:
+def _validated(run: TaskRun, figure: str) -> list[Row]:
     return [row for row in run.points if number(row, f"validation_{figure}") is not None]
 
 
@@ -102,7 +89,7 @@ def mean_curve(points: list[Row], over: str, key: str) -> list[tuple[float, floa
     return means
 
 
-def validation_curves(run: GraphRun, figure: str, over: str = "epoch") -> str:
+def validation_curves(run: TaskRun, figure: str, over: str = "epoch") -> str:
     """A validation figure over epochs or seconds of training, means over the seeds that have an epoch."""
     key = f"validation_{figure}"
     points = [row for row in _validated(run, figure) if number(row, over) is not None]
@@ -112,7 +99,7 @@ def validation_curves(run: GraphRun, figure: str, over: str = "epoch") -> str:
         for index, model in enumerate(_models(points)):
             curve = mean_curve([row for row in points if row["model"] == model], over, key)
             color = SERIES[index % len(SERIES)]
-            axes.plot(*zip(*curve), color=color, linestyle=_dashes(index))
+            axes.plot(*zip(*curve), color=color, linestyle=dashes(index))
             ends.append((*curve[-1], model, color))
         spread_labels(axes, ends)
         axis = "epochs" if over == "epoch" else "seconds of training"
@@ -132,7 +119,7 @@ def _spread(row: Row, name: str) -> str:
     return f"{mean:.4f} ± {deviation:.4f}" if several else f"{mean:.4f}"
 
 
-def _means_table(run: GraphRun, figures: list[str]) -> str:
+def _means_table(run: TaskRun, figures: list[str]) -> str:
     references = [row for row in run.results if "best_epoch" not in row]
     rows = []
     for model in _models(references):
@@ -171,12 +158,12 @@ def _means_table(run: GraphRun, figures: list[str]) -> str:
     return table(header, rows)
 
 
-def _heading(run: GraphRun, only: bool) -> str:
+def _heading(run: TaskRun, only: bool) -> str:
     title = _TITLES.get(run.task, run.task)
     return title if only else f"{title}: {run.name}"
 
 
-def graph_section(run: GraphRun, only: bool) -> str:
+def graph_section(run: TaskRun, only: bool) -> str:
     """Models that were trained on a task beside each other."""
     figures = _figures(run)
     curves = _CURVES.get(run.task, [(f, "epoch") for f in figures if _validated(run, f)][:1])
@@ -195,7 +182,7 @@ def graph_section(run: GraphRun, only: bool) -> str:
     )
 
 
-def scaling_curves(run: GraphRun, key: str, name: str) -> str:
+def scaling_curves(run: TaskRun, key: str, name: str) -> str:
     """A cost over edges, both logarithmic, mean over the graphs of a size."""
     rows = [row for row in run.costs if number(row, key)]
     with matplotlib.rc_context(STYLE):
@@ -211,7 +198,7 @@ def scaling_curves(run: GraphRun, key: str, name: str) -> str:
             sizes = sorted(by_size)
             means = [sum(by_size[size]) / len(by_size[size]) for size in sizes]
             color = SERIES[index % len(SERIES)]
-            axes.plot(sizes, means, "o", markersize=3.5, color=color, linestyle=_dashes(index))
+            axes.plot(sizes, means, "o", markersize=3.5, color=color, linestyle=dashes(index))
             ends.append((sizes[-1], means[-1], model, color))
         spread_labels(axes, ends)
         axes.set_xlabel("edges")
@@ -219,7 +206,7 @@ def scaling_curves(run: GraphRun, key: str, name: str) -> str:
         return svg(drawing, f"{key}-{run.name}", f"{name} over the edges of the graph")
 
 
-def graph_scaling_section(run: GraphRun, only: bool) -> str:
+def graph_scaling_section(run: TaskRun, only: bool) -> str:
     """What a pass costs on ever larger graphs."""
     rows = [
         [
@@ -273,7 +260,7 @@ def graph_sections(folders: list[Folder]) -> list[str]:
             rest = [r for r in own if r not in costs and r not in points]
             results = latest([r for r in rest if "seed" in r], "model", "seed")
             means = latest([r for r in own if "seed" not in r], "model")
-            runs.append(GraphRun(folder.name, task, points, results, means, costs))
+            runs.append(TaskRun(folder.name, task, results, means, points, costs))
     tasks = [run.task for run in runs]
     return [
         (graph_scaling_section if run.costs else graph_section)(run, tasks.count(run.task) == 1)
@@ -289,21 +276,21 @@ _ENCODING_TITLES = {
 }
 
 
-def _encoding_figures(run: EncodingRun) -> list[str]:
+def _encoding_figures(run: TaskRun) -> list[str]:
     """Names of the figures, in the order in which a summary has them."""
-    keys = dict.fromkeys(key for row in run.summary for key in row)
+    keys = dict.fromkeys(key for row in run.means for key in row)
     return [key[: -len("_deviation")] for key in keys if key.endswith("_deviation")]
 
 
-def trials_figure(run: EncodingRun, figure: str) -> str:
+def trials_figure(run: TaskRun, figure: str) -> str:
     """Every trial of every encoding as a dot, its mean as a bar across them."""
-    names = list(dict.fromkeys(row["encoding"] for row in run.trials))
+    names = list(dict.fromkeys(row["encoding"] for row in run.results))
     with matplotlib.rc_context({**STYLE, "axes.grid.axis": "x"}):
         drawing, axes = new_axes(0.9 + 0.28 * len(names))
         for place, name in enumerate(names):
             values = [
                 v
-                for row in run.trials
+                for row in run.results
                 if row["encoding"] == name and (v := number(row, figure)) is not None
             ]
             color = SERIES[0] if name.startswith("cape") else SERIES[1]
@@ -340,13 +327,13 @@ def _gain(row: Row, figure: str) -> str:
     return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*gain)
 
 
-def encoding_section(run: EncodingRun, only: bool) -> str:
+def encoding_section(run: TaskRun, only: bool) -> str:
     """Encodings beside each other over paired trials."""
     figures = _encoding_figures(run) or [
-        key for key in ("accuracy", "ari", "medae", "single") if number(run.trials[0], key)
+        key for key in ("accuracy", "ari", "medae", "single") if number(run.results[0], key)
     ]
     parts = [trials_figure(run, figure) for figure in figures[:2]]
-    if run.summary:
+    if run.means:
         header = [
             "encoding",
             *(text for figure in figures for text in (figure, "cape better by")),
@@ -365,7 +352,7 @@ def encoding_section(run: EncodingRun, only: bool) -> str:
                 ),
                 amount(number(row, "trials"), 0),
             ]
-            for row in run.summary
+            for row in run.means
         ]
         parts.append(table(header, rows))
     title = _ENCODING_TITLES.get(run.task, run.task)
@@ -392,5 +379,5 @@ def encoding_sections(folders: list[Folder]) -> list[str]:
             )
             summary = latest(having(own, "trials"), "encoding")
             if trials:
-                runs.append(EncodingRun(folder.name, task, trials, summary))
+                runs.append(TaskRun(folder.name, task, trials, summary))
     return [encoding_section(run, len(runs) == 1) for run in runs]

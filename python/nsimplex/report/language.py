@@ -14,6 +14,7 @@ from .elements import (
     SERIES,
     STYLE,
     amount,
+    dashes,
     finish,
     label,
     name_axes,
@@ -44,15 +45,6 @@ class ComparisonRun:
     results: list[Row]
     pairs: list[Row]
     speed_ups: list[Row]
-
-
-@dataclass
-class ScalingRun:
-    """One ``lm scaling``: losses by size, and the lines fitted to them and to published losses."""
-
-    name: str
-    points: list[Row]
-    fits: list[Row]
 
 
 def loss_curves(run: LanguageRun) -> str:
@@ -127,8 +119,7 @@ def comparison_curves(run: ComparisonRun, equal: str) -> str:
             if equal == "time":
                 across = _means(rows, "seconds")[1]
             color = SERIES[index % len(SERIES)]
-            style = "-" if index < len(SERIES) else (0, (4, 2))
-            axes.plot(across, losses, color=color, linestyle=style)
+            axes.plot(across, losses, color=color, linestyle=dashes(index))
             ends.append((across[-1], losses[-1], arm, color))
         spread_labels(axes, ends)
         finish(
@@ -153,7 +144,7 @@ def speed_up_curves(run: ComparisonRun) -> str:
             steps, values = _means(rows, "speed_up")
             color = SERIES[index % len(SERIES)]
             axes.plot(
-                steps, values, color=color, linestyle="-" if index < len(SERIES) else (0, (4, 2))
+                steps, values, color=color, linestyle=dashes(index)
             )
             ends.append((steps[-1], values[-1], " over ".join(pair), color))
         spread_labels(axes, ends)
@@ -235,29 +226,29 @@ def comparison_sections(folders: list[Folder]) -> list[str]:
     return [comparison_section(run, len(runs) == 1) for run in runs]
 
 
-def scaling_lines(run: ScalingRun) -> str:
+def scaling_lines(name: str, points: list[Row], fits: list[Row]) -> str:
     """-log of the loss over the number of weights, with the fitted line of every arm."""
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes()
         axes.set_xscale("log")
         ends = []
-        for index, arm in enumerate(dict.fromkeys(row["arm"] for row in run.points)):
+        for index, arm in enumerate(dict.fromkeys(row["arm"] for row in points)):
             color = SERIES[index % len(SERIES)]
-            points = [
-                (r["parameters"], -math.log(r["val_loss"])) for r in run.points if r["arm"] == arm
+            own = [
+                (r["parameters"], -math.log(r["val_loss"])) for r in points if r["arm"] == arm
             ]
-            axes.plot(*zip(*points), "o", color=color)
+            axes.plot(*zip(*own), "o", color=color)
             fit = next(
                 (
                     r
-                    for r in having(run.fits, "beta")
+                    for r in having(fits, "beta")
                     if r["arm"] == arm and r.get("source") == "sweep"
                 ),
                 None,
             )
             if fit is None:
                 continue
-            sizes = [min(points)[0], max(points)[0]]
+            sizes = [min(own)[0], max(own)[0]]
             line = [fit["alpha"] * math.log(size) + fit["beta"] for size in sizes]
             axes.plot(sizes, line, color=color, linewidth=1.4)
             ends.append((sizes[1], line[1], arm, color))
@@ -268,25 +259,25 @@ def scaling_lines(run: ScalingRun) -> str:
         )
         return svg(
             figure,
-            f"scaling-{run.name}",
+            f"scaling-{name}",
             "Negative logarithm of the loss over the number of weights",
         )
 
 
-def scaling_section(run: ScalingRun) -> str:
+def scaling_section(name: str, points: list[Row], fits: list[Row]) -> str:
     rows = [
         [
             str(row.get("task", "this sweep")), row["arm"],
             *(amount(number(row, key), 4) for key in ("alpha", "beta", "r_squared", "printed_alpha")),
         ]
-        for row in run.fits
+        for row in fits
     ]  # fmt: skip
     header = ["", "model", "alpha", "beta", "R²", "alpha as printed"]
     return section(
         "Loss against size",
         '<p class="muted">−log L = alpha log N + beta. The published losses (Roy et al. 2025) are of 1, 2 and 3.5 '
         "billion active weights and cross at 2 billion; the sizes of a sweep on this machine lie far below that.</p>",
-        scaling_lines(run) if any(r.get("source") == "sweep" for r in run.fits) else "",
+        scaling_lines(name, points, fits) if any(r.get("source") == "sweep" for r in fits) else "",
         table(header, rows),
     )
 
@@ -298,7 +289,7 @@ def scaling_sections(folders: list[Folder]) -> list[str]:
         sizes = having(rows, "parameters", "val_loss")
         points = [row for row in sizes if row["parameters"] > 0 and row["val_loss"] > 0]
         if fits := having(rows, "alpha"):
-            sections.append(scaling_section(ScalingRun(folder.name, points, fits)))
+            sections.append(scaling_section(folder.name, points, fits))
     return sections
 
 
