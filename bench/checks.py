@@ -18,7 +18,7 @@ import torch
 import nsimplex
 
 sys.path.insert(0, str(Path(__file__).parent / "compare"))
-from turns import medians  # noqa: E402
+from turns import medians
 
 REPEATS = 31
 
@@ -47,7 +47,7 @@ def lists(dtype) -> dict:
     offsets = torch.arange(0, 64 * 2048 + 1, 64)[None, None]
     wrong = indices.clone()
     wrong[-1, -1] = 2048
-    call = lambda indices: lambda: nsimplex.sparse_attention(x, [x, x], [x, x], indices, offsets)  # noqa: E731
+    call = lambda indices: lambda: nsimplex.sparse_attention(x, [x, x], [x, x], indices, offsets)
     return row(f"sparse_attention, list of {str(dtype)[6:]}", call(indices), call(wrong), call(indices[:, :1]))
 
 
@@ -65,7 +65,7 @@ def linear(channels: int) -> dict:
     last = max(s for s in range(len(bounds) - 1) if bounds[s + 1] - bounds[s] > 1)  # its look-ups must rise
     wrong[7] = wrong[7].clone()
     wrong[7][bounds[last]], wrong[7][bounds[last] + 1] = plan.tensors[7][bounds[last] + 1], plan.tensors[7][bounds[last]]
-    call = lambda x, tensors: lambda: torch.ops.nsimplex.equivariant_linear_sparse(  # noqa: E731
+    call = lambda x, tensors: lambda: torch.ops.nsimplex.equivariant_linear_sparse(
         x, weight, None, tensors, plan.parts, "mean"
     )
     return row(f"equivariant_linear_sparse, {channels} channels", call(x, plan.tensors), call(x, wrong), call(x[0], plan.tensors))
@@ -75,7 +75,7 @@ def attention(channels: int, heads: int) -> dict:
     """The kernel form, 16 features."""
     graph = nsimplex.graph.tuple_batch(links(), 2000)
     plan = nsimplex.equivariant_attention_plan(graph, graph, form="kernel")
-    width = lambda count, *shape: torch.randn(count, *shape) / channels  # noqa: E731
+    width = lambda count, *shape: torch.randn(count, *shape) / channels
     queries, keys, classes = plan.weight_counts
     weights = nsimplex.EquivariantAttentionWeights(
         width(queries, channels, channels), width(classes, channels), width(keys, channels, channels),
@@ -83,7 +83,7 @@ def attention(channels: int, heads: int) -> dict:
     )  # fmt: skip
     directions = nsimplex.orthogonal_directions(channels // heads, 16)
     x, fingerprint = torch.randn(len(graph.tuples), channels), plan.tensors[-1]
-    call = lambda x: nsimplex.equivariant_attention(  # noqa: E731
+    call = lambda x: nsimplex.equivariant_attention(
         x, weights, plan, heads=heads, form="kernel", directions=directions
     )
 
@@ -113,7 +113,7 @@ def without_checksums(path: Path) -> Path:
 def file(megabytes: int) -> dict:
     """A cache of keys and values, read from a file that the system has in memory."""
     with tempfile.TemporaryDirectory() as folder:
-        caches = lambda: nsimplex.LayerCaches([nsimplex.KeyValueCache([-1])])  # noqa: E731
+        caches = lambda: nsimplex.LayerCaches([nsimplex.KeyValueCache([-1])])
         rows = megabytes * 2**20 // (2 * 4 * 64)
         x = torch.randn(1, 1, rows, 64)
         full = caches()

@@ -86,7 +86,6 @@ def combine(values: list[Tensor], reduce: str) -> Tensor:
 
 def attention(query: Tensor, keys: list[Tensor], values: list[Tensor], options: dict, tensors: dict):
     """(out, lse). `tensors`: key_lengths [N, B], cu_seqlens, key_mask.M, mask and sink where a case has them."""
-    order = len(keys)
     groups = query.size(1) // keys[0].size(1)
     keys, values = ([x.repeat_interleave(groups, 1) for x in side] for side in (keys, values))
     logits = options["logit_scale"] * scores(query, keys, options["form"])

@@ -33,7 +33,7 @@ def case(name: str, queries: int, keys: list[int], about: str, **more) -> dict:
 def table() -> list[dict]:
     cases = []
     for order, lengths in ((1, [19]), (2, [9, 11]), (3, [4, 5, 6])):
-        add = lambda name, queries, keys, about, **more: cases.append(  # noqa: E731
+        add = lambda name, queries, keys, about, order=order, **more: cases.append(
             case(f"order{order}-{name}", queries, keys, about, **more)
         )
         same = [12] * order if order < 3 else [8] * 3

@@ -61,7 +61,7 @@ def trained_model(arguments, data: torch.Tensor) -> LanguageModel:
 
 def look_inside(model: LanguageModel, tokens: torch.Tensor):
     """(input of the last attention, its query and keys, query and key of the layer before)."""
-    x = model.embedding(tokens)
+    x, before = model.embedding(tokens), None
     for block in model.blocks:
         normed, attention = block.attention_norm(x), block.attention
         query, keys, _ = attention._heads_of(normed)

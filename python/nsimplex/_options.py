@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Union
 
 import torch
 from torch import Tensor
@@ -13,8 +12,8 @@ from ._layout import heads_first, in_layout
 
 __all__ = ["Scale", "Window", "computed_by", "flat_window", "operator_options", "scales"]
 
-Window = Union[None, int, Sequence[Union[int, tuple[int, int]]]]
-Scale = Union[str, float, tuple[float, float]]
+Window = int | Sequence[int | tuple[int, int]] | None
+Scale = str | float | tuple[float, float]
 
 
 def computed_by(operator: Callable, function: str) -> Callable:

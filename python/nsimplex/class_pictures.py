@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ._whole_file import whole_file
 from .equivariant_classes import EquivariantClass, Kind, equivariant_classes
+import itertools
 
 __all__ = ["class_picture", "main"]
 
@@ -83,10 +84,10 @@ def _cell(each: EquivariantClass, height: float) -> str:
     member, inputs = each.members[0], each.inputs
     places = _places(_columns(each), height)
     parts = [f'<text x="{_CELL / 2}" y="14" text-anchor="middle">{each.name}</text>']
-    steps = set(zip(member[:inputs], member[1:inputs]))
+    steps = set(itertools.pairwise(member[:inputs]))
     sides = (("i", member[:inputs], _INPUT, 12.0), ("j", member[inputs:], _OUTPUT, -12.0))
     for side, path, colour, usual in sides:
-        for start, end in zip(path, path[1:]):
+        for start, end in itertools.pairwise(path):
             # The output's step lies on the other side of the input's, whichever way that goes.
             bend = abs(usual) if start != end and (end, start) in steps else usual
             parts.append(

@@ -60,7 +60,7 @@ def continuous_order(
     dim, value_dim = keys[-1].size(-1), values[-1].size(-1)
     # The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it with the blended
     # key is at most (1 - a) + a sqrt(D) times that.
-    blended = lambda width: (1 - a) + a * width**0.5  # noqa: E731
+    blended = lambda width: (1 - a) + a * width**0.5
     scale = (dim ** (-0.5 * count) / blended(dim), value_dim ** (-0.5 * (count - 2)) / blended(value_dim))
-    blend = lambda x: (1 - a) + a * x  # noqa: E731
+    blend = lambda x: (1 - a) + a * x
     return [*keys[:-1], blend(keys[-1])], [*values[:-1], blend(values[-1])], scale

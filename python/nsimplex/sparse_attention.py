@@ -126,8 +126,9 @@ def sparse_attention(
 
     Example:
         >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 4, 128, 32)
-        >>> sets = torch.arange(128).view(-1, 1) - torch.arange(8)  # the last 8 positions; -1 before the first
-        >>> out = sparse_attention(q, [k1, k2], [v1, v2], sets.clamp_min(-1)[None], pattern="product")
+        >>> last = torch.arange(128).view(-1, 1) - torch.arange(8)  # the last 8 positions
+        >>> sets = last.clamp_min(-1)[None]  # -1 before the first
+        >>> out = sparse_attention(q, [k1, k2], [v1, v2], sets, pattern="product")
         >>> torch.allclose(out, nsimplex.attention(q, [k1, k2], [v1, v2], window=8), atol=1e-5)
         True
     """

@@ -25,6 +25,7 @@ from .learned import (
     causal_order,
     place_nodes,
 )
+import itertools
 
 _MOST_SIGNS = 40  # edges that are marked + or −
 
@@ -118,7 +119,7 @@ def _curves(
 def _curve(points: np.ndarray) -> Curve:
     vertices, codes = [points[0]], [Curve.MOVETO]
     level = points[0][1] == points[-1][1]
-    for a, b in zip(points, points[1:]):
+    for a, b in itertools.pairwise(points):
         half = np.array([0, (b[1] - a[1]) / 2])
         # Nodes are left and entered straight from above or below; within a layer, the bend is passed level.
         controls = (

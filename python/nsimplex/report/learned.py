@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from .run import file_name, read_text
+import itertools
 
 _LARGEST = 1e300
 
@@ -230,7 +231,7 @@ def _ordered(
     """Layers by barycentre sweeps, down and up in turn; the sweep with the fewest crossings is kept."""
 
     def total() -> int:
-        return sum(crossings(upper, lower, below) for upper, lower in zip(rows, rows[1:]))
+        return sum(crossings(upper, lower, below) for upper, lower in itertools.pairwise(rows))
 
     best, least = [list(row) for row in rows], total()
     for sweep in range(_SWEEPS):
@@ -286,13 +287,13 @@ def place_nodes(
             width.append(_BEND)
         path = [high, *chain, low]
         if layer[high] < layer[low]:
-            for upper, lower in zip(path, path[1:]):
+            for upper, lower in itertools.pairwise(path):
                 below[upper].append(lower)
                 above[lower].append(upper)
         bends.append(chain if high == cause else chain[::-1])
     rows = _ordered(rows, above, below)
     x = np.zeros(len(width))
-    distances = [[(width[a] + width[b]) / 2 + _GAP for a, b in zip(row, row[1:])] for row in rows]
+    distances = [[(width[a] + width[b]) / 2 + _GAP for a, b in itertools.pairwise(row)] for row in rows]
     for row, apart in zip(rows, distances):
         x[row] = _apart([0.0] * len(row), apart)
     for sweep in range(_SWEEPS):

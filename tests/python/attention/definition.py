@@ -16,7 +16,7 @@ def definition(
     mask=None, sink=None, distinct="none", dropout_p=0.0, seed=None, return_lse=True,
 ):  # fmt: skip
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]."""
-    order, queries, dim = len(keys), query.size(2), query.size(3)
+    order, dim = len(keys), query.size(3)
     groups = query.size(1) // keys[0].size(1)
     keys = [key.repeat_interleave(groups, 1) for key in keys]
     values = [value.repeat_interleave(groups, 1) for value in values]
@@ -106,7 +106,7 @@ def visible(query, lengths, causal, window, key_lengths, key_masks, cu_seqlens, 
             sees = sees & key_masks[m][:, None, :]
         if distinct == "with_query":
             sees = sees & (index != position)
-        for begin, end in zip(cu_seqlens[:-1], cu_seqlens[1:]) if cu_seqlens is not None else []:
+        for begin, end in itertools.pairwise(cu_seqlens) if cu_seqlens is not None else []:
             inside = (row >= begin) & (row < end)
             sees = sees & (inside[:, None] == inside[None, :])
         shape = [sees.size(0), 1, queries] + [1] * order

@@ -8,6 +8,7 @@ from problems import random_problem
 
 import nsimplex
 from nsimplex import analysis
+import itertools
 
 
 def run(problem, order, **options):
@@ -51,7 +52,7 @@ def test_lower_end_under_windows_counts_the_keys_that_are_seen():
 def test_between_the_ends():
     problem = random_problem(2, heads=1)
     steps = [run(problem, 1 + a / 64)[0] for a in range(65)]
-    moves = torch.stack([(a - b).norm() for a, b in zip(steps, steps[1:])])
+    moves = torch.stack([(a - b).norm() for a, b in itertools.pairwise(steps)])
     assert moves.min() > 0 and moves.max() < 0.2 * moves.sum()
     problem = random_problem(2, heads=1, queries=3, lengths=[3, 2], dim=2).to(torch.float64)
     def function(*inputs):

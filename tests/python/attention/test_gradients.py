@@ -91,7 +91,7 @@ def test_lse_alone_has_gradients(dtype):
     expected = torch.autograd.grad(check.run(naive)[1].sum(), check.inputs[:3])
     for ours, exact in zip(grads, expected):
         torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-6)
-    out, lse = problem.run()
+    _out, lse = problem.run()
     for value_grad in torch.autograd.grad(lse.sum(), problem.inputs[3:]):
         assert not value_grad.any()
 
@@ -141,7 +141,7 @@ def test_per_sample_gradients():
     problem = small(2)
     query, *rest = (t.detach() for t in problem.inputs)
     queries = torch.stack([query, 2 * query])
-    loss = lambda q: nsimplex.attention(q, rest[:2], rest[2:]).square().sum()  # noqa: E731
+    loss = lambda q: nsimplex.attention(q, rest[:2], rest[2:]).square().sum()
     grads = torch.vmap(torch.func.grad(loss))(queries)
     for q, grad in zip(queries, grads):
         torch.testing.assert_close(grad, torch.func.grad(loss)(q))

@@ -5,6 +5,7 @@ import torch
 from problems import Problem, random_problem
 
 import nsimplex
+import itertools
 
 BOTH = pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 2e-5)])
 NORMALIZERS = ["softmax", "softmax_sink", "sigmoid", "relu"]
@@ -35,7 +36,7 @@ def interval(queries, keys, left, right):
 def test_one_mask_said_in_many_ways(normalizer, dtype, tolerance):
     """Windows, lengths, key masks and documents are boolean masks; those are additive ones of -inf."""
     problem = random_problem(2, batch=2, queries=12, lengths=[12, 12])
-    both = lambda a, b: a.unsqueeze(-1) & b.unsqueeze(-2)  # noqa: E731  [.., T1], [.., T2]
+    both = lambda a, b: a.unsqueeze(-1) & b.unsqueeze(-2)
     lengths = torch.tensor([[12, 7], [9, 12]])
     valid = torch.arange(12) < lengths.unsqueeze(-1)  # [axis, batch, T]
     padding = both(valid[0], valid[1])[:, None, None]
@@ -79,7 +80,7 @@ def test_packed_documents_are_documents_one_by_one(order, dtype, tolerance):
     out, lse = packed.run()
     weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(4)).to(dtype)
     grads = torch.autograd.grad((out * weights).sum() + lse.sum(), problem.inputs)
-    for begin, end in zip(bounds[:-1], bounds[1:]):
+    for begin, end in itertools.pairwise(bounds):
         part = Problem([t.detach()[:, :, begin:end].requires_grad_() for t in problem.inputs], options)
         part_out, part_lse = part.run()
         torch.testing.assert_close(out[:, :, begin:end], part_out, rtol=tolerance, atol=tolerance)
@@ -111,7 +112,7 @@ def test_keys_can_be_permuted_with_their_values_and_masks(form, normalizer, dtyp
 @BOTH
 def test_exchanged_axes_turn_the_sign_of_the_determinant(dtype, tolerance):
     query, k1, k2, k3, v1, v2, v3 = random_problem(3, queries=7, dim=8).to(dtype).inputs
-    run = lambda keys, values, s1: nsimplex.attention(  # noqa: E731
+    run = lambda keys, values, s1: nsimplex.attention(
         query, keys, values, form="determinant", scale=s1, return_lse=True
     )
     straight = run([k1, k2, k3], [v1, v2, v3], 0.4)
@@ -134,7 +135,7 @@ def test_determinants_are_invariant_under_a_common_rotation(order, dtype, tolera
         torch.randn(3, chunk, chunk, generator=generator, dtype=torch.float64)
     )
     turns[:, 0] *= torch.linalg.det(turns).sign().unsqueeze(-1)  # one rotation for each chunk
-    turn = lambda t: torch.einsum(  # noqa: E731
+    turn = lambda t: torch.einsum(
         "bhtcp,cqp->bhtcq", t.unflatten(-1, (3, chunk)), turns.to(dtype)
     ).flatten(-2)
     turned = [turn(t) for t in problem.inputs[: 1 + order]] + problem.inputs[1 + order :]
@@ -161,7 +162,7 @@ def test_disjoint_sets_of_tuples_merge(normalizer, dtype, tolerance):
     """The tuples of a mask and those of its complement."""
     problem = random_problem(2, queries=9, lengths=[10, 7]).to(dtype)
     mask = torch.rand(9, 10, 7, generator=torch.Generator().manual_seed(6)) > 0.6
-    run = lambda **o: Problem(problem.inputs, {"normalizer": normalizer} | o).run()  # noqa: E731
+    run = lambda **o: Problem(problem.inputs, {"normalizer": normalizer} | o).run()
     (whole, whole_lse), parts = run(), [run(mask=mask), run(mask=~mask)]
     if normalizer == "sigmoid":
         merged = parts[0][0] + parts[1][0]

@@ -102,7 +102,8 @@ import torch, nsimplex
 from test_kernel_options import OPTIONS, B, HEADS, QUERIES
 from problems import random_problem
 for lengths, options in OPTIONS.values():
-    problem = random_problem(len(lengths), batch=B, heads=HEADS, kv_heads=2, queries=QUERIES, lengths=lengths,
+    sizes = dict(batch=B, heads=HEADS, kv_heads=2, queries=QUERIES, lengths=lengths)
+    problem = random_problem(len(lengths), **sizes,
                              dim=2 * (len(lengths) + 1)).to(torch.float32)
     problem.options = options
     problem.run()[0].sum().backward()

@@ -139,7 +139,7 @@ def test_continues_from_a_saved_state(tmp_path, position, way):
 
 
 def test_a_state_of_other_windows_is_refused_and_changes_nothing(tmp_path):
-    query, keys, values = problem(2, 9)
+    _query, keys, values = problem(2, 9)
     saved, other = KeyValueCache((3, 7)), KeyValueCache((3, 5))
     saved.append(keys, values)
     other.append(piece(keys, 0, 2), piece(values, 0, 2))

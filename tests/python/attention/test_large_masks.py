@@ -243,7 +243,7 @@ def test_vmap_over_masks():
 
 def test_compiled_code():
     problem = masked_problem(2).to(torch.float32)
-    loss = lambda *leaves: problem.call(*leaves)[0].square().sum()  # noqa: E731
+    loss = lambda *leaves: problem.call(*leaves)[0].square().sum()
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     ours = torch.autograd.grad(compiled(*problem.inputs), problem.inputs)
     expected = torch.autograd.grad(loss(*problem.inputs), problem.inputs)

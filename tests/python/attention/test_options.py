@@ -117,7 +117,7 @@ def test_export_of_every_option_at_once():
 
 def test_compiled_autograd_of_every_option_at_once():
     problem = option_problem("everything").to(torch.float32)
-    loss = lambda: finite(problem)(*problem.leaves)[0].sum()  # noqa: E731
+    loss = lambda: finite(problem)(*problem.leaves)[0].sum()
     expected = torch.autograd.grad(loss(), problem.leaves)
     torch._dynamo.reset()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
@@ -216,7 +216,7 @@ def test_gradients_that_nobody_wants_change_nothing(name):
 def test_a_seed_is_drawn_from_torch_s_generator():
     problem = option_problem("dropout-2").to(torch.float32)
     seed = problem.options.pop("seed")
-    run = lambda: problem.run()[0]  # noqa: E731
+    run = lambda: problem.run()[0]
     torch.manual_seed(seed)
     one = run()
     assert not torch.equal(one, run())

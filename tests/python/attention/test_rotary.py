@@ -171,7 +171,7 @@ def test_learned_angles_of_low_precision_inputs():
 
 def test_transforms():
     x, angles = draw(3, 2, 2, 4, 6), draw(4, 2, seed=1)
-    turn = lambda x, a: nsimplex.rotary(x, chunk=3, angles=a)  # noqa: E731
+    turn = lambda x, a: nsimplex.rotary(x, chunk=3, angles=a)
     batched = torch.vmap(turn, in_dims=(0, None))(x, angles)
     for i in range(3):
         torch.testing.assert_close(batched[i], turn(x[i], angles))

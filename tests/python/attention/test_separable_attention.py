@@ -115,7 +115,7 @@ def test_derivatives(order, options):
 @pytest.mark.parametrize("kind", ["elu", "random"])
 def test_derivatives_through_features_and_forward_mode(kind):
     query, k1, k2, v1, v2 = (draw(1, 1, 3, 3, seed=s).requires_grad_() for s in range(5))
-    make = lambda q, a, b, v, w: nsimplex.separable_attention(q, [a, b], [v, w], features=kind, causal=True)  # noqa: E731
+    make = lambda q, a, b, v, w: nsimplex.separable_attention(q, [a, b], [v, w], features=kind, causal=True)
     assert gradcheck(make, (query, k1, k2, v1, v2), check_forward_ad=True)
 
 
@@ -241,7 +241,7 @@ def test_compile_and_export_with_dynamic_lengths():
 
 def test_vmap_and_functional_gradients():
     q, k, v = draw(3, 4, 1, 1, 5, 3).exp().unbind(0)
-    make = lambda q, k, v: nsimplex.separable_attention(q, [k], [v], features=None, causal=True)  # noqa: E731
+    make = lambda q, k, v: nsimplex.separable_attention(q, [k], [v], features=None, causal=True)
     for i, row in enumerate(torch.vmap(make)(q, k, v)):
         torch.testing.assert_close(row, make(q[i], k[i], v[i]))
     grads = torch.vmap(torch.func.grad(lambda q, k, v: make(q, k, v).sum()))(q, k, v)
@@ -287,7 +287,7 @@ def test_cache_equals_one_call(cuts, dtype, error):
 
 def test_cache_memory_is_constant_and_survives_save_and_load(tmp_path):
     tokens = [t.detach() for t in problem(2, batch=2, queries=50, lengths=[50, 50])]
-    step = lambda cache, t: cache.attend(  # noqa: E731
+    step = lambda cache, t: cache.attend(
         tokens[0][:, :, t : t + 1], [k[:, :, t : t + 1] for k in tokens[1:3]], [v[:, :, t : t + 1] for v in tokens[3:]]
     )
     cache, sizes = nsimplex.SeparableCache([-1, 3], features=None), []
@@ -402,7 +402,7 @@ def test_small_elu_features_keep_their_digits(dtype, path):
 
 @pytest.mark.parametrize("scale", [None, 0.5])
 def test_derivatives_of_elu_features(scale):
-    function = lambda x: nsimplex.feature_map(x, scale=scale)  # noqa: E731
+    function = lambda x: nsimplex.feature_map(x, scale=scale)
     x = draw(3, 7).mul(4).requires_grad_()
     assert gradcheck(function, (x,), check_forward_ad=True, check_batched_grad=True)
     assert gradgradcheck(function, (x,))

@@ -37,7 +37,7 @@ def test_padded_slots_seen_by_place_are_refused(function, places):
 @pytest.mark.parametrize("places", PLACES)
 def test_what_the_message_names_works(places):
     """Sliced keys, and keys padded in front."""
-    query, keys, lengths = decode()
+    query, keys, _lengths = decode()
     sliced = [key[:, :, :40] for key in keys]
     expected = nsimplex.attention(query, sliced, sliced, **places)
     assert expected.abs().min() > 0
@@ -205,7 +205,7 @@ def test_a_scale_is_a_finite_number(scale):
 
 def test_layout_in_compiled_code_and_by_another_name():
     q = draw(2, 9, 4, 6)
-    call = lambda q: nsimplex.attention(q, [q, q], [q, q], causal=True, **INSIDE)  # noqa: E731
+    call = lambda q: nsimplex.attention(q, [q, q], [q, q], causal=True, **INSIDE)
     torch.testing.assert_close(torch.compile(call, fullgraph=True, backend="aot_eager")(q), call(q))
     with pytest.raises(ValueError, match=re.escape("[attention] layout: expected 'bhtd' or 'bthd', got 'bshd'")):
         nsimplex.attention(q, [q], [q], layout="bshd")

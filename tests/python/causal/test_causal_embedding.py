@@ -125,7 +125,7 @@ def test_points_on_and_outside_the_sphere_have_tangents(dtype, length):
     z = causal.ball_tangents(e)
     (slope,) = torch.autograd.grad(z.sum(), e)
     assert z.isfinite().all() and slope.isfinite().all()
-    direction = lambda x: torch.nn.functional.normalize(x.detach().double(), dim=-1)  # noqa: E731
+    direction = lambda x: torch.nn.functional.normalize(x.detach().double(), dim=-1)
     torch.testing.assert_close(direction(z), direction(e), rtol=1e-5, atol=1e-7)
     if length >= 1:
         epsilon = torch.finfo(dtype).eps

@@ -37,7 +37,8 @@ OFF_BY_ONE = """
 import numpy as np
 
 def call(query, keys, values, options, tensors):
-    if len(keys) > 1 or options["form"] != "product" or options["normalizer"] != "softmax" or tensors:
+    plain = options["form"] == "product" and options["normalizer"] == "softmax"
+    if len(keys) > 1 or not plain or tensors:
         raise NotImplementedError("plain order 1 only")
     groups = query.shape[1] // keys[0].shape[1]
     key, value = (np.repeat(x[0], groups, axis=1) for x in (keys, values))

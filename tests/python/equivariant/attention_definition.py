@@ -140,7 +140,7 @@ def query_and_key(features, input, output, i, j, number, query, key, weights, me
 def class_output(pairs, features, number, weights, heads, form, normalise, phi):
     if not pairs:
         return 0
-    split = lambda vectors: torch.stack(vectors).unflatten(1, (heads, -1))  # noqa: E731
+    split = lambda vectors: torch.stack(vectors).unflatten(1, (heads, -1))
     queries, keys = split([q for _, q, _ in pairs]), split([k for _, _, k in pairs])
     values = split([features[i] @ weights.value[number] for i, _, _ in pairs])
     if form == "softmax":

@@ -20,7 +20,7 @@ from nsimplex import (
 )
 from nsimplex.graph import tuple_batch
 
-ORDERS = [(k, l) for k in range(4) for l in range(4) if 1 <= k and k + l <= 5]
+ORDERS = [(k, l) for k in range(4) for l in range(4) if k >= 1 and k + l <= 5]
 HEADS = 2
 
 

@@ -52,7 +52,7 @@ def test_undirected_classes_are_orbits(k, l):
 
 
 def test_published_counts():
-    undirected = lambda order: TensorKind(order, "undirected")  # noqa: E731
+    undirected = lambda order: TensorKind(order, "undirected")
     assert len(equivariant_classes(undirected(2), undirected(2))) == 9
     assert len(equivariant_classes(undirected(3), undirected(3))) == 31
     assert len(equivariant_classes(2, 2, "light")) == 5

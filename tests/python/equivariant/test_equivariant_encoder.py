@@ -6,7 +6,7 @@ from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
 
 import nsimplex
-from nsimplex import TensorKind, equivariant_encoder_plan, equivariant_linear_sparse, equivariant_plan
+from nsimplex import equivariant_encoder_plan, equivariant_linear_sparse, equivariant_plan
 from nsimplex.graph import complete_tuples, edge_tuples, tuple_batch
 from nsimplex.nn import EquivariantEncoder, RandomFeatures
 

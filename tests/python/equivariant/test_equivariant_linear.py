@@ -71,7 +71,7 @@ def test_equivariance(k, l, kind, pooling):
             t = t.index_select(axis, order)
         return t
 
-    layer = lambda t: equivariant_linear(t, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes)  # noqa: E731
+    layer = lambda t: equivariant_linear(t, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes)
     torch.testing.assert_close(layer(permuted(x, k)), permuted(layer(x), l), rtol=1e-9, atol=1e-9)
 
 
@@ -108,7 +108,7 @@ def test_loop_free_reads_no_loop():
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 def test_derivatives(k, l, pooling):
     inputs = [t.requires_grad_() for t in problem(k, l, 3, batch=1, channels=1, out=1)]
-    layer = lambda *t: equivariant_linear(*t, input=k, output=l, pooling=pooling, nodes=3)  # noqa: E731
+    layer = lambda *t: equivariant_linear(*t, input=k, output=l, pooling=pooling, nodes=3)
     assert gradcheck(layer, inputs)
     assert gradgradcheck(layer, inputs)
 

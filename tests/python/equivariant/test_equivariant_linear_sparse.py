@@ -135,7 +135,7 @@ def test_equivariance(k, l, kind, pooling):
 def test_derivatives(k, l, pooling):
     x, weight, bias, plan, _ = problem(TensorKind(k), TensorKind(l), [3, 2])
     inputs = [t.requires_grad_() for t in (x[:, :1].clone(), weight[:, :1, :1].clone(), bias[:, :1].clone())]
-    layer = lambda *t: equivariant_linear_sparse(*t, plan, pooling=pooling)  # noqa: E731
+    layer = lambda *t: equivariant_linear_sparse(*t, plan, pooling=pooling)
     assert gradcheck(layer, inputs)
     assert gradgradcheck(layer, inputs)
 

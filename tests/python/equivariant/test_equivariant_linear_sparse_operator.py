@@ -62,7 +62,7 @@ def test_derivatives(kind, biased):
     plan = plan_of(kind=kind, nodes=(3, 2))
     x, weight, bias = (t.requires_grad_() for t in inputs(plan, channels=2, out=2))
     arguments = (x, weight, bias) if biased else (x, weight)
-    call = lambda x, weight, bias=None: layer(plan)(x, weight, bias)  # noqa: E731
+    call = lambda x, weight, bias=None: layer(plan)(x, weight, bias)
     assert gradcheck(call, arguments, check_forward_ad=True)
     assert gradgradcheck(call, arguments)
 

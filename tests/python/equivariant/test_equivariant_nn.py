@@ -63,7 +63,7 @@ def test_pictures_show_every_class(input, output):
     classes = equivariant_classes(input, output)
     assert [c.find("{*}text").text for c in cells] == [c.name for c in classes]
     for cell, each in zip(cells, classes):
-        assert len({b for b in each.members[0]}) == len({(c.get("cx"), c.get("cy")) for c in cell.findall("{*}circle")})
+        assert len(set(each.members[0])) == len({(c.get("cx"), c.get("cy")) for c in cell.findall("{*}circle")})
         steps = max(each.inputs - 1, 0) + max(len(each.members[0]) - each.inputs - 1, 0)
         assert len(cell.findall("{*}path")) == steps
 

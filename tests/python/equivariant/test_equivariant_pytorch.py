@@ -56,7 +56,7 @@ def test_derivatives_of_both_operators():
     x = draw(plan.rows[0], 2).requires_grad_()
     grad = draw(plan.tensors[5].numel(), 2).requires_grad_()
     for operator, values in ((operators.equivariant_sums, x), (operators.equivariant_sums_backward, grad)):
-        call = lambda t, operator=operator: operator(t, plan.tensors, plan.parts, True)  # noqa: E731
+        call = lambda t, operator=operator: operator(t, plan.tensors, plan.parts, True)
         assert gradcheck(call, [values], check_forward_ad=True)
         assert gradgradcheck(call, [values])
 
@@ -106,7 +106,7 @@ def test_bits_do_not_depend_on_threads(same_bits):
 def test_vmap():
     plan = plan_of(nodes=(4,))
     x = draw(3, plan.rows[0], 2)
-    each = lambda t: operators.equivariant_sums(t, plan.tensors, plan.parts, True)  # noqa: E731
+    each = lambda t: operators.equivariant_sums(t, plan.tensors, plan.parts, True)
     torch.testing.assert_close(torch.vmap(each)(x), torch.stack([each(t) for t in x]))
 
 

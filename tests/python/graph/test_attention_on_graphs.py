@@ -5,7 +5,6 @@ import re
 import torch
 
 import nsimplex
-from nsimplex import graph
 
 
 def snippet(root):

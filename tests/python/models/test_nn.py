@@ -209,7 +209,7 @@ def test_retained_mass_is_the_dense_weight_of_the_chosen():
     tokens = torch.randint(256, (1, 9))
     layer = model.blocks[1].attention
     x = model.blocks[0](model.embedding(tokens))
-    q, keys, values = layer._heads_of(model.blocks[1].attention_norm(x))
+    q, keys, _values = layer._heads_of(model.blocks[1].attention_norm(x))
     weights = nsimplex.attention_weights(q, keys, causal=True)
     chosen = layer._choose(layer._index_of(model.blocks[1].attention_norm(x), 0))[0]
     kept = torch.zeros(9, 9, dtype=torch.bool)

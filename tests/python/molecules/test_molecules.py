@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rdkit", reason="the optional dependency RDKit is absent")
 
-from nsimplex import molecules  # noqa: E402
+from nsimplex import molecules
 
 GOOD = "smiles,gap,name\nCCO,1.5,ethanol\nC1=CC=CC=C1,-2,benzene\nC,0,methane\n"
 

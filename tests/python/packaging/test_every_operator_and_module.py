@@ -221,7 +221,7 @@ def compile_module(name, backend, autocast):
                 return function(*inputs)
         return inside
 
-    compiling = lambda function: torch.compile(run(function), backend=backend, fullgraph=True)  # noqa: E731
+    compiling = lambda function: torch.compile(run(function), backend=backend, fullgraph=True)
     ours, exact = step(name, run=compiling), step(name, run=run)
     assert_near_step(ours, exact, 0.05 if autocast else 1e-4)
     for key, grad in exact[1].items():

@@ -39,7 +39,7 @@ def environment(tmp_path):
 
 @pytest.mark.slow
 def test_same_bits_where_mkl_knows_the_processor(environment, root):
-    run = lambda *line: subprocess.run([sys.executable, *line], capture_output=True, text=True, env=environment)  # noqa: E731
+    run = lambda *line: subprocess.run([sys.executable, *line], capture_output=True, text=True, env=environment)
     if "False" not in run("-c", PRODUCT).stdout:
         pytest.skip("the bits of MKL's own product do not depend on threads here")
     paths = [root / "tests" / "python" / "equivariant" / path for path in TESTS]

@@ -100,7 +100,7 @@ def test_the_case_itself_works(name):
 
 @pytest.mark.parametrize("name, option", [(name, option) for name, (options, _) in LAYERS.items() for option in options])
 def test_wrong_options_get_one_line_when_built(name, option):
-    options, inputs = LAYERS[name]
+    options, _inputs = LAYERS[name]
     must_refuse = {"str", "object", "bytes", "dict", "array"}
     if isinstance(options[option], bool) or option in ("indexer", "features"):
         must_refuse = set()  # any value is true or false
@@ -108,7 +108,7 @@ def test_wrong_options_get_one_line_when_built(name, option):
     for kind, value in wrong_values(options[option]).items():
         try:
             layer = getattr(nn, name)(**(options | {option: value}))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             fault = fault_of(error, set(options))
             if fault:
                 complaints.append(f"{option}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")
@@ -130,7 +130,7 @@ def test_wrong_inputs_get_one_line(name):
             arguments[place] = value
             try:
                 layer(*arguments)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 fault = fault_of(error, set(names))
                 if fault:
                     complaints.append(f"{names[place]}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from nsimplex.report import write_report  # noqa: E402
+from nsimplex.report import write_report
 
 FIGURES = {"shd": 3, "sid": 9, "f1": 0.8, "precision": 0.9, "recall": 0.72, "auroc": 0.95, "auprc": 0.91}
 FIT = {

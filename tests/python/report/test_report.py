@@ -1,6 +1,5 @@
 """The report of complete, partial, broken and hostile run directories."""
 
-import json
 import subprocess
 import sys
 

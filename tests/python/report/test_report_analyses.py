@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from report_page import read, write_lines  # noqa: E402
+from report_page import read, write_lines
 
 HELD = {"statement": "constant <= bound printed, order 1", "draws": 96, "holds": True, "violations": 0, "median_slack": 4.5}
 FAILED = {"statement": "d2A as printed & more, order 2", "draws": 20, "holds": False, "violations": 20, "median_slack": 0.68}

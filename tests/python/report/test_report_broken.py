@@ -7,17 +7,17 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import test_causal_report  # noqa: E402
-import test_report  # noqa: E402
-import test_report_analyses  # noqa: E402
-import test_report_claims  # noqa: E402
-import test_report_encodings  # noqa: E402
-import test_report_graphs  # noqa: E402
-import test_report_smoothing  # noqa: E402
-from report_page import Page, read, write_lines  # noqa: E402
+import test_causal_report
+import test_report
+import test_report_analyses
+import test_report_claims
+import test_report_encodings
+import test_report_graphs
+import test_report_smoothing
+from report_page import Page, read, write_lines
 
-from nsimplex.report import write_report  # noqa: E402
-from nsimplex.report.run import read_lines  # noqa: E402
+from nsimplex.report import write_report
+from nsimplex.report.run import read_lines
 
 HUGE = "1" + "0" * 400
 BROKEN = {

@@ -4,11 +4,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import test_report_broken  # noqa: E402
-from report_page import read, write_lines  # noqa: E402
+import test_report_broken
+from report_page import read, write_lines
 
-from nsimplex.report import SECTIONS  # noqa: E402
-from nsimplex.report.run import with_kind  # noqa: E402
+from nsimplex.report import SECTIONS
+from nsimplex.report.run import with_kind
 
 @pytest.mark.parametrize("section", test_report_broken.SECTIONS)
 def test_lines_of_version_0_1_are_read_as_those_with_a_kind(tmp_path, section):

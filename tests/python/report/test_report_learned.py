@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import test_causal_report  # noqa: E402
-from report_page import read, write_lines  # noqa: E402
+import test_causal_report
+from report_page import read, write_lines
 
-from nsimplex.report.elements import shades, short  # noqa: E402
-from nsimplex.report.dag import strongest  # noqa: E402
-from nsimplex.report.learned import (  # noqa: E402
+from nsimplex.report.elements import shades, short
+from nsimplex.report.dag import strongest
+from nsimplex.report.learned import (
     EXTRA,
     MISSING,
     REVERSED,

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from report_page import read, write_lines  # noqa: E402
+from report_page import read, write_lines
 
 
 def smoothing_rows():

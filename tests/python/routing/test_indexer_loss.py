@@ -229,7 +229,7 @@ def test_nothing_to_attend_to():
 @pytest.mark.parametrize("scores", ["relu", "softmax"])
 def test_extreme_logits(scores):
     """Where softmax scores underflow, KL stays finite."""
-    inputs, layer, options = make("warm-up causal", torch.float32)
+    inputs, layer, _options = make("warm-up causal", torch.float32)
     inputs = [(1e3 * t.detach()).requires_grad_() for t in inputs[:2]]
     loss = nsimplex.indexer_loss(*inputs, *layer, scores=scores, causal=True)
     assert math.isfinite(loss.item())

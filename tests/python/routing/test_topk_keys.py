@@ -213,7 +213,7 @@ def test_nothing_that_is_not_finite_is_chosen():
 def test_empty(queries, keys):
     for options in ({}, {"scores": "softmax"}, {"candidates": torch.full((1, queries, 2), -1)}):
         indices = nsimplex.topk_keys(torch.zeros(2, 1, queries, 4), torch.zeros(2, 1, keys, 4), 3, **options)
-        assert indices.shape == (2, queries, 3) and (keys > 0 and queries == 0 or (indices == -1).all())
+        assert indices.shape == (2, queries, 3) and ((keys > 0 and queries == 0) or (indices == -1).all())
     assert nsimplex.topk_keys(torch.zeros(0, 1, 5, 4), torch.zeros(0, 1, 5, 4), 3).shape == (0, 5, 3)
 
 

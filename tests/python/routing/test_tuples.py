@@ -30,7 +30,7 @@ def rows_of(listed, b, i):
 
 def mask_of(listed, queries, lengths):
     """bool [B, 1, Tq, T_1, .., T_N] of a list; every tuple once."""
-    indices, offsets = listed
+    _indices, offsets = listed
     batch = offsets.size(0)
     mask = torch.zeros(batch, queries, *lengths, dtype=torch.bool)
     for b in range(batch):
