@@ -1,10 +1,12 @@
-"""What the checks cost that keep a kernel inside of its arrays, and checksums: beside the calls that they are part of.
+"""What the checks cost that keep a kernel inside of its arrays, and checksums: beside the calls
+that they are part of.
 
     python bench/checks.py
 
-One thread, medians of processor time in milliseconds, calls in turns. `refused` is the same call with one wrong number
-in the place that is looked at last: it takes what copies and checks take. Of it `at once`, a call that is refused for its
-shape, is what raising the error takes; `share` is the rest in the time of the call.
+One thread, medians of processor time in milliseconds, calls in turns. `refused` is the same call
+with one wrong number in the place that is looked at last: it takes what copies and checks take. Of
+it `at once`, a call that is refused for its shape, is what raising the error takes; `share` is the
+rest in the time of the call.
 """
 
 import json
@@ -37,7 +39,11 @@ def refused(call):
 def row(name: str, call, wrong, at_once) -> dict:
     times = medians({"call": call, "refused": refused(wrong), "at once": refused(at_once)}, REPEATS)
     share = (times["refused"] - times["at once"]) / times["call"]
-    return {"what": name, **{key: round(value, 3) for key, value in times.items()}, "share": round(share, 4)}
+    return {
+        "what": name,
+        **{key: round(value, 3) for key, value in times.items()},
+        "share": round(share, 4),
+    }
 
 
 def lists(dtype) -> dict:
@@ -48,7 +54,12 @@ def lists(dtype) -> dict:
     wrong = indices.clone()
     wrong[-1, -1] = 2048
     call = lambda indices: lambda: nsimplex.sparse_attention(x, [x, x], [x, x], indices, offsets)
-    return row(f"sparse_attention, list of {str(dtype)[6:]}", call(indices), call(wrong), call(indices[:, :1]))
+    return row(
+        f"sparse_attention, list of {str(dtype)[6:]}",
+        call(indices),
+        call(wrong),
+        call(indices[:, :1]),
+    )
 
 
 def links(nodes: int = 2000, each: int = 8) -> torch.Tensor:
@@ -60,15 +71,30 @@ def links(nodes: int = 2000, each: int = 8) -> torch.Tensor:
 def linear(channels: int) -> dict:
     graph = nsimplex.graph.tuple_batch(links(), 2000)
     plan = nsimplex.equivariant_plan(graph, graph)
-    x, weight = torch.randn(plan.rows[0], channels), torch.randn(plan.class_counts[0], channels, channels)
-    bounds, wrong = plan.tensors[6].tolist(), list(plan.tensors)
-    last = max(s for s in range(len(bounds) - 1) if bounds[s + 1] - bounds[s] > 1)  # its look-ups must rise
-    wrong[7] = wrong[7].clone()
-    wrong[7][bounds[last]], wrong[7][bounds[last] + 1] = plan.tensors[7][bounds[last] + 1], plan.tensors[7][bounds[last]]
-    call = lambda x, tensors: lambda: torch.ops.nsimplex.equivariant_linear_sparse(
-        x, weight, None, tensors, plan.parts, "mean"
+    x, weight = (
+        torch.randn(plan.rows[0], channels),
+        torch.randn(plan.class_counts[0], channels, channels),
     )
-    return row(f"equivariant_linear_sparse, {channels} channels", call(x, plan.tensors), call(x, wrong), call(x[0], plan.tensors))
+    bounds, wrong = plan.tensors[6].tolist(), list(plan.tensors)
+    last = max(
+        s for s in range(len(bounds) - 1) if bounds[s + 1] - bounds[s] > 1
+    )  # its look-ups must rise
+    wrong[7] = wrong[7].clone()
+    wrong[7][bounds[last]], wrong[7][bounds[last] + 1] = (
+        plan.tensors[7][bounds[last] + 1],
+        plan.tensors[7][bounds[last]],
+    )
+    call = lambda x, tensors: (
+        lambda: torch.ops.nsimplex.equivariant_linear_sparse(
+            x, weight, None, tensors, plan.parts, "mean"
+        )
+    )
+    return row(
+        f"equivariant_linear_sparse, {channels} channels",
+        call(x, plan.tensors),
+        call(x, wrong),
+        call(x[0], plan.tensors),
+    )
 
 
 def attention(channels: int, heads: int) -> dict:
@@ -78,9 +104,13 @@ def attention(channels: int, heads: int) -> dict:
     width = lambda count, *shape: torch.randn(count, *shape) / channels
     queries, keys, classes = plan.weight_counts
     weights = nsimplex.EquivariantAttentionWeights(
-        width(queries, channels, channels), width(classes, channels), width(keys, channels, channels),
-        width(classes, channels), width(classes, channels, channels), width(classes, channels, channels),
-    )  # fmt: skip
+        width(queries, channels, channels),
+        width(classes, channels),
+        width(keys, channels, channels),
+        width(classes, channels),
+        width(classes, channels, channels),
+        width(classes, channels, channels),
+    )
     directions = nsimplex.orthogonal_directions(channels // heads, 16)
     x, fingerprint = torch.randn(len(graph.tuples), channels), plan.tensors[-1]
     call = lambda x: nsimplex.equivariant_attention(
@@ -94,7 +124,9 @@ def attention(channels: int, heads: int) -> dict:
         finally:
             fingerprint.sub_(1)
 
-    return row(f"equivariant_attention, {channels} channels", lambda: call(x), wrong, lambda: call(x[0]))
+    return row(
+        f"equivariant_attention, {channels} channels", lambda: call(x), wrong, lambda: call(x[0])
+    )
 
 
 def without_checksums(path: Path) -> Path:
@@ -121,18 +153,29 @@ def file(megabytes: int) -> dict:
         path = Path(folder) / "cache.safetensors"
         full.save(path)
         plain = without_checksums(path)
-        times = medians({"with": lambda: caches().load(path), "without": lambda: caches().load(plain)}, REPEATS)
+        times = medians(
+            {"with": lambda: caches().load(path), "without": lambda: caches().load(plain)}, REPEATS
+        )
     share = 1 - times["without"] / times["with"]
-    return {"what": f"{megabytes} MB of safetensors", **{key: round(value, 2) for key, value in times.items()}, "share": round(share, 3)}
+    return {
+        "what": f"{megabytes} MB of safetensors",
+        **{key: round(value, 2) for key, value in times.items()},
+        "share": round(share, 3),
+    }
 
 
 def main() -> None:
     torch.set_num_threads(1)
     with torch.inference_mode():
         for measure, arguments in (
-            (lists, [torch.int64]), (lists, [torch.int32]), (linear, [4]), (linear, [64]),
-            (attention, [8, 2]), (attention, [64, 4]), (file, [64]),
-        ):  # fmt: skip
+            (lists, [torch.int64]),
+            (lists, [torch.int32]),
+            (linear, [4]),
+            (linear, [64]),
+            (attention, [8, 2]),
+            (attention, [64, 4]),
+            (file, [64]),
+        ):
             print(json.dumps(measure(*arguments)), flush=True)
 
 

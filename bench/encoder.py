@@ -1,13 +1,15 @@
-"""The kernel encoder of a graph, 4 layers and a read-out: plan, forward, backward, memory; one JSON object a line.
+"""The kernel encoder of a graph, 4 layers and a read-out: plan, forward, backward, memory; one JSON
+object a line.
 
     python bench/encoder.py                      # 3277 nodes, 36 thousand rows
     python bench/encoder.py --nodes 1000 --nodes 10000 --nodes 100000
     python bench/encoder.py --form softmax --nodes 1450 --forward-only
 
-Graphs are Barabasi-Albert with 5 links a new node, both directions of each link and a loop of every node. Four layers
-2 -> 2 and one 2 -> 0 of width 32, heads of 8 channels, 16 features: Table 6a of Kim, Oh and Hong, arXiv 2110.14416.
-Medians; the first run of each is not counted. "peak_mb" is the most memory the process had above what it had before
-the model was made. "plan_ms" is done once a graph for all layers, "readout_plan_ms" for the read-out.
+Graphs are Barabasi-Albert with 5 links a new node, both directions of each link and a loop of every
+node. Four layers 2 -> 2 and one 2 -> 0 of width 32, heads of 8 channels, 16 features: Table 6a of
+Kim, Oh and Hong, arXiv 2110.14416. Medians; the first run of each is not counted. "peak_mb" is the
+most memory the process had above what it had before the model was made. "plan_ms" is done once a
+graph for all layers, "readout_plan_ms" for the read-out.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Model(torch.nn.Module):
         super().__init__()
         features = None if form == "softmax" else RandomFeatures(WIDTH // HEADS)
         shared = {"heads": HEADS, "form": form, "features": features}
-        self.layers = torch.nn.ModuleList([EquivariantEncoder(2, 2, WIDTH, WIDTH, **shared) for _ in range(LAYERS)])
+        self.layers = torch.nn.ModuleList(
+            [EquivariantEncoder(2, 2, WIDTH, WIDTH, **shared) for _ in range(LAYERS)]
+        )
         self.readout = EquivariantEncoder(2, 0, WIDTH, WIDTH, **shared)
 
     def forward(self, x, plans):
@@ -85,17 +89,24 @@ def measure(nodes: int, form: str, repeats: int, forward_only: bool) -> dict:
     forward_seconds = seconds(forward, repeats)
     both_seconds = float("nan") if forward_only else seconds(both, repeats)
     return {
-        "form": form, "nodes": nodes, "rows": len(x), "threads": torch.get_num_threads(),
+        "form": form,
+        "nodes": nodes,
+        "rows": len(x),
+        "threads": torch.get_num_threads(),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "plan_ms": 1e3 * plan_seconds[0], "readout_plan_ms": 1e3 * plan_seconds[1],
+        "plan_ms": 1e3 * plan_seconds[0],
+        "readout_plan_ms": 1e3 * plan_seconds[1],
         "forward_seconds": forward_seconds,
-        "backward_seconds": both_seconds - forward_seconds, "peak_mb": status("VmHWM") - before,
+        "backward_seconds": both_seconds - forward_seconds,
+        "peak_mb": status("VmHWM") - before,
         "process_mb": status("VmHWM"),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, action="append", help="default: 3277")
     parser.add_argument("--form", choices=["softmax", "kernel", "decoupled"], default="kernel")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -104,7 +115,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for nodes in arguments.nodes or [3277]:
-        print(json.dumps(measure(nodes, arguments.form, arguments.repeats, arguments.forward_only)), flush=True)
+        print(
+            json.dumps(measure(nodes, arguments.form, arguments.repeats, arguments.forward_only)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

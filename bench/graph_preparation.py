@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Times of preparing graphs against their size: bench/graph_preparation.py [EDGES ...]
 
-Random graphs of ten neighbours a node, edges in random order. Prints seconds for each function, best of three, and
-the slope of their logarithm between the first and the last size: 1 is linear time.
+Random graphs of ten neighbours a node, edges in random order. Prints seconds for each function,
+best of three, and the slope of their logarithm between the first and the last size: 1 is linear
+time.
 """
 
 import math
@@ -39,7 +40,9 @@ def cases(count):
     undirected = graph.edge_tuples(edges, nodes, symmetry="undirected").batch
     return {
         "tuple_batch, any order": lambda: graph.tuple_batch(edges, nodes, symmetry="undirected"),
-        "tuple_batch, ascending": lambda: graph.tuple_batch(undirected.tuples, nodes, symmetry="undirected"),
+        "tuple_batch, ascending": lambda: graph.tuple_batch(
+            undirected.tuples, nodes, symmetry="undirected"
+        ),
         "edge_tuples with loops": lambda: graph.edge_tuples(edges, nodes, loops=True),
         "adjacency": lambda: graph.adjacency(undirected),
         "connected_components": lambda: graph.connected_components(undirected),
@@ -51,11 +54,17 @@ def cases(count):
 def main():
     torch.set_num_threads(1)
     sizes = [int(text) for text in sys.argv[1:]] or [10_000, 100_000, 1_000_000]
-    times = {size: {name: best_of_three(call) for name, call in cases(size).items()} for size in sizes}
+    times = {
+        size: {name: best_of_three(call) for name, call in cases(size).items()} for size in sizes
+    }
     print(f"{'seconds for edges':24}" + "".join(f"{size:>12}" for size in sizes) + f"{'slope':>8}")
     for name in times[sizes[0]]:
         row = [times[size][name] for size in sizes]
-        slope = math.log(row[-1] / row[0]) / math.log(sizes[-1] / sizes[0]) if len(sizes) > 1 else math.nan
+        slope = (
+            math.log(row[-1] / row[0]) / math.log(sizes[-1] / sizes[0])
+            if len(sizes) > 1
+            else math.nan
+        )
         print(f"{name:24}" + "".join(f"{each:12.4f}" for each in row) + f"{slope:8.2f}")
 
 

@@ -1,9 +1,11 @@
-"""What a small call costs from Python: the whole call beside the time its flops take at the rate of a large one.
+"""What a small call costs from Python: the whole call beside the time its flops take at the rate of
+a large one.
 
     python bench/small_call.py
 
-One batch entry, one head, 64 queries, D = 64, windows 8 x 32, causal, fp32, one thread; medians of 2000 calls, in
-microseconds. `empty` is the same call with one key: what checks, dispatch and allocation take.
+One batch entry, one head, 64 queries, D = 64, windows 8 x 32, causal, fp32, one thread; medians of
+2000 calls, in microseconds. `empty` is the same call with one key: what checks, dispatch and
+allocation take.
 """
 
 import json
@@ -38,7 +40,12 @@ def main() -> None:
         call = median_microseconds(make_call(64))
         empty = median_microseconds(make_call(1))
     flop_time = tuples * 4 * 64 / 1e3 / gflops
-    row = {"call": call, "flop_time": flop_time, "above_flop_time": call - flop_time, "empty": empty}
+    row = {
+        "call": call,
+        "flop_time": flop_time,
+        "above_flop_time": call - flop_time,
+        "empty": empty,
+    }
     print(json.dumps({name: round(value, 1) for name, value in row.items()}))
 
 

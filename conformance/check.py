@@ -6,11 +6,14 @@
 
 The callable is MODULE:NAME or FILE.py:NAME and is called as
 
-    call(query, keys, values, options, tensors) -> (out, lse)     or out alone, lse is then not checked
+    call(query, keys, values, options, tensors) -> (out, lse)     or out alone, lse is then not
+    checked
 
-with NumPy arrays (--torch: tensors, whose gradients are then checked too), `options` as in cases.json and
-`tensors` holding key_lengths, cu_seqlens, key_mask.M, mask or sink where a case has them. It may raise
-NotImplementedError: such a case is counted as not supported. README.md describes the files. Needs NumPy alone.
+with NumPy arrays (--torch: tensors, whose gradients are then checked too), `options` as in
+cases.json and `tensors` holding key_lengths, cu_seqlens, key_mask.M, mask or sink where a case has
+them. It may raise
+NotImplementedError: such a case is counted as not supported. README.md describes the files. Needs
+    NumPy alone.
 """
 
 from __future__ import annotations
@@ -23,13 +26,18 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 import safetensors_file
 
 HERE = Path(__file__).resolve().parent
 #: Largest relative error in the 2-norm: (out and lse, gradients).
-TOLERANCE = {"float64": (1e-12, 1e-11), "float32": (2e-5, 1e-4), "bfloat16": (2e-2, 4e-2), "float16": (4e-3, 1e-2)}
-#: Below float64 a logit of thousands is right to 1e-3 or so, and that is what comes on top from its exponential.
+TOLERANCE = {
+    "float64": (1e-12, 1e-11),
+    "float32": (2e-5, 1e-4),
+    "bfloat16": (2e-2, 4e-2),
+    "float16": (4e-3, 1e-2),
+}
+#: Below float64 a logit of thousands is right to 1e-3 or so, and that is what comes on top from its
+#: exponential.
 EXTREME, EXTREME_TOLERANCE = 50.0, 1e-2
 
 
@@ -50,7 +58,9 @@ def load_callable(name: str):
 
 
 def inputs_of(arrays: dict, order: int, dtype: str):
-    given = {name.removeprefix("input."): x for name, x in arrays.items() if name.startswith("input.")}
+    given = {
+        name.removeprefix("input."): x for name, x in arrays.items() if name.startswith("input.")
+    }
     given = {name: x.astype(dtype) if x.dtype == np.float32 else x for name, x in given.items()}
     query = given.pop("query")
     keys, values = ([given.pop(f"{side}.{m}") for m in range(order)] for side in ("key", "value"))
@@ -70,7 +80,11 @@ def run_torch(call, entry: dict, arrays: dict, dtype: str) -> dict[str, np.ndarr
 
     def tensor(array):
         result = torch.tensor(array)
-        return result.to(getattr(torch, dtype)).requires_grad_() if result.is_floating_point() else result
+        return (
+            result.to(getattr(torch, dtype)).requires_grad_()
+            if result.is_floating_point()
+            else result
+        )
 
     order = entry["order"]
     query, keys, values, tensors, grads = inputs_of(arrays, order, "float64")
@@ -82,11 +96,15 @@ def run_torch(call, entry: dict, arrays: dict, dtype: str) -> dict[str, np.ndarr
     leaves |= {f"value.{m}": x for m, x in enumerate(values)}
     leaves |= {name: x for name, x in tensors.items() if x.is_floating_point()}
     found = dict(zip(("out", "lse"), result))
-    # Without lse its share of the gradients is missing: they are compared only where both are there.
+    # Without lse its share of the gradients is missing: they are compared only where both are
+    # there.
     if len(result) == 2 and result[0].requires_grad:
         outputs = [(x, torch.tensor(g).to(x)) for x, g in zip(result, grads) if x.requires_grad]
         gradients = torch.autograd.grad(
-            [x for x, _ in outputs], list(leaves.values()), [g for _, g in outputs], allow_unused=True
+            [x for x, _ in outputs],
+            list(leaves.values()),
+            [g for _, g in outputs],
+            allow_unused=True,
         )
         for (name, leaf), gradient in zip(leaves.items(), gradients):
             found[f"grad.{name}"] = torch.zeros_like(leaf) if gradient is None else gradient
@@ -94,8 +112,8 @@ def run_torch(call, entry: dict, arrays: dict, dtype: str) -> dict[str, np.ndarr
 
 
 def deviation(found: np.ndarray, expected: np.ndarray, floor: float = 1e-3) -> float:
-    """Error relative to the norm, which counts as ``floor`` at least; infinite where the shape differs, or
-    the minus infinities of lse."""
+    """Error relative to the norm, which counts as ``floor`` at least; infinite where the shape
+    differs, or the minus infinities of lse."""
     found = np.asarray(found, np.float64)
     if found.shape != expected.shape:
         return np.inf

@@ -1,6 +1,7 @@
 """N-simplicial attention as it is defined: every tuple visited, float64, no thought of speed.
 
-Independent of the library on purpose: the files that other implementations are held against come from here.
+Independent of the library on purpose: the files that other implementations are held against come
+from here.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def admissible(query: Tensor, keys: list[Tensor], options: dict, tensors: dict) 
         if "cu_seqlens" in tensors:
             starts = tensors["cu_seqlens"][1:-1].contiguous()
             result = result & (
-                torch.bucketize(j, starts, right=True) == torch.bucketize(position, starts, right=True)
+                torch.bucketize(j, starts, right=True)
+                == torch.bucketize(position, starts, right=True)
             )
         if f"key_mask.{m}" in tensors:
             mask = tensors[f"key_mask.{m}"]
@@ -84,8 +86,11 @@ def combine(values: list[Tensor], reduce: str) -> Tensor:
     return total / order if reduce == "mean" else total
 
 
-def attention(query: Tensor, keys: list[Tensor], values: list[Tensor], options: dict, tensors: dict):
-    """(out, lse). `tensors`: key_lengths [N, B], cu_seqlens, key_mask.M, mask and sink where a case has them."""
+def attention(
+    query: Tensor, keys: list[Tensor], values: list[Tensor], options: dict, tensors: dict
+):
+    """(out, lse). `tensors`: key_lengths [N, B], cu_seqlens, key_mask.M, mask and sink where a case
+    has them."""
     groups = query.size(1) // keys[0].size(1)
     keys, values = ([x.repeat_interleave(groups, 1) for x in side] for side in (keys, values))
     logits = options["logit_scale"] * scores(query, keys, options["form"])

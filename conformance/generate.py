@@ -1,8 +1,8 @@
 """Writes the conformance files: python conformance/generate.py [--out DIR]
 
-One safetensors file a case and cases.json, which lists them. Inputs are rounded to bfloat16 and stored as
-float32, so that an implementation of any dtype takes exactly the same numbers; expected results are float64
-and come from definition.py.
+One safetensors file a case and cases.json, which lists them. Inputs are rounded to bfloat16 and
+stored as float32, so that an implementation of any dtype takes exactly the same numbers; expected
+results are float64 and come from definition.py.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ import math
 import os
 from pathlib import Path
 
-import numpy as np
-import torch
-
 import definition
+import numpy as np
 import safetensors_file
+import torch
 
 VERSION = 1
 HERE = Path(__file__).resolve().parent
 DEFAULTS = dict(
-    form="product", reduce="product", normalizer="softmax", causal=False, distinct="none",
-)  # fmt: skip
+    form="product",
+    reduce="product",
+    normalizer="softmax",
+    causal=False,
+    distinct="none",
+)
 
 
 def case(name: str, queries: int, keys: list[int], about: str, **more) -> dict:
@@ -40,41 +43,120 @@ def table() -> list[dict]:
         self_attention = (same[0], same)
         add("full", 7, lengths, "every axis its own length")
         add("causal", *self_attention, "bottom-right aligned", causal=True)
-        add("causal-cross", 5, [n + 2 * m for m, n in enumerate(same)], "offsets differ", causal=True)
+        add(
+            "causal-cross",
+            5,
+            [n + 2 * m for m, n in enumerate(same)],
+            "offsets differ",
+            causal=True,
+        )
         add("more-queries", same[0] + 4, same, "the first queries have no tuple", causal=True)
-        add("window", *self_attention, "a window an axis", window=[[2 + 2 * m, 0] for m in range(order)])
-        add("window-one", *self_attention, "every window only the query's own position",
-            window=[[1, 0]] * order)  # fmt: skip
-        add("window-two-sided", *self_attention, "both sides", window=[[2, 1 + m] for m in range(order)])
+        add(
+            "window",
+            *self_attention,
+            "a window an axis",
+            window=[[2 + 2 * m, 0] for m in range(order)],
+        )
+        add(
+            "window-one",
+            *self_attention,
+            "every window only the query's own position",
+            window=[[1, 0]] * order,
+        )
+        add(
+            "window-two-sided",
+            *self_attention,
+            "both sides",
+            window=[[2, 1 + m] for m in range(order)],
+        )
         add("window-ahead", *self_attention, "own position and after", window=[[1, 3]] * order)
         add("window-wide", *self_attention, "wider than the sequence", window=[[99, 99]] * order)
-        add("window-causal", *self_attention, "the right side cut by the causal mask", causal=True,
-            window=[[3, 5]] * order)  # fmt: skip
+        add(
+            "window-causal",
+            *self_attention,
+            "the right side cut by the causal mask",
+            causal=True,
+            window=[[3, 5]] * order,
+        )
         add("grouped", 6, lengths, "4 query heads, 2 key heads", heads=4, kv_heads=2)
         add("value-dim", 6, lengths, "values narrower than keys", value_dim=3)
         add("one-query-one-key", 1, [1] * order, "a single tuple")
-        add("extreme-logits", *self_attention, "logits of thousands", largest_logit=1e4, causal=True)
+        add(
+            "extreme-logits", *self_attention, "logits of thousands", largest_logit=1e4, causal=True
+        )
         add("equal-logits", 6, lengths, "all logits 0: means of the values", amplitude=0.0)
-        add("padding", 6, lengths, "one entry without keys on the last axis", batch=3, key_lengths=True)
+        add(
+            "padding",
+            6,
+            lengths,
+            "one entry without keys on the last axis",
+            batch=3,
+            key_lengths=True,
+        )
         add("key-masks", 6, lengths, "keys left out one by one", batch=2, key_masks=True)
-        add("documents", *self_attention, "three packed documents", cu_seqlens=[0, 3, 4, same[0]],
-            causal=True)  # fmt: skip
-        add("documents-window", *self_attention, "windows inside documents", cu_seqlens=[0, 5, same[0]],
-            window=[[3, 2]] * order)  # fmt: skip
+        add(
+            "documents",
+            *self_attention,
+            "three packed documents",
+            cu_seqlens=[0, 3, 4, same[0]],
+            causal=True,
+        )
+        add(
+            "documents-window",
+            *self_attention,
+            "windows inside documents",
+            cu_seqlens=[0, 5, same[0]],
+            window=[[3, 2]] * order,
+        )
         add("mask-boolean", 6, lengths, "some rows fully masked", mask="boolean")
         add("mask-additive", 6, lengths, "broadcast over heads, some -inf", mask="additive")
-        add("sink", *self_attention, "a sink logit a head", normalizer="softmax_sink", causal=True, heads=2)
+        add(
+            "sink",
+            *self_attention,
+            "a sink logit a head",
+            normalizer="softmax_sink",
+            causal=True,
+            heads=2,
+        )
         add("sigmoid", *self_attention, "no normalisation", normalizer="sigmoid", causal=True)
-        add("relu", *self_attention, "rows without a positive logit are 0", normalizer="relu", causal=True)
-        add("determinant", 6, lengths, "chunks of N + 1 channels", form="determinant", dim=2 * (order + 1))
-        add("determinant-grouped", *self_attention, "causal, windows", form="determinant", heads=4,
-            kv_heads=2, dim=3 * (order + 1), causal=True, window=[[4, 0]] * order)  # fmt: skip
+        add(
+            "relu",
+            *self_attention,
+            "rows without a positive logit are 0",
+            normalizer="relu",
+            causal=True,
+        )
+        add(
+            "determinant",
+            6,
+            lengths,
+            "chunks of N + 1 channels",
+            form="determinant",
+            dim=2 * (order + 1),
+        )
+        add(
+            "determinant-grouped",
+            *self_attention,
+            "causal, windows",
+            form="determinant",
+            heads=4,
+            kv_heads=2,
+            dim=3 * (order + 1),
+            causal=True,
+            window=[[4, 0]] * order,
+        )
         if order > 1:
             add("sum", 6, lengths, "values added", reduce="sum")
             add("mean", *self_attention, "values averaged", reduce="mean", causal=True)
             add("unit-scale", 6, lengths, "s1 = D^-(N+1)/2, s2 = Dv^-(N-1)/2", scale="unit")
             add("distinct", *self_attention, "no key position twice", distinct="axes", causal=True)
-        add("distinct-with-query", *self_attention, "nor the query's own", distinct="with_query", causal=True)
+        add(
+            "distinct-with-query",
+            *self_attention,
+            "nor the query's own",
+            distinct="with_query",
+            causal=True,
+        )
     return cases
 
 
@@ -106,7 +188,9 @@ def build(spec: dict, seed: int) -> tuple[dict, dict[str, np.ndarray]]:
 
     tensors: dict[str, torch.Tensor] = {}
     if spec.get("key_lengths"):
-        tensors["key_lengths"] = torch.tensor([[n, 1 + m, n - 1] for m, n in enumerate(spec["keys"])])
+        tensors["key_lengths"] = torch.tensor(
+            [[n, 1 + m, n - 1] for m, n in enumerate(spec["keys"])]
+        )
         tensors["key_lengths"][-1, 1] = 0
     if "cu_seqlens" in spec:
         tensors["cu_seqlens"] = torch.tensor(spec["cu_seqlens"])

@@ -1,4 +1,5 @@
-"""The safetensors format with NumPy alone: eight bytes of header length, a JSON header, the data."""
+"""The safetensors format with NumPy alone: eight bytes of header length, a JSON header, the
+data."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def read(path: Path) -> dict[str, np.ndarray]:
     for name, entry in header.items():
         if name != "__metadata__":
             begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            arrays[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            arrays[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(
+                entry["shape"]
+            )
     return arrays
 
 

@@ -3,11 +3,13 @@
 
 Folders of src/ are layers. A file may include files of its own folder and of lower layers:
 
-    cli > training, analysis > models, data > equivariant, causal > attention > graph > io > support > kernels
+    cli > training, analysis > models, data > equivariant, causal > attention > graph > io > support
+    > kernels
 
 Folders of one layer do not know each other. Nothing below src/kernels includes Torch, directly or
 through the public headers; the public headers include nothing of src/; no header includes the
-umbrella torch/torch.h, which costs every includer ten seconds. Prints each offending line and exits with 1.
+umbrella torch/torch.h, which costs every includer ten seconds. Prints each offending line and exits
+with 1.
 """
 
 import re
@@ -33,7 +35,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def objection(path, layer, target):
-    """Why `path` (in folder `layer` of src/, or None for a public header) may not include `target`."""
+    """Why `path` (in folder `layer` of src/, or None for a public header) may not include
+    `target`."""
     if path.suffix in HEADERS and target == "torch/torch.h":
         return "a header includes the umbrella torch/torch.h"
     if layer == "kernels" and target.startswith((*TORCH, "nsimplex/")):

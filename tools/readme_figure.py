@@ -4,7 +4,8 @@
     nsimplex task match3 --out runs/match3
     tools/readme_figure.py runs/match3 docs/images/match3.svg
 
-The report's figures take their colours from the page around them; a picture of its own needs fixed ones.
+The report's figures take their colours from the page around them; a picture of its own needs fixed
+ones.
 """
 
 import re

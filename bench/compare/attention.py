@@ -1,11 +1,12 @@
-"""The dense operator beside plain PyTorch: one process, taking turns, medians; one JSON object a line.
+"""The dense operator beside plain PyTorch: one process, taking turns, medians; one JSON object a
+line.
 
     python bench/compare/attention.py --threads 1
     python bench/compare/attention.py --case order2-2048 --pass forward --peer composite
 
-Shapes come from bench/cases/attention_speed.txt. The pass "backward" is forward and backward together, on
-both sides, since a peer that kept its graph would need gigabytes. Peak memory is what a fresh process
-needed above its inputs.
+Shapes come from bench/cases/attention_speed.txt. The pass "backward" is forward and backward
+together, on both sides, since a peer that kept its graph would need gigabytes. Peak memory is what
+a fresh process needed above its inputs.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import sys
 import time
 from pathlib import Path
 
+import peers
 import torch
 
 import nsimplex
-import peers
 
 CASES = Path(__file__).resolve().parent.parent / "cases" / "attention_speed.txt"
 PEERS = {
@@ -36,7 +37,9 @@ def read_cases() -> dict[str, argparse.Namespace]:
     parser = argparse.ArgumentParser()
     for flag in ("order", "heads", "seq", "dim"):
         parser.add_argument(f"--{flag}", type=int)
-    parser.add_argument("--window", type=lambda text: [int(w) for w in text.split(",")], default=[-1])
+    parser.add_argument(
+        "--window", type=lambda text: [int(w) for w in text.split(",")], default=[-1]
+    )
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--dtype", type=lambda name: getattr(torch, name), default=torch.float32)
     cases = {}
@@ -82,11 +85,15 @@ def contestants(case, peer: str, gradients: bool) -> dict:
 
 def check_agreement(calls: dict) -> None:
     """A comparison counts only when both compute the same; these calls are the warm-up too."""
-    results = [[r] if isinstance(r, torch.Tensor) else r for r in (call() for call in calls.values())]
+    results = [
+        [r] if isinstance(r, torch.Tensor) else r for r in (call() for call in calls.values())
+    ]
     for other in results[1:]:
         for a, b in zip(results[0], other):
             error = ((a - b).float().norm() / b.float().norm()).item()
-            assert error < (1e-4 if b.dtype == torch.float32 else 2e-2), f"results differ by {error:.1e}"
+            assert error < (1e-4 if b.dtype == torch.float32 else 2e-2), (
+                f"results differ by {error:.1e}"
+            )
 
 
 def medians(calls: dict, repeats: int) -> dict:
@@ -159,9 +166,13 @@ def peers_of(case) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     cases = read_cases()
-    parser.add_argument("--case", action="append", choices=cases, help="default: all that have a peer")
+    parser.add_argument(
+        "--case", action="append", choices=cases, help="default: all that have a peer"
+    )
     parser.add_argument("--pass", dest="passes", action="append", choices=["forward", "backward"])
     parser.add_argument("--peer", action="append", choices=PEERS)
     parser.add_argument("--heads", type=int, default=0, help="in place of the case's")

@@ -4,15 +4,19 @@
     python bench/compare/causal.py linear --standardise --methods order DAGMA
     python bench/compare/causal.py curved dream4 sachs
 
-Rows: linear (random graphs of 2 edges a column, noises of variance 1, n = 1000), wide (the same with 1000 columns and
-2000 observations), few (more columns than rows), noise (independent columns), additive (sums of functions drawn from
-Gaussian processes, 20 columns, n = 1000, noises of one variance and of free ones), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000), dream4 and
-sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are `nsimplex.causal.simulate`'s of seeds 0, 1, ...
+Rows: linear (random graphs of 2 edges a column, noises of variance 1, n = 1000), wide (the same
+    with 1000 columns and
+2000 observations), few (more columns than rows), noise (independent columns), additive (sums of
+functions drawn from Gaussian processes, 20 columns, n = 1000, noises of one variance and of free
+ones), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000),
+dream4 and sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are
+`nsimplex.causal.simulate`'s of seeds 0, 1, ...
 
-Peers run as their packages come (`pip install dagma scikit-learn causal-learn`; `notears` from its authors' repository, on
-PYTHONPATH), with the penalties and thresholds of their examples; one that is not installed is named and left out.
-`forest` ranks causes by the importances of a random forest for each column, as GENIE3 does. Figures are means over
-seeds, `cyclic` the answers that are no DAG, `seconds` the median and `most` the maximum of the processor time of a fit.
+Peers run as their packages come (`pip install dagma scikit-learn causal-learn`; `notears` from its
+authors' repository, on PYTHONPATH), with the penalties and thresholds of their examples; one that
+is not installed is named and left out. `forest` ranks causes by the importances of a random forest
+for each column, as GENIE3 does. Figures are means over seeds, `cyclic` the answers that are no DAG,
+`seconds` the median and `most` the maximum of the processor time of a fit.
 """
 
 from __future__ import annotations
@@ -87,7 +91,9 @@ def notears_networks(table: Tensor) -> Answer:
     torch.set_default_dtype(torch.double)  # as the package's own example does
     try:
         fit = package.notears_nonlinear
-        return thresholded(fit(networks.double(), table.numpy().copy(), lambda1=0.01, lambda2=0.01, w_threshold=0))
+        return thresholded(
+            fit(networks.double(), table.numpy().copy(), lambda1=0.01, lambda2=0.01, w_threshold=0)
+        )
     finally:
         torch.set_default_dtype(before)
 
@@ -97,7 +103,8 @@ def boss(table: Tensor) -> Answer:
     marks = search(table.numpy().copy(), verbose=False).graph
     directed = (marks == -1) & (marks.T == 1)  # tail at the cause, arrow at the effect
     either = (marks == -1) & (marks.T == -1)
-    # BOSS answers a class of graphs: an edge that may point either way is given one direction, by the columns' order.
+    # BOSS answers a class of graphs: an edge that may point either way is given one direction, by
+    # the columns' order.
     graph = torch.from_numpy((directed | np.triu(either)).astype(np.float64))
     return Answer(graph, graph)
 
@@ -138,7 +145,9 @@ METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the modul
 def linear(options: argparse.Namespace) -> Iterator[Problem]:
     for features in options.features:
         for seed in range(options.seeds):
-            made = causal.simulate(nodes=features, degree=2, observations=options.observations, seed=seed)
+            made = causal.simulate(
+                nodes=features, degree=2, observations=options.observations, seed=seed
+            )
             yield Problem(f"linear {features}", made.table, made.weights)
 
 
@@ -160,21 +169,36 @@ def noise(options: argparse.Namespace) -> Iterator[Problem]:
         for seed in range(options.seeds):
             draws = torch.Generator().manual_seed(seed)
             table = torch.randn(rows, features, generator=draws, dtype=torch.float64)
-            yield Problem(f"noise {rows} x {features}", table, torch.zeros(features, features, dtype=torch.float64))
+            yield Problem(
+                f"noise {rows} x {features}",
+                table,
+                torch.zeros(features, features, dtype=torch.float64),
+            )
 
 
 def additive(options: argparse.Namespace) -> Iterator[Problem]:
     for equal in (True, False):
         for seed in range(options.seeds):
             made = causal.simulate(
-                nodes=20, degree=1, observations=1000, mechanism="gp", equal_variances=equal, seed=seed
+                nodes=20,
+                degree=1,
+                observations=1000,
+                mechanism="gp",
+                equal_variances=equal,
+                seed=seed,
             )
-            yield Problem(f"additive, {'one variance' if equal else 'free variances'}", made.table, made.weights)
+            yield Problem(
+                f"additive, {'one variance' if equal else 'free variances'}",
+                made.table,
+                made.weights,
+            )
 
 
 def curved(options: argparse.Namespace) -> Iterator[Problem]:
     for seed in range(options.seeds):
-        made = causal.simulate(graph="sf", nodes=10, degree=2, observations=5000, mechanism="mlp", seed=seed)
+        made = causal.simulate(
+            graph="sf", nodes=10, degree=2, observations=5000, mechanism="mlp", seed=seed
+        )
         yield Problem("curved", made.table, made.weights)
 
 
@@ -184,8 +208,11 @@ def lines(path: Path, delimiter: str = ",") -> list[list[str]]:
 
 
 def numbers(rows: list[list[str]]) -> Tensor:
-    """What stands below a line of names, of which a column without a name comes first or not at all."""
-    return torch.tensor([[float(cell) for cell in row[-len(rows[0]) :]] for row in rows[1:]], dtype=torch.float64)
+    """What stands below a line of names, of which a column without a name comes first or not at
+    all."""
+    return torch.tensor(
+        [[float(cell) for cell in row[-len(rows[0]) :]] for row in rows[1:]], dtype=torch.float64
+    )
 
 
 def dream4(options: argparse.Namespace) -> Iterator[Problem]:
@@ -200,7 +227,11 @@ def dream4(options: argparse.Namespace) -> Iterator[Problem]:
 
 
 def sachs(options: argparse.Namespace) -> Iterator[Problem]:
-    yield Problem("sachs", numbers(lines(options.data / "sachs.csv")), numbers(lines(options.data / "sachs_dag.csv")))
+    yield Problem(
+        "sachs",
+        numbers(lines(options.data / "sachs.csv")),
+        numbers(lines(options.data / "sachs_dag.csv")),
+    )
 
 
 ROWS = {
@@ -225,9 +256,16 @@ def measured(method: str, problem: Problem) -> dict:
     seconds = time.process_time() - begin
     metrics = causal.causal_metrics(answer.graph, problem.truth)
     curves = causal.edge_curves(answer.scores, problem.truth)
-    figures = {name: getattr(metrics, name) for name in ("edges", "shd", "sid", "precision", "recall")}
+    figures = {
+        name: getattr(metrics, name) for name in ("edges", "shd", "sid", "precision", "recall")
+    }
     cyclic = causal.causal_metrics(answer.graph, torch.zeros_like(answer.graph)).sid is None
-    return figures | {"auroc": curves.auroc, "auprc": curves.auprc, "cyclic": cyclic, "seconds": seconds}
+    return figures | {
+        "auroc": curves.auroc,
+        "auprc": curves.auprc,
+        "cyclic": cyclic,
+        "seconds": seconds,
+    }
 
 
 def summary(name: str, method: str, rows: list[dict]) -> dict:
@@ -254,28 +292,46 @@ def installed(methods: list[str]) -> list[str]:
 
 def main() -> None:
     by_name = {row.__name__: row for row in ROWS}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rows", nargs="+", choices=by_name, metavar="ROW", help=", ".join(by_name))
-    parser.add_argument("--features", type=int, nargs="+", default=[10, 20, 50, 100], help="of linear")
+    parser.add_argument(
+        "--features", type=int, nargs="+", default=[10, 20, 50, 100], help="of linear"
+    )
     parser.add_argument("--observations", type=int, default=1000, help="of linear")
     parser.add_argument("--seeds", type=int, default=30, help="seeds 0, 1, ...")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, help="those of the row where left out")
-    parser.add_argument("--standardise", action="store_true", help="columns divided by their standard deviations")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("NSIMPLEX_DATA", ".")) / "causal")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, help="those of the row where left out"
+    )
+    parser.add_argument(
+        "--standardise", action="store_true", help="columns divided by their standard deviations"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("NSIMPLEX_DATA", ".")) / "causal"
+    )
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     for name in options.rows:
         methods = installed(options.methods or list(ROWS[by_name[name]]))
-        for problem_name, problems in itertools.groupby(by_name[name](options), key=lambda problem: problem.name):
+        for problem_name, problems in itertools.groupby(
+            by_name[name](options), key=lambda problem: problem.name
+        ):
             results: dict[str, list[dict]] = {method: [] for method in methods}
             for problem in problems:
-                scaled = problem._replace(table=standardised(problem.table)) if options.standardise else problem
+                scaled = (
+                    problem._replace(table=standardised(problem.table))
+                    if options.standardise
+                    else problem
+                )
                 for method in methods:
                     results[method].append(measured(method, scaled))
             units = "standardised" if options.standardise else "as measured"
             for method, rows in results.items():
-                print(json.dumps(summary(problem_name, method, rows) | {"units": units}), flush=True)
+                print(
+                    json.dumps(summary(problem_name, method, rows) | {"units": units}), flush=True
+                )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,22 @@
-"""The default pull of `causal_embed` to the origin beside the best of many strengths, one JSON object a graph.
+"""The default pull of `causal_embed` to the origin beside the best of many strengths, one JSON
+object a graph.
 
     python bench/compare/causal_embedding.py
     python bench/compare/causal_embedding.py random --random-seeds 1 --seeds 1
 
-Graphs: random (Erdos and Renyi's with 0.5, 1 and 2 edges a node, weights 1, for 10, 20, 50 and 100 nodes), weak (those
-that `order` learns from `simulate(nodes=20, weights=(0.05, 0.2), observations=20000)` of three seeds), units (of tables
-with noises of many variances, columns in units of 10^-3 to 10^3, learned from standardised columns), sachs and pbmc
-(learned from causal/sachs.csv and cells/pbmc68k_reduced.h5ad below the folder NSIMPLEX_DATA; the latter needs anndata).
+Graphs: random (Erdos and Renyi's with 0.5, 1 and 2 edges a node, weights 1, for 10, 20, 50 and 100
+    nodes), weak (those
+that `order` learns from `simulate(nodes=20, weights=(0.05, 0.2), observations=20000)` of three
+seeds), units (of tables with noises of many variances, columns in units of 10^-3 to 10^3, learned
+from standardised columns), sachs and pbmc (learned from causal/sachs.csv and
+cells/pbmc68k_reduced.h5ad below the folder NSIMPLEX_DATA; the latter needs anndata).
 
-`rank` and `map` are means over the graphs of a row and the seeds of the embedding, of how well distances rank
-ancestors (`causal_ranking`) with the default strength. `rank_by_best` and `map_by_best` divide them by the lowest mean
-rank and the highest mean MAP of any strength, each chosen for the row (`best_for_rank`, `best_for_map`). `depth` is
-Spearman's correlation of radius and number of descendants, `origin` the share of nodes within 0.05 of the origin. Both
-are of nodes that have edges.
+`rank` and `map` are means over the graphs of a row and the seeds of the embedding, of how well
+distances rank ancestors (`causal_ranking`) with the default strength. `rank_by_best` and
+`map_by_best` divide them by the lowest mean rank and the highest mean MAP of any strength, each
+chosen for the row (`best_for_rank`, `best_for_map`). `depth` is Spearman's correlation of radius
+and number of descendants, `origin` the share of nodes within 0.05 of the origin. Both are of nodes
+that have edges.
 """
 
 from __future__ import annotations
@@ -72,7 +76,10 @@ def random(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def weak(options: argparse.Namespace) -> Iterator[Row]:
-    tables = [causal.simulate(nodes=20, weights=(0.05, 0.2), observations=20000, seed=seed).table for seed in range(3)]
+    tables = [
+        causal.simulate(nodes=20, weights=(0.05, 0.2), observations=20000, seed=seed).table
+        for seed in range(3)
+    ]
     yield Row("simulate, weights 0.05 to 0.2, fitted", [learned(table) for table in tables])
 
 
@@ -81,7 +88,9 @@ def units(options: argparse.Namespace) -> Iterator[Row]:
     for seed in range(3):
         table = causal.simulate(nodes=20, equal_variances=False, seed=seed).table
         draws = torch.Generator().manual_seed(seed)
-        table = table * 10 ** (6 * torch.rand(table.size(1), generator=draws, dtype=torch.float64) - 3)
+        table = table * 10 ** (
+            6 * torch.rand(table.size(1), generator=draws, dtype=torch.float64) - 3
+        )
         graphs.append(learned(table, standardise=True))
     yield Row("simulate, other units, standardised, fitted", graphs)
 
@@ -142,8 +151,14 @@ def summary(row: Row, seeds: int) -> dict:
     seeds = seeds if row.seeds is None else min(seeds, row.seeds)
     means: dict[float, dict[str, float]] = {}
     for strength in row.strengths:
-        figures = [measured(graph, row.dimension, strength, seed) for graph in row.graphs for seed in range(seeds)]
-        means[strength] = {name: statistics.fmean(each[name] for each in figures) for name in figures[0]}
+        figures = [
+            measured(graph, row.dimension, strength, seed)
+            for graph in row.graphs
+            for seed in range(seeds)
+        ]
+        means[strength] = {
+            name: statistics.fmean(each[name] for each in figures) for name in figures[0]
+        }
     ours = means[DEFAULT]
     line = {"graph": row.name, "graphs": len(row.graphs), "seeds": seeds}
     line |= {name: round(value, 4) for name, value in ours.items()}
@@ -156,9 +171,15 @@ def summary(row: Row, seeds: int) -> dict:
 
 def main() -> None:
     by_name = {row.__name__: row for row in ROWS}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"{', '.join(by_name)}; all where left out")
-    parser.add_argument("--random-seeds", type=int, default=3, help="random graphs of each size: seeds 0, 1, ...")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"{', '.join(by_name)}; all where left out"
+    )
+    parser.add_argument(
+        "--random-seeds", type=int, default=3, help="random graphs of each size: seeds 0, 1, ..."
+    )
     parser.add_argument("--seeds", type=int, default=6, help="of the embedding: 0, 1, ...")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("NSIMPLEX_DATA", ".")))
     parser.add_argument("--threads", type=int, default=1)

@@ -1,18 +1,20 @@
-"""One decode step of a simplicial layer, part by part: attention over the cache beside the projections around it.
+"""One decode step of a simplicial layer, part by part: attention over the cache beside the
+projections around it.
 
     python bench/compare/decode.py
     python bench/compare/decode.py --heads 32 --kv-heads 8 --dim 64 --window 32,512 --batch 1
     python bench/compare/decode.py --text 400
 
-`attention` is KeyValueCache.attend of one token with full rings: appending, dispatch and the operator. `projections`
-are the layer's own (q, k, v and output), `mlp` that of its block. The parts take turns, so that a machine that is
-slower for a while is slower for all; `--layers` sets of weights and caches are visited one after the other, so
-that weights and rings come from where a model of that many layers has them. Medians of --repeats; with one thread
-of its processor time, which other work on the machine disturbs least, else of the time of the clock. One JSON
-object.
+`attention` is KeyValueCache.attend of one token with full rings: appending, dispatch and the
+operator. `projections` are the layer's own (q, k, v and output), `mlp` that of its block. The parts
+take turns, so that a machine that is slower for a while is slower for all; `--layers` sets of
+weights and caches are visited one after the other, so that weights and rings come from where a
+model of that many layers has them. Medians of --repeats; with one thread of its processor time,
+which other work on the machine disturbs least, else of the time of the clock. One JSON object.
 
---text N instead lets a language model of four layers (128 channels, context 512) write N tokens, from the cache and by
-recomputing the text for every token, and prints both rates; the tokens must be the same.
+--text N instead lets a language model of four layers (128 channels, context 512) write N tokens,
+from the cache and by recomputing the text for every token, and prints both rates; the tokens must
+be the same.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def measure(arguments) -> dict:
         layers.append((layer, cache, FeedForward(width).requires_grad_(False)))
     clock = time.thread_time if arguments.threads == 1 else time.perf_counter
     x = torch.randn(arguments.batch, 1, width)
-    token = [torch.randn(arguments.batch, 1, kv_heads, dim).transpose(1, 2) for _ in range(2 * order)]
+    token = [
+        torch.randn(arguments.batch, 1, kv_heads, dim).transpose(1, 2) for _ in range(2 * order)
+    ]
     query = torch.randn(arguments.batch, 1, heads, dim).transpose(1, 2)
 
     parts = {
@@ -114,7 +118,9 @@ def compare_texts(arguments) -> dict:
         "benchmark": "decode text",
         "tokens": arguments.text,
         **{name: round(rate, 1) for name, rate in rates.items()},
-        "ratio": round(rates["cached_tokens_per_second"] / rates["recomputed_tokens_per_second"], 1),
+        "ratio": round(
+            rates["cached_tokens_per_second"] / rates["recomputed_tokens_per_second"], 1
+        ),
         **shape,
         "window": windows,
         "threads": arguments.threads,

@@ -3,12 +3,14 @@
     python bench/compare/equivariant_linear_sparse.py --threads 1
     python bench/compare/equivariant_linear_sparse.py --nodes 410 --nodes 3277 --dim 32
 
-Graphs are Barabasi-Albert with 5 links a new node, both directions of each link and a loop of every node: 410 nodes
-are 4,4xx rows, 3277 are 36 thousand. The peer is the same layer in tensor operations, from a plan that is its own:
-group sums by index_add, look-ups of nodes by index_select and of reversed pairs through a binary search, classes by
-inclusion and exclusion, means by counts; results are compared first. Both take turns in one process; medians, with one
-thread of its processor time. "backward" is forward and backward together. "plan" is what is done once a graph.
-Megabytes are what the process grows by, at most, during one call.
+Graphs are Barabasi-Albert with 5 links a new node, both directions of each link and a loop of every
+node: 410 nodes are 4,4xx rows, 3277 are 36 thousand. The peer is the same layer in tensor
+    operations, from a plan that is its own:
+group sums by index_add, look-ups of nodes by index_select and of reversed pairs through a binary
+search, classes by inclusion and exclusion, means by counts; results are compared first. Both take
+turns in one process; medians, with one thread of its processor time. "backward" is forward and
+backward together. "plan" is what is done once a graph. Megabytes are what the process grows by, at
+most, during one call.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ CLASSES = [c.name for c in nsimplex.equivariant_classes(2, 2)]
 
 
 def graph(nodes: int, links: int = 5) -> TupleBatch:
-    """Preferential attachment: a new node draws its neighbours from the ends of all links so far."""
+    """Preferential attachment: a new node draws its neighbours from the ends of all links so
+    far."""
     generator = torch.Generator().manual_seed(nodes)
     ends, pairs = list(range(links)), []
     for node in range(links, nodes):
@@ -58,8 +61,8 @@ class Peer:
         self.counts = {n: c.clamp_min(1) for n, c in self.sums(torch.ones(nodes, 1), one).items()}
 
     def sums(self, loops: Tensor, edges: Tensor) -> dict[str, Tensor]:
-        """Of every class, from features of loops and of edges: at nodes for classes with {.. j1 j2 ..} and else at
-        edges."""
+        """Of every class, from features of loops and of edges: at nodes for classes with {.. j1 j2
+        ..} and else at edges."""
         i, j = self.i, self.j
         zero = edges.new_zeros(self.nodes, edges.size(1))
         out, into = zero.index_add(0, i, edges), zero.index_add(0, j, edges)
@@ -68,15 +71,22 @@ class Peer:
         at_i, at_j = out[i], out[j]
         to_i, to_j = into[i], into[j]
         return {
-            "{i1 i2 j1 j2}": loops, "{i1 i2}{j1 j2}": all_loops - loops,
-            "{i1 j1 j2}{i2}": out, "{i1}{i2 j1 j2}": into, "{i1}{i2}{j1 j2}": all_edges - out - into,
-            "{i1 i2 j1}{j2}": loops[i], "{i1 i2 j2}{j1}": loops[j],
+            "{i1 i2 j1 j2}": loops,
+            "{i1 i2}{j1 j2}": all_loops - loops,
+            "{i1 j1 j2}{i2}": out,
+            "{i1}{i2 j1 j2}": into,
+            "{i1}{i2}{j1 j2}": all_edges - out - into,
+            "{i1 i2 j1}{j2}": loops[i],
+            "{i1 i2 j2}{j1}": loops[j],
             "{i1 i2}{j1}{j2}": all_loops - loops[i] - loops[j],
-            "{i1 j1}{i2 j2}": edges, "{i1 j2}{i2 j1}": back,
-            "{i1 j1}{i2}{j2}": at_i - edges, "{i1}{i2 j1}{j2}": to_i - back,
-            "{i1 j2}{i2}{j1}": at_j - back, "{i1}{i2 j2}{j1}": to_j - edges,
+            "{i1 j1}{i2 j2}": edges,
+            "{i1 j2}{i2 j1}": back,
+            "{i1 j1}{i2}{j2}": at_i - edges,
+            "{i1}{i2 j1}{j2}": to_i - back,
+            "{i1 j2}{i2}{j1}": at_j - back,
+            "{i1}{i2 j2}{j1}": to_j - edges,
             "{i1}{i2}{j1}{j2}": all_edges - at_i - at_j - to_i - to_j + edges + back,
-        }  # fmt: skip
+        }
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
         sums = self.sums(x[self.loops], x[self.edges])
@@ -112,22 +122,34 @@ def compare(list_: TupleBatch, dim: int, repeats: int):
             return layer()
 
     passes = {
-        "plan": {"ours": lambda: nsimplex.equivariant_plan(list_, list_), "peer": lambda: Peer(list_)},
+        "plan": {
+            "ours": lambda: nsimplex.equivariant_plan(list_, list_),
+            "peer": lambda: Peer(list_),
+        },
         "forward": {name: lambda layer=layer: forward(layer) for name, layer in layers.items()},
         "backward": {name: lambda layer=layer: backward(layer) for name, layer in layers.items()},
     }
     for name, calls in passes.items():
         times = medians(calls, repeats)
         yield {
-            "operator": "equivariant_linear_sparse", "pass": name, "nodes": list_.nodes, "rows": rows,
-            "dim": dim, "threads": torch.get_num_threads(), "milliseconds": times["ours"],
-            "peer_milliseconds": times["peer"], "speedup": times["peer"] / times["ours"],
-            "megabytes": growth(calls["ours"]), "peer_megabytes": growth(calls["peer"]),
-        }  # fmt: skip
+            "operator": "equivariant_linear_sparse",
+            "pass": name,
+            "nodes": list_.nodes,
+            "rows": rows,
+            "dim": dim,
+            "threads": torch.get_num_threads(),
+            "milliseconds": times["ours"],
+            "peer_milliseconds": times["peer"],
+            "speedup": times["peer"] / times["ours"],
+            "megabytes": growth(calls["ours"]),
+            "peer_megabytes": growth(calls["peer"]),
+        }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, action="append", help="default: 410 and 3277")
     parser.add_argument("--dim", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)

@@ -1,13 +1,14 @@
-"""Training a language model beside the same model in plain PyTorch: tokens per second and peak memory.
+"""Training a language model beside the same model in plain PyTorch: tokens per second and peak
+memory.
 
     python bench/compare/language_model.py --setting ordinary
     python bench/compare/language_model.py --setting simplicial
 
-The peer has the modules of nsimplex.nn, which are plain PyTorch but for attention, and attention as PyTorch
-has it: scaled_dot_product_attention for ordinary layers, the best composite (peers.py) for simplicial
-ones; fused AdamW, the same clipping, the same batch. `nsimplex lm train` and the peer run in turns, each in
-a process of its own; medians of --rounds; peak memory is the largest resident set of the process. One JSON
-object a line.
+The peer has the modules of nsimplex.nn, which are plain PyTorch but for attention, and attention as
+PyTorch has it: scaled_dot_product_attention for ordinary layers, the best composite (peers.py) for
+simplicial ones; fused AdamW, the same clipping, the same batch. `nsimplex lm train` and the peer
+run in turns, each in a process of its own; medians of --rounds; peak memory is the largest resident
+set of the process. One JSON object a line.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ WINDOW = [16, 256]
 
 def train_peer(arguments) -> None:
     """The peer's process: trains and prints its tokens per second."""
+    import peers
     import torch
     from torch.nn import functional as F
 
     import nsimplex
-    import peers
     from nsimplex.nn import LanguageModel, LanguageModelOptions, layers
 
     def composite(form, query, keys, values, window):
@@ -53,7 +54,8 @@ def train_peer(arguments) -> None:
         return torch.cat(blocks, 2)
 
     def faster_form(shape):
-        """Of the two composites the one that is faster here, forward and backward, after a warm-up."""
+        """Of the two composites the one that is faster here, forward and backward, after a
+        warm-up."""
         times = {}
         for form in (peers.windowed_views, peers.banded_blocks) * 2:
             parts = [torch.randn(shape, requires_grad=True) for _ in range(5)]
@@ -76,7 +78,9 @@ def train_peer(arguments) -> None:
     form = None
     if setting["every"]:
         # A quarter of the batch is enough to choose by, and does not set the peak of memory.
-        form = getattr(peers, arguments.composite, None) or faster_form((setting["batch"] // 4, setting["heads"], setting["context"], head_dim))
+        form = getattr(peers, arguments.composite, None) or faster_form(
+            (setting["batch"] // 4, setting["heads"], setting["context"], head_dim)
+        )
     shape = {name: setting[name] for name in ("layers", "heads", "dim", "context", "every")}
     model = LanguageModel(LanguageModelOptions(window=WINDOW, **shape))
     text = b"".join(Path(name).read_bytes() for name in arguments.text)
@@ -104,7 +108,9 @@ def train_peer(arguments) -> None:
 
 def run(command: list[str], environment: dict) -> tuple[str, int]:
     """Standard output and peak resident bytes of a process."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=sys.stderr, env=environment, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=sys.stderr, env=environment, text=True
+    ) as process:
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -118,8 +124,20 @@ def run_ours(arguments) -> tuple[float, int]:
     with tempfile.TemporaryDirectory() as folder:
         command = [str(arguments.nsimplex), "lm", "train", "--json", "--out", f"{folder}/run"]
         command += ["--text", *arguments.text, "--threads", str(arguments.threads)]
-        command += ["--window", ",".join(map(str, WINDOW)), "--eval-tokens", "1024", "--eval-every", "0"]
-        command += ["--log-every", str(max(arguments.steps // 10, 1)), "--steps", str(arguments.steps)]
+        command += [
+            "--window",
+            ",".join(map(str, WINDOW)),
+            "--eval-tokens",
+            "1024",
+            "--eval-every",
+            "0",
+        ]
+        command += [
+            "--log-every",
+            str(max(arguments.steps // 10, 1)),
+            "--steps",
+            str(arguments.steps),
+        ]
         for name in ("layers", "heads", "dim", "context", "batch", "every"):
             command += [f"--{name}", str(setting[name])]
         output, peak = run(command, dict(os.environ))
@@ -129,7 +147,15 @@ def run_ours(arguments) -> tuple[float, int]:
 
 
 def run_peer(arguments) -> tuple[float, int]:
-    command = [sys.executable, __file__, "--peer", "--setting", arguments.setting, "--steps", str(arguments.steps)]
+    command = [
+        sys.executable,
+        __file__,
+        "--peer",
+        "--setting",
+        arguments.setting,
+        "--steps",
+        str(arguments.steps),
+    ]
     command += ["--threads", str(arguments.threads), "--composite", arguments.composite]
     command += ["--text", *arguments.text]
     output, peak = run(command, dict(os.environ))
@@ -137,14 +163,22 @@ def run_peer(arguments) -> tuple[float, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--setting", choices=SETTINGS, default="ordinary")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="of a run; 0: the setting's")
-    parser.add_argument("--composite", choices=["faster", "windowed_views", "banded_blocks"], default="faster")
+    parser.add_argument(
+        "--composite", choices=["faster", "windowed_views", "banded_blocks"], default="faster"
+    )
     parser.add_argument("--nsimplex", type=Path, default=ROOT / "build/release/bin/nsimplex")
-    parser.add_argument("--text", nargs="+", default=[argparse.__file__, json.__file__, tempfile.__file__, subprocess.__file__])
+    parser.add_argument(
+        "--text",
+        nargs="+",
+        default=[argparse.__file__, json.__file__, tempfile.__file__, subprocess.__file__],
+    )
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     setting = SETTINGS[arguments.setting]
@@ -159,7 +193,10 @@ def main() -> None:
         for part in (0, 1)
     )
     tokens = setting["context"] * setting["batch"]
-    label = f"lm train step, {arguments.setting}: context {setting['context']}, batch {setting['batch']}"
+    label = (
+        f"lm train step, {arguments.setting}: context {setting['context']}, batch "
+        f"{setting['batch']}"
+    )
     result = {
         "operator": "lm train",
         "setting": label + (f", windows {WINDOW[0]} × {WINDOW[1]}" if setting["every"] else ""),

@@ -1,9 +1,10 @@
-"""Attention of order N in plain PyTorch, as well as it can be written: what nsimplex is measured against.
+"""Attention of order N in plain PyTorch, as well as it can be written: what nsimplex is measured
+against.
 
-Every peer takes (query [B, H, T, D], keys, values, windows) of causal self-attention with one length T,
-as many key as query heads, product form and product reducer, and works on blocks of queries, so that its
-memory does not grow with T times the tuples. ``run`` adds the backward pass block by block too: each block is
-differentiated as soon as it is there, and nothing is kept.
+Every peer takes (query [B, H, T, D], keys, values, windows) of causal self-attention with one
+length T, as many key as query heads, product form and product reducer, and works on blocks of
+queries, so that its memory does not grow with T times the tuples. ``run`` adds the backward pass
+block by block too: each block is differentiated as soon as it is there, and nothing is kept.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def _weights(logits: Tensor, mask: Tensor | None, axes: int) -> Tensor:
 
 
 def _windows(rows: Tensor, first: int, count: int, window: int) -> Tensor:
-    """Rows [B, H, T, D] -> strided view [B, H, count, window, D]: the last `window` rows up to each position.
+    """Rows [B, H, T, D] -> strided view [B, H, count, window, D]: the last `window` rows up to each
+    position.
 
     Positions before the sequence show zero rows; the caller masks them.
     """
@@ -35,7 +37,8 @@ def _windows(rows: Tensor, first: int, count: int, window: int) -> Tensor:
 
 
 def windowed_views(query: Tensor, keys, values, windows, first: int, count: int) -> Tensor:
-    """Order 2 for queries [first, first + count): batched products of strided windows, one a query."""
+    """Order 2 for queries [first, first + count): batched products of strided windows, one a
+    query."""
     (k1, k2), (v1, v2), (w1, w2) = keys, values, windows
     q = query[:, :, first : first + count] * query.size(-1) ** -0.5
     u = q.unsqueeze(3) * _windows(k1, first, count, w1)  # [B, H, C, w1, D]
@@ -51,8 +54,8 @@ def windowed_views(query: Tensor, keys, values, windows, first: int, count: int)
 
 
 def banded_blocks(query: Tensor, keys, values, windows, first: int, count: int) -> Tensor:
-    """The same with one large product a head: the long axis is cut once for all queries of a block and
-    what a query does not see is masked."""
+    """The same with one large product a head: the long axis is cut once for all queries of a block
+    and what a query does not see is masked."""
     (k1, k2), (v1, v2), (w1, w2) = keys, values, windows
     q = query[:, :, first : first + count] * query.size(-1) ** -0.5
     begin = max(first - w2 + 1, 0)

@@ -3,9 +3,11 @@
     python bench/compare/retained_mass.py
     python bench/compare/retained_mass.py --text some.txt --steps 1000 --context 128 --k 4,8,16,32
 
-Trains a small language model on bytes of --text (by default this repository's own documents and headers), whose last
-block is dense and simplicial, then attends with that layer on held-out text through each selection. One line for every
-k: the mean share of the dense weights that lies on the selected tuples, all with at most k^N tuples a query:
+Trains a small language model on bytes of --text (by default this repository's own documents and
+headers), whose last block is dense and simplicial, then attends with that layer on held-out text
+through each selection. One line for every
+k: the mean share of the dense weights that lies on the selected tuples, all with at most k^N tuples
+    a query:
 
 - `window`: the last k keys on every axis;
 - `reuse`: topk, scored by q and k of the ordinary layer before, softmax; `reuse relu`: relu;
@@ -30,7 +32,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def read_bytes(path: str | None) -> torch.Tensor:
-    files = [Path(path)] if path else sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("include/**/*.h"))
+    files = (
+        [Path(path)]
+        if path
+        else sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("include/**/*.h"))
+    )
     data = b"".join(file.read_bytes() for file in files)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
 
@@ -43,9 +49,14 @@ def batch_of(data: torch.Tensor, size: int, context: int) -> torch.Tensor:
 def trained_model(arguments, data: torch.Tensor) -> LanguageModel:
     torch.manual_seed(arguments.seed)
     options = LanguageModelOptions(
-        layers=arguments.layers, dim=arguments.dim, heads=arguments.heads, context=arguments.context,
-        order=arguments.order, every=arguments.layers, window=(),
-    )  # fmt: skip
+        layers=arguments.layers,
+        dim=arguments.dim,
+        heads=arguments.heads,
+        context=arguments.context,
+        order=arguments.order,
+        every=arguments.layers,
+        window=(),
+    )
     model = LanguageModel(options)
     optimizer = torch.optim.AdamW(model.parameters(), arguments.rate)
     for step in range(arguments.steps):
@@ -83,7 +94,10 @@ def trained_indexer(arguments, model: LanguageModel, data: torch.Tensor) -> Inde
         loss.backward()
         optimizer.step()
         if step % 50 == 0 or step + 1 == arguments.indexer_steps:
-            print(json.dumps({"indexer step": step, "alignment loss": round(loss.item(), 4)}), flush=True)
+            print(
+                json.dumps({"indexer step": step, "alignment loss": round(loss.item(), 4)}),
+                flush=True,
+            )
     return indexer
 
 
@@ -104,7 +118,9 @@ def masses(k: int, indexer: Indexer, x, query, keys, before: IndexSource) -> dic
         nsimplex.attention_marginals(query, keys, axis=m, causal=True) for m in range(order)
     ).mean(1)
     best = marginal.topk(k)
-    window = nsimplex.attention(query, keys, keys, causal=True, window=[k] * order, return_lse=True)[1]
+    window = nsimplex.attention(
+        query, keys, keys, causal=True, window=[k] * order, return_lse=True
+    )[1]
     return {
         "window": round(nsimplex.retained_mass(window, dense).item(), 4),
         "reuse": mass(reuse("softmax")),

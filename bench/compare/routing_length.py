@@ -5,13 +5,16 @@
 
 One line for every length: milliseconds and peak megabytes of
 
-- `indexer`: topk_keys over all earlier tokens (every pair is scored, slope 2 in T; memory O(T k), slope 1);
-- `attention`: sparse attention of the chosen tuples, k^N a query (slope 1 in both), where this build has it;
+- `indexer`: topk_keys over all earlier tokens (every pair is scored, slope 2 in T; memory O(T k),
+  slope 1);
+- `attention`: sparse attention of the chosen tuples, k^N a query (slope 1 in both), where this
+  build has it;
 - `dense`: dense attention under windows of k on every axis, the same number of tuples (slope 1).
 
-The last lines are slopes of log time and of log memory in log T, least squares over the lengths. Time is the best of
---repeats of the thread's own processor time with one thread, else of the clock; memory is what the call's process grew
-by at most, counted by the operating system (VmHWM), each measurement in a process of its own.
+The last lines are slopes of log time and of log memory in log T, least squares over the lengths.
+Time is the best of --repeats of the thread's own processor time with one thread, else of the clock;
+memory is what the call's process grew by at most, counted by the operating system (VmHWM), each
+measurement in a process of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def parts(arguments, length: int) -> dict:
     index_query = torch.randn(1, arguments.index_heads, length, arguments.index_dim)
     index_key = torch.randn(1, 1, length, arguments.index_dim)
     weights = torch.rand(1, arguments.index_heads, length)
-    query, *keys = (torch.randn(1, arguments.heads, length, arguments.dim) for _ in range(order + 1))
+    query, *keys = (
+        torch.randn(1, arguments.heads, length, arguments.dim) for _ in range(order + 1)
+    )
     values = [torch.randn_like(key) for key in keys]
 
     def choose():
@@ -51,7 +56,9 @@ def parts(arguments, length: int) -> dict:
         calls["attention"] = lambda: nsimplex.sparse_attention(
             query, keys, values, table, pattern="product"
         )
-    calls["dense"] = lambda: nsimplex.attention(query, keys, values, causal=True, window=[k] * order)
+    calls["dense"] = lambda: nsimplex.attention(
+        query, keys, values, causal=True, window=[k] * order
+    )
     return calls
 
 
@@ -72,7 +79,9 @@ def slope(lengths: list[int], values: list[float]) -> float:
     x = [math.log(length) for length in lengths]
     y = [math.log(max(value, 1e-3)) for value in values]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / sum((a - mean_x) ** 2 for a in x)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / sum(
+        (a - mean_x) ** 2 for a in x
+    )
 
 
 def main() -> None:
@@ -100,14 +109,23 @@ def main() -> None:
     for length in lengths:
         for name in names:
             command = [sys.executable, *sys.argv, "--part", name, "--length", str(length)]
-            out = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
+            out = subprocess.run(
+                command, check=True, capture_output=True, text=True, env=os.environ
+            )
             results[name].append(json.loads(out.stdout))
-        line = {name: {unit: round(value, 1) for unit, value in results[name][-1].items()} for name in names}
+        line = {
+            name: {unit: round(value, 1) for unit, value in results[name][-1].items()}
+            for name in names
+        }
         print(json.dumps({"length": length, **line}), flush=True)
     for name in names:
         time_slope = slope(lengths, [result["ms"] for result in results[name]])
         memory_slope = slope(lengths, [result["mb"] for result in results[name]])
-        print(json.dumps({"slopes": name, "time": round(time_slope, 3), "memory": round(memory_slope, 3)}))
+        print(
+            json.dumps(
+                {"slopes": name, "time": round(time_slope, 3), "memory": round(memory_slope, 3)}
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
-"""Separable attention beside plain PyTorch, and its time against the length; one JSON object a line.
+"""Separable attention beside plain PyTorch, and its time against the length; one JSON object a
+line.
 
     python bench/compare/separable_attention.py --threads 1
     python bench/compare/separable_attention.py --slope --threads 1
 
-The peer is what the formula is in PyTorch with memory that does not grow with T R Dv: blocks of queries, states as
-cumulative sums of outer products within a block, carried from block to block (order 1: matrix products of a
-block, as in chunked linear attention). Its backward is autograd block by block from the last to the first, with
-states recomputed. Both take turns in one process; medians, with one thread of its processor time, which other work on the
-machine disturbs least, else of the time of the clock. The pass "backward" is forward and backward together.
---slope fits the exponent of time against T, from 1k to 32k.
+The peer is what the formula is in PyTorch with memory that does not grow with T R Dv: blocks of
+queries, states as cumulative sums of outer products within a block, carried from block to block
+(order 1: matrix products of a block, as in chunked linear attention). Its backward is autograd
+block by block from the last to the first, with states recomputed. Both take turns in one process;
+medians, with one thread of its processor time, which other work on the machine disturbs least, else
+of the time of the clock. The pass "backward" is forward and backward together. --slope fits the
+exponent of time against T, from 1k to 32k.
 """
 
 from __future__ import annotations
@@ -42,18 +44,30 @@ def block(query: Tensor, keys, values, before) -> Tensor:
 
 
 def composite(query: Tensor, keys, values, size: int, grad_out: Tensor | None = None):
-    """The output, or with `grad_out` the gradients of query, keys and values. All have one length T."""
+    """The output, or with `grad_out` the gradients of query, keys and values. All have one length
+    T."""
     order, length = len(keys), query.size(2)
     ones = [torch.cat([v, torch.ones_like(v[..., :1])], -1) for v in values]
-    state = [torch.zeros_like(k[..., :1, :].transpose(-1, -2) @ v[..., :1, :]) for k, v in zip(keys, ones)]
+    state = [
+        torch.zeros_like(k[..., :1, :].transpose(-1, -2) @ v[..., :1, :])
+        for k, v in zip(keys, ones)
+    ]
     states, outs = [], []
     for first in range(0, length, size):
         part = slice(first, first + size)
         states.append(state)
         if grad_out is None:
-            sums = block(query[:, :, part], [k[:, :, part] for k in keys], [v[:, :, part] for v in ones], state)
+            sums = block(
+                query[:, :, part],
+                [k[:, :, part] for k in keys],
+                [v[:, :, part] for v in ones],
+                state,
+            )
             outs.append(sums[..., :-1] / sums[..., -1:])
-        state = [s + k[:, :, part].transpose(-1, -2) @ v[:, :, part] for s, k, v in zip(state, keys, ones)]
+        state = [
+            s + k[:, :, part].transpose(-1, -2) @ v[:, :, part]
+            for s, k, v in zip(state, keys, ones)
+        ]
     if grad_out is None:
         return torch.cat(outs, 2)
 
@@ -66,8 +80,13 @@ def composite(query: Tensor, keys, values, size: int, grad_out: Tensor | None = 
         with torch.enable_grad():
             sums = block(leaves[0], leaves[1 : 1 + order], leaves[1 + order :], before)
             out = sums[..., :-1] / sums[..., -1:]
-            after = [s + k.transpose(-1, -2) @ v for s, k, v in zip(before, leaves[1 : 1 + order], leaves[1 + order :])]
-        grads = torch.autograd.grad([out, *after], leaves + before, [grad_out[:, :, part], *carried])
+            after = [
+                s + k.transpose(-1, -2) @ v
+                for s, k, v in zip(before, leaves[1 : 1 + order], leaves[1 + order :])
+            ]
+        grads = torch.autograd.grad(
+            [out, *after], leaves + before, [grad_out[:, :, part], *carried]
+        )
         for total, grad in zip(gradients, grads):
             total[:, :, part] = grad[..., : total.size(-1)]
         carried = grads[-order:]
@@ -76,12 +95,19 @@ def composite(query: Tensor, keys, values, size: int, grad_out: Tensor | None = 
 
 def ours(query: Tensor, keys, values, window, grad_out: Tensor | None = None):
     if grad_out is None:
-        return nsimplex.separable_attention(query, keys, values, features=None, causal=True, window=window)
+        return nsimplex.separable_attention(
+            query, keys, values, features=None, causal=True, window=window
+        )
     leaves = [t.detach().requires_grad_() for t in (query, *keys, *values)]
     order = len(keys)
     with torch.enable_grad():
         out = nsimplex.separable_attention(
-            leaves[0], leaves[1 : 1 + order], leaves[1 + order :], features=None, causal=True, window=window
+            leaves[0],
+            leaves[1 : 1 + order],
+            leaves[1 + order :],
+            features=None,
+            causal=True,
+            window=window,
         )
     return torch.autograd.grad(out, leaves, grad_out)
 
@@ -96,7 +122,12 @@ def draw(arguments, order: int, length: int):
     def numbers():
         return torch.randn(1, arguments.heads, length, arguments.dim, generator=generator)
 
-    return features(), [features() for _ in range(order)], [numbers() for _ in range(order)], numbers()
+    return (
+        features(),
+        [features() for _ in range(order)],
+        [numbers() for _ in range(order)],
+        numbers(),
+    )
 
 
 def compare(arguments, order: int, pass_name: str) -> dict:
@@ -105,7 +136,9 @@ def compare(arguments, order: int, pass_name: str) -> dict:
     # The best block of these; for order 1 they are matrix products and larger ones pay.
     calls = {"nsimplex": lambda: ours(query, keys, values, None, grad_out)}
     for size in (64, 128) if order == 1 else (4, 16, 64):
-        calls[f"blocks of {size}"] = lambda size=size: composite(query, keys, values, size, grad_out)
+        calls[f"blocks of {size}"] = lambda size=size: composite(
+            query, keys, values, size, grad_out
+        )
     results = [[r] if isinstance(r, Tensor) else r for r in (call() for call in calls.values())]
     for other in results[1:]:
         for a, b in zip(results[0], other):
@@ -124,9 +157,14 @@ def compare(arguments, order: int, pass_name: str) -> dict:
 
 def describe(arguments, order: int, pass_name: str) -> dict:
     return {
-        "operator": "separable_attention", "order": order, "pass": pass_name, "heads": arguments.heads,
-        "features": arguments.features, "dim": arguments.dim, "threads": torch.get_num_threads(),
-    }  # fmt: skip
+        "operator": "separable_attention",
+        "order": order,
+        "pass": pass_name,
+        "heads": arguments.heads,
+        "features": arguments.features,
+        "dim": arguments.dim,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def slope(arguments, order: int, pass_name: str, window) -> dict:
@@ -148,7 +186,9 @@ def slope(arguments, order: int, pass_name: str, window) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--order", type=int, action="append", help="default: 1, 2 and 3")
     parser.add_argument("--pass", dest="passes", action="append", choices=["forward", "backward"])
     parser.add_argument("--heads", type=int, default=4)
@@ -164,7 +204,11 @@ def main() -> None:
     with torch.no_grad():
         for order in arguments.order or [1, 2, 3]:
             for name in arguments.passes or ["forward", "backward"]:
-                line = slope(arguments, order, name, arguments.window) if arguments.slope else compare(arguments, order, name)
+                line = (
+                    slope(arguments, order, name, arguments.window)
+                    if arguments.slope
+                    else compare(arguments, order, name)
+                )
                 print(json.dumps(line), flush=True)
 
 

@@ -3,10 +3,10 @@
     python bench/compare/sparse_attention.py --threads 1
     python bench/compare/sparse_attention.py --pattern product --size 32 --pass backward
 
-The composite gathers the keys and values of every tuple (for a block of queries at a time, the size of which is
-tried out), multiplies, takes a softmax and sums. The pass "backward" is forward and backward together on both
-sides; the composite differentiates block by block, so that it never holds more than a block.
-One JSON object a line.
+The composite gathers the keys and values of every tuple (for a block of queries at a time, the size
+of which is tried out), multiplies, takes a softmax and sums. The pass "backward" is forward and
+backward together on both sides; the composite differentiates block by block, so that it never holds
+more than a block. One JSON object a line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def tuples_of(pattern: str, sets: Tensor, first: int, count: int) -> tuple[Tenso
     return j1.clamp_min(0), j2.clamp_min(0), (j1 >= 0) & (j2 >= 0)
 
 
-def block(query: Tensor, keys, values, pattern: str, sets: Tensor, first: int, count: int) -> Tensor:
+def block(
+    query: Tensor, keys, values, pattern: str, sets: Tensor, first: int, count: int
+) -> Tensor:
     """Out [H, count, D] of order 2 for queries [first, first + count), one batch entry."""
     j1, j2, there = tuples_of(pattern, sets, first, count)
     q = query[:, first : first + count] * query.size(-1) ** -0.5
@@ -62,13 +64,16 @@ def gather_composite(inputs, pattern: str, sets: Tensor, elements: int, grad_out
     if grad_out is None:
         with torch.no_grad():
             blocks = [
-                block(query, (k1, k2), (v1, v2), pattern, sets, f, min(size, length - f)) for f in firsts
+                block(query, (k1, k2), (v1, v2), pattern, sets, f, min(size, length - f))
+                for f in firsts
             ]
         return torch.cat(blocks, 1)[None]
     gradients = [torch.zeros_like(tensor) for tensor in inputs]
     for f in firsts:
         out = block(query, (k1, k2), (v1, v2), pattern, sets, f, min(size, length - f))
-        for total, part in zip(gradients, torch.autograd.grad(out, inputs, grad_out[0, :, f : f + size])):
+        for total, part in zip(
+            gradients, torch.autograd.grad(out, inputs, grad_out[0, :, f : f + size])
+        ):
             total += part
     return gradients
 
@@ -115,7 +120,9 @@ def compare(arguments, pass_name: str) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pattern", choices=["path", "product"], default="path")
     parser.add_argument("--pass", dest="passes", action="append", choices=["forward", "backward"])
     parser.add_argument("--heads", type=int, default=1)

@@ -10,7 +10,8 @@ import torch
 
 
 def medians(calls: dict, repeats: int) -> dict:
-    """Milliseconds of each call: the median of processor time with one thread, else of the time of the clock."""
+    """Milliseconds of each call: the median of processor time with one thread, else of the time of
+    the clock."""
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     times = {name: [] for name in calls}
     for _ in range(repeats):
@@ -29,7 +30,9 @@ def megabytes(field: str) -> float:
 
 
 def reset_peak() -> None:
-    ctypes.CDLL(None).malloc_trim(0)  # or the call would first fill what making its inputs has freed
+    ctypes.CDLL(None).malloc_trim(
+        0
+    )  # or the call would first fill what making its inputs has freed
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 

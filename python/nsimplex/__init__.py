@@ -59,7 +59,8 @@ from .separable_attention import (
 from .sparse_attention import sparse_attention, sparse_reference
 from .tuples import hyperedge_list, neighbours, path_list, product_list
 
-#: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex; print(nsimplex.cmake_prefix_path)")
+#: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex;
+#: print(nsimplex.cmake_prefix_path)")
 cmake_prefix_path = str(_PACKAGE)
 
 __all__ = [

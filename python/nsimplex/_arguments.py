@@ -1,8 +1,10 @@
-"""What a public function says of arguments that are not what it asks for: one line that names the argument.
+"""What a public function says of arguments that are not what it asks for: one line that names the
+argument.
 
-Operators and tensors refuse such arguments too, but in the dispatcher's words: a schema, the values of a tensor, the
-attribute that an object lacks. A function under ``checked`` has its arguments compared with its annotations once a call
-has failed, and only then: a call that succeeds pays for one frame, and code that is compiled for nothing.
+Operators and tensors refuse such arguments too, but in the dispatcher's words: a schema, the values
+of a tensor, the attribute that an object lacks. A function under ``checked`` has its arguments
+compared with its annotations once a call has failed, and only then: a call that succeeds pays for
+one frame, and code that is compiled for nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _LONGEST = 300  # characters of a message
 _WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
 
 # How the dispatcher words what our functions could not know of options that they pass on.
-_WRONG_TYPE = re.compile(r"Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'")
+_WRONG_TYPE = re.compile(
+    r"Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'"
+)
 _UNKNOWN = re.compile(r"Unknown keyword argument '(\w+)'")
 
 
@@ -49,13 +53,14 @@ def checked(
 
 
 def checked(function=None, *, name=None, options_of=None, by=None):
-    """The function, whose failed calls name the argument at fault as ``[name] argument: expected .., got ..``.
+    """The function, whose failed calls name the argument at fault as ``[name] argument: expected
+    .., got ..``.
 
     Args:
         name: None: the function's.
         options_of: where the function passes ``**options`` on, the one whose arguments they are.
-        by: the function that computes. The decorated one then only declares the arguments and documents them, so
-            that an option that is passed on is spelled once.
+        by: the function that computes. The decorated one then only declares the arguments and
+            documents them, so that an option that is passed on is spelled once.
     """
     if function is None:
         return functools.partial(checked, name=name, options_of=options_of, by=by)
@@ -100,7 +105,12 @@ def describe(value: object) -> str:
 
 
 def _explained(
-    function: Callable, label: str, options_of: Callable | None, args: tuple, kwargs: dict, error: Exception
+    function: Callable,
+    label: str,
+    options_of: Callable | None,
+    args: tuple,
+    kwargs: dict,
+    error: Exception,
 ) -> Exception | None:
     """The error to raise instead, or None where the given one says what is wrong."""
     if isinstance(error, UnicodeDecodeError) and (said := _of_other_bytes(error)) is not None:
@@ -117,15 +127,22 @@ def _explained(
         given |= given.pop("options", {})
         hints = _hints(options_of) | hints
     wrong_type = _wrong_type(hints, label, given)
-    if wrong_type is not None or ours:  # ours, but of a function that this one calls: with its names if it can
+    if (
+        wrong_type is not None or ours
+    ):  # ours, but of a function that this one calls: with its names if it can
         return wrong_type
     return _wrong_tensor(label, given) or _wrong_dtype(label, given) or _reworded(label, error)
 
 
 def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
-    """An operator's message that holds bytes of a file or of its name which are no UTF-8: Python tripped over it."""
+    """An operator's message that holds bytes of a file or of its name which are no UTF-8: Python
+    tripped over it."""
     text = error.object.decode("utf-8", errors="backslashreplace")
-    return ValueError(text) if text.startswith(("cannot read", "cannot write", "[")) and "\n" not in text else None
+    return (
+        ValueError(text)
+        if text.startswith(("cannot read", "cannot write", "[")) and "\n" not in text
+        else None
+    )
 
 
 def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:
@@ -141,7 +158,10 @@ def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | N
                 + (f"; a single one goes in a list, [{name}]" if single else "")
             )
         if isinstance(value, int) and value not in _WHOLE:
-            return ValueError(f"[{label}] {name}: expected an integer from -2^63 to 2^63 - 1, got {describe(value)}")
+            return ValueError(
+                f"[{label}] {name}: expected an integer from -2^63 to 2^63 - 1, got "
+                f"{describe(value)}"
+            )
     return None
 
 
@@ -150,35 +170,48 @@ def _hints(function: Callable) -> dict[str, Any]:
     hints = typing.get_type_hints(function)
     hints.pop("return", None)
     parameters = inspect.signature(function).parameters
-    return {name: hint for name, hint in hints.items() if parameters[name].kind is not inspect.Parameter.VAR_KEYWORD}
+    return {
+        name: hint
+        for name, hint in hints.items()
+        if parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
+    }
 
 
 def _is_ours(error: Exception) -> bool:
     """Whether an error names an argument already, as all that are raised on purpose here do."""
     text = str(error)
-    return "\n" not in text and (text.startswith("[") or ": expected" in text or text.startswith("cannot read"))
+    return "\n" not in text and (
+        text.startswith("[") or ": expected" in text or text.startswith("cannot read")
+    )
 
 
 def _wrong_tensor(label: str, given: dict) -> Exception | None:
     """Tensors of a kind that some operation could not take."""
     for name, tensor in _tensors(given):
         if tensor.layout is not torch.strided:
-            return ValueError(f"[{label}] {name}: expected a dense tensor, got layout {tensor.layout}")
+            return ValueError(
+                f"[{label}] {name}: expected a dense tensor, got layout {tensor.layout}"
+            )
     for name, tensor in _tensors(given):
         if tensor.is_meta:
-            return ValueError(f"[{label}] {name}: expected a tensor that holds data, got one on device meta")
+            return ValueError(
+                f"[{label}] {name}: expected a tensor that holds data, got one on device meta"
+            )
     return None
 
 
 def _wrong_dtype(label: str, given: dict) -> Exception | None:
-    """The input of a layer whose weights have another dtype; autocast, where it is on, has seen to that before."""
+    """The input of a layer whose weights have another dtype; autocast, where it is on, has seen to
+    that before."""
     layer = given.get("self")
     if not isinstance(layer, torch.nn.Module):
         return None
     dtypes = {parameter.dtype for parameter in layer.parameters()}
     for name, tensor in _tensors(given):
         if len(dtypes) == 1 and tensor.dtype not in dtypes:
-            return TypeError(f"[{label}] {name}: expected the layer's dtype {dtypes.pop()}, got {tensor.dtype}")
+            return TypeError(
+                f"[{label}] {name}: expected the layer's dtype {dtypes.pop()}, got {tensor.dtype}"
+            )
         break
     return None
 

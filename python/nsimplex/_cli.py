@@ -1,4 +1,5 @@
-"""The console script of the wheel: runs the executable beside this file with torch's libraries in reach."""
+"""The console script of the wheel: runs the executable beside this file with torch's libraries in
+reach."""
 
 import os
 import sys

@@ -29,15 +29,23 @@ _NUMBERS = {
     float: (numbers.Real, torch.SymInt, torch.SymFloat),
 }
 _WORDS = {
-    Tensor: "a tensor", bool: "True or False", int: "an integer", float: "a number", str: "a string",
-    type(None): "None", ArrayLike: "an array",
-}  # fmt: skip
+    Tensor: "a tensor",
+    bool: "True or False",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    type(None): "None",
+    ArrayLike: "an array",
+}
 
 
 def misfit(hint: Any, value: object) -> tuple[str, Any, object] | None:
-    """(place, hint, value) of what does not fit: the value itself, or an entry of it; None where it fits."""
+    """(place, hint, value) of what does not fit: the value itself, or an entry of it; None where it
+    fits."""
     if _is_sequence(hint) and _fits_outside(hint, value):
-        if isinstance(value, (abc.Iterator, Tensor)):  # the one cannot be looked at twice, the other has rows
+        if isinstance(
+            value, (abc.Iterator, Tensor)
+        ):  # the one cannot be looked at twice, the other has rows
             return None
         entries = typing.get_args(hint)
         fixed = typing.get_origin(hint) is tuple and entries[-1:] != (...,)
@@ -128,6 +136,10 @@ def _fits_outside(hint: Any, value: object) -> bool:
         return callable(value)
     if _is_sequence(hint):
         if origin is abc.Iterable:
-            return isinstance(value, abc.Iterable) and not (isinstance(value, (str, bytes)) or _is_scalar(value))
-        return isinstance(value, (list, tuple, abc.Sequence)) and not isinstance(value, (str, bytes))
+            return isinstance(value, abc.Iterable) and not (
+                isinstance(value, (str, bytes)) or _is_scalar(value)
+            )
+        return isinstance(value, (list, tuple, abc.Sequence)) and not isinstance(
+            value, (str, bytes)
+        )
     return isinstance(value, origin) if inspect.isclass(origin) else True

@@ -12,7 +12,9 @@ from ._arguments import describe
 Layout = Literal["bhtd", "bthd"]
 
 
-def heads_first(function: str, layout: Layout, *arguments: Tensor | Sequence[Tensor]) -> Sequence[Any]:
+def heads_first(
+    function: str, layout: Layout, *arguments: Tensor | Sequence[Tensor]
+) -> Sequence[Any]:
     """Tensors and lists of tensors in the layout -> [B, heads, T, D]."""
     if layout == "bhtd":
         return arguments

@@ -1,4 +1,5 @@
-"""The library of operators, loaded once: every module that calls an operator imports it from here."""
+"""The library of operators, loaded once: every module that calls an operator imports it from
+here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def load_library() -> None:
 
     if minor(torch.__version__) != minor(TORCH_VERSION):
         raise ImportError(
-            f"nsimplex {VERSION} was built with torch {minor(TORCH_VERSION)}, but torch {torch.__version__} is "
+            f"nsimplex {VERSION} was built with torch {minor(TORCH_VERSION)}, but torch "
+            f"{torch.__version__} is "
             f"installed: install torch {minor(TORCH_VERSION)}, or build nsimplex again"
         )
     library = PACKAGE / "lib" / "libnsimplex.so"

@@ -17,7 +17,8 @@ Scale = str | float | tuple[float, float]
 
 
 def computed_by(operator: Callable, function: str) -> Callable:
-    """What calls an operator that takes the arguments of :func:`nsimplex.attention`, under the name of a function."""
+    """What calls an operator that takes the arguments of :func:`nsimplex.attention`, under the name
+    of a function."""
 
     def compute(query, keys, values, *, return_lse=False, layout="bhtd", **options):
         query, keys, values = heads_first(function, layout, query, keys, values)
@@ -40,7 +41,8 @@ def operator_options(
     seed: int | None = None,
     **as_they_are,
 ) -> dict[str, object]:
-    """The operator's keyword arguments: windows are flattened, scales are computed, a seed is drawn.
+    """The operator's keyword arguments: windows are flattened, scales are computed, a seed is
+    drawn.
 
     Only options that change on their way to the operator are named here; the signature of
     :func:`nsimplex.attention` declares all of them, and the operator has the same defaults.
@@ -74,11 +76,14 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
         entries = window
         if len(entries) != order:
             raise ValueError(
-                f"[{function}] window: expected one entry for each of {order} axes, got {len(entries)} "
+                f"[{function}] window: expected one entry for each of {order} axes, got "
+                f"{len(entries)} "
                 "(an entry is an int or a (left, right) pair: one axis is window=[(left, right)])"
             )
     else:
-        raise TypeError(f"[{function}] window: expected None, an int or a sequence, got {describe(window)}")
+        raise TypeError(
+            f"[{function}] window: expected None, an int or a sequence, got {describe(window)}"
+        )
     flat: list[int] = []
     for axis, entry in enumerate(entries):
         if _is_int(entry):
@@ -89,7 +94,8 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
             flat += entry
         else:
             raise TypeError(
-                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got {describe(entry)}"
+                f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got "
+                f"{describe(entry)}"
             )
     return flat
 

@@ -12,17 +12,21 @@ from typing import IO, Any
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, binary: bool = False, **options: Any) -> Iterator[IO[Any]]:
+def whole_file(
+    path: str | os.PathLike[str], *, binary: bool = False, **options: Any
+) -> Iterator[IO[Any]]:
     """A file to write into, which replaces ``path`` when the block ends; removed if it fails.
 
-    It gets the permissions of every new file, by the umask, and is on the disk before it gets its name. A link at ``path``
-    is replaced, and not what it leads to. ``options`` are those of :func:`open`.
+    It gets the permissions of every new file, by the umask, and is on the disk before it gets its
+    name. A link at ``path`` is replaced, and not what it leads to. ``options`` are those of
+    :func:`open`.
 
     Raises:
         OSError: of one line that names ``path``, where nothing can be written there.
     """
     path = Path(path)
-    # A name that nobody can prepare, made exclusively: what has it already is neither written into nor removed.
+    # A name that nobody can prepare, made exclusively: what has it already is neither written into
+    # nor removed.
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.partial")
     made = False
     try:
@@ -35,7 +39,9 @@ def whole_file(path: str | os.PathLike[str], *, binary: bool = False, **options:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror or str(error) or type(error).__name__}") from None
+        raise OSError(
+            f"cannot write {path}: {error.strerror or str(error) or type(error).__name__}"
+        ) from None
     finally:
         if made:
             temporary.unlink(missing_ok=True)
@@ -53,7 +59,8 @@ def _require_replaceable(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Puts the new name on the disk, too; some file systems do not know how, and the file is there all the same."""
+    """Puts the new name on the disk, too; some file systems do not know how, and the file is there
+    all the same."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

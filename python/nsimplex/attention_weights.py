@@ -26,13 +26,13 @@ def attention_weights(
         query: [B, Hq, Tq, D].
         keys: N tensors [B, Hk, T_m, D].
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` but ``augment``. ``reduce`` and the output scale have no
-            part in weights.
+        options: those of :func:`nsimplex.attention` but ``augment``. ``reduce`` and the output
+            scale have no part in weights.
 
     Returns:
-        [B, Hq, Tq, T_1, .., T_N], float32, or float64 for float64 inputs; 0 where a tuple is inadmissible.
-        With dropout these are the weights after it. Differentiable, any number of times; under
-        ``torch.compile`` with static shapes.
+        [B, Hq, Tq, T_1, .., T_N], float32, or float64 for float64 inputs; 0 where a tuple is
+        inadmissible. With dropout these are the weights after it. Differentiable, any number of
+        times; under ``torch.compile`` with static shapes.
 
     Raises:
         ValueError: more than 2^26 weights (256 MiB in float32), augment, or what attention refuses.
@@ -46,7 +46,9 @@ def attention_weights(
         (torch.Size([1, 2, 5, 5, 5]), True)
     """
     query, keys = heads_first("attention_weights", layout, query, keys)
-    return operators.attention_weights(query, keys, **operator_options(query, keys, keys, **options))
+    return operators.attention_weights(
+        query, keys, **operator_options(query, keys, keys, **options)
+    )
 
 
 @checked(options_of=attention)
@@ -55,14 +57,15 @@ def attention_marginals(
 ) -> Tensor:
     """The weight that a query puts on each key of one axis, summed over the other axes.
 
-    It is attention with ``reduce="sum"``, unit vectors as the values of that axis and zeros as the others: no
-    tuple is stored, and every option and derivative is the operator's.
+    It is attention with ``reduce="sum"``, unit vectors as the values of that axis and zeros as the
+    others: no tuple is stored, and every option and derivative is the operator's.
 
     Args:
         query, keys: as in :func:`nsimplex.attention`.
         axis: index into ``keys``.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention`; ``reduce`` and the output scale have no part in it.
+        options: those of :func:`nsimplex.attention`; ``reduce`` and the output scale have no part
+            in it.
 
     Returns:
         [B, Hq, Tq, T_axis] in the query's dtype.
@@ -86,7 +89,8 @@ def attention_received(
 ) -> Tensor:
     """The weight that each key of one axis receives, from all queries and the heads of its group.
 
-    It is the gradient of that axis' values in attention with ``reduce="sum"`` and Dv = 1, so memory is O(T).
+    It is the gradient of that axis' values in attention with ``reduce="sum"`` and Dv = 1, so memory
+    is O(T).
 
     Args:
         query, keys, axis, layout, options: as in :func:`attention_marginals`.
@@ -102,7 +106,11 @@ def attention_received(
     flat = _summing(query, keys, zeros, options)
     out, lse = operators.attention(query, keys, zeros, **flat)
     # In the dtype that the forward was computed in: autocast may have narrowed it.
-    query, keys, zeros = query.to(out.dtype), [k.to(out.dtype) for k in keys], [z.to(out.dtype) for z in zeros]
+    query, keys, zeros = (
+        query.to(out.dtype),
+        [k.to(out.dtype) for k in keys],
+        [z.to(out.dtype) for z in zeros],
+    )
     wanted = [i == 1 + len(keys) + axis for i in range(3 + 2 * len(keys))]
     gradients = operators.attention_backward(
         query, keys, zeros, out, lse, torch.ones_like(out), None, wanted, **flat
@@ -116,7 +124,8 @@ def _key(keys: Sequence[Tensor], axis: int, function: str) -> Tensor:
     for place, key in enumerate(keys):
         if key.dim() != 4:
             raise ValueError(
-                f"[{function}] keys[{place}]: expected 4 dimensions [batch, heads, length, channels], got shape "
+                f"[{function}] keys[{place}]: expected 4 dimensions [batch, heads, length, "
+                "channels], got shape "
                 f"{list(key.shape)}"
             )
     return keys[axis]

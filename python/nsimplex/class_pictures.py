@@ -1,19 +1,20 @@
-"""Pictures of the classes of equivariant layers: ``python -m nsimplex.class_pictures FOLDER [--orders 4]``.
+"""Pictures of the classes of equivariant layers: ``python -m nsimplex.class_pictures FOLDER
+[--orders 4]``.
 
-One SVG for every k -> l, drawn from the classes themselves: a node for every block, the input tuple as a path
-i1, i2, .. and the output tuple as a path j1, j2, .. over them. What only the input has is on the left, what both
-have in the middle, what only the output has on the right.
+One SVG for every k -> l, drawn from the classes themselves: a node for every block, the input tuple
+as a path i1, i2, .. and the output tuple as a path j1, j2, .. over them. What only the input has is
+on the left, what both have in the middle, what only the output has on the right.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from pathlib import Path
 
 from ._whole_file import whole_file
 from .equivariant_classes import EquivariantClass, Kind, equivariant_classes
-import itertools
 
 __all__ = ["class_picture", "main"]
 
@@ -34,7 +35,8 @@ markerWidth="9" markerHeight="9" orient="auto">\
 
 
 def _columns(each: EquivariantClass) -> list[list[int]]:
-    """Blocks that only the input has, that both have, that only the output has; empty ones left out."""
+    """Blocks that only the input has, that both have, that only the output has; empty ones left
+    out."""
     member, inputs = each.members[0], each.inputs
     first, second = set(member[:inputs]), set(member[inputs:])
     return [sorted(c) for c in (first - second, first & second, second - first) if c]
@@ -43,7 +45,10 @@ def _columns(each: EquivariantClass) -> list[list[int]]:
 def _places(columns: list[list[int]], height: float) -> dict[int, tuple[float, float]]:
     """Where the node of every block is: each column centred."""
     return {
-        block: (_CELL * (x + 1) / (len(columns) + 1), (height + _TITLE + (2 * y + 1 - len(column)) * _SPACING) / 2)
+        block: (
+            _CELL * (x + 1) / (len(columns) + 1),
+            (height + _TITLE + (2 * y + 1 - len(column)) * _SPACING) / 2,
+        )
         for x, column in enumerate(columns)
         for y, block in enumerate(column)
     }
@@ -91,21 +96,28 @@ def _cell(each: EquivariantClass, height: float) -> str:
             # The output's step lies on the other side of the input's, whichever way that goes.
             bend = abs(usual) if start != end and (end, start) in steps else usual
             parts.append(
-                f'<path d="{_step(places[start], places[end], bend)}" fill="none" stroke="{colour}" '
+                f'<path d="{_step(places[start], places[end], bend)}" fill="none" '
+                f'stroke="{colour}" '
                 f'stroke-width="1.8" marker-end="url(#{side})"/>'
             )
     for block, (x, y) in places.items():
-        names = [f"i{p + 1}" if p < inputs else f"j{p - inputs + 1}" for p, b in enumerate(member) if b == block]
+        names = [
+            f"i{p + 1}" if p < inputs else f"j{p - inputs + 1}"
+            for p, b in enumerate(member)
+            if b == block
+        ]
         is_input, is_output = block in member[:inputs], block in member[inputs:]
         stroke = _INPUT if is_input else _OUTPUT
         # Dashed: this node runs through all others that there are, and the class sums over it.
         dash = "" if is_output else ' stroke-dasharray="3 2"'
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" fill="#ffffff" stroke="{stroke}" stroke-width="1.8"{dash}/>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" fill="#ffffff" stroke="{stroke}" '
+            f'stroke-width="1.8"{dash}/>'
         )
         if is_input and is_output:
             parts.append(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS - 3}" fill="none" stroke="{_OUTPUT}" stroke-width="1.8"/>'
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS - 3}" fill="none" '
+                f'stroke="{_OUTPUT}" stroke-width="1.8"/>'
             )
         parts.append(_names(x, y, names))
     return "\n".join(parts)
@@ -114,13 +126,15 @@ def _cell(each: EquivariantClass, height: float) -> str:
 def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
     """All classes of a layer between two kinds of tensors, as one SVG, in canonical order.
 
-    Blue is the input tuple, orange the output tuple. A dashed node is one that the class sums over: it runs
-    through all nodes that are not in the picture already.
+    Blue is the input tuple, orange the output tuple. A dashed node is one that the class sums over:
+    it runs through all nodes that are not in the picture already.
     """
     every = equivariant_classes(input, output, classes)
     columns = min(len(every), _COLUMNS)
     rows = -(-len(every) // columns)
-    height = _TITLE + 64 + _SPACING * max((len(c) for each in every for c in _columns(each)), default=1)
+    height = (
+        _TITLE + 64 + _SPACING * max((len(c) for each in every for c in _columns(each)), default=1)
+    )
     size = {"width": columns * _CELL, "height": rows * height}
     lines = [_HEAD.format(**size, text=_TEXT, input=_INPUT, output=_OUTPUT)]
     for number, each in enumerate(every):
@@ -130,7 +144,9 @@ def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m nsimplex.class_pictures", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m nsimplex.class_pictures", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--orders", type=int, default=4, help="largest k + l")
     options = parser.parse_args(arguments)

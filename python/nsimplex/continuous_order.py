@@ -18,21 +18,23 @@ def continuous_order(
     r"""Keys, values and scale of attention of an order n = N - 1 + a with 0 <= a <= 1.
 
     .. math::
-        k^{(N)} &\leftarrow (1 - a)\,1 + a\,k^{(N)}, \qquad v^{(N)} \leftarrow (1 - a)\,1 + a\,v^{(N)} \\
-        s_1 &= D^{-N/2} / ((1 - a) + a \sqrt{D}), \qquad s_2 = D_v^{-(N-2)/2} / ((1 - a) + a \sqrt{D_v})
+        k^{(N)} &\leftarrow (1 - a)\,1 + a\,k^{(N)}, \qquad v^{(N)} \leftarrow (1 - a)\,1 +
+        a\,v^{(N)} \\ s_1 &= D^{-N/2} / ((1 - a) + a \sqrt{D}), \qquad s_2 = D_v^{-(N-2)/2} / ((1 -
+        a) + a \sqrt{D_v})
 
-    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; at every order between them the
-    sensitivity to inputs of unit root mean square is 1 as well. A trained model's order can be scaled so. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the axes together, a = 0
-    gives the output of order N - 1 exactly, and an lse that is larger by the log of the number of keys that the
-    query sees on the last axis.
+    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; at every order between
+    them the sensitivity to inputs of unit root mean square is 1 as well. A trained model's order
+    can be scaled so. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the
+    axes together, a = 0 gives the output of order N - 1 exactly, and an lse that is larger by the
+    log of the number of keys that the query sees on the last axis.
 
     Args:
         keys, values: N >= 2 tensors each, as for :func:`nsimplex.attention`.
         order: n, from N - 1 to N.
 
     Returns:
-        (keys, values, scale) for ``attention(query, keys, values, scale=scale)``; all but the last key and
-        value are the given ones.
+        (keys, values, scale) for ``attention(query, keys, values, scale=scale)``; all but the last
+        key and value are the given ones.
 
     Raises:
         ValueError: fewer than 2 keys, or an order outside [N - 1, N].
@@ -49,18 +51,23 @@ def continuous_order(
         raise ValueError(f"[continuous_order] keys: expected at least 2, got {count}")
     if len(values) != count:
         raise ValueError(
-            f"[continuous_order] values: expected {count}, one for each of the keys, got {len(values)}"
+            f"[continuous_order] values: expected {count}, one for each of the keys, got "
+            f"{len(values)}"
         )
     if not count - 1 <= order <= count:
         raise ValueError(
-            f"[continuous_order] order: expected {count - 1} to {count}, one less than the keys or as many, "
+            f"[continuous_order] order: expected {count - 1} to {count}, one less than the keys or "
+            "as many, "
             f"got {order}"
         )
     a = order - (count - 1)
     dim, value_dim = keys[-1].size(-1), values[-1].size(-1)
-    # The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it with the blended
-    # key is at most (1 - a) + a sqrt(D) times that.
+    # The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it
+    # with the blended key is at most (1 - a) + a sqrt(D) times that.
     blended = lambda width: (1 - a) + a * width**0.5
-    scale = (dim ** (-0.5 * count) / blended(dim), value_dim ** (-0.5 * (count - 2)) / blended(value_dim))
+    scale = (
+        dim ** (-0.5 * count) / blended(dim),
+        value_dim ** (-0.5 * (count - 2)) / blended(value_dim),
+    )
     blend = lambda x: (1 - a) + a * x
     return [*keys[:-1], blend(keys[-1])], [*values[:-1], blend(values[-1])], scale

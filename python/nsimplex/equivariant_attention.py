@@ -44,16 +44,16 @@ class EquivariantAttentionClass:
 def equivariant_attention_classes(
     input: Kind, output: Kind, *, keys: str = "paper", global_classes: bool = True
 ) -> list[EquivariantAttentionClass]:
-    """The classes of Attn_{k->l} that attend: those of L_{k->l} that sum over the input, 1 of 1 -> 1, 4 of
-    2 -> 1, 10 of 2 -> 2. The others are light: a look-up and a learned map.
+    """The classes of Attn_{k->l} that attend: those of L_{k->l} that sum over the input, 1 of 1 ->
+    1, 4 of 2 -> 1, 10 of 2 -> 2. The others are light: a look-up and a learned map.
 
-    Queries and keys of a class are light layers to tuples of u distinct nodes, u^k weights where the input is
-    ordered (Proposition 1 of the paper).
+    Queries and keys of a class are light layers to tuples of u distinct nodes, u^k weights where
+    the input is ordered (Proposition 1 of the paper).
 
     Args:
         input, output: kinds, or orders of ordered tensors.
-        keys: "paper": keys see all input tuples over their nodes; "node": where query and key share a node, only
-            the tuples (n, .., n) of the key's other nodes.
+        keys: "paper": keys see all input tuples over their nodes; "node": where query and key share
+            a node, only the tuples (n, .., n) of the key's other nodes.
         global_classes: whether classes count that sum over keys without sharing a node with them.
 
     Raises:
@@ -71,7 +71,8 @@ def equivariant_attention_classes(
 
 @dataclass(frozen=True)
 class EquivariantAttentionPlan:
-    """Which input tuples each output tuple attends to, class by class; see :func:`equivariant_attention_plan`.
+    """Which input tuples each output tuple attends to, class by class; see
+    :func:`equivariant_attention_plan`.
 
     Attributes:
         input, output: kinds of the two lists.
@@ -79,7 +80,8 @@ class EquivariantAttentionPlan:
         keys, global_classes: which classes and weights there are.
         rows: m and m', the rows of features of the two lists.
         weight_counts: matrices of the weights of queries and keys, and classes.
-        tensors, parts: as the operators take them; the last tensor is a fingerprint, so that changed ones are refused.
+        tensors, parts: as the operators take them; the last tensor is a fingerprint, so that
+            changed ones are refused.
     """
 
     input: TensorKind
@@ -107,7 +109,8 @@ def equivariant_attention_plan(
     input_loops: bool = True,
     output_loops: bool = True,
 ) -> EquivariantAttentionPlan:
-    """The plan of attention from features of one list of tuples to features of another over the same nodes.
+    """The plan of attention from features of one list of tuples to features of another over the
+    same nodes.
 
     Made once for two lists, on the CPU, and used by every layer between them in every step.
 
@@ -115,28 +118,46 @@ def equivariant_attention_plan(
         input, output: lists of tuples.
         form: "softmax"; a plan for "kernel" serves all forms.
         keys, global_classes: as of :func:`equivariant_attention_classes`.
-        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice occur.
+        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice
+            occur.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond those of
+        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
+            those of
             :func:`equivariant_classes`.
 
-    Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and merges.
+    Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and
+        merges.
     """
-    kinds, options = _list_kinds("equivariant_attention_plan", input, output, input_loops, output_loops)
+    kinds, options = _list_kinds(
+        "equivariant_attention_plan", input, output, input_loops, output_loops
+    )
     tensors, parts = operators.equivariant_attention_plan(
-        input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
-        **options, form=form, keys=keys, global_classes=global_classes,
-    )  # fmt: skip
+        input.tuples,
+        input.tuple_offsets,
+        output.tuples,
+        output.tuple_offsets,
+        input.node_offsets,
+        **options,
+        form=form,
+        keys=keys,
+        global_classes=global_classes,
+    )
     classes = equivariant_attention_classes(*kinds, keys=keys, global_classes=global_classes)
-    counts = sum(c.query_weights for c in classes), sum(c.key_weights for c in classes), len(classes)
+    counts = (
+        sum(c.query_weights for c in classes),
+        sum(c.key_weights for c in classes),
+        len(classes),
+    )
     rows = input.tuples.size(0), output.tuples.size(0)
-    return EquivariantAttentionPlan(*kinds, form, keys, global_classes, rows, counts, tensors, parts)
+    return EquivariantAttentionPlan(
+        *kinds, form, keys, global_classes, rows, counts, tensors, parts
+    )
 
 
 class EquivariantAttentionWeights(NamedTuple):
-    """Weights of attention from C to D channels, H heads of d channels in queries and keys and e in values, for
-    the classes of :func:`equivariant_attention_classes` in their order."""
+    """Weights of attention from C to D channels, H heads of d channels in queries and keys and e in
+    values, for the classes of :func:`equivariant_attention_classes` in their order."""
 
     query: Tensor  #: [sum of query_weights, C, H d]
     query_bias: Tensor  #: [classes, H d]
@@ -158,50 +179,58 @@ def equivariant_attention(
     directions: Tensor | None = None,
     features: str = "relu",
 ) -> Tensor:
-    """The classes of Attn_{k->l} that sum over the input, on lists of tuples: for every output tuple j
+    """The classes of Attn_{k->l} that sum over the input, on lists of tuples: for every output
+    tuple j
 
         y_j = sum_h sum_mu  sum_{i: (i, j) in mu} s(q_j, k_i) / Z_j  x_i w^V_{h,mu} w^O_{h,mu}
 
-    with Z_j the sum of s where ``normalise`` says so. A class without an admissible key contributes exactly 0,
-    with gradient 0. With ``normalise`` and constant features the layer cannot see how many keys there are:
-    degrees have to come as features.
+    with Z_j the sum of s where ``normalise`` says so. A class without an admissible key contributes
+    exactly 0, with gradient 0. With ``normalise`` and constant features the layer cannot see how
+    many keys there are: degrees have to come as features.
 
     Args:
         x: [m, C] in the order of the input list, floating.
         weights: see :class:`EquivariantAttentionWeights`.
         plan: of the two lists.
         heads: H.
-        form: s(q, k). "softmax": exp(q . k / sqrt(d)). "kernel": phi(q) . phi(k), exactly over the keys of the
-            class, in linear time. "decoupled": the same over keys that may share a node with the query beyond
-            what the class says, the paper's approximation.
+        form: s(q, k). "softmax": exp(q . k / sqrt(d)). "kernel": phi(q) . phi(k), exactly over the
+            keys of the class, in linear time. "decoupled": the same over keys that may share a node
+            with the query beyond what the class says, the paper's approximation.
         normalise: divide by Z_j; "softmax" always does.
         directions: W [d, features] of phi, fixed; see :func:`orthogonal_directions`.
-        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 / 2) + 1e-30 (in
-            float64 1e-200), positive random features of the softmax. With ``normalise`` the exponents of a query are
-            lowered by their largest, and those of all keys of a graph and head by theirs: the normaliser cancels that.
+        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 /
+            2) + 1e-30 (in float64 1e-200), positive random features of the softmax. With
+            ``normalise`` the exponents of a query are lowered by their largest, and those of all
+            keys of a graph and head by theirs: the normaliser cancels that.
 
     Returns:
-        [m', D] in the order of the output list, differentiable any number of times. Queries, keys and values are
-        made anew in the backward pass: x and the weights are all that is kept.
+        [m', D] in the order of the output list, differentiable any number of times. Queries, keys
+        and values are made anew in the backward pass: x and the weights are all that is kept.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: softmax visits every pair once, keeping O(rows). The kernel form takes O(features e) for each
-    look-up of every tuple: sums over a class are differences of sums over groups of tuples that agree on some
-    nodes, made in float64; groups of at most 32 keys are visited pair by pair. The bits do not depend on the
-    number of threads.
+    Complexity: softmax visits every pair once, keeping O(rows). The kernel form takes O(features e)
+        for each
+    look-up of every tuple: sums over a class are differences of sums over groups of tuples that
+    agree on some nodes, made in float64; groups of at most 32 keys are visited pair by pair. The
+    bits do not depend on the number of threads.
 
-    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv 2009.14794.
+    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv
+        2009.14794.
     """
     if form == "kernel" and plan.form != "kernel":
-        raise ValueError(f"[equivariant_attention] plan: expected one of form kernel, got one of form {plan.form}")
+        raise ValueError(
+            "[equivariant_attention] plan: expected one of form kernel, got one of form "
+            f"{plan.form}"
+        )
     for name, count in zip(("query", "key", "value"), plan.weight_counts):
         own = getattr(weights, name)
         got = own.size(0) if own.dim() else "a number"
         if got != count:
             raise ValueError(
-                f"[equivariant_attention] {name}: expected {count} matrices for the plan's classes, got {got}"
+                f"[equivariant_attention] {name}: expected {count} matrices for the plan's "
+                f"classes, got {got}"
             )
     return operators.equivariant_attention(
         x, *weights, directions, plan.tensors, plan.parts, heads, form, normalise, features
@@ -210,10 +239,14 @@ def equivariant_attention(
 
 @checked
 def orthogonal_directions(
-    dim: int, features: int, *, generator: torch.Generator | None = None, dtype: torch.dtype | None = None
+    dim: int,
+    features: int,
+    *,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Random directions W [dim, features], orthogonal in blocks of ``dim``: columns of random orthogonal matrices,
-    each as long as a normal vector.
+    """Random directions W [dim, features], orthogonal in blocks of ``dim``: columns of random
+    orthogonal matrices, each as long as a normal vector.
 
     Raises:
         ValueError: dim or features below 1.

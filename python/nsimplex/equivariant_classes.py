@@ -17,8 +17,8 @@ class TensorKind:
 
     Args:
         order: 0: one row a graph, 1: nodes, 2: pairs, ...
-        symmetry: "ordered"; "loop_free": distinct entries only; "undirected": one tuple for all orders of its
-            entries.
+        symmetry: "ordered"; "loop_free": distinct entries only; "undirected": one tuple for all
+            orders of its entries.
         loops: of an undirected tensor, whether hyperedges that name a node twice occur.
     """
 
@@ -37,10 +37,13 @@ def _kind(kind: Kind) -> TensorKind:
 def _flat_kinds(input: Kind, output: Kind) -> dict:
     input, output = _kind(input), _kind(output)
     return {
-        "input_order": input.order, "output_order": output.order,
-        "input_symmetry": input.symmetry, "output_symmetry": output.symmetry,
-        "input_loops": input.loops, "output_loops": output.loops,
-    }  # fmt: skip
+        "input_order": input.order,
+        "output_order": output.order,
+        "input_symmetry": input.symmetry,
+        "output_symmetry": output.symmetry,
+        "input_loops": input.loops,
+        "output_loops": output.loops,
+    }
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class EquivariantClass:
 
     Attributes:
         name: of the first member, like ``{i1 j1}{i2 j2}``.
-        members: partitions of i1 .. ik j1 .. jl, the number of the block of every position; more than one only
-            where a side is undirected.
+        members: partitions of i1 .. ik j1 .. jl, the number of the block of every position; more
+            than one only where a side is undirected.
         inputs: k.
     """
 
@@ -69,13 +72,14 @@ class EquivariantClass:
 def equivariant_classes(input: Kind, output: Kind, classes: str = "all") -> list[EquivariantClass]:
     """The classes of a layer between two kinds of tensors, in canonical order: that of its weights.
 
-    Canonical is the lexicographic order of the block numbers. Ordered tensors have b(k + l) classes, the Bell
-    number; loop-free ones sum_r C(k, r) C(l, r) r!; undirected ones 9 for 2 -> 2, 31 for 3 -> 3, and without
-    loops min(k, l) + 1. Bias classes are those of 0 -> l.
+    Canonical is the lexicographic order of the block numbers. Ordered tensors have b(k + l)
+    classes, the Bell number; loop-free ones sum_r C(k, r) C(l, r) r!; undirected ones 9 for 2 -> 2,
+    31 for 3 -> 3, and without loops min(k, l) + 1. Bias classes are those of 0 -> l.
 
     Args:
         input, output: kinds, or orders of ordered tensors.
-        classes: "all", for k + l <= 7; or "light": those that do not sum over the input, for k + l <= 10.
+        classes: "all", for k + l <= 7; or "light": those that do not sum over the input, for k + l
+            <= 10.
 
     Raises:
         ValueError: an order or a name that does not fit.

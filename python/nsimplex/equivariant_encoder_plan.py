@@ -54,7 +54,8 @@ def equivariant_encoder_plan(
     output_loops: bool = True,
     mlp: str = "automatic",
 ) -> EquivariantEncoderPlan:
-    """The plan of encoders from features of one list of tuples to features of another over the same nodes.
+    """The plan of encoders from features of one list of tuples to features of another over the same
+    nodes.
 
     Made once for two lists, on the CPU, and used by all layers between them in every step.
 
@@ -62,20 +63,28 @@ def equivariant_encoder_plan(
         input, output: lists of tuples.
         form, keys, global_classes, input_loops, output_loops: as of
             :func:`nsimplex.equivariant_attention_plan`.
-        mlp: "lightweight", "pointwise", or "automatic": lightweight up to l = 3, pointwise beyond and for loop-free
-            tuples.
+        mlp: "lightweight", "pointwise", or "automatic": lightweight up to l = 3, pointwise beyond
+            and for loop-free tuples.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond those of
+        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
+            those of
             :func:`nsimplex.equivariant_classes`.
     """
     loops = {"input_loops": input_loops, "output_loops": output_loops}
     attention = equivariant_attention_plan(
-        input, output, form="softmax" if form == "decoupled" else form, keys=keys, global_classes=global_classes, **loops
+        input,
+        output,
+        form="softmax" if form == "decoupled" else form,
+        keys=keys,
+        global_classes=global_classes,
+        **loops,
     )
     light = equivariant_plan(input, output, classes="light", **loops)
     if not _is_lightweight(mlp, attention.output):
-        return EquivariantEncoderPlan(attention, light, None, _rows_of_patterns(output, attention.output))
+        return EquivariantEncoderPlan(
+            attention, light, None, _rows_of_patterns(output, attention.output)
+        )
     same = attention.input == attention.output and torch.equal(input.tuples, output.tuples)
     if same and torch.equal(input.tuple_offsets, output.tuple_offsets):
         return EquivariantEncoderPlan(attention, light, light, [])
@@ -87,12 +96,18 @@ def equivariant_encoder_plan(
 
 def _is_lightweight(mlp: str, kind: TensorKind) -> bool:
     if mlp not in ("automatic", "lightweight", "pointwise"):
-        raise ValueError(f"[EquivariantEncoder] mlp: expected automatic, lightweight or pointwise, got {describe(mlp)}")
-    return mlp == "lightweight" or (mlp == "automatic" and kind.order <= 3 and kind.symmetry != "loop_free")
+        raise ValueError(
+            "[EquivariantEncoder] mlp: expected automatic, lightweight or pointwise, got "
+            f"{describe(mlp)}"
+        )
+    return mlp == "lightweight" or (
+        mlp == "automatic" and kind.order <= 3 and kind.symmetry != "loop_free"
+    )
 
 
 def _rows_of_patterns(batch: TupleBatch, kind: TensorKind) -> list[Tensor]:
-    """The rows of every equality pattern of the tuples of a list, in the order of the classes 0 -> l."""
+    """The rows of every equality pattern of the tuples of a list, in the order of the classes 0 ->
+    l."""
     same = batch.tuples[:, :, None] == batch.tuples[:, None, :]
     rows = []
     for each in equivariant_classes(0, kind):

@@ -1,4 +1,5 @@
-"""Equivariant linear layers on dense tensors, and on lists of tuples: sets, graphs and hypergraphs."""
+"""Equivariant linear layers on dense tensors, and on lists of tuples: sets, graphs and
+hypergraphs."""
 
 from __future__ import annotations
 
@@ -35,16 +36,18 @@ def equivariant_linear(
     node_counts: Tensor | None = None,
     nodes: int | None = None,
 ) -> Tensor:
-    r"""The equivariant linear layer L_{k->l} on dense tensors; with ``classes="light"`` its lightweight form.
+    r"""The equivariant linear layer L_{k->l} on dense tensors; with ``classes="light"`` its
+    lightweight form.
 
     .. math::
         y_j = \sum_\mu w_\mu^T \sum_{i : (i, j) \in \mu} x_i + b_{\lambda(j)}
             \qquad i \in [n]^k,\; j \in [n]^l
 
-    over the classes of :func:`equivariant_classes`, with a mean over the i of a class in place of the sum by
-    default. A loop-free order neither reads nor writes entries with equal indices. An undirected input is
-    expected to be symmetric, and each of its tuples counts in all its orders: the layer is the ordered one with
-    tied weights (and, for the mean, one mean over all members of a class).
+    over the classes of :func:`equivariant_classes`, with a mean over the i of a class in place of
+    the sum by default. A loop-free order neither reads nor writes entries with equal indices. An
+    undirected input is expected to be symmetric, and each of its tuples counts in all its orders:
+    the layer is the ordered one with tied weights (and, for the mean, one mean over all members of
+    a class).
 
     Args:
         x: [B, n, .., n, C] with k axes of nodes, floating.
@@ -53,22 +56,24 @@ def equivariant_linear(
         input, output: kinds, or orders of ordered tensors.
         classes: "all" or "light".
         pooling: "mean", where no contributing tuple gives 0, or "sum".
-        node_counts: int64 [B], nodes of each graph of a padded batch: entries beyond are not read and come out
-            as 0.
+        node_counts: int64 [B], nodes of each graph of a padded batch: entries beyond are not read
+            and come out as 0.
         nodes: n; needed where k = 0.
 
     Returns:
-        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times: the layer is composed of
-        tensor operations.
+        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times: the layer is
+        composed of tensor operations.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. Diagonals, sums and broadcasts of the diagram basis,
-    whose weights are a Moebius transform of the classes', and products with them before anything is broadcast;
-    never n^(k + l).
+    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. Diagonals, sums and broadcasts of the
+        diagram basis,
+    whose weights are a Moebius transform of the classes', and products with them before anything is
+    broadcast; never n^(k + l).
 
-    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 14; Godfrey et al., arXiv 2303.06208.
+    Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 14; Godfrey et al., arXiv
+        2303.06208.
 
     Example:
         >>> x, weight = torch.randn(4, 9, 9, 8), torch.randn(15, 8, 16)
@@ -76,9 +81,15 @@ def equivariant_linear(
         torch.Size([4, 9, 9, 16])
     """
     return operators.equivariant_linear(
-        x, weight, bias, **_flat_kinds(input, output), classes=classes, pooling=pooling,
-        node_counts=node_counts, nodes=nodes,
-    )  # fmt: skip
+        x,
+        weight,
+        bias,
+        **_flat_kinds(input, output),
+        classes=classes,
+        pooling=pooling,
+        node_counts=node_counts,
+        nodes=nodes,
+    )
 
 
 @dataclass(frozen=True)
@@ -118,26 +129,35 @@ def equivariant_plan(
     input_loops: bool = True,
     output_loops: bool = True,
 ) -> EquivariantPlan:
-    """The plan of layers from features of one list of tuples to features of another over the same nodes.
+    """The plan of layers from features of one list of tuples to features of another over the same
+    nodes.
 
     Made once for two lists, on the CPU, and used by every layer between them in every step.
 
     Args:
         input, output: lists of tuples.
         classes: "all" or "light".
-        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice occur.
+        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice
+            occur.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond those of
+        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
+            those of
             :func:`equivariant_classes`, or more than 2^31 look-ups.
 
-    Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes: radix sorts and merges.
+    Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes: radix sorts
+        and merges.
     """
     kinds, options = _list_kinds("equivariant_plan", input, output, input_loops, output_loops)
     tensors, parts = operators.equivariant_plan(
-        input.tuples, input.tuple_offsets, output.tuples, output.tuple_offsets, input.node_offsets,
-        **options, classes=classes,
-    )  # fmt: skip
+        input.tuples,
+        input.tuple_offsets,
+        output.tuples,
+        output.tuple_offsets,
+        input.node_offsets,
+        **options,
+        classes=classes,
+    )
     rows = input.tuples.size(0), output.tuples.size(0)
     counts = len(equivariant_classes(*kinds, classes)), len(equivariant_classes(0, kinds[1]))
     return EquivariantPlan(*kinds, classes, rows, counts, tensors, parts)
@@ -146,22 +166,27 @@ def equivariant_plan(
 def _list_kinds(
     function: str, input: TupleBatch, output: TupleBatch, input_loops: bool, output_loops: bool
 ) -> tuple[list[TensorKind], dict]:
-    """The kinds of two lists over the same nodes, and what the operators that make plans take of them."""
+    """The kinds of two lists over the same nodes, and what the operators that make plans take of
+    them."""
     if not torch.equal(input.node_offsets, output.node_offsets):
-        raise ValueError(f"[{function}] output: expected the nodes of the input, got other node_offsets")
+        raise ValueError(
+            f"[{function}] output: expected the nodes of the input, got other node_offsets"
+        )
     kinds = [
         TensorKind(each.tuples.size(-1), each.symmetry, loops)
         for each, loops in ((input, input_loops), (output, output_loops))
     ]
-    return kinds, {name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")}
+    return kinds, {
+        name: value for name, value in _flat_kinds(*kinds).items() if not name.endswith("order")
+    }
 
 
 @checked
 def equivariant_linear_sparse(
     x: Tensor, weight: Tensor, bias: Tensor | None, plan: EquivariantPlan, *, pooling: str = "mean"
 ) -> Tensor:
-    """:func:`equivariant_linear` on lists of tuples: sums run over the tuples of the input list only, and only
-    those of the output list are written.
+    """:func:`equivariant_linear` on lists of tuples: sums run over the tuples of the input list
+    only, and only those of the output list are written.
 
     Args:
         x: [m, C] in the order of the input list, floating.
@@ -171,28 +196,33 @@ def equivariant_linear_sparse(
         pooling: "mean": divided by how many tuples of the list contribute, none: 0; or "sum".
 
     Returns:
-        [m', D] in the order of the output list, differentiable any number of times. Sums over a class are
-        differences of sums over groups of tuples; these run in float64, counts are integers.
+        [m', D] in the order of the output list, differentiable any number of times. Sums over a
+        class are differences of sums over groups of tuples; these run in float64, counts are
+        integers.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: O(b(k + l) (m + m') C) for the sums and a product with the weights, by chunks of rows. Memory
-    beside the output is that of the group sums, in float64; for the gradient x and weight are kept and sums
-    made again. A gradient of a gradient makes and keeps all sums, [m', classes C] of the classes that
-    apply to a tuple. The bits do not depend on the number of threads.
+    Complexity: O(b(k + l) (m + m') C) for the sums and a product with the weights, by chunks of
+        rows. Memory
+    beside the output is that of the group sums, in float64; for the gradient x and weight are kept
+    and sums made again. A gradient of a gradient makes and keeps all sums, [m', classes C] of the
+    classes that apply to a tuple. The bits do not depend on the number of threads.
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 15.
     """
     for name, tensor, count in zip(("weight", "bias"), (weight, bias), plan.class_counts):
         if tensor is not None and (tensor.dim() == 0 or tensor.size(0) != count):
             got = f"{tensor.size(0)}" if tensor.dim() else "a number"
-            raise ValueError(f"[equivariant_linear_sparse] {name}: expected {count} classes, got {got}")
+            raise ValueError(
+                f"[equivariant_linear_sparse] {name}: expected {count} classes, got {got}"
+            )
     return operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
 
 
 def _product_flops(channels: int, out: int, parts: list[int]) -> int:
-    """Of the products of all parts, each given as rows, three numbers, how many classes, classes."""
+    """Of the products of all parts, each given as rows, three numbers, how many classes,
+    classes."""
     total, at = 0, 0
     while at < len(parts):
         rows, classes = parts[at], parts[at + 4]

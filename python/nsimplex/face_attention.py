@@ -28,25 +28,28 @@ def face_attention(
     r"""Attention with one softmax a face: the tuples that share a query and their first N-1 keys.
 
     .. math::
-        A_{iJ} &= \mathrm{softmax}_{j_N}(e_{iJ}) \quad\text{for every face } (i, j_1, \dots, j_{N-1}) \\
-        o_i &= \frac{s_2}{F_i} \sum_J A_{iJ}\; \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N})
+        A_{iJ} &= \mathrm{softmax}_{j_N}(e_{iJ}) \quad\text{for every face } (i, j_1, \dots,
+        j_{N-1}) \\ o_i &= \frac{s_2}{F_i} \sum_J A_{iJ}\; \mathrm{reduce}(v^{(1)}_{j_1}, \dots,
+        v^{(N)}_{j_N})
 
     with :math:`F_i` the number of faces of query i that have an admissible :math:`j_N`. N = 1 is
     :func:`nsimplex.attention`.
 
     Args:
-        query, keys, values, layout, options: as in :func:`nsimplex.attention`, with ``normalizer="softmax"`` and
-            without ``augment``.
+        query, keys, values, layout, options: as in :func:`nsimplex.attention`, with
+            ``normalizer="softmax"`` and without ``augment``.
         return_lse: return (out, lse).
 
     Returns:
-        out [B, Hq, Tq, Dv] in the query's dtype and memory order; lse [B, Hq, Tq, T_1, .., T_{N-1}], -inf for a
-        face without an admissible tuple, which has no part in the mean. A query without any has out = 0. Both
-        are differentiable, any number of times; under ``torch.compile`` with static shapes.
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order; lse [B, Hq, Tq, T_1, ..,
+        T_{N-1}], -inf for a face without an admissible tuple, which has no part in the mean. A
+        query without any has out = 0. Both are differentiable, any number of times; under
+        ``torch.compile`` with static shapes.
 
     Raises:
         ValueError: another normaliser, augment, or what attention refuses.
 
-    Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor operations; with
+    Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor
+        operations; with
     gradients the tuples are kept in memory.
     """

@@ -1,7 +1,8 @@
 """Sets, graphs and hypergraphs as lists of tuples of nodes, many in one batch without padding.
 
-Functions here prepare data: on the CPU, int64, outside of compiled graphs; only features carry gradients. Rows of
-what they build ascend lexicographically, each once. Errors name the argument, what was expected and what came.
+Functions here prepare data: on the CPU, int64, outside of compiled graphs; only features carry
+gradients. Rows of what they build ascend lexicographically, each once. Errors name the argument,
+what was expected and what came.
 """
 
 from __future__ import annotations
@@ -53,16 +54,18 @@ __all__ = [
 class TupleBatch:
     """B hypergraphs, each a list of k-tuples of its nodes, one after the other.
 
-    Nodes are numbered through the batch: graph g owns ``node_offsets[g]`` to ``node_offsets[g + 1] - 1``, and its
-    tuples are the rows from ``tuple_offsets[g]`` to ``tuple_offsets[g + 1]``. Features are tensors of their own,
-    [m, d], in the order of these rows. What belongs to a node lives on the diagonal: for k = 2 on the loop (i, i).
-    k = 1 is a set of points. ``tuple_batch()`` makes one that is checked.
+    Nodes are numbered through the batch: graph g owns ``node_offsets[g]`` to ``node_offsets[g + 1]
+    - 1``, and its tuples are the rows from ``tuple_offsets[g]`` to ``tuple_offsets[g + 1]``.
+      Features are tensors of their own,
+    [m, d], in the order of these rows. What belongs to a node lives on the diagonal: for k = 2 on
+    the loop (i, i). k = 1 is a set of points. ``tuple_batch()`` makes one that is checked.
     """
 
     tuples: Tensor  #: int64 [m, k]
     tuple_offsets: Tensor  #: int64 [B + 1]
     node_offsets: Tensor  #: int64 [B + 1]
-    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple for all orders
+    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple for
+    #: all orders
     symmetry: str = "ordered"
 
     def __len__(self) -> int:
@@ -146,17 +149,21 @@ def tuple_batch(
         symmetry: "ordered", "loop_free" or "undirected".
 
     Raises:
-        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a tuple that comes
-            twice; equal entries when loop-free, falling ones when undirected.
+        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a tuple
+            that comes twice; equal entries when loop-free, falling ones when undirected.
         TypeError: another dtype than int64.
     """
-    if (nodes is None) == (tuple_offsets is None) or (tuple_offsets is None) != (node_offsets is None):
+    if (nodes is None) == (tuple_offsets is None) or (tuple_offsets is None) != (
+        node_offsets is None
+    ):
         raise ValueError("[tuple_batch] expected nodes, or tuple_offsets and node_offsets")
     if nodes is not None:
         if nodes < 0:
             raise ValueError(f"[tuple_batch] nodes: expected at least 0, got {nodes}")
         tuple_offsets, node_offsets = torch.tensor([0, len(tuples)]), torch.tensor([0, nodes])
-    return TupleBatch(*_operators.graph_check(tuples, tuple_offsets, node_offsets, symmetry), symmetry)
+    return TupleBatch(
+        *_operators.graph_check(tuples, tuple_offsets, node_offsets, symmetry), symmetry
+    )
 
 
 @_checked
@@ -180,19 +187,26 @@ def edge_tuples(
         edges: each once, where directions do not count also not as (i, j) and (j, i).
         nodes: isolated ones included.
         symmetry: "undirected" gives one ascending pair an edge.
-        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i). False for edges that
-            come in both directions already, as those of PyTorch Geometric's ``edge_index.t()``.
+        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i). False
+            for edges that come in both directions already, as those of PyTorch Geometric's
+            ``edge_index.t()``.
         loops: add (i, i) for every node that has none.
     """
-    return _derived(_operators.graph_edges(edges, nodes, symmetry, both_directions, loops), symmetry)
+    return _derived(
+        _operators.graph_edges(edges, nodes, symmetry, both_directions, loops), symmetry
+    )
 
 
 @_checked
 def complete_tuples(
-    nodes: Tensor | Sequence[int] | int, order: int, *, symmetry: str = "ordered", loops: bool = True
+    nodes: Tensor | Sequence[int] | int,
+    order: int,
+    *,
+    symmetry: str = "ordered",
+    loops: bool = True,
 ) -> TupleBatch:
-    """All tuples of the nodes of every graph: n^k when ordered, those with distinct entries when loop-free; when
-    undirected one of every multiset, or with ``loops=False`` of every set.
+    """All tuples of the nodes of every graph: n^k when ordered, those with distinct entries when
+    loop-free; when undirected one of every multiset, or with ``loops=False`` of every set.
 
     Args:
         nodes: how many each graph has; a single number is one graph.
@@ -219,19 +233,22 @@ def project_tuples(
 ) -> TupleBatch:
     """E -> E', what a layer from the batch's order to a lower one is computed on.
 
-    All tuples of ``order`` entries over the entries of each tuple, loops included, duplicates merged; with distinct
-    entries when loop-free, ascending when undirected; the empty tuple of every graph for order 0. The batch itself
-    for its own order.
+    All tuples of ``order`` entries over the entries of each tuple, loops included, duplicates
+    merged; with distinct entries when loop-free, ascending when undirected; the empty tuple of
+    every graph for order 0. The batch itself for its own order.
 
     Args:
         order: from 0 to the batch's.
         symmetry: None: the batch's.
-        all_nodes: for orders from 1 to the one below the batch's, whether a node that is in no tuple gets (i, .., i)
-            too; for order 1 row i is then that of node i. None: for order 1 such nodes are an error, since the rows
-            of those behind them would move up in silence; for higher orders they are left out.
+        all_nodes: for orders from 1 to the one below the batch's, whether a node that is in no
+            tuple gets (i, .., i) too; for order 1 row i is then that of node i. None: for order 1
+            such nodes are an error, since the rows of those behind them would move up in silence;
+            for higher orders they are left out.
     """
     symmetry = batch.symmetry if symmetry is None else symmetry
-    return TupleBatch(*_operators.graph_project(*batch._parts(), order, symmetry, all_nodes), symmetry)
+    return TupleBatch(
+        *_operators.graph_project(*batch._parts(), order, symmetry, all_nodes), symmetry
+    )
 
 
 @_checked
@@ -239,7 +256,10 @@ def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
     """One batch of the graphs of all, which have one order and symmetry."""
     symmetries = sorted({batch.symmetry for batch in batches})
     if len(symmetries) != 1:
-        raise ValueError(f"[concatenate_graphs] batches: expected one symmetry, got {', '.join(symmetries) or 'none'}")
+        raise ValueError(
+            "[concatenate_graphs] batches: expected one symmetry, got "
+            f"{', '.join(symmetries) or 'none'}"
+        )
     flat = [part for batch in batches for part in batch._parts()[:3]]
     return TupleBatch(*_operators.graph_concatenate(flat, symmetries[0]), symmetries[0])
 
@@ -252,20 +272,25 @@ def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
 
 @_checked
 def derived_features(features: Tensor, origin: Tensor) -> Tensor:
-    """Features of derived tuples: row r is ``features[origin[r]]``, or zero for a new row. Differentiable."""
+    """Features of derived tuples: row r is ``features[origin[r]]``, or zero for a new row.
+    Differentiable."""
     return _operators.graph_derived_features(features, origin)
 
 
 @_checked
-def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_features: Tensor) -> Tensor:
-    """Features [m, dv + de] of a graph or hypergraph with loops: node features [n, dv] on the loops (i, .., i), then
-    edge features [E, de] on the rows that come from an edge, zero elsewhere. Differentiable.
+def node_and_edge_features(
+    graph: DerivedTuples, node_features: Tensor, edge_features: Tensor
+) -> Tensor:
+    """Features [m, dv + de] of a graph or hypergraph with loops: node features [n, dv] on the loops
+    (i, .., i), then edge features [E, de] on the rows that come from an edge, zero elsewhere.
+    Differentiable.
 
     Args:
         graph: of any order, from :func:`edge_tuples` with ``loops=True`` or :func:`with_loops`.
 
     Raises:
-        ValueError: a node without a loop, whose features would be lost (unless dv = 0), or shapes that do not fit.
+        ValueError: a node without a loop, whose features would be lost (unless dv = 0), or shapes
+            that do not fit.
     """
     return _operators.graph_node_and_edge_features(
         *graph.batch._parts()[:3], graph.origin, node_features, edge_features
@@ -274,7 +299,8 @@ def node_and_edge_features(graph: DerivedTuples, node_features: Tensor, edge_fea
 
 @_checked
 def adjacency(batch: TupleBatch) -> Adjacency:
-    """Neighbours of every node: the other nodes of its tuples, whatever the places. Loops make none."""
+    """Neighbours of every node: the other nodes of its tuples, whatever the places. Loops make
+    none."""
     return Adjacency(*_operators.graph_adjacency(*batch._parts()))
 
 
@@ -286,14 +312,15 @@ def node_degrees(batch: TupleBatch) -> Tensor:
 
 @_checked
 def connected_components(batch: TupleBatch) -> Tensor:
-    """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest nodes."""
+    """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest
+    nodes."""
     return _operators.graph_components(*batch._parts())
 
 
 @_checked
 def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
-    """The pairs of nodes of a graph that have one label, undirected and without loops: a partition of its nodes as a
-    graph.
+    """The pairs of nodes of a graph that have one label, undirected and without loops: a partition
+    of its nodes as a graph.
 
     Args:
         labels: int64 [n], any numbers.
@@ -304,7 +331,8 @@ def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
 
 @_checked
 def component_cliques(batch: TupleBatch) -> TupleBatch:
-    """Every connected component completed to a clique: a partition of the nodes, whatever edges were predicted."""
+    """Every connected component completed to a clique: a partition of the nodes, whatever edges
+    were predicted."""
     return TupleBatch(*_operators.graph_component_cliques(*batch._parts()), "undirected")
 
 
@@ -316,8 +344,8 @@ def simplices(batch: TupleBatch, largest: int) -> list[TupleBatch]:
 
 @_checked
 def line_graph(batch: TupleBatch) -> LineGraph:
-    """The line graph of an undirected graph without loops: its nodes are the rows of the batch, its edges
-    (undirected) the pairs of rows that share a node."""
+    """The line graph of an undirected graph without loops: its nodes are the rows of the batch, its
+    edges (undirected) the pairs of rows that share a node."""
     parts = _operators.graph_line(*batch._parts())
     return LineGraph(TupleBatch(*parts[:3], "undirected"), parts[3])
 
@@ -328,12 +356,14 @@ def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvecto
 
     .. math:: L = I - D^{-1/2} A D^{-1/2} = U^\top \mathrm{diag}(\mathrm{values})\, U
 
-    with A from ``adjacency()`` and a row of zeros for a node without neighbours. The first vector of a connected
-    graph has value 0 and says no more than the degrees. Signs: the entry of largest magnitude is positive, the first
-    of those within 1e-6 of it. Where an eigenvalue is repeated the vectors are one orthonormal basis of many. Graphs
-    with fewer nodes than ``count`` have zeros in the columns they lack.
+    with A from ``adjacency()`` and a row of zeros for a node without neighbours. The first vector
+    of a connected graph has value 0 and says no more than the degrees. Signs: the entry of largest
+    magnitude is positive, the first of those within 1e-6 of it. Where an eigenvalue is repeated the
+    vectors are one orthonormal basis of many. Graphs with fewer nodes than ``count`` have zeros in
+    the columns they lack.
 
-    Source: Kim et al., "Transformers Generalize DeepSets and Can be Extended to Graphs and Hypergraphs", equation 31.
+    Source: Kim et al., "Transformers Generalize DeepSets and Can be Extended to Graphs and
+        Hypergraphs", equation 31.
     """
     return LaplacianEigenvectors(*_operators.graph_laplacian(*batch._parts(), count))
 
@@ -346,8 +376,9 @@ def chain_graphs(nodes: Tensor | Sequence[int] | int) -> TupleBatch:
 
 @_checked
 def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatch:
-    """An undirected graph that grows by preferential attachment: node ``links`` is joined to all before it, every
-    later one to ``links`` different nodes, each drawn with a probability in proportion to its links so far.
+    """An undirected graph that grows by preferential attachment: node ``links`` is joined to all
+    before it, every later one to ``links`` different nodes, each drawn with a probability in
+    proportion to its links so far.
 
     It has links (nodes - links) edges, the same on every machine for the same seed.
 
@@ -358,30 +389,33 @@ def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatc
 
 @_checked
 def random_point_sets(sets: int, least: int, most: int, *, seed: int = 0) -> PointSets:
-    """Sets of uniform points in the unit square, each of ``least`` to ``most`` points, every number as likely.
+    """Sets of uniform points in the unit square, each of ``least`` to ``most`` points, every number
+    as likely.
 
-    Coordinates are multiples of 2^-22 below 1, and the points of a set differ. The same on every machine for the same
-    seed; a set does not depend on how many there are.
+    Coordinates are multiples of 2^-22 below 1, and the points of a set differ. The same on every
+    machine for the same seed; a set does not depend on how many there are.
     """
     return PointSets(*_operators.graph_point_sets(sets, least, most, seed))
 
 
 @_checked
 def delaunay_graph(points: Tensor, node_offsets: Tensor | None = None) -> TupleBatch:
-    """The edges of the Delaunay triangulation of each set of points: no circle through the corners of a triangle has a
-    point inside.
+    """The edges of the Delaunay triangulation of each set of points: no circle through the corners
+    of a triangle has a point inside.
 
-    Exact for points on a grid, to which every set is moved first: 2^22 steps in the smallest power of two that is not
-    below its extent in x or y. Points of ``random_point_sets()`` are on it already. Points on one line are joined to
-    their neighbours on it, two points to each other; where more than three lie on an empty circle, the polygon is cut
-    into triangles from its lowest number on. O(n log n), sets in parallel.
+    Exact for points on a grid, to which every set is moved first: 2^22 steps in the smallest power
+    of two that is not below its extent in x or y. Points of ``random_point_sets()`` are on it
+    already. Points on one line are joined to their neighbours on it, two points to each other;
+    where more than three lie on an empty circle, the polygon is cut into triangles from its lowest
+    number on. O(n log n), sets in parallel.
 
     Args:
         points: floating point [n, 2].
         node_offsets: int64 [B + 1], the points of each set; one set without it.
 
     Raises:
-        ValueError: a NaN or infinity, another shape, two points of a set that are equal on the grid.
+        ValueError: a NaN or infinity, another shape, two points of a set that are equal on the
+            grid.
     """
     return TupleBatch(*_operators.graph_delaunay(points, node_offsets), "undirected")
 

@@ -18,7 +18,8 @@ __all__ = ["IndexedCache", "KeyValueCache", "LayerCache", "LayerCaches"]
 
 @checked_methods
 class LayerCache:
-    """What one layer keeps of the tokens so far: the base of the caches, each of which says what that is."""
+    """What one layer keeps of the tokens so far: the base of the caches, each of which says what
+    that is."""
 
     def __init__(self, cache) -> None:
         self._cache = cache
@@ -42,12 +43,14 @@ class LayerCache:
         self._cache.reset()
 
     def select(self, entries: Tensor) -> None:
-        """Replaces the batch by entries [B'] (int64) of it; repeated ones are copied (beam search)."""
+        """Replaces the batch by entries [B'] (int64) of it; repeated ones are copied (beam
+        search)."""
         self._cache.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
         """``position`` and what is kept (``keys.<m>`` and ``values.<m>`` in the order of positions,
-        ``states.<m>``): plain tensors, so that torch.load(..., weights_only=True) reads what torch.save wrote."""
+        ``states.<m>``): plain tensors, so that torch.load(..., weights_only=True) reads what
+        torch.save wrote."""
         return dict(self._cache.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -63,19 +66,20 @@ class KeyValueCache(LayerCache):
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # the prompt, in chunks of any length
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # then one token after the other
 
-    gives what :func:`nsimplex.attention` of the whole sequence with ``causal=True`` and these windows
-    gives, to rounding, however the sequence is cut.
+    gives what :func:`nsimplex.attention` of the whole sequence with ``causal=True`` and these
+    windows gives, to rounding, however the sequence is cut.
 
-    Storage grows by doubling up to the windows, at most B Hk (D + Dv) sum_m w_m elements (twice that
-    while an unbounded axis grows). A single query attends to the rings as they lie, without a copy; a
-    longer chunk to a copy of the last w_m - 1 keys in order, followed by its own. Shapes, dtype and
-    device are those of the first chunk; batch entries and axes advance together. For inference only:
-    tensors that require a gradient are refused while gradients are recorded. Keys with positions (rotary)
-    are turned before they come here; ``position`` counts them. The C++ class is nsimplex/kv_cache.h.
+    Storage grows by doubling up to the windows, at most B Hk (D + Dv) sum_m w_m elements (twice
+    that while an unbounded axis grows). A single query attends to the rings as they lie, without a
+    copy; a longer chunk to a copy of the last w_m - 1 keys in order, followed by its own. Shapes,
+    dtype and device are those of the first chunk; batch entries and axes advance together. For
+    inference only: tensors that require a gradient are refused while gradients are recorded. Keys
+    with positions (rotary) are turned before they come here; ``position`` counts them. The C++
+    class is nsimplex/kv_cache.h.
 
     Args:
-        window: one int an axis: keys that the axis holds and a query sees, its own position included;
-            -1: all.
+        window: one int an axis: keys that the axis holds and a query sees, its own position
+            included; -1: all.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line; the cache is as it was.
@@ -97,16 +101,18 @@ class KeyValueCache(LayerCache):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Appends the chunk of ``keys`` and ``values`` and attends with its queries [B, Hq, t, D].
 
-        Without keys: attends with the queries of the last t positions appended; t > 1 only while no axis
-        has dropped a key. ``options`` and the result are those of :func:`nsimplex.attention`, without
-        ``causal``, which is implied, ``window``, which is the cache's, and what counts keys by their
-        place in a tensor (key_lengths, key_masks, cu_seqlens, mask, distinct, dropout_p).
+        Without keys: attends with the queries of the last t positions appended; t > 1 only while no
+        axis has dropped a key. ``options`` and the result are those of :func:`nsimplex.attention`,
+        without ``causal``, which is implied, ``window``, which is the cache's, and what counts keys
+        by their place in a tensor (key_lengths, key_masks, cu_seqlens, mask, distinct, dropout_p).
         """
         for name, value in options.items():
             if name in ("causal", "window"):
                 raise ValueError(f"[KeyValueCache] {name}: belongs to the cache")
             if name == "layout" and value != "bhtd":
-                raise ValueError("[KeyValueCache] layout: the cache keeps [B, heads, T, D], expected 'bhtd'")
+                raise ValueError(
+                    "[KeyValueCache] layout: the cache keeps [B, heads, T, D], expected 'bhtd'"
+                )
             given = isinstance(value, Tensor) or value not in (None, "none", 0.0)
             if name in _BY_PLACE and given:
                 raise NotImplementedError(
@@ -123,8 +129,9 @@ class KeyValueCache(LayerCache):
 
 
 class IndexedCache(LayerCache):
-    """What a layer that chooses its keys keeps: keys and values of all tokens, the rows its indexer scores them by and,
-    where it attends along paths, the keys that every token chose. For inference only."""
+    """What a layer that chooses its keys keeps: keys and values of all tokens, the rows its indexer
+    scores them by and, where it attends along paths, the keys that every token chose. For inference
+    only."""
 
     def __init__(self, order: int) -> None:
         super().__init__(classes.IndexedCache(order))

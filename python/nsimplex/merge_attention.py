@@ -20,20 +20,21 @@ def merge(outs: Sequence[Tensor], lses: Sequence[Tensor]) -> tuple[Tensor, Tenso
         \mathrm{lse} &= \log \sum_p \exp \mathrm{lse}_p \\
         o &= \sum_p \exp(\mathrm{lse}_p - \mathrm{lse})\, o_p
 
-    Exact where no tuple belongs to two parts. For N >= 2 the parts are of tuples: cutting one key axis into
-    blocks makes such parts, cutting two axes needs every pair of their blocks.
+    Exact where no tuple belongs to two parts. For N >= 2 the parts are of tuples: cutting one key
+    axis into blocks makes such parts, cutting two axes needs every pair of their blocks.
 
     Args:
         outs: P >= 1 tensors [.., Dv] of one floating dtype.
         lses: P tensors [..], float32 or float64: ``return_lse=True`` gives them.
 
     Returns:
-        (out, lse), shaped like a part; ``out`` in the dtype and memory order of ``outs[0]``. A row with lse
-        = -inf in a part gets nothing from it; one with -inf in all parts has out = 0 and lse = -inf.
-        Differentiable in both arguments, any number of times, and under every transform.
+        (out, lse), shaped like a part; ``out`` in the dtype and memory order of ``outs[0]``. A row
+        with lse = -inf in a part gets nothing from it; one with -inf in all parts has out = 0 and
+        lse = -inf. Differentiable in both arguments, any number of times, and under every
+        transform.
 
-    The normalisers softmax and relu merge so. With a sink only one part may have it. Results of sigmoid
-    simply add.
+    The normalisers softmax and relu merge so. With a sink only one part may have it. Results of
+    sigmoid simply add.
 
     Raises:
         ValueError: no parts, or shapes that differ.

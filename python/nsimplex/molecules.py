@@ -2,8 +2,8 @@
 
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
-RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md` has
-the arrays of the file.
+RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md`
+has the arrays of the file.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def _atom_codes(atom: Any) -> list[int]:
         int(atom.GetIsAromatic()),
         int(atom.IsInRing()),
     ]
-    return [min(max(code, 0), count - 1) for code, count in zip(codes, ATOM_FEATURES.values(), strict=True)]
+    return [
+        min(max(code, 0), count - 1)
+        for code, count in zip(codes, ATOM_FEATURES.values(), strict=True)
+    ]
 
 
 def _bond_codes(bond: Any) -> list[int]:
@@ -178,8 +181,8 @@ def convert(
 
     Raises:
         BadMolecule: a line that cannot be used, unless ``skip_bad``.
-        ValueError: a column that is missing or named twice, a file that is not UTF-8, or no molecule
-            at all.
+        ValueError: a column that is missing or named twice, a file that is not UTF-8, or no
+            molecule at all.
     """
     if bits < 8 or bits % 8 != 0:
         raise ValueError(f"bits: expected a multiple of 8, got {bits}")
@@ -220,15 +223,23 @@ def convert(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m nsimplex.molecules", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m nsimplex.molecules", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("source", help="csv with a header, gzipped or not")
     parser.add_argument("result", help="npz to write")
     parser.add_argument("--target", required=True, help="column of the numbers to predict")
     parser.add_argument("--smiles", default="smiles", help="column of the molecules (%(default)s)")
-    parser.add_argument("--bits", type=int, default=1024, help="bits of the Morgan fingerprints (%(default)s)")
-    parser.add_argument("--radius", type=int, default=2, help="radius of the Morgan fingerprints (%(default)s)")
+    parser.add_argument(
+        "--bits", type=int, default=1024, help="bits of the Morgan fingerprints (%(default)s)"
+    )
+    parser.add_argument(
+        "--radius", type=int, default=2, help="radius of the Morgan fingerprints (%(default)s)"
+    )
     parser.add_argument("--hydrogens", action="store_true", help="hydrogens as atoms of their own")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out lines that cannot be used, and name them")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="leave out lines that cannot be used, and name them"
+    )
     options = parser.parse_args(arguments)
     try:
         written, bad = convert(**vars(options))

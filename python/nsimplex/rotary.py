@@ -25,32 +25,38 @@ def rotary(
 ) -> Tensor:
     r"""Turns queries or keys by their positions, for attention over tuples of any order.
 
-    The head's channels are cut into chunks of p, and a chunk holds floor(p / 2) planes: channels 0-1, 2-3,
+    The head's channels are cut into chunks of p, and a chunk holds floor(p / 2) planes: channels
+    0-1, 2-3,
     ...; the last channel of an odd p stays. With P planes in the head, plane c of row t turns by
     :math:`\theta_{tc} = t\, \mathrm{base}^{-c/P}`:
 
     .. math::
         y_a = x_a \cos\theta - x_b \sin\theta, \qquad y_b = x_a \sin\theta + x_b \cos\theta
 
-    Every chunk turns by an element of SO(p), so determinants of p = N + 1 vectors keep their values when all
-    positions move together: with ``form="determinant"`` the logits of order N depend on relative positions
-    alone. So does the dot product (N = 1, p = 2: the usual RoPE). The product form of N >= 2 does not.
+    Every chunk turns by an element of SO(p), so determinants of p = N + 1 vectors keep their values
+    when all positions move together: with ``form="determinant"`` the logits of order N depend on
+    relative positions alone. So does the dot product (N = 1, p = 2: the usual RoPE). The product
+    form of N >= 2 does not.
 
     Args:
-        x: [B, H, T, D], D a multiple of ``chunk``; float32, float64, bfloat16 or float16; any strides.
-        chunk: p, the channels that turn together: N + 1 for the determinant form, 2 for the dot product.
+        x: [B, H, T, D], D a multiple of ``chunk``; float32, float64, bfloat16 or float16; any
+            strides.
+        chunk: p, the channels that turn together: N + 1 for the determinant form, 2 for the dot
+            product.
         base: of the frequencies.
-        offset: position of the first row. Only differences matter: keys of different lengths that end at
-            the same time take offset = -T_m, and queries -T_q.
-        positions: [T] or [B, T], integers or floating, instead of offset, offset + 1, ...; no gradient.
-        angles: radians instead of position times frequency, learned or supplied: [T, P], [T, H, P] or
-            [B, T, H, P], where B and H may be 1. Not together with ``positions`` or ``offset``.
+        offset: position of the first row. Only differences matter: keys of different lengths that
+            end at the same time take offset = -T_m, and queries -T_q.
+        positions: [T] or [B, T], integers or floating, instead of offset, offset + 1, ...; no
+            gradient.
+        angles: radians instead of position times frequency, learned or supplied: [T, P], [T, H, P]
+            or [B, T, H, P], where B and H may be 1. Not together with ``positions`` or ``offset``.
         inverse: turn the other way: undoes the same call without it.
         layout: of x and the result: "bhtd", [B, H, T, D], or "bthd", [B, T, H, D].
 
     Returns:
-        A tensor like ``x`` in shape, dtype and memory order. Low precision turns in float32; angles from
-        positions are computed in float64. Differentiable in ``x`` and ``angles``, any number of times.
+        A tensor like ``x`` in shape, dtype and memory order. Low precision turns in float32; angles
+        from positions are computed in float64. Differentiable in ``x`` and ``angles``, any number
+        of times.
 
     Raises:
         ValueError: a shape or number that does not fit, or two of positions, offset and angles.
@@ -71,7 +77,12 @@ def rotary(
     """
     (x,) = heads_first("rotary", layout, x)
     turned = operators.rotary(
-        x, chunk=chunk, base=base, offset=offset, positions=positions,
-        angles=angles, inverse=inverse,
-    )  # fmt: skip
+        x,
+        chunk=chunk,
+        base=base,
+        offset=offset,
+        positions=positions,
+        angles=angles,
+        inverse=inverse,
+    )
     return in_layout(layout, turned)

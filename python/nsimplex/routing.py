@@ -1,4 +1,5 @@
-"""Choosing which tuples are computed: scores of pairs, their k best keys, and how an indexer learns them."""
+"""Choosing which tuples are computed: scores of pairs, their k best keys, and how an indexer learns
+them."""
 
 from __future__ import annotations
 
@@ -47,8 +48,9 @@ def topk_keys(
         s_{ij} &= \sum_h w_{hi}\, \mathrm{act}(\mathrm{logit}_{hij}), \qquad
             I_i = \mathrm{TopK}_j\, s_{ij} \text{ over the admissible } j
 
-    With a query and a key of their own, a few channels wide and one key head, this is the indexer of DeepSeek
-    Sparse Attention; with q, k1 and lse of the layer before, the variant that spends no parameters.
+    With a query and a key of their own, a few channels wide and one key head, this is the indexer
+    of DeepSeek Sparse Attention; with q, k1 and lse of the layer before, the variant that spends no
+    parameters.
 
     Args:
         query: [B, H, Tq, D], float32, float64, bfloat16 or float16.
@@ -59,27 +61,29 @@ def topk_keys(
         causal: query i sees j <= i + (T - Tq), aligned to the ends.
         scale: None: D^-1/2.
         lse: [B, H, Tq], for "softmax" only; None: computed by one more pass over the keys.
-        key_lengths: int64 or int32 [B]: keys at and beyond it are not admissible. With ``causal`` where T = Tq
-            only, as in :func:`nsimplex.attention`.
-        adjacency: the admissible pairs: bool [Tq, T] or [1 or B, Tq, T]; or a sparse CSR tensor [Tq, T],
-            whose values have no meaning: then only the stored pairs are scored.
-        candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys, -1 for none,
-            no key twice in a row: only these are scored.
+        key_lengths: int64 or int32 [B]: keys at and beyond it are not admissible. With ``causal``
+            where T = Tq only, as in :func:`nsimplex.attention`.
+        adjacency: the admissible pairs: bool [Tq, T] or [1 or B, Tq, T]; or a sparse CSR tensor
+            [Tq, T], whose values have no meaning: then only the stored pairs are scored.
+        candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys, -1
+            for none, no key twice in a row: only these are scored.
         return_scores: return (indices, scores).
         layout: of query and key, as in :func:`nsimplex.attention`.
 
     Returns:
-        int64 [B, Tq, k], best first, -1 behind the last admissible key; with ``return_scores`` also their
-        scores, float32 or float64, -inf behind the last. Equal scores go to the lower index; a score that is
-        NaN or -inf is never chosen. No gradient passes (see :func:`indexer_loss`). The result does not
-        depend on the number of threads.
+        int64 [B, Tq, k], best first, -1 behind the last admissible key; with ``return_scores`` also
+        their scores, float32 or float64, -inf behind the last. Equal scores go to the lower index;
+        a score that is NaN or -inf is never chosen. No gradient passes (see :func:`indexer_loss`).
+        The result does not depend on the number of threads.
 
     Raises:
         ValueError: k < 1, a shape or a device that does not fit, an index or a length out of range.
         TypeError: a dtype that does not fit.
 
-    Complexity: 2 D flops for every head and admissible pair; O(T k) memory: no score is stored but a tile's.
-    The CPU runs a SIMD kernel, but not for ``candidates`` and sparse CSR; all else plain tensor operations.
+    Complexity: 2 D flops for every head and admissible pair; O(T k) memory: no score is stored but
+        a tile's.
+    The CPU runs a SIMD kernel, but not for ``candidates`` and sparse CSR; all else plain tensor
+    operations.
 
     Sources: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1, for relu and weights; Pappone,
     "Beyond Attention as a Graph" (2025), for softmax and reuse.
@@ -93,9 +97,18 @@ def topk_keys(
     query, key = heads_first("topk_keys", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
     indices, values = operators.topk_keys(
-        query, key, k, weights=weights, scores=scores, causal=causal, scale=scale, lse=lse,
-        key_lengths=key_lengths, adjacency=adjacency, candidates=candidates,
-    )  # fmt: skip
+        query,
+        key,
+        k,
+        weights=weights,
+        scores=scores,
+        causal=causal,
+        scale=scale,
+        lse=lse,
+        key_lengths=key_lengths,
+        adjacency=adjacency,
+        candidates=candidates,
+    )
     return (indices, values) if return_scores else indices
 
 
@@ -130,24 +143,26 @@ def topk_tuples(
     layout: Layout = "bhtd",
     **options,
 ) -> tuple[Tensor, Tensor]:
-    r"""The ``count`` best tuples of every query, each scored for itself: as dear as dense attention.
+    r"""The ``count`` best tuples of every query, each scored for itself: as dear as dense
+    attention.
 
     .. math:: s_{iJ} = \sum_h w_{hi} \max(\mathrm{logit}_{hiJ}, 0)
 
-    with the logits, masks and windows of :func:`nsimplex.attention`. ``count`` = k^N has the budget of the
-    other selections at k; it is there to measure what those miss.
+    with the logits, masks and windows of :func:`nsimplex.attention`. ``count`` = k^N has the budget
+    of the other selections at k; it is there to measure what those miss.
 
     Args:
         query, keys: as in :func:`nsimplex.attention`.
         count: tuples kept a query, at least 1.
         weights: w [B, Hq, Tq]; None: ones.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` but ``augment``; normalizer, reduce and dropout have no
-            part.
+        options: those of :func:`nsimplex.attention` but ``augment``; normalizer, reduce and dropout
+            have no part.
 
     Returns:
-        (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]): a list for ``sparse_attention``, each query's
-        tuples best first; equal scores go to the tuple that is first in lexicographic order.
+        (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]): a list for ``sparse_attention``,
+        each query's tuples best first; equal scores go to the tuple that is first in lexicographic
+        order.
 
     Raises:
         ValueError: count < 1, 2^62 tuples or more, or what attention refuses.
@@ -185,30 +200,32 @@ def indexer_loss(
     .. math::
         \mathrm{loss} = \mathrm{mean}_i\, \mathrm{KL}(t_i \,\|\, p_i)
 
-    p_i is softmax_j(s_ij) for relu scores and s_ij / sum_j s_ij for softmax scores; t_i is the mass that query
-    i puts on key j, summed over axes and the other indices, divided by N, averaged over heads and
-    renormalised. Without ``indices`` j runs over all admissible keys (the dense warm-up), with them over I_i,
-    over whose tuples the layer's softmax is then taken.
+    p_i is softmax_j(s_ij) for relu scores and s_ij / sum_j s_ij for softmax scores; t_i is the mass
+    that query i puts on key j, summed over axes and the other indices, divided by N, averaged over
+    heads and renormalised. Without ``indices`` j runs over all admissible keys (the dense warm-up),
+    with them over I_i, over whose tuples the layer's softmax is then taken.
 
     Args:
-        query_index: [B, H, Tq, D'], key_index [B, H', T, D'], weights [B, H, Tq]: as in :func:`topk_keys`;
-            so are ``scores``, ``causal`` and ``scale``. For softmax scores weights are not negative.
+        query_index: [B, H, Tq, D'], key_index [B, H', T, D'], weights [B, H, Tq]: as in
+            :func:`topk_keys`; so are ``scores``, ``causal`` and ``scale``. For softmax scores
+            weights are not negative.
         query: [B, Hq, Tq, D], the attention layer's; keys: N tensors [B, Hk, T, D].
         lse: [B, H, Tq], for "softmax"; None: computed, with its gradient.
-        indices: the table that was chosen, [1 or B, Tq, k], or for "path" [1 or B, T, k]. What was causal in
-            choosing it is so here.
+        indices: the table that was chosen, [1 or B, Tq, k], or for "path" [1 or B, T, k]. What was
+            causal in choosing it is so here.
         pattern: of the layer: "product" or "path".
         form, logit_scale: of the layer, as in :func:`nsimplex.attention`.
         layout: of the four of queries and keys, as in :func:`nsimplex.attention`.
 
     Returns:
-        A scalar: the mean over queries with an admissible key, 0 without any. Gradients reach query_index,
-        key_index, weights and lse, and never the layer's tensors; once differentiable.
+        A scalar: the mean over queries with an admissible key, 0 without any. Gradients reach
+        query_index, key_index, weights and lse, and never the layer's tensors; once differentiable.
 
     Raises:
         ValueError, TypeError: what does not fit, by name.
 
-    Complexity: about that of the layer's forward; memory O(T (D + k)), since the gradients are computed
+    Complexity: about that of the layer's forward; memory O(T (D + k)), since the gradients are
+        computed
     chunk by chunk along with the loss.
 
     Source: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equations 3 and 4, for pairs.
@@ -217,21 +234,33 @@ def indexer_loss(
         "indexer_loss", layout, query_index, key_index, query, keys
     )
     return operators.indexer_loss(
-        query_index, key_index, query, keys, weights=weights, lse=lse, indices=indices, scores=scores,
-        causal=causal, scale=scale, pattern=pattern, form=form, logit_scale=logit_scale,
-    )  # fmt: skip
+        query_index,
+        key_index,
+        query,
+        keys,
+        weights=weights,
+        lse=lse,
+        indices=indices,
+        scores=scores,
+        causal=causal,
+        scale=scale,
+        pattern=pattern,
+        form=form,
+        logit_scale=logit_scale,
+    )
 
 
 @checked
 def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
-    """The share of dense attention's weight that a selection keeps: mean exp(lse_sparse - lse_dense).
+    """The share of dense attention's weight that a selection keeps: mean exp(lse_sparse -
+    lse_dense).
 
-    Exact where the selected tuples are admissible and come once: lse is the logarithm of the sum of all weights
-    before they are normalised.
+    Exact where the selected tuples are admissible and come once: lse is the logarithm of the sum of
+    all weights before they are normalised.
 
     Args:
-        sparse_lse, dense_lse: [..], of ``sparse_attention`` and :func:`nsimplex.attention` with the same query,
-            keys and scale.
+        sparse_lse, dense_lse: [..], of ``sparse_attention`` and :func:`nsimplex.attention` with the
+            same query, keys and scale.
 
     Returns:
         A scalar, the mean over queries and heads that attend to something (NaN where none does).
@@ -247,5 +276,7 @@ def _admissible(
         if candidates is not None:
             raise ValueError("[topk_keys] candidates: given beside adjacency, expected one of them")
         return None, neighbours(adjacency, self_loops=False)
-    batched = [t.unsqueeze(0) if t is not None and t.dim() == 2 else t for t in (adjacency, candidates)]
+    batched = [
+        t.unsqueeze(0) if t is not None and t.dim() == 2 else t for t in (adjacency, candidates)
+    ]
     return batched[0], batched[1]

@@ -16,7 +16,8 @@ __all__ = ["sparse_attention", "sparse_reference"]
 
 
 def _computed_by(operator: Callable, function: str) -> Callable:
-    """What calls an operator that takes the arguments of :func:`sparse_attention`, under the name of a function."""
+    """What calls an operator that takes the arguments of :func:`sparse_attention`, under the name
+    of a function."""
 
     def compute(
         query, keys, values, indices, offsets=None, *, return_lse=False, layout="bhtd", **options
@@ -34,15 +35,25 @@ def _computed_by(operator: Callable, function: str) -> Callable:
 
 
 def _operator_options(
-    query: Tensor, values: Sequence[Tensor], *, reduce: str = "product", scale: Scale = "standard", **as_they_are
+    query: Tensor,
+    values: Sequence[Tensor],
+    *,
+    reduce: str = "product",
+    scale: Scale = "standard",
+    **as_they_are,
 ) -> dict[str, object]:
     """The operator's keyword arguments, with scales computed."""
     if scale == "unit" and reduce not in ("product", "sum", "mean"):
         raise ValueError(
-            f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected numbers"
+            f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected "
+            "numbers"
         )
     logit_scale, output_scale = scales(scale, query, values, reduce)
-    return as_they_are | {"reduce": reduce, "logit_scale": logit_scale, "output_scale": output_scale}
+    return as_they_are | {
+        "reduce": reduce,
+        "logit_scale": logit_scale,
+        "output_scale": output_scale,
+    }
 
 
 @checked(by=_computed_by(operators.sparse_attention, "sparse_attention"))
@@ -70,12 +81,14 @@ def sparse_attention(
             \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
         \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
 
-    Equal to :func:`nsimplex.attention` under the boolean mask that is true for the same tuples. The list
-    decides everything: one without later keys is causal. A tuple that stands twice counts twice.
+    Equal to :func:`nsimplex.attention` under the boolean mask that is true for the same tuples. The
+    list decides everything: one without later keys is causal. A tuple that stands twice counts
+    twice.
 
-    Shapes: B, Hq, Hk, Tq, T_m, D, Dv as in :func:`nsimplex.attention`. G is the number of lists of a batch
-    entry, a divisor of Hk: 1 is shared by all heads, Hk is one a key head, neighbours share. The leading
-    dimension of lists is B, or 1 for all entries.
+    Shapes: B, Hq, Hk, Tq, T_m, D, Dv as in :func:`nsimplex.attention`. G is the number of lists of
+        a batch
+    entry, a divisor of Hk: 1 is shared by all heads, Hk is one a key head, neighbours share. The
+    leading dimension of lists is B, or 1 for all entries.
 
     Args:
         query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
@@ -84,44 +97,49 @@ def sparse_attention(
         indices: int32 or int64, as ``pattern`` says:
 
             - "list": [nnz, N], any tuples.
-            - "product": [1 | B, G, Tq, k], sets I_i whose combinations I_i x .. x I_i are the tuples of
-              query i. [B, Tq, k] is one list for all heads.
-            - "path": [1 | B, G, T, k], all T_m = T: the tuples of the query at position p are the chains j1
-              in I_p, j2 in I_{j1}, .., jN in I_{j_{N-1}}. The queries are the last Tq of the T positions.
-              [B, T, k] is one list for all heads.
+            - "product": [1 | B, G, Tq, k], sets I_i whose combinations I_i x .. x I_i are the
+              tuples of query i. [B, Tq, k] is one list for all heads.
+            - "path": [1 | B, G, T, k], all T_m = T: the tuples of the query at position p are the
+              chains j1 in I_p, j2 in I_{j1}, .., jN in I_{j_{N-1}}. The queries are the last Tq of
+              the T positions. [B, T, k] is one list for all heads.
 
             A set that has fewer than k keys is filled up with -1 behind them.
         offsets: int64 [1 | B, G, Tq + 1], with "list" only: the tuples of query i are those from
-            offsets[.., i] to offsets[.., i + 1] - 1. Positions count through all of indices, so lists may
-            share tuples.
+            offsets[.., i] to offsets[.., i + 1] - 1. Positions count through all of indices, so
+            lists may share tuples.
         pattern: "list", "product" or "path".
         form: "product" or "determinant", as in :func:`nsimplex.attention`.
         reduce: "product", "sum", "mean"; or a learned one, with weights for every key head: "mlp",
-            W2 gelu(W1 [v1, .., vN] + b1) + b2, or "mlp_symmetric", W3 gelu(W2 sum_m gelu(W1 vm + b1) + b2) + b3.
-        reducer_weights: of a learned reducer, W1, b1, W2, b2 (, W3, b3), in the query's dtype: "mlp" [Hk, 2Dv,
-            N Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv]; "mlp_symmetric" [Hk, 2Dv, Dv], [Hk, 2Dv], [Hk, 2Dv, 2Dv],
-            [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv].
-        scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`; "unit" is not defined
-            for learned reducers.
+            W2 gelu(W1 [v1, .., vN] + b1) + b2, or "mlp_symmetric", W3 gelu(W2 sum_m gelu(W1 vm +
+            b1) + b2) + b3.
+        reducer_weights: of a learned reducer, W1, b1, W2, b2 (, W3, b3), in the query's dtype:
+            "mlp" [Hk, 2Dv, N Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv]; "mlp_symmetric" [Hk, 2Dv,
+            Dv], [Hk, 2Dv], [Hk, 2Dv, 2Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv].
+        scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`; "unit" is
+            not defined for learned reducers.
         return_lse: return (out, lse).
         layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`.
 
     Returns:
-        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_lse`` also lse [B, Hq, Tq],
-        float32, or float64 for float64 inputs. Both are differentiable by query, keys, values and reducer
-        weights, any number of times. A query without tuples has out = 0, lse = -inf and zero gradients.
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_lse`` also lse [B,
+        Hq, Tq], float32, or float64 for float64 inputs. Both are differentiable by query, keys,
+        values and reducer weights, any number of times. A query without tuples has out = 0, lse =
+        -inf and zero gradients.
 
     Raises:
-        ValueError: a rank, size or name that does not fit. On the CPU also offsets that fall or leave the list,
-            and keys out of range: no list makes the operator read elsewhere.
+        ValueError: a rank, size or name that does not fit. On the CPU also offsets that fall or
+            leave the list, and keys out of range: no list makes the operator read elsewhere.
         TypeError: a dtype that is not supported, or differs between the tensors.
 
-    Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, three times as
-    many backward; O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels; learned reducers, other
-    devices, derivatives of second order, forward mode and ``torch.func`` transforms run
+    Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, three
+        times as
+    many backward; O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels; learned
+    reducers, other devices, derivatives of second order, forward mode and ``torch.func`` transforms
+    run
     :func:`sparse_reference`. The bits of a result do not depend on the number of threads.
 
-    Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of sets and the
+    Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of
+        sets and the
     learned reducer, Pappone, "Beyond Attention as a Graph" (2025).
 
     Example:
@@ -149,15 +167,17 @@ def sparse_reference(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`sparse_attention` from plain tensor operations, for every dtype and device: the oracle.
+    """:func:`sparse_attention` from plain tensor operations, for every dtype and device: the
+    oracle.
 
-    Arguments, options and results are those of :func:`sparse_attention`. Forward and backward gather the
-    tuples of some queries at a time.
+    Arguments, options and results are those of :func:`sparse_attention`. Forward and backward
+    gather the tuples of some queries at a time.
     """
 
 
 def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:
-    """2 (D + Dv) flops for every query, head and tuple the list has room for; its contents are not known."""
+    """2 (D + Dv) flops for every query, head and tuple the list has room for; its contents are not
+    known."""
     batch, heads, queries, dim = query
     if pattern == "list":
         entries, groups, _ = offsets

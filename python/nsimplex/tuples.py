@@ -45,13 +45,13 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
     """The table of a graph's neighbours, for the product pattern or, as walks, the path pattern.
 
     Args:
-        adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values have no meaning; entry (i, j)
-            makes j a neighbour of i.
+        adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values have no meaning;
+            entry (i, j) makes j a neighbour of i.
         self_loops: i is its own neighbour, whatever the adjacency says.
 
     Returns:
-        int64 [1 or B, T, largest degree], ascending, each neighbour once, -1 behind the last; one column of
-        -1 for a graph without edges.
+        int64 [1 or B, T, largest degree], ascending, each neighbour once, -1 behind the last; one
+        column of -1 for a graph without edges.
 
     Raises:
         ValueError: a shape that does not fit, or a CSR tensor whose indices are out of range.
@@ -65,14 +65,16 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
 
 
 @checked
-def hyperedge_list(hyperedges: Tensor, nodes: int, *, permute: bool = True) -> tuple[Tensor, Tensor]:
+def hyperedge_list(
+    hyperedges: Tensor, nodes: int, *, permute: bool = True
+) -> tuple[Tensor, Tensor]:
     """The list of given hyperedges.
 
     Args:
         hyperedges: int64 [E, N + 1], nodes below ``nodes``.
         nodes: T, the number of queries.
-        permute: every hyperedge gives each of its nodes as query the tuples of the others in every order;
-            otherwise its first column is the query and the rest the tuple as it stands.
+        permute: every hyperedge gives each of its nodes as query the tuples of the others in every
+            order; otherwise its first column is the query and the rest the tuple as it stands.
 
     Returns:
         (indices int64 [nnz, N], offsets int64 [1, 1, T + 1]); a tuple that comes twice counts once.

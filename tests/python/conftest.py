@@ -24,7 +24,8 @@ def root():
 
 @pytest.fixture(scope="session")
 def build():
-    """The build folder under test; tests of its files are skipped where an installed package is tested."""
+    """The build folder under test; tests of its files are skipped where an installed package is
+    tested."""
     if not BUILD:
         pytest.skip("an installed package is tested, not a build folder")
     return Path(BUILD).absolute()
@@ -47,7 +48,8 @@ def executable(build):
 
 @pytest.fixture
 def same_bits():
-    """Calls a function that returns tensors with several numbers of threads, and compares: what the first call returned."""
+    """Calls a function that returns tensors with several numbers of threads, and compares: what the
+    first call returned."""
     import torch
 
     def compare(call, threads=(1, 2, 3, 4, 7, 16, 1)):
@@ -59,7 +61,11 @@ def same_bits():
         finally:
             torch.set_num_threads(before)
         for count, result in zip(threads, results):
-            differ = [i for i, (own, first) in enumerate(zip(result, results[0], strict=True)) if not torch.equal(own, first)]
+            differ = [
+                i
+                for i, (own, first) in enumerate(zip(result, results[0], strict=True))
+                if not torch.equal(own, first)
+            ]
             assert not differ, f"tensors {differ} have other bits with {count} threads"
         return results[0]
 

@@ -1,7 +1,7 @@
 """The wheel's dependencies: numpy, and the minor version of torch that the library is built with.
 
-LibTorch keeps its C++ interface within a minor version only, so the wheel must ask for that one. The
-torch is the one CMake will use: of $TORCH_PYTHON, else of the interpreter that runs this build.
+LibTorch keeps its C++ interface within a minor version only, so the wheel must ask for that one.
+The torch is the one CMake will use: of $TORCH_PYTHON, else of the interpreter that runs this build.
 """
 
 import os
@@ -19,7 +19,9 @@ __all__ = ["dynamic_metadata"]
 
 def dynamic_metadata(field, settings=None):
     if field != "dependencies" or settings:
-        raise ValueError(f"only the field 'dependencies', without settings, is computed here, not {field!r}")
+        raise ValueError(
+            f"only the field 'dependencies', without settings, is computed here, not {field!r}"
+        )
     python = os.environ.get("TORCH_PYTHON", sys.executable)
     probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True)
     if probe.returncode != 0:

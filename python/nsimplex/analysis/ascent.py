@@ -1,6 +1,7 @@
 """The largest derivative of a function in directions of norm 1, by going backwards only.
 
-Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis_lipschitz.h has the same in C++.
+Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis_lipschitz.h
+has the same in C++.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _PATIENCE = 8  # steps without growth before the end
 
 @dataclass(frozen=True)
 class Ascent:
-    """How long an ascent goes on, and how far the inputs go in its first step (a share of their row's norm)."""
+    """How long an ascent goes on, and how far the inputs go in its first step (a share of their
+    row's norm)."""
 
     steps: int = 200
     tolerance: float = 1e-9
@@ -28,18 +30,21 @@ class Ascent:
 
 
 def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = None) -> None:
-    """ValueError unless all inputs are floating [B, .., C] with the same B. A single one has a name of its own."""
+    """ValueError unless all inputs are floating [B, .., C] with the same B. A single one has a name
+    of its own."""
     if not inputs:
         raise ValueError(f"{name}: inputs: expected an input or more, got none")
     for i, x in enumerate(inputs):
         label = argument or f"inputs[{i}]"
         if not x.is_floating_point() or x.dim() < 2 or x.numel() == 0:
             raise ValueError(
-                f"{name}: {label}: expected floating [B, .., C] that is not empty, got {x.dtype} {list(x.shape)}"
+                f"{name}: {label}: expected floating [B, .., C] that is not empty, got {x.dtype} "
+                f"{list(x.shape)}"
             )
         if x.shape[0] != inputs[0].shape[0]:
             raise ValueError(
-                f"{name}: {label}: expected {inputs[0].shape[0]} problems as in the first one, got {x.shape[0]}"
+                f"{name}: {label}: expected {inputs[0].shape[0]} problems as in the first one, got "
+                f"{x.shape[0]}"
             )
 
 
@@ -100,11 +105,14 @@ class Rows:
 
     def project(self, x: Tensor) -> Tensor:
         lengths = _row_norms(x)
-        return torch.where(lengths > 0 if self.sphere else lengths > self.radius, x / lengths * self.radius, x)
+        return torch.where(
+            lengths > 0 if self.sphere else lengths > self.radius, x / lengths * self.radius, x
+        )
 
 
 def _gradients(value: Tensor, wrt: Sequence[Tensor], differentiable: bool) -> list[Tensor]:
-    """Zeros where the value does not depend on a tensor: then autograd has no graph, or none of it."""
+    """Zeros where the value does not depend on a tensor: then autograd has no graph, or none of
+    it."""
     if not value.requires_grad:
         return [torch.zeros_like(x) for x in wrt]
     found = torch.autograd.grad(value, wrt, create_graph=differentiable, allow_unused=True)
@@ -125,7 +133,9 @@ def _form(output: Tensor, x: list[Tensor], directions: list[list[Tensor]], u: Te
 
 
 @torch.enable_grad()
-def directional(function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]]) -> Tensor:
+def directional(
+    function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]]
+) -> Tensor:
     """D^k F(x)[a_1, .., a_k] for k directions, each with one tensor an input."""
     x = _leaves(inputs)
     output = function(*x)
@@ -136,9 +146,14 @@ def directional(function: Function, inputs: Sequence[Tensor], directions: list[l
 
 @torch.enable_grad()
 def form_gradients(
-    function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]], u: Tensor, move: bool
+    function: Function,
+    inputs: Sequence[Tensor],
+    directions: list[list[Tensor]],
+    u: Tensor,
+    move: bool,
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
-    """Gradients of <u, D^k F(x)[a_1, .., a_k]> with respect to the inputs, where they move, and to the directions."""
+    """Gradients of <u, D^k F(x)[a_1, .., a_k]> with respect to the inputs, where they move, and to
+    the directions."""
     x, a = _leaves(inputs), [_leaves(direction) for direction in directions]
     wrt = (x if move else []) + [each for direction in a for each in direction]
     found = iter(_gradients(_form(function(*x), x, a, u), wrt, False))
@@ -150,10 +165,16 @@ def _choose(choice: Tensor, a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Te
     return [torch.where(as_problems(choice, p), p, q) for p, q in zip(a, b, strict=True)]
 
 
-def random_direction(inputs: Sequence[Tensor], norm, active: list[Tensor] | None = None) -> list[Tensor]:
+def random_direction(
+    inputs: Sequence[Tensor], norm, active: list[Tensor] | None = None
+) -> list[Tensor]:
     """A random direction of norm 1 for each of the inputs, zero where not active."""
     direction = [norm.steepest(torch.randn_like(x), torch.zeros_like(x)) for x in inputs]
-    return direction if active is None else [a * as_problems(m, a) for a, m in zip(direction, active, strict=True)]
+    return (
+        direction
+        if active is None
+        else [a * as_problems(m, a) for a, m in zip(direction, active, strict=True)]
+    )
 
 
 def ascend(
@@ -165,11 +186,13 @@ def ascend(
     domains: Sequence[Rows] = (),
     active: list[list[Tensor]] | None = None,
 ) -> tuple[Tensor, list[Tensor], list[list[Tensor]]]:
-    """The largest |D^k F(x)[a_1, .., a_k]| over directions of norm 1 and, with ``domains``, over inputs.
+    """The largest |D^k F(x)[a_1, .., a_k]| over directions of norm 1 and, with ``domains``, over
+    inputs.
 
-    Directions go to where <u, D^k F[.]> is largest on the unit ball, u being what norms the derivative, by turns (power
-    iteration); inputs go along its gradient, projected. A step that makes a problem smaller is taken back and halved.
-    Returns values [B], inputs and directions: a lower bound that is attained.
+    Directions go to where <u, D^k F[.]> is largest on the unit ball, u being what norms the
+    derivative, by turns (power iteration); inputs go along its gradient, projected. A step that
+    makes a problem smaller is taken back and halved. Returns values [B], inputs and directions: a
+    lower bound that is attained.
     """
     x = [d.project(i) for d, i in zip(domains, inputs, strict=True)] if domains else list(inputs)
     derivative = directional(function, x, directions)
@@ -178,10 +201,16 @@ def ascend(
     before = value
     for count in range(options.steps):
         turn = count % len(directions)
-        slopes, turns = form_gradients(function, x, directions, norm.norming(derivative), bool(domains))
-        following = [norm.steepest(g, a) for g, a in zip(turns[turn], directions[turn], strict=True)]
+        slopes, turns = form_gradients(
+            function, x, directions, norm.norming(derivative), bool(domains)
+        )
+        following = [
+            norm.steepest(g, a) for g, a in zip(turns[turn], directions[turn], strict=True)
+        ]
         if active is not None:
-            following = [a * as_problems(m, a) for a, m in zip(following, active[turn], strict=True)]
+            following = [
+                a * as_problems(m, a) for a, m in zip(following, active[turn], strict=True)
+            ]
         next_directions = [following if k == turn else d for k, d in enumerate(directions)]
         next_x = x
         if domains:
@@ -191,7 +220,9 @@ def ascend(
         better = next_value >= value  # false for NaN as well
         (derivative,) = _choose(better, [next_derivative], [derivative])
         x = _choose(better, next_x, x)
-        directions = [_choose(better, a, b) for a, b in zip(next_directions, directions, strict=True)]
+        directions = [
+            _choose(better, a, b) for a, b in zip(next_directions, directions, strict=True)
+        ]
         value = torch.where(better, next_value, value)
         steps = torch.where(better, steps * _GROWTH, steps * _SHRINK).clamp_max(1)
         if (count + 1) % _PATIENCE == 0:

@@ -1,4 +1,5 @@
-"""Largest singular values of Jacobians, at a point and over a ball, beside the bounds for attention."""
+"""Largest singular values of Jacobians, at a point and over a ball, beside the bounds for
+attention."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from torch import Tensor
 from .._arguments import checked
 from .ascent import Ascent, Frobenius, Function, Rows, ascend, check_problems, random_direction
 
-__all__ = ["JacobianNorm", "LipschitzEstimate", "jacobian_norm", "lipschitz_bound", "lipschitz_constant", "pair_lipschitz_bound"]
+__all__ = [
+    "JacobianNorm",
+    "LipschitzEstimate",
+    "jacobian_norm",
+    "lipschitz_bound",
+    "lipschitz_constant",
+    "pair_lipschitz_bound",
+]
 
 
 class JacobianNorm(NamedTuple):
@@ -28,8 +36,9 @@ class LipschitzEstimate(NamedTuple):
 def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> JacobianNorm:
     """Largest singular value of the Jacobian of ``function`` at x [B, ..], one a problem.
 
-    Power iteration on J^T J with Frobenius norms, from a random direction; the Jacobian is never formed. Entry b of
-    function(x) must depend on entry b of x alone. Two forward, backward and double backward passes a step.
+    Power iteration on J^T J with Frobenius norms, from a random direction; the Jacobian is never
+    formed. Entry b of function(x) must depend on entry b of x alone. Two forward, backward and
+    double backward passes a step.
 
     Example:
         >>> w = torch.diag(torch.tensor([3.0, 2.0]))
@@ -37,7 +46,9 @@ def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> 
         tensor([3.0000])
     """
     check_problems("jacobian_norm", [x], "x")
-    value, _, (direction,) = ascend(function, [x], [random_direction([x], Frobenius)], Frobenius, options)
+    value, _, (direction,) = ascend(
+        function, [x], [random_direction([x], Frobenius)], Frobenius, options
+    )
     return JacobianNorm(value, direction[0])
 
 
@@ -45,16 +56,20 @@ def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> 
 def lipschitz_constant(
     function: Function, start: Tensor, radius: float, options: Ascent = Ascent()
 ) -> LipschitzEstimate:
-    """The largest |J(x) v| over unit v and x whose every row has norm <= radius, from start [B, .., C].
+    """The largest |J(x) v| over unit v and x whose every row has norm <= radius, from start [B, ..,
+    C].
 
-    Gradient ascent in x and power iteration in v at a time: a lower bound of the local Lipschitz constant. A start is one
-    problem; take several and keep the best. Source: "How Smoothing is N-simplicial Attention?", Definition 3.6.
+    Gradient ascent in x and power iteration in v at a time: a lower bound of the local Lipschitz
+    constant. A start is one problem; take several and keep the best. Source: "How Smoothing is
+    N-simplicial Attention?", Definition 3.6.
     """
     check_problems("lipschitz_constant", [start], "start")
     if not radius > 0:
         raise ValueError(f"lipschitz_constant: radius: expected a positive number, got {radius}")
     direction = random_direction([start], Frobenius)
-    value, (x,), ((v,),) = ascend(function, [start], [direction], Frobenius, options, [Rows(radius)])
+    value, (x,), ((v,),) = ascend(
+        function, [start], [direction], Frobenius, options, [Rows(radius)]
+    )
     return LipschitzEstimate(value, x, v)
 
 
@@ -69,19 +84,23 @@ def lipschitz_bound(
     form: str = "printed",
     output_scale: float = 1.0,
 ) -> float:
-    r"""Theorem 3.7 of "How Smoothing is N-simplicial Attention?", for softmax, product values and logits over sqrt(d).
+    r"""Theorem 3.7 of "How Smoothing is N-simplicial Attention?", for softmax, product values and
+    logits over sqrt(d).
 
-    With n tokens, a = sqrt(d) (K R)^(N+1), K the largest spectral norm of W_K^(m), m = 0..N, V that of W_V^(m)::
+    With n tokens, a = sqrt(d) (K R)^(N+1), K the largest spectral norm of W_K^(m), m = 0..N, V that
+    of W_V^(m)::
 
         printed      n sqrt(2n) N V^N R^(N-1) sqrt(1 + N^2 a^2)
         proof        n sqrt(n) N V^N R^(N-1) (1 + a), what its proof arrives at
-        all_factors  n sqrt(n) V^N R^(N-1) (N + (N + 1) a), the query counted among a logit's factors
+        all_factors  n sqrt(n) V^N R^(N-1) (N + (N + 1) a), the query counted among a logit's
+        factors
 
     ``output_scale`` is s2, times the norm of an output projection (our extension).
     """
     if min(order, tokens, head_dim) < 1 or min(radius, key_norm, value_norm, output_scale) < 0:
         raise ValueError(
-            "lipschitz_bound: expected order, tokens and head_dim of one or more, radius and norms of zero or more, got "
+            "lipschitz_bound: expected order, tokens and head_dim of one or more, radius and norms "
+            "of zero or more, got "
             f"{order}, {tokens}, {head_dim}, {radius}, {key_norm}, {value_norm} and {output_scale}"
         )
     logits = math.sqrt(head_dim) * (key_norm * radius) ** (order + 1)
@@ -106,4 +125,8 @@ def pair_lipschitz_bound(tokens: int, radius: float, form_norm: float, value_nor
             "pair_lipschitz_bound: expected a token or more, radius and norms of zero or more, got "
             f"{tokens}, {radius}, {form_norm} and {value_norm}"
         )
-    return math.sqrt(3) * value_norm * math.sqrt((form_norm * radius**2) ** 2 * (4 * tokens + 1) + tokens)
+    return (
+        math.sqrt(3)
+        * value_norm
+        * math.sqrt((form_norm * radius**2) ** 2 * (4 * tokens + 1) + tokens)
+    )

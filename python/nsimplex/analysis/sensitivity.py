@@ -1,4 +1,5 @@
-"""Sensitivity and sharpness under inf-RMS norms, after Cesista, "Sensitivity and Sharpness of n-Simplicial Attention"."""
+"""Sensitivity and sharpness under inf-RMS norms, after Cesista, "Sensitivity and Sharpness of
+n-Simplicial Attention"."""
 
 from __future__ import annotations
 
@@ -27,16 +28,26 @@ __all__ = [
 def inf_rms(x: Tensor) -> Tensor:
     """The largest root mean square of a row of x [.., C]."""
     if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
-        raise ValueError(f"inf_rms: x: expected floating [.., C] that is not empty, got {x.dtype} {list(x.shape)}")
+        raise ValueError(
+            f"inf_rms: x: expected floating [.., C] that is not empty, got {x.dtype} "
+            f"{list(x.shape)}"
+        )
     return x.norm(dim=-1).max() / math.sqrt(x.shape[-1])
 
 
 @checked
 def inf_op(weights: Tensor, order: int) -> Tensor:
-    """The largest sum of absolute values over the last ``order`` axes: of attention weights, over all but the query."""
-    if order < 1 or weights.dim() <= order or not weights.is_floating_point() or weights.numel() == 0:
+    """The largest sum of absolute values over the last ``order`` axes: of attention weights, over
+    all but the query."""
+    if (
+        order < 1
+        or weights.dim() <= order
+        or not weights.is_floating_point()
+        or weights.numel() == 0
+    ):
         raise ValueError(
-            f"inf_op: weights: expected floating numbers with {order} key axes behind that of the queries, got "
+            f"inf_op: weights: expected floating numbers with {order} key axes behind that of the "
+            "queries, got "
             f"{weights.dtype} {list(weights.shape)}"
         )
     return weights.abs().flatten(weights.dim() - order).sum(-1).max()
@@ -62,12 +73,19 @@ def _climb(
     if starts < 1:
         raise ValueError(f"{name}: starts: expected one or more, got {starts}")
     if input_rms is not None and len(input_rms) != len(inputs):
-        raise ValueError(f"{name}: input_rms: expected {len(inputs)} numbers, one an input, got {len(input_rms)}")
+        raise ValueError(
+            f"{name}: input_rms: expected {len(inputs)} numbers, one an input, got {len(input_rms)}"
+        )
     problems = inputs[0].shape[0]
     x = [i.detach().repeat(len(blocks) * starts, *[1] * (i.dim() - 1)) for i in inputs]
-    one_hot = [torch.tensor([b[k] for b in blocks], device=x[0].device) for k in range(len(blocks[0]))]
+    one_hot = [
+        torch.tensor([b[k] for b in blocks], device=x[0].device) for k in range(len(blocks[0]))
+    ]
     active = [
-        [(chosen == i).to(x[0].dtype).repeat_interleave(starts * problems) for i in range(len(inputs))]
+        [
+            (chosen == i).to(x[0].dtype).repeat_interleave(starts * problems)
+            for i in range(len(inputs))
+        ]
         for chosen in one_hot
     ]
     domains = [Rows(r * math.sqrt(i.shape[-1]), True) for r, i in zip(input_rms or [], inputs)]
@@ -95,8 +113,9 @@ def sensitivity(
 ) -> SensitivityEstimate:
     """max |DF[a]| / |a|, |a| the sum of the inputs' inf-RMS norms: a lower bound that is attained.
 
-    The sum norm is extremal where one input is perturbed, so each is climbed by itself, together with the inputs where
-    ``input_rms`` gives the root mean square that their rows are projected onto; without it they stay.
+    The sum norm is extremal where one input is perturbed, so each is climbed by itself, together
+    with the inputs where ``input_rms`` gives the root mean square that their rows are projected
+    onto; without it they stay.
 
     Args:
         function: of as many tensors [B, .., C_i]; entry b of its value depends on entries b alone.
@@ -117,19 +136,25 @@ def sharpness(
     starts: int = 1,
     options: Ascent = Ascent(),
 ) -> SensitivityEstimate:
-    """max |D2F[a, b]| / (|a| |b|) over two independent directions: the mixed derivative, for every pair of inputs."""
+    """max |D2F[a, b]| / (|a| |b|) over two independent directions: the mixed derivative, for every
+    pair of inputs."""
     blocks = [(i, j) for i in range(len(inputs)) for j in range(i, len(inputs))]
     return _climb("sharpness", function, inputs, blocks, input_rms, starts, options)
 
 
 def _normalized(
-    order: int, head_dim: int, value_dim: int, scale: tuple[float, float], input_rms: Sequence[float] | None
+    order: int,
+    head_dim: int,
+    value_dim: int,
+    scale: tuple[float, float],
+    input_rms: Sequence[float] | None,
 ) -> tuple[float, float, list[float]]:
     """c1 and c2 with the norms of the inputs in them, and these norms."""
     norms = [1.0] * (2 * order + 1) if input_rms is None else list(input_rms)
     if min(order, head_dim, value_dim) < 1 or len(norms) != 2 * order + 1 or min(norms) <= 0:
         raise ValueError(
-            "attention bounds: expected order, head_dim and value_dim of one or more and 2 order + 1 positive norms, got "
+            "attention bounds: expected order, head_dim and value_dim of one or more and 2 order + "
+            "1 positive norms, got "
             f"{order}, {head_dim}, {value_dim} and {norms}"
         )
     c1 = abs(scale[0]) * head_dim ** ((order + 1) / 2) * math.prod(norms[: order + 1])
@@ -145,10 +170,12 @@ def sensitivity_bounds(
     scale: tuple[float, float],
     input_rms: Sequence[float] | None = None,
 ) -> list[float]:
-    """What bounds the sensitivity of attention to q, k_1.., v_1.., for product form and softmax with factors (s1, s2).
+    """What bounds the sensitivity of attention to q, k_1.., v_1.., for product form and softmax
+    with factors (s1, s2).
 
-    With c1 = s1 D^((N+1)/2), c2 = s2 Dv^((N-1)/2) and inputs of unit inf-RMS: c1 c2 for q and every k, c2 for every v;
-    their largest bounds the whole, 1 with the scales of ``"unit"``. ``input_rms`` are other norms, in that order.
+    With c1 = s1 D^((N+1)/2), c2 = s2 Dv^((N-1)/2) and inputs of unit inf-RMS: c1 c2 for q and every
+    k, c2 for every v; their largest bounds the whole, 1 with the scales of ``"unit"``.
+    ``input_rms`` are other norms, in that order.
     """
     c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
     return [(c1 * c2 if i <= order else c2) / norm for i, norm in enumerate(norms)]
@@ -164,8 +191,9 @@ def sharpness_bounds(
 ) -> list[float]:
     """What bounds the sharpness for every pair of q, k_1.., v_1.. (i <= j, in that order).
 
-    With inputs of unit inf-RMS: c2 (c1 + 2 c1^2) for two of q and k, 2 c1^2 c2 for one of them with itself, c1 c2 for
-    one of them and a value, c2 for two values, 0 for a value with itself. The largest is 3 with the scales of ``"unit"``.
+    With inputs of unit inf-RMS: c2 (c1 + 2 c1^2) for two of q and k, 2 c1^2 c2 for one of them with
+    itself, c1 c2 for one of them and a value, c2 for two values, 0 for a value with itself. The
+    largest is 3 with the scales of ``"unit"``.
     """
     c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
 

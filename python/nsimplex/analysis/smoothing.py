@@ -1,7 +1,9 @@
-"""How far tokens have collapsed into one: diagnostics of tensors, and of every layer of a model as it runs.
+"""How far tokens have collapsed into one: diagnostics of tensors, and of every layer of a model as
+it runs.
 
-Tokens are rows of X [.., n, d]; every batch dimension stands on its own. Functions compute in float64 and, but for
-``minimal_residual``, carry gradients. Errors name the argument, what was expected and what came.
+Tokens are rows of X [.., n, d]; every batch dimension stands on its own. Functions compute in
+float64 and, but for ``minimal_residual``, carry gradients. Errors name the argument, what was
+expected and what came.
 """
 
 from __future__ import annotations
@@ -67,32 +69,38 @@ def collapse_bound(
         keys: W_K^(0), the queries', to W_K^(N), each [C, d].
         values: W_V^(1) to W_V^(N), each [C, Dv].
         tokens: X [n, C].
-        output: [Dv, E], a head's slice of an output projection: X' is multiplied by it, the bound by its norm.
+        output: [Dv, E], a head's slice of an output projection: X' is multiplied by it, the bound
+            by its norm.
 
-    Product form and values, softmax, logits over sqrt(d), no mask, no skip; float64 on the CPU, without gradients.
-    O(n^(2N+1)): for few tokens. Source: "How Smoothing is N-simplicial Attention?", Theorem 3.1.
+    Product form and values, softmax, logits over sqrt(d), no mask, no skip; float64 on the CPU,
+    without gradients. O(n^(2N+1)): for few tokens. Source: "How Smoothing is N-simplicial
+    Attention?", Theorem 3.1.
     """
     return CollapseBound(*operators.collapse_bound(list(keys), list(values), tokens, output))
 
 
 @checked
 def composite_norm(tokens: Tensor) -> Tensor:
-    """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf): the largest sum of magnitudes of a column times that of a row, [..].
+    """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf): the largest sum of magnitudes of a column times that
+    of a row, [..].
 
-    Not a norm: neither convex nor subadditive. Source: Dong et al., "Attention is not all you need".
+    Not a norm: neither convex nor subadditive. Source: Dong et al., "Attention is not all you
+    need".
     """
     return operators.composite_norm(tokens)
 
 
 @checked
 def mean_residual(tokens: Tensor) -> Tensor:
-    """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest residual."""
+    """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest
+    residual."""
     return operators.mean_residual(tokens)
 
 
 @checked
 def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual:
-    """The smallest ||X - 1 u^T||_{1,inf} over u, up to a relative gap of ``tolerance``, with a certified lower bound.
+    """The smallest ||X - 1 u^T||_{1,inf} over u, up to a relative gap of ``tolerance``, with a
+    certified lower bound.
 
     On the CPU and without gradients; 1 ms a matrix at n = d = 8, for n and d up to some hundred.
     """
@@ -101,8 +109,8 @@ def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual
 
 @checked
 def effective_rank(tokens: Tensor) -> Tensor:
-    """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at most, 0 for X = 0,
-    NaN where X holds a NaN or an infinity.
+    """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at
+    most, 0 for X = 0, NaN where X holds a NaN or an infinity.
 
     Source: Roy and Vetterli, "The effective rank: a measure of effective dimensionality".
     """
@@ -117,20 +125,22 @@ def mean_cosine(tokens: Tensor) -> Tensor:
 
 @checked
 def dirichlet_energy(tokens: Tensor) -> Tensor:
-    """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A survey on oversmoothing in
-    graph neural networks", all tokens neighbours of each other."""
+    """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A
+    survey on oversmoothing in graph neural networks", all tokens neighbours of each other."""
     return operators.dirichlet_energy(tokens)
 
 
 def _minimal_norm(tokens: Tensor) -> Tensor:
     """The norm of the minimal residual, NaN where there is none."""
     bad = ~tokens.isfinite().flatten(-2).all(-1)
-    return minimal_residual(tokens.masked_fill(bad[..., None, None], 0)).norm.masked_fill(bad, torch.nan)
+    return minimal_residual(tokens.masked_fill(bad[..., None, None], 0)).norm.masked_fill(
+        bad, torch.nan
+    )
 
 
 class LayerSmoothing(NamedTuple):
-    """What a module gave, once: one number a batch element, float64 on the CPU; NaN where its output has a NaN or an
-    infinity."""
+    """What a module gave, once: one number a batch element, float64 on the CPU; NaN where its
+    output has a NaN or an infinity."""
 
     name: str  #: of the module
     residual: Tensor  #: ||X - 1 u^T||_{1,inf}
@@ -149,13 +159,13 @@ class SmoothingMonitor:
 
     Args:
         model: any ``torch.nn.Module``.
-        modules: names (as of ``model.named_modules()``) of those to watch; without it all entries of every
-            ``ModuleList``, which is where models keep their layers.
+        modules: names (as of ``model.named_modules()``) of those to watch; without it all entries
+            of every ``ModuleList``, which is where models keep their layers.
         exact: the smallest residual in place of the mean one: slower, for small matrices.
 
-    ``layers`` has an entry for each time that a watched module ran, in this order. Of an output that is a tuple or a
-    list the first entry counts; one that is no floating point tensor [.., n, d] is refused. Outputs are read, never
-    changed, and kept out of autograd.
+    ``layers`` has an entry for each time that a watched module ran, in this order. Of an output
+    that is a tuple or a list the first entry counts; one that is no floating point tensor [.., n,
+    d] is refused. Outputs are read, never changed, and kept out of autograd.
     """
 
     def __init__(
@@ -171,7 +181,9 @@ class SmoothingMonitor:
             ]
         self._names = list(modules)
         if not self._names:
-            raise ValueError("[SmoothingMonitor] modules: expected names, since the model has no ModuleList")
+            raise ValueError(
+                "[SmoothingMonitor] modules: expected names, since the model has no ModuleList"
+            )
         for name in self._names:
             if name not in known:
                 raise ValueError(f"[SmoothingMonitor] modules: the model has no module {name!r}")
@@ -199,8 +211,14 @@ class SmoothingMonitor:
     def _measure(self, name: str, output: Any) -> LayerSmoothing:
         tokens = output[0] if isinstance(output, (tuple, list)) else output
         if not isinstance(tokens, Tensor) or not tokens.is_floating_point() or tokens.dim() < 2:
-            what = f"shape {list(tokens.shape)}" if isinstance(tokens, Tensor) else type(tokens).__name__
-            raise ValueError(f"[SmoothingMonitor] {name}: expected an output [.., tokens, channels], got {what}")
+            what = (
+                f"shape {list(tokens.shape)}"
+                if isinstance(tokens, Tensor)
+                else type(tokens).__name__
+            )
+            raise ValueError(
+                f"[SmoothingMonitor] {name}: expected an output [.., tokens, channels], got {what}"
+            )
         tokens = tokens.to("cpu", torch.float64)
         residual = _minimal_norm(tokens) if self._exact else composite_norm(mean_residual(tokens))
         return LayerSmoothing(

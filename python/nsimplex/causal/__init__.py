@@ -1,7 +1,7 @@
 """Causal structure from tables: which column causes which; causal graphs as rotary encodings.
 
-Functions here prepare what a model is given: on the CPU, float64, outside of compiled graphs and of autograd. Errors
-name the argument, what was expected and what came.
+Functions here prepare what a model is given: on the CPU, float64, outside of compiled graphs and of
+autograd. Errors name the argument, what was expected and what came.
 """
 
 from __future__ import annotations

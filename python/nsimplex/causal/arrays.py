@@ -1,4 +1,5 @@
-"""Tables and graphs as float64 tensors, whatever holds their numbers: tensors, arrays, data frames, lists of rows."""
+"""Tables and graphs as float64 tensors, whatever holds their numbers: tensors, arrays, data frames,
+lists of rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Single-cell files as tables: h5ad through anndata (``pip install anndata``).
 
-    python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
-    nsimplex causal fit pbmc.csv --drop --out runs/pbmc
-    nsimplex causal classify pbmc.csv --labels types.csv --out runs/types
+python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
+nsimplex causal fit pbmc.csv --drop --out runs/pbmc
+nsimplex causal classify pbmc.csv --labels types.csv --out runs/types
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> T
     needed, there = 8 * math.prod(matrix.shape), _memory()
     if needed > there:
         size = " x ".join(map(str, matrix.shape))
-        raise fail(f"{size} numbers need {needed / 2**30:.0f} GiB, and this machine has {there / 2**30:.0f}")
+        raise fail(
+            f"{size} numbers need {needed / 2**30:.0f} GiB, and this machine has "
+            f"{there / 2**30:.0f}"
+        )
     try:
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return torch.from_numpy(np.array(dense, dtype=np.float64, order="C"))
@@ -184,9 +187,7 @@ def _convert(options: argparse.Namespace) -> None:
     genes = f"{len(keep)} of {len(table.names)} genes"
     print(f"{options.csv}: {len(table.cells)} cells, {genes} of {matrix}")
     if not options.raw and data.raw is not None:
-        print(
-            f"the file has raw.X, too, of {data.raw.n_vars} genes, often not scaled: --raw"
-        )
+        print(f"the file has raw.X, too, of {data.raw.n_vars} genes, often not scaled: --raw")
     for file, name, words in labels:
         print(f"{file}: {len(set(words))} different labels of {name}")
 
@@ -206,9 +207,12 @@ def main(arguments: list[str] | None = None) -> int:
         "--columns", type=int, default=0, help="only so many genes of the largest variance; 0: all"
     )
     parser.add_argument(
-        "--labels", action="append", default=[], metavar="OBS_COLUMN=FILE",
+        "--labels",
+        action="append",
+        default=[],
+        metavar="OBS_COLUMN=FILE",
         help="also write a column of obs as a csv of labels, for causal classify; may be repeated",
-    )  # fmt: skip
+    )
     options = parser.parse_args(arguments)
     try:
         _convert(options)

@@ -58,9 +58,11 @@ def causal_embed(
     seed: int = 0,
     balanced: bool = True,
 ) -> CausalEmbedding:
-    r"""Places the nodes of a weighted graph in hyperbolic space: what is joined is near, what causes much is near the origin.
+    r"""Places the nodes of a weighted graph in hyperbolic space: what is joined is near, what
+    causes much is near the origin.
 
-    Minimises, over all nodes m, with S_m the sum of :math:`e^{-d_{mn'}}` over all nodes n' but m and N+(m), W_m that of
+    Minimises, over all nodes m, with S_m the sum of :math:`e^{-d_{mn'}}` over all nodes n' but m
+    and N+(m), W_m that of
     :math:`w_{mn}` over N+(m), and W the mean of those W_m that are not 0,
 
     .. math::
@@ -68,7 +70,8 @@ def causal_embed(
         + \lambda_g \sqrt{W_m W}\, M \pi_m \log\cosh d(m, o) \Big]
 
     Args:
-        adjacency: [M, M], an array or a tensor, dense or sparse COO; ``adjacency[i, j]`` belongs to i -> j. Magnitudes count, loops do not.
+        adjacency: [M, M], an array or a tensor, dense or sparse COO; ``adjacency[i, j]`` belongs to
+            i -> j. Magnitudes count, loops do not.
         dimension: d, 2 or more.
         optimiser: "tangent" (Adam on z), "radam" or "rsgd" (the paper's).
         learning_rate: falls along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three.
@@ -76,20 +79,25 @@ def causal_embed(
             A hierarchy is a transitive closure in which some edge follows another.
         side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a
             hierarchy.
-        weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`; "direct", |A_mn|.
-        negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes, else 512.
-        generality, relative: :math:`\lambda_g`; with ``relative=False`` the pull is :math:`\lambda_g \pi_m d(m, o)`, as printed.
+        weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`;
+            "direct", |A_mn|.
+        negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes,
+            else 512.
+        generality, relative: :math:`\lambda_g`; with ``relative=False`` the pull is
+            :math:`\lambda_g \pi_m d(m, o)`, as printed.
         restart, dangling: of the PageRank; "uniform" or "eigenvector" for nodes without causes.
-        balanced: the magnitudes are first freed of units and of their common size, so that :math:`D^{-1} A D` and c A give
-            the same points; False: as given.
+        balanced: the magnitudes are first freed of units and of their common size, so that
+            :math:`D^{-1} A D` and c A give the same points; False: as given.
 
     Warns:
-        EmbeddingWarning: where most nodes with edges lie at the origin, all nodes in one point, or no edge is there.
+        EmbeddingWarning: where most nodes with edges lie at the origin, all nodes in one point, or
+            no edge is there.
 
     Raises:
         ValueError, TypeError: naming the argument, what was expected and what came.
 
-    Source: Xu et al., arXiv 2509.16629, Eq. 11 to 21, with the corrections of docs/causal/embedding.md.
+    Source: Xu et al., arXiv 2509.16629, Eq. 11 to 21, with the corrections of
+        docs/causal/embedding.md.
     """
     adjacency = as_double("causal_embed", "adjacency", adjacency)
     made = CausalEmbedding(
@@ -119,10 +127,12 @@ def causal_embed(
 
 @checked
 def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
-    """For every ancestor a of a node, a's rank by distance among a and all nodes that are no ancestors; ties count against a."""
+    """For every ancestor a of a node, a's rank by distance among a and all nodes that are no
+    ancestors; ties count against a."""
     return CausalRanking(
         *operators.causal_ranking(
-            as_double("causal_ranking", "tangents", tangents), as_double("causal_ranking", "adjacency", adjacency)
+            as_double("causal_ranking", "tangents", tangents),
+            as_double("causal_ranking", "adjacency", adjacency),
         )
     )
 
@@ -137,8 +147,8 @@ def hyperbolic_distances(tangents: Tensor) -> Tensor:
 def hyperboloid_points(tangents: Tensor) -> Tensor:
     """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable.
 
-    A point farther out than the dtype can say, r about 88 in float32 and 700 in float64, is put at the last radius that
-    it can, in its own direction.
+    A point farther out than the dtype can say, r about 88 in float32 and 700 in float64, is put at
+    the last radius that it can, in its own direction.
     """
     return operators.hyperboloid_points(tangents)
 
@@ -147,9 +157,9 @@ def hyperboloid_points(tangents: Tensor) -> Tensor:
 def ball_points(tangents: Tensor) -> Tensor:
     """tanh(r / 2) u [..., d] of tangents z = r u; differentiable.
 
-    Always inside the open unit ball: the norm is at most 1 - 4 eps of the dtype, which tanh reaches at r = 15.2 in
-    float32 and 35.3 in float64. Farther points keep their direction, lose their distance and have a derivative of 0
-    along it: work with tangents out there.
+    Always inside the open unit ball: the norm is at most 1 - 4 eps of the dtype, which tanh reaches
+    at r = 15.2 in float32 and 35.3 in float64. Farther points keep their direction, lose their
+    distance and have a derivative of 0 along it: work with tangents out there.
     """
     return operators.ball_points(tangents)
 
@@ -158,8 +168,8 @@ def ball_points(tangents: Tensor) -> Tensor:
 def ball_tangents(ball: Tensor) -> Tensor:
     """The inverse of :func:`ball_points`, 2 artanh(|e|) e / |e|: always finite.
 
-    A point on or outside the sphere counts as the last one of the dtype before it, at r = 17.3 in float32 and 37.4 in
-    float64; the error of r is about eps e^r / 4 before that.
+    A point on or outside the sphere counts as the last one of the dtype before it, at r = 17.3 in
+    float32 and 37.4 in float64; the error of r is about eps e^r / 4 before that.
     """
     return operators.ball_tangents(ball)
 
@@ -178,9 +188,9 @@ def causal_angles(
 
     Args:
         ball: [M, d], coordinates e.
-        heads: None: all heads share the table [leading + M, d]. Otherwise [leading + M, heads, d / heads], where heads
-            take consecutive coordinates. A head of D channels in chunks of p (2; N + 1 for the determinant of order N)
-            has D / p * floor(p / 2) planes.
+        heads: None: all heads share the table [leading + M, d]. Otherwise [leading + M, heads, d /
+            heads], where heads take consecutive coordinates. A head of D channels in chunks of p
+            (2; N + 1 for the determinant of order N) has D / p * floor(p / 2) planes.
         scale: c.
         by_dimension: c sqrt(d) instead of c, which keeps the size of the angles whatever d is.
         head_scale: [heads], learned: multiplies c head by head.

@@ -67,32 +67,50 @@ class UsableTable(NamedTuple):
 def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
     """Compares two graphs [M, M] whose entries other than 0 are edges i -> j.
 
-    Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs", 2015. O(M (M + edges)).
+    Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs",
+        2015. O(M (M + edges)).
     """
-    counts, shares = operators.causal_metrics(as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth))
+    counts, shares = operators.causal_metrics(
+        as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth)
+    )
     return CausalMetrics(*counts[:6], None if counts[6] < 0 else counts[6], *shares)
 
 
 @checked
 def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
-    """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no edges or all."""
-    return EdgeCurves(*operators.causal_edge_curves(as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)))
+    """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no
+    edges or all."""
+    return EdgeCurves(
+        *operators.causal_edge_curves(
+            as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)
+        )
+    )
 
 
 @checked
 def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
-    """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan of a graph without edges.
+    """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan of a graph without
+    edges.
 
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
-    return Sortability(*operators.causal_sortability(as_double("causal_sortability", "table", table), as_double("causal_sortability", "graph", graph)))
+    return Sortability(
+        *operators.causal_sortability(
+            as_double("causal_sortability", "table", table),
+            as_double("causal_sortability", "graph", graph),
+        )
+    )
 
 
 @checked
 def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
-    """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each (adjacency, scores)."""
+    """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each
+    (adjacency, scores)."""
     flat = operators.causal_baselines(as_double("causal_baselines", "table", table))
-    return {name: (flat[2 * at], flat[2 * at + 1]) for at, name in enumerate(("empty", "variance_sort", "r2_sort"))}
+    return {
+        name: (flat[2 * at], flat[2 * at + 1])
+        for at, name in enumerate(("empty", "variance_sort", "r2_sort"))
+    }
 
 
 @checked
@@ -115,15 +133,17 @@ def simulate(
 
     Args:
         dag: a graph in place of a random one; its weights are drawn anew.
-        graph: "er" (``degree * nodes`` edges of all pairs) or "sf" (Barabasi and Albert's growth by ``degree`` links).
-        mechanism: "linear", "mlp" (100 sigmoid units a column) or "gp" (functions of a Gaussian process, summed).
+        graph: "er" (``degree * nodes`` edges of all pairs) or "sf" (Barabasi and Albert's growth by
+            ``degree`` links).
+        mechanism: "linear", "mlp" (100 sigmoid units a column) or "gp" (functions of a Gaussian
+            process, summed).
         noise: "gaussian", "exponential" or "gumbel", of mean 0 and standard deviation 1.
         equal_variances: else every noise has a standard deviation of its own, 0.5 to 2.
         weights: sizes of weights, of either sign.
         seed: of graph and model; the same on every machine.
         sample_seed: of the observations.
-        interventions: columns set to a value in every row, do(x_j = v). The noise of all others stays what it is
-            without, row by row.
+        interventions: columns set to a value in every row, do(x_j = v). The noise of all others
+            stays what it is without, row by row.
 
     Raises:
         ValueError: naming the argument, what was expected and what came.
@@ -159,8 +179,8 @@ def usable_table(
     """Observations as `causal_fit` takes them: whole, no column constant, no two equal.
 
     Args:
-        table: [n, M], nan where a value is missing: a tensor, an array, a data frame; or a file: csv, tsv, npy, npz
-            (``read_h5ad`` reads h5ad).
+        table: [n, M], nan where a value is missing: a tensor, an array, a data frame; or a file:
+            csv, tsv, npy, npz (``read_h5ad`` reads h5ad).
         names: of the columns; a file and a data frame have their own.
         missing: "refuse"; "rows", which leaves out rows; "means" of the column's others.
         drop: leave constant columns and copies out instead of refusing them.
@@ -172,5 +192,9 @@ def usable_table(
         file = read_table(table)
         table, names = file.values, file.columns
     names = list(names) or column_names(table)
-    values, columns, dropped, counts = operators.causal_usable_table(as_double("usable_table", "table", table), names, missing, drop)
-    return UsableTable(values, [names[column] for column in columns] if names else [], columns, dropped, *counts)
+    values, columns, dropped, counts = operators.causal_usable_table(
+        as_double("usable_table", "table", table), names, missing, drop
+    )
+    return UsableTable(
+        values, [names[column] for column in columns] if names else [], columns, dropped, *counts
+    )

@@ -23,8 +23,21 @@ from .structure import causal_fit
 
 #: The parameters that are those of :func:`causal_embed`.
 _EMBEDDING = (
-    "dimension", "optimiser", "steps", "learning_rate", "hops", "side", "weight", "decay", "negatives", "balanced",
-    "generality", "relative", "restart", "dangling", "seed",
+    "dimension",
+    "optimiser",
+    "steps",
+    "learning_rate",
+    "hops",
+    "side",
+    "weight",
+    "decay",
+    "negatives",
+    "balanced",
+    "generality",
+    "relative",
+    "restart",
+    "dangling",
+    "seed",
 )
 _PLAIN = ("names", "columns", "model")  # of what is fitted, in the JSON text of a file
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
@@ -32,7 +45,8 @@ _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality"
 
 @checked_methods
 class CausalPipeline:
-    """Learns a causal graph of a table's columns, embeds it, and gives each column its rotary angles.
+    """Learns a causal graph of a table's columns, embeds it, and gives each column its rotary
+    angles.
 
         pipeline = CausalPipeline(dimension=8).fit(table)   # structure, then embedding
         angles = pipeline.encode(heads=4, leading=1)        # [1 + M, 4, 2], for nsimplex.rotary
@@ -41,12 +55,14 @@ class CausalPipeline:
     Args:
         estimator, nonlinear, standardise, threshold, seed: of :func:`causal_fit`.
         missing, drop: of :func:`usable_table`.
-        dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced, generality, relative,
+        dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
+        generality, relative,
             restart, dangling: of :func:`causal_embed`.
         scale, by_dimension: of :func:`causal_angles`.
 
-    After ``fit``: ``names_`` (empty where the table has none), ``columns_`` (numbers of the columns kept), ``adjacency_``
-    and ``scores_`` [M, M], ``model_``; and of the embedding ``tangents_`` [M, d] and ``generality_`` [M].
+    After ``fit``: ``names_`` (empty where the table has none), ``columns_`` (numbers of the columns
+    kept), ``adjacency_`` and ``scores_`` [M, M], ``model_``; and of the embedding ``tangents_`` [M,
+    d] and ``generality_`` [M].
     """
 
     def __init__(
@@ -76,24 +92,46 @@ class CausalPipeline:
         by_dimension: bool = False,
         seed: int = 0,
     ):
-        self.estimator, self.nonlinear, self.standardise, self.threshold = estimator, nonlinear, standardise, threshold
+        self.estimator, self.nonlinear, self.standardise, self.threshold = (
+            estimator,
+            nonlinear,
+            standardise,
+            threshold,
+        )
         self.missing, self.drop = missing, drop
-        self.dimension, self.optimiser, self.steps, self.learning_rate = dimension, optimiser, steps, learning_rate
-        self.hops, self.side, self.weight, self.decay, self.negatives = hops, side, weight, decay, negatives
+        self.dimension, self.optimiser, self.steps, self.learning_rate = (
+            dimension,
+            optimiser,
+            steps,
+            learning_rate,
+        )
+        self.hops, self.side, self.weight, self.decay, self.negatives = (
+            hops,
+            side,
+            weight,
+            decay,
+            negatives,
+        )
         self.balanced, self.generality, self.relative = balanced, generality, relative
         self.restart, self.dangling = restart, dangling
         self.scale, self.by_dimension, self.seed = scale, by_dimension, seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor, by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+        return {
+            name: getattr(self, name)
+            for name in inspect.signature(type(self).__init__).parameters
+            if name != "self"
+        }
 
     def set_params(self, **params: Any) -> CausalPipeline:
         """Changes arguments of the constructor; what was fitted stays until the next ``fit``."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise ValueError(f"[CausalPipeline] expected parameters of {', '.join(known)}, got {name!r}")
+                raise ValueError(
+                    f"[CausalPipeline] expected parameters of {', '.join(known)}, got {name!r}"
+                )
             setattr(self, name, value)
         return self
 
@@ -107,7 +145,8 @@ class CausalPipeline:
         required: Iterable[tuple[int, int]] = (),
         tiers: Sequence[int] = (),
     ) -> CausalPipeline:
-        """Learns the graph of a table [n, M] (a tensor, an array, a data frame) or a file of one, and embeds it.
+        """Learns the graph of a table [n, M] (a tensor, an array, a data frame) or a file of one,
+        and embeds it.
 
         Args:
             target: not used; scikit-learn's pipelines pass it.
@@ -132,21 +171,28 @@ class CausalPipeline:
         return self.embed()
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:
-        """Embeds the learned graph again, with other parameters or weights; or one that is given, without a fit."""
+        """Embeds the learned graph again, with other parameters or weights; or one that is given,
+        without a fit."""
         if adjacency is not None:
             self.adjacency_ = as_double("CausalPipeline", "adjacency", adjacency)
-        result = causal_embed(self._fitted("adjacency_"), **{name: getattr(self, name) for name in _EMBEDDING})
+        result = causal_embed(
+            self._fitted("adjacency_"), **{name: getattr(self, name) for name in _EMBEDDING}
+        )
         self.tangents_, self.generality_ = result.tangents, result.generality
         return self
 
     def encode(self, heads: int | None = None, *, leading: int = 0) -> Tensor:
-        """Angles of the columns, as :func:`causal_angles` gives them; ``leading`` tokens before them do not turn."""
+        """Angles of the columns, as :func:`causal_angles` gives them; ``leading`` tokens before
+        them do not turn."""
         ball = ball_points(self._fitted("tangents_"))
-        return causal_angles(ball, heads=heads, scale=self.scale, by_dimension=self.by_dimension, leading=leading)
+        return causal_angles(
+            ball, heads=heads, scale=self.scale, by_dimension=self.by_dimension, leading=leading
+        )
 
     def transform(self, table: Numbers | str | os.PathLike[str]) -> Tensor:
-        """The columns of another table [n, all columns] that were kept, float64; with ``standardise`` less their means and
-        divided by their deviations of the fit. Missing values stay nan.
+        """The columns of another table [n, all columns] that were kept, float64; with
+        ``standardise`` less their means and divided by their deviations of the fit. Missing values
+        stay nan.
 
         Of a file the columns are found by name, whatever their order, where both have names.
         """
@@ -156,7 +202,10 @@ class CausalPipeline:
             table, columns = file.values, self._places(file.columns, columns, os.fspath(table))
         values = as_double("CausalPipeline", "table", table)
         if values.dim() != 2 or values.size(1) <= max(columns):
-            raise ValueError(f"[CausalPipeline] table: expected [n, more than {max(columns)}], got {tuple(values.shape)}")
+            raise ValueError(
+                f"[CausalPipeline] table: expected [n, more than {max(columns)}], got "
+                f"{tuple(values.shape)}"
+            )
         values = values[:, columns]
         return (values - self.mean_) / self.deviation_ if self.standardise else values
 
@@ -171,27 +220,37 @@ class CausalPipeline:
                 )
         return [names.index(name) for name in self.names_]
 
-    def fit_transform(self, table: Numbers | str | os.PathLike[str], target: None = None, **fit: Any) -> Tensor:
+    def fit_transform(
+        self, table: Numbers | str | os.PathLike[str], target: None = None, **fit: Any
+    ) -> Tensor:
         """``fit``, then ``transform`` of the same table."""
         return self.fit(table, target, **fit).transform(table)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes parameters and what was fitted, whole or not at all: a safetensors file, which C++ reads, too."""
+        """Writes parameters and what was fitted, whole or not at all: a safetensors file, which C++
+        reads, too."""
         text = {"parameters": self.get_params()}
         text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
-        tensors = {name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")}
-        operators.causal_pipeline_write(operator_path(path), json.dumps(text), list(tensors), list(tensors.values()))
+        tensors = {
+            name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")
+        }
+        operators.causal_pipeline_write(
+            operator_path(path), json.dumps(text), list(tensors), list(tensors.values())
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
-        """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever read."""
+        """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever
+        read."""
         text, names, tensors = operators.causal_pipeline_read(operator_path(path))
         try:
             plain = json.loads(text)
             pipeline = cls(**plain["parameters"])
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"cannot read {os.fspath(path)}: {error}") from None
-        fitted = {name: plain[name] for name in _PLAIN if name in plain} | dict(zip(names, tensors, strict=True))
+        fitted = {name: plain[name] for name in _PLAIN if name in plain} | dict(
+            zip(names, tensors, strict=True)
+        )
         for name, value in fitted.items():
             setattr(pipeline, f"{name}_", value)
         return pipeline

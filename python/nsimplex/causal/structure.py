@@ -16,7 +16,8 @@ from .arrays import as_double
 
 
 class CausalFit(NamedTuple):
-    """A causal graph of M columns; entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i A_ij + noise."""
+    """A causal graph of M columns; entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i
+    A_ij + noise."""
 
     adjacency: Tensor  #: float64 [M, M]: the graph, acyclic; 0 where there is no edge
     weights: Tensor  #: float64 [M, M]: what the estimator gave before threshold and repair
@@ -27,7 +28,8 @@ class CausalFit(NamedTuple):
 
 
 class FewRowsWarning(UserWarning):
-    """A table has fewer rows than columns, so that a graph learned from it shows strong effects at most."""
+    """A table has fewer rows than columns, so that a graph learned from it shows strong effects at
+    most."""
 
 
 @checked
@@ -49,12 +51,13 @@ def causal_fit(
     """Learns which columns of a table cause which.
 
     Args:
-        table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor, an array, a data
-            frame. Converted to float64.
+        table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor,
+            an array, a data frame. Converted to float64.
         estimator: "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears" or "spectral";
             docs/causal/structure.md says what each assumes.
         nonlinear: regressions that are not linear ("order" and "logdet").
-        standardise: divide columns by their standard deviation first; weights then refer to columns so scaled.
+        standardise: divide columns by their standard deviation first; weights then refer to columns
+            so scaled.
         threshold: edges with a smaller |weight| are dropped; None for 0.2, or 0 with "order".
         sparsity: weight of the l1 norm; None for the estimator's own.
         rank: columns of the factors of "lowrank" and "paper-lowrank".
@@ -73,7 +76,8 @@ def causal_fit(
     values = as_double("causal_fit", "table", table)
     if values.dim() == 2 and values.size(0) < values.size(1):
         warnings.warn(
-            f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong effects can be found",
+            f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong "
+            "effects can be found",
             FewRowsWarning,
             stacklevel=3,
         )

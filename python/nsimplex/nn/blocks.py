@@ -18,7 +18,8 @@ from .layers import RMSNorm, SimplicialAttention, _initialize
 class FeedForward(nn.Module):
     """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
 
-    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]), ``down.weight``
+    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]),
+        ``down.weight``
     [dim, hidden]. ``hidden`` 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8.
     """
 
@@ -58,10 +59,12 @@ class TransformerBlock(nn.Module):
         super().__init__()
         require(
             isinstance(attention, SimplicialAttention),
-            f"[TransformerBlock] attention: expected a SimplicialAttention or one of its kinds, got {describe(attention)}",
+            "[TransformerBlock] attention: expected a SimplicialAttention or one of its kinds, "
+            f"got {describe(attention)}",
         )
         require(
-            isinstance(mlp, nn.Module), f"[TransformerBlock] mlp: expected a module, got {describe(mlp)}"
+            isinstance(mlp, nn.Module),
+            f"[TransformerBlock] mlp: expected a module, got {describe(mlp)}",
         )
         self.attention_norm = RMSNorm(attention.dim)
         self.attention = attention

@@ -41,13 +41,15 @@ def require_name(at: str, name: str, value: object, names: tuple[str, ...]) -> N
 
 
 def require_scale(at: str, scale: object) -> None:
-    """"standard", "unit", a number or two, finite."""
+    """ "standard", "unit", a number or two, finite."""
     factors = scale if isinstance(scale, (list, tuple)) else (scale,)
     numbers = len(factors) in (1, 2) and all(
         isinstance(each, (int, float)) and math.isfinite(each) for each in factors
     )
     if not numbers and not (isinstance(scale, str) and scale in ("standard", "unit")):
-        raise ValueError(f"{at}scale: expected standard, unit, a finite number or two, got {describe(scale)}")
+        raise ValueError(
+            f"{at}scale: expected standard, unit, a finite number or two, got {describe(scale)}"
+        )
 
 
 def require_window(function: str, window: object, order: int) -> None:
@@ -71,15 +73,22 @@ def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | No
 def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None) -> Tensor | None:
     """What tokens of x [B, T, C] take along; an adjacency of all entries as one of [1, T, T]."""
     batch, length, _ = x.shape
-    if positions is not None and (positions.dtype != torch.int64 or positions.shape != (batch, length)):
+    if positions is not None and (
+        positions.dtype != torch.int64 or positions.shape != (batch, length)
+    ):
         raise ValueError(
-            f"[SimplicialAttention] positions: expected int64 of shape {[batch, length]}, got {positions.dtype} of "
+            f"[SimplicialAttention] positions: expected int64 of shape {[batch, length]}, got "
+            f"{positions.dtype} of "
             f"shape {list(positions.shape)}"
         )
     if adjacency is None:
         return None
     fits = adjacency.dim() in (2, 3) and adjacency.shape[-2:] == (length, length)
-    if adjacency.dtype != torch.bool or not fits or (adjacency.dim() == 3 and adjacency.size(0) not in (1, batch)):
+    if (
+        adjacency.dtype != torch.bool
+        or not fits
+        or (adjacency.dim() == 3 and adjacency.size(0) not in (1, batch))
+    ):
         raise ValueError(
             f"[SimplicialAttention] adjacency: expected bool of shape {[length, length]} or "
             f"{[batch, length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
@@ -88,10 +97,12 @@ def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None
 
 
 def require_lengths(lengths: Tensor, x: Tensor) -> None:
-    """Integers [B], which on the CPU and outside of transforms and compiled code are also looked at: 0 to T."""
+    """Integers [B], which on the CPU and outside of transforms and compiled code are also looked
+    at: 0 to T."""
     if lengths.dtype not in (torch.int64, torch.int32) or lengths.shape != x.shape[:1]:
         raise ValueError(
-            f"[ExpertChoice] lengths: expected int64 of shape {[x.size(0)]}, got {lengths.dtype} of shape "
+            f"[ExpertChoice] lengths: expected int64 of shape {[x.size(0)]}, got {lengths.dtype} "
+            "of shape "
             f"{list(lengths.shape)}"
         )
     # By itself: the compiler does not get past the question below.
@@ -103,5 +114,6 @@ def require_lengths(lengths: Tensor, x: Tensor) -> None:
     low, high = (int(each) for each in lengths.aminmax())
     if low < 0 or high > x.size(1):
         raise ValueError(
-            f"[ExpertChoice] lengths: expected 0 to {x.size(1)}, the tokens of x, got {low} to {high}"
+            f"[ExpertChoice] lengths: expected 0 to {x.size(1)}, the tokens of x, got {low} to "
+            f"{high}"
         )

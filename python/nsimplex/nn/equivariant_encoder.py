@@ -24,9 +24,11 @@ from .equivariant_linear import EquivariantLinear
 
 @checked_methods
 class RandomFeatures(nn.Module):
-    """The random directions W [dim, features] of kernel attention: a buffer ``directions``, drawn once.
+    """The random directions W [dim, features] of kernel attention: a buffer ``directions``, drawn
+    once.
 
-    A model has one for all its layers of one head dim, and calls :meth:`redraw` before every training step.
+    A model has one for all its layers of one head dim, and calls :meth:`redraw` before every
+    training step.
 
     Args:
         dim: of the heads.
@@ -40,22 +42,27 @@ class RandomFeatures(nn.Module):
         super().__init__()
         require_whole("[RandomFeatures] ", dim=dim)
         require_whole("[RandomFeatures] ", least=0, features=features)
-        self.register_buffer("directions", orthogonal_directions(dim, features or max(1, int(dim * math.log(dim)))))
+        self.register_buffer(
+            "directions", orthogonal_directions(dim, features or max(1, int(dim * math.log(dim))))
+        )
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         self.directions.copy_(
-            orthogonal_directions(*self.directions.shape, generator=generator, dtype=self.directions.dtype)
+            orthogonal_directions(
+                *self.directions.shape, generator=generator, dtype=self.directions.dtype
+            )
         )
 
 
 @checked_methods
 class EquivariantAttention(nn.Module):
-    """Attn_{k->l} with all its classes: :func:`nsimplex.equivariant_attention`, and for those classes that do not
-    sum over the input the light layer, without a bias.
+    """Attn_{k->l} with all its classes: :func:`nsimplex.equivariant_attention`, and for those
+    classes that do not sum over the input the light layer, without a bias.
 
-    Parameters: those of :class:`nsimplex.EquivariantAttentionWeights` as ``query_weight``, ``query_bias``,
-    ``key_weight``, ``key_bias``, ``value_weight``, ``output_weight``, and ``light.weight``. Weights are normal with
-    variance 1 / (3 fan_in) at first, biases zero.
+    Parameters: those of :class:`nsimplex.EquivariantAttentionWeights` as ``query_weight``,
+        ``query_bias``,
+    ``key_weight``, ``key_bias``, ``value_weight``, ``output_weight``, and ``light.weight``. Weights
+    are normal with variance 1 / (3 fan_in) at first, biases zero.
 
     Args:
         input, output: kinds of the two lists, or orders of ordered ones.
@@ -95,16 +102,24 @@ class EquivariantAttention(nn.Module):
         if head_dim is None:
             if out_channels % heads:
                 raise ValueError(
-                    f"[EquivariantAttention] heads: expected a divisor of {out_channels} out_channels where head_dim "
+                    f"[EquivariantAttention] heads: expected a divisor of {out_channels} "
+                    "out_channels where head_dim "
                     f"is not given, got {heads}"
                 )
             head_dim = out_channels // heads
         require_whole(at, head_dim=head_dim)
         require_name(at, "form", form, ("softmax", "kernel", "decoupled"))
         if form == "softmax" and not normalise:
-            raise ValueError("[EquivariantAttention] normalise: expected True for form softmax, got False")
+            raise ValueError(
+                "[EquivariantAttention] normalise: expected True for form softmax, got False"
+            )
         self.input, self.output = _kind(input), _kind(output)
-        self.heads, self.form, self.normalise, self.feature_map = heads, form, normalise, feature_map
+        self.heads, self.form, self.normalise, self.feature_map = (
+            heads,
+            form,
+            normalise,
+            feature_map,
+        )
         self.keys, self.global_classes = keys, global_classes
         self._classes = equivariant_attention_classes(
             self.input, self.output, keys=keys, global_classes=global_classes
@@ -144,29 +159,44 @@ class EquivariantAttention(nn.Module):
         self.light.reset_parameters()
 
     def forward(self, x: Tensor, plan: EquivariantAttentionPlan, light: EquivariantPlan) -> Tensor:
-        """x [m, C] -> [m', D]; ``light`` is the plan of the light classes between the same lists."""
+        """x [m, C] -> [m', D]; ``light`` is the plan of the light classes between the same
+        lists."""
         if (plan.input, plan.output, plan.keys, plan.global_classes) != (
-            self.input, self.output, self.keys, self.global_classes,
-        ):  # fmt: skip
+            self.input,
+            self.output,
+            self.keys,
+            self.global_classes,
+        ):
             raise ValueError(
-                f"[EquivariantAttention] plan: expected one of {self.input} -> {self.output} with the layer's "
+                f"[EquivariantAttention] plan: expected one of {self.input} -> {self.output} with "
+                "the layer's "
                 f"classes, got {plan.input} -> {plan.output}"
             )
         weights = EquivariantAttentionWeights(
-            self.query_weight, self.query_bias, self.key_weight, self.key_bias, self.value_weight, self.output_weight
+            self.query_weight,
+            self.query_bias,
+            self.key_weight,
+            self.key_bias,
+            self.value_weight,
+            self.output_weight,
         )
         attended = equivariant_attention(
-            x, weights, plan, heads=self.heads, form=self.form, normalise=self.normalise,
+            x,
+            weights,
+            plan,
+            heads=self.heads,
+            form=self.form,
+            normalise=self.normalise,
             directions=None if self.features is None else self.features.directions.to(x.dtype),
             features=self.feature_map,
-        )  # fmt: skip
+        )
         return attended + self.light(x, light)
 
 
 @checked_methods
 class PatternLinear(nn.Module):
-    """A linear layer on every tuple by itself, with a matrix for every equality pattern of its entries (the classes
-    of 0 -> l): ``weight`` [patterns, C, D], ``bias`` [patterns, D]."""
+    """A linear layer on every tuple by itself, with a matrix for every equality pattern of its
+    entries (the classes of 0 -> l): ``weight`` [patterns, C, D], ``bias`` [patterns, D]."""
 
     def __init__(self, kind: Kind, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -181,32 +211,42 @@ class PatternLinear(nn.Module):
     def forward(self, x: Tensor, rows: list[Tensor]) -> Tensor:
         """x [m, C] -> [m, D]; rows: of every pattern, each row once."""
         if len(rows) != len(self.weight):
-            raise ValueError(f"[PatternLinear] rows: expected {len(self.weight)} patterns, got {len(rows)}")
+            raise ValueError(
+                f"[PatternLinear] rows: expected {len(self.weight)} patterns, got {len(rows)}"
+            )
         require_rows("PatternLinear", "x", x, self.weight.size(1), 2)
-        count = sum(own.size(0) if own.dim() == 1 and own.dtype == torch.int64 else -x.size(0) for own in rows)
+        count = sum(
+            own.size(0) if own.dim() == 1 and own.dtype == torch.int64 else -x.size(0)
+            for own in rows
+        )
         if count != x.size(0):
-            raise ValueError(f"[PatternLinear] rows: expected int64 numbers of {x.size(0)} rows of x, each once")
+            raise ValueError(
+                f"[PatternLinear] rows: expected int64 numbers of {x.size(0)} rows of x, each once"
+            )
         out = [torch.addmm(b, x[own], w) for own, w, b in zip(rows, self.weight, self.bias)]
         return torch.cat(out)[torch.cat(rows).argsort()]
 
 
 @checked_methods
 class EquivariantEncoder(nn.Module):
-    """Enc_{k->l}: attention and an MLP, without an identity around attention, since its light classes carry the
-    input through learned maps.
+    """Enc_{k->l}: attention and an MLP, without an identity around attention, since its light
+    classes carry the input through learned maps.
 
-    Parameters: ``attention.*``, ``mlp_in.*``, ``mlp_out.*`` and, in the standard form, ``norm_attention.*``,
+    Parameters: ``attention.*``, ``mlp_in.*``, ``mlp_out.*`` and, in the standard form,
+        ``norm_attention.*``,
     ``norm_mlp.*``.
 
     Args:
-        input, output, in_channels, out_channels, and what is not named here: of :class:`EquivariantAttention`.
+        input, output, in_channels, out_channels, and what is not named here: of
+        :class:`EquivariantAttention`.
         hidden: width of the MLP; None: out_channels.
-        mlp: "lightweight": two light layers l -> l; "pointwise": row by row with weights of its own for every
-            equality pattern; "automatic": lightweight up to l = 3, pointwise beyond and for loop-free tuples.
+        mlp: "lightweight": two light layers l -> l; "pointwise": row by row with weights of its own
+            for every equality pattern; "automatic": lightweight up to l = 3, pointwise beyond and
+            for loop-free tuples.
         dropout: of what attention gives, and in the MLP after both layers.
         residual: adds A to attention: of one list, where C = D.
-        encoder: "standard": Y = Attn(LN(A)), Enc(A) = Y + MLP(LN(Y)), GELU; "paper": Y = Attn(A), Enc(A) = Y +
-            MLP(Y), ReLU (equations 8 and 9).
+        encoder: "standard": Y = Attn(LN(A)), Enc(A) = Y + MLP(LN(Y)), GELU; "paper": Y = Attn(A),
+            Enc(A) = Y + MLP(Y), ReLU (equations 8 and 9).
 
     Raises:
         ValueError: orders, widths or names that do not fit, or a plan of other kinds.
@@ -236,7 +276,8 @@ class EquivariantEncoder(nn.Module):
         kind: TensorKind = self.attention.output
         if residual and (self.attention.input, in_channels) != (kind, out_channels):
             raise ValueError(
-                f"[EquivariantEncoder] residual: expected input and output of one kind and width, got {in_channels} "
+                "[EquivariantEncoder] residual: expected input and output of one kind and width, "
+                f"got {in_channels} "
                 f"and {out_channels} channels"
             )
         self.dropout, self.residual, self.encoder = dropout, residual, encoder
@@ -256,7 +297,9 @@ class EquivariantEncoder(nn.Module):
         """x [m, C] -> [m', D]."""
         require_rows("EquivariantEncoder", "x", x, self.attention.value_weight.size(1), 2)
         if (plan.mlp is not None) != self.lightweight:
-            raise ValueError("[EquivariantEncoder] plan: expected one for the layer's form of the MLP")
+            raise ValueError(
+                "[EquivariantEncoder] plan: expected one for the layer's form of the MLP"
+            )
         rows = plan.mlp if self.lightweight else plan.pattern_rows
         own = x if self.norm_attention is None else self.norm_attention(x)
         y = self._dropped(self.attention(own, plan.attention, plan.light))

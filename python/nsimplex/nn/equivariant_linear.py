@@ -15,9 +15,11 @@ from .checks import require_name, require_rows, require_whole
 
 @checked_methods
 class EquivariantLinear(nn.Module):
-    """L_{k->l}, or with ``classes="light"`` its lightweight form (:func:`nsimplex.equivariant_linear`).
+    """L_{k->l}, or with ``classes="light"`` its lightweight form
+    (:func:`nsimplex.equivariant_linear`).
 
-    Parameters: ``weight`` [classes, C, D], normal with variance 1 / (3 classes C) at first; ``bias`` [bias
+    Parameters: ``weight`` [classes, C, D], normal with variance 1 / (3 classes C) at first;
+        ``bias`` [bias
     classes, D], zero at first, or none.
 
     Args:
@@ -50,11 +52,18 @@ class EquivariantLinear(nn.Module):
         super().__init__()
         require_whole("[EquivariantLinear] ", in_channels=in_channels, out_channels=out_channels)
         require_name("[EquivariantLinear] ", "pooling", pooling, ("mean", "sum"))
-        self.input, self.output, self.classes, self.pooling = _kind(input), _kind(output), classes, pooling
+        self.input, self.output, self.classes, self.pooling = (
+            _kind(input),
+            _kind(output),
+            classes,
+            pooling,
+        )
         count = len(equivariant_classes(self.input, self.output, classes))
         self.weight = nn.Parameter(torch.empty(count, in_channels, out_channels))
         self.bias = (
-            nn.Parameter(torch.empty(len(equivariant_classes(0, self.output)), out_channels)) if bias else None
+            nn.Parameter(torch.empty(len(equivariant_classes(0, self.output)), out_channels))
+            if bias
+            else None
         )
         self.reset_parameters()
 
@@ -74,21 +83,33 @@ class EquivariantLinear(nn.Module):
     ) -> Tensor:
         """x [B, n, .., n, C] -> [B, n, .., n, D]; or with a plan of two lists x [m, C] -> [m', D].
 
-        The plan must be of this layer's kinds and classes. ``node_counts`` and ``nodes`` are for dense tensors.
+        The plan must be of this layer's kinds and classes. ``node_counts`` and ``nodes`` are for
+        dense tensors.
         """
         require_rows("EquivariantLinear", "x", x, self.weight.size(1))
         if plan is None:
             return equivariant_linear(
-                x, self.weight, self.bias, input=self.input, output=self.output, classes=self.classes,
-                pooling=self.pooling, node_counts=node_counts, nodes=nodes,
-            )  # fmt: skip
+                x,
+                self.weight,
+                self.bias,
+                input=self.input,
+                output=self.output,
+                classes=self.classes,
+                pooling=self.pooling,
+                node_counts=node_counts,
+                nodes=nodes,
+            )
         if (plan.input, plan.output, plan.classes) != (self.input, self.output, self.classes):
             raise ValueError(
-                f"[EquivariantLinear] plan: expected {self.classes} classes of {self.input} -> {self.output}, "
+                f"[EquivariantLinear] plan: expected {self.classes} classes of {self.input} -> "
+                f"{self.output}, "
                 f"got {plan.classes} classes of {plan.input} -> {plan.output}"
             )
         return equivariant_linear_sparse(x, self.weight, self.bias, plan, pooling=self.pooling)
 
     def extra_repr(self) -> str:
         count, inputs, outputs = self.weight.shape
-        return f"{self.input.order} -> {self.output.order}, {count} classes, {inputs} -> {outputs} channels"
+        return (
+            f"{self.input.order} -> {self.output.order}, {count} classes, {inputs} -> {outputs} "
+            "channels"
+        )

@@ -1,4 +1,5 @@
-"""Attention among the features of one observation, with every encoding of which feature a token is."""
+"""Attention among the features of one observation, with every encoding of which feature a token
+is."""
 
 from __future__ import annotations
 
@@ -64,11 +65,13 @@ class FeaturePositions(nn.Module):
 class FeatureAttention(SimplicialAttention):
     """Self-attention among the tokens of a :class:`FeatureTransformer`.
 
-    Relative encodings have the parameters ``relative.weight`` [D, D], ``content_bias`` and ``position_bias``
-    [H, D / H] besides those of :class:`SimplicialAttention`.
+    Relative encodings have the parameters ``relative.weight`` [D, D], ``content_bias`` and
+    ``position_bias`` [H, D / H] besides those of :class:`SimplicialAttention`.
     """
 
-    def __init__(self, options: FeatureTransformerOptions, positions: FeaturePositions, seed: int) -> None:
+    def __init__(
+        self, options: FeatureTransformerOptions, positions: FeaturePositions, seed: int
+    ) -> None:
         simplicial = options.backbone == "simplicial"
         super().__init__(
             options.dim,
@@ -98,8 +101,8 @@ class FeatureAttention(SimplicialAttention):
         return rotary(heads, chunk=chunk, angles=self._positions[0].angles())
 
     def _perform(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Features of the softmax kernel. Only the numerator turns (arXiv 2104.09864, equation 19): turned
-        features have no sign, and their sum no lower bound."""
+        """Features of the softmax kernel. Only the numerator turns (arXiv 2104.09864, equation 19):
+        turned features have no sign, and their sum no lower bound."""
         features = dict(kind="random", seed=self.seed, orthogonal=True)
         q, k = feature_map(q, **features), feature_map(k, **features)
         if self.model.encoding != "rotary":
@@ -122,7 +125,9 @@ class FeatureAttention(SimplicialAttention):
             q + self.content_bias.unsqueeze(1), k, v, attn_mask=bias * scale, scale=scale
         )
 
-    def forward(self, x: Tensor, contexts=(), key_lengths: Tensor | None = None, *, cache=None) -> Tensor:
+    def forward(
+        self, x: Tensor, contexts=(), key_lengths: Tensor | None = None, *, cache=None
+    ) -> Tensor:
         self._refuse_contexts(contexts, key_lengths)
         require(cache is None, "[FeatureAttention] cache: features have no order to decode in")
         q, keys, values = self._heads_of(x)

@@ -27,14 +27,16 @@ class FeatureTransformerOptions:
         features: M, columns of the table.
         dim, heads, layers: D, H, L; for backbone "simplicial" D / H is a multiple of order + 1.
         hidden: of the MLPs; 0: 4 D.
-        backbone: "softmax" over pairs, "performer" (linear time, random features of the softmax kernel) or
-            "simplicial" (determinants of ``order`` keys).
-        values: what becomes of a measured value: "bins" (a row of a code book, bins 0 .. ``bins``), "linear"
-            x w + b, "periodic" W [sin 2 pi c x, cos 2 pi c x] with learned c (arXiv 2203.05556), "general"
-            (what a trained transformer makes of it, :meth:`FeatureTransformer.set_general`).
-        encoding: how a token says which feature it is: "none", "sinusoidal" (of the column's number),
-            "learned" (a vector a column), "additive" (a given table [M, D]), "relative" (Transformer-XL's four
-            terms of the difference of column numbers), "rotary" (a given table of angles).
+        backbone: "softmax" over pairs, "performer" (linear time, random features of the softmax
+            kernel) or "simplicial" (determinants of ``order`` keys).
+        values: what becomes of a measured value: "bins" (a row of a code book, bins 0 .. ``bins``),
+            "linear" x w + b, "periodic" W [sin 2 pi c x, cos 2 pi c x] with learned c (arXiv
+            2203.05556), "general" (what a trained transformer makes of it,
+            :meth:`FeatureTransformer.set_general`).
+        encoding: how a token says which feature it is: "none", "sinusoidal" (of the column's
+            number), "learned" (a vector a column), "additive" (a given table [M, D]), "relative"
+            (Transformer-XL's four terms of the difference of column numbers), "rotary" (a given
+            table of angles).
         identity: a learned vector a feature is added, whatever the encoding.
         learned_scale: rotary: angles times a learned number a head, 1 at first.
         aggregate: an observation from its tokens: "mean", "max" or "cls".
@@ -58,23 +60,28 @@ class FeatureTransformerOptions:
 
     @classmethod
     def preset(cls, name: str, features: int, **changes) -> FeatureTransformerOptions:
-        """The shape of one of the two models that CAPE's paper (arXiv 2509.16629, section F.4) puts its encodings into.
+        """The shape of one of the two models that CAPE's paper (arXiv 2509.16629, section F.4) puts
+        its encodings into.
 
         Args:
-            name: "paper-scbert" (D = 200, performer, 6 layers of 10 heads, 5 bins) or "paper-scgpt" (D = 512, softmax,
-                4 layers of 8 heads, 51 bins). scBERT's layers and heads are those of its published model, whose heads
-                are 64 wide instead of 20.
+            name: "paper-scbert" (D = 200, performer, 6 layers of 10 heads, 5 bins) or "paper-scgpt"
+                (D = 512, softmax, 4 layers of 8 heads, 51 bins). scBERT's layers and heads are
+                those of its published model, whose heads are 64 wide instead of 20.
             features, changes: any fields of the class.
         """
         known = ", ".join(_PRESETS)
-        require(name in _PRESETS, f"[FeatureTransformer] preset: expected one of {known}, got '{name}'")
+        require(
+            name in _PRESETS, f"[FeatureTransformer] preset: expected one of {known}, got '{name}'"
+        )
         return cls(**{"features": features, **_PRESETS[name], **changes})
 
     def __post_init__(self) -> None:
         at = "[FeatureTransformer] "
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            require(value in choices, f"{at}{name}: expected one of {', '.join(choices)}, got '{value}'")
+            require(
+                value in choices, f"{at}{name}: expected one of {', '.join(choices)}, got '{value}'"
+            )
         for name in ("features", "heads", "layers", "bins"):
             value = getattr(self, name)
             require(value >= 1, f"{at}{name}: expected at least 1, got {value}")
@@ -90,7 +97,8 @@ class FeatureTransformerOptions:
         )
         require(
             not simplicial or width % (self.order + 1) == 0,
-            f"{at}dim: expected a multiple of heads times order + 1 = {self.heads * (self.order + 1)} "
+            f"{at}dim: expected a multiple of heads times order + 1 = "
+            f"{self.heads * (self.order + 1)} "
             f"for backbone simplicial, got {self.dim}",
         )
         turns = self.encoding == "rotary"
@@ -110,7 +118,8 @@ class FeatureTransformerOptions:
 
     @property
     def planes(self) -> int:
-        """Planes that turn in a head: D / 2H; simplicial: floor((N + 1) / 2) in each chunk of N + 1 channels."""
+        """Planes that turn in a head: D / 2H; simplicial: floor((N + 1) / 2) in each chunk of N + 1
+        channels."""
         width = self.dim // self.heads
         if self.backbone != "simplicial":
             return width // 2

@@ -22,18 +22,18 @@ _FREQUENCY_DEVIATION = 0.1
 class FeatureTransformer(nn.Module):
     r"""A transformer over the features of one observation.
 
-    Every column of a table is a token; which column it is comes in by an encoding that may be learned from
-    causal structure (:mod:`nsimplex.causal`).
+    Every column of a table is a token; which column it is comes in by an encoding that may be
+    learned from causal structure (:mod:`nsimplex.causal`).
 
     .. math::
         t_0 = \mathrm{cls}, \qquad t_j = \mathrm{value}(x_j) \,(+\, \mathrm{identity}_j)
         \,(+\, \mathrm{encoding}_j), \qquad \mathrm{hidden} = \mathrm{norm}(\mathrm{blocks}(t))
 
-    Attention is unmasked; "softmax" and "performer" use one key axis, "simplicial" N of them with form
-    determinant, whose logits depend on differences of angles alone, as the dot product's do.
+    Attention is unmasked; "softmax" and "performer" use one key axis, "simplicial" N of them with
+    form determinant, whose logits depend on differences of angles alone, as the dot product's do.
 
-    Parameter names are those of the C++ module ``nsimplex::FeatureTransformer``, so weights move freely. The
-    same generator state gives the same weights in both.
+    Parameter names are those of the C++ module ``nsimplex::FeatureTransformer``, so weights move
+    freely. The same generator state gives the same weights in both.
 
     Args:
         options: :class:`FeatureTransformerOptions`.
@@ -67,7 +67,9 @@ class FeatureTransformer(nn.Module):
         if o.values == "bins":
             self.value = nn.Embedding(o.bins + 1, o.dim)
         else:
-            self.value = None if o.values == "general" else nn.Linear(o.dim if periodic else 1, o.dim)
+            self.value = (
+                None if o.values == "general" else nn.Linear(o.dim if periodic else 1, o.dim)
+            )
         self.identity = nn.Embedding(o.features, o.dim) if o.identity else None
         self.encoding = nn.Embedding(o.features, o.dim) if o.encoding == "learned" else None
         self.positions = FeaturePositions(o)
@@ -110,20 +112,24 @@ class FeatureTransformer(nn.Module):
             linear(self.head)
 
     def set_table(self, table: Tensor) -> None:
-        """rotary: radians, [M, planes] or [M, H, planes]; additive: [M, D]. Copied; zeros until then."""
+        """rotary: radians, [M, planes] or [M, H, planes]; additive: [M, D]. Copied; zeros until
+        then."""
         self.positions.set_table(table)
 
     def set_general(self, general: FeatureTransformer) -> None:
-        """Of values "general": the trained transformer whose hidden states are the values here. It is not
-        trained on and not part of the parameters."""
+        """Of values "general": the trained transformer whose hidden states are the values here. It
+        is not trained on and not part of the parameters."""
         at = "[FeatureTransformer] general: "
         o, own = general.options, self.options
         require(own.values == "general", f"{at}only of values general")
         require(
             (o.features, o.dim) == (own.features, own.dim),
-            f"{at}expected {own.features} features of width {own.dim}, got {o.features} of width {o.dim}",
+            f"{at}expected {own.features} features of width {own.dim}, got {o.features} of width "
+            f"{o.dim}",
         )
-        require(o.values in ("linear", "periodic"), f"{at}expected one of linear or periodic values")
+        require(
+            o.values in ("linear", "periodic"), f"{at}expected one of linear or periodic values"
+        )
         self._general = (general,)
 
     def _embed(self, x: Tensor) -> Tensor:
@@ -137,10 +143,12 @@ class FeatureTransformer(nn.Module):
     def forward(
         self, x: Tensor, masked: Tensor | None = None, marked: Tensor | None = None
     ) -> Tensor:
-        """Observations x [B, M], for bins int64 numbers of bins, else floating -> hidden [B, 1 + M, D].
+        """Observations x [B, M], for bins int64 numbers of bins, else floating -> hidden [B, 1 + M,
+        D].
 
-        masked, bool [B, M]: values that are not shown, a learned vector in their place. marked, bool [B, M]:
-        tokens that another learned vector is added to, values set by an intervention for example.
+        masked, bool [B, M]: values that are not shown, a learned vector in their place. marked,
+        bool [B, M]: tokens that another learned vector is added to, values set by an intervention
+        for example.
         """
         o, at = self.options, "[FeatureTransformer] "
         whole = o.values == "bins"
@@ -185,7 +193,8 @@ class FeatureTransformer(nn.Module):
         return values if self.options.values == "bins" else values.squeeze(-1)
 
     def reconstruction_loss(self, x: Tensor, masked: Tensor) -> Tensor:
-        """Mean over the masked values of the cross entropy of their bins, or of their squared errors."""
+        """Mean over the masked values of the cross entropy of their bins, or of their squared
+        errors."""
         answers, truth = self.reconstruct(self(x, masked))[masked], x[masked]
         require(len(truth) > 0, "[FeatureTransformer] masked: expected a value to restore")
         bins = self.options.values == "bins"

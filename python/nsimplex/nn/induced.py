@@ -9,24 +9,31 @@ from torch import Tensor
 def induced(
     options: dict, order: int, positions: Tensor | None, adjacency: Tensor | None
 ) -> dict[str, object]:
-    """Options of an attention among tokens at ``positions`` that may attend to what ``adjacency`` says."""
+    """Options of an attention among tokens at ``positions`` that may attend to what ``adjacency``
+    says."""
     if positions is None and adjacency is None:
         return options
     mask = induced_mask(order, positions, options["window"], adjacency)
     return options | {"mask": mask, "window": options["window"] if positions is None else None}
 
 
-def induced_mask(order: int, positions: Tensor | None, window, adjacency: Tensor | None) -> Tensor | None:
-    """bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T], and adjacency.
+def induced_mask(
+    order: int, positions: Tensor | None, window, adjacency: Tensor | None
+) -> Tensor | None:
+    """bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T], and
+    adjacency.
 
-    ``window`` as attention takes it; without positions it is left to attention. None where all is admissible.
+    ``window`` as attention takes it; without positions it is left to attention. None where all is
+    admissible.
     """
     entries = [None] * order
     if positions is not None:
         entries = [window] * order if isinstance(window, (int, type(None))) else list(window)
     mask = None
     for axis, entry in enumerate(entries):
-        left, right = entry if isinstance(entry, (list, tuple)) else (-1 if entry is None else entry, -1)
+        left, right = (
+            entry if isinstance(entry, (list, tuple)) else (-1 if entry is None else entry, -1)
+        )
         if isinstance(entry, int) and entry >= 0:
             right = 0
         pairs = adjacency

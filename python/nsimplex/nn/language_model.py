@@ -61,7 +61,7 @@ class LanguageModelOptions:
 
 
 def _parse_windows(text: str) -> list[tuple[int, int]]:
-    """"left:right,left:right" -> [(left, right), ...]"""
+    """ "left:right,left:right" -> [(left, right), ...]"""
     return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
 
 
@@ -69,15 +69,16 @@ def _parse_windows(text: str) -> list[tuple[int, int]]:
 class LanguageModel(nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
-    ``sparse`` says which tuples the simplicial layers compute: those of their windows; with "topk" and "path" those
-    of ``topk`` keys that an indexer chooses (:class:`SparseAttention`); with "linear" all of them, as sums of
-    separable features (:class:`SeparableAttention`).
+    ``sparse`` says which tuples the simplicial layers compute: those of their windows; with "topk"
+    and "path" those of ``topk`` keys that an indexer chooses (:class:`SparseAttention`); with
+    "linear" all of them, as sums of separable features (:class:`SeparableAttention`).
 
-    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because the
-    trilinear form has no rotation invariance: they see order through their causal windows and through
-    what the layers below wrote.
+    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because
+    the trilinear form has no rotation invariance: they see order through their causal windows and
+    through what the layers below wrote.
 
-    Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied, ``head.weight``.
+    Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied,
+        ``head.weight``.
     """
 
     def __init__(
@@ -86,7 +87,14 @@ class LanguageModel(nn.Module):
         super().__init__()
         o = self.options = options
         at = "[LanguageModel] "
-        require_whole(at, vocabulary=o.vocabulary, layers=o.layers, context=o.context, dim=o.dim, heads=o.heads)
+        require_whole(
+            at,
+            vocabulary=o.vocabulary,
+            layers=o.layers,
+            context=o.context,
+            dim=o.dim,
+            heads=o.heads,
+        )
         require_whole(at, most=MOST_AXES, order=o.order)
         require_whole(at, least=0, every=o.every)
         require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
@@ -102,9 +110,13 @@ class LanguageModel(nn.Module):
         o = self.options
         order = o.order if simplicial else 1
         common = dict(
-            kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True, rotary=order == 1,
+            kv_heads=o.kv_heads,
+            order=order,
+            norm=o.norm,
+            causal=True,
+            rotary=order == 1,
             scale=o.scale if simplicial else "standard",
-        )  # fmt: skip
+        )
         if not simplicial:
             return SimplicialAttention(o.dim, o.heads, **common)
         if o.sparse == "window":
@@ -117,9 +129,14 @@ class LanguageModel(nn.Module):
         )
         pattern = "path" if o.sparse == "path" else "product"
         return SparseAttention(
-            o.dim, o.heads, pattern=pattern, keys=o.topk, indexer=indexer,
-            loss_weight=o.indexer_loss, **common,
-        )  # fmt: skip
+            o.dim,
+            o.heads,
+            pattern=pattern,
+            keys=o.topk,
+            indexer=indexer,
+            loss_weight=o.indexer_loss,
+            **common,
+        )
 
     def _blocks(self) -> list[TransformerBlock]:
         o = self.options
@@ -129,7 +146,8 @@ class LanguageModel(nn.Module):
             if isinstance(attention, SparseAttention) and o.indexer == "reuse":
                 require(
                     layer > 1,
-                    "[LanguageModel] indexer: reuse scores the pairs of the layer before, and the first layer "
+                    "[LanguageModel] indexer: reuse scores the pairs of the layer before, and the "
+                    "first layer "
                     "has none; use light, or every of at least 2",
                 )
                 attention.set_source(blocks[-1].attention)
@@ -149,10 +167,10 @@ class LanguageModel(nn.Module):
     def make_cache(self, unbounded: int | None = None) -> LayerCaches:
         """Empty caches, one a layer, for ``model(tokens, caches)``.
 
-        Windows bound the simplicial layers; an axis without a window, as all of the ordinary layers, holds
-        ``unbounded`` tokens: by default the context, -1 all. A token of a longer text then sees the last
-        ``unbounded`` tokens in each such layer, at the distances it was trained with: through the layers
-        below it still depends on what stood before those.
+        Windows bound the simplicial layers; an axis without a window, as all of the ordinary
+        layers, holds ``unbounded`` tokens: by default the context, -1 all. A token of a longer text
+        then sees the last ``unbounded`` tokens in each such layer, at the distances it was trained
+        with: through the layers below it still depends on what stood before those.
         """
         held = self.options.context if unbounded is None else unbounded
         return LayerCaches([block.make_cache(held) for block in self.blocks])
@@ -160,7 +178,8 @@ class LanguageModel(nn.Module):
     def _embed(self, tokens: Tensor) -> Tensor:
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
-                f"[LanguageModel] tokens: expected int64 of shape [B, T], got {tokens.dtype} of shape {list(tokens.shape)}"
+                f"[LanguageModel] tokens: expected int64 of shape [B, T], got {tokens.dtype} of "
+                f"shape {list(tokens.shape)}"
             )
         if torch.compiler.is_compiling():
             return self.embedding(tokens)
@@ -168,14 +187,17 @@ class LanguageModel(nn.Module):
             return self.embedding(tokens)
         except IndexError:  # names no argument
             low, high = (int(each) for each in tokens.aminmax())
-        raise ValueError(f"[LanguageModel] tokens: expected 0 to {self.options.vocabulary - 1}, got {low} to {high}")
+        raise ValueError(
+            f"[LanguageModel] tokens: expected 0 to {self.options.vocabulary - 1}, got {low} to "
+            f"{high}"
+        )
 
     def forward(self, tokens: Tensor, caches: LayerCaches | None = None) -> Tensor:
         """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only.
 
-        With caches (:meth:`make_cache`), tokens are the next T ones, and the logits theirs: to rounding the
-        rows that ``model(all tokens so far)`` has, however these are cut, as long as no axis without a
-        window has dropped a token. For inference only.
+        With caches (:meth:`make_cache`), tokens are the next T ones, and the logits theirs: to
+        rounding the rows that ``model(all tokens so far)`` has, however these are cut, as long as
+        no axis without a window has dropped a token. For inference only.
         """
         layers = self.options.layers
         require(
@@ -186,7 +208,9 @@ class LanguageModel(nn.Module):
         x = self._embed(tokens)
         for layer, block in enumerate(self.blocks):
             x = block(x, cache=None if caches is None else caches[layer])
-        return F.linear(self.norm(x), self.embedding.weight if self.options.tied else self.head.weight)
+        return F.linear(
+            self.norm(x), self.embedding.weight if self.options.tied else self.head.weight
+        )
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out.
@@ -201,7 +225,9 @@ class LanguageModel(nn.Module):
         return loss if auxiliary is None else loss + auxiliary
 
     def _choosing_layers(self) -> list[SparseAttention]:
-        return [block.attention for block in self.blocks if isinstance(block.attention, SparseAttention)]
+        return [
+            block.attention for block in self.blocks if isinstance(block.attention, SparseAttention)
+        ]
 
     @property
     def auxiliary_loss(self) -> Tensor | None:
@@ -211,7 +237,8 @@ class LanguageModel(nn.Module):
         return sum(losses[1:], losses[0]) if losses else None
 
     def set_warm_up(self, warms_up: bool) -> None:
-        """Whether the layers that choose keys attend to all tuples for now (see :class:`SparseAttention`)."""
+        """Whether the layers that choose keys attend to all tuples for now (see
+        :class:`SparseAttention`)."""
         for layer in self._choosing_layers():
             layer.warms_up = warms_up
 

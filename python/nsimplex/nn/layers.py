@@ -1,6 +1,7 @@
 """The attention module, and what every module uses.
 
-Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk key/value
+Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk
+    key/value
 heads, D head dim. Weights are applied as x W^T; there are no biases.
 """
 
@@ -61,26 +62,29 @@ class RMSNorm(nn.RMSNorm):
 class SimplicialAttention(nn.Module):
     """N-simplicial attention with its projections.
 
-    q = x Wq, k^(m) = c^(m) Wk^(m), v^(m) = c^(m) Wv^(m), y = concat_heads(attention(q, k, v)) Wo, with
-    c^(m) = x, or the m-th context tensor where ``context_dims`` gives N widths.
+    q = x Wq, k^(m) = c^(m) Wk^(m), v^(m) = c^(m) Wv^(m), y = concat_heads(attention(q, k, v)) Wo,
+    with c^(m) = x, or the m-th context tensor where ``context_dims`` gives N widths.
 
-    Parameters: without contexts ``qkv.weight`` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN; with contexts
-    ``q.weight`` and ``kv.<m>.weight`` [2 Hk D, context_dims[m]], rows k, v; ``output.weight`` [C, Hq D].
+    Parameters: without contexts ``qkv.weight`` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN; with
+        contexts
+    ``q.weight`` and ``kv.<m>.weight`` [2 Hk D, context_dims[m]], rows k, v; ``output.weight`` [C,
+    Hq D].
 
     Args:
         dim: C, width of input and output.
         heads, kv_heads, head_dim: Hq; Hk (a divisor of Hq, 0: Hq); D (0: dim / heads).
         order: N; 1 is ordinary attention.
         context_dims: empty for self-attention, else one width an axis.
-        norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a gain.
-            Only "qkv" with scale="unit" carries the sensitivity guarantee.
+        norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a
+            gain. Only "qkv" with scale="unit" carries the sensitivity guarantee.
         scale, causal, window, form, reduce: as in :func:`nsimplex.attention`.
-        unit_layer: divide the output by 2N + 1, the number of projections of x. With scale="unit", an x of unit
-            RMS and projections of RMS norm 1 at most the layer's sensitivity is then 1 at most, else 2N + 1.
-        rotary: turn q and every k by their positions (:func:`nsimplex.rotary`): chunks of N + 1 channels
-            for form "determinant", whose logits then depend on relative positions alone, pairs for
-            "product". The product form has that invariance for N = 1 only; order >= 2 is refused unless
-            ``allow_non_invariant``.
+        unit_layer: divide the output by 2N + 1, the number of projections of x. With scale="unit",
+            an x of unit RMS and projections of RMS norm 1 at most the layer's sensitivity is then 1
+            at most, else 2N + 1.
+        rotary: turn q and every k by their positions (:func:`nsimplex.rotary`): chunks of N + 1
+            channels for form "determinant", whose logits then depend on relative positions alone,
+            pairs for "product". The product form has that invariance for N = 1 only; order >= 2 is
+            refused unless ``allow_non_invariant``.
     """
 
     def __init__(
@@ -130,7 +134,8 @@ class SimplicialAttention(nn.Module):
         require_positive(at, rotary_base=rotary_base)
         require(
             form == "product" or head_dim % (order + 1) == 0,
-            f"{at}head_dim: expected a multiple of order + 1 = {order + 1} for form determinant, got {head_dim}",
+            f"{at}head_dim: expected a multiple of order + 1 = {order + 1} for form determinant, "
+            f"got {head_dim}",
         )
         if rotary:
             require(not context_dims, f"{at}rotary: positions of different contexts do not compare")
@@ -148,10 +153,13 @@ class SimplicialAttention(nn.Module):
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
         self.unit_layer = unit_layer
-        #: Whether forward leaves ``pairs``: (q, k^(1)), detached, for an :class:`Indexer` of a later layer.
+        #: Whether forward leaves ``pairs``: (q, k^(1)), detached, for an :class:`Indexer` of a
+        #: later layer.
         self.keep_pairs = False
         self.pairs: tuple[Tensor, Tensor] | None = None
-        self.attention_options = dict(causal=causal, window=window, form=form, reduce=reduce, scale=scale)
+        self.attention_options = dict(
+            causal=causal, window=window, form=form, reduce=reduce, scale=scale
+        )
         if self.context_dims:
             self.q = nn.Linear(dim, heads * head_dim, bias=False)
             self.kv = nn.ModuleList(
@@ -183,8 +191,13 @@ class SimplicialAttention(nn.Module):
             v = _unit_rms(v)
         if self.rotary:
             chunk = self.order + 1 if self.attention_options["form"] == "determinant" else 2
-            qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base, **places).transpose(1, 2)
-        return [*qk.split([self.heads] + [self.kv_heads] * self.order, 2), *v.split(self.kv_heads, 2)]
+            qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base, **places).transpose(
+                1, 2
+            )
+        return [
+            *qk.split([self.heads] + [self.kv_heads] * self.order, 2),
+            *v.split(self.kv_heads, 2),
+        ]
 
     def _project_contexts(self, x: Tensor, contexts: Sequence[Tensor]) -> list[Tensor]:
         self._check_input(x)
@@ -224,7 +237,8 @@ class SimplicialAttention(nn.Module):
         )
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
-        """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys, -1: all."""
+        """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys,
+        -1: all."""
         return KeyValueCache(self._cache_window(unbounded))
 
     def _cache_window(self, unbounded: int) -> list[int]:
@@ -255,14 +269,16 @@ class SimplicialAttention(nn.Module):
         positions: Tensor | None = None,
         adjacency: Tensor | None = None,
     ) -> Tensor:
-        """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] -> [B, T, C].
+        """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] ->
+        [B, T, C].
 
-        With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention; the result
-        equals those rows of the whole sequence's to rounding. For inference only.
+        With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention; the
+        result equals those rows of the whole sequence's to rounding. For inference only.
 
-        For self-attention among some tokens of a sequence: positions, int64 [B, T] and rising, are their
-        places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T] or [T, T], is what each
-        may attend to, on every axis. A window or an adjacency then costs memory for every tuple.
+        For self-attention among some tokens of a sequence: positions, int64 [B, T] and rising, are
+        their places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T]
+        or [T, T], is what each may attend to, on every axis. A window or an adjacency then costs
+        memory for every tuple.
         """
         if cache is not None:
             given = key_lengths, positions, adjacency
@@ -286,4 +302,6 @@ class SimplicialAttention(nn.Module):
             adjacency = require_places(x, positions, adjacency)
         parts = self._project_contexts(x, contexts) if contexts else self._project_self(x, **places)
         options = induced(self.attention_options, self.order, positions, adjacency)
-        return self._join_heads(attention(*self._heads_first(parts), key_lengths=key_lengths, **options))
+        return self._join_heads(
+            attention(*self._heads_first(parts), key_lengths=key_lengths, **options)
+        )

@@ -25,7 +25,8 @@ from .layers import SimplicialAttention, _initialize
 
 
 class IndexSource(NamedTuple):
-    """What an indexer reuses of the attention layer before: tensors as its attention call had them."""
+    """What an indexer reuses of the attention layer before: tensors as its attention call had
+    them."""
 
     query: Tensor  #: [B, Hq, T, D], positions turned in
     key: Tensor  #: k^(1), [B, Hk, T, D]
@@ -46,13 +47,15 @@ class Indexer(nn.Module):
     """Chooses k keys a query for a sparse attention layer (:func:`nsimplex.topk_keys`).
 
     source "light": own projections, q = x Wq with H heads, one key head k = x Wk, w = x Ww.
-    source "reuse": q, k^(1) and lse of the attention layer before (:class:`IndexSource`), detached, with
-    w = 1, or w = x Ww where ``learned``. With softmax scores w = softplus(x Ww), which is not negative.
+    source "reuse": q, k^(1) and lse of the attention layer before (:class:`IndexSource`), detached,
+    with w = 1, or w = x Ww where ``learned``. With softmax scores w = softplus(x Ww), which is not
+    negative.
 
-    No gradient passes through the choice: the parameters learn from :meth:`loss` alone, and it reaches nothing
-    but them.
+    No gradient passes through the choice: the parameters learn from :meth:`loss` alone, and it
+    reaches nothing but them.
 
-    Parameters: light ``query.weight`` [H D, C], ``key.weight`` [D, C], ``weight.weight`` [H, C]; reuse none,
+    Parameters: light ``query.weight`` [H D, C], ``key.weight`` [D, C], ``weight.weight`` [H, C];
+        reuse none,
     or ``weight.weight``.
 
     Args:
@@ -85,7 +88,8 @@ class Indexer(nn.Module):
         require_name(at, "scores", scores, ("relu", "softmax"))
         require(
             not rotary or (source == "light" and index_dim % 2 == 0),
-            f"{at}rotary: expected source light and an even index_dim, got {source} and {index_dim}",
+            f"{at}rotary: expected source light and an even index_dim, got {source} and "
+            f"{index_dim}",
         )
         self.dim, self.heads, self.index_dim = dim, heads, index_dim
         self.source, self.scores = source, scores
@@ -105,7 +109,8 @@ class Indexer(nn.Module):
     def project(
         self, x: Tensor, source: IndexSource | None = None, *, first_position: int = 0
     ) -> IndexParts:
-        """x [B, T, C] -> what scores are made of. While decoding keys of earlier tokens go before ``key``."""
+        """x [B, T, C] -> what scores are made of. While decoding keys of earlier tokens go before
+        ``key``."""
         require_rows("Indexer", "x", x, self.dim, 3)
         weights = None
         if self.learned:
@@ -114,14 +119,18 @@ class Indexer(nn.Module):
         if self.source == "reuse":
             require(
                 source is not None,
-                "[Indexer] source: expected the tensors of the attention layer before; a first layer has "
+                "[Indexer] source: expected the tensors of the attention layer before; a first "
+                "layer has "
                 "none and takes source light",
             )
             require(
                 source.query.dim() == 4 and source.query.size(1) == self.heads,
-                f"[Indexer] source.query: expected {self.heads} heads [B, H, T, D], got {list(source.query.shape)}",
+                f"[Indexer] source.query: expected {self.heads} heads [B, H, T, D], got "
+                f"{list(source.query.shape)}",
             )
-            lse = source.lse.detach() if source.lse is not None and self.scores == "softmax" else None
+            lse = (
+                source.lse.detach() if source.lse is not None and self.scores == "softmax" else None
+            )
             return IndexParts(source.query.detach(), source.key.detach(), weights, lse)
         query = self.query(x).unflatten(-1, (self.heads, self.index_dim)).transpose(1, 2)
         key = self.key(x).unsqueeze(1)
@@ -144,9 +153,16 @@ class Indexer(nn.Module):
         with torch.no_grad():
             query, key, weights, lse = self.project(x, source)
         return topk_keys(
-            query, key, k, weights=weights, scores=self.scores, causal=causal, lse=lse,
-            key_lengths=key_lengths, adjacency=adjacency,
-        )  # fmt: skip
+            query,
+            key,
+            k,
+            weights=weights,
+            scores=self.scores,
+            causal=causal,
+            lse=lse,
+            key_lengths=key_lengths,
+            adjacency=adjacency,
+        )
 
     def loss(
         self,
@@ -168,33 +184,45 @@ class Indexer(nn.Module):
         """
         parts = self.project(x.detach(), source)
         return indexer_loss(
-            parts.query, parts.key, query, keys, weights=parts.weights, lse=parts.lse, scores=self.scores,
-            causal=causal, indices=indices, pattern=pattern, form=form, logit_scale=logit_scale,
-        )  # fmt: skip
+            parts.query,
+            parts.key,
+            query,
+            keys,
+            weights=parts.weights,
+            lse=parts.lse,
+            scores=self.scores,
+            causal=causal,
+            indices=indices,
+            pattern=pattern,
+            form=form,
+            logit_scale=logit_scale,
+        )
 
 
 @checked_methods
 class ExpertChoice(nn.Module):
     """Attention among the K tokens that a router likes best; the others pass.
 
-    s_i = <x_i, w>; the K tokens of highest s are chosen in each sequence, and attend among themselves:
-    y_i = x_i + s_i f(X_chosen)_i for them, y_i = x_i for the others, with f the attention layer. The router
-    learns through s_i. Chosen tokens keep their positions: the layer turns (rotary), masks and windows by
-    them. Padding is never chosen; equal scores go to the earlier token.
+    s_i = <x_i, w>; the K tokens of highest s are chosen in each sequence, and attend among
+    themselves: y_i = x_i + s_i f(X_chosen)_i for them, y_i = x_i for the others, with f the
+        attention layer. The router
+    learns through s_i. Chosen tokens keep their positions: the layer turns (rotary), masks and
+    windows by them. Padding is never chosen; equal scores go to the earlier token.
 
-    It compares all tokens, so a token's fate depends on later ones: a causal layer is refused unless
-    ``allow_leak``. Made for sets and graphs.
+    It compares all tokens, so a token's fate depends on later ones: a causal layer is refused
+    unless ``allow_leak``. Made for sets and graphs.
 
     Parameters: ``router.weight`` [1, C] and ``attention.*``.
 
     Args:
         attention: the layer f, without contexts.
-        tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded up (0.07 of 100
-            is 7: a product that is whole but for its rounding is not rounded up). More than the real tokens is all
-            of them.
+        tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded
+            up (0.07 of 100 is 7: a product that is whole but for its rounding is not rounded up).
+            More than the real tokens is all of them.
         sigmoid: weigh by sigmoid(s_i) instead of s_i.
 
-    Source: "How Smoothing is N-simplicial Attention?", section 2.3; Raposo et al. (arXiv 2404.02258).
+    Source: "How Smoothing is N-simplicial Attention?", section 2.3; Raposo et al. (arXiv
+        2404.02258).
     """
 
     def __init__(
@@ -210,12 +238,14 @@ class ExpertChoice(nn.Module):
         whole = isinstance(tokens, int) and not isinstance(tokens, bool)
         require(
             tokens >= 1 if whole else isinstance(tokens, float) and 0 < tokens <= 1,
-            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got {describe(tokens)}",
+            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got "
+            f"{describe(tokens)}",
         )
         require(
             isinstance(attention, SimplicialAttention)
             and "positions" in inspect.signature(type(attention).forward).parameters,
-            f"{at}attention: expected a layer that attends among selected tokens, as SimplicialAttention, got "
+            f"{at}attention: expected a layer that attends among selected tokens, as "
+            "SimplicialAttention, got "
             f"{describe(attention)}",
         )
         require(not attention.context_dims, f"{at}attention: expected a layer without contexts")
@@ -238,14 +268,20 @@ class ExpertChoice(nn.Module):
     def _count(self, length):
         """K of `length` real tokens, a number or a tensor."""
         if isinstance(self.tokens, int):
-            return min(self.tokens, length) if isinstance(length, int) else length.clamp_max(self.tokens)
-        # A product that is a whole number but for its rounding is that number: 0.07 of 100 tokens are 7, and not 8.
+            return (
+                min(self.tokens, length)
+                if isinstance(length, int)
+                else length.clamp_max(self.tokens)
+            )
+        # A product that is a whole number but for its rounding is that number: 0.07 of 100 tokens
+        # are 7, and not 8.
         if isinstance(length, Tensor):
             return (length.double() * self.tokens * (1 - 1e-12)).ceil().long()
         return math.ceil(length * self.tokens * (1 - 1e-12))
 
     def choose(self, scores: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(positions int64 [B, K], counts int64 [B]): each entry's tokens in ascending order, 0 behind them."""
+        """(positions int64 [B, K], counts int64 [B]): each entry's tokens in ascending order, 0
+        behind them."""
         batch, length = scores.shape
         place = torch.arange(length, device=scores.device)
         if lengths is None:
@@ -263,8 +299,8 @@ class ExpertChoice(nn.Module):
     ) -> Tensor:
         """x [B, T, C] -> [B, T, C].
 
-        lengths, int64 [B], are the real tokens of each sequence. adjacency, bool [T, T] or [B, T, T], is
-        what a token may attend to; the chosen ones keep what it says of them.
+        lengths, int64 [B], are the real tokens of each sequence. adjacency, bool [T, T] or [B, T,
+        T], is what a token may attend to; the chosen ones keep what it says of them.
         """
         require_rows("ExpertChoice", "x", x, self.attention.dim, 3)
         length, channels = x.size(1), x.size(2)
@@ -283,11 +319,13 @@ class ExpertChoice(nn.Module):
             if adjacency.dtype != torch.bool or adjacency.dim() not in (2, 3):
                 raise ValueError(
                     f"[ExpertChoice] adjacency: expected bool of shape {[length, length]} or "
-                    f"{[x.size(0), length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
+                    f"{[x.size(0), length, length]}, got {adjacency.dtype} of shape "
+                    f"{list(adjacency.shape)}"
                 )
             if adjacency.shape[-2:] != (length, length):
                 raise ValueError(
-                    f"[ExpertChoice] adjacency: expected {length} tokens, got shape {list(adjacency.shape)}"
+                    f"[ExpertChoice] adjacency: expected {length} tokens, got shape "
+                    f"{list(adjacency.shape)}"
                 )
             table = adjacency.expand(x.size(0), -1, -1)
             table = table.gather(1, positions[..., None].expand(-1, -1, length))

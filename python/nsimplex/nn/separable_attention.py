@@ -15,27 +15,35 @@ from .layers import SimplicialAttention
 
 @checked_methods
 class SeparableAttention(SimplicialAttention):
-    """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) in place of the softmax,
-    in time linear in the length.
+    """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) in
+    place of the softmax, in time linear in the length.
 
-    Parameters and projections are those of :class:`SimplicialAttention` with the same arguments. Form and reduce are
-    "product"; ``scale`` has no part; contexts and key lengths are refused.
+    Parameters and projections are those of :class:`SimplicialAttention` with the same arguments.
+    Form and reduce are "product"; ``scale`` has no part; contexts and key lengths are refused.
 
     Args:
         features: as in :func:`nsimplex.separable_attention`.
         options: of :class:`SimplicialAttention`.
     """
 
-    def __init__(self, dim: int, heads: int = 1, *, features: FeatureMap = "elu", **options) -> None:
+    def __init__(
+        self, dim: int, heads: int = 1, *, features: FeatureMap = "elu", **options
+    ) -> None:
         super().__init__(dim, heads, **options)
         at = "[SeparableAttention] "
         for name in ("form", "reduce"):
             value = self.attention_options[name]
-            require(value == "product", f"{at}{name}: expected product, the one that separates, got '{value}'")
-        require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
+            require(
+                value == "product",
+                f"{at}{name}: expected product, the one that separates, got '{value}'",
+            )
+        require(
+            not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}"
+        )
         require(
             features is None or callable(features) or features in ("elu", "relu", "random"),
-            f"{at}features: expected elu, relu, random, a function or None, got {describe(features)}",
+            f"{at}features: expected elu, relu, random, a function or None, got "
+            f"{describe(features)}",
         )
         self.features = features
 
@@ -60,4 +68,6 @@ class SeparableAttention(SimplicialAttention):
         if cache is not None:
             return self._continue(x, cache)
         options = {name: self.attention_options[name] for name in ("causal", "window")}
-        return self._join_heads(separable_attention(*self._heads_of(x), features=self.features, **options))
+        return self._join_heads(
+            separable_attention(*self._heads_of(x), features=self.features, **options)
+        )

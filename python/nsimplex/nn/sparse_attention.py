@@ -23,14 +23,17 @@ from .routing import Indexer, IndexParts, IndexSource
 class SparseAttention(SimplicialAttention):
     """N-simplicial attention over the tuples that an :class:`Indexer` chooses, k^N a query.
 
-    Projections and their parameters are those of :class:`SimplicialAttention` with the same arguments, without
-    contexts, windows and key lengths; the indexer's are ``indexer.*``. The choice passes no gradient: the indexer
-    learns from :attr:`auxiliary_loss` alone, which reaches nothing else.
+    Projections and their parameters are those of :class:`SimplicialAttention` with the same
+    arguments, without contexts, windows and key lengths; the indexer's are ``indexer.*``. The
+    choice passes no gradient: the indexer learns from :attr:`auxiliary_loss` alone, which reaches
+    nothing else.
 
     Args:
-        pattern: "product", I_i x .. x I_i of the k keys chosen for query i; or "path", j1 in I_i, j2 in I_{j1}, ..
+        pattern: "product", I_i x .. x I_i of the k keys chosen for query i; or "path", j1 in I_i,
+            j2 in I_{j1}, ..
         keys: k.
-        indexer: arguments of :class:`Indexer`. With source "reuse" it scores the pairs of the layer given to
+        indexer: arguments of :class:`Indexer`. With source "reuse" it scores the pairs of the layer
+            given to
             :meth:`set_source`, which must have run before in the same pass.
         loss_weight: of :func:`nsimplex.indexer_loss`; above 0 "reuse" learns a w.
         options: of :class:`SimplicialAttention`.
@@ -52,7 +55,9 @@ class SparseAttention(SimplicialAttention):
         require_name(at, "pattern", pattern, ("product", "path"))
         require_whole(at, keys=keys)
         require(loss_weight >= 0, f"{at}loss_weight: expected 0 or more, got {loss_weight}")
-        require(not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}")
+        require(
+            not self.context_dims, f"{at}context_dims: expected none, got {len(self.context_dims)}"
+        )
         window = self.attention_options["window"]
         require(window is None, f"{at}window: expected none beside chosen keys, got {window}")
         self.pattern, self.chosen_keys, self.loss_weight = pattern, keys, loss_weight
@@ -66,11 +71,14 @@ class SparseAttention(SimplicialAttention):
             indexer["learned"] = loss_weight > 0
         self.indexer = Indexer(dim, **indexer)
         self._source: list[SimplicialAttention] = []  # not a child
-        #: loss_weight times the indexer's loss of the last forward(x); None where gradients were not recorded.
+        #: loss_weight times the indexer's loss of the last forward(x); None where gradients were
+        #: not recorded.
         self.auxiliary_loss: Tensor | None = None
-        #: While true the layer attends to all admissible tuples, and the indexer learns over all admissible keys.
+        #: While true the layer attends to all admissible tuples, and the indexer learns over all
+        #: admissible keys.
         self.warms_up = False
-        #: While true forward(x) leaves ``retained_mass``, the share of dense attention's weight on the chosen tuples.
+        #: While true forward(x) leaves ``retained_mass``, the share of dense attention's weight on
+        #: the chosen tuples.
         self.measures_mass = False
         self.retained_mass: Tensor | None = None
 
@@ -93,12 +101,22 @@ class SparseAttention(SimplicialAttention):
     def _choose(self, index: IndexParts) -> Tensor:
         with torch.no_grad():
             return topk_keys(
-                index.query, index.key, self.chosen_keys, weights=index.weights, lse=index.lse,
-                scores=self.indexer.scores, causal=self.attention_options["causal"],
-            )  # fmt: skip
+                index.query,
+                index.key,
+                self.chosen_keys,
+                weights=index.weights,
+                lse=index.lse,
+                scores=self.indexer.scores,
+                causal=self.attention_options["causal"],
+            )
 
     def _alignment_loss(
-        self, index: IndexParts, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor | None
+        self,
+        index: IndexParts,
+        q: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        chosen: Tensor | None,
     ) -> Tensor | None:
         """The indexer's loss, over all admissible keys where none are chosen yet."""
         if not torch.is_grad_enabled() or self.loss_weight <= 0:
@@ -106,10 +124,19 @@ class SparseAttention(SimplicialAttention):
         options = self.attention_options
         scale, _ = scales(options["scale"], q, values, options["reduce"])
         return self.loss_weight * indexer_loss(
-            index.query, index.key, q, keys, weights=index.weights, lse=index.lse,
-            scores=self.indexer.scores, causal=options["causal"], indices=chosen,
-            pattern="product" if chosen is None else self.pattern, form=options["form"], logit_scale=scale,
-        )  # fmt: skip
+            index.query,
+            index.key,
+            q,
+            keys,
+            weights=index.weights,
+            lse=index.lse,
+            scores=self.indexer.scores,
+            causal=options["causal"],
+            indices=chosen,
+            pattern="product" if chosen is None else self.pattern,
+            form=options["form"],
+            logit_scale=scale,
+        )
 
     def _attend(
         self, q: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], chosen: Tensor

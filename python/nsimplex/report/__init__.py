@@ -1,10 +1,11 @@
 """One self-contained HTML page about a run directory: ``python -m nsimplex.report DIR``.
 
 The page holds the curves (SVG, drawn by matplotlib), samples, measured rates, the machine and the
-commands that repeat everything. It needs no network and no script. What a run directory may hold, at its
-top or in folders below it; nothing is required, and a broken line is left out:
+commands that repeat everything. It needs no network and no script. What a run directory may hold,
+at its top or in folders below it; nothing is required, and a broken line is left out:
 
-    metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex task match2``, ``match3``, ``match4``, or of ``nsimplex graph``
+    metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex task match2``, ``match3``, ``match4``, or
+    of ``nsimplex graph``
                     or ``nsimplex causal`` or ``nsimplex analyze``
     graph.csv       beside the lines of ``nsimplex causal fit``, or graph.tsv; scores.csv, truth.csv
     samples.jsonl   lines of ``nsimplex lm sample --json``
@@ -236,7 +237,8 @@ def _speed(run: Run) -> str:
         parts.append(table(header, rows, strong=4))
     return section(
         "Speed",
-        '<p class="muted">Medians of runs that take turns, so that a busy machine slows both sides. '
+        '<p class="muted">Medians of runs that take turns, so that a busy machine slows both '
+        "sides. "
         "sgemm is this machine's own single-precision matrix product of 1024³.</p>",
         *parts,
     )
@@ -292,7 +294,8 @@ def render(run: Run, sections: list[str]) -> str:
         '<meta name="color-scheme" content="light dark">'
         f"<title>{title} – nsimplex</title><style>{PAGE_STYLE}</style></head><body><main>"
         f'<header><p class="kind">nsimplex run report</p><h1>{title}</h1>'
-        '<p class="muted">Higher-order attention: what this run trained, drew and measured.</p></header>'
+        '<p class="muted">Higher-order attention: what this run trained, drew and '
+        "measured.</p></header>"
         f"{_tiles(run)}{''.join(sections)}{_machine(run)}"
         "<footer>Written by nsimplex report. One file, nothing is loaded from elsewhere.</footer>"
         "</main></body></html>\n"

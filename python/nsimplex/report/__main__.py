@@ -1,4 +1,5 @@
-"""``python -m nsimplex.report DIR``: exit code 0, or 2 with one line when DIR cannot be reported."""
+"""``python -m nsimplex.report DIR``: exit code 0, or 2 with one line when DIR cannot be
+reported."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ _GROWTH = ("order", "tokens", "radius", "constant", "printed")
 
 
 def growth_figure(run: Folder) -> str:
-    """Measured constants against tokens and against the radius, dashed the printed bound: medians over the sweep."""
+    """Measured constants against tokens and against the radius, dashed the printed bound: medians
+    over the sweep."""
     rows = [
         r
         for r in having(run.rows, *_GROWTH)
@@ -87,7 +88,8 @@ def growth_figure(run: Folder) -> str:
 def _lipschitz(run: Folder) -> list[str]:
     return [
         growth_figure(run),
-        '<p class="muted">Lines are measured, by ascent over the ball of tokens; dashes are the printed bound. Medians over '
+        '<p class="muted">Lines are measured, by ascent over the ball of tokens; dashes are the '
+        "printed bound. Medians over "
         "the draws and the rest of the sweep.</p>",
     ]
 
@@ -226,8 +228,10 @@ def _attenuation(rows: list[Row], name: str) -> str:
         ]
     return section(
         f"Attention over causal distance and generality: {name}",
-        '<p class="muted">Causal angles see the gap of two points in the ball, which is no function of their hyperbolic '
-        "distance. Statements hold where both norms, or one norm and the distance, are held, and fail for pairs that may "
+        '<p class="muted">Causal angles see the gap of two points in the ball, which is no '
+        "function of their hyperbolic "
+        "distance. Statements hold where both norms, or one norm and the distance, are held, and "
+        "fail for pairs that may "
         "lie anywhere.</p>",
         claims_table(rows),
         *parts,
@@ -277,17 +281,20 @@ def _robustness(rows: list[Row], name: str) -> str:
     if biases:
         parts += ["<h3>Average over noises</h3>", bias_figure(biases, name)]
         parts.append(
-            '<p class="muted">Dashed: (exp(−c²σ²) − 1) A, where averages go. Bars: sample deviation.</p>'
+            '<p class="muted">Dashed: (exp(−c²σ²) − 1) A, where averages go. Bars: sample '
+            "deviation.</p>"
         )
     if accuracies:
         least = min(accuracies, key=lambda row: row["exact"])
         parts.append(
-            f'<p class="muted">Accuracy of the approximation at σ = π/12 of both angles: {100 * least["exact"]:.2f} %, by '
+            '<p class="muted">Accuracy of the approximation at σ = π/12 of both angles: '
+            f"{100 * least['exact']:.2f} %, by "
             f"draws {100 * least['drawn']:.2f} %; the paper says at least 93.8 %.</p>"
         )
     return section(
         f"Attention with noisy encodings: {name}",
-        '<p class="muted">Noise of the points shrinks scores: their mean is exp(−c²σ²) times the score, and averaging over '
+        '<p class="muted">Noise of the points shrinks scores: their mean is exp(−c²σ²) times the '
+        "score, and averaging over "
         "more noises leads there and not to the score itself.</p>",
         claims_table(rows),
         *parts,
@@ -363,8 +370,10 @@ def _complexity(rows: list[Row], name: str) -> str:
     ]
     return section(
         f"What structure and embedding cost: {name}",
-        f'<p class="muted">Seconds of processor time, means of {amount(number(sizes[0], "runs"), 0)} tables. An epoch of step I is the paper’s '
-        "estimator over all batches; where an epoch took longer than the time given, the batches that were timed stand for "
+        '<p class="muted">Seconds of processor time, means of '
+        f"{amount(number(sizes[0], 'runs'), 0)} tables. An epoch of step I is the paper’s "
+        "estimator over all batches; where an epoch took longer than the time given, the batches "
+        "that were timed stand for "
         "all.</p>",
         complexity_figure(sizes, name),
         "<h3>Exponents</h3>" if exponents else "",

@@ -1,4 +1,5 @@
-"""Sections about causal graphs of tables: an answer beside those that know nothing, graphs in the ball, and what the steps cost."""
+"""Sections about causal graphs of tables: an answer beside those that know nothing, graphs in the
+ball, and what the steps cost."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def _remark(row: Row) -> str:
     by = "the true graph" if row.get("sortability_of") == "truth" else "the learned graph"
     text = (
         f"By {by}, varsortability {amount(number(row, 'varsortability'), 3)} and R²-sortability "
-        f"{amount(number(row, 'r2_sortability'), 3)}: how far the columns' scales alone tell the order; 0.5 is chance. "
+        f"{amount(number(row, 'r2_sortability'), 3)}: how far the columns' scales alone tell the "
+        "order; 0.5 is chance. "
         f"Columns were {'' if row.get('standardise') else 'not '}standardised."
     )
     removed = row.get("removed")
@@ -103,7 +105,8 @@ def _fit(row: Row, name: str) -> str:
     seconds = amount(number(row, "seconds"), 3, " s")
     return section(
         f"Causal graph of {row.get('table', name)}".replace("\\", "/"),
-        f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} columns; the fit took {seconds}.</p>',
+        f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} '
+        f"columns; the fit took {seconds}.</p>",
         answers_figure(row, name) if known else "",
         table(header, rows, strong=2),
         _remark(row),
@@ -153,7 +156,10 @@ def _embedded(rows: list[Row]) -> str:
         ]
         for row in rows
     ]
-    note = "Mean rank and mean average precision of every node’s ancestors by distance; 1 is perfect for both."
+    note = (
+        "Mean rank and mean average precision of every node’s ancestors by distance; 1 is perfect "
+        "for both."
+    )
     return section("Embedded graphs", f'<p class="muted">{note}</p>', table(header, body))
 
 
@@ -195,10 +201,12 @@ _STEPS = 24  # of a drawn geodesic
 
 
 def geodesic(radii: tuple[float, float], directions: np.ndarray, steps: int = _STEPS) -> np.ndarray:
-    """Points [steps, d] of the ball on the geodesic between two points given by radius and direction.
+    """Points [steps, d] of the ball on the geodesic between two points given by radius and
+    direction.
 
-    On the hyperboloid it is (sinh((1 - t) D) p + sinh(t D) q) / sinh D; a point (x0, x) of that is x / (1 + x0) in the
-    ball. The distance D comes from radii and directions, which keep their digits far out.
+    On the hyperboloid it is (sinh((1 - t) D) p + sinh(t D) q) / sinh D; a point (x0, x) of that is
+    x / (1 + x0) in the ball. The distance D comes from radii and directions, which keep their
+    digits far out.
     """
     r, s = radii
     gap = directions[0] - directions[1]
@@ -214,7 +222,8 @@ def geodesic(radii: tuple[float, float], directions: np.ndarray, steps: int = _S
 
 
 def principal_axes(points: np.ndarray) -> np.ndarray:
-    """Two axes [d, 2] through the origin that show most of the points; the first two of the plane itself."""
+    """Two axes [d, 2] through the origin that show most of the points; the first two of the plane
+    itself."""
     if points.shape[1] == 2:
         return np.eye(2)
     axes = np.linalg.svd(points, full_matrices=True)[2][:2].T
@@ -282,8 +291,10 @@ def ball_section(ball: Ball) -> str:
         edges = f"the {_MOST_EDGES:,} heaviest of {edges}"
     return section(
         f"The Poincaré ball: {ball.name}",
-        f'<p class="muted">{count:,} nodes and {edges}, seen in {view}. Edges are geodesics from cause to effect, a dot '
-        "is larger the more a node causes (its PageRank), and the rim is infinitely far from the middle.</p>",
+        f'<p class="muted">{count:,} nodes and {edges}, seen in {view}. Edges are geodesics from '
+        "cause to effect, a dot "
+        "is larger the more a node causes (its PageRank), and the rim is infinitely far from the "
+        "middle.</p>",
         ball_figure(ball),
     )
 
@@ -373,9 +384,12 @@ def _placement(rows: list[Row], name: str) -> str:
     )
     return section(
         f"Graphs in the ball: {name}",
-        f'<p class="muted">{amount(number(means[0], "graphs"), 0)} random graphs with a table each.{shd} Edges nearer: the '
-        "chance that a pair with an edge is nearer than one without, at least 0.8 to pass. Generality: Spearman’s "
-        "correlation of the distance from the origin and −descendants, at least 0.4. Both by the true graph, then by the "
+        f'<p class="muted">{amount(number(means[0], "graphs"), 0)} random graphs with a table '
+        f"each.{shd} Edges nearer: the "
+        "chance that a pair with an edge is nearer than one without, at least 0.8 to pass. "
+        "Generality: Spearman’s "
+        "correlation of the distance from the origin and −descendants, at least 0.4. Both by the "
+        "true graph, then by the "
         "graph that was embedded. A stronger pull keeps generality at the cost of edges.</p>",
         *drawn,
         table(header, body),

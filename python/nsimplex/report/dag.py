@@ -1,7 +1,9 @@
-"""The section about a learned graph: its picture, its edges as a table, and its matrices as squares."""
+"""The section about a learned graph: its picture, its edges as a table, and its matrices as
+squares."""
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -25,7 +27,6 @@ from .learned import (
     causal_order,
     place_nodes,
 )
-import itertools
 
 _MOST_SIGNS = 40  # edges that are marked + or −
 
@@ -77,8 +78,8 @@ def _letters(text: str) -> float:
 
 
 def _ports(ends: list[tuple[int, int, float]], widths: list[float]) -> dict[tuple[int, int], float]:
-    """Shifts of the ends of edges along the border of their node, so that they do not all meet in one point; an end is
-    (node with its side, edge, where the edge comes from)."""
+    """Shifts of the ends of edges along the border of their node, so that they do not all meet in
+    one point; an end is (node with its side, edge, where the edge comes from)."""
     by_side = defaultdict(list)
     for side, edge, x in ends:
         by_side[side].append((x, edge))
@@ -121,7 +122,8 @@ def _curve(points: np.ndarray) -> Curve:
     level = points[0][1] == points[-1][1]
     for a, b in itertools.pairwise(points):
         half = np.array([0, (b[1] - a[1]) / 2])
-        # Nodes are left and entered straight from above or below; within a layer, the bend is passed level.
+        # Nodes are left and entered straight from above or below; within a layer, the bend is
+        # passed level.
         controls = (
             [a + half, b - half]
             if not level
@@ -158,10 +160,18 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
             paint = SERIES[color - 1] if color else MUTED
             axes.add_patch(
                 FancyArrowPatch(
-                    path=_curve(points), arrowstyle="-|>", mutation_scale=8 + 1.5 * width, linewidth=width, color=paint,
-                    linestyle=(0, dashes) if dashes else "-", joinstyle="miter", capstyle="butt", fill=True, zorder=1,
+                    path=_curve(points),
+                    arrowstyle="-|>",
+                    mutation_scale=8 + 1.5 * width,
+                    linewidth=width,
+                    color=paint,
+                    linestyle=(0, dashes) if dashes else "-",
+                    joinstyle="miter",
+                    capstyle="butt",
+                    fill=True,
+                    zorder=1,
                 )
-            )  # fmt: skip
+            )
             if signs:
                 at = (len(points) - 1) // 2
                 middle = (
@@ -184,12 +194,21 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
         for (x, y), width, text in zip(places, widths, shown):
             axes.add_patch(
                 FancyBboxPatch(
-                    (x - width / 2, y - _HEIGHT / 2), width, _HEIGHT, boxstyle="round,pad=0,rounding_size=6",
-                    facecolor=CARD, edgecolor=INK, linewidth=1, zorder=3,
+                    (x - width / 2, y - _HEIGHT / 2),
+                    width,
+                    _HEIGHT,
+                    boxstyle="round,pad=0,rounding_size=6",
+                    facecolor=CARD,
+                    edgecolor=INK,
+                    linewidth=1,
+                    zorder=3,
                 )
-            )  # fmt: skip
+            )
             axes.text(x, y, text, ha="center", va="center", fontsize=9.5, color=INK, zorder=4)
-        alt = f"{len(names)} nodes in layers from causes down to effects, with {len(edges)} edges as arrows"
+        alt = (
+            f"{len(names)} nodes in layers from causes down to effects, with {len(edges)} edges as "
+            "arrows"
+        )
         picture = svg(drawing, f"dag-{name}", alt)
     # A phone scrolls sideways rather than shrink the names; a small graph is not blown up.
     points = right - left
@@ -243,7 +262,8 @@ def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
     if len(nodes) > _MOST_DRAWN or len(edges) > _MOST_EDGES:
         shown = strongest(edges)
         text = (
-            f"<p>The picture of the whole graph is left out, because it has {len(graph.names):,} nodes and {len(edges):,} "
+            f"<p>The picture of the whole graph is left out, because it has {len(graph.names):,} "
+            f"nodes and {len(edges):,} "
             f"edges. The picture shows the part with the {len(shown):,} strongest edges.</p>"
         )
     drawn = sorted({node for edge in shown for node in (edge.cause, edge.effect)})
@@ -251,7 +271,8 @@ def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
     own = [replace(edge, cause=place[edge.cause], effect=place[edge.effect]) for edge in shown]
     figure = dag_figure(graph.name, [graph.names[node] for node in drawn], own)
     return (
-        f'<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger the weight is.</p>{text}'
+        '<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger '
+        f"the weight is.</p>{text}"
         f"{legend(shown)}{figure}{_lone(graph, nodes)}"
     )
 
@@ -270,7 +291,10 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
     left = ""
     if len(edges) > _MOST_ROWS:
         files = "graph.tsv and truth.tsv have" if known else "graph.tsv has"
-        left = f"<p>{len(edges) - _MOST_ROWS:,} more edges are left out of this table; {files} them all.</p>"
+        left = (
+            f"<p>{len(edges) - _MOST_ROWS:,} more edges are left out of this table; {files} them "
+            "all.</p>"
+        )
     header = ["cause", "effect", "weight", "score", *(["true weight", "edge"] if known else [])]
     return f"<h3>Edges by score</h3>{table(header, body)}{left}"
 
@@ -286,8 +310,10 @@ def _matrices(graph: LearnedGraph) -> str:
         if matrix is not None
     )
     note = (
-        "Rows are causes and columns are effects, both in an order in which causes come before their effects in the learned "
-        "graph. A square is darker the larger its number is, on a scale of each matrix's own, which is logarithmic where "
+        "Rows are causes and columns are effects, both in an order in which causes come before "
+        "their effects in the learned "
+        "graph. A square is darker the larger its number is, on a scale of each matrix's own, "
+        "which is logarithmic where "
         "numbers span more than a factor of 1000. Blue numbers are above 0 and orange ones below."
     )
     if len(names) > 60:

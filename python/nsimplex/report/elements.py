@@ -1,4 +1,5 @@
-"""What sections are made of: pieces of HTML, the page's style sheet, and inline SVG in the page's colours, light or dark."""
+"""What sections are made of: pieces of HTML, the page's style sheet, and inline SVG in the page's
+colours, light or dark."""
 
 from __future__ import annotations
 
@@ -275,7 +276,8 @@ _NAME = 18  # letters of a name
 
 
 def short(name: str, most: int = _NAME) -> str:
-    """A name on one line, its middle left out where it is long; quotation marks for an empty one."""
+    """A name on one line, its middle left out where it is long; quotation marks for an empty
+    one."""
     text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
     if not text:
         return '""'
@@ -295,7 +297,8 @@ _CELL = 10
 
 
 def _blocks(matrix: np.ndarray) -> np.ndarray:
-    """A matrix of at most so many cells a side; a block is its entry of largest size, NaN where it has none."""
+    """A matrix of at most so many cells a side; a block is its entry of largest size, NaN where it
+    has none."""
     count = len(matrix)
     if count <= _MOST_CELLS:
         return matrix
@@ -307,8 +310,8 @@ def _blocks(matrix: np.ndarray) -> np.ndarray:
 
 
 def shades(matrix: np.ndarray) -> np.ndarray:
-    """Sizes from 0 to 1, signed; NaN where nothing is drawn. On a logarithmic scale where sizes span more than a
-    factor of 1000."""
+    """Sizes from 0 to 1, signed; NaN where nothing is drawn. On a logarithmic scale where sizes
+    span more than a factor of 1000."""
     sizes = np.abs(matrix)
     known = sizes[np.isfinite(sizes) & (sizes > 0)]
     if known.size == 0:
@@ -343,7 +346,8 @@ def heat_map(title: str, matrix: np.ndarray, names: list[str]) -> str:
                 )
                 opacity = 0.08 + 0.92 * level / _LEVELS
                 parts.append(
-                    f'<path d="{squares}" style="fill: var({color}); fill-opacity: {opacity:.2f}"></path>'
+                    f'<path d="{squares}" style="fill: var({color}); fill-opacity: '
+                    f'{opacity:.2f}"></path>'
                 )
     for at, name in enumerate(shown):
         middle = _CELL * (at + 0.75)
@@ -353,6 +357,7 @@ def heat_map(title: str, matrix: np.ndarray, names: list[str]) -> str:
     style = f"font-size: {_CELL - 1}px; fill: var(--ink)"
     return (
         f'<figure class="matrix"><figcaption>{escape(title)}</figcaption>'
-        f'<svg role="img" aria-label="{escape(title)}: {count} by {count} squares" viewBox="{view}" style="{style}">'
+        f'<svg role="img" aria-label="{escape(title)}: {count} by {count} squares" '
+        f'viewBox="{view}" style="{style}">'
         f"{''.join(parts)}</svg></figure>"
     )

@@ -1,4 +1,5 @@
-"""Sections about models of one task beside each other: on sets and graphs, and with encodings of features."""
+"""Sections about models of one task beside each other: on sets and graphs, and with encodings of
+features."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from .run import Folder, Row, having, latest, number
 
 @dataclass
 class TaskRun:
-    """Models of one task in a folder: results of a seed or a trial, means over them; validations; what passes cost."""
+    """Models of one task in a folder: results of a seed or a trial, means over them; validations;
+    what passes cost."""
 
     name: str
     task: str
@@ -50,9 +52,11 @@ _CURVES = {
 }
 
 _NOTES = {
-    "hyperedges": "auc and aupr are the areas under the curves of true against false positives and of precision against "
+    "hyperedges": "auc and aupr are the areas under the curves of true against false positives and "
+    "of precision against "
     "recall; those of unseen rows leave out what the training file has too.",
-    "molecules": "mae is the mean absolute error in the unit of the target, less is better. Models that train for equal "
+    "molecules": "mae is the mean absolute error in the unit of the target, less is better. Models "
+    "that train for equal "
     "times, with --seconds, are to be compared where their curves end.",
 }
 
@@ -90,7 +94,8 @@ def mean_curve(points: list[Row], over: str, key: str) -> list[tuple[float, floa
 
 
 def validation_curves(run: TaskRun, figure: str, over: str = "epoch") -> str:
-    """A validation figure over epochs or seconds of training, means over the seeds that have an epoch."""
+    """A validation figure over epochs or seconds of training, means over the seeds that have an
+    epoch."""
     key = f"validation_{figure}"
     points = [row for row in _validated(run, figure) if number(row, over) is not None]
     with matplotlib.rc_context(STYLE):
@@ -136,15 +141,17 @@ def _means_table(run: TaskRun, figures: list[str]) -> str:
             if result["model"] == row["model"] and "best_epoch" in result
         ]
         seconds = [v for result in own if (v := number(result, "seconds")) is not None]
-        rows.append([
-            row["model"] if own else f"{row['model']} (paper)",
-            *(_spread(row, name) for name in figures),
-            *(_spread(row, f"last_{name}") for name in figures),
-            *(amount(number(row, f"published_{name}"), 4) for name in figures),
-            amount(number(row, "seeds"), 0),
-            amount(number(own[0], "parameters") if own else None, 0),
-            amount(sum(seconds) / len(seconds) if seconds else None, 1, " s"),
-        ])  # fmt: skip
+        rows.append(
+            [
+                row["model"] if own else f"{row['model']} (paper)",
+                *(_spread(row, name) for name in figures),
+                *(_spread(row, f"last_{name}") for name in figures),
+                *(amount(number(row, f"published_{name}"), 4) for name in figures),
+                amount(number(row, "seeds"), 0),
+                amount(number(own[0], "parameters") if own else None, 0),
+                amount(sum(seconds) / len(seconds) if seconds else None, 1, " s"),
+            ]
+        )
     names = [name.replace("_", " ") for name in figures]
     header = [
         "",
@@ -175,7 +182,8 @@ def graph_section(run: TaskRun, only: bool) -> str:
     note = _NOTES.get(run.task)
     return section(
         _heading(run, only),
-        '<p class="muted">The epoch is chosen by the validation split; the test split is read at the end, with the '
+        '<p class="muted">The epoch is chosen by the validation split; the test split is read at '
+        "the end, with the "
         "weights of the best epoch and of the last. Mean and sample deviation over the seeds."
         f"{' ' + note if note else ''}</p>",
         *parts,
@@ -210,11 +218,12 @@ def graph_scaling_section(run: TaskRun, only: bool) -> str:
     """What a pass costs on ever larger graphs."""
     rows = [
         [
-            row["model"], amount(number(row, "largest_edges"), 0),
+            row["model"],
+            amount(number(row, "largest_edges"), 0),
             *(amount(number(row, f"slope_{key}"), 2) for key in ("forward", "backward", "memory")),
         ]
         for row in run.means
-    ]  # fmt: skip
+    ]
     costs = [
         ("forward_seconds", "seconds of a forward pass"),
         ("backward_seconds", "seconds of a backward pass"),
@@ -234,8 +243,10 @@ def graph_scaling_section(run: TaskRun, only: bool) -> str:
     ]
     return section(
         _heading(run, only),
-        '<p class="muted">Random graphs of preferential attachment. A slope of 1 is time in proportion to the edges; '
-        "it is fitted to the larger half of the sizes. A model ends where the next size would pass the limits of the "
+        '<p class="muted">Random graphs of preferential attachment. A slope of 1 is time in '
+        "proportion to the edges; "
+        "it is fitted to the larger half of the sizes. A model ends where the next size would pass "
+        "the limits of the "
         "run.</p>",
         *drawings,
         table(header, rows) if rows else "",
@@ -346,7 +357,8 @@ def encoding_section(run: TaskRun, only: bool) -> str:
                     text
                     for figure in figures
                     for text in (
-                        f"{amount(number(row, figure), 4)} ± {amount(number(row, f'{figure}_deviation'), 4)}",
+                        f"{amount(number(row, figure), 4)} ± "
+                        f"{amount(number(row, f'{figure}_deviation'), 4)}",
                         _gain(row, figure),
                     )
                 ),
@@ -358,7 +370,8 @@ def encoding_section(run: TaskRun, only: bool) -> str:
     title = _ENCODING_TITLES.get(run.task, run.task)
     return section(
         title if only else f"{title}: {run.name}",
-        '<p class="muted">Trials are paired: the same data, split and starting weights for every encoding. Mean and '
+        '<p class="muted">Trials are paired: the same data, split and starting weights for every '
+        "encoding. Mean and "
         "sample deviation; what cape is better by has its 95 % interval.</p>",
         *parts,
     )

@@ -1,4 +1,5 @@
-"""Sections about language models: one training, models side by side, losses by size, learning rates as models grow, samples."""
+"""Sections about language models: one training, models side by side, losses by size, learning rates
+as models grow, samples."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LanguageRun:
 
 @dataclass
 class ComparisonRun:
-    """One ``lm compare``: validation losses, one result per model and seed, differences of pairs, speed-ups by step."""
+    """One ``lm compare``: validation losses, one result per model and seed, differences of pairs,
+    speed-ups by step."""
 
     name: str
     points: list[Row]
@@ -77,7 +79,8 @@ def _language(run: LanguageRun, only: bool) -> str:
     title = "Language model" if only else f"Language model: {run.name}"
     return section(
         title,
-        f'<p class="muted">{escape(speed)}{run.metrics[-1]["step"]:,} steps. Validation is text that was '
+        f'<p class="muted">{escape(speed)}{run.metrics[-1]["step"]:,} steps. Validation is text '
+        "that was "
         "never trained on.</p>",
         loss_curves(run),
     )
@@ -108,7 +111,8 @@ def _means(rows: list[dict], key: str) -> tuple[list[float], list[float]]:
 
 
 def comparison_curves(run: ComparisonRun, equal: str) -> str:
-    """Validation loss of every arm, mean over the seeds: over steps at equal tokens, else over seconds."""
+    """Validation loss of every arm, mean over the seeds: over steps at equal tokens, else over
+    seconds."""
     points = [row for row in having(run.points, "seconds") if row.get("equal") == equal]
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes()
@@ -143,9 +147,7 @@ def speed_up_curves(run: ComparisonRun) -> str:
             rows = [row for row in run.speed_ups if (row["arm"], row["over"]) == pair]
             steps, values = _means(rows, "speed_up")
             color = SERIES[index % len(SERIES)]
-            axes.plot(
-                steps, values, color=color, linestyle=dashes(index)
-            )
+            axes.plot(steps, values, color=color, linestyle=dashes(index))
             ends.append((steps[-1], values[-1], " over ".join(pair), color))
         spread_labels(axes, ends)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.0f} %"))
@@ -170,22 +172,28 @@ def comparison_section(run: ComparisonRun, only: bool) -> str:
     kinds = list(dict.fromkeys(row.get("equal", "") for row in run.points))
     results = [
         [
-            row["arm"], str(row.get("equal", "")), str(row.get("seed", "")),
-            amount(number(row, "parameters"), 0), amount(number(row, "steps"), 0),
-            amount(number(row, "val_loss"), 4), amount(number(row, "tokens_per_second"), 0),
+            row["arm"],
+            str(row.get("equal", "")),
+            str(row.get("seed", "")),
+            amount(number(row, "parameters"), 0),
+            amount(number(row, "steps"), 0),
+            amount(number(row, "val_loss"), 4),
+            amount(number(row, "tokens_per_second"), 0),
             "–" if (mass := number(row, "retained_mass")) is None else f"{mass:.3f}",
         ]
         for row in run.results
-    ]  # fmt: skip
+    ]
     pairs = [
         [
-            f"{row['arm']} over {row['over']}", str(row.get("equal", "")), str(row.get("seeds", "")),
+            f"{row['arm']} over {row['over']}",
+            str(row.get("equal", "")),
+            str(row.get("seeds", "")),
             _interval(row, "difference", "low", "high", "{:+.4f}"),
             _interval(row, "batch_speed_up", "batch_low", "batch_high", "{:+.2%}"),
             "–" if (wall := number(row, "wall_clock_speed_up")) is None else f"{wall:+.2%}",
         ]
         for row in run.pairs
-    ]  # fmt: skip
+    ]
     parts = []
     for equal in kinds:
         parts += [f"<h3>At equal {escape(equal)}</h3>", comparison_curves(run, equal)]
@@ -206,8 +214,10 @@ def comparison_section(run: ComparisonRun, only: bool) -> str:
         parts += ["<h3>Runs</h3>", table(header, results)]
     return section(
         "Models compared" if only else f"Models compared: {run.name}",
-        '<p class="muted">All models of a seed see the same batches and take turns at every step; weights that they '
-        "share start equal. Lower loss is better; a speed-up of 1 % means a hundredth fewer steps for the same "
+        '<p class="muted">All models of a seed see the same batches and take turns at every step; '
+        "weights that they "
+        "share start equal. Lower loss is better; a speed-up of 1 % means a hundredth fewer steps "
+        "for the same "
         "smoothed validation loss.</p>",
         *parts,
     )
@@ -234,16 +244,10 @@ def scaling_lines(name: str, points: list[Row], fits: list[Row]) -> str:
         ends = []
         for index, arm in enumerate(dict.fromkeys(row["arm"] for row in points)):
             color = SERIES[index % len(SERIES)]
-            own = [
-                (r["parameters"], -math.log(r["val_loss"])) for r in points if r["arm"] == arm
-            ]
+            own = [(r["parameters"], -math.log(r["val_loss"])) for r in points if r["arm"] == arm]
             axes.plot(*zip(*own), "o", color=color)
             fit = next(
-                (
-                    r
-                    for r in having(fits, "beta")
-                    if r["arm"] == arm and r.get("source") == "sweep"
-                ),
+                (r for r in having(fits, "beta") if r["arm"] == arm and r.get("source") == "sweep"),
                 None,
             )
             if fit is None:
@@ -267,16 +271,22 @@ def scaling_lines(name: str, points: list[Row], fits: list[Row]) -> str:
 def scaling_section(name: str, points: list[Row], fits: list[Row]) -> str:
     rows = [
         [
-            str(row.get("task", "this sweep")), row["arm"],
-            *(amount(number(row, key), 4) for key in ("alpha", "beta", "r_squared", "printed_alpha")),
+            str(row.get("task", "this sweep")),
+            row["arm"],
+            *(
+                amount(number(row, key), 4)
+                for key in ("alpha", "beta", "r_squared", "printed_alpha")
+            ),
         ]
         for row in fits
-    ]  # fmt: skip
+    ]
     header = ["", "model", "alpha", "beta", "R²", "alpha as printed"]
     return section(
         "Loss against size",
-        '<p class="muted">−log L = alpha log N + beta. The published losses (Roy et al. 2025) are of 1, 2 and 3.5 '
-        "billion active weights and cross at 2 billion; the sizes of a sweep on this machine lie far below that.</p>",
+        '<p class="muted">−log L = alpha log N + beta. The published losses (Roy et al. 2025) are '
+        "of 1, 2 and 3.5 "
+        "billion active weights and cross at 2 billion; the sizes of a sweep on this machine lie "
+        "far below that.</p>",
         scaling_lines(name, points, fits) if any(r.get("source") == "sweep" for r in fits) else "",
         table(header, rows),
     )
@@ -373,6 +383,7 @@ def transfer_parts(run: Folder) -> list[str]:
     return [
         *(rates_figure(run, scale) for scale in scales),
         table(header, body),
-        '<p class="muted">The last six columns are of the best rate. Models of one seed start from the same draws and see '
+        '<p class="muted">The last six columns are of the best rate. Models of one seed start from '
+        "the same draws and see "
         "the same batches.</p>",
     ]

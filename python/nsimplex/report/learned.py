@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from bisect import bisect_right, insort
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from .run import file_name, read_text
-import itertools
 
 _LARGEST = 1e300
 
@@ -87,7 +87,8 @@ class LearnedGraph:
     truth: np.ndarray | None = None
 
     def edges(self) -> list[Edge]:
-        """Learned edges and missing ones, the highest score first; edges without a score come last."""
+        """Learned edges and missing ones, the highest score first; edges without a score come
+        last."""
         there = self.weights != 0
         kinds = np.full(there.shape, LEARNED, dtype=object)
         shown = there
@@ -119,7 +120,8 @@ def _cleaned(matrix: np.ndarray, missing: float) -> np.ndarray:
 
 
 def _matrix(path: Path) -> tuple[list[str], np.ndarray] | None:
-    """Names and numbers of a square matrix; a first column of names is left out. None where there is no such matrix."""
+    """Names and numbers of a square matrix; a first column of names is left out. None where there
+    is no such matrix."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""))
     try:
         names = next(reader, [])
@@ -156,7 +158,8 @@ def _edge_list(path: Path) -> tuple[list[str], np.ndarray] | None:
 
 
 def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
-    """The graph of a run directory, of graph.csv or else of graph.tsv; None where neither can be read."""
+    """The graph of a run directory, of graph.csv or else of graph.tsv; None where neither can be
+    read."""
     found = _matrix(folder / "graph.csv") or _edge_list(folder / "graph.tsv")
     if found is None:
         return None
@@ -180,7 +183,8 @@ Pair = tuple[int, int]
 
 
 def causal_order(count: int, edges: list[Pair]) -> list[int]:
-    """Nodes with causes before effects; a cycle is entered at the node with the fewest causes left."""
+    """Nodes with causes before effects; a cycle is entered at the node with the fewest causes
+    left."""
     effects: dict[int, list[int]] = defaultdict(list)
     left = [0] * count
     for cause, effect in edges:
@@ -228,7 +232,8 @@ def crossings(upper: list[int], lower: list[int], below: dict[int, list[int]]) -
 def _ordered(
     rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]
 ) -> list[list[int]]:
-    """Layers by barycentre sweeps, down and up in turn; the sweep with the fewest crossings is kept."""
+    """Layers by barycentre sweeps, down and up in turn; the sweep with the fewest crossings is
+    kept."""
 
     def total() -> int:
         return sum(crossings(upper, lower, below) for upper, lower in itertools.pairwise(rows))
@@ -269,7 +274,8 @@ def _apart(wanted: list[float], distances: list[float]) -> np.ndarray:
 def place_nodes(
     edges: list[Pair], widths: list[float]
 ) -> tuple[np.ndarray, list[list[tuple[float, float]]]]:
-    """Middles [M, 2] of nodes, in points, y from 0 down, and for every edge the points that it passes in between."""
+    """Middles [M, 2] of nodes, in points, y from 0 down, and for every edge the points that it
+    passes in between."""
     count = len(widths)
     layer = layers_of(count, edges, causal_order(count, edges))
     rows: list[list[int]] = [[] for _ in range(max(layer, default=0) + 1)]
@@ -293,7 +299,9 @@ def place_nodes(
         bends.append(chain if high == cause else chain[::-1])
     rows = _ordered(rows, above, below)
     x = np.zeros(len(width))
-    distances = [[(width[a] + width[b]) / 2 + _GAP for a, b in itertools.pairwise(row)] for row in rows]
+    distances = [
+        [(width[a] + width[b]) / 2 + _GAP for a, b in itertools.pairwise(row)] for row in rows
+    ]
     for row, apart in zip(rows, distances):
         x[row] = _apart([0.0] * len(row), apart)
     for sweep in range(_SWEEPS):

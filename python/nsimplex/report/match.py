@@ -51,7 +51,8 @@ class Arm:
 
 @dataclass
 class MatchRun:
-    """One `task match2`, `match3` or `match4`: points of the curves and one result an arm and seed."""
+    """One `task match2`, `match3` or `match4`: points of the curves and one result an arm and
+    seed."""
 
     name: str
     points: list[Row]
@@ -227,7 +228,8 @@ def _color(order: int) -> str:
 
 
 def accuracy_against_keys(run: MatchRun) -> str:
-    """Accuracy of sparse layers against k, with one dense layer of each order as a level; empty without two k."""
+    """Accuracy of sparse layers against k, with one dense layer of each order as a level; empty
+    without two k."""
     lines: dict[tuple, list[tuple[int, Arm]]] = {}
     for arm in run.arms:
         if arm.sparse != "dense" and run.values(arm, "accuracy"):
@@ -269,7 +271,8 @@ def accuracy_against_keys(run: MatchRun) -> str:
 
 
 def accuracy_against_depth(run: MatchRun) -> str:
-    """Accuracy and time of a step against depth, orders of one layer as levels; empty without two depths."""
+    """Accuracy and time of a step against depth, orders of one layer as levels; empty without two
+    depths."""
     dense = [arm for arm in run.arms if arm.sparse == "dense" and run.values(arm, "accuracy")]
     orders: dict[int, list[tuple[int, Arm]]] = {}
     for arm in dense:
@@ -307,8 +310,10 @@ def match_section(run: MatchRun) -> str:
         figures.insert(0, match_curves(run))
     return section(
         f"{run.task.capitalize()}: a task of {ways} matches",
-        f'<p class="muted">Does a sequence hold {others} up with this one to 0 modulo M? A layer of order N '
-        f"compares a position with N others at once. All models have about as many {equal} as one dense layer of "
+        f'<p class="muted">Does a sequence hold {others} up with this one to 0 modulo M? A layer '
+        "of order N "
+        f"compares a position with N others at once. All models have about as many {equal} as one "
+        "dense layer of "
         "the highest order (at least 2), see the same data and take turns step by step.</p>",
         *figures,
         _results(run),

@@ -16,14 +16,17 @@ _LARGEST = (
 
 #: Keys whose values are words, where a line has them at all; sections group lines by them.
 _WORDS = frozenset(
-    "kind arm over model encoding task curve squash flow statement analysis estimator key row equal sparse dtype norm method "
+    "kind arm over model encoding task curve squash flow statement analysis estimator key row "
+    "equal sparse dtype norm method "
     "source axis scale figure text".split()
 )
 
 #: Keys whose values are numbers, null where they are not known.
 _NUMBERS = frozenset(
-    "step steps epoch order depth layer seed rate tokens radius heads head_dim first second hops train_loss val_loss "
-    "accuracy majority sigma noises mean deviation limit generality trials draws alpha beta speed_up speedup shd "
+    "step steps epoch order depth layer seed rate tokens radius heads head_dim first second hops "
+    "train_loss val_loss "
+    "accuracy majority sigma noises mean deviation limit generality trials draws alpha beta "
+    "speed_up speedup shd "
     "parameters rows columns edges constant printed best_rate best_loss gflops".split()
 )
 
@@ -31,9 +34,11 @@ _WHOLE = frozenset(("layer", "heads", "head_dim"))
 
 
 def read_text(path: Path) -> str:
-    """What a file holds, bytes that are no UTF-8 as marks of that; "" where it cannot be read or is no plain file."""
+    """What a file holds, bytes that are no UTF-8 as marks of that; "" where it cannot be read or is
+    no plain file."""
     try:
-        # A pipe is opened without waiting for somebody who writes into it, to be told apart from a file.
+        # A pipe is opened without waiting for somebody who writes into it, to be told apart from a
+        # file.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return ""
@@ -48,7 +53,8 @@ def file_name(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """The JSON objects of a file, one a line; lines that are none, or not of the kind that commands write, are left out."""
+    """The JSON objects of a file, one a line; lines that are none, or not of the kind that commands
+    write, are left out."""
     rows = (_row(line) for line in read_text(path).split("\n"))
     return [row for row in rows if row is not None]
 
@@ -102,7 +108,8 @@ def number(row: Row, key: str) -> float | None:
 
 
 def latest(rows: list[Row], *names: str) -> list[Row]:
-    """The last line of each model, seed, ..: a run that was continued has those of the part before, too."""
+    """The last line of each model, seed, ..: a run that was continued has those of the part before,
+    too."""
     return list({tuple(str(row.get(name)) for name in names): row for row in rows}.values())
 
 
@@ -113,7 +120,8 @@ _OLD_ANALYSES = {"model": "layer"} | {
 
 
 def old_kind(row: Row) -> str:
-    """The kind of a line as version 0.1 wrote it, by the fields that it has; "" where they tell none."""
+    """The kind of a line as version 0.1 wrote it, by the fields that it has; "" where they tell
+    none."""
     task, has = row.get("task"), row.keys().__contains__
     if task == "synthetic":
         return "placement_mean" if has("graphs") else "placement" if has("graph") else "structure"
@@ -168,7 +176,8 @@ class Folder:
 
 @dataclass
 class Run:
-    """All that a run directory and the folders directly below it hold, apart from files beside the lines."""
+    """All that a run directory and the folders directly below it hold, apart from files beside the
+    lines."""
 
     name: str
     folders: list[Folder] = field(default_factory=list)

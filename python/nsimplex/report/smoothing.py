@@ -1,4 +1,5 @@
-"""Plots of tokens that collapse: over depth, distance, time and entries, and over the layers of a trained model."""
+"""Plots of tokens that collapse: over depth, distance, time and entries, and over the layers of a
+trained model."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def _grouped(curves: Iterable[tuple[int, Curve]]) -> dict[int, list[Curve]]:
 
 
 def _depth(rows: list[Row], masked: bool, absolute: bool = False) -> Iterable[tuple[int, Curve]]:
-    """In float64; under a mask those whose tokens keep their size, so that shares can be compared."""
+    """In float64; under a mask those whose tokens keep their size, so that shares can be
+    compared."""
     for row in rows:
         heights = (
             [10**v for v in _values(row, "log10_residual")] if absolute else _values(row, "ratio")
@@ -174,7 +176,8 @@ def trade_off_table(found: list[_TradeOff]) -> str:
 
 
 def trade_off_plot(found: list[_TradeOff], name: str) -> str:
-    """What a layer of distance costs against collapse rate, radius and the skeleton's second eigenvalue."""
+    """What a layer of distance costs against collapse rate, radius and the skeleton's second
+    eigenvalue."""
     title = "Influence lost a layer of distance, beside collapse, radius and λ₂"
     sides = [("collapse", "collapse, nats a layer"), ("radius", "radius"), ("gap", "λ₂")]
     with matplotlib.rc_context(STYLE):
@@ -343,5 +346,6 @@ def layer_parts(run: Folder) -> list[str]:
     return [
         *(layers_figure(run, pair) for pair in known),
         table(["layer", "attention", *names.values()], body),
-        '<p class="muted">Layer 0 is the embedding; dots are layers of order 2 and above. Means over windows of the text.</p>',
+        '<p class="muted">Layer 0 is the embedding; dots are layers of order 2 and above. Means '
+        "over windows of the text.</p>",
     ]

@@ -27,7 +27,9 @@ def test_composite_norm_is_the_product_of_both_sums():
 def test_mean_residual_is_zero_of_equal_tokens():
     x = tokens(1, 5).expand(4, 5)
     assert analysis.mean_residual(x).abs().max() < 1e-15
-    torch.testing.assert_close(analysis.mean_residual(x + 1).mean(-2), torch.zeros(5, dtype=torch.float64))
+    torch.testing.assert_close(
+        analysis.mean_residual(x + 1).mean(-2), torch.zeros(5, dtype=torch.float64)
+    )
 
 
 def test_effective_rank_of_known_spectra():
@@ -69,13 +71,17 @@ def test_minimal_residual_is_batched_and_certified():
     torch.testing.assert_close(analysis.composite_norm(x - found.offset.unsqueeze(-2)), found.norm)
     assert (found.lower <= found.norm).all() and (found.lower >= (1 - 1e-7) * found.norm).all()
     assert (found.norm <= analysis.composite_norm(analysis.mean_residual(x))).all()
-    torch.testing.assert_close(analysis.minimal_residual(x[1, 2]).norm, found.norm[1, 2], rtol=0, atol=0)
+    torch.testing.assert_close(
+        analysis.minimal_residual(x[1, 2]).norm, found.norm[1, 2], rtol=0, atol=0
+    )
 
 
 def test_minimal_residual_beats_the_mean_where_a_token_is_far_away():
     x = tokens(8, 4)
     x[0] *= 50
-    assert analysis.minimal_residual(x).norm < 0.9 * analysis.composite_norm(analysis.mean_residual(x))
+    assert analysis.minimal_residual(x).norm < 0.9 * analysis.composite_norm(
+        analysis.mean_residual(x)
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -95,7 +101,10 @@ def test_minimal_residual_does_not_depend_on_threads(threads):
 def test_bad_tokens_are_named():
     with pytest.raises(TypeError, match=r"\[effective_rank\] tokens: expected floating point"):
         analysis.effective_rank(torch.zeros(2, 3, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"\[mean_cosine\] tokens: expected \[.., tokens, channels\], got shape \[3\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"\[mean_cosine\] tokens: expected \[.., tokens, channels\], got shape \[3\]",
+    ):
         analysis.mean_cosine(torch.zeros(3))
     with pytest.raises(ValueError, match=r"\[minimal_residual\] tokens: expected finite"):
         analysis.minimal_residual(torch.full((2, 2), torch.inf))
@@ -150,7 +159,10 @@ def test_monitor_of_named_modules_only():
 
 def test_monitor_refuses_outputs_without_tokens():
     model = torch.nn.ModuleList([torch.nn.Flatten(0)])
-    with analysis.SmoothingMonitor(model) as monitor, pytest.raises(ValueError, match=r"0: expected an output"):
+    with (
+        analysis.SmoothingMonitor(model) as monitor,
+        pytest.raises(ValueError, match=r"0: expected an output"),
+    ):
         model[0](tokens(2, 3))
     assert monitor.layers == []
 
@@ -176,7 +188,9 @@ def test_collapse_bound_is_that_of_the_operator(order):
     q, *k = project(keys)
     after = nsimplex.attention(q, k, project(values))[0, 0]
     assert found.next_norm == pytest.approx(analysis.composite_norm(after).item())
-    assert found.next_residual == pytest.approx(analysis.minimal_residual(after).norm.item(), rel=1e-6)
+    assert found.next_residual == pytest.approx(
+        analysis.minimal_residual(after).norm.item(), rel=1e-6
+    )
     assert found.residual == pytest.approx(analysis.minimal_residual(x).norm.item(), rel=1e-6)
 
     def largest(weights):
@@ -184,7 +198,9 @@ def test_collapse_bound_is_that_of_the_operator(order):
 
     assert found.beta == pytest.approx(largest(keys) ** (order + 1) * largest(values) ** order)
     norm = analysis.composite_norm(x).item()
-    right = 4 * found.gamma / math.sqrt(3) * found.beta * norm ** (2 * order - 2) * found.residual**3
+    right = (
+        4 * found.gamma / math.sqrt(3) * found.beta * norm ** (2 * order - 2) * found.residual**3
+    )
     assert found.bound == pytest.approx(right, rel=1e-6)
     assert found.assumption_holds and found.next_residual < found.bound
 
@@ -195,7 +211,9 @@ def test_collapse_bound_is_that_of_the_operator(order):
 
 def test_collapse_bound_refuses_what_does_not_fit():
     keys, values = heads(2, 4, 3)
-    with pytest.raises(ValueError, match=r"\[collapse_bound\] keys: expected one more than the 2 values"):
+    with pytest.raises(
+        ValueError, match=r"\[collapse_bound\] keys: expected one more than the 2 values"
+    ):
         analysis.collapse_bound(keys[:2], values, tokens(5, 4))
     with pytest.raises(ValueError, match=r"\[collapse_bound\] values: expected matrices of 4 rows"):
         analysis.collapse_bound(keys, [tokens(5, 3), values[1]], tokens(5, 4))

@@ -11,10 +11,26 @@ AXES = "uvwxyz"
 
 
 def definition(
-    query, keys, values, *, causal=False, window=None, form="product", reduce="product",
-    normalizer="softmax", scale="standard", key_lengths=None, key_masks=None, cu_seqlens=None,
-    mask=None, sink=None, distinct="none", dropout_p=0.0, seed=None, return_lse=True,
-):  # fmt: skip
+    query,
+    keys,
+    values,
+    *,
+    causal=False,
+    window=None,
+    form="product",
+    reduce="product",
+    normalizer="softmax",
+    scale="standard",
+    key_lengths=None,
+    key_masks=None,
+    cu_seqlens=None,
+    mask=None,
+    sink=None,
+    distinct="none",
+    dropout_p=0.0,
+    seed=None,
+    return_lse=True,
+):
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]."""
     order, dim = len(keys), query.size(3)
     groups = query.size(1) // keys[0].size(1)
@@ -46,8 +62,8 @@ def definition(
         if sink is not None:
             terms = torch.cat([terms, sink[:, None, None].expand_as(terms[..., :1])], -1)
         terms = terms.masked_fill(~some[..., None], 0)
-        # A large lse has no digits left for the logarithm of a sum: neither weights nor its own gradient
-        # are made from it.
+        # A large lse has no digits left for the logarithm of a sum: neither weights nor its own
+        # gradient are made from it.
         largest = terms.detach().amax(-1, keepdim=True)
         lse = largest.squeeze(-1) + (terms - largest).logsumexp(-1)
         weights = terms.softmax(-1)[..., : logits.size(-1)]

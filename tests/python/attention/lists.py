@@ -63,10 +63,23 @@ def random_tuples(entries: int, groups: int, queries: int, lengths, generator, s
 
 
 def sparse_problem(
-    pattern: str, order: int, *, batch: int = 2, heads: int = 4, kv_heads: int = 2, groups: int = 1,
-    entries: int | None = None, queries: int = 5, size: int = 4, index_dtype=torch.int64, seed: int = 0,
-    dim: int = 12, value_dim: int = 5, lengths=None, **options,
-) -> tuple[Problem, Tensor]:  # fmt: skip
+    pattern: str,
+    order: int,
+    *,
+    batch: int = 2,
+    heads: int = 4,
+    kv_heads: int = 2,
+    groups: int = 1,
+    entries: int | None = None,
+    queries: int = 5,
+    size: int = 4,
+    index_dtype=torch.int64,
+    seed: int = 0,
+    dim: int = 12,
+    value_dim: int = 5,
+    lengths=None,
+    **options,
+) -> tuple[Problem, Tensor]:
     """A call of the sparse operator, and the mask [B, Hq, Tq, T_1, .., T_N] of the same tuples."""
     generator = torch.Generator().manual_seed(100 + seed)
     entries = entries or batch
@@ -74,7 +87,9 @@ def sparse_problem(
         lengths = [7] * order if pattern == "path" else [6 + m for m in range(order)]
     lists: dict = {"pattern": pattern}
     if pattern == "list":
-        lists["indices"], lists["offsets"] = random_tuples(entries, groups, queries, lengths, generator)
+        lists["indices"], lists["offsets"] = random_tuples(
+            entries, groups, queries, lengths, generator
+        )
         lists["indices"] = lists["indices"].to(index_dtype)
     else:
         rows = queries if pattern == "product" else lengths[0]
@@ -84,9 +99,16 @@ def sparse_problem(
         if queries > 2:
             lists["indices"][:, :, -queries] = -1
     problem = random_problem(
-        order, batch=batch, heads=heads, kv_heads=kv_heads, queries=queries, lengths=lengths, dim=dim,
-        value_dim=value_dim, seed=seed,
-    )  # fmt: skip
+        order,
+        batch=batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        queries=queries,
+        lengths=lengths,
+        dim=dim,
+        value_dim=value_dim,
+        seed=seed,
+    )
     problem.options = {**lists, **options}
     mask = mask_of(lists, batch, kv_heads, queries, lengths)
     return problem, mask.repeat_interleave(heads // kv_heads, 1)

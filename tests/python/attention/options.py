@@ -1,4 +1,5 @@
-"""The option table: every option alone and telling combinations, for the tests that go through all."""
+"""The option table: every option alone and telling combinations, for the tests that go through
+all."""
 
 from __future__ import annotations
 
@@ -56,10 +57,14 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     "dropout-2": (2, dict(dropout_p=0.25, seed=3, causal=True, reduce="sum"), {}),
     "dropout-3": (3, dict(dropout_p=0.6, seed=0), {}),
     "relu-masked-dropout": (
-        2, dict(normalizer="relu", mask=_some(T, T, T), dropout_p=0.3, seed=5, reduce="sum"), {},
+        2,
+        dict(normalizer="relu", mask=_some(T, T, T), dropout_p=0.3, seed=5, reduce="sum"),
+        {},
     ),
     "sigmoid-documents-distinct": (
-        3, dict(normalizer="sigmoid", cu_seqlens=BOUNDS, distinct="axes", dropout_p=0.2, seed=9), {},
+        3,
+        dict(normalizer="sigmoid", cu_seqlens=BOUNDS, distinct="axes", dropout_p=0.2, seed=9),
+        {},
     ),
     "determinant-sink-mask": (
         2,
@@ -69,27 +74,51 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     "everything": (
         2,
         dict(
-            form="determinant", normalizer="softmax_sink", cu_seqlens=BOUNDS, distinct="with_query",
-            key_lengths=torch.tensor([[5, 4], [3, 5]]), key_masks=[_some(B, T, seed=8), _some(B, T)],
-            window=[(4, 2), (3, -1)], reduce="mean", dropout_p=0.3, seed=-4, scale=(0.9, 1.1),
+            form="determinant",
+            normalizer="softmax_sink",
+            cu_seqlens=BOUNDS,
+            distinct="with_query",
+            key_lengths=torch.tensor([[5, 4], [3, 5]]),
+            key_masks=[_some(B, T, seed=8), _some(B, T)],
+            window=[(4, 2), (3, -1)],
+            reduce="mean",
+            dropout_p=0.3,
+            seed=-4,
+            scale=(0.9, 1.1),
         ),
         dict(mask=_random(B, 1, T, 1, T), sink=_random(H)),
     ),
-}  # fmt: skip
+}
 
 #: One of each kind, for the slower gates.
 EACH = [
-    "determinant-2", "documents-2", "key-masks-2", "boolean-mask-2", "additive-mask-2", "distinct-2",
-    "no-self-loops-2", "sink-2", "sigmoid-2", "relu-3", "dropout-2", "everything",
-]  # fmt: skip
+    "determinant-2",
+    "documents-2",
+    "key-masks-2",
+    "boolean-mask-2",
+    "additive-mask-2",
+    "distinct-2",
+    "no-self-loops-2",
+    "sink-2",
+    "sigmoid-2",
+    "relu-3",
+    "dropout-2",
+    "everything",
+]
 
 
 def option_problem(name: str) -> Problem:
     """Two batch entries, grouped heads, Dv != D; axes of equal length, as documents need them."""
     order, options, learned = OPTIONS[name]
     problem = random_problem(
-        order, batch=B, heads=H, kv_heads=2, queries=T, lengths=[T] * order, dim=2 * (order + 1),
+        order,
+        batch=B,
+        heads=H,
+        kv_heads=2,
+        queries=T,
+        lengths=[T] * order,
+        dim=2 * (order + 1),
         value_dim=3,
-    )  # fmt: skip
+    )
     problem.options, problem.learned = options, learned
     return problem

@@ -46,9 +46,13 @@ class Problem:
         n = self.order
         learned = dict(zip(self.learned, leaves[1 + 2 * n :]))
         return function(
-            leaves[0], leaves[1 : 1 + n], leaves[1 + n : 1 + 2 * n], return_lse=True,
-            **self.options, **learned,
-        )  # fmt: skip
+            leaves[0],
+            leaves[1 : 1 + n],
+            leaves[1 + n : 1 + 2 * n],
+            return_lse=True,
+            **self.options,
+            **learned,
+        )
 
     def run(self, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
         return self.call(*self.leaves, function=function)
@@ -70,10 +74,19 @@ class Problem:
 
 
 def random_problem(
-    order: int = 2, *, batch: int = 1, heads: int = 2, kv_heads: int | None = None, queries: int = 6,
-    lengths=None, dim: int = 4, value_dim: int | None = None, dtype=torch.float64, seed: int = 0,
+    order: int = 2,
+    *,
+    batch: int = 1,
+    heads: int = 2,
+    kv_heads: int | None = None,
+    queries: int = 6,
+    lengths=None,
+    dim: int = 4,
+    value_dim: int | None = None,
+    dtype=torch.float64,
+    seed: int = 0,
     **options,
-) -> Problem:  # fmt: skip
+) -> Problem:
     """Normal inputs; every axis has a length of its own unless ``lengths`` says otherwise."""
     generator = torch.Generator().manual_seed(seed)
     lengths = lengths or [queries + m for m in range(order)]
@@ -92,12 +105,30 @@ def random_problem(
 
 #: Flags of the table and what they are without being named; a list is what has commas.
 DEFAULTS = {
-    "order": 2, "batch": 1, "heads": 4, "kv-heads": 0, "seq": 2048, "keys": [], "dim": 64,
-    "value-dim": 0, "window": [], "key-lengths": [], "causal": False, "reduce": "product",
-    "scale": "standard", "dtype": "float32", "amplitude": 1.0, "heads-inside": False,
-    "form": "product", "normalizer": "softmax", "distinct": "none", "documents": [],
-    "key-masks": False, "mask": "none", "dropout": 0.0,
-}  # fmt: skip
+    "order": 2,
+    "batch": 1,
+    "heads": 4,
+    "kv-heads": 0,
+    "seq": 2048,
+    "keys": [],
+    "dim": 64,
+    "value-dim": 0,
+    "window": [],
+    "key-lengths": [],
+    "causal": False,
+    "reduce": "product",
+    "scale": "standard",
+    "dtype": "float32",
+    "amplitude": 1.0,
+    "heads-inside": False,
+    "form": "product",
+    "normalizer": "softmax",
+    "distinct": "none",
+    "documents": [],
+    "key-masks": False,
+    "mask": "none",
+    "dropout": 0.0,
+}
 
 
 def table() -> dict[str, SimpleNamespace]:
@@ -158,9 +189,15 @@ def from_case(case: SimpleNamespace) -> tuple[Problem, torch.dtype]:
     lengths = lengths * order if len(lengths) == 1 else lengths
     options, learned = _options(case, lengths)
     problem = random_problem(
-        order, batch=case.batch, heads=case.heads, kv_heads=case.kv_heads, queries=case.seq,
-        lengths=lengths, dim=case.dim, value_dim=case.value_dim,
-    )  # fmt: skip
+        order,
+        batch=case.batch,
+        heads=case.heads,
+        kv_heads=case.kv_heads,
+        queries=case.seq,
+        lengths=lengths,
+        dim=case.dim,
+        value_dim=case.value_dim,
+    )
     problem.options = options
     problem.learned = {name: t.to(dtype) for name, t in learned.items()}
     problem.inputs = [(t * case.amplitude).to(dtype) for t in problem.inputs]

@@ -27,8 +27,8 @@ def test_error_is_within_twice_the_reference_s(name):
     ours = problem.to(dtype).outcome()
     tuples = max(2, math.prod(key.size(2) for key in problem.inputs[1 : 1 + problem.order]))
     noise = 4 * torch.finfo(dtype).eps * math.sqrt(math.log2(tuples))
-    # Gradients come from exp(logit - lse), and lse is held to half an epsilon of its size. Beyond 256
-    # they come from the maximum and the sum.
+    # Gradients come from exp(logit - lse), and lse is held to half an epsilon of its size. Beyond
+    # 256 they come from the maximum and the sum.
     held = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     largest = exact["lse"].abs().max().item() if exact["lse"].numel() else 0.0
     lse_noise = 0.5 * held * min(largest, 256)
@@ -62,7 +62,10 @@ def test_bf16_is_as_accurate_as_scaled_dot_product_attention(amplitude, queries,
         return [out, *torch.autograd.grad(out, own.inputs, weight)]
 
     exact = gradients(nsimplex.reference, torch.float64)
-    theirs, ours = gradients(torchs_own, torch.bfloat16), gradients(nsimplex.attention, torch.bfloat16)
+    theirs, ours = (
+        gradients(torchs_own, torch.bfloat16),
+        gradients(nsimplex.attention, torch.bfloat16),
+    )
     for name, expected, peer, found in zip(["out", "query", "key", "value"], exact, theirs, ours):
         limit = 1.5 * relative_error(peer, expected)
         error = relative_error(found, expected)

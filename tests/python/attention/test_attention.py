@@ -1,4 +1,5 @@
-"""The operator as a citizen of PyTorch: opcheck, compile, export, autocast, memory order, counters."""
+"""The operator as a citizen of PyTorch: opcheck, compile, export, autocast, memory order,
+counters."""
 
 import math
 import subprocess
@@ -26,7 +27,9 @@ def heads_inside(tensor):
 @pytest.mark.parametrize("inside", [False, True])
 def test_opcheck(order, dtype, inside):
     lengths = [6] * order  # as many as queries: key lengths beside places
-    problem = random_problem(order, heads=4, kv_heads=2, lengths=lengths, dim=3, value_dim=2).to(dtype)
+    problem = random_problem(order, heads=4, kv_heads=2, lengths=lengths, dim=3, value_dim=2).to(
+        dtype
+    )
     inputs = [heads_inside(t) for t in problem.inputs] if inside else problem.inputs
     query, keys, values = inputs[0], inputs[1 : 1 + order], inputs[1 + order :]
     options = {"causal": True, "window": [3, 0] * order, "key_lengths": torch.tensor([5])}
@@ -45,7 +48,9 @@ def test_opcheck_of_the_reference():
     problem = random_problem(2, dim=3).to(torch.float32)
     query, k1, k2, v1, v2 = problem.inputs
     torch.library.opcheck(
-        torch.ops.nsimplex.attention_reference.default, (query, [k1, k2], [v1, v2]), {"causal": True}
+        torch.ops.nsimplex.attention_reference.default,
+        (query, [k1, k2], [v1, v2]),
+        {"causal": True},
     )
 
 
@@ -53,9 +58,13 @@ def test_opcheck_of_the_reference():
 def test_compile_without_graph_breaks(dynamic):
     def step(query, k1, k2, v1, v2):
         out, lse = nsimplex.attention(
-            query.sin(), [k1, k2], [v1, v2], causal=True, window=[4, (query.size(2), 0)],
+            query.sin(),
+            [k1, k2],
+            [v1, v2],
+            causal=True,
+            window=[4, (query.size(2), 0)],
             return_lse=True,
-        )  # fmt: skip
+        )
         return out.cos().sum() + lse.sum()
 
     torch._dynamo.reset()
@@ -138,9 +147,17 @@ def test_autocast_computes_in_its_dtype(inputs, dtype):
 
 def test_flops_are_counted():
     problem = random_problem(
-        2, batch=3, heads=4, kv_heads=2, queries=20, lengths=[20, 20], dim=8, value_dim=6,
-        causal=True, window=[3, 5],
-    ).to(torch.float32)  # fmt: skip
+        2,
+        batch=3,
+        heads=4,
+        kv_heads=2,
+        queries=20,
+        lengths=[20, 20],
+        dim=8,
+        value_dim=6,
+        causal=True,
+        window=[3, 5],
+    ).to(torch.float32)
     tuples = sum(min(i + 1, 3) * min(i + 1, 5) for i in range(20))
     forward = 2 * (8 + 6) * 3 * 4 * tuples
     with FlopCounterMode(display=False) as counter:
@@ -189,9 +206,12 @@ def test_no_floating_dtype_falls_back_on_the_cpu():
     )
     path = nsimplex.__path__[0].rsplit("/", 1)[0]
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": "1"},
-    )  # fmt: skip
+    )
     assert "nsimplex: warning:" not in run.stderr
 
 
@@ -202,6 +222,8 @@ def test_package_metadata():
 
 def test_another_torch_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(nsimplex._library, "TORCH_VERSION", "1.13.0")
-    with pytest.raises(ImportError, match=r"built with torch 1\.13, but torch .* is installed") as error:
+    with pytest.raises(
+        ImportError, match=r"built with torch 1\.13, but torch .* is installed"
+    ) as error:
         nsimplex._library.load_library()
     assert "\n" not in str(error.value)

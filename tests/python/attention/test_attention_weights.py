@@ -12,7 +12,10 @@ OPTIONS = [
     {"causal": True, "window": [3, 4, 2]},
     {"normalizer": "sigmoid"},
     {"normalizer": "relu", "causal": True},
-    {"normalizer": "softmax_sink", "sink": torch.tensor([0.5, -0.5, 1.0, 2.0], dtype=torch.float64)},
+    {
+        "normalizer": "softmax_sink",
+        "sink": torch.tensor([0.5, -0.5, 1.0, 2.0], dtype=torch.float64),
+    },
     {"distinct": "axes"},
     {"dropout_p": 0.4, "seed": 3},
 ]
@@ -24,7 +27,13 @@ def make(order, options=None, **shape):
     if "window" in options:
         options["window"] = options["window"][:order]
     problem = random_problem(order, **shape)
-    return problem, problem.inputs[0], problem.inputs[1 : 1 + order], problem.inputs[1 + order :], options
+    return (
+        problem,
+        problem.inputs[0],
+        problem.inputs[1 : 1 + order],
+        problem.inputs[1 + order :],
+        options,
+    )
 
 
 def weighted(weights, values, groups):
@@ -40,7 +49,10 @@ def weighted(weights, values, groups):
 def test_weights_make_the_output(order, options):
     _, query, keys, values, options = make(order, options)
     weights = nsimplex.attention_weights(query, keys, **options)
-    assert weights.shape == (2, 4, 5, *(key.size(2) for key in keys)) and weights.dtype == torch.float64
+    assert (
+        weights.shape == (2, 4, 5, *(key.size(2) for key in keys))
+        and weights.dtype == torch.float64
+    )
     torch.testing.assert_close(
         weighted(weights, values, 2), nsimplex.attention(query, keys, values, **options)
     )
@@ -94,13 +106,18 @@ def test_marginals_of_real_keys_beside_rows_of_ones():
     torch.testing.assert_close(second.sum(-1), (pairs - whole).exp())
 
 
-@pytest.mark.parametrize("function", [
-    lambda query, *keys: nsimplex.attention_weights(query, keys, causal=True),
-    lambda query, *keys: nsimplex.attention_marginals(query, keys, axis=1, causal=True),
-    lambda query, *keys: nsimplex.attention_received(query, keys, axis=0, causal=True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda query, *keys: nsimplex.attention_weights(query, keys, causal=True),
+        lambda query, *keys: nsimplex.attention_marginals(query, keys, axis=1, causal=True),
+        lambda query, *keys: nsimplex.attention_received(query, keys, axis=0, causal=True),
+    ],
+)
 def test_derivatives(function):
-    problem = random_problem(2, heads=2, kv_heads=1, queries=3, lengths=[3, 3], dim=2).to(torch.float64)
+    problem = random_problem(2, heads=2, kv_heads=1, queries=3, lengths=[3, 3], dim=2).to(
+        torch.float64
+    )
     inputs = problem.inputs[:3]
     assert gradcheck(function, inputs)
     assert gradgradcheck(function, inputs)
@@ -128,6 +145,8 @@ def test_opcheck():
     _, query, keys, _, _ = make(2)
     options = {"causal": True}
     torch.library.opcheck(
-        torch.ops.nsimplex.attention_weights.default, (query, keys), options,
+        torch.ops.nsimplex.attention_weights.default,
+        (query, keys),
+        options,
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )  # fmt: skip
+    )

@@ -1,4 +1,5 @@
-"""Rows of ones: lower orders in the same softmax, against the definition with the rows spelled out."""
+"""Rows of ones: lower orders in the same softmax, against the definition with the rows spelled
+out."""
 
 import pytest
 import torch
@@ -10,9 +11,23 @@ import nsimplex
 CASES = [(1, [0]), (2, [1]), (2, [0]), (2, [0, 1]), (3, [1, 2]), (3, [2]), (3, [2, 0])]
 
 
-def brute(query, keys, values, *, augment, causal=False, window=None, reduce="product",
-          scale=(0.6, 1.2), key_lengths=None, key_masks=None, normalizer="softmax", sink=None,
-          distinct="none", return_lse=True):  # fmt: skip
+def brute(
+    query,
+    keys,
+    values,
+    *,
+    augment,
+    causal=False,
+    window=None,
+    reduce="product",
+    scale=(0.6, 1.2),
+    key_lengths=None,
+    key_masks=None,
+    normalizer="softmax",
+    sink=None,
+    distinct="none",
+    return_lse=True,
+):
     """Every tuple of keys and ones rows at once."""
     order, queries = len(keys), query.size(2)
     groups = query.size(1) // keys[0].size(1)
@@ -53,8 +68,10 @@ def brute(query, keys, values, *, augment, causal=False, window=None, reduce="pr
     if distinct == "axes":
         for m in range(order):
             for n in range(m):
-                shape = [torch.arange(r.size(2)).view([-1 if a == p else 1 for a in range(order)])
-                         for p, r in ((m, rows[m]), (n, rows[n]))]  # fmt: skip
+                shape = [
+                    torch.arange(r.size(2)).view([-1 if a == p else 1 for a in range(order)])
+                    for p, r in ((m, rows[m]), (n, rows[n]))
+                ]
                 same = (shape[0] == shape[1]) & real[m][0, 0, 0] & real[n][0, 0, 0]
                 admissible = admissible & ~same
     if normalizer in ("softmax", "softmax_sink"):
@@ -86,15 +103,21 @@ def brute(query, keys, values, *, augment, causal=False, window=None, reduce="pr
 
 
 def problem_of(order, augment, lengths=(6, 5, 4), **options):
-    shape = dict(batch=2, heads=4, kv_heads=2, queries=5, lengths=[*lengths][:order], dim=3, value_dim=2)
-    return random_problem(order, **shape, augment=augment, scale=(0.6, 1.2), **options).to(torch.float64)
+    shape = dict(
+        batch=2, heads=4, kv_heads=2, queries=5, lengths=[*lengths][:order], dim=3, value_dim=2
+    )
+    return random_problem(order, **shape, augment=augment, scale=(0.6, 1.2), **options).to(
+        torch.float64
+    )
 
 
 def agree(problem, function=nsimplex.attention, tolerance=None):
     exact = problem.to(torch.float64).outcome(brute)
     for name, ours in problem.outcome(function).items():
         tolerances = {} if tolerance is None else dict(rtol=tolerance, atol=tolerance)
-        torch.testing.assert_close(ours.double(), exact[name], msg=lambda t: f"{name}: {t}", **tolerances)
+        torch.testing.assert_close(
+            ours.double(), exact[name], msg=lambda t: f"{name}: {t}", **tolerances
+        )
 
 
 @pytest.mark.parametrize("order, augment", CASES)
@@ -118,7 +141,11 @@ def test_ones_rows_ignore_what_masks_keys(order, augment):
 @pytest.mark.parametrize("normalizer", ["softmax_sink", "sigmoid", "relu"])
 @pytest.mark.parametrize("order, augment", [(2, [1]), (3, [0, 2])])
 def test_normalisers(order, augment, normalizer):
-    options = {"sink": torch.tensor([0.3, -1.0, 2.0, 0.0], dtype=torch.float64)} if normalizer == "softmax_sink" else {}
+    options = (
+        {"sink": torch.tensor([0.3, -1.0, 2.0, 0.0], dtype=torch.float64)}
+        if normalizer == "softmax_sink"
+        else {}
+    )
     problem = problem_of(order, augment, normalizer=normalizer, **options)
     agree(problem)
     agree(problem.to(torch.float32), tolerance=1e-4)
@@ -181,8 +208,10 @@ def test_derivatives_and_transforms(order, augment):
 @pytest.mark.parametrize("inside", [False, True])
 def test_opcheck(dtype, inside):
     problem = problem_of(2, [1]).to(dtype)
-    inputs = [t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() if inside else t
-              for t in problem.inputs]  # fmt: skip
+    inputs = [
+        t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() if inside else t
+        for t in problem.inputs
+    ]
     query, keys, values = inputs[0], inputs[1:3], inputs[3:]
     options = {"augment": [1], "window": [3, 0, 2, 1]}
     torch.library.opcheck(torch.ops.nsimplex.attention.default, (query, keys, values), options)
@@ -198,13 +227,17 @@ def test_opcheck(dtype, inside):
 
 def test_compile_with_dynamic_lengths():
     def step(query, k1, k2, v1, v2):
-        return nsimplex.attention(query, [k1, k2], [v1, v2], augment=True, causal=True).square().sum()
+        return (
+            nsimplex.attention(query, [k1, k2], [v1, v2], augment=True, causal=True).square().sum()
+        )
 
     torch._dynamo.reset()
     compiled = torch.compile(step, fullgraph=True, dynamic=True, backend="aot_eager")
     for queries in (6, 9):
         problem = random_problem(2, queries=queries, lengths=[queries] * 2).to(torch.float32)
-        ours, expected = (torch.autograd.grad(f(*problem.inputs), problem.inputs) for f in (compiled, step))
+        ours, expected = (
+            torch.autograd.grad(f(*problem.inputs), problem.inputs) for f in (compiled, step)
+        )
         for a, b in zip(ours, expected):
             torch.testing.assert_close(a, b)
 
@@ -223,17 +256,37 @@ def test_dropout_draws_for_every_order_by_itself():
     mean = torch.stack([run(seed, [0, 1]) for seed in range(20)]).mean()
     assert abs(mean - 1) < 0.02  # 20 times 1680 tuples
     # The tuples of order 1 on either axis look alike, and yet are not dropped together.
-    lone = [nsimplex.attention(query, [key[:, :, :0], key], [value[:, :, :0], value], augment=[0],
-                               dropout_p=0.5, seed=seed) for seed in range(8)]  # fmt: skip
-    other = [nsimplex.attention(query, [key, key[:, :, :0]], [value, value[:, :, :0]], augment=[1],
-                                dropout_p=0.5, seed=seed) for seed in range(8)]  # fmt: skip
+    lone = [
+        nsimplex.attention(
+            query,
+            [key[:, :, :0], key],
+            [value[:, :, :0], value],
+            augment=[0],
+            dropout_p=0.5,
+            seed=seed,
+        )
+        for seed in range(8)
+    ]
+    other = [
+        nsimplex.attention(
+            query,
+            [key, key[:, :, :0]],
+            [value, value[:, :, :0]],
+            augment=[1],
+            dropout_p=0.5,
+            seed=seed,
+        )
+        for seed in range(8)
+    ]
     assert any(not torch.equal(a, b) for a, b in zip(lone, other))
 
 
 def test_flops_are_those_of_every_order():
     from torch.utils.flop_counter import FlopCounterMode
 
-    problem = random_problem(2, queries=20, lengths=[20, 20], dim=8, augment=[1], window=[3, 5]).to(torch.float32)
+    problem = random_problem(2, queries=20, lengths=[20, 20], dim=8, augment=[1], window=[3, 5]).to(
+        torch.float32
+    )
     with FlopCounterMode(display=False) as counter:
         out, _ = problem.run()
     rows = [(min(i + 1, 3), min(i + 1, 5)) for i in range(20)]

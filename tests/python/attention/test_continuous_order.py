@@ -1,5 +1,6 @@
 """Orders between two whole ones: the ends are whole, and the way between them is continuous."""
 
+import itertools
 import math
 
 import pytest
@@ -8,7 +9,6 @@ from problems import random_problem
 
 import nsimplex
 from nsimplex import analysis
-import itertools
 
 
 def run(problem, order, **options):
@@ -55,6 +55,7 @@ def test_between_the_ends():
     moves = torch.stack([(a - b).norm() for a, b in itertools.pairwise(steps)])
     assert moves.min() > 0 and moves.max() < 0.2 * moves.sum()
     problem = random_problem(2, heads=1, queries=3, lengths=[3, 2], dim=2).to(torch.float64)
+
     def function(*inputs):
         return run(type(problem)(list(inputs)), 1.3)
 
@@ -75,16 +76,27 @@ def test_sensitivity_is_one_at_every_order(dim, order):
 
     torch.manual_seed(3)
     ones, signs = torch.ones(4, 1, 2), torch.randn(2, 4, 1, 2).sign()
-    inputs = [along(0, ones), along(0, signs[0]), along(0, ones), along(1, signs[1]), along(1, ones)]
-    found = analysis.sensitivity(function, inputs, input_rms=[1] * 5, options=analysis.Ascent(40)).value.max()
+    inputs = [
+        along(0, ones),
+        along(0, signs[0]),
+        along(0, ones),
+        along(1, signs[1]),
+        along(1, ones),
+    ]
+    found = analysis.sensitivity(
+        function, inputs, input_rms=[1] * 5, options=analysis.Ascent(40)
+    ).value.max()
     assert 0.999 < found < 1 + 1e-9
 
 
-@pytest.mark.parametrize("count, order, words", [
-    (1, 1.0, "keys: expected at least 2, got 1"),
-    (2, 0.9, "order: expected 1 to 2, .* got 0.9"),
-    (2, float("nan"), "got nan"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "count, order, words",
+    [
+        (1, 1.0, "keys: expected at least 2, got 1"),
+        (2, 0.9, "order: expected 1 to 2, .* got 0.9"),
+        (2, float("nan"), "got nan"),
+    ],
+)
 def test_errors(count, order, words):
     x = [torch.zeros(1, 1, 2, 2)] * count
     with pytest.raises(ValueError, match=words):

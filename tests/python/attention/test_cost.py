@@ -1,4 +1,5 @@
-"""How many tuples a call has, from its sizes alone: pieces of polynomials instead of a loop over queries."""
+"""How many tuples a call has, from its sizes alone: pieces of polynomials instead of a loop over
+queries."""
 
 import itertools
 
@@ -21,7 +22,13 @@ def visible(i, queries, length, causal, left, right):
 @pytest.mark.parametrize("causal", [False, True])
 def test_counts_what_each_query_sees(order, causal):
     windows = [(-1, -1), (1, -1), (3, 0), (4, 2), (-1, 3), (50, 50)]
-    for queries, lengths in ((7, [7, 11, 4]), (13, [5, 13, 20]), (1, [9, 2, 1]), (0, [3, 3, 3]), (6, [0, 6, 6])):
+    for queries, lengths in (
+        (7, [7, 11, 4]),
+        (13, [5, 13, 20]),
+        (1, [9, 2, 1]),
+        (0, [3, 3, 3]),
+        (6, [0, 6, 6]),
+    ):
         for offset in range(len(windows)):
             own = [windows[(offset + m) % len(windows)] for m in range(order)]
             expected = 0
@@ -31,16 +38,25 @@ def test_counts_what_each_query_sees(order, causal):
                     product *= visible(i, queries, length, causal, left, right)
                 expected += product
             flat = list(itertools.chain(*own))
-            assert count(queries, lengths[:order], causal=causal, window=flat) == expected, (queries, lengths, own)
+            assert count(queries, lengths[:order], causal=causal, window=flat) == expected, (
+                queries,
+                lengths,
+                own,
+            )
 
 
 def test_any_number_of_queries_takes_no_time():
     assert count(2**40, [4]) == 4 * 2.0**40
     assert count(2**40, [2**40], causal=True) == pytest.approx(2.0**79)
-    assert count(2**40, [2**40] * 2, causal=True, window=[16, -1, 512, -1]) == pytest.approx(2.0**40 * 16 * 512)
+    assert count(2**40, [2**40] * 2, causal=True, window=[16, -1, 512, -1]) == pytest.approx(
+        2.0**40 * 16 * 512
+    )
 
 
-@pytest.mark.parametrize("call, words", [((2**62, [4]), "queries: expected 0 to 2\\^53"), ((4, [2**62]), "lengths: expected")])
+@pytest.mark.parametrize(
+    "call, words",
+    [((2**62, [4]), "queries: expected 0 to 2\\^53"), ((4, [2**62]), "lengths: expected")],
+)
 def test_sizes_have_limits(call, words):
     with pytest.raises(ValueError, match=words):
         count(*call)
@@ -69,7 +85,10 @@ def test_an_axis_longer_than_any_memory_is_refused(length):
 @pytest.mark.parametrize("length", [2**41, 2**57])
 def test_the_reference_refuses_such_an_axis_too(length):
     query, long = torch.randn(1, 1, 1, 8), expanded(length)
-    short, double = query.double(), torch.randn(1, 1, 1, 8, dtype=torch.float64).expand(1, 1, length, 8)
+    short, double = (
+        query.double(),
+        torch.randn(1, 1, 1, 8, dtype=torch.float64).expand(1, 1, length, 8),
+    )
     for call in (
         lambda: nsimplex.reference(long, [query], [query], window=[1]),
         lambda: nsimplex.reference(query, [long], [long], causal=True, window=[1]),

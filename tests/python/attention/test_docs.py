@@ -28,7 +28,11 @@ def test_the_example_of_the_functions_around_it_runs(root):
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(example, names)
-    for name, shape in (("out", (1, 4, 64, 48)), ("both", (1, 4, 64, 48)), ("looks", (1, 4, 64, 64))):
+    for name, shape in (
+        ("out", (1, 4, 64, 48)),
+        ("both", (1, 4, 64, 48)),
+        ("looks", (1, 4, 64, 64)),
+    ):
         assert names[name].shape == shape and names[name].isfinite().all()
     torch.testing.assert_close(names["seen"], names["looks"].sum(2), rtol=1e-4, atol=1e-4)
 
@@ -60,7 +64,8 @@ def test_the_sparse_example_runs(root):
 
 
 def test_the_table_from_scaled_dot_product_attention(root):
-    """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned bottom-right."""
+    """Grouped heads, a scale, and PyTorch's top-left causal mask where ours is aligned
+    bottom-right."""
     query, key, value = torch.randn(1, 4, 6, 8), torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)
     theirs = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, is_causal=True, scale=0.3, enable_gqa=True

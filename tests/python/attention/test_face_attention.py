@@ -20,7 +20,9 @@ def faces(query, keys, values, *, reduce="product", scale=(0.7, 1.3), **options)
             index //= key.size(2)
             rows.insert(0, key[:, :, j : j + 1])
             row_values.insert(0, value[:, :, j : j + 1])
-        out, lse = naive(query, [*rows, keys[-1]], [*row_values, values[-1]], reduce=reduce, scale=scale)
+        out, lse = naive(
+            query, [*rows, keys[-1]], [*row_values, values[-1]], reduce=reduce, scale=scale
+        )
         means.append(out)
         lses.append(lse)
         reached.append(~lse.isneginf())
@@ -80,9 +82,11 @@ def test_opcheck():
     _, query, keys, values, _ = make(2)
     options = {"causal": True}
     torch.library.opcheck(
-        torch.ops.nsimplex.face_attention.default, (query, keys, values), options,
+        torch.ops.nsimplex.face_attention.default,
+        (query, keys, values),
+        options,
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )  # fmt: skip
+    )
 
 
 def test_errors():

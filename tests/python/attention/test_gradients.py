@@ -25,7 +25,14 @@ def function_of(problem):
 
 def small(order, **options):
     return random_problem(
-        order, heads=2, kv_heads=1, queries=3, lengths=[4, 3, 5][:order], dim=3, value_dim=2, **options
+        order,
+        heads=2,
+        kv_heads=1,
+        queries=3,
+        lengths=[4, 3, 5][:order],
+        dim=3,
+        value_dim=2,
+        **options,
     ).to(torch.float64)
 
 
@@ -40,10 +47,18 @@ def test_gradcheck_of_both_outputs(order, reduce):
 @pytest.mark.parametrize("reduce", REDUCERS)
 def test_gradgradcheck_of_both_outputs(order, reduce):
     problem = random_problem(
-        order, heads=1, queries=2, lengths=[2, 3, 2][:order], dim=2, causal=order == 2, reduce=reduce
+        order,
+        heads=1,
+        queries=2,
+        lengths=[2, 3, 2][:order],
+        dim=2,
+        causal=order == 2,
+        reduce=reduce,
     ).to(torch.float64)
     if problem.options["causal"]:
-        problem.options["causal"] = False  # a row without tuples has lse = -inf, no finite difference
+        problem.options["causal"] = (
+            False  # a row without tuples has lse = -inf, no finite difference
+        )
         problem.options["window"] = [(2, 1)] * order
     assert gradgradcheck(function_of(problem), problem.inputs)
 
@@ -74,7 +89,8 @@ def test_gradients_that_nobody_wants_change_nothing(dtype, reduce):
         out, lse = problem.run()
         generator = torch.Generator().manual_seed(7)
         weights = [
-            torch.randn(t.shape, generator=generator, dtype=torch.float64).to(dtype) for t in (out, lse)
+            torch.randn(t.shape, generator=generator, dtype=torch.float64).to(dtype)
+            for t in (out, lse)
         ]
         torch.autograd.backward([out, lse], weights)
         for i, tensor in enumerate(problem.inputs):

@@ -42,7 +42,9 @@ def test_empty_axes(shape, dtype):
 @pytest.mark.parametrize("queries, lengths", [(1, [1]), (1, [1, 1]), (7, [1, 9]), (1, [20, 1, 3])])
 @pytest.mark.parametrize("causal", [False, True])
 def test_axes_of_one_key(queries, lengths, causal, dtype):
-    assert_matches(random_problem(len(lengths), queries=queries, lengths=lengths, causal=causal), dtype)
+    assert_matches(
+        random_problem(len(lengths), queries=queries, lengths=lengths, causal=causal), dtype
+    )
 
 
 @BOTH
@@ -125,7 +127,9 @@ def test_nan_padding_never_shows(dtype):
 @BOTH
 @pytest.mark.parametrize("which", [1, 3])
 def test_nan_stays_within_its_batch_entry_and_head(which, dtype):
-    problem = random_problem(2, batch=2, heads=4, kv_heads=2, queries=20, lengths=[20, 20], causal=True)
+    problem = random_problem(
+        2, batch=2, heads=4, kv_heads=2, queries=20, lengths=[20, 20], causal=True
+    )
     problem.inputs[which][1, 0, 7] = torch.nan
     outcome = problem.to(dtype).outcome()
     reached = torch.zeros(2, 4, dtype=torch.bool)
@@ -149,15 +153,18 @@ def layouts(tensor):
         "slice": wide[..., 1 : 1 + channels],
         "unaligned": flat[1:].view(tensor.shape),
         "channels outside": tensor.transpose(2, 3).contiguous().transpose(2, 3),
-        "every second row": torch.stack([tensor, torch.full_like(tensor, torch.nan)], 3)
-        .flatten(2, 3)[:, :, ::2],
-    }  # fmt: skip
+        "every second row": torch.stack([tensor, torch.full_like(tensor, torch.nan)], 3).flatten(
+            2, 3
+        )[:, :, ::2],
+    }
 
 
 @BOTH
 @pytest.mark.parametrize("layout", layouts(torch.zeros(1, 1, 1, 1)))
 def test_strided_and_unaligned_views(layout, dtype):
-    problem = random_problem(2, batch=2, heads=4, kv_heads=2, queries=37, dim=9, causal=True).to(dtype)
+    problem = random_problem(2, batch=2, heads=4, kv_heads=2, queries=37, dim=9, causal=True).to(
+        dtype
+    )
     expected = problem.outcome()
     problem.inputs = [layouts(t.detach())[layout].requires_grad_() for t in problem.inputs]
     for name, value in problem.outcome().items():

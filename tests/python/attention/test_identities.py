@@ -1,11 +1,12 @@
 """Identities that hold whatever the numbers: one thing said in two ways."""
 
+import itertools
+
 import pytest
 import torch
 from problems import Problem, random_problem
 
 import nsimplex
-import itertools
 
 BOTH = pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 2e-5)])
 NORMALIZERS = ["softmax", "softmax_sink", "sigmoid", "relu"]
@@ -34,7 +35,8 @@ def interval(queries, keys, left, right):
 @BOTH
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_one_mask_said_in_many_ways(normalizer, dtype, tolerance):
-    """Windows, lengths, key masks and documents are boolean masks; those are additive ones of -inf."""
+    """Windows, lengths, key masks and documents are boolean masks; those are additive ones of
+    -inf."""
     problem = random_problem(2, batch=2, queries=12, lengths=[12, 12])
     both = lambda a, b: a.unsqueeze(-1) & b.unsqueeze(-2)
     lengths = torch.tensor([[12, 7], [9, 12]])
@@ -45,7 +47,8 @@ def test_one_mask_said_in_many_ways(normalizer, dtype, tolerance):
     index = torch.arange(12)
     ways = {
         "window": (
-            dict(window=[(3, 2), (5, 0)]), both(interval(12, 12, 3, 2), interval(12, 12, 5, 0))
+            dict(window=[(3, 2), (5, 0)]),
+            both(interval(12, 12, 3, 2), interval(12, 12, 5, 0)),
         ),
         "lengths": (dict(key_lengths=lengths), padding),
         "key masks": (dict(key_masks=[valid[0], valid[1]]), padding),
@@ -55,7 +58,7 @@ def test_one_mask_said_in_many_ways(normalizer, dtype, tolerance):
             dict(distinct="with_query"),
             both(index[:, None] != index, index[:, None] != index) & (index[:, None] != index),
         ),
-    }  # fmt: skip
+    }
     without = outcome(problem, dtype, **with_normalizer(normalizer))
     for options, mask in ways.values():
         options = options | with_normalizer(normalizer)
@@ -81,13 +84,17 @@ def test_packed_documents_are_documents_one_by_one(order, dtype, tolerance):
     weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(4)).to(dtype)
     grads = torch.autograd.grad((out * weights).sum() + lse.sum(), problem.inputs)
     for begin, end in itertools.pairwise(bounds):
-        part = Problem([t.detach()[:, :, begin:end].requires_grad_() for t in problem.inputs], options)
+        part = Problem(
+            [t.detach()[:, :, begin:end].requires_grad_() for t in problem.inputs], options
+        )
         part_out, part_lse = part.run()
         torch.testing.assert_close(out[:, :, begin:end], part_out, rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(lse[:, :, begin:end], part_lse, rtol=tolerance, atol=tolerance)
         loss = (part_out * weights[:, :, begin:end]).sum() + part_lse.sum()
         for whole, own in zip(grads, torch.autograd.grad(loss, part.inputs)):
-            torch.testing.assert_close(whole[:, :, begin:end], own, rtol=tolerance, atol=10 * tolerance)
+            torch.testing.assert_close(
+                whole[:, :, begin:end], own, rtol=tolerance, atol=10 * tolerance
+            )
 
 
 @BOTH
@@ -102,9 +109,12 @@ def test_keys_can_be_permuted_with_their_values_and_masks(form, normalizer, dtyp
     options = with_normalizer(normalizer) | {"form": form, "return_lse": True}
     one = nsimplex.attention(query, [k1, k2], [v1, v2], key_masks=valid, **options)
     other = nsimplex.attention(
-        query, [k1[:, :, order], k2], [v1[:, :, order], v2],
-        key_masks=[valid[0][:, order], valid[1]], **options,
-    )  # fmt: skip
+        query,
+        [k1[:, :, order], k2],
+        [v1[:, :, order], v2],
+        key_masks=[valid[0][:, order], valid[1]],
+        **options,
+    )
     for a, b in zip(one, other):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
@@ -182,9 +192,12 @@ def test_a_sink_is_one_more_tuple_with_values_of_zero(logit, dtype, tolerance):
     bias = torch.zeros(2, 1, 9, dtype=dtype)
     bias[:, :, 8] = sink[:, None]
     expected = nsimplex.attention(
-        query, [torch.cat([key, nothing], 2)], [torch.cat([value, nothing], 2)], mask=bias,
+        query,
+        [torch.cat([key, nothing], 2)],
+        [torch.cat([value, nothing], 2)],
+        mask=bias,
         return_lse=True,
-    )  # fmt: skip
+    )
     ours = nsimplex.attention(
         query, [key], [value], normalizer="softmax_sink", sink=sink, return_lse=True
     )
@@ -201,12 +214,17 @@ def test_a_sink_is_one_more_tuple_with_values_of_zero(logit, dtype, tolerance):
 def test_distinct_tuples_are_counted_by_lse(dtype, tolerance):
     """Logits of zero: exp(lse) counts the admissible tuples."""
     x = torch.zeros(1, 1, 6, 2, dtype=dtype)
-    counts = {("none", 2): 36, ("axes", 2): 30, ("with_query", 2): 20, ("axes", 3): 120,
-              ("with_query", 3): 60, ("with_query", 1): 5, ("axes", 1): 6}  # fmt: skip
+    counts = {
+        ("none", 2): 36,
+        ("axes", 2): 30,
+        ("with_query", 2): 20,
+        ("axes", 3): 120,
+        ("with_query", 3): 60,
+        ("with_query", 1): 5,
+        ("axes", 1): 6,
+    }
     for (distinct, order), count in counts.items():
-        _, lse = nsimplex.attention(
-            x, [x] * order, [x] * order, distinct=distinct, return_lse=True
-        )
+        _, lse = nsimplex.attention(x, [x] * order, [x] * order, distinct=distinct, return_lse=True)
         torch.testing.assert_close(lse.exp(), torch.full_like(lse, count), rtol=tolerance, atol=0)
 
 

@@ -1,4 +1,5 @@
-"""The CPU kernel takes every option, forward and backward, and agrees with the reference in fp64."""
+"""The CPU kernel takes every option, forward and backward, and agrees with the reference in
+fp64."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ import sys
 
 import pytest
 import torch
+from problems import random_problem
 
 import nsimplex
-from problems import random_problem
 
 B, HEADS, QUERIES = 2, 4, 9
 
@@ -54,11 +55,17 @@ OPTIONS = {
     "together": (
         [9, 9],
         dict(
-            normalizer="softmax_sink", sink=draw(HEADS).float(), dropout_p=0.2, seed=5, distinct="axes",
-            cu_seqlens=torch.tensor([0, 4, 9]), mask=additive(1, 1, 1, 9, 9), form="determinant",
+            normalizer="softmax_sink",
+            sink=draw(HEADS).float(),
+            dropout_p=0.2,
+            seed=5,
+            distinct="axes",
+            cu_seqlens=torch.tensor([0, 4, 9]),
+            mask=additive(1, 1, 1, 9, 9),
+            form="determinant",
         ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -66,9 +73,15 @@ def test_kernel_and_reference_agree(name):
     lengths, options = OPTIONS[name]
     order = len(lengths)
     problem = random_problem(
-        order, batch=B, heads=HEADS, kv_heads=2, queries=QUERIES, lengths=lengths,
-        dim=6 * (order + 1), value_dim=5,
-    ).to(torch.float64)  # fmt: skip
+        order,
+        batch=B,
+        heads=HEADS,
+        kv_heads=2,
+        queries=QUERIES,
+        lengths=lengths,
+        dim=6 * (order + 1),
+        value_dim=5,
+    ).to(torch.float64)
     problem.options = dict(options)
     extra = []
     if "sink" in options:
@@ -90,9 +103,13 @@ def run_script(code, **environment):
     """What a fresh interpreter writes: the library reads its environment once."""
     path = os.pathsep.join([os.path.dirname(__file__), os.path.dirname(nsimplex.__path__[0])])
     return subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path} | environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
-    ).stdout  # fmt: skip
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def test_no_option_falls_back():
@@ -131,7 +148,12 @@ nsimplex.attention(q[:, :, :1].double(), [k.double()], [v.double()])
         ["nsimplex:", "plan:", name] for name in ("attention", "attention_backward", "attention")
     ]
     for plan in plans[:2]:  # the longer window is the inner axis
-        assert (plan["axes"], plan["inner"], plan["splits"], plan["fused"]) == ("1,0", "0", "1", "0")
+        assert (plan["axes"], plan["inner"], plan["splits"], plan["fused"]) == (
+            "1,0",
+            "0",
+            "1",
+            "0",
+        )
         assert int(plan["blocks"]) > 1 and int(plan["workspace"]) > 0
         assert plan["simd"] == "AVX2"
     assert int(plans[2]["splits"]) > 1  # decoding

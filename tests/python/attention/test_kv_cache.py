@@ -9,7 +9,9 @@ import nsimplex
 from nsimplex import KeyValueCache, LayerCaches
 
 
-def problem(order, tokens, *, batch=2, heads=4, kv_heads=2, dim=8, value_dim=8, dtype=torch.float64):
+def problem(
+    order, tokens, *, batch=2, heads=4, kv_heads=2, dim=8, value_dim=8, dtype=torch.float64
+):
     generator = torch.Generator().manual_seed(tokens * 10 + order)
 
     def draw(h, d):
@@ -20,7 +22,9 @@ def problem(order, tokens, *, batch=2, heads=4, kv_heads=2, dim=8, value_dim=8, 
 
 
 def one_shot(query, keys, values, window, **options):
-    return nsimplex.attention(query, keys, values, causal=True, window=window, return_lse=True, **options)
+    return nsimplex.attention(
+        query, keys, values, causal=True, window=window, return_lse=True, **options
+    )
 
 
 def piece(tensors, first, last):
@@ -57,7 +61,9 @@ def test_every_cut_of_a_short_sequence(window):
 @pytest.mark.parametrize("window", [(16,), (-1,), (4, 24), (3, 5, 9)])
 @pytest.mark.parametrize("heads, kv_heads, value_dim", [(4, 4, 8), (6, 2, 5)])
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 2e-5)])
-def test_prefill_then_tokens_far_past_the_windows(window, heads, kv_heads, value_dim, dtype, tolerance):
+def test_prefill_then_tokens_far_past_the_windows(
+    window, heads, kv_heads, value_dim, dtype, tolerance
+):
     query, keys, values = problem(
         len(window), 90, heads=heads, kv_heads=kv_heads, value_dim=value_dim, dtype=dtype
     )
@@ -147,7 +153,9 @@ def test_a_state_of_other_windows_is_refused_and_changes_nothing(tmp_path):
         other.load_state_dict(saved.state_dict())
     path = tmp_path / "cache.safetensors"
     LayerCaches([saved]).save(path)
-    with pytest.raises(ValueError, match=r"^cannot use .*: \[KeyValueCache\] state: expected keys.1"):
+    with pytest.raises(
+        ValueError, match=r"^cannot use .*: \[KeyValueCache\] state: expected keys.1"
+    ):
         LayerCaches([other]).load(path)
     with pytest.raises(ValueError, match="tensors belong to none of 1 layers"):
         LayerCaches([saved, saved]).save(path)
@@ -196,11 +204,23 @@ def x(*shape, dtype=torch.float32):
     "call, error, words",
     [
         (lambda: KeyValueCache([]), ValueError, "window: expected one entry an axis, got none"),
-        (lambda: KeyValueCache([4, 0]), ValueError, "window[1]: expected at least 1, or -1 (all keys), got 0"),
-        (lambda: KeyValueCache([4]).attend(x(1, 2, 1, 4)), ValueError, "attend: nothing has been appended yet"),
-        (lambda: KeyValueCache([4]).select(torch.tensor([0])), ValueError, "select: nothing has been appended"),
+        (
+            lambda: KeyValueCache([4, 0]),
+            ValueError,
+            "window[1]: expected at least 1, or -1 (all keys), got 0",
+        ),
+        (
+            lambda: KeyValueCache([4]).attend(x(1, 2, 1, 4)),
+            ValueError,
+            "attend: nothing has been appended yet",
+        ),
+        (
+            lambda: KeyValueCache([4]).select(torch.tensor([0])),
+            ValueError,
+            "select: nothing has been appended",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_new_cache_says_what_it_needs(call, error, words):
     with pytest.raises(error) as raised:
         call()
@@ -210,33 +230,98 @@ def test_a_new_cache_says_what_it_needs(call, error, words):
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda c, q, k: c.append([k], [k]), ValueError, "keys: expected one for each of 2 axes, got 1"),
-        (lambda c, q, k: c.append([k, k], [k]), ValueError, "values: expected one for each of 2 axes, got 1"),
-        (lambda c, q, k: c.append([k, x(2, 2, 1, 5)], [k, k]), ValueError,
-         "keys[1]: expected shape [2, 2, 1, 4], got [2, 2, 1, 5]"),
-        (lambda c, q, k: c.append([k, x(2, 3, 1, 4)], [k, k]), ValueError, "keys[1]: expected shape [2, 2, 1, 4]"),
-        (lambda c, q, k: c.append([k, k], [k, x(2, 2, 2, 4)]), ValueError, "values[1]: expected shape [2, 2, 1, 4]"),
-        (lambda c, q, k: c.append([k[:1], k[:1]], [k, k]), ValueError, "keys[0]: expected shape [2, 2, 1, 4]"),
+        (
+            lambda c, q, k: c.append([k], [k]),
+            ValueError,
+            "keys: expected one for each of 2 axes, got 1",
+        ),
+        (
+            lambda c, q, k: c.append([k, k], [k]),
+            ValueError,
+            "values: expected one for each of 2 axes, got 1",
+        ),
+        (
+            lambda c, q, k: c.append([k, x(2, 2, 1, 5)], [k, k]),
+            ValueError,
+            "keys[1]: expected shape [2, 2, 1, 4], got [2, 2, 1, 5]",
+        ),
+        (
+            lambda c, q, k: c.append([k, x(2, 3, 1, 4)], [k, k]),
+            ValueError,
+            "keys[1]: expected shape [2, 2, 1, 4]",
+        ),
+        (
+            lambda c, q, k: c.append([k, k], [k, x(2, 2, 2, 4)]),
+            ValueError,
+            "values[1]: expected shape [2, 2, 1, 4]",
+        ),
+        (
+            lambda c, q, k: c.append([k[:1], k[:1]], [k, k]),
+            ValueError,
+            "keys[0]: expected shape [2, 2, 1, 4]",
+        ),
         (lambda c, q, k: c.append([k[0], k], [k, k]), ValueError, "keys[0]: expected 4 dimensions"),
-        (lambda c, q, k: c.append([k, k.double()], [k, k]), TypeError, "keys[1]: expected Float, got Double"),
-        (lambda c, q, k: c.attend(q[:, :3], [k, k], [k, k]), ValueError, "query: expected shape [2, a multiple of 2, t, 4]"),
-        (lambda c, q, k: c.attend(x(2, 4, 2, 4), [k, k], [k, k]), ValueError,
-         "query: expected a query for each of the 1 keys, got 2"),
-        (lambda c, q, k: c.attend(q.double(), [k, k], [k, k]), TypeError, "query: expected Float, got Double"),
-        (lambda c, q, k: c.attend(x(2, 4, 9, 4)), ValueError, "query: expected 1 to 3 queries, one a token, got 9"),
-        (lambda c, q, k: c.attend(x(2, 4, 3, 4)), ValueError, "axis 0 has dropped keys that the first ones see"),
+        (
+            lambda c, q, k: c.append([k, k.double()], [k, k]),
+            TypeError,
+            "keys[1]: expected Float, got Double",
+        ),
+        (
+            lambda c, q, k: c.attend(q[:, :3], [k, k], [k, k]),
+            ValueError,
+            "query: expected shape [2, a multiple of 2, t, 4]",
+        ),
+        (
+            lambda c, q, k: c.attend(x(2, 4, 2, 4), [k, k], [k, k]),
+            ValueError,
+            "query: expected a query for each of the 1 keys, got 2",
+        ),
+        (
+            lambda c, q, k: c.attend(q.double(), [k, k], [k, k]),
+            TypeError,
+            "query: expected Float, got Double",
+        ),
+        (
+            lambda c, q, k: c.attend(x(2, 4, 9, 4)),
+            ValueError,
+            "query: expected 1 to 3 queries, one a token, got 9",
+        ),
+        (
+            lambda c, q, k: c.attend(x(2, 4, 3, 4)),
+            ValueError,
+            "axis 0 has dropped keys that the first ones see",
+        ),
         (lambda c, q, k: c.attend(q, [k, k]), ValueError, "expected keys and values, or neither"),
         (lambda c, q, k: c.attend(q, window=3), ValueError, "window: belongs to the cache"),
         (lambda c, q, k: c.attend(q, causal=True), ValueError, "causal: belongs to the cache"),
-        (lambda c, q, k: c.attend(q, key_lengths=torch.tensor([1, 1])), NotImplementedError, "key_lengths: counts keys"),
-        (lambda c, q, k: c.attend(q, distinct="axes"), NotImplementedError, "distinct: counts keys"),
-        (lambda c, q, k: c.select(torch.tensor([0, 2])), ValueError, "select: expected entries in [0, 2), got 2"),
-        (lambda c, q, k: c.select(torch.tensor([0.0])), TypeError, "select: expected entries of int64, got Float"),
+        (
+            lambda c, q, k: c.attend(q, key_lengths=torch.tensor([1, 1])),
+            NotImplementedError,
+            "key_lengths: counts keys",
+        ),
+        (
+            lambda c, q, k: c.attend(q, distinct="axes"),
+            NotImplementedError,
+            "distinct: counts keys",
+        ),
+        (
+            lambda c, q, k: c.select(torch.tensor([0, 2])),
+            ValueError,
+            "select: expected entries in [0, 2), got 2",
+        ),
+        (
+            lambda c, q, k: c.select(torch.tensor([0.0])),
+            TypeError,
+            "select: expected entries of int64, got Float",
+        ),
         (lambda c, q, k: c.load_state_dict({}), ValueError, "state: position is missing"),
-        (lambda c, q, k: c.load_state_dict({"position": torch.tensor(4)}), ValueError,
-         "state: expected 5 tensors for 2 axes at position 4, got 1"),
+        (
+            lambda c, q, k: c.load_state_dict({"position": torch.tensor(4)}),
+            ValueError,
+            "state: expected 5 tensors for 2 axes at position 4, got 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_named_and_changes_nothing(call, error, words):
     cache = KeyValueCache([2, 8])
     key = x(2, 2, 1, 4)

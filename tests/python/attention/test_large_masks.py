@@ -21,9 +21,11 @@ LENGTHS = {1: [66], 2: [5, 70], 3: [3, 4, 20]}
 
 #: Of outputs and of gradients. At -1e9 fp64 itself has scores to 1e-7.
 LIMITS = {
-    torch.float64: (2e-7, 1e-6), torch.float32: (1e-5, 1e-4), torch.float16: (2e-3, 4e-3),
+    torch.float64: (2e-7, 1e-6),
+    torch.float32: (1e-5, 1e-4),
+    torch.float16: (2e-3, 4e-3),
     torch.bfloat16: (1e-2, 2e-2),
-}  # fmt: skip
+}
 
 
 def by_turns(even, odd):

@@ -2,14 +2,15 @@
 
 import inspect
 
-import nsimplex
 import pytest
 import torch
 import torch._dynamo.compiled_autograd
 from definition import definition
-from nsimplex._options import operator_options
 from options import EACH, OPTIONS, option_problem
 from torch.autograd import gradcheck, gradgradcheck
+
+import nsimplex
+from nsimplex._options import operator_options
 
 ALL = pytest.mark.parametrize("name", OPTIONS)
 ONE_OF_EACH = pytest.mark.parametrize("name", EACH)
@@ -42,7 +43,8 @@ def test_attention_is_the_reference(name, dtype, tolerance):
     problem = option_problem(name).to(dtype)
     expected = problem.to(torch.float64).outcome(nsimplex.reference)
     for tensor, value in problem.outcome().items():
-        # By the whole tensor: a logit of relu that rounds across 0 changes single gradients at once.
+        # By the whole tensor: a logit of relu that rounds across 0 changes single gradients at
+        # once.
         error = (value.double() - expected[tensor]).norm().item()
         assert error <= tolerance * max(expected[tensor].norm().item(), 1), (tensor, error)
 
@@ -59,13 +61,20 @@ def test_gradcheck(name):
 def test_defaults_are_those_of_the_operator():
     """An option that is not given is not passed on, so that the operator's default counts."""
     schema = torch.ops.nsimplex.attention.default._schema
-    theirs = {argument.name: argument.default_value for argument in schema.arguments if argument.kwarg_only}
+    theirs = {
+        argument.name: argument.default_value
+        for argument in schema.arguments
+        if argument.kwarg_only
+    }
     ours = {
         name: parameter.default
         for name, parameter in inspect.signature(nsimplex.attention).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name not in ("scale", "layout", "return_lse")
+        if parameter.kind is parameter.KEYWORD_ONLY
+        and name not in ("scale", "layout", "return_lse")
     }
-    assert ours == {name: default for name, default in theirs.items() if not name.endswith("_scale")}
+    assert ours == {
+        name: default for name, default in theirs.items() if not name.endswith("_scale")
+    }
 
 
 @ONE_OF_EACH
@@ -82,7 +91,9 @@ def test_opcheck(name):
         out, lse = torch.ops.nsimplex.attention(*inputs, **options)
     wanted = [True] * (1 + 2 * order) + [key in problem.learned for key in ("mask", "sink")]
     torch.library.opcheck(
-        torch.ops.nsimplex.attention_backward.default, (*inputs, out, lse, out, None, wanted), options
+        torch.ops.nsimplex.attention_backward.default,
+        (*inputs, out, lse, out, None, wanted),
+        options,
     )
 
 
@@ -207,7 +218,9 @@ def test_gradients_that_nobody_wants_change_nothing(name):
             leaf.requires_grad_(leaf is wanted)
         out, lse = problem.run()
         generator = torch.Generator().manual_seed(7)
-        weights = [torch.randn(t.shape, generator=generator, dtype=torch.float64) for t in (out, lse)]
+        weights = [
+            torch.randn(t.shape, generator=generator, dtype=torch.float64) for t in (out, lse)
+        ]
         weights[1] = weights[1].masked_fill(lse.isneginf(), 0)
         (grad,) = torch.autograd.grad([out, lse], [wanted], [w.float() for w in weights])
         torch.testing.assert_close(grad, expected[tensor], rtol=1e-5, atol=1e-6, msg=tensor)

@@ -33,7 +33,15 @@ def draw(*shape, seed=0, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("dtype, error", [(torch.float64, 1e-14), (torch.float32, 1e-6), (torch.bfloat16, 2**-8), (torch.float16, 2**-11)])
+@pytest.mark.parametrize(
+    "dtype, error",
+    [
+        (torch.float64, 1e-14),
+        (torch.float32, 1e-6),
+        (torch.bfloat16, 2**-8),
+        (torch.float16, 2**-11),
+    ],
+)
 def test_definition(chunk, dtype, error):
     x = draw(2, 3, 300, 4 * chunk).to(dtype)
     count = planes(4 * chunk, chunk)
@@ -65,7 +73,9 @@ def test_angles_of_heads_and_batches():
     for b in range(2):
         shared = nsimplex.rotary(x, chunk=chunk, angles=angles[:, :, :1])
         torch.testing.assert_close(shared[b], definition(x[b], chunk, angles[b, :, 0]))
-    of_batch = nsimplex.rotary(x, chunk=chunk, positions=torch.tensor([[0, 1, 2, 3, 4], [9, 3, 1, 0, 2]]))
+    of_batch = nsimplex.rotary(
+        x, chunk=chunk, positions=torch.tensor([[0, 1, 2, 3, 4], [9, 3, 1, 0, 2]])
+    )
     for t, position in enumerate((9, 3, 1, 0, 2)):
         row = nsimplex.rotary(x[1:, :, t : t + 1], chunk=chunk, offset=position)
         torch.testing.assert_close(of_batch[1:, :, t : t + 1], row)
@@ -81,7 +91,11 @@ def determinant_logits(query, keys):
         view[axis] = tensor.size(2)
         chunks = tensor.unflatten(-1, (-1, order + 1))
         batch, heads, _, count, chunk = chunks.shape
-        columns.append(chunks.view(batch, heads, *view, count, chunk).expand(batch, heads, *shape, count, chunk))
+        columns.append(
+            chunks.view(batch, heads, *view, count, chunk).expand(
+                batch, heads, *shape, count, chunk
+            )
+        )
     return torch.linalg.det(torch.stack(columns, -1)).sum(-1)
 
 
@@ -107,7 +121,13 @@ def test_attention_with_the_determinant_does_too(order, dtype, error):
     def run(shift):
         query, *keys = (nsimplex.rotary(t, chunk=order + 1, offset=shift) for t in tensors)
         return nsimplex.attention(
-            query, keys, values, form="determinant", causal=True, window=[4] * order, return_lse=True
+            query,
+            keys,
+            values,
+            form="determinant",
+            causal=True,
+            window=[4] * order,
+            return_lse=True,
         )
 
     for ours, later in zip(run(0), run(50)):
@@ -160,8 +180,11 @@ def test_learned_angles_of_low_precision_inputs():
     x = draw(2, 3, 40, 6).bfloat16().requires_grad_()
     angles = draw(40, 2, seed=1, dtype=torch.float32).requires_grad_()
     exact = [x.detach().double().requires_grad_(), angles.detach().double().requires_grad_()]
-    grads = torch.autograd.grad(nsimplex.rotary(x, chunk=3, angles=angles).float().square().sum() / 2 +
-                                nsimplex.rotary(x, chunk=3, angles=angles).float().sum(), (x, angles))
+    grads = torch.autograd.grad(
+        nsimplex.rotary(x, chunk=3, angles=angles).float().square().sum() / 2
+        + nsimplex.rotary(x, chunk=3, angles=angles).float().sum(),
+        (x, angles),
+    )
     y = nsimplex.rotary(exact[0], chunk=3, angles=exact[1])
     expected = torch.autograd.grad(y.square().sum() / 2 + y.sum(), exact)
     assert grads[0].dtype == torch.bfloat16 and grads[1].dtype == torch.float32
@@ -244,11 +267,19 @@ def test_far_positions_keep_their_digits():
         (dict(chunk=1), ValueError, "chunk: expected at least 2, got 1"),
         (dict(chunk=4), ValueError, "divisible by chunk 4, got 6"),
         (dict(base=0.0), ValueError, "base: expected a positive number, got 0"),
-        (dict(positions=torch.arange(3)), ValueError, r"positions: expected shape \[4\] or \[2, 4\]"),
+        (
+            dict(positions=torch.arange(3)),
+            ValueError,
+            r"positions: expected shape \[4\] or \[2, 4\]",
+        ),
         (dict(positions=torch.arange(4) > 1), TypeError, "positions: expected integers"),
         (dict(positions=torch.arange(4), offset=1), ValueError, "positions: given beside offset"),
         (dict(angles=torch.zeros(4, 3), offset=1), ValueError, "angles: given beside offset"),
-        (dict(angles=torch.zeros(4, 3), positions=torch.arange(4)), ValueError, "given beside angles"),
+        (
+            dict(angles=torch.zeros(4, 3), positions=torch.arange(4)),
+            ValueError,
+            "given beside angles",
+        ),
         (dict(angles=torch.zeros(4, 2)), ValueError, "angles: expected shape .* P = 3"),
         (dict(angles=torch.zeros(2, 4, 2, 3)), ValueError, "H = 3 or 1"),
         (dict(angles=torch.zeros(4, 3).long()), TypeError, "angles: expected floating"),
@@ -258,10 +289,13 @@ def test_errors(options, error, words):
     with pytest.raises(error, match=words):
         nsimplex.rotary(torch.zeros(2, 3, 4, 6), **options)
     with pytest.raises(error, match=words):
-        nsimplex.rotary(torch.zeros(2, 3, 4, 6, device="meta"), **{
-            name: value.to("meta") if isinstance(value, torch.Tensor) else value
-            for name, value in options.items()
-        })
+        nsimplex.rotary(
+            torch.zeros(2, 3, 4, 6, device="meta"),
+            **{
+                name: value.to("meta") if isinstance(value, torch.Tensor) else value
+                for name, value in options.items()
+            },
+        )
 
 
 @pytest.mark.parametrize("offset", [2**53 + 1, -(2**53) - 1, 2**61, 2**62, -(2**63)])
@@ -277,7 +311,9 @@ def test_positions_up_to_there_are_turned_by(offset):
     angle = torch.arange(3, dtype=torch.float64) + offset
     c, s = angle.cos(), angle.sin()
     a, b = x[0, 0].unbind(1)
-    torch.testing.assert_close(nsimplex.rotary(x, offset=offset)[0, 0], torch.stack([a * c - b * s, a * s + b * c], 1))
+    torch.testing.assert_close(
+        nsimplex.rotary(x, offset=offset)[0, 0], torch.stack([a * c - b * s, a * s + b * c], 1)
+    )
 
 
 def test_a_position_that_is_no_number_spoils_its_row_alone():

@@ -1,4 +1,5 @@
-"""Separable attention: the definition tuple by tuple, derivatives, hostile inputs, PyTorch's gates."""
+"""Separable attention: the definition tuple by tuple, derivatives, hostile inputs, PyTorch's
+gates."""
 
 import itertools
 
@@ -12,10 +13,23 @@ ORDERS = [1, 2, 3]
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
-def problem(order, *, batch=1, heads=2, kv_heads=None, queries=6, lengths=None, features=4, value_dim=3, dtype=torch.float64):
+def problem(
+    order,
+    *,
+    batch=1,
+    heads=2,
+    kv_heads=None,
+    queries=6,
+    lengths=None,
+    features=4,
+    value_dim=3,
+    dtype=torch.float64,
+):
     """query and keys of positive features, values; an axis of its own length each."""
     lengths = lengths or [queries + m for m in range(order)]
     kv_heads = kv_heads or heads
@@ -28,19 +42,25 @@ def problem(order, *, batch=1, heads=2, kv_heads=None, queries=6, lengths=None, 
 def call(inputs, function=nsimplex.separable_attention, **options):
     order = len(inputs) // 2
     return function(
-        inputs[0], inputs[1 : 1 + order], inputs[1 + order :], features=None, return_normalizer=True,
+        inputs[0],
+        inputs[1 : 1 + order],
+        inputs[1 + order :],
+        features=None,
+        return_normalizer=True,
         **options,
-    )  # fmt: skip
+    )
 
 
 def admissible(i, queries, length, causal, window):
     position = i + length - queries
     left, right = window
     return [
-        j for j in range(length)
-        if (left < 0 or j > position - left) and (right < 0 or j <= position + right)
+        j
+        for j in range(length)
+        if (left < 0 or j > position - left)
+        and (right < 0 or j <= position + right)
         and (not causal or j <= position)
-    ]  # fmt: skip
+    ]
 
 
 def definition(inputs, causal=False, window=None):
@@ -49,7 +69,9 @@ def definition(inputs, causal=False, window=None):
     query, keys, values = inputs[0], inputs[1 : 1 + order], inputs[1 + order :]
     batch, heads, queries, _ = query.shape
     group = heads // keys[0].size(1)
-    windows = [(w, 0) if isinstance(w, int) else w for w in window] if window else [(-1, -1)] * order
+    windows = (
+        [(w, 0) if isinstance(w, int) else w for w in window] if window else [(-1, -1)] * order
+    )
     out = query.new_zeros(batch, heads, queries, values[0].size(-1))
     normalizer = query.new_zeros(batch, heads, queries)
     for b, h, i in itertools.product(range(batch), range(heads), range(queries)):
@@ -64,7 +86,12 @@ def definition(inputs, causal=False, window=None):
     return torch.where(normalizer.unsqueeze(-1) == 0, 0, out / normalizer.unsqueeze(-1)), normalizer
 
 
-OPTIONS = [{}, {"causal": True}, {"causal": True, "window": [2, 3, 1]}, {"window": [(2, 1), (-1, 2), (3, -1)]}]
+OPTIONS = [
+    {},
+    {"causal": True},
+    {"causal": True, "window": [2, 3, 1]},
+    {"window": [(2, 1), (-1, 2), (3, -1)]},
+]
 
 
 def of_order(options, order):
@@ -82,17 +109,37 @@ def test_definition(order, options, function):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("options", [{"causal": True}, {}, {"causal": True, "window": [7, 100, 33]}], ids=str)
-@pytest.mark.parametrize("dtype, error", [(torch.float64, 1e-12), (torch.float32, 2e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)])
+@pytest.mark.parametrize(
+    "options", [{"causal": True}, {}, {"causal": True, "window": [7, 100, 33]}], ids=str
+)
+@pytest.mark.parametrize(
+    "dtype, error",
+    [(torch.float64, 1e-12), (torch.float32, 2e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)],
+)
 @pytest.mark.parametrize("inside", [False, True])
 def test_kernel_against_the_reference(order, options, dtype, error, inside):
     """At lengths of several chunks, with gradients, whatever the memory order."""
     options = of_order(options, order)
-    inputs = problem(order, batch=2, heads=4, kv_heads=2, queries=150, lengths=[150] * order, features=12, value_dim=17, dtype=dtype)
+    inputs = problem(
+        order,
+        batch=2,
+        heads=4,
+        kv_heads=2,
+        queries=150,
+        lengths=[150] * order,
+        features=12,
+        value_dim=17,
+        dtype=dtype,
+    )
     if inside:
-        inputs = [t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for t in inputs]
+        inputs = [
+            t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for t in inputs
+        ]
     exact_inputs = [t.detach().double().requires_grad_() for t in inputs]
-    ours, exact = call(inputs, **options), call(exact_inputs, nsimplex.separable_reference, **options)
+    ours, exact = (
+        call(inputs, **options),
+        call(exact_inputs, nsimplex.separable_reference, **options),
+    )
     weight = draw(*exact[0].shape, seed=99)
     ours_grads = torch.autograd.grad([ours[0]], inputs, [weight.to(dtype)])
     exact_grads = torch.autograd.grad([exact[0]], exact_inputs, [weight.to(dtype).double()])
@@ -115,7 +162,9 @@ def test_derivatives(order, options):
 @pytest.mark.parametrize("kind", ["elu", "random"])
 def test_derivatives_through_features_and_forward_mode(kind):
     query, k1, k2, v1, v2 = (draw(1, 1, 3, 3, seed=s).requires_grad_() for s in range(5))
-    make = lambda q, a, b, v, w: nsimplex.separable_attention(q, [a, b], [v, w], features=kind, causal=True)
+    make = lambda q, a, b, v, w: nsimplex.separable_attention(
+        q, [a, b], [v, w], features=kind, causal=True
+    )
     assert gradcheck(make, (query, k1, k2, v1, v2), check_forward_ad=True)
 
 
@@ -172,7 +221,11 @@ def test_relu_features_that_are_all_zero():
     assert not any(g.any() for g in torch.autograd.grad(out.sum(), (q, k, v)))
 
 
-@pytest.mark.parametrize("shape", [dict(queries=0, lengths=[3, 4]), dict(queries=3, lengths=[0, 4]), dict(batch=0)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [dict(queries=0, lengths=[3, 4]), dict(queries=3, lengths=[0, 4]), dict(batch=0)],
+    ids=str,
+)
 def test_empty(shape):
     inputs = problem(2, **shape)
     out, normalizer = call(inputs, causal=True)
@@ -220,7 +273,12 @@ def test_opcheck_of_the_features():
 class Layer(torch.nn.Module):
     def forward(self, query, key, value):
         return nsimplex.separable_attention(
-            query, [key, key], [value, value], features="random", causal=True, window=[query.size(2) // 2, -1]
+            query,
+            [key, key],
+            [value, value],
+            features="random",
+            causal=True,
+            window=[query.size(2) // 2, -1],
         ).sin()
 
 
@@ -231,10 +289,14 @@ def test_compile_and_export_with_dynamic_lengths():
     example = tuple(draw(1, 2, 16, 8, seed=s, dtype=torch.float32) for s in range(3))
     program = torch.export.export(Layer(), example, dynamic_shapes=({2: length},) * 3)
     for count in (6, 40):
-        inputs = [draw(1, 2, count, 8, seed=s, dtype=torch.float32).requires_grad_() for s in range(3)]
+        inputs = [
+            draw(1, 2, count, 8, seed=s, dtype=torch.float32).requires_grad_() for s in range(3)
+        ]
         for function in (compiled, program.module()):
             torch.testing.assert_close(function(*inputs), Layer()(*inputs))
-        ours, expected = (torch.autograd.grad(f(*inputs).sum(), inputs) for f in (compiled, Layer()))
+        ours, expected = (
+            torch.autograd.grad(f(*inputs).sum(), inputs) for f in (compiled, Layer())
+        )
         for a, b in zip(ours, expected):
             torch.testing.assert_close(a, b)
 
@@ -262,7 +324,13 @@ def test_autocast_computes_in_float32():
 @pytest.mark.parametrize("queries", [1, 200, 2000])
 def test_bits_do_not_depend_on_threads(heads, order, window, queries, same_bits):
     inputs = problem(
-        order, heads=heads, queries=queries, lengths=[queries] * order, features=24, value_dim=20, dtype=torch.float32
+        order,
+        heads=heads,
+        queries=queries,
+        lengths=[queries] * order,
+        features=24,
+        value_dim=20,
+        dtype=torch.float32,
     )
 
     def run():
@@ -273,9 +341,14 @@ def test_bits_do_not_depend_on_threads(heads, order, window, queries, same_bits)
 
 
 @pytest.mark.parametrize("cuts", [[1] * 20, [7, 1, 1, 5, 6], [20]])
-@pytest.mark.parametrize("dtype, error", [(torch.float64, 1e-10), (torch.float32, 1e-4), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize(
+    "dtype, error", [(torch.float64, 1e-10), (torch.float32, 1e-4), (torch.bfloat16, 2e-2)]
+)
 def test_cache_equals_one_call(cuts, dtype, error):
-    q, k1, k2, v1, v2 = (t.detach() for t in problem(2, batch=2, heads=4, kv_heads=2, queries=20, lengths=[20, 20], dtype=dtype))
+    q, k1, k2, v1, v2 = (
+        t.detach()
+        for t in problem(2, batch=2, heads=4, kv_heads=2, queries=20, lengths=[20, 20], dtype=dtype)
+    )
     cache, outs = nsimplex.SeparableCache([-1, 3], features=None), []
     for part in zip(*(t.split(cuts, 2) for t in (q, k1, k2, v1, v2))):
         outs.append(cache.attend(part[0], part[1:3], part[3:], return_normalizer=True))
@@ -288,7 +361,9 @@ def test_cache_equals_one_call(cuts, dtype, error):
 def test_cache_memory_is_constant_and_survives_save_and_load(tmp_path):
     tokens = [t.detach() for t in problem(2, batch=2, queries=50, lengths=[50, 50])]
     step = lambda cache, t: cache.attend(
-        tokens[0][:, :, t : t + 1], [k[:, :, t : t + 1] for k in tokens[1:3]], [v[:, :, t : t + 1] for v in tokens[3:]]
+        tokens[0][:, :, t : t + 1],
+        [k[:, :, t : t + 1] for k in tokens[1:3]],
+        [v[:, :, t : t + 1] for v in tokens[3:]],
     )
     cache, sizes = nsimplex.SeparableCache([-1, 3], features=None), []
     for t in range(40):
@@ -304,7 +379,9 @@ def test_cache_memory_is_constant_and_survives_save_and_load(tmp_path):
     swapped.load_state_dict(cache.state_dict())
     swapped.select(torch.tensor([1, 0, 1]))
     assert swapped.state_dict()["states.0"].size(0) == 3
-    torch.testing.assert_close(swapped.state_dict()["states.0"][0], cache.state_dict()["states.0"][1])
+    torch.testing.assert_close(
+        swapped.state_dict()["states.0"][0], cache.state_dict()["states.0"][1]
+    )
     with pytest.raises(ValueError, match="keys.0 is missing"):
         nsimplex.SeparableCache([3, 3]).load_state_dict(cache.state_dict())
     cache.reset()
@@ -331,22 +408,51 @@ def test_cache_refuses_gradients_and_other_shapes():
         (dict(query=torch.ones(1, 2, 6, 4).long()), TypeError, "query: expected float32"),
         (dict(query=torch.ones(1, 3, 6, 4)), ValueError, "divisible by the 2 key heads, got 3"),
         (dict(keys=[]), ValueError, "keys: expected 1 to 8 tensors, got 0"),
-        (dict(keys=[torch.ones(1, 2, 6, 4)]), ValueError, "values: expected one for each of the 1 keys"),
-        (dict(keys=[torch.ones(1, 2, 6, 4), torch.ones(1, 2, 6, 5)]), ValueError, r"keys\[1\]: expected features 4, got 5"),
-        (dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 7, 3)]), ValueError, r"values\[1\]: expected length 6, got 7"),
-        (dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 6, 2)]), ValueError, r"values\[1\]: expected value dim 3, got 2"),
-        (dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 6, 3).double()]), TypeError, "dtype"),
+        (
+            dict(keys=[torch.ones(1, 2, 6, 4)]),
+            ValueError,
+            "values: expected one for each of the 1 keys",
+        ),
+        (
+            dict(keys=[torch.ones(1, 2, 6, 4), torch.ones(1, 2, 6, 5)]),
+            ValueError,
+            r"keys\[1\]: expected features 4, got 5",
+        ),
+        (
+            dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 7, 3)]),
+            ValueError,
+            r"values\[1\]: expected length 6, got 7",
+        ),
+        (
+            dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 6, 2)]),
+            ValueError,
+            r"values\[1\]: expected value dim 3, got 2",
+        ),
+        (
+            dict(values=[torch.ones(1, 2, 6, 3), torch.ones(1, 2, 6, 3).double()]),
+            TypeError,
+            "dtype",
+        ),
         (dict(window=[0, 3]), ValueError, r"window\[0\]: left counts"),
         (dict(window=[3]), ValueError, "window: expected one entry for each of 2 axes"),
         (dict(window=[(3, -2), 1]), ValueError, r"window\[0\]: expected right"),
-        (dict(features="softmax"), ValueError, "features: expected elu, relu, random, a function or None, got 'softmax'"),
+        (
+            dict(features="softmax"),
+            ValueError,
+            "features: expected elu, relu, random, a function or None, got 'softmax'",
+        ),
     ],
 )
 def test_errors(change, error, words):
-    arguments = dict(
-        query=torch.ones(1, 2, 6, 4), keys=[torch.ones(1, 2, 6, 4)] * 2, values=[torch.ones(1, 2, 6, 3)] * 2,
-        features=None,
-    ) | change  # fmt: skip
+    arguments = (
+        dict(
+            query=torch.ones(1, 2, 6, 4),
+            keys=[torch.ones(1, 2, 6, 4)] * 2,
+            values=[torch.ones(1, 2, 6, 3)] * 2,
+            features=None,
+        )
+        | change
+    )
     with pytest.raises(error, match=words):
         nsimplex.separable_attention(**arguments)
 
@@ -355,7 +461,10 @@ def test_errors(change, error, words):
 @pytest.mark.parametrize("order", ORDERS)
 def test_random_features_estimate_the_exponential_of_pairwise_products(orthogonal, order):
     vectors = [0.3 * draw(6, seed=s) for s in range(order + 1)]
-    features = [nsimplex.feature_map(x, "random", features=60000, seed=4, orthogonal=orthogonal, scale=1.0) for x in vectors]
+    features = [
+        nsimplex.feature_map(x, "random", features=60000, seed=4, orthogonal=orthogonal, scale=1.0)
+        for x in vectors
+    ]
     product = torch.stack(features).prod(0) * 60000 ** ((order - 1) / 2)
     pairs = sum(a @ b for a, b in itertools.combinations(vectors, 2))
     assert product.sum().item() == pytest.approx(pairs.exp().item(), rel=0.06)
@@ -371,7 +480,9 @@ def test_random_features_are_a_function_of_the_seed():
     torch.testing.assert_close(first, torch.tensor(FIRST_DIRECTIONS, dtype=torch.float64))
     rows = torch.ops.nsimplex.random_directions(x, 20, 1, True)
     torch.testing.assert_close((rows[:8] @ rows[:8].T).triu(1), torch.zeros(8, 8).double())
-    torch.testing.assert_close(rows.norm(dim=1), torch.ops.nsimplex.random_directions(x, 20, 1, False).norm(dim=1))
+    torch.testing.assert_close(
+        rows.norm(dim=1), torch.ops.nsimplex.random_directions(x, 20, 1, False).norm(dim=1)
+    )
 
 
 #: Of seed 1: they must never change, or models trained with them would.
@@ -396,7 +507,9 @@ def test_small_elu_features_keep_their_digits(dtype, path):
     found = make(x[:, None])[:, 0]
     assert found.dtype == dtype and (found > 0).all()
     assert ((found.double() - exact_elu(x)).abs() <= ELU_ERRORS[dtype] * exact_elu(x)).all()
-    ends = nsimplex.feature_map(torch.tensor([-torch.inf, torch.inf, torch.nan, -1e4, 0.0], dtype=dtype))
+    ends = nsimplex.feature_map(
+        torch.tensor([-torch.inf, torch.inf, torch.nan, -1e4, 0.0], dtype=dtype)
+    )
     assert ends[[0, 1, 3, 4]].tolist() == [0, torch.inf, 0, 1] and ends[2].isnan()
 
 
@@ -412,7 +525,9 @@ def test_derivatives_of_elu_features(scale):
     s = scale or 1
     exact = exact_elu(deep.detach(), s)
     torch.testing.assert_close(slope.double(), s * exact.clamp_max(1), rtol=2e-7, atol=0)
-    torch.testing.assert_close(second.double(), torch.where(deep < 0, s * s * exact, 0), rtol=3e-7, atol=0)
+    torch.testing.assert_close(
+        second.double(), torch.where(deep < 0, s * s * exact, 0), rtol=3e-7, atol=0
+    )
 
 
 @pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
@@ -424,18 +539,29 @@ def test_keys_far_below_zero_still_weigh(dtype, error, shift, function):
     exact_inputs = [t.detach().double().requires_grad_() for t in inputs]
     ours, exact = (function(a[0], [a[1]], [a[2]]) for a in (inputs, exact_inputs))
     assert (ours.double() - exact).norm() <= error * exact.norm()
-    for a, b in zip(torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(exact.sum(), exact_inputs)):
+    for a, b in zip(
+        torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(exact.sum(), exact_inputs)
+    ):
         assert (a.double() - b).norm() <= 2 * error * b.norm() + 1e-6
 
 
 @pytest.mark.parametrize("dtype", ELU_ERRORS, ids=str)
 def test_bits_of_elu_features_do_not_depend_on_threads_or_place(dtype, same_bits):
-    """Nor on where a number lies: torch's elementwise loops take what is left of a vector by other instructions."""
+    """Nor on where a number lies: torch's elementwise loops take what is left of a vector by other
+    instructions."""
     x = (4 * draw(3, 4, 701, 33) - 2).to(dtype)
     q, k, v = x.chunk(3)
-    found = same_bits(lambda: (nsimplex.feature_map(x), nsimplex.separable_attention(q, [k, k], [v, v], causal=True)))
+    found = same_bits(
+        lambda: (
+            nsimplex.feature_map(x),
+            nsimplex.separable_attention(q, [k, k], [v, v], causal=True),
+        )
+    )
     flat = x.flatten()[:1000]
-    assert torch.equal(torch.cat([nsimplex.feature_map(part) for part in flat.split([1, 2, 3, 5, 7, 11, 971])]), nsimplex.feature_map(flat))
+    assert torch.equal(
+        torch.cat([nsimplex.feature_map(part) for part in flat.split([1, 2, 3, 5, 7, 11, 971])]),
+        nsimplex.feature_map(flat),
+    )
     turned = x.transpose(1, 2)
     assert torch.equal(nsimplex.feature_map(turned), found[0].transpose(1, 2))
     assert nsimplex.feature_map(turned).stride() == turned.stride()

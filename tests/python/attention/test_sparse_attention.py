@@ -1,4 +1,5 @@
-"""The sparse operator: the dense one under the mask of the same tuples, and what lists alone can do."""
+"""The sparse operator: the dense one under the mask of the same tuples, and what lists alone can
+do."""
 
 import math
 
@@ -19,7 +20,9 @@ OPERATORS = [nsimplex.sparse_attention, nsimplex.sparse_reference]
 
 def assert_same(ours, expected, rtol=1e-10, atol=1e-11):
     for name, value in ours.items():
-        torch.testing.assert_close(value, expected[name], rtol=rtol, atol=atol, msg=lambda m: f"{name}: {m}")
+        torch.testing.assert_close(
+            value, expected[name], rtol=rtol, atol=atol, msg=lambda m: f"{name}: {m}"
+        )
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -40,11 +43,18 @@ def test_equals_dense_under_the_same_mask(pattern, order, form, reduce, function
 @pytest.mark.parametrize("heads, kv_heads, groups", [(4, 4, 4), (8, 4, 2), (3, 1, 1), (6, 2, 2)])
 @pytest.mark.parametrize("entries", [1, 2])
 @pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
-def test_lists_of_batch_entries_and_head_groups(pattern, heads, kv_heads, groups, entries, index_dtype):
+def test_lists_of_batch_entries_and_head_groups(
+    pattern, heads, kv_heads, groups, entries, index_dtype
+):
     problem, mask = sparse_problem(
-        pattern, 2, heads=heads, kv_heads=kv_heads, groups=groups, entries=entries,
+        pattern,
+        2,
+        heads=heads,
+        kv_heads=kv_heads,
+        groups=groups,
+        entries=entries,
         index_dtype=index_dtype,
-    )  # fmt: skip
+    )
     dense = masked(problem, mask).to(torch.float64)
     for function in OPERATORS:
         assert_same(problem.to(torch.float64).outcome(function), dense.outcome(naive))
@@ -56,9 +66,17 @@ def test_products_of_sets_of_every_size(size, order, dim):
     """Sets around the register tiles' edges, with repeated rows of blocks."""
     size = min(size, 8) if order == 3 else size
     problem, mask = sparse_problem(
-        "product", order, batch=1, heads=3, kv_heads=1, queries=9, size=size,
-        lengths=[45 if order < 3 else 12] * order, dim=dim, value_dim=18,
-    )  # fmt: skip
+        "product",
+        order,
+        batch=1,
+        heads=3,
+        kv_heads=1,
+        queries=9,
+        size=size,
+        lengths=[45 if order < 3 else 12] * order,
+        dim=dim,
+        value_dim=18,
+    )
     dense = masked(problem, mask).to(torch.float64)
     ours = problem.to(torch.float64).outcome(nsimplex.sparse_attention)
     assert_same(ours, dense.outcome(nsimplex.reference))
@@ -69,16 +87,26 @@ def test_products_of_sets_of_every_size(size, order, dim):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_error_is_within_twice_the_reference_s(pattern, order, dtype):
     problem, mask = sparse_problem(
-        pattern, order, queries=20, lengths=[24, 24, 12][:order] if pattern != "path" else [20] * order,
-        size=10 if order < 3 else 6, dim=24, value_dim=20,
-    )  # fmt: skip
+        pattern,
+        order,
+        queries=20,
+        lengths=[24, 24, 12][:order] if pattern != "path" else [20] * order,
+        size=10 if order < 3 else 6,
+        dim=24,
+        value_dim=20,
+    )
     problem.inputs = [tensor.to(dtype) for tensor in problem.inputs]
     exact = problem.to(torch.float64).outcome(nsimplex.sparse_reference)
     plain = problem.to(dtype).outcome(nsimplex.sparse_reference)
     ours = problem.to(dtype).outcome(nsimplex.sparse_attention)
-    noise = 4 * torch.finfo(dtype).eps * math.sqrt(math.log2(mask.flatten(3).sum(-1).max().item() + 2))
+    noise = (
+        4 * torch.finfo(dtype).eps * math.sqrt(math.log2(mask.flatten(3).sum(-1).max().item() + 2))
+    )
     for name, expected in exact.items():
-        error, limit = relative_error(ours[name], expected), 2 * relative_error(plain[name], expected)
+        error, limit = (
+            relative_error(ours[name], expected),
+            2 * relative_error(plain[name], expected),
+        )
         assert error <= limit + noise, f"{name}: {error:.2e}"
         if dtype == torch.float32:
             assert error <= (2e-5 if name in ("out", "lse") else 1e-4), name
@@ -87,11 +115,20 @@ def test_error_is_within_twice_the_reference_s(pattern, order, dtype):
 def test_chunks_of_the_reference_do_not_show():
     """More tuples than one chunk holds: gradients of keys add up over chunks."""
     problem, mask = sparse_problem(
-        "product", 2, batch=1, heads=8, kv_heads=8, queries=40, size=40, lengths=[40, 40], dim=32,
-    )  # fmt: skip
+        "product",
+        2,
+        batch=1,
+        heads=8,
+        kv_heads=8,
+        queries=40,
+        size=40,
+        lengths=[40, 40],
+        dim=32,
+    )
     dense = masked(problem, mask).to(torch.float64)
     assert_same(
-        problem.to(torch.float64).outcome(nsimplex.sparse_reference), dense.outcome(nsimplex.reference)
+        problem.to(torch.float64).outcome(nsimplex.sparse_reference),
+        dense.outcome(nsimplex.reference),
     )
 
 
@@ -140,12 +177,21 @@ def test_a_tuple_that_stands_twice_counts_twice():
     query, k1, k2, v1, v2 = problem.to(torch.float64).inputs
     for function in OPERATORS:
         once, lse_once = function(
-            query, [k1, k2], [v1, v2], torch.tensor([[1, 2], [3, 0]]), torch.tensor([[[0, 2]]]), return_lse=True
+            query,
+            [k1, k2],
+            [v1, v2],
+            torch.tensor([[1, 2], [3, 0]]),
+            torch.tensor([[[0, 2]]]),
+            return_lse=True,
         )
         twice, lse_twice = function(
-            query, [k1, k2], [v1, v2], torch.tensor([[1, 2], [3, 0]] * 2), torch.tensor([[[0, 4]]]),
+            query,
+            [k1, k2],
+            [v1, v2],
+            torch.tensor([[1, 2], [3, 0]] * 2),
+            torch.tensor([[[0, 4]]]),
             return_lse=True,
-        )  # fmt: skip
+        )
         torch.testing.assert_close(twice, once)
         torch.testing.assert_close(lse_twice, lse_once + math.log(2))
 
@@ -157,17 +203,24 @@ def test_no_tuples(function, pattern, order):
     """k = 0, sets of nothing but -1, empty lists: 0, -inf and zero gradients, never NaN."""
     problem = random_problem(order, queries=3, lengths=[3] * order)
     empty = {
-        "list": [(torch.empty(0, order, dtype=torch.int64), torch.zeros(1, 1, 4, dtype=torch.int64))],
-        "product": [(torch.empty(1, 1, 3, 0, dtype=torch.int64), None),
-                    (torch.full((1, 1, 3, 5), -1), None)],
-    }  # fmt: skip
+        "list": [
+            (torch.empty(0, order, dtype=torch.int64), torch.zeros(1, 1, 4, dtype=torch.int64))
+        ],
+        "product": [
+            (torch.empty(1, 1, 3, 0, dtype=torch.int64), None),
+            (torch.full((1, 1, 3, 5), -1), None),
+        ],
+    }
     for indices, offsets in empty["list" if pattern == "list" else "product"]:
         problem.options = {"indices": indices, "offsets": offsets, "pattern": pattern}
         own = problem.to(torch.float64)
         out, lse = own.run(function)
         assert not out.any() and lse.isneginf().all()
-        grads = torch.autograd.grad([out, lse.masked_fill(lse.isneginf(), 0)], own.inputs,
-                                    [torch.ones_like(out), torch.ones_like(lse)])  # fmt: skip
+        grads = torch.autograd.grad(
+            [out, lse.masked_fill(lse.isneginf(), 0)],
+            own.inputs,
+            [torch.ones_like(out), torch.ones_like(lse)],
+        )
         assert not any(grad.any() for grad in grads)
 
 
@@ -181,7 +234,10 @@ def test_empty_sizes(pattern):
         indices = torch.full((1, 1, rows, 2), 0 if length and queries else -1)
         offsets = None
         if pattern == "list":
-            indices, offsets = torch.empty(0, 2, dtype=torch.int64), torch.zeros(1, 1, queries + 1, dtype=torch.int64)
+            indices, offsets = (
+                torch.empty(0, 2, dtype=torch.int64),
+                torch.zeros(1, 1, queries + 1, dtype=torch.int64),
+            )
         problem.options = {"indices": indices, "offsets": offsets, "pattern": pattern}
         for function in OPERATORS:
             own = problem.to(torch.float64)
@@ -258,7 +314,11 @@ def reducer_weights(reduce, order, heads, width, generator):
     layers = {"mlp": [(2, order), (1, 2)], "mlp_symmetric": [(2, 1), (2, 2), (1, 2)]}[reduce]
     weights = []
     for rows, columns in layers:
-        weights.append(torch.randn(heads, rows * width, columns * width, generator=generator, dtype=torch.float64))
+        weights.append(
+            torch.randn(
+                heads, rows * width, columns * width, generator=generator, dtype=torch.float64
+            )
+        )
         weights.append(torch.randn(heads, rows * width, generator=generator, dtype=torch.float64))
     return weights
 
@@ -275,9 +335,14 @@ def test_learned_reducers(pattern, order, reduce):
     query, keys, values = leaves[0], leaves[1 : 1 + order], leaves[1 + order : 1 + 2 * order]
     weights = leaves[1 + 2 * order :]
     ours = nsimplex.sparse_attention(
-        query, keys, values, reduce=reduce.__name__, reducer_weights=weights, return_lse=True,
+        query,
+        keys,
+        values,
+        reduce=reduce.__name__,
+        reducer_weights=weights,
+        return_lse=True,
         **problem.options,
-    )  # fmt: skip
+    )
 
     options = masked(problem, mask).options
     tuples = nsimplex.attention_weights(query, keys, **options).flatten(3)
@@ -287,7 +352,9 @@ def test_learned_reducers(pattern, order, reduce):
     torch.testing.assert_close(ours[0], expected, rtol=1e-9, atol=1e-10)
     generator = torch.Generator().manual_seed(6)
     grad = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
-    for a, b in zip(torch.autograd.grad(ours[0], leaves, grad), torch.autograd.grad(expected, leaves, grad)):
+    for a, b in zip(
+        torch.autograd.grad(ours[0], leaves, grad), torch.autograd.grad(expected, leaves, grad)
+    ):
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-9)
 
 

@@ -1,4 +1,5 @@
-"""The sparse operator as a citizen of PyTorch: derivatives, opcheck, compile, export, threads, autocast."""
+"""The sparse operator as a citizen of PyTorch: derivatives, opcheck, compile, export, threads,
+autocast."""
 
 import subprocess
 import sys
@@ -16,9 +17,19 @@ def small(pattern, order, **options):
     """A problem whose queries all have tuples: lse = -inf has no finite difference."""
     for seed in range(50):
         problem, mask = sparse_problem(
-            pattern, order, batch=1, heads=2, kv_heads=1, queries=2, size=2, seed=seed, value_dim=2,
-            dim={1: 2, 2: 3, 3: 4}[order], lengths=[3] * order, **options,
-        )  # fmt: skip
+            pattern,
+            order,
+            batch=1,
+            heads=2,
+            kv_heads=1,
+            queries=2,
+            size=2,
+            seed=seed,
+            value_dim=2,
+            dim={1: 2, 2: 3, 3: 4}[order],
+            lengths=[3] * order,
+            **options,
+        )
         if mask.flatten(3).any(-1).all():
             return problem.to(torch.float64)
     raise AssertionError("no such problem")
@@ -47,9 +58,14 @@ def test_gradcheck_of_learned_reducers(pattern, reduce):
 
     def function(query, k1, k2, v1, v2, *weights):
         return nsimplex.sparse_attention(
-            query, [k1, k2], [v1, v2], reduce=reduce, reducer_weights=weights, return_lse=True,
+            query,
+            [k1, k2],
+            [v1, v2],
+            reduce=reduce,
+            reducer_weights=weights,
+            return_lse=True,
             **problem.options,
-        )  # fmt: skip
+        )
 
     assert gradcheck(function, inputs)
     assert gradgradcheck(function, inputs, atol=1e-4)
@@ -67,7 +83,10 @@ def arguments(problem, order):
 def test_opcheck(pattern, order, dtype):
     problem = sparse_problem(pattern, order)[0].to(dtype)
     given, options = arguments(problem, order)
-    for operator in (torch.ops.nsimplex.sparse_attention, torch.ops.nsimplex.sparse_attention_reference):
+    for operator in (
+        torch.ops.nsimplex.sparse_attention,
+        torch.ops.nsimplex.sparse_attention_reference,
+    ):
         torch.library.opcheck(operator.default, given, options)
     # Second derivatives look into the list, which a traced graph does not know: eager only.
     problem.inputs = [tensor.detach() for tensor in problem.inputs]
@@ -131,9 +150,16 @@ def test_export_with_dynamic_lengths_and_lists():
         counts = torch.zeros(length, dtype=torch.int64)
         counts[1] = tuples
         offsets = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]).view(1, 1, -1)
-        return (*(torch.randn(1, 2, length, 8) for _ in range(3)), torch.randint(length, (tuples, 2)), offsets)
+        return (
+            *(torch.randn(1, 2, length, 8) for _ in range(3)),
+            torch.randint(length, (tuples, 2)),
+            offsets,
+        )
 
-    length, tuples = torch.export.Dim("length", min=4, max=512), torch.export.Dim("tuples", min=2, max=9999)
+    length, tuples = (
+        torch.export.Dim("length", min=4, max=512),
+        torch.export.Dim("tuples", min=2, max=9999),
+    )
     shapes = ({2: length}, {2: length}, {2: length}, {0: tuples}, {2: length + 1})
     program = torch.export.export(Layer(), inputs(16, 30), dynamic_shapes=shapes)
     for given in (inputs(5, 9), inputs(40, 100)):
@@ -178,7 +204,9 @@ def test_autocast_computes_in_its_dtype(dtype):
 def test_vmap_over_inputs_that_share_a_list():
     problem = sparse_problem("path", 2)[0]
     stacked = [torch.stack([tensor, 2 * tensor]) for tensor in problem.inputs]
-    outs, lses = torch.vmap(lambda *t: problem.call(*t, function=nsimplex.sparse_attention))(*stacked)
+    outs, lses = torch.vmap(lambda *t: problem.call(*t, function=nsimplex.sparse_attention))(
+        *stacked
+    )
     for i in range(2):
         out, lse = problem.call(*(t[i] for t in stacked), function=nsimplex.sparse_attention)
         torch.testing.assert_close(outs[i], out)
@@ -188,14 +216,19 @@ def test_vmap_over_inputs_that_share_a_list():
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_memory_order_and_meta(pattern):
     problem = sparse_problem(pattern, 2)[0].to(torch.float32)
-    inside = [t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for t in problem.inputs]
+    inside = [
+        t.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+        for t in problem.inputs
+    ]
     for device in ("cpu", "meta"):
         leaves = [t.detach().to(device).requires_grad_() for t in inside]
         options = {
             name: value.to(device) if isinstance(value, torch.Tensor) else value
             for name, value in problem.options.items()
         }
-        out, lse = nsimplex.sparse_attention(leaves[0], leaves[1:3], leaves[3:], return_lse=True, **options)
+        out, lse = nsimplex.sparse_attention(
+            leaves[0], leaves[1:3], leaves[3:], return_lse=True, **options
+        )
         assert out.shape == (2, 4, 5, 5) and out.stride(1) < out.stride(2) and lse.is_contiguous()
         for grad, leaf in zip(torch.autograd.grad(out, leaves, torch.empty_like(out)), leaves):
             assert grad.stride() == leaf.stride() and grad.device.type == device
@@ -210,12 +243,16 @@ def test_only_learned_reducers_fall_back_on_the_cpu():
         "    nsimplex.sparse_attention(x, [x], [x], sets, pattern='product').sum().backward()\n"
         "w = [torch.ones(1, 4, 2), torch.ones(1, 4), torch.ones(1, 2, 4), torch.ones(1, 2)]\n"
         "x = torch.ones(1, 1, 2, 2)\n"
-        "nsimplex.sparse_attention(x, [x], [x], sets, pattern='product', reduce='mlp', reducer_weights=w)\n"
+        "nsimplex.sparse_attention(x, [x], [x], sets, pattern='product', reduce='mlp', "
+        "reducer_weights=w)\n"
     )
     path = nsimplex.__path__[0].rsplit("/", 1)[0]
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": "1"},
-    )  # fmt: skip
+    )
     warnings = [line for line in run.stderr.splitlines() if "warning:" in line]
     assert len(warnings) == 1 and "learned reducers" in warnings[0]

@@ -12,12 +12,20 @@ import nsimplex
 
 CASES = {
     "causal": dict(order=1, heads=4, queries=300, lengths=[300], dim=16, causal=True),
-    "windows": dict(order=2, heads=4, kv_heads=2, queries=200, lengths=[200, 200], dim=16, causal=True,
-                    window=[8, 40]),
+    "windows": dict(
+        order=2,
+        heads=4,
+        kv_heads=2,
+        queries=200,
+        lengths=[200, 200],
+        dim=16,
+        causal=True,
+        window=[8, 40],
+    ),
     "cross": dict(order=2, batch=2, queries=70, lengths=[33, 90], dim=8),
     "sum": dict(order=3, queries=60, lengths=[60] * 3, dim=8, window=[3, 4, 9], reduce="sum"),
     "decode": dict(order=2, heads=1, queries=1, lengths=[200, 300], dim=32),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -50,9 +58,12 @@ def test_one_openmp_runtime_is_mapped():
     )
     path = str(Path(nsimplex.__path__[0]).parent)
     maps = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PYTHONPATH": path},
-    ).stdout  # fmt: skip
+    ).stdout
     files = {line.split()[-1] for line in maps.splitlines() if "/" in line}
     runtimes = {f for f in files if any(name in f for name in ("libgomp", "libomp", "libiomp"))}
     assert len(runtimes) == 1, runtimes

@@ -22,16 +22,25 @@ def decode():
     return query, keys, torch.tensor([40, 40])
 
 
-PLACES = [dict(causal=True), dict(window=[8, 16]), dict(window=[-1, (3, 2)]), dict(distinct="with_query")]
+PLACES = [
+    dict(causal=True),
+    dict(window=[8, 16]),
+    dict(window=[-1, (3, 2)]),
+    dict(distinct="with_query"),
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("places", PLACES)
 def test_padded_slots_seen_by_place_are_refused(function, places):
     query, keys, lengths = decode()
-    with pytest.raises(ValueError, match=r"key_lengths: with .* expected as many keys as queries, got 64") as error:
+    with pytest.raises(
+        ValueError, match=r"key_lengths: with .* expected as many keys as queries, got 64"
+    ) as error:
         function(query, keys, keys, key_lengths=lengths, **places)
-    assert "slice keys and values to their length" in str(error.value) and "KeyValueCache" in str(error.value)
+    assert "slice keys and values to their length" in str(error.value) and "KeyValueCache" in str(
+        error.value
+    )
 
 
 @pytest.mark.parametrize("places", PLACES)
@@ -54,15 +63,23 @@ def test_padded_batches_and_what_sees_all_keys_stay(function):
     function(query, keys, keys, key_lengths=lengths, window=-1)
     same = draw(2, 2, 64, 8)
     out = function(same, keys, keys, key_lengths=lengths, causal=True, window=[8, 16])
-    whole = function(same[:, :, :40], [k[:, :, :40] for k in keys], [k[:, :, :40] for k in keys],
-                     causal=True, window=[8, 16])  # fmt: skip
+    whole = function(
+        same[:, :, :40],
+        [k[:, :, :40] for k in keys],
+        [k[:, :, :40] for k in keys],
+        causal=True,
+        window=[8, 16],
+    )
     torch.testing.assert_close(out[:, :, :40], whole)
 
 
 def test_topk_and_weights_refuse_padded_slots_too():
     query, keys, lengths = decode()
     for function in (nsimplex.topk_keys, nsimplex.topk_keys_reference):
-        with pytest.raises(ValueError, match="key_lengths: with causal, expected as many keys as queries, got 64 in key "):
+        with pytest.raises(
+            ValueError,
+            match="key_lengths: with causal, expected as many keys as queries, got 64 in key ",
+        ):
             function(query, keys[0], 4, causal=True, key_lengths=lengths)
         function(query, keys[0], 4, key_lengths=lengths)
     options = dict(causal=True, key_lengths=lengths)
@@ -80,7 +97,9 @@ def test_sizes_are_compared_in_compiled_and_exported_code():
     """Without looking at lengths: the number of queries is the number of keys, whatever it is."""
 
     def causal(query, key, lengths):
-        return nsimplex.attention(query, [key, key], [key, key], causal=True, window=[4, 8], key_lengths=lengths)
+        return nsimplex.attention(
+            query, [key, key], [key, key], causal=True, window=[4, 8], key_lengths=lengths
+        )
 
     class Causal(torch.nn.Module):
         def forward(self, x, lengths):
@@ -95,7 +114,9 @@ def test_sizes_are_compared_in_compiled_and_exported_code():
 
     dynamic = torch.export.Dim("T", min=2, max=64)
     x, lengths = draw(2, 2, 12, 8), torch.tensor([12, 5])
-    program = torch.export.export(Causal(), (x, lengths), dynamic_shapes={"x": {2: dynamic}, "lengths": None})
+    program = torch.export.export(
+        Causal(), (x, lengths), dynamic_shapes={"x": {2: dynamic}, "lengths": None}
+    )
     x = draw(2, 2, 17, 8)
     torch.testing.assert_close(program.module()(x, lengths), causal(x, x, lengths))
 
@@ -103,27 +124,43 @@ def test_sizes_are_compared_in_compiled_and_exported_code():
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_int32_lengths_and_boundaries(function):
     x = draw(2, 2, 12, 6).requires_grad_()
-    for options in (dict(key_lengths=torch.tensor([12, 5])), dict(cu_seqlens=torch.tensor([0, 5, 12]))):
+    for options in (
+        dict(key_lengths=torch.tensor([12, 5])),
+        dict(cu_seqlens=torch.tensor([0, 5, 12])),
+    ):
         wide = function(x, [x, x], [x, x], causal=True, **options)
-        narrow = function(x, [x, x], [x, x], causal=True, **{name: t.int() for name, t in options.items()})
+        narrow = function(
+            x, [x, x], [x, x], causal=True, **{name: t.int() for name, t in options.items()}
+        )
         assert torch.equal(wide, narrow)
-        torch.testing.assert_close(*(torch.autograd.grad(out.sum(), x)[0] for out in (wide, narrow)))
+        torch.testing.assert_close(
+            *(torch.autograd.grad(out.sum(), x)[0] for out in (wide, narrow))
+        )
     compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
     bounds = torch.tensor([0, 5, 12], dtype=torch.int32)
     if function is not nsimplex.face_attention:
-        torch.testing.assert_close(compiled(x, [x], [x], cu_seqlens=bounds), function(x, [x], [x], cu_seqlens=bounds))
-    chosen = nsimplex.topk_keys(x.detach(), x.detach(), 3, key_lengths=torch.tensor([12, 5], dtype=torch.int32))
+        torch.testing.assert_close(
+            compiled(x, [x], [x], cu_seqlens=bounds), function(x, [x], [x], cu_seqlens=bounds)
+        )
+    chosen = nsimplex.topk_keys(
+        x.detach(), x.detach(), 3, key_lengths=torch.tensor([12, 5], dtype=torch.int32)
+    )
     assert chosen[1].max() < 5
 
 
 SELF = 7
 
 
-@pytest.mark.parametrize("shape", [(SELF,), (SELF, SELF), (1, SELF, SELF), (1, 1, SELF, SELF), (2, 1, SELF, SELF)])
+@pytest.mark.parametrize(
+    "shape", [(SELF,), (SELF, SELF), (1, SELF, SELF), (1, 1, SELF, SELF), (2, 1, SELF, SELF)]
+)
 def test_masks_of_pairs_are_refused_at_higher_order(shape):
     x = draw(1, 2, SELF, 6)
     for function in FUNCTIONS:
-        with pytest.raises(ValueError, match=r"mask: (expected 3 dimensions or more at order 2|shape .* may be of pairs)"):
+        with pytest.raises(
+            ValueError,
+            match=r"mask: (expected 3 dimensions or more at order 2|shape .* may be of pairs)",
+        ):
             function(x, [x, x], [x, x], mask=torch.ones(shape, dtype=torch.bool))
     if shape[0] == 1 or len(shape) < 3:
         nsimplex.attention(x, [x], [x], mask=torch.ones(shape, dtype=torch.bool))  # as in torch
@@ -134,7 +171,12 @@ def test_a_mask_of_pairs_with_ones_for_the_other_axes():
     both = earlier[:, :, None] & earlier[:, None, :]
     causal = nsimplex.attention(x, [x, x], [x, x], causal=True)
     torch.testing.assert_close(nsimplex.attention(x, [x, x], [x, x], mask=both), causal)
-    for mask in (earlier[:, :, None], earlier[:, None, :], both[None, None], both.new_ones(1, 1, 1, SELF, SELF)):
+    for mask in (
+        earlier[:, :, None],
+        earlier[:, None, :],
+        both[None, None],
+        both.new_ones(1, 1, 1, SELF, SELF),
+    ):
         nsimplex.attention(x, [x, x], [x, x], mask=mask)
     with pytest.raises(ValueError, match=r"may be of pairs or of tuples at order 3"):
         nsimplex.attention(x, [x] * 3, [x] * 3, mask=both.new_ones(1, 1, SELF, SELF))
@@ -176,11 +218,16 @@ def test_layout_of_the_other_functions():
         )
     torch.testing.assert_close(nsimplex.rotary(q, **INSIDE).transpose(1, 2), nsimplex.rotary(query))
     for function, more in (
-        (nsimplex.attention_weights, {}), (nsimplex.attention_marginals, dict(axis=1)),
+        (nsimplex.attention_weights, {}),
+        (nsimplex.attention_marginals, dict(axis=1)),
         (nsimplex.attention_received, dict(axis=1)),
-    ):  # fmt: skip
-        torch.testing.assert_close(function(q, [a, b], **more, **INSIDE), function(query, [k1, k2], **more))
-    for ours, expected in zip(nsimplex.topk_tuples(q, [a, b], 3, **INSIDE), nsimplex.topk_tuples(query, [k1, k2], 3)):
+    ):
+        torch.testing.assert_close(
+            function(q, [a, b], **more, **INSIDE), function(query, [k1, k2], **more)
+        )
+    for ours, expected in zip(
+        nsimplex.topk_tuples(q, [a, b], 3, **INSIDE), nsimplex.topk_tuples(query, [k1, k2], 3)
+    ):
         assert torch.equal(ours, expected)
     for function in (nsimplex.topk_keys, nsimplex.topk_keys_reference):
         assert torch.equal(function(q, a, 3, **INSIDE), function(query, k1, 3))
@@ -195,7 +242,10 @@ def test_a_scale_is_a_finite_number(scale):
     x, ball = torch.randn(1, 1, 4, 4), torch.rand(3, 4) / 4
     sets = torch.zeros(1, 1, 4, 1, dtype=torch.long)
     for name, call in (
-        ("sparse_attention] logit_scale", lambda: nsimplex.sparse_attention(x, [x], [x], sets, pattern="product", scale=scale)),
+        (
+            "sparse_attention] logit_scale",
+            lambda: nsimplex.sparse_attention(x, [x], [x], sets, pattern="product", scale=scale),
+        ),
         ("topk_keys] scale", lambda: nsimplex.topk_keys(x, x, 1, scale=scale)),
         ("causal_angles] scale", lambda: nsimplex.causal.causal_angles(ball, scale=scale)),
     ):
@@ -207,7 +257,9 @@ def test_layout_in_compiled_code_and_by_another_name():
     q = draw(2, 9, 4, 6)
     call = lambda q: nsimplex.attention(q, [q, q], [q, q], causal=True, **INSIDE)
     torch.testing.assert_close(torch.compile(call, fullgraph=True, backend="aot_eager")(q), call(q))
-    with pytest.raises(ValueError, match=re.escape("[attention] layout: expected 'bhtd' or 'bthd', got 'bshd'")):
+    with pytest.raises(
+        ValueError, match=re.escape("[attention] layout: expected 'bhtd' or 'bthd', got 'bshd'")
+    ):
         nsimplex.attention(q, [q], [q], layout="bshd")
     cache = nsimplex.KeyValueCache([4])
     with pytest.raises(ValueError, match="layout: the cache keeps"), torch.no_grad():

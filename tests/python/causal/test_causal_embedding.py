@@ -28,7 +28,9 @@ def tree_closure(nodes=31):
 
 
 def points(*shape, size=2.0):
-    return size * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    return size * torch.randn(
+        *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
 
 
 def test_embeds_a_closure():
@@ -49,7 +51,9 @@ def test_ranks_all_ancestors_of_a_graph_that_is_no_closure():
 
 def test_sparse_and_dense_graphs_are_one():
     tree = tree_closure(7)
-    dense, sparse = (causal.causal_embed(each, steps=20).tangents for each in (tree, tree.to_sparse()))
+    dense, sparse = (
+        causal.causal_embed(each, steps=20).tangents for each in (tree, tree.to_sparse())
+    )
     assert dense.equal(sparse)
 
 
@@ -73,7 +77,9 @@ def test_ball_and_hyperboloid_are_isometric():
     torch.testing.assert_close(p, torch.cat([1 + squares, 2 * e], 1) / (1 - squares))  # A.23
     torch.testing.assert_close(causal.ball_tangents(e), z)
     gaps = (e[:, None] - e).square().sum(2) / ((1 - squares) * (1 - squares.T))
-    torch.testing.assert_close(causal.hyperbolic_distances(z), torch.acosh(1 + 2 * gaps), atol=1e-6, rtol=1e-6)  # Eq. 28
+    torch.testing.assert_close(
+        causal.hyperbolic_distances(z), torch.acosh(1 + 2 * gaps), atol=1e-6, rtol=1e-6
+    )  # Eq. 28
     metric = torch.diag(torch.tensor([-1.0, 1, 1, 1], dtype=torch.float64))
     torch.testing.assert_close((p @ metric * p).sum(1), -torch.ones(8, dtype=torch.float64))
 
@@ -88,16 +94,42 @@ def test_maps_are_differentiable_at_the_origin_too():
     assert torch.autograd.gradcheck(causal.ball_tangents, (e,))
 
 
-LENGTHS = [0, 1e-30, 1e-3, 1, 5, 10, 14, 15.25, 17, 17.4, 20, 35.4, 38, 88.8, 100, 300, 720, 1e10, 1e30]
+LENGTHS = [
+    0,
+    1e-30,
+    1e-3,
+    1,
+    5,
+    10,
+    14,
+    15.25,
+    17,
+    17.4,
+    20,
+    35.4,
+    38,
+    88.8,
+    100,
+    300,
+    720,
+    1e10,
+    1e30,
+]
 
 
 def at_lengths(lengths, dtype, dimension):
-    """A tangent of every length in three directions, an axis among them: [3, lengths, dimension]."""
-    directions = torch.nn.functional.normalize(torch.randn(3, 1, dimension, dtype=torch.float64), dim=-1)
+    """A tangent of every length in three directions, an axis among them: [3, lengths,
+    dimension]."""
+    directions = torch.nn.functional.normalize(
+        torch.randn(3, 1, dimension, dtype=torch.float64), dim=-1
+    )
     directions[0] = 0
     directions[0, 0, -1] = -1
     limit = torch.finfo(dtype).max
-    return (directions * torch.tensor([min(length, limit) for length in lengths], dtype=torch.float64)[:, None]).to(dtype)
+    return (
+        directions
+        * torch.tensor([min(length, limit) for length in lengths], dtype=torch.float64)[:, None]
+    ).to(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -129,7 +161,9 @@ def test_points_on_and_outside_the_sphere_have_tangents(dtype, length):
     torch.testing.assert_close(direction(z), direction(e), rtol=1e-5, atol=1e-7)
     if length >= 1:
         epsilon = torch.finfo(dtype).eps
-        torch.testing.assert_close(z.norm(dim=-1), torch.full_like(z[..., 0], math.log(4 / epsilon)), rtol=1e-3, atol=0)
+        torch.testing.assert_close(
+            z.norm(dim=-1), torch.full_like(z[..., 0], math.log(4 / epsilon)), rtol=1e-3, atol=0
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -152,7 +186,8 @@ def test_angles_split_over_heads():
     torch.testing.assert_close(angles[1:], math.pi / 4 * math.sqrt(6) * e.reshape(5, 2, 3))
     scale = torch.tensor([1.0, 3.0], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda e, scale: causal.causal_angles(e, heads=2, head_scale=scale, leading=1), (e.requires_grad_(), scale)
+        lambda e, scale: causal.causal_angles(e, heads=2, head_scale=scale, leading=1),
+        (e.requires_grad_(), scale),
     )
 
 
@@ -177,7 +212,9 @@ def test_every_determinant_attention_takes_the_table(order):
     """The scores of order N depend on differences of angles alone, and on these they do depend."""
     chunk, heads, width = order + 1, 2, 12
     planes = width // chunk * (chunk // 2)
-    e = causal.ball_points(causal.causal_embed(tree_closure(7), dimension=heads * planes, steps=30).tangents)
+    e = causal.ball_points(
+        causal.causal_embed(tree_closure(7), dimension=heads * planes, steps=30).tangents
+    )
     angles = causal.causal_angles(e, heads=heads, leading=1)
     query, *pairs = torch.randn(1 + 2 * order, 1, heads, 8, width, dtype=torch.float64)
     keys, values = pairs[:order], pairs[order:]
@@ -196,12 +233,30 @@ def test_every_determinant_attention_takes_the_table(order):
     "call, message",
     [
         (lambda: causal.causal_embed(torch.ones(2, 3)), r"adjacency: expected shape \[M, M\]"),
-        (lambda: causal.causal_embed(torch.full((2, 2), math.nan)), "adjacency: expected finite numbers"),
-        (lambda: causal.causal_embed(chain(1), dimension=1), "dimension: expected 2 or more, got 1"),
-        (lambda: causal.causal_embed(chain(1), optimiser="sgd"), 'optimiser: expected one of .*"rsgd", got "sgd"'),
-        (lambda: causal.causal_ranking(torch.zeros(3, 2), chain(1)), "tangents: expected 2 rows, one a node, got 3"),
-        (lambda: causal.hyperbolic_distances(torch.full((1, 2), 400.0)), "tangents: expected rows of norm 300 or less"),
-        (lambda: causal.causal_angles(torch.zeros(2, 3), heads=2), "heads: expected 0 or a divisor of the dimension 3"),
+        (
+            lambda: causal.causal_embed(torch.full((2, 2), math.nan)),
+            "adjacency: expected finite numbers",
+        ),
+        (
+            lambda: causal.causal_embed(chain(1), dimension=1),
+            "dimension: expected 2 or more, got 1",
+        ),
+        (
+            lambda: causal.causal_embed(chain(1), optimiser="sgd"),
+            'optimiser: expected one of .*"rsgd", got "sgd"',
+        ),
+        (
+            lambda: causal.causal_ranking(torch.zeros(3, 2), chain(1)),
+            "tangents: expected 2 rows, one a node, got 3",
+        ),
+        (
+            lambda: causal.hyperbolic_distances(torch.full((1, 2), 400.0)),
+            "tangents: expected rows of norm 300 or less",
+        ),
+        (
+            lambda: causal.causal_angles(torch.zeros(2, 3), heads=2),
+            "heads: expected 0 or a divisor of the dimension 3",
+        ),
     ],
 )
 def test_names_what_cannot_be(call, message):
@@ -223,7 +278,9 @@ def fitted():
 @pytest.mark.parametrize("factor", [1, 1e-6, 1e6, 1e-150])
 def test_points_do_not_depend_on_units_or_size_of_weights(fitted, factor):
     made = causal.causal_embed(fitted, dimension=8)
-    torch.testing.assert_close(causal.causal_embed(factor * units_changed(fitted, 1), dimension=8).tangents, made.tangents)
+    torch.testing.assert_close(
+        causal.causal_embed(factor * units_changed(fitted, 1), dimension=8).tangents, made.tangents
+    )
     assert (made.tangents.norm(dim=1) >= 0.05).double().mean() > 0.9
 
 
@@ -237,7 +294,9 @@ def test_given_weights_count_where_asked_for(fitted):
 
 
 def test_warns_where_an_embedding_carries_nothing():
-    with pytest.warns(causal.EmbeddingWarning, match="4 of 4 nodes with edges lie within 0.05 of the origin"):
+    with pytest.warns(
+        causal.EmbeddingWarning, match="4 of 4 nodes with edges lie within 0.05 of the origin"
+    ):
         causal.causal_embed(chain(0.1, 0.1, 0.1), balanced=False, relative=False, generality=100)
     with pytest.warns(causal.EmbeddingWarning, match="no edges") as caught:
         CausalPipeline(steps=5).embed(torch.zeros(3, 3))

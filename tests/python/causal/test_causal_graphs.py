@@ -74,15 +74,38 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: causal.simulate(nodes=0), r"\[simulate_causal\] nodes: expected at least 1, got 0"),
+        (
+            lambda: causal.simulate(nodes=0),
+            r"\[simulate_causal\] nodes: expected at least 1, got 0",
+        ),
         (lambda: causal.simulate(graph="ring"), 'graph: expected one of "er", "sf"'),
         (lambda: causal.simulate(torch.ones(2, 2)), "graph: expected no cycles"),
-        (lambda: causal.simulate(nodes=3, interventions={3: 1.0}), "interventions: expected columns of 0 .. 2"),
-        (lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)), "graph: expected as many rows"),
-        (lambda: causal.causal_metrics(torch.zeros(2, 2), torch.zeros(3, 3)), "truth: expected shape"),
-        (lambda: causal.causal_sortability(torch.zeros(5, 2), torch.zeros(3, 3)), "one over 2 columns, got 3"),
-        (lambda: causal.usable_table(torch.eye(8).repeat(3, 1), list("abcd"), missing="means", drop=True), "names: expected none or 8"),
-        (lambda: causal.usable_table(torch.eye(3), missing="guess"), 'missing: expected one of "refuse", "rows", "means"'),
+        (
+            lambda: causal.simulate(nodes=3, interventions={3: 1.0}),
+            "interventions: expected columns of 0 .. 2",
+        ),
+        (
+            lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)),
+            "graph: expected as many rows",
+        ),
+        (
+            lambda: causal.causal_metrics(torch.zeros(2, 2), torch.zeros(3, 3)),
+            "truth: expected shape",
+        ),
+        (
+            lambda: causal.causal_sortability(torch.zeros(5, 2), torch.zeros(3, 3)),
+            "one over 2 columns, got 3",
+        ),
+        (
+            lambda: causal.usable_table(
+                torch.eye(8).repeat(3, 1), list("abcd"), missing="means", drop=True
+            ),
+            "names: expected none or 8",
+        ),
+        (
+            lambda: causal.usable_table(torch.eye(3), missing="guess"),
+            'missing: expected one of "refuse", "rows", "means"',
+        ),
     ],
 )
 def test_what_cannot_be_is_named(call, says):
@@ -132,10 +155,15 @@ def test_files_that_are_no_h5ad(tmp_path, capsys):
 def test_sparse_cells_that_have_no_room_are_refused_before_they_take_it(tmp_path, capsys):
     anndata = pytest.importorskip("anndata")
     sparse = pytest.importorskip("scipy.sparse")
-    anndata.AnnData(sparse.csr_matrix((300_000, 300_000), dtype=np.float32)).write_h5ad(tmp_path / "x.h5ad")
+    anndata.AnnData(sparse.csr_matrix((300_000, 300_000), dtype=np.float32)).write_h5ad(
+        tmp_path / "x.h5ad"
+    )
     assert cells.main([str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]) == 2
     error = capsys.readouterr().err
-    assert "x.h5ad: 300000 x 300000 numbers need 671 GiB, and this machine has" in error and error.count("\n") == 1
+    assert (
+        "x.h5ad: 300000 x 300000 numbers need 671 GiB, and this machine has" in error
+        and error.count("\n") == 1
+    )
     assert not (tmp_path / "x.csv").exists()
 
 
@@ -149,12 +177,18 @@ def test_cells_are_ranked_by_what_is_there(tmp_path, capsys):
     data.var_names = ["tiny", "big", "tiny2", "mid", "none"]
     data.write_h5ad(tmp_path / "x.h5ad")
     paths = [str(tmp_path / "x.h5ad"), str(tmp_path / "x.csv")]
-    for count, expected in [(2, ",big,mid"), (4, ",tiny,big,tiny2,mid"), (9, ",tiny,big,tiny2,mid,none")]:
+    for count, expected in [
+        (2, ",big,mid"),
+        (4, ",tiny,big,tiny2,mid"),
+        (9, ",tiny,big,tiny2,mid,none"),
+    ]:
         assert cells.main([*paths, "--columns", str(count)]) == 0
         assert (tmp_path / "x.csv").read_text().splitlines()[0] == expected
     capsys.readouterr()
     assert cells.main([*paths, "--columns", "-3"]) == 2
-    assert capsys.readouterr().err == "nsimplex.causal.cells: --columns: expected 0 or more, got -3\n"
+    assert (
+        capsys.readouterr().err == "nsimplex.causal.cells: --columns: expected 0 or more, got -3\n"
+    )
 
 
 def test_cells_have_labels_and_say_what_they_took(tmp_path, capsys):
@@ -166,18 +200,35 @@ def test_cells_have_labels_and_say_what_they_took(tmp_path, capsys):
     data.obs["age"] = [3, 4, 5, 6]
     data.obs["gap"] = ["a", None, "b", "c"]
     data.write_h5ad(tmp_path / "x.h5ad")
-    source, table, labels, ages = (str(tmp_path / name) for name in ("x.h5ad", "x.csv", "l.csv", "a.csv"))
+    source, table, labels, ages = (
+        str(tmp_path / name) for name in ("x.h5ad", "x.csv", "l.csv", "a.csv")
+    )
     assert cells.main([source, table, "--labels", f"type={labels}", "--labels", f"age={ages}"]) == 0
     said = capsys.readouterr().out
-    assert f"{table}: 4 cells, 2 of 2 genes of X\n" in said and "--raw" in said and "3 different labels of type" in said
-    assert (tmp_path / "l.csv").read_text().splitlines() == [",type", '0,"b, 1"', "1,t", '2,"b, 1"', '3,"q"""']
+    assert (
+        f"{table}: 4 cells, 2 of 2 genes of X\n" in said
+        and "--raw" in said
+        and "3 different labels of type" in said
+    )
+    assert (tmp_path / "l.csv").read_text().splitlines() == [
+        ",type",
+        '0,"b, 1"',
+        "1,t",
+        '2,"b, 1"',
+        '3,"q"""',
+    ]
     assert (tmp_path / "a.csv").read_text().splitlines()[1] == "0,3"
     assert cells.main([source, table, "--raw"]) == 0
     assert "3 of 3 genes of raw.X" in capsys.readouterr().out
-    for more, says in [(["--labels", "kind=k.csv"], "expected a column of obs, which are type, age, gap, got 'kind'"),
-                       (["--labels", "type"], "--labels: expected OBS_COLUMN=FILE, got 'type'"),
-                       (["--labels", f"type={table}"], "a file of its own"),
-                       (["--labels", "gap=k.csv"], "obs column 'gap' has no value for 1 cells, first '1'")]:  # fmt: skip
+    for more, says in [
+        (
+            ["--labels", "kind=k.csv"],
+            "expected a column of obs, which are type, age, gap, got 'kind'",
+        ),
+        (["--labels", "type"], "--labels: expected OBS_COLUMN=FILE, got 'type'"),
+        (["--labels", f"type={table}"], "a file of its own"),
+        (["--labels", "gap=k.csv"], "obs column 'gap' has no value for 1 cells, first '1'"),
+    ]:
         assert cells.main([source, table, *more]) == 2
         error = capsys.readouterr().err
         assert says in error and error.count("\n") == 1
@@ -189,7 +240,11 @@ def test_cells_are_written_as_other_files_are(tmp_path, capsys):
     anndata.AnnData(swapped).write_h5ad(tmp_path / "x.h5ad")
     source = str(tmp_path / "x.h5ad")
     assert cells.main([source, str(tmp_path / "x.csv")]) == 0
-    assert (tmp_path / "x.csv").read_text().splitlines()[1:] == ["0,0.0,1.0", "1,2.0,3.0", "2,4.0,5.0"]
+    assert (tmp_path / "x.csv").read_text().splitlines()[1:] == [
+        "0,0.0,1.0",
+        "1,2.0,3.0",
+        "2,4.0,5.0",
+    ]
     umask = os.umask(0)
     os.umask(umask)
     assert (tmp_path / "x.csv").stat().st_mode & 0o777 == 0o666 & ~umask
@@ -203,7 +258,9 @@ def test_cells_are_written_as_other_files_are(tmp_path, capsys):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("values", [np.arange(9).reshape(3, 3) % 2, [[0, 1], [0, 0]], torch.ones(3, 3).triu(1).bool()])
+@pytest.mark.parametrize(
+    "values", [np.arange(9).reshape(3, 3) % 2, [[0, 1], [0, 0]], torch.ones(3, 3).triu(1).bool()]
+)
 def test_any_numbers_are_embedded(values):
     made = causal.causal_embed(values, steps=2)
     again = causal.causal_embed(torch.as_tensor(values, dtype=torch.float64), steps=2)
@@ -219,7 +276,8 @@ def test_what_cannot_be_embedded_is_named():
             causal.causal_embed(bad)
         assert "\n" not in str(error.value)
 
-NAMES = ["a\x01b", "caf\xe9", "x<y>&\"z\"", "\x1b[0m", "]]>", "\ufffe", "漢字"]
+
+NAMES = ["a\x01b", "caf\xe9", 'x<y>&"z"', "\x1b[0m", "]]>", "\ufffe", "漢字"]
 
 
 def test_graphml_is_xml_whatever_the_names_are(tmp_path, executable):
@@ -233,12 +291,18 @@ def test_graphml_is_xml_whatever_the_names_are(tmp_path, executable):
         writer = csv.writer(file)
         writer.writerow(NAMES)
         writer.writerows(torch.randn(50, len(NAMES)).tolist())
-    done = subprocess.run([executable, "causal", "fit", table, "--out", tmp_path / "run"],
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [executable, "causal", "fit", table, "--out", tmp_path / "run"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     found = xml.parse(tmp_path / "run" / "graph.graphml").getroot()
     nodes = [node[0].text for node in found.iter("{http://graphml.graphdrawing.org/xmlns}node")]
-    expected = [name.replace("\x01", "␁").replace("\x1b", "␛").replace("\ufffe", "\ufffd" * 3) for name in NAMES]
+    expected = [
+        name.replace("\x01", "␁").replace("\x1b", "␛").replace("\ufffe", "\ufffd" * 3)
+        for name in NAMES
+    ]
     assert nodes == expected
 
 

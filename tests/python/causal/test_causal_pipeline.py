@@ -35,20 +35,28 @@ def test_files_are_transformed_as_they_are_fitted(made, tmp_path):
     pipeline = CausalPipeline(steps=5, drop=True).fit(write("whole.csv", list(range(8))))
     expected = made.table[:40]
     assert torch.equal(pipeline.transform(tmp_path / "whole.csv"), expected)
-    assert torch.equal(pipeline.transform(str(write("other.csv", [3, 0, 1, 2, 7, 6, 5, 4]))), expected)  # by name
+    assert torch.equal(
+        pipeline.transform(str(write("other.csv", [3, 0, 1, 2, 7, 6, 5, 4]))), expected
+    )  # by name
     assert torch.equal(pipeline.fit_transform(tmp_path / "whole.csv"), expected)
     with pytest.raises(ValueError, match="fewer.csv: expected one column 'g7', got 0"):
         pipeline.transform(write("fewer.csv", list(range(7))))
 
 
 def test_what_is_saved_is_loaded(made, tmp_path):
-    pipeline = CausalPipeline(standardise=True, steps=40, seed=3).fit(made.table, names=[f"g{i}" for i in range(8)])
+    pipeline = CausalPipeline(standardise=True, steps=40, seed=3).fit(
+        made.table, names=[f"g{i}" for i in range(8)]
+    )
     pipeline.save(tmp_path / "p")
     again = CausalPipeline.load(tmp_path / "p")
     assert again.get_params() == pipeline.get_params() and again.names_ == pipeline.names_
-    assert torch.equal(again.encode(), pipeline.encode()) and torch.equal(again.adjacency_, pipeline.adjacency_)
+    assert torch.equal(again.encode(), pipeline.encode()) and torch.equal(
+        again.adjacency_, pipeline.adjacency_
+    )
     values = again.transform(made.table)
-    torch.testing.assert_close(values.mean(dim=0), torch.zeros(8, dtype=torch.float64), atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        values.mean(dim=0), torch.zeros(8, dtype=torch.float64), atol=1e-9, rtol=0
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["p"]
     (tmp_path / "q").write_text("nothing")
     with pytest.raises(ValueError, match="cannot read .*q"):
@@ -89,18 +97,52 @@ def test_parameters_and_order_of_calls(made):
 def test_files_have_what_cpp_reads(made, tmp_path):
     """tests/causal/pipeline_test.cpp reads a file of these parameters."""
     assert list(CausalPipeline().get_params()) == [
-        "estimator", "nonlinear", "standardise", "threshold", "missing", "drop", "dimension", "optimiser", "steps",
-        "learning_rate", "hops", "side", "weight", "decay", "negatives", "balanced", "generality", "relative", "restart",
-        "dangling", "scale", "by_dimension", "seed",
-    ]  # fmt: skip
+        "estimator",
+        "nonlinear",
+        "standardise",
+        "threshold",
+        "missing",
+        "drop",
+        "dimension",
+        "optimiser",
+        "steps",
+        "learning_rate",
+        "hops",
+        "side",
+        "weight",
+        "decay",
+        "negatives",
+        "balanced",
+        "generality",
+        "relative",
+        "restart",
+        "dangling",
+        "scale",
+        "by_dimension",
+        "seed",
+    ]
     CausalPipeline(steps=5).fit(made.table).save(tmp_path / "p")
     head = (tmp_path / "p").read_bytes()
-    for name in (b"nsimplex causal pipeline 2", b"tangents", b"generality", b"adjacency", b"deviation"):
+    for name in (
+        b"nsimplex causal pipeline 2",
+        b"tangents",
+        b"generality",
+        b"adjacency",
+        b"deviation",
+    ):
         assert name in head
 
 
 def test_takes_the_options_of_an_embedding(made):
-    options = dict(hops=1, side="both", weight="direct", balanced=False, relative=False, generality=0.1, restart=0.3)
+    options = dict(
+        hops=1,
+        side="both",
+        weight="direct",
+        balanced=False,
+        relative=False,
+        generality=0.1,
+        restart=0.3,
+    )
     pipeline = CausalPipeline(steps=5, **options).embed(made.weights)
     assert pipeline.tangents_.equal(causal.causal_embed(made.weights, steps=5, **options).tangents)
     tiers = [0] * 4 + [1] * 4

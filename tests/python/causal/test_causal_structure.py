@@ -28,7 +28,9 @@ def test_finds_a_collider():
 def test_takes_what_becomes_a_table():
     x = collider(300)
     for table in (x.float(), x.numpy()):
-        torch.testing.assert_close(causal.causal_fit(table).adjacency, causal.causal_fit(x).adjacency, atol=1e-4, rtol=0)
+        torch.testing.assert_close(
+            causal.causal_fit(table).adjacency, causal.causal_fit(x).adjacency, atol=1e-4, rtol=0
+        )
 
 
 def test_holds_to_constraints():
@@ -67,7 +69,9 @@ except KeyboardInterrupt:
 
 
 def test_ends_by_an_interrupt():
-    run = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, check=True
+    )
     assert run.stdout == "interrupted\n"
 
 

@@ -1,4 +1,5 @@
-"""What causal angles do to attention scores, and where statements of arXiv 2509.16629 about it fail."""
+"""What causal angles do to attention scores, and where statements of arXiv 2509.16629 about it
+fail."""
 
 import math
 
@@ -17,7 +18,8 @@ def distance(*ball):
 def score(query, key, e_query, e_key):
     """q^T R(c (e_key - e_query)) k, by turning both; of many pairs at once."""
     turned = [
-        nsimplex.rotary(x[None, None], angles=causal.causal_angles(e)) for x, e in ((query, e_query), (key, e_key))
+        nsimplex.rotary(x[None, None], angles=causal.causal_angles(e))
+        for x, e in ((query, e_query), (key, e_key))
     ]
     return (turned[0] * turned[1]).sum(-1)[0, 0]
 
@@ -33,7 +35,8 @@ def equal_score(a, b):
 
 
 def test_farther_pairs_may_be_attenuated_less():
-    """Prop. 4.1: the angles see the gap |e_m - e_n| in the ball, which is no function of the distance."""
+    """Prop. 4.1: the angles see the gap |e_m - e_n| in the ball, which is no function of the
+    distance."""
     near = (vector(0.2, 0), vector(-0.2, 0))
     far = (0.9999 * vector(1, 0), 0.9999 * vector(math.cos(0.1), math.sin(0.1)))
     assert abs(distance(*near) - 0.81) < 0.01 and abs(distance(*far) - 13.8) < 0.1
@@ -41,7 +44,8 @@ def test_farther_pairs_may_be_attenuated_less():
 
 
 def test_at_one_distance_scores_rise_towards_the_origin():
-    """Prop. 4.2 says they fall; antipodal points are 2 tanh(d / 4) apart, the origin is tanh(d / 2) from the other."""
+    """Prop. 4.2 says they fall; antipodal points are 2 tanh(d / 4) apart, the origin is tanh(d / 2)
+    from the other."""
     gaps, scores = [], []
     for share in (0.5, 0.75, 1.0):  # of the distance 3, on the other side of the origin
         m, n = vector(-math.tanh(1.5 * (1 - share)), 0), vector(math.tanh(1.5 * share), 0)
@@ -53,7 +57,8 @@ def test_at_one_distance_scores_rise_towards_the_origin():
 
 
 def test_noise_does_not_average_out():
-    """Prop. A.9 and A.10: the mean disturbed score is exp(-c^2 sigma^2) times the score, not the score."""
+    """Prop. A.9 and A.10: the mean disturbed score is exp(-c^2 sigma^2) times the score, not the
+    score."""
     draws, planes, sigma = 200_000, 3, 0.3
     generator = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 1, 2 * planes, dtype=torch.float64, generator=generator)

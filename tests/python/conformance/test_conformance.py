@@ -26,7 +26,9 @@ def cases(tmp_path_factory):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
 def test_nsimplex_passes_every_case(cases, dtype, subprocess_env):
     adapter = f"{FOLDER / 'nsimplex_adapter.py'}:call"
-    result = run("check.py", "--torch", adapter, "--cases", cases, "--dtype", dtype, env=subprocess_env)
+    result = run(
+        "check.py", "--torch", adapter, "--cases", cases, "--dtype", dtype, env=subprocess_env
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     count = len(json.loads((cases / "cases.json").read_text())["cases"])
     assert f"{count} passed, 0 failed, 0 not supported" in result.stdout
@@ -62,7 +64,9 @@ def test_an_off_by_one_window_fails_where_it_shows(cases, tmp_path):
     result = run("check.py", f"{tmp_path / 'mine.py'}:call", "--cases", cases)
     assert result.returncode == 1
     outcome = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[:-1]}
-    assert outcome["order1-causal"] == outcome["order1-grouped"] == outcome["order1-full"] == "passed"
+    assert (
+        outcome["order1-causal"] == outcome["order1-grouped"] == outcome["order1-full"] == "passed"
+    )
     assert outcome["order1-window"] == outcome["order1-window-one"] == "failed"
     assert outcome["order2-full"] == "not"  # "not supported"
 
@@ -84,5 +88,7 @@ def test_bad_usage_is_one_line(arguments, message):
 
 def test_an_exception_fails_only_its_case(cases, tmp_path):
     (tmp_path / "bad.py").write_text("def call(*_):\n    raise RuntimeError('broken')\n")
-    result = run("check.py", f"{tmp_path / 'bad.py'}:call", "--cases", cases, "--only", "order1-full")
+    result = run(
+        "check.py", f"{tmp_path / 'bad.py'}:call", "--cases", cases, "--only", "order1-full"
+    )
     assert result.returncode == 1 and "RuntimeError: broken" in result.stdout

@@ -1,22 +1,39 @@
-"""Attention between lists of tuples by its definition: every pair (i, j), class by class, head by head."""
+"""Attention between lists of tuples by its definition: every pair (i, j), class by class, head by
+head."""
 
 import math
 
 import torch
 from equivariant_definition import as_kind, draw, orders_of, pattern
 
-from nsimplex import EquivariantAttentionWeights, TensorKind, equivariant_attention_classes, equivariant_classes
+from nsimplex import (
+    EquivariantAttentionWeights,
+    TensorKind,
+    equivariant_attention_classes,
+    equivariant_classes,
+)
 
 
 def attention_weights(
-    input, output, channels=3, heads=2, dim=2, value_dim=3, out=2, dtype=torch.float64, scale=1.0, **options
+    input,
+    output,
+    channels=3,
+    heads=2,
+    dim=2,
+    value_dim=3,
+    out=2,
+    dtype=torch.float64,
+    scale=1.0,
+    **options,
 ):
     classes = equivariant_attention_classes(input, output, **options)
     count = len(classes)
     return EquivariantAttentionWeights(
-        scale * draw(sum(c.query_weights for c in classes), channels, heads * dim, seed=1, dtype=dtype),
+        scale
+        * draw(sum(c.query_weights for c in classes), channels, heads * dim, seed=1, dtype=dtype),
         scale * draw(count, heads * dim, seed=2, dtype=dtype),
-        scale * draw(sum(c.key_weights for c in classes), channels, heads * dim, seed=3, dtype=dtype),
+        scale
+        * draw(sum(c.key_weights for c in classes), channels, heads * dim, seed=3, dtype=dtype),
         scale * draw(count, heads * dim, seed=4, dtype=dtype),
         draw(count, channels, heads * value_dim, seed=5, dtype=dtype),
         draw(count, heads * value_dim, out, seed=6, dtype=dtype),
@@ -32,8 +49,8 @@ class Maps:
     """Light sums to one tuple of u distinct nodes, and the weights they share."""
 
     def __init__(self, features, input, kinds, first_kinds, allowed=lambda mapped, kinds: True):
-        """kinds: of every block a number; blocks of one number may be exchanged. first_kinds: of the class's first
-        member, whose maps number the weights as they come."""
+        """kinds: of every block a number; blocks of one number may be exchanged. first_kinds: of
+        the class's first member, whose maps number the weights as they come."""
         self.features, self.input = features, input
         known = {}
         for mapped in self.light(len(kinds)):
@@ -51,7 +68,9 @@ class Maps:
             yield tuple(member[k:].index(b) for b in member[:k])
 
     def signature(self, mapped, kinds):
-        filled = [tuple(p for p, b in enumerate(mapped) if b == block) for block in range(len(kinds))]
+        filled = [
+            tuple(p for p, b in enumerate(mapped) if b == block) for block in range(len(kinds))
+        ]
         if self.input.symmetry == "undirected":
             filled = [len(positions) for positions in filled]
         return tuple(sorted(zip(kinds, filled)))
@@ -66,7 +85,18 @@ class Maps:
 
 
 def attention_definition(
-    x, input_tuples, output_tuples, weights, input, output, *, heads=2, form="softmax", normalise=True, phi=None, **options
+    x,
+    input_tuples,
+    output_tuples,
+    weights,
+    input,
+    output,
+    *,
+    heads=2,
+    form="softmax",
+    normalise=True,
+    phi=None,
+    **options,
 ):
     """x [m, C] of the stored input tuples of one graph -> [m', D]."""
     input, output = as_kind(input), as_kind(output)
@@ -77,7 +107,9 @@ def attention_definition(
             ordered.append(each)
     rows = [x.new_zeros(weights.output.size(2)) for _ in output_tuples]
     first_query = first_key = 0
-    for number, attention_class in enumerate(equivariant_attention_classes(input, output, **options)):
+    for number, attention_class in enumerate(
+        equivariant_attention_classes(input, output, **options)
+    ):
         members = attention_class.own.members
         query = weights.query[first_query : first_query + attention_class.query_weights]
         key = weights.key[first_key : first_key + attention_class.key_weights]
@@ -90,8 +122,27 @@ def attention_definition(
                 loose = [i for i in ordered if any(shares(m, i, j, input.order) for m in members)]
             out = []
             for i in loose:
-                out.append((i, *query_and_key(features, input, output, i, j, number, query, key, weights, members, options)))
-            rows[place] = rows[place] + class_output(out, features, number, weights, heads, form, normalise, phi)
+                out.append(
+                    (
+                        i,
+                        *query_and_key(
+                            features,
+                            input,
+                            output,
+                            i,
+                            j,
+                            number,
+                            query,
+                            key,
+                            weights,
+                            members,
+                            options,
+                        ),
+                    )
+                )
+            rows[place] = rows[place] + class_output(
+                out, features, number, weights, heads, form, normalise, phi
+            )
     return torch.stack(rows) if rows else x.new_zeros(0, weights.output.size(2))
 
 
@@ -99,7 +150,9 @@ def shares(member, i, j, order):
     """Whether i and j have the patterns of a class and share at least the nodes that it says."""
     if pattern(i) != pattern(member[:order]) or pattern(j) != pattern(member[order:]):
         return False
-    return all(i[a] == j[b] for a in range(order) for b in range(len(j)) if member[a] == member[order + b])
+    return all(
+        i[a] == j[b] for a in range(order) for b in range(len(j)) if member[a] == member[order + b]
+    )
 
 
 def sizes(values):
@@ -107,7 +160,8 @@ def sizes(values):
 
 
 def block_kinds(member, input, output):
-    """Of the queries' and of the keys' blocks, and which of the latter are shared, by a class's member."""
+    """Of the queries' and of the keys' blocks, and which of the latter are shared, by a class's
+    member."""
     i, j = member[: input.order], member[input.order :]
     shared = [block in j for block in blocks_of(i)]
     query_kinds = sizes(j) if output.symmetry == "undirected" else list(range(len(set(j))))

@@ -8,7 +8,9 @@ from nsimplex import TensorKind, equivariant_classes
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def pattern(values):
@@ -23,7 +25,9 @@ def as_kind(kind):
 
 def orders_of(kind, tuple_):
     """All tuples that a stored one stands for."""
-    return sorted(set(itertools.permutations(tuple_))) if kind.symmetry == "undirected" else [tuple_]
+    return (
+        sorted(set(itertools.permutations(tuple_))) if kind.symmetry == "undirected" else [tuple_]
+    )
 
 
 def stored(kind, nodes):
@@ -40,7 +44,9 @@ def class_numbers(classes):
     return {member: number for number, each in enumerate(classes) for member in each.members}
 
 
-def sparse_definition(x, input_tuples, output_tuples, weight, bias, input, output, classes="all", pooling="mean"):
+def sparse_definition(
+    x, input_tuples, output_tuples, weight, bias, input, output, classes="all", pooling="mean"
+):
     """x [m, C] of the stored input tuples -> [m', D] of the stored output tuples of one graph."""
     input, output = as_kind(input), as_kind(output)
     numbers = class_numbers(equivariant_classes(input, output, classes))
@@ -66,8 +72,12 @@ def dense_definition(x, weight, bias, input, output, classes="all", pooling="mea
     input, output = as_kind(input), as_kind(output)
     nodes = x.size(0) if input.order else nodes
     input_tuples, output_tuples = stored(input, nodes), stored(output, nodes)
-    features = torch.stack([x[i] for i in input_tuples]) if input_tuples else x.new_zeros(0, x.size(-1))
-    rows = sparse_definition(features, input_tuples, output_tuples, weight, bias, input, output, classes, pooling)
+    features = (
+        torch.stack([x[i] for i in input_tuples]) if input_tuples else x.new_zeros(0, x.size(-1))
+    )
+    rows = sparse_definition(
+        features, input_tuples, output_tuples, weight, bias, input, output, classes, pooling
+    )
     y = x.new_zeros(*[nodes] * output.order, weight.size(2))
     for j, row in zip(output_tuples, rows):
         for each in orders_of(output, j):

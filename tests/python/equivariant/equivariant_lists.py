@@ -42,7 +42,9 @@ def some_of(kind, nodes, share, seed):
 
 
 def weights(input, output, channels=2, out=3, classes="all", dtype=torch.float64):
-    weight = draw(len(equivariant_classes(input, output, classes)), channels, out, seed=2, dtype=dtype)
+    weight = draw(
+        len(equivariant_classes(input, output, classes)), channels, out, seed=2, dtype=dtype
+    )
     return weight, draw(len(equivariant_classes(0, output)), out, seed=3, dtype=dtype)
 
 

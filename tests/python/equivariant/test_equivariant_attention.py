@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from attention_definition import attention_definition, attention_weights, exponential_features, relu_features
+from attention_definition import (
+    attention_definition,
+    attention_weights,
+    exponential_features,
+    relu_features,
+)
 from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
 from torch.autograd import gradcheck, gradgradcheck
@@ -25,7 +30,9 @@ HEADS = 2
 
 
 def directions(dim=2, features=5):
-    return orthogonal_directions(dim, features, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    return orthogonal_directions(
+        dim, features, generator=torch.Generator().manual_seed(7), dtype=torch.float64
+    )
 
 
 def problem(input, output, share=0.7, nodes=(3, 4), **options):
@@ -33,7 +40,9 @@ def problem(input, output, share=0.7, nodes=(3, 4), **options):
     input_graphs = [some_of(input, n, share, seed) for seed, n in enumerate(nodes)]
     output_graphs = [some_of(output, n, share, seed + 5) for seed, n in enumerate(nodes)]
     lists = batch(input, input_graphs, nodes), batch(output, output_graphs, nodes)
-    plan = equivariant_attention_plan(*lists, input_loops=input.loops, output_loops=output.loops, **options)
+    plan = equivariant_attention_plan(
+        *lists, input_loops=input.loops, output_loops=output.loops, **options
+    )
     return draw(lists[0].tuples.size(0), 3, seed=8), lists, plan
 
 
@@ -41,7 +50,9 @@ def expected(x, lists, weights, input, output, **options):
     rows, first = [], 0
     for given, wanted in zip(lists[0].graphs, lists[1].graphs):
         own = x[first : first + len(given)]
-        rows.append(attention_definition(own, given, wanted, weights, input, output, heads=HEADS, **options))
+        rows.append(
+            attention_definition(own, given, wanted, weights, input, output, heads=HEADS, **options)
+        )
         first += len(given)
     return torch.cat(rows)
 
@@ -77,16 +88,20 @@ def test_kinds(name, k, l, form):
     torch.testing.assert_close(out, expected(x, lists, weights, input, output, phi=phi, **options))
 
 
-@pytest.mark.parametrize("scale, features, nodes", [(0.3, 5, (3, 4)), (0.7, 8192, (6,)), (2.0, 64, (7,))])
+@pytest.mark.parametrize(
+    "scale, features, nodes", [(0.3, 5, (3, 4)), (0.7, 8192, (6,)), (2.0, 64, (7,))]
+)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("form", ["kernel", "sums", "decoupled"])
 def test_exponential_features(scale, features, nodes, order, form):
-    """At any size of queries and keys, for normalised and plain sums: what normalises cancels its factor, and nothing
-    else is there."""
+    """At any size of queries and keys, for normalised and plain sums: what normalises cancels its
+    factor, and nothing else is there."""
     input, output, options = TensorKind(2), TensorKind(order), FORMS[form]
     x, lists, plan = problem(input, output, form="kernel", share=1.0, nodes=nodes)
     weights, w = attention_weights(input, output, scale=scale), directions(features=features)
-    out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, features="exponential", **options)
+    out = equivariant_attention(
+        x, weights, plan, heads=HEADS, directions=w, features="exponential", **options
+    )
     exact = expected(x, lists, weights, input, output, phi=exponential_features(w), **options)
     torch.testing.assert_close(out, exact, rtol=1e-7, atol=1e-9 * exact.abs().max().item())
 
@@ -100,9 +115,14 @@ def test_exponential_features_of_zero_are_one():
     none, ones = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, 1, dtype=torch.float64)
     weights = EquivariantAttentionWeights(maps[0], none, maps[1], none, ones, ones)
     out = equivariant_attention(
-        torch.ones(3, 1, dtype=torch.float64), weights, plan, directions=directions(1, 5), form="kernel",
-        features="exponential", normalise=False,
-    )  # fmt: skip
+        torch.ones(3, 1, dtype=torch.float64),
+        weights,
+        plan,
+        directions=directions(1, 5),
+        form="kernel",
+        features="exponential",
+        normalise=False,
+    )
     assert out.tolist() == [[10.0]] * 3
 
 
@@ -112,9 +132,14 @@ def test_exponential_features_of_long_queries_and_keys_stay_finite(scale, dtype)
     x, _, plan = problem(TensorKind(2), TensorKind(1), form="kernel", share=1.0, nodes=(9,))
     inputs = [t.to(dtype).requires_grad_() for t in (x, *attention_weights(2, 1, scale=scale))]
     out = equivariant_attention(
-        inputs[0], EquivariantAttentionWeights(*inputs[1:]), plan, heads=HEADS, directions=directions(features=9).to(dtype),
-        form="kernel", features="exponential",
-    )  # fmt: skip
+        inputs[0],
+        EquivariantAttentionWeights(*inputs[1:]),
+        plan,
+        heads=HEADS,
+        directions=directions(features=9).to(dtype),
+        form="kernel",
+        features="exponential",
+    )
     assert out.isfinite().all()
     assert all(slope.isfinite().all() for slope in torch.autograd.grad(out.sum(), inputs))
 
@@ -124,9 +149,21 @@ def test_exponential_features_of_long_queries_and_keys_stay_finite(scale, dtype)
 def test_exponential_features_have_the_gradients_of_the_reference(order, normalise):
     x, _, plan = problem(TensorKind(2), TensorKind(order), form="kernel", nodes=(5, 9, 2))
     inputs = [t.requires_grad_() for t in (x, *attention_weights(2, order))]
-    arguments = (*inputs, directions(), plan.tensors, plan.parts, HEADS, "kernel", normalise, "exponential")
+    arguments = (
+        *inputs,
+        directions(),
+        plan.tensors,
+        plan.parts,
+        HEADS,
+        "kernel",
+        normalise,
+        "exponential",
+    )
     results = []
-    for op in (torch.ops.nsimplex.equivariant_attention, torch.ops.nsimplex.equivariant_attention_reference):
+    for op in (
+        torch.ops.nsimplex.equivariant_attention,
+        torch.ops.nsimplex.equivariant_attention_reference,
+    ):
         out = op(*arguments)
         results.append((out, *torch.autograd.grad((out * draw(*out.shape, seed=9)).sum(), inputs)))
     for got, wanted in zip(*results):
@@ -160,12 +197,22 @@ def test_kernels_of_large_groups(form, order):
     x = draw(len(graph.tuples), 3, seed=1)
     own = dict(heads=HEADS, directions=w, **FORMS[form])
     out = equivariant_attention(x, weights, plan, **own)
-    arguments = (x, *weights, w, plan.tensors, plan.parts, HEADS, own["form"], own.get("normalise", True))
+    arguments = (
+        x,
+        *weights,
+        w,
+        plan.tensors,
+        plan.parts,
+        HEADS,
+        own["form"],
+        own.get("normalise", True),
+    )
     torch.testing.assert_close(out, torch.ops.nsimplex.equivariant_attention_reference(*arguments))
 
 
 def test_tables_of_whole_graphs():
-    # More pairs than one task sums: the table of all is made once, and the tables of nodes take it over.
+    # More pairs than one task sums: the table of all is made once, and the tables of nodes take it
+    # over.
     nodes = 66
     pairs = torch.cartesian_prod(torch.arange(nodes), torch.arange(nodes))
     graph = tuple_batch(pairs[pairs[:, 0] != pairs[:, 1]], nodes)
@@ -183,7 +230,9 @@ def test_tables_of_whole_graphs():
     (grad,) = torch.autograd.grad((out * of_out).sum(), x)
     step = 1e-6
     with torch.no_grad():
-        slope = ((apply(x + step * direction) - apply(x - step * direction)) * of_out).sum() / (2 * step)
+        slope = ((apply(x + step * direction) - apply(x - step * direction)) * of_out).sum() / (
+            2 * step
+        )
     torch.testing.assert_close((grad * direction).sum(), slope, rtol=1e-5, atol=0)
 
 
@@ -194,7 +243,12 @@ def test_float32_within_a_hundred_thousandth():
     x = draw(len(graph.tuples), 3, seed=1)
     wide = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, form="kernel")
     narrow = equivariant_attention(
-        x.float(), type(weights)(*(t.float() for t in weights)), plan, heads=HEADS, directions=w.float(), form="kernel"
+        x.float(),
+        type(weights)(*(t.float() for t in weights)),
+        plan,
+        heads=HEADS,
+        directions=w.float(),
+        form="kernel",
     )
     assert (narrow - wide).norm() <= 1e-5 * wide.norm()
 
@@ -211,7 +265,12 @@ def test_gradients(k, l, form):
 
     def apply(x, *weights):
         return equivariant_attention(
-            x, type(attention_weights(1, 1))(*weights), plan, heads=HEADS, directions=w, **FORMS[form]
+            x,
+            type(attention_weights(1, 1))(*weights),
+            plan,
+            heads=HEADS,
+            directions=w,
+            **FORMS[form],
         )
 
     assert gradcheck(apply, inputs, fast_mode=True)
@@ -224,12 +283,25 @@ def test_gradients_of_large_groups(form):
     plan = equivariant_attention_plan(graph, graph, form="kernel")
     w = directions()
     own = FORMS[form]
-    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1), *attention_weights(2, 2))]
+    inputs = [
+        t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1), *attention_weights(2, 2))
+    ]
     cotangent = draw(len(graph.tuples), 2, seed=9)
-    arguments = (*inputs, w, plan.tensors, plan.parts, HEADS, own["form"], own.get("normalise", True))
+    arguments = (
+        *inputs,
+        w,
+        plan.tensors,
+        plan.parts,
+        HEADS,
+        own["form"],
+        own.get("normalise", True),
+    )
     grads = [
         torch.autograd.grad((op(*arguments) * cotangent).sum(), inputs)
-        for op in (torch.ops.nsimplex.equivariant_attention, torch.ops.nsimplex.equivariant_attention_reference)
+        for op in (
+            torch.ops.nsimplex.equivariant_attention,
+            torch.ops.nsimplex.equivariant_attention_reference,
+        )
     ]
     for got, wanted in zip(*grads):
         torch.testing.assert_close(got, wanted)
@@ -253,7 +325,9 @@ def test_compiles_and_exports():
             return equivariant_attention(x, weights, plan, heads=HEADS).relu()
 
     wanted = Layer()(x)
-    torch.testing.assert_close(torch.compile(Layer(), backend="aot_eager", fullgraph=True)(x), wanted)
+    torch.testing.assert_close(
+        torch.compile(Layer(), backend="aot_eager", fullgraph=True)(x), wanted
+    )
     torch.testing.assert_close(torch.export.export(Layer(), (x,)).module()(x), wanted)
 
 
@@ -264,7 +338,9 @@ def test_bits_do_not_depend_on_threads(form, nodes, links, dtype, same_bits):
     graph = large_graph(nodes, links)
     plan = equivariant_attention_plan(graph, graph, form="kernel")
     weights, w = attention_weights(2, 2, dtype=dtype), directions().to(dtype)
-    inputs = [t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1, dtype=dtype), *weights)]
+    inputs = [
+        t.requires_grad_() for t in (draw(len(graph.tuples), 3, seed=1, dtype=dtype), *weights)
+    ]
 
     def call():
         out = equivariant_attention(
@@ -286,7 +362,10 @@ def test_renumbering_nodes_renumbers_the_output():
             rows = [tuple(order[n] for n in t) for t in tuples]
             return [tuple(sorted(t)) for t in rows] if kind.symmetry == "undirected" else rows
 
-        moved = [batch(kind, [renamed(kind, own.graphs[0])], (5,)) for kind, own in zip((input, output), lists)]
+        moved = [
+            batch(kind, [renamed(kind, own.graphs[0])], (5,))
+            for kind, own in zip((input, output), lists)
+        ]
         again = equivariant_attention(x, weights, equivariant_attention_plan(*moved), heads=HEADS)
         torch.testing.assert_close(again, out)
 
@@ -300,7 +379,9 @@ def test_no_admissible_key_gives_zero():
         weights = attention_weights(2, 1)
         x = draw(1, 3).requires_grad_()
         out = equivariant_attention(x, weights, plan, heads=HEADS, directions=w, form=form)
-        assert torch.equal(out[0], torch.zeros(2, dtype=torch.float64))  # node 0 sees itself through light classes
+        assert torch.equal(
+            out[0], torch.zeros(2, dtype=torch.float64)
+        )  # node 0 sees itself through light classes
         assert out[1].abs().sum() > 0  # node 1 sees the loop of the other
         out[0].sum().backward()
         assert torch.equal(x.grad, torch.zeros_like(x))
@@ -311,7 +392,12 @@ def test_empty_lists():
     plan = equivariant_attention_plan(none, none, form="kernel")
     for form in ("softmax", "kernel"):
         out = equivariant_attention(
-            draw(0, 3), attention_weights(2, 2), plan, heads=HEADS, directions=directions(), form=form
+            draw(0, 3),
+            attention_weights(2, 2),
+            plan,
+            heads=HEADS,
+            directions=directions(),
+            form=form,
         )
         assert out.shape == (0, 2)
 
@@ -327,8 +413,10 @@ def test_nan_spreads_only_to_what_sees_it():
     local = equivariant_attention_plan(pairs, pairs, global_classes=False)
     out = equivariant_attention(
         draw(2, 3).index_fill_(0, torch.tensor([1]), torch.nan),
-        attention_weights(2, 2, global_classes=False), local, heads=HEADS,
-    )  # fmt: skip
+        attention_weights(2, 2, global_classes=False),
+        local,
+        heads=HEADS,
+    )
     assert not out[0].isnan().any()
 
 
@@ -341,9 +429,15 @@ BAD = {
     "features: expected one of": lambda a: a.update(features="cosine"),
     "x: expected": lambda a: a.update(x=a["x"][0]),
     "x: expected a floating": lambda a: a.update(x=a["x"].long()),
-    "query: expected": lambda a: a.update(weights=a["weights"]._replace(query=a["weights"].query[1:])),
-    "key_bias: expected": lambda a: a.update(weights=a["weights"]._replace(key_bias=a["weights"].key_bias[1:])),
-    "output: expected": lambda a: a.update(weights=a["weights"]._replace(output=a["weights"].output.float())),
+    "query: expected": lambda a: a.update(
+        weights=a["weights"]._replace(query=a["weights"].query[1:])
+    ),
+    "key_bias: expected": lambda a: a.update(
+        weights=a["weights"]._replace(key_bias=a["weights"].key_bias[1:])
+    ),
+    "output: expected": lambda a: a.update(
+        weights=a["weights"]._replace(output=a["weights"].output.float())
+    ),
 }
 
 
@@ -363,7 +457,8 @@ def test_lists_over_other_nodes():
 
 
 def test_a_plan_that_was_changed_is_refused():
-    """The kernels follow the numbers of a plan without a look: any other number, size or dtype is found before."""
+    """The kernels follow the numbers of a plan without a look: any other number, size or dtype is
+    found before."""
     x, _, plan = problem(TensorKind(2), TensorKind(2))
     weights = attention_weights(TensorKind(2), TensorKind(2))
     equivariant_attention(x, weights, plan, heads=HEADS)
@@ -374,7 +469,9 @@ def test_a_plan_that_was_changed_is_refused():
         other.view(-1)[-1] += 1
         for changed in (other, tensor.flatten()[:-1], tensor.to(torch.int16)):
             own = replace(plan, tensors=[*plan.tensors[:t], changed, *plan.tensors[t + 1 :]])
-            with pytest.raises(ValueError, match="plan: expected the tensors of an equivariant_attention_plan"):
+            with pytest.raises(
+                ValueError, match="plan: expected the tensors of an equivariant_attention_plan"
+            ):
                 equivariant_attention(x, weights, own, heads=HEADS)
     for p in range(len(plan.parts)):
         own = replace(plan, parts=[*plan.parts[:p], plan.parts[p] + 1, *plan.parts[p + 1 :]])

@@ -1,4 +1,5 @@
-"""The classes of equivariant layers: how many, in which order, and that they are the equality patterns."""
+"""The classes of equivariant layers: how many, in which order, and that they are the equality
+patterns."""
 
 import itertools
 from math import comb, factorial
@@ -29,7 +30,9 @@ def test_loop_free_classes(k, l):
     classes = equivariant_classes(TensorKind(k, "loop_free"), TensorKind(l, "loop_free"))
     assert len(classes) == sum(comb(k, r) * comb(l, r) * factorial(r) for r in range(min(k, l) + 1))
     nodes = range(k + l)
-    distinct = [(*i, *j) for i in itertools.permutations(nodes, k) for j in itertools.permutations(nodes, l)]
+    distinct = [
+        (*i, *j) for i in itertools.permutations(nodes, k) for j in itertools.permutations(nodes, l)
+    ]
     if len(distinct) < 50_000:
         assert {c.members[0] for c in classes} == {pattern(t) for t in distinct}
 
@@ -44,8 +47,9 @@ def test_undirected_classes_are_orbits(k, l):
         first = each.members[0]
         orbit = {
             pattern([first[p] for p in i] + [first[k + p] for p in j])
-            for i in itertools.permutations(range(k)) for j in itertools.permutations(range(l))
-        }  # fmt: skip
+            for i in itertools.permutations(range(k))
+            for j in itertools.permutations(range(l))
+        }
         assert orbit == set(each.members) and list(each.members) == sorted(each.members)
     without = [TensorKind(order, "undirected", loops=False) for order in (k, l)]
     assert len(equivariant_classes(*without)) == min(k, l) + 1
@@ -62,7 +66,8 @@ def test_published_counts():
 
 
 def test_kinds_may_differ():
-    """The inputs alone may be permuted: what the paper's Figure 2 shows of symmetric edges and nodes."""
+    """The inputs alone may be permuted: what the paper's Figure 2 shows of symmetric edges and
+    nodes."""
     names = [c.name for c in equivariant_classes(TensorKind(2, "undirected"), TensorKind(1))]
     assert names == ["{i1 i2 j1}", "{i1 i2}{j1}", "{i1 j1}{i2}", "{i1}{i2}{j1}"]
 
@@ -80,16 +85,25 @@ def test_light_classes_name_every_input_by_the_output(k, l):
     light = equivariant_classes(k, l, "light")
     assert light == [c for c in equivariant_classes(k, l) if c.light]
     assert [c.members[0] for c in light] == [
-        c.members[0] for c in equivariant_classes(k, l) if all(b in c.members[0][k:] for b in c.members[0][:k])
+        c.members[0]
+        for c in equivariant_classes(k, l)
+        if all(b in c.members[0][k:] for b in c.members[0][:k])
     ]
 
 
 @pytest.mark.parametrize(
     "arguments, words",
-    [((-1, 2), "input, output: expected orders of 0 or more"), ((4, 4), "k + l <= 7, got 4 -> 4"), ((6, 5, "light"), "k + l <= 10"),
-     ((1, 1, "heavy"), "classes: expected one of all, light, got heavy"),
-     ((TensorKind(1, "odd"), 1), 'symmetry: expected "ordered", "loop_free" or "undirected", got "odd"')],
-)  # fmt: skip
+    [
+        ((-1, 2), "input, output: expected orders of 0 or more"),
+        ((4, 4), "k + l <= 7, got 4 -> 4"),
+        ((6, 5, "light"), "k + l <= 10"),
+        ((1, 1, "heavy"), "classes: expected one of all, light, got heavy"),
+        (
+            (TensorKind(1, "odd"), 1),
+            'symmetry: expected "ordered", "loop_free" or "undirected", got "odd"',
+        ),
+    ],
+)
 def test_errors(arguments, words):
     with pytest.raises(ValueError, match="equivariant_classes") as error:
         equivariant_classes(*arguments)

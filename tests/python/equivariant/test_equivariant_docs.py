@@ -5,12 +5,18 @@ import re
 import pytest
 
 
-@pytest.mark.parametrize("page, shapes", [
-    ("classes.md", {}), ("linear.md", {"out": (4, 9, 16), "small": (4, 9, 16), "per_node": (3, 16)}),
-    ("attention.md", {"per_node": (3, 16), "out": (7, 16)}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "page, shapes",
+    [
+        ("classes.md", {}),
+        ("linear.md", {"out": (4, 9, 16), "small": (4, 9, 16), "per_node": (3, 16)}),
+        ("attention.md", {"per_node": (3, 16), "out": (7, 16)}),
+    ],
+)
 def test_the_example_runs(root, page, shapes):
-    (example,) = re.findall(r"```python\n(.*?)```", (root / "docs" / "equivariant" / page).read_text(), re.DOTALL)
+    (example,) = re.findall(
+        r"```python\n(.*?)```", (root / "docs" / "equivariant" / page).read_text(), re.DOTALL
+    )
     names = {}
     exec(example, names)  # compares for itself
     assert {name: names[name].shape for name in shapes} == shapes
@@ -26,11 +32,12 @@ def test_the_table_of_counts_is_true(root):
     from nsimplex import TensorKind, equivariant_classes
 
     kinds = {
-        "ordered": lambda order: TensorKind(order), "ordered, light": lambda order: TensorKind(order),
+        "ordered": lambda order: TensorKind(order),
+        "ordered, light": lambda order: TensorKind(order),
         "loop_free": lambda order: TensorKind(order, "loop_free"),
         "undirected": lambda order: TensorKind(order, "undirected"),
         "undirected, no loops": lambda order: TensorKind(order, "undirected", loops=False),
-    }  # fmt: skip
+    }
     page = (root / "docs" / "equivariant" / "classes.md").read_text()
     layers = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (3, 3)]
     for name, kind in kinds.items():

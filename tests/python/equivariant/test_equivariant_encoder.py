@@ -1,4 +1,5 @@
-"""Encoders of higher-order transformers: what the theorems of their paper say, and the C++ modules' arithmetic."""
+"""Encoders of higher-order transformers: what the theorems of their paper say, and the C++ modules'
+arithmetic."""
 
 import pytest
 import torch
@@ -16,7 +17,9 @@ ORDERS = [(k, l) for k in range(4) for l in range(4) if 1 <= k + l <= 6 and (k, 
 def lists(k, l, share=0.6, nodes=(3, 4), symmetry="ordered"):
     kinds = KINDS[symmetry](k), KINDS[symmetry](l)
     own = [
-        batch(kind, [some_of(kind, n, share, seed + 3 * side) for seed, n in enumerate(nodes)], nodes)
+        batch(
+            kind, [some_of(kind, n, share, seed + 3 * side) for seed, n in enumerate(nodes)], nodes
+        )
         for side, kind in enumerate(kinds)
     ]
     return kinds, own
@@ -30,12 +33,23 @@ def float64():
 
 
 @pytest.mark.parametrize("k, l", ORDERS)
-@pytest.mark.parametrize("form, normalise", [("softmax", True), ("kernel", True), ("kernel", False)])
+@pytest.mark.parametrize(
+    "form, normalise", [("softmax", True), ("kernel", True), ("kernel", False)]
+)
 def test_theorem_1_a_linear_layer_is_an_encoder(k, l, form, normalise):
-    """Q = K = 0, attention to one linear map and an MLP that is a bias: L_{k->l}, by mean or, unnormalised, by sum."""
+    """Q = K = 0, attention to one linear map and an MLP that is a bias: L_{k->l}, by mean or,
+    unnormalised, by sum."""
     (input, output), own = lists(k, l, share=0.6 if k + l < 5 else 0.2)
     layer = EquivariantEncoder(
-        input, output, 3, 2, head_dim=4, form=form, normalise=normalise, encoder="paper", mlp="pointwise"
+        input,
+        output,
+        3,
+        2,
+        head_dim=4,
+        form=form,
+        normalise=normalise,
+        encoder="paper",
+        mlp="pointwise",
     )
     plan = equivariant_encoder_plan(*own, form=form, mlp="pointwise")
     attention = layer.attention
@@ -60,14 +74,18 @@ def test_theorem_1_a_linear_layer_is_an_encoder(k, l, form, normalise):
                 out *= scale
                 to.copy_(value @ out / scale)
     wanted = equivariant_linear_sparse(
-        x := draw(own[0].tuples.size(0), 3), weight, layer.mlp_out.bias, equivariant_plan(*own),
+        x := draw(own[0].tuples.size(0), 3),
+        weight,
+        layer.mlp_out.bias,
+        equivariant_plan(*own),
         pooling="mean" if normalise else "sum",
-    )  # fmt: skip
+    )
     torch.testing.assert_close(layer(x, plan), wanted)
 
 
 def test_theorem_2_message_passing_is_an_encoder():
-    """One step x_i <- U(x_i, sum over edges (i, j) of M(x_i, x_j, e_ij)) with M and U one-hidden-layer ReLU MLPs."""
+    """One step x_i <- U(x_i, sum over edges (i, j) of M(x_i, x_j, e_ij)) with M and U
+    one-hidden-layer ReLU MLPs."""
     channels, hidden = 2, 5
     generator = torch.Generator().manual_seed(0)
     edges = torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1], [0, 3], [3, 0], [3, 1]])
@@ -80,7 +98,10 @@ def test_theorem_2_message_passing_is_an_encoder():
     width = rows.size(1)
 
     def mlp(inputs):
-        return [torch.randn(a, b, generator=generator) for a, b in ((inputs, hidden), (hidden, channels))]
+        return [
+            torch.randn(a, b, generator=generator)
+            for a, b in ((inputs, hidden), (hidden, channels))
+        ]
 
     (m1, m2), (u1, u2) = mlp(3 * channels), mlp(2 * channels)
     link = ~loop
@@ -94,7 +115,8 @@ def test_theorem_2_message_passing_is_an_encoder():
     loops, links = 0, 1  # patterns of a pair
     # The first encoder keeps what a pair has, and its MLP adds the message of a link.
     first = EquivariantEncoder(2, 2, width, width + channels, **options)
-    # The second keeps x at a loop and sums the messages of its links with q . k = 1; its MLP adds U of both.
+    # The second keeps x at a loop and sums the messages of its links with q . k = 1; its MLP adds U
+    # of both.
     second = EquivariantEncoder(2, 2, width + channels, 3 * channels, **options)
     with torch.no_grad():
         for parameter in (*first.parameters(), *second.parameters()):
@@ -103,11 +125,15 @@ def test_theorem_2_message_passing_is_an_encoder():
             first.attention.light.weight[light.index(own), :, :width] = torch.eye(width)
         first.mlp_in.weight[links, :width] = m1
         first.mlp_out.weight[links, :, width:] = m2
-        second.attention.light.weight[light.index("{i1 i2 j1 j2}"), :channels, :channels] = torch.eye(channels)
+        second.attention.light.weight[light.index("{i1 i2 j1 j2}"), :channels, :channels] = (
+            torch.eye(channels)
+        )
         local = attending.index("{i1 j1 j2}{i2}")
         second.attention.value_weight[local, width:, channels : 2 * channels] = torch.eye(channels)
         features = second.attention.features.directions.size(1)
-        second.attention.output_weight[local] = torch.eye(3 * channels) / (features * 1e-6)  # phi(0) = 1e-3
+        second.attention.output_weight[local] = torch.eye(3 * channels) / (
+            features * 1e-6
+        )  # phi(0) = 1e-3
         second.mlp_in.weight[loops, : 2 * channels] = u1
         second.mlp_out.weight[loops, :, 2 * channels :] = u2
     out = second(first(rows, plan), plan)
@@ -125,7 +151,9 @@ def test_sees_other_components():
     assert (grad[~first].abs().sum(1) > 0).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"form": "kernel"}, {"mlp": "pointwise"}, {"encoder": "paper"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"form": "kernel"}, {"mlp": "pointwise"}, {"encoder": "paper"}]
+)
 def test_renumbering_nodes_renumbers_the_output(options):
     layer = EquivariantEncoder(2, 2, 3, 4, heads=2, **options)
     (_, _), own = lists(2, 2, nodes=(5,))
@@ -134,7 +162,8 @@ def test_renumbering_nodes_renumbers_the_output(options):
     order = torch.tensor([3, 0, 4, 1, 2])
     moved = [tuple_batch(order[each.tuples], 5) for each in own]
     torch.testing.assert_close(
-        layer(x, equivariant_encoder_plan(*moved, **kept)), layer(x, equivariant_encoder_plan(*own, **kept))
+        layer(x, equivariant_encoder_plan(*moved, **kept)),
+        layer(x, equivariant_encoder_plan(*own, **kept)),
     )
 
 
@@ -168,9 +197,13 @@ BAD = {
     "heads: expected a divisor": lambda: EquivariantEncoder(1, 1, 4, 5, heads=2),
     "dropout: expected": lambda: EquivariantEncoder(1, 1, 4, 4, dropout=1.0),
     "residual: expected": lambda: EquivariantEncoder(1, 1, 4, 5, residual=True),
-    "form: expected softmax, kernel or decoupled": lambda: EquivariantEncoder(1, 1, 4, 4, form="hard"),
+    "form: expected softmax, kernel or decoupled": lambda: EquivariantEncoder(
+        1, 1, 4, 4, form="hard"
+    ),
     "encoder: expected standard or paper": lambda: EquivariantEncoder(1, 1, 4, 4, encoder="old"),
-    "mlp: expected automatic, lightweight or pointwise": lambda: EquivariantEncoder(1, 1, 4, 4, mlp="big"),
+    "mlp: expected automatic, lightweight or pointwise": lambda: EquivariantEncoder(
+        1, 1, 4, 4, mlp="big"
+    ),
     "normalise: expected True": lambda: EquivariantEncoder(1, 1, 4, 4, normalise=False),
     "features: expected directions": lambda: EquivariantEncoder(
         1, 1, 4, 4, form="kernel", features=RandomFeatures(3)

@@ -1,4 +1,5 @@
-"""The dense equivariant linear layer: its definition, equivariance, derivatives, padding, PyTorch's gates."""
+"""The dense equivariant linear layer: its definition, equivariance, derivatives, padding, PyTorch's
+gates."""
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ ORDERS = [(k, l) for k in range(8) for l in range(8 - k)]
 SMALL = [(k, l) for k, l in ORDERS if k + l <= 4]
 
 
-def problem(input, output, nodes, *, classes="all", batch=2, channels=2, out=3, dtype=torch.float64):
+def problem(
+    input, output, nodes, *, classes="all", batch=2, channels=2, out=3, dtype=torch.float64
+):
     input, output = as_kind(input), as_kind(output)
     x = draw(batch, *[nodes] * input.order, channels, seed=1)
     if input.symmetry == "undirected":
@@ -53,7 +56,8 @@ def test_definition_of_light_layers(k, l, kind):
 @pytest.mark.parametrize("k, l", [(1, 1), (2, 2), (1, 2), (2, 1), (2, 0), (3, 2), (0, 2)])
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 def test_fewer_nodes_than_indices(k, l, nodes, pooling):
-    """Classes that need more nodes than there are contribute nothing, and their mean is not 0 / 0."""
+    """Classes that need more nodes than there are contribute nothing, and their mean is not 0 /
+    0."""
     expect_definition(k, l, nodes, pooling=pooling)
 
 
@@ -71,7 +75,9 @@ def test_equivariance(k, l, kind, pooling):
             t = t.index_select(axis, order)
         return t
 
-    layer = lambda t: equivariant_linear(t, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes)
+    layer = lambda t: equivariant_linear(
+        t, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes
+    )
     torch.testing.assert_close(layer(permuted(x, k)), permuted(layer(x), l), rtol=1e-9, atol=1e-9)
 
 
@@ -117,7 +123,10 @@ def test_derivatives_of_padded_undirected_tensors():
     kind = TensorKind(2, "undirected")
     x, weight, bias = (t.requires_grad_() for t in problem(kind, kind, 3))
     counts = torch.tensor([3, 2])
-    assert gradcheck(lambda *t: equivariant_linear(*t, input=kind, output=kind, node_counts=counts), (x, weight, bias))
+    assert gradcheck(
+        lambda *t: equivariant_linear(*t, input=kind, output=kind, node_counts=counts),
+        (x, weight, bias),
+    )
 
 
 @pytest.mark.parametrize("k, l", [(2, 2), (3, 1), (3, 3)])
@@ -130,7 +139,8 @@ def test_float32_is_near_float64(k, l):
 
 
 def test_deepsets():
-    """The classes of 1 -> 1 are the node itself and the mean of the others (equation 4 of the paper)."""
+    """The classes of 1 -> 1 are the node itself and the mean of the others (equation 4 of the
+    paper)."""
     x, weight, bias = problem(1, 1, 6)
     others = (x.sum(1, keepdim=True) - x) / 5
     expected = x @ weight[0] + others @ weight[1] + bias
@@ -140,7 +150,9 @@ def test_deepsets():
 def test_opcheck():
     x, weight, bias = (t.requires_grad_() for t in problem(2, 1, 3))
     arguments = {"input_order": 2, "output_order": 1}
-    torch.library.opcheck(torch.ops.nsimplex.equivariant_linear.default, (x, weight, bias), arguments)
+    torch.library.opcheck(
+        torch.ops.nsimplex.equivariant_linear.default, (x, weight, bias), arguments
+    )
 
 
 class Layer(torch.nn.Module):
@@ -157,7 +169,9 @@ def test_compile_and_export_with_any_number_of_nodes():
     layer = Layer()
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
     nodes = torch.export.Dim("nodes", min=2, max=64)
-    program = torch.export.export(layer, (draw(1, 6, 6, 2, dtype=torch.float32),), dynamic_shapes=({1: nodes, 2: nodes},))
+    program = torch.export.export(
+        layer, (draw(1, 6, 6, 2, dtype=torch.float32),), dynamic_shapes=({1: nodes, 2: nodes},)
+    )
     for count in (4, 9):
         x = draw(1, count, count, 2, dtype=torch.float32)
         for function in (compiled, program.module()):
@@ -166,14 +180,22 @@ def test_compile_and_export_with_any_number_of_nodes():
 
 @pytest.mark.parametrize(
     "change, words",
-    [({"x": draw(2, 3, 4, 2)}, "x: expected equal axes"), ({"x": draw(2, 3, 2)}, "x: expected [B, 2 axes of nodes, C]"),
-     ({"x": torch.ones(1, 3, 3, 2, dtype=torch.int64)}, "x: expected a floating dtype"),
-     ({"weight": draw(14, 2, 3)}, "weight: expected [15 classes, 2 channels, D], got [14, 2, 3]"),
-     ({"weight": draw(15, 2, 3).float()}, "weight: expected"), ({"bias": draw(1, 3)}, "bias: expected [2 classes, 3], got [1, 3]"),
-     ({"node_counts": torch.ones(3, dtype=torch.int64)}, "node_counts: expected integers [2]"),
-     ({"nodes": 4}, "nodes: expected 3"), ({"input": 0, "x": draw(2, 2), "weight": draw(2, 2, 3)}, "nodes: expected how many"),
-     ({"pooling": "max"}, "pooling: expected one of sum, mean, got max")],
-)  # fmt: skip
+    [
+        ({"x": draw(2, 3, 4, 2)}, "x: expected equal axes"),
+        ({"x": draw(2, 3, 2)}, "x: expected [B, 2 axes of nodes, C]"),
+        ({"x": torch.ones(1, 3, 3, 2, dtype=torch.int64)}, "x: expected a floating dtype"),
+        (
+            {"weight": draw(14, 2, 3)},
+            "weight: expected [15 classes, 2 channels, D], got [14, 2, 3]",
+        ),
+        ({"weight": draw(15, 2, 3).float()}, "weight: expected"),
+        ({"bias": draw(1, 3)}, "bias: expected [2 classes, 3], got [1, 3]"),
+        ({"node_counts": torch.ones(3, dtype=torch.int64)}, "node_counts: expected integers [2]"),
+        ({"nodes": 4}, "nodes: expected 3"),
+        ({"input": 0, "x": draw(2, 2), "weight": draw(2, 2, 3)}, "nodes: expected how many"),
+        ({"pooling": "max"}, "pooling: expected one of sum, mean, got max"),
+    ],
+)
 def test_errors(change, words):
     x, weight, bias = problem(2, 2, 3)
     arguments = {"x": x, "weight": weight, "bias": bias, "input": 2, "output": 2} | change

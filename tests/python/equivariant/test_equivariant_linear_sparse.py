@@ -1,4 +1,5 @@
-"""Equivariant layers on lists of tuples: the definition, the dense layer, derivatives, hostile lists."""
+"""Equivariant layers on lists of tuples: the definition, the dense layer, derivatives, hostile
+lists."""
 
 import pytest
 import torch
@@ -21,7 +22,11 @@ SMALL = [(k, l) for k, l in ORDERS if k + l <= 4]
 
 def plan_of(input, output, input_lists, output_lists, classes="all"):
     return equivariant_plan(
-        input_lists, output_lists, classes=classes, input_loops=input.loops, output_loops=output.loops
+        input_lists,
+        output_lists,
+        classes=classes,
+        input_loops=input.loops,
+        output_loops=output.loops,
     )
 
 
@@ -32,24 +37,33 @@ def problem(input, output, nodes, share=0.6, classes="all"):
         for seed, kind in enumerate((input, output))
     ]
     x = draw(lists[0].tuples.size(0), 2, seed=1)
-    return x, *weights(input, output, classes=classes), plan_of(input, output, *lists, classes=classes), lists
+    return (
+        x,
+        *weights(input, output, classes=classes),
+        plan_of(input, output, *lists, classes=classes),
+        lists,
+    )
 
 
 def expect_definition(input, output, nodes, pooling="mean", classes="all", share=0.6):
     x, weight, bias, plan, (inputs, outputs) = problem(input, output, nodes, share, classes)
     ours = equivariant_linear_sparse(x, weight, bias, plan, pooling=pooling)
     rows = x.split([len(g) for g in inputs.graphs])
-    exact = torch.cat([
-        sparse_definition(own, i, j, weight, bias, input, output, classes, pooling)
-        for own, i, j in zip(rows, inputs.graphs, outputs.graphs)
-    ])  # fmt: skip
+    exact = torch.cat(
+        [
+            sparse_definition(own, i, j, weight, bias, input, output, classes, pooling)
+            for own, i, j in zip(rows, inputs.graphs, outputs.graphs)
+        ]
+    )
     torch.testing.assert_close(ours, exact, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("k, l", ORDERS)
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 def test_definition(k, l, pooling):
-    expect_definition(TensorKind(k), TensorKind(l), {7: [2, 2], 6: [3], 5: [3, 2]}.get(k + l, [4, 1, 3]), pooling)
+    expect_definition(
+        TensorKind(k), TensorKind(l), {7: [2, 2], 6: [3], 5: [3, 2]}.get(k + l, [4, 1, 3]), pooling
+    )
 
 
 @pytest.mark.parametrize("k, l", SMALL + [(3, 2), (2, 3), (3, 3)])
@@ -79,15 +93,22 @@ def test_complete_lists_are_dense_tensors(k, l, kind, pooling):
     for row, each in zip(rows, lists[0].graphs[0]):
         for place in orders_of(input, each):
             x[(0, *place)] = row
-    dense = equivariant_linear(x, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes)
-    sparse = equivariant_linear_sparse(rows, weight, bias, plan_of(input, output, *lists), pooling=pooling)
+    dense = equivariant_linear(
+        x, weight, bias, input=input, output=output, pooling=pooling, nodes=nodes
+    )
+    sparse = equivariant_linear_sparse(
+        rows, weight, bias, plan_of(input, output, *lists), pooling=pooling
+    )
     expected = [dense[(0, *each)] for each in lists[1].graphs[0]]
-    torch.testing.assert_close(sparse, torch.stack(expected) if expected else sparse, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        sparse, torch.stack(expected) if expected else sparse, rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("k, l", [(2, 2), (2, 1), (3, 2), (3, 3)])
 def test_undirected_is_ordered_with_tied_weights(k, l):
-    """On the list that has every hyperedge in all its orders, with the weight of a class for its members."""
+    """On the list that has every hyperedge in all its orders, with the weight of a class for its
+    members."""
     undirected = [TensorKind(order, "undirected") for order in (k, l)]
     x, weight, bias, plan, (inputs, outputs) = problem(*undirected, [4, 3])
     ours = equivariant_linear_sparse(x, weight, bias, plan, pooling="sum")
@@ -99,10 +120,14 @@ def test_undirected_is_ordered_with_tied_weights(k, l):
     number = {m: c for c, each in enumerate(plan.class_list()) for m in each.members}
     tied_plan = plan_of(*ordered, *every)
     tied = weight[[number[each.members[0]] for each in tied_plan.class_list()]]
-    biases = {m: c for c, each in enumerate(equivariant_classes(0, undirected[1])) for m in each.members}
+    biases = {
+        m: c for c, each in enumerate(equivariant_classes(0, undirected[1])) for m in each.members
+    }
     tied_bias = bias[[biases[each.members[0]] for each in equivariant_classes(0, l)]]
     copies = torch.tensor([len(orders_of(undirected[0], t)) for g in inputs.graphs for t in g])
-    wide = equivariant_linear_sparse(x.repeat_interleave(copies, 0), tied, tied_bias, tied_plan, pooling="sum")
+    wide = equivariant_linear_sparse(
+        x.repeat_interleave(copies, 0), tied, tied_bias, tied_plan, pooling="sum"
+    )
     copies = torch.tensor([len(orders_of(undirected[1], t)) for g in outputs.graphs for t in g])
     torch.testing.assert_close(wide, ours.repeat_interleave(copies, 0), rtol=1e-11, atol=1e-11)
 
@@ -119,7 +144,9 @@ def test_equivariance(k, l, kind, pooling):
     renamed, orders = [], []
     for each, tensor in zip((input, output), lists):
         sort = sorted if each.symmetry == "undirected" else list
-        graphs = [[tuple(sort(name[n] for n in t)) for t in g] for name, g in zip(names, tensor.graphs)]
+        graphs = [
+            [tuple(sort(name[n] for n in t)) for t in g] for name, g in zip(names, tensor.graphs)
+        ]
         shuffled = [g[::-1] for g in graphs]
         starts = tensor.tuple_offsets.tolist()
         orders.append([i for g in range(2) for i in reversed(range(starts[g], starts[g + 1]))])
@@ -134,7 +161,10 @@ def test_equivariance(k, l, kind, pooling):
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 def test_derivatives(k, l, pooling):
     x, weight, bias, plan, _ = problem(TensorKind(k), TensorKind(l), [3, 2])
-    inputs = [t.requires_grad_() for t in (x[:, :1].clone(), weight[:, :1, :1].clone(), bias[:, :1].clone())]
+    inputs = [
+        t.requires_grad_()
+        for t in (x[:, :1].clone(), weight[:, :1, :1].clone(), bias[:, :1].clone())
+    ]
     layer = lambda *t: equivariant_linear_sparse(*t, plan, pooling=pooling)
     assert gradcheck(layer, inputs)
     assert gradgradcheck(layer, inputs)
@@ -144,7 +174,10 @@ def test_derivatives(k, l, pooling):
 def test_derivatives_of_kinds(kind):
     input = output = KINDS[kind](2)
     x, weight, bias, plan, _ = problem(input, output, [4])
-    assert gradcheck(lambda *t: equivariant_linear_sparse(*t, plan), [t.requires_grad_() for t in (x, weight, bias)])
+    assert gradcheck(
+        lambda *t: equivariant_linear_sparse(*t, plan),
+        [t.requires_grad_() for t in (x, weight, bias)],
+    )
 
 
 def graph_lists(order, graphs, nodes):
@@ -165,7 +198,9 @@ def test_empty_graphs_isolated_nodes_and_no_graphs():
     assert x.grad.isfinite().all()
 
     nothing = graph_lists(2, [], [])
-    empty = equivariant_linear_sparse(x[:0], weights(2, 2)[0], None, plan_of(kinds[0], kinds[0], nothing, nothing))
+    empty = equivariant_linear_sparse(
+        x[:0], weights(2, 2)[0], None, plan_of(kinds[0], kinds[0], nothing, nothing)
+    )
     assert empty.shape == (0, 3)
     no_input = graph_lists(2, [[], [], [], []], [0, 4, 2, 1])
     out = equivariant_linear_sparse(x[:0], weight, bias, plan_of(*kinds, no_input, nodes))
@@ -201,7 +236,9 @@ def test_hubs_do_not_cost_digits():
     torch.testing.assert_close(ours.double(), exact, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype, error", [(torch.float32, 2e-6), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)])
+@pytest.mark.parametrize(
+    "dtype, error", [(torch.float32, 2e-6), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)]
+)
 def test_dtypes_and_strides(dtype, error):
     x, weight, bias, plan, _ = problem(TensorKind(2), TensorKind(2), [9, 7])
     low = [t.to(dtype).requires_grad_() for t in (x, weight, bias)]
@@ -214,15 +251,23 @@ def test_dtypes_and_strides(dtype, error):
         assert a.dtype == dtype and (a.double() - b).norm() <= 3 * error * b.norm()
     view = x.repeat_interleave(2, 1)[:, ::2]
     whole = equivariant_linear_sparse(x, weight, bias, plan)
-    torch.testing.assert_close(equivariant_linear_sparse(view, weight, bias, plan), whole, rtol=0, atol=0)
+    torch.testing.assert_close(
+        equivariant_linear_sparse(view, weight, bias, plan), whole, rtol=0, atol=0
+    )
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"x": draw(3, 2)}, "expected ["), ({"x": torch.ones(3, 2, dtype=torch.int64)}, "expected"),
-    ({"weight": draw(14, 2, 3)}, "weight: expected 15 classes, got 14"),
-    ({"weight": draw(15, 3, 3)}, "weight: expected [classes, 2 channels, D]"), ({"bias": draw(1, 3)}, "bias: expected 2 classes, got 1"),
-    ({"bias": draw(2, 4)}, "bias: expected [classes, 3]"), ({"pooling": "max"}, "pooling: expected one of sum, mean"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"x": draw(3, 2)}, "expected ["),
+        ({"x": torch.ones(3, 2, dtype=torch.int64)}, "expected"),
+        ({"weight": draw(14, 2, 3)}, "weight: expected 15 classes, got 14"),
+        ({"weight": draw(15, 3, 3)}, "weight: expected [classes, 2 channels, D]"),
+        ({"bias": draw(1, 3)}, "bias: expected 2 classes, got 1"),
+        ({"bias": draw(2, 4)}, "bias: expected [classes, 3]"),
+        ({"pooling": "max"}, "pooling: expected one of sum, mean"),
+    ],
+)
 def test_errors(change, words):
     x, weight, bias, plan, _ = problem(TensorKind(2), TensorKind(2), [4, 3])
     arguments = {"x": x, "weight": weight, "bias": bias, "plan": plan} | change
@@ -238,7 +283,9 @@ def test_plan_errors():
 
     kind = TensorKind(2, "undirected", loops=False)
     loop, other = batch_of(kind, [[(0, 1), (1, 1)]], [3]), batch_of(kind, [[(0, 1)]], [2])
-    with pytest.raises(ValueError, match="input: expected no hyperedge with a repeated node, got one in row 1"):
+    with pytest.raises(
+        ValueError, match="input: expected no hyperedge with a repeated node, got one in row 1"
+    ):
         plan_of(kind, TensorKind(2, "undirected"), loop, loop)
     with pytest.raises(ValueError, match="expected the nodes of the input"):
         plan_of(TensorKind(2, "undirected"), kind, loop, other)

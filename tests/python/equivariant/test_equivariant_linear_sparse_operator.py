@@ -1,4 +1,5 @@
-"""The sparse linear layer as one operator: kernel and reference, derivatives, what it keeps, threads."""
+"""The sparse linear layer as one operator: kernel and reference, derivatives, what it keeps,
+threads."""
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ operators = torch.ops.nsimplex
 
 def inputs(plan, channels=3, out=4, dtype=torch.float64):
     x = draw(plan.rows[0], channels, seed=1, dtype=dtype)
-    weight = draw(len(equivariant_classes(plan.input, plan.output)), channels, out, seed=2, dtype=dtype)
+    weight = draw(
+        len(equivariant_classes(plan.input, plan.output)), channels, out, seed=2, dtype=dtype
+    )
     bias = draw(len(equivariant_classes(0, plan.output)), out, seed=3, dtype=dtype)
     return x, weight, bias
 
@@ -67,7 +70,9 @@ def test_derivatives(kind, biased):
     assert gradgradcheck(call, arguments)
 
 
-@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
+@pytest.mark.parametrize(
+    "wanted", [(True, False, False), (False, True, False), (False, False, True)]
+)
 def test_only_what_is_asked_for_has_a_gradient(wanted):
     plan = plan_of()
     everything = [t.requires_grad_() for t in inputs(plan)]
@@ -93,7 +98,9 @@ def with_gradients(plan, arguments):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("leaves, channels, out", [(1, 256, 8), (2, 3, 5), (40, 33, 7), (1500, 16, 8), (9000, 20, 12)])
+@pytest.mark.parametrize(
+    "leaves, channels, out", [(1, 256, 8), (2, 3, 5), (40, 33, 7), (1500, 16, 8), (9000, 20, 12)]
+)
 def test_bits_do_not_depend_on_threads(leaves, channels, out, dtype, same_bits):
     plan = star(leaves)
     arguments = [t.requires_grad_() for t in inputs(plan, channels, out, dtype)]
@@ -108,17 +115,27 @@ def test_long_lists(same_bits):
     exact = [t.detach().double().requires_grad_() for t in arguments]
     out = reference(operators.equivariant_linear_sparse, *exact, plan.tensors, plan.parts, "mean")
     grads = reference(
-        operators.equivariant_linear_sparse_backward, out.cos(), *exact, plan.tensors, plan.parts, "mean", [True] * 3
+        operators.equivariant_linear_sparse_backward,
+        out.cos(),
+        *exact,
+        plan.tensors,
+        plan.parts,
+        "mean",
+        [True] * 3,
     )
     for own, other in zip(found, [out, *grads], strict=True):
-        torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-4 * other.abs().max().item())
+        torch.testing.assert_close(
+            own.double(), other, rtol=1e-4, atol=1e-4 * other.abs().max().item()
+        )
 
 
 def test_no_sums_are_kept():
     plan = star(500)
     arguments = [t.requires_grad_() for t in inputs(plan, channels=8, out=8)]
     kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: kept.append(t.numel()) or t, lambda t: t
+    ):
         layer(plan)(*arguments)
     in_plan = sum(t.numel() for t in plan.tensors)
     assert sum(kept) == in_plan + sum(t.numel() for t in arguments)
@@ -194,15 +211,29 @@ def test_errors():
         )
 
 
-PLAN = ["group_offsets", "group_rows", "row_offsets", "row_sources", "lookups", "counts", "source_offsets",
-        "source_lookups", "terms", "output_places", "weight_classes"]  # fmt: skip
+PLAN = [
+    "group_offsets",
+    "group_rows",
+    "row_offsets",
+    "row_sources",
+    "lookups",
+    "counts",
+    "source_offsets",
+    "source_lookups",
+    "terms",
+    "output_places",
+    "weight_classes",
+]
 
 
-@pytest.mark.parametrize("which", [name for name in PLAN if name not in ("counts", "output_places", "weight_classes")])
+@pytest.mark.parametrize(
+    "which", [name for name in PLAN if name not in ("counts", "output_places", "weight_classes")]
+)
 @pytest.mark.parametrize("value", [2**31 - 1, -(2**31), 1000])
 @pytest.mark.parametrize("place", [0, -1])
 def test_a_plan_with_a_wrong_number_is_refused(which, value, place):
-    """The kernels follow a plan without a look, so that every number that would lead out of an array is found."""
+    """The kernels follow a plan without a look, so that every number that would lead out of an
+    array is found."""
     plan = plan_of(2, 2, "ordered")
     x, weight, bias = inputs(plan)
     tensors = list(plan.tensors)
@@ -245,7 +276,9 @@ def test_a_plan_with_wrong_parts_is_refused(number):
             operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, parts, "mean")
 
 
-@pytest.mark.parametrize("orders", [(2, 2**63 - 1), (2**63 - 1, 2), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
+@pytest.mark.parametrize(
+    "orders", [(2, 2**63 - 1), (2**63 - 1, 2), (2**62, 2**62), (2**63 - 1, 2**63 - 1)]
+)
 def test_orders_beyond_all_classes_are_refused(orders):
     with pytest.raises(ValueError, match="order: expected k \\+ l <= "):
         equivariant_classes(*orders)

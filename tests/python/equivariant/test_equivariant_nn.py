@@ -8,8 +8,8 @@ from equivariant_definition import draw, stored
 from equivariant_lists import batch
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_plan
-from nsimplex.nn import EquivariantLinear
 from nsimplex.class_pictures import class_picture, main
+from nsimplex.nn import EquivariantLinear
 
 
 def complete(kind, nodes):
@@ -28,7 +28,10 @@ def test_dense_and_sparse_forward_are_one_layer():
 def test_parameters():
     layer = EquivariantLinear(TensorKind(2, "undirected"), 3, 16, 64, classes="light", bias=False)
     kinds = TensorKind(2, "undirected"), TensorKind(3)
-    assert layer.weight.shape == (len(equivariant_classes(*kinds, "light")), 16, 64) and layer.bias is None
+    assert (
+        layer.weight.shape == (len(equivariant_classes(*kinds, "light")), 16, 64)
+        and layer.bias is None
+    )
     full = EquivariantLinear(2, 2, 64, 64)
     assert full.weight.std().item() == pytest.approx((3 * 15 * 64) ** -0.5, rel=0.02)
     assert not full.bias.any() and full.bias.shape == (2, 64)
@@ -38,14 +41,21 @@ def test_a_deep_network_learns_from_a_permuted_copy():
     """An invariant of a relabelled graph is that of the graph, through layers and derivatives."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(
-        EquivariantLinear(2, 2, 2, 8), torch.nn.GELU(), EquivariantLinear(2, 1, 8, 8), torch.nn.GELU(), EquivariantLinear(1, 0, 8, 1)
-    ).double()  # fmt: skip
+        EquivariantLinear(2, 2, 2, 8),
+        torch.nn.GELU(),
+        EquivariantLinear(2, 1, 8, 8),
+        torch.nn.GELU(),
+        EquivariantLinear(1, 0, 8, 1),
+    ).double()
     x = draw(1, 6, 6, 2).requires_grad_()
     order = torch.tensor([4, 0, 5, 1, 3, 2])
     permuted = x.detach()[:, order][:, :, order].requires_grad_()
     one, other = net(x), net(permuted)
     torch.testing.assert_close(one, other)
-    (grad,), (other_grad,) = torch.autograd.grad(one.sum(), x), torch.autograd.grad(other.sum(), permuted)
+    (grad,), (other_grad,) = (
+        torch.autograd.grad(one.sum(), x),
+        torch.autograd.grad(other.sum(), permuted),
+    )
     torch.testing.assert_close(grad[:, order][:, :, order], other_grad)
 
 
@@ -56,14 +66,18 @@ def test_a_plan_of_other_classes_is_refused():
         layer(torch.ones(4, 1), equivariant_plan(pairs, pairs, classes="light"))
 
 
-@pytest.mark.parametrize("input, output", [(2, 2), (0, 0), (4, 0), (1, 3), (TensorKind(2, "undirected"), 2)])
+@pytest.mark.parametrize(
+    "input, output", [(2, 2), (0, 0), (4, 0), (1, 3), (TensorKind(2, "undirected"), 2)]
+)
 def test_pictures_show_every_class(input, output):
     picture = xml.fromstring(class_picture(input, output))
     cells = picture.findall("{*}g")
     classes = equivariant_classes(input, output)
     assert [c.find("{*}text").text for c in cells] == [c.name for c in classes]
     for cell, each in zip(cells, classes):
-        assert len(set(each.members[0])) == len({(c.get("cx"), c.get("cy")) for c in cell.findall("{*}circle")})
+        assert len(set(each.members[0])) == len(
+            {(c.get("cx"), c.get("cy")) for c in cell.findall("{*}circle")}
+        )
         steps = max(each.inputs - 1, 0) + max(len(each.members[0]) - each.inputs - 1, 0)
         assert len(cell.findall("{*}path")) == steps
 

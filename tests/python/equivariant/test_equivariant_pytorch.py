@@ -1,4 +1,5 @@
-"""Sparse equivariant layers as PyTorch operators: opcheck, the reference, compile and export, threads."""
+"""Sparse equivariant layers as PyTorch operators: opcheck, the reference, compile and export,
+threads."""
 
 import pytest
 import torch
@@ -13,7 +14,11 @@ operators = torch.ops.nsimplex
 
 def plan_of(k=2, l=2, kind="ordered", nodes=(5, 0, 7), share=0.5):
     lists = [
-        batch(KINDS[kind](order), [some_of(KINDS[kind](order), n, share, seed=n) for n in nodes], list(nodes))
+        batch(
+            KINDS[kind](order),
+            [some_of(KINDS[kind](order), n, share, seed=n) for n in nodes],
+            list(nodes),
+        )
         for order in (k, l)
     ]
     loops = kind != "undirected_loop_free"
@@ -34,12 +39,16 @@ def test_kernels_agree_with_the_reference(k, l, kind, mean, channels):
     plan = plan_of(k, l, kind)
     x = draw(plan.rows[0], channels, seed=1)
     ours = operators.equivariant_sums(x, plan.tensors, plan.parts, mean)
-    torch.testing.assert_close(ours, reference(operators.equivariant_sums, x, plan.tensors, plan.parts, mean))
+    torch.testing.assert_close(
+        ours, reference(operators.equivariant_sums, x, plan.tensors, plan.parts, mean)
+    )
     grad = draw(*ours.shape, seed=2)
     back = operators.equivariant_sums_backward(grad, plan.tensors, plan.parts, mean)
     expected = reference(operators.equivariant_sums_backward, grad, plan.tensors, plan.parts, mean)
     torch.testing.assert_close(back, expected)
-    torch.testing.assert_close((ours * grad).sum(), (x * back).sum())  # one is the other's transpose
+    torch.testing.assert_close(
+        (ours * grad).sum(), (x * back).sum()
+    )  # one is the other's transpose
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -48,14 +57,19 @@ def test_opcheck(dtype):
     x = draw(plan.rows[0], 3, dtype=dtype).requires_grad_()
     torch.library.opcheck(operators.equivariant_sums.default, (x, plan.tensors, plan.parts, True))
     grad = draw(plan.tensors[5].numel(), 3, dtype=dtype).requires_grad_()
-    torch.library.opcheck(operators.equivariant_sums_backward.default, (grad, plan.tensors, plan.parts, True))
+    torch.library.opcheck(
+        operators.equivariant_sums_backward.default, (grad, plan.tensors, plan.parts, True)
+    )
 
 
 def test_derivatives_of_both_operators():
     plan = plan_of(nodes=(3,))
     x = draw(plan.rows[0], 2).requires_grad_()
     grad = draw(plan.tensors[5].numel(), 2).requires_grad_()
-    for operator, values in ((operators.equivariant_sums, x), (operators.equivariant_sums_backward, grad)):
+    for operator, values in (
+        (operators.equivariant_sums, x),
+        (operators.equivariant_sums_backward, grad),
+    ):
         call = lambda t, operator=operator: operator(t, plan.tensors, plan.parts, True)
         assert gradcheck(call, [values], check_forward_ad=True)
         assert gradgradcheck(call, [values])
@@ -116,4 +130,6 @@ def test_a_plan_that_is_none():
     with pytest.raises(ValueError, match="plan: expected 11 tensors of an equivariant_plan, got 2"):
         operators.equivariant_sums(x, plan.tensors[:2], plan.parts, True)
     with pytest.raises(TypeError, match="plan\\[4\\]: expected contiguous Int"):
-        operators.equivariant_sums(x, [*plan.tensors[:4], plan.tensors[4].long(), *plan.tensors[5:]], plan.parts, True)
+        operators.equivariant_sums(
+            x, [*plan.tensors[:4], plan.tensors[4].long(), *plan.tensors[5:]], plan.parts, True
+        )

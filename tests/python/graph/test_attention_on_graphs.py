@@ -9,7 +9,9 @@ import nsimplex
 
 def snippet(root):
     page = (root / "docs" / "graph.md").read_text()
-    (code,) = [c for c in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "sparse_attention" in c]
+    (code,) = [
+        c for c in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "sparse_attention" in c
+    ]
     names = {}
     exec(compile(code, "graph.md", "exec"), names)
     return names

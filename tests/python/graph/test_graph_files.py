@@ -12,8 +12,23 @@ import nsimplex
 numpy = pytest.importorskip("numpy")
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-                                   "float16", "float32", "float64"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+    ],
+)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_reads_what_numpy_saves(tmp_path, dtype, order):
     values = numpy.arange(12).reshape(3, 4).astype(dtype, order=order)
@@ -30,17 +45,28 @@ def test_reads_what_numpy_saves(tmp_path, dtype, order):
 def test_reads_typed_tuples_beside_pickles(tmp_path):
     path = tmp_path / "edges.npz"
     labels = numpy.array([{"a": 1}, None], dtype=object)
-    numpy.savez(path, train_data=numpy.array([[0.0, 3.0], [2.0, 0.0]]), nums_type=[3, 4], labels=labels)
+    numpy.savez(
+        path, train_data=numpy.array([[0.0, 3.0], [2.0, 0.0]]), nums_type=[3, 4], labels=labels
+    )
     file = nsimplex.read_tuples(path)
-    assert (file.tuples.tolist(), file.nodes, file.type_sizes.tolist()) == ([[0, 6], [2, 3]], 7, [3, 4])
-    with pytest.raises(ValueError, match="array labels: its elements are pickled Python objects, which are never read"):
+    assert (file.tuples.tolist(), file.nodes, file.type_sizes.tolist()) == (
+        [[0, 6], [2, 3]],
+        7,
+        [3, 4],
+    )
+    with pytest.raises(
+        ValueError,
+        match="array labels: its elements are pickled Python objects, which are never read",
+    ):
         nsimplex.read_tuples(path, "labels")
 
 
 def test_reads_tuples_of_safetensors(tmp_path):
     path = tmp_path / "t.safetensors"
     data = torch.tensor([[0, 2], [1, 2]], dtype=torch.int32)
-    header = json.dumps({"edges": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+    header = json.dumps(
+        {"edges": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}}
+    ).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header + data.numpy().tobytes())
     assert nsimplex.read_tuples(path).tuples.tolist() == data.tolist()
     with pytest.raises(ValueError, match='expected a tensor "x"'):
@@ -51,9 +77,13 @@ def test_reads_tuples_of_safetensors(tmp_path):
 
 def test_refuses_nodes_that_cannot_be_counted(tmp_path):
     path = tmp_path / "t.safetensors"
-    header = json.dumps({"edges": {"dtype": "I64", "shape": [1, 2], "data_offsets": [0, 16]}}).encode()
+    header = json.dumps(
+        {"edges": {"dtype": "I64", "shape": [1, 2], "data_offsets": [0, 16]}}
+    ).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<2q", 0, 2**63 - 1))
-    with pytest.raises(ValueError, match=r"expected nodes below 2\^63 - 1, got 9223372036854775807"):
+    with pytest.raises(
+        ValueError, match=r"expected nodes below 2\^63 - 1, got 9223372036854775807"
+    ):
         nsimplex.read_tuples(path)
 
 
@@ -62,7 +92,9 @@ def test_names_in_messages_are_printable(tmp_path):
     path.write_text('"a\x1b]0;x\a\nb\u202e",c\nx,1\n1,2\n')
     with pytest.raises(ValueError, match="column a") as error:
         nsimplex.read_table(path)
-    assert str(error.value).endswith('column a\\x1b]0;x\\x07\\nb\\u202e: expected a number, got "x"')
+    assert str(error.value).endswith(
+        'column a\\x1b]0;x\\x07\\nb\\u202e: expected a number, got "x"'
+    )
 
 
 def test_nodes_that_are_far_apart_are_names(tmp_path):
@@ -77,9 +109,13 @@ def test_reads_tables(tmp_path):
     table = nsimplex.read_table(path)
     assert (table.columns, table.labels) == (["a", "b,c"], ["r1", "r2"])
     torch.testing.assert_close(
-        table.values, torch.tensor([[1, torch.nan], [2.5, -300]], dtype=torch.float64), equal_nan=True
+        table.values,
+        torch.tensor([[1, torch.nan], [2.5, -300]], dtype=torch.float64),
+        equal_nan=True,
     )
-    with pytest.raises(ValueError, match="line 2, column b,c: expected a number, got a missing value"):
+    with pytest.raises(
+        ValueError, match="line 2, column b,c: expected a number, got a missing value"
+    ):
         nsimplex.read_table(path, allow_missing=False)
     path.write_text("4,8\n1,2\n")
     assert len(nsimplex.read_table(path).values) == 2
@@ -128,30 +164,46 @@ def test_every_reader_takes_every_encoding(tmp_path, encode):
     assert nsimplex.read_graphs(path).node_offsets.tolist() == [0, 5, 7]
 
 
-@pytest.mark.parametrize("reader", [nsimplex.read_table, nsimplex.read_tuples, nsimplex.read_edges, nsimplex.read_graphs])
+@pytest.mark.parametrize(
+    "reader", [nsimplex.read_table, nsimplex.read_tuples, nsimplex.read_edges, nsimplex.read_graphs]
+)
 def test_bytes_that_are_no_text_are_one_line_with_the_file(tmp_path, reader):
     path = tmp_path / "latin.csv"
     path.write_bytes("1,2\ntempérature,3\n".encode("latin-1"))
     with pytest.raises(ValueError) as caught:
         reader(path)
-    assert str(caught.value) == f"cannot read {path}: line 2: not UTF-8: byte 0xe9; save the file as UTF-8"
+    assert (
+        str(caught.value)
+        == f"cannot read {path}: line 2: not UTF-8: byte 0xe9; save the file as UTF-8"
+    )
 
 
 def test_reads_tables_as_it_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("0,1,2\n5,6,7\n8,9,9\n")
-    with pytest.warns(nsimplex.graph_files.ReadingWarning, match="first row taken as names.*header=False to read it as data"):
+    with pytest.warns(
+        nsimplex.graph_files.ReadingWarning,
+        match="first row taken as names.*header=False to read it as data",
+    ):
         assert nsimplex.read_table(path).columns == ["0", "1", "2"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(nsimplex.read_table(path, header=False).values) == 3
         assert nsimplex.read_table(path, header=True, index=True).labels == ["5", "8"]
     path.write_text("day;a;b\n2020-01-01;1;?\n! none\n2020-01-02;unknown;4\n")
-    table = nsimplex.read_table(path, comment="!", missing_words=["unknown"], leave_out=["day"], delimiter="semicolon")
-    assert (table.columns, table.values.isnan().tolist()) == (["a", "b"], [[False, True], [True, False]])
+    table = nsimplex.read_table(
+        path, comment="!", missing_words=["unknown"], leave_out=["day"], delimiter="semicolon"
+    )
+    assert (table.columns, table.values.isnan().tolist()) == (
+        ["a", "b"],
+        [[False, True], [True, False]],
+    )
     assert nsimplex.read_table(path, comment="!", use_columns=["b"]).values.shape == (2, 1)
-    for argument, match in (({"delimiter": "bar"}, "delimiter: expected comma"), ({"comment": "//"}, "comment: expected one"),
-                            ({"comment": "!", "use_columns": ["c"]}, 'no column is called "c"')):  # fmt: skip
+    for argument, match in (
+        ({"delimiter": "bar"}, "delimiter: expected comma"),
+        ({"comment": "//"}, "comment: expected one"),
+        ({"comment": "!", "use_columns": ["c"]}, 'no column is called "c"'),
+    ):
         with pytest.raises(ValueError, match=match):
             nsimplex.read_table(path, **argument)
 
@@ -162,7 +214,13 @@ def test_reads_what_pandas_and_numpy_write(tmp_path):
     numpy.savetxt(path, values)
     assert nsimplex.read_table(path).values.tolist() == values.tolist()
     pandas = pytest.importorskip("pandas")
-    for names in ([0, 1, 2, 3], [2018, 2019, 2020, 2021], [5, 7, 11, 13], list("abcd"), ["a,b", 'q"t', "x y", "0"]):
+    for names in (
+        [0, 1, 2, 3],
+        [2018, 2019, 2020, 2021],
+        [5, 7, 11, 13],
+        list("abcd"),
+        ["a,b", 'q"t', "x y", "0"],
+    ):
         for index in (True, False):
             frame = pandas.DataFrame(values, columns=names)
             frame.to_csv(path, index=index)
@@ -184,6 +242,13 @@ def test_node_numbers_need_no_memory_for_what_is_between(tmp_path):
 
 
 def test_names_the_file(tmp_path):
-    for read in (nsimplex.read_table, nsimplex.read_tuples, nsimplex.read_graphs, nsimplex.read_edges):
-        with pytest.raises(ValueError, match=f"cannot read {tmp_path / 'none'}: No such file or directory"):
+    for read in (
+        nsimplex.read_table,
+        nsimplex.read_tuples,
+        nsimplex.read_graphs,
+        nsimplex.read_edges,
+    ):
+        with pytest.raises(
+            ValueError, match=f"cannot read {tmp_path / 'none'}: No such file or directory"
+        ):
             read(tmp_path / "none")

@@ -41,7 +41,9 @@ def cached(language_model, caches, tokens, cuts):
         dict(sparse="path", topk=3, order=1, every=1, indexer="light"),
     ],
 )
-@pytest.mark.parametrize("cuts", [[0, 24], [0, 5, 6, 13, 24], [*range(25)], [0, 16, *range(17, 25)]])
+@pytest.mark.parametrize(
+    "cuts", [[0, 24], [0, 5, 6, 13, 24], [*range(25)], [0, 16, *range(17, 25)]]
+)
 def test_logits_are_those_of_the_whole_text(options, cuts):
     language_model = model(**options)
     tokens = torch.randint(50, (3, 24))
@@ -53,7 +55,9 @@ def test_beyond_the_context():
     language_model = model()
     tokens = torch.randint(50, (1, 60))
     whole = language_model(tokens)
-    unbounded = cached(language_model, language_model.make_cache(-1), tokens, [0, 20, *range(21, 61)])
+    unbounded = cached(
+        language_model, language_model.make_cache(-1), tokens, [0, 20, *range(21, 61)]
+    )
     torch.testing.assert_close(unbounded, whole, rtol=1e-9, atol=1e-9)
 
     # By default an ordinary layer sees the last `context` tokens, wherever the text is cut.
@@ -101,9 +105,11 @@ def test_saved_caches_go_on(tmp_path):
 
 def test_rotary_of_order_two_counts_positions():
     torch.manual_seed(1)
-    layer = SimplicialAttention(
-        36, 4, causal=True, window=(3, 5), form="determinant", rotary=True
-    ).double().requires_grad_(False)
+    layer = (
+        SimplicialAttention(36, 4, causal=True, window=(3, 5), form="determinant", rotary=True)
+        .double()
+        .requires_grad_(False)
+    )
     x = torch.randn(2, 14, 36, dtype=torch.float64)
     cache = layer.make_cache()
     cuts = [0, 6, *range(7, 15)]

@@ -11,7 +11,11 @@ EXPORTED = {
     "rotary": dict(encoding="rotary", learned_scale=True, identity=True),
     "simplicial": dict(encoding="rotary", learned_scale=True, identity=True, backbone="simplicial"),
     "performer": dict(
-        encoding="rotary", learned_scale=True, identity=True, backbone="performer", values="periodic"
+        encoding="rotary",
+        learned_scale=True,
+        identity=True,
+        backbone="performer",
+        values="periodic",
     ),
     "additive": dict(encoding="additive", backbone="performer", values="linear"),
     "relative": dict(encoding="relative", values="linear"),
@@ -36,14 +40,22 @@ def test_repeats_cpp(exported, name):
 def test_gradients_reach_every_parameter(backbone, values):
     torch.manual_seed(1)
     options = FeatureTransformerOptions(
-        **SHAPE, backbone=backbone, values=values, encoding="rotary", learned_scale=True, identity=True, outputs=2
+        **SHAPE,
+        backbone=backbone,
+        values=values,
+        encoding="rotary",
+        learned_scale=True,
+        identity=True,
+        outputs=2,
     )
     model = FeatureTransformer(options)
     model.set_table(torch.randn(5, options.planes))
     x = torch.randint(6, (3, 5)) if values == "bins" else torch.randn(3, 5)
     masked = torch.rand(3, 5) < 0.5
     masked[0, 0] = True
-    loss = model.reconstruction_loss(x, masked) + model.predict(model(x, marked=masked)).square().sum()
+    loss = (
+        model.reconstruction_loss(x, masked) + model.predict(model(x, marked=masked)).square().sum()
+    )
     loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
@@ -54,7 +66,9 @@ def test_compiles():
     model = FeatureTransformer(options)
     model.set_table(torch.randn(5, options.planes))
     x = torch.randint(6, (3, 5))
-    torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(x), model(x))
+    torch.testing.assert_close(
+        torch.compile(model, fullgraph=True, backend="aot_eager")(x), model(x)
+    )
 
 
 def test_state_holds_the_table():
@@ -100,10 +114,14 @@ def test_tensors_that_cannot_be():
     with pytest.raises(ValueError, match=r"table: expected floating numbers of shape \[5, 2, 6\]"):
         model.set_table(torch.zeros(5, 7))
     with pytest.raises(ValueError, match="masked: expected a value to restore"):
-        model.reconstruction_loss(torch.zeros(2, 5, dtype=torch.int64), torch.zeros(2, 5, dtype=torch.bool))
+        model.reconstruction_loss(
+            torch.zeros(2, 5, dtype=torch.int64), torch.zeros(2, 5, dtype=torch.bool)
+        )
 
 
-@pytest.mark.parametrize(("name", "dim", "planes"), [("paper-scbert", 200, 10), ("paper-scgpt", 512, 32)])
+@pytest.mark.parametrize(
+    ("name", "dim", "planes"), [("paper-scbert", 200, 10), ("paper-scgpt", 512, 32)]
+)
 def test_presets_have_the_papers_shapes(name, dim, planes):
     options = FeatureTransformerOptions.preset(name, 3, encoding="rotary", layers=1)
     assert (options.dim, options.planes, options.layers) == (dim, planes, 1)

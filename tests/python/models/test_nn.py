@@ -28,9 +28,7 @@ def test_language_model_repeats_cpp(exported, name):
 
 def test_cross_attention_repeats_cpp(exported):
     weights, (x, a, b, lengths), output, _ = exported("cross_attention")
-    layer = SimplicialAttention(
-        24, 4, kv_heads=2, context_dims=(10, 16), norm="qkv", scale="unit"
-    )
+    layer = SimplicialAttention(24, 4, kv_heads=2, context_dims=(10, 16), norm="qkv", scale="unit")
     layer.load_state_dict(weights)
     torch.testing.assert_close(layer(x, (a, b), lengths), output, rtol=1e-5, atol=1e-6)
 
@@ -108,7 +106,9 @@ def test_bad_options_are_named(options, words):
 
 def test_separable_layer_is_the_composed_call():
     torch.manual_seed(1)
-    layer = SeparableAttention(24, 4, order=2, causal=True, window=(3, -1), features="relu").double()
+    layer = SeparableAttention(
+        24, 4, order=2, causal=True, window=(3, -1), features="relu"
+    ).double()
     x = torch.randn(2, 7, 24, dtype=torch.float64)
     q, k1, k2, v1, v2 = (
         part.view(2, 7, 4, 6).transpose(1, 2) for part in layer.qkv(x).split(24, -1)
@@ -147,7 +147,12 @@ def test_a_layer_leaves_its_pairs_for_an_indexer():
     query, key = layer.pairs
     assert not query.requires_grad and query.shape == key.shape == (2, 4, 7, 6)
     chosen = Indexer(24, 4, source="reuse")(x, 3, causal=True, source=IndexSource(query, key))
-    scores = (query @ key.transpose(-1, -2)).relu().sum(1).masked_fill(~torch.ones(7, 7).tril().bool(), -1)
+    scores = (
+        (query @ key.transpose(-1, -2))
+        .relu()
+        .sum(1)
+        .masked_fill(~torch.ones(7, 7).tril().bool(), -1)
+    )
     best = scores.topk(3).values[:, 3:]  # equal scores may be chosen in another order
     torch.testing.assert_close(scores[:, 3:].gather(-1, chosen[:, 3:]), best)
 
@@ -166,7 +171,9 @@ def test_all_keys_chosen_are_dense_attention():
 @pytest.mark.parametrize("scores", ["relu", "softmax"])
 def test_indexers_learn_from_their_loss_alone(sparse, indexer, scores):
     torch.manual_seed(1)
-    options = LanguageModelOptions(dim=32, every=2, sparse=sparse, topk=4, indexer=indexer, indexer_scores=scores)
+    options = LanguageModelOptions(
+        dim=32, every=2, sparse=sparse, topk=4, indexer=indexer, indexer_scores=scores
+    )
     tokens = torch.randint(256, (2, 12))
     gradients = {}
     for weight in (0.0, 1.0):
@@ -187,7 +194,9 @@ def test_indexers_learn_from_their_loss_alone(sparse, indexer, scores):
 @pytest.mark.parametrize("sparse", ["topk", "path"])
 def test_a_layer_that_warms_up_is_dense(sparse):
     torch.manual_seed(1)
-    options = LanguageModelOptions(dim=32, every=2, sparse=sparse, topk=2, indexer="light", indexer_loss=1.0)
+    options = LanguageModelOptions(
+        dim=32, every=2, sparse=sparse, topk=2, indexer="light", indexer_loss=1.0
+    )
     model = LanguageModel(options).double()
     dense = LanguageModel(LanguageModelOptions(dim=32, every=2, window=())).double()
     dense.load_state_dict({n: p for n, p in model.state_dict().items() if "indexer" not in n})

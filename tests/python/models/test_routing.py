@@ -9,12 +9,16 @@ from nsimplex.nn import ExpertChoice, Indexer, IndexSource, SimplicialAttention
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def choice(tokens=3, sigmoid=False, **layer):
     torch.manual_seed(1)
-    return ExpertChoice(SimplicialAttention(12, 2, **layer), tokens=tokens, sigmoid=sigmoid).double()
+    return ExpertChoice(
+        SimplicialAttention(12, 2, **layer), tokens=tokens, sigmoid=sigmoid
+    ).double()
 
 
 @pytest.mark.parametrize("sigmoid", [False, True])
@@ -26,7 +30,9 @@ def test_expert_choice_by_hand(sigmoid, order):
     for b in range(2):
         chosen = scores[b].topk(3).indices.sort().values
         weight = scores[b, chosen].sigmoid() if sigmoid else scores[b, chosen]
-        expected = x[b].index_add(0, chosen, module.attention(x[b : b + 1, chosen])[0] * weight[:, None])
+        expected = x[b].index_add(
+            0, chosen, module.attention(x[b : b + 1, chosen])[0] * weight[:, None]
+        )
         torch.testing.assert_close(y[b], expected)
 
 
@@ -36,7 +42,10 @@ def test_equal_scores_go_to_the_earlier_token():
     assert module.choose(module.router(draw(1, 6, 12))[..., 0])[0].tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("tokens, kept", [(2, [2, 2, 1, 0]), (0.4, [3, 2, 1, 0]), (1.0, [7, 4, 1, 0]), (99, [7, 4, 1, 0])])
+@pytest.mark.parametrize(
+    "tokens, kept",
+    [(2, [2, 2, 1, 0]), (0.4, [3, 2, 1, 0]), (1.0, [7, 4, 1, 0]), (99, [7, 4, 1, 0])],
+)
 def test_padding_is_never_chosen(tokens, kept):
     module, x, lengths = choice(tokens=tokens), draw(4, 7, 12), torch.tensor([7, 4, 1, 0])
     padding = torch.arange(7) >= lengths[:, None]
@@ -49,7 +58,8 @@ def test_padding_is_never_chosen(tokens, kept):
 
 
 def test_shares_are_rounded_up_as_decimals_are():
-    """One rule with lengths and without: K of n hundredths or thousandths of T tokens, which the layer then takes."""
+    """One rule with lengths and without: K of n hundredths or thousandths of T tokens, which the
+    layer then takes."""
     lengths = torch.arange(0, 2001)
     for parts in (100, 1000):
         for n in range(1, parts + 1, 1 if parts == 100 else 7):
@@ -58,10 +68,15 @@ def test_shares_are_rounded_up_as_decimals_are():
             module.tokens = n / parts
             exact = (lengths * n + parts - 1) // parts
             assert torch.equal(module._count(lengths), exact)
-            assert [module._count(int(t)) for t in lengths[:: 1 if n == 7 else 97]] == exact[:: 1 if n == 7 else 97].tolist()
+            assert [module._count(int(t)) for t in lengths[:: 1 if n == 7 else 97]] == exact[
+                :: 1 if n == 7 else 97
+            ].tolist()
 
 
-@pytest.mark.parametrize("share, length, kept", [(0.07, 100, 7), (0.15, 100, 15), (0.29, 100, 29), (0.1, 30, 3), (1e-9, 5, 1)])
+@pytest.mark.parametrize(
+    "share, length, kept",
+    [(0.07, 100, 7), (0.15, 100, 15), (0.29, 100, 29), (0.1, 30, 3), (1e-9, 5, 1)],
+)
 def test_a_share_with_and_without_lengths(share, length, kept):
     module, x = choice(tokens=share), draw(1, length, 12)
     out = module(x)
@@ -81,9 +96,14 @@ def test_the_residual_keeps_its_dtype_under_autocast(dtype):
 @pytest.mark.parametrize("lengths", [None, torch.tensor([6, 3])])
 def test_gradients_with_the_choice_held(lengths):
     """Small steps do not change who is chosen."""
-    module, x = choice(rotary=True, form="determinant", window=[(3, 1)] * 2), draw(2, 6, 12).requires_grad_()
-    assert gradcheck(lambda x, w: torch.func.functional_call(module, {"router.weight": w}, (x, lengths)),
-                     (x, module.router.weight.detach().clone().requires_grad_()))  # fmt: skip
+    module, x = (
+        choice(rotary=True, form="determinant", window=[(3, 1)] * 2),
+        draw(2, 6, 12).requires_grad_(),
+    )
+    assert gradcheck(
+        lambda x, w: torch.func.functional_call(module, {"router.weight": w}, (x, lengths)),
+        (x, module.router.weight.detach().clone().requires_grad_()),
+    )
 
 
 def test_chosen_tokens_keep_window_and_adjacency():
@@ -155,7 +175,9 @@ def test_reuse(scores, learned):
     assert len(list(indexer.parameters())) == learned
     x, query, key = draw(2, 9, 12), draw(2, 4, 9, 6, seed=1), draw(2, 2, 9, 6, seed=2)
     lse = nsimplex.attention(query, [key], [key], causal=True, return_lse=True)[1]
-    tables = [indexer(x, 3, causal=True, source=IndexSource(query, key, given)) for given in (None, lse)]
+    tables = [
+        indexer(x, 3, causal=True, source=IndexSource(query, key, given)) for given in (None, lse)
+    ]
     assert torch.equal(*tables)
     if not learned:
         plain = nsimplex.topk_keys(query, key, 3, scores=scores, causal=True)
@@ -170,7 +192,10 @@ def test_reuse(scores, learned):
 def test_loss_reaches_the_parameters_alone(scores, source, chosen):
     torch.manual_seed(3)
     indexer = Indexer(12, 4, index_dim=4, source=source, scores=scores, learned=True).double()
-    x, query, key = (t.requires_grad_() for t in (draw(2, 9, 12), draw(2, 4, 9, 6, seed=1), draw(2, 4, 9, 6, seed=2)))
+    x, query, key = (
+        t.requires_grad_()
+        for t in (draw(2, 9, 12), draw(2, 4, 9, 6, seed=1), draw(2, 4, 9, 6, seed=2))
+    )
     given = IndexSource(query, key) if source == "reuse" else None
     indices = indexer(x, 4, causal=True, source=given) if chosen else None
     loss = indexer.loss(x, query, [key, key], causal=True, source=given, indices=indices)
@@ -179,15 +204,18 @@ def test_loss_reaches_the_parameters_alone(scores, source, chosen):
     assert x.grad is None and query.grad is None and key.grad is None
 
 
-@pytest.mark.parametrize("options, words", [
-    (dict(dim=0), "dim: expected at least 1, got 0"),
-    (dict(heads=0), "heads: expected at least 1, got 0"),
-    (dict(index_dim=0), "index_dim: expected at least 1, got 0"),
-    (dict(source="other"), "source: expected light or reuse, got 'other'"),
-    (dict(scores="dot"), "scores: expected relu or softmax, got 'dot'"),
-    (dict(index_dim=3, rotary=True), "expected source light and an even index_dim"),
-    (dict(source="reuse", rotary=True), "expected source light and an even index_dim"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (dict(dim=0), "dim: expected at least 1, got 0"),
+        (dict(heads=0), "heads: expected at least 1, got 0"),
+        (dict(index_dim=0), "index_dim: expected at least 1, got 0"),
+        (dict(source="other"), "source: expected light or reuse, got 'other'"),
+        (dict(scores="dot"), "scores: expected relu or softmax, got 'dot'"),
+        (dict(index_dim=3, rotary=True), "expected source light and an even index_dim"),
+        (dict(source="reuse", rotary=True), "expected source light and an even index_dim"),
+    ],
+)
 def test_bad_options_are_named(options, words):
     with pytest.raises(ValueError) as error:
         Indexer(**{"dim": 12, **options})

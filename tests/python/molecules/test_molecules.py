@@ -25,7 +25,16 @@ def test_graphs_of_small_molecules(files):
     made = np.load(result)
     assert made["atom_offsets"].tolist() == [0, 3, 9, 10]
     assert made["bond_offsets"].tolist() == [0, 2, 8, 8]
-    assert made["bonds"].tolist() == [[0, 1], [1, 2], [0, 1], [0, 5], [1, 2], [2, 3], [3, 4], [4, 5]]
+    assert made["bonds"].tolist() == [
+        [0, 1],
+        [1, 2],
+        [0, 1],
+        [0, 5],
+        [1, 2],
+        [2, 3],
+        [3, 4],
+        [4, 5],
+    ]
     assert made["targets"].tolist() == [1.5, -2, 0]
     assert made["lines"].tolist() == [2, 3, 4]
     names = list(molecules.ATOM_FEATURES)
@@ -62,7 +71,9 @@ def test_charges_chirality_and_stereo(files):
     names = list(molecules.ATOM_FEATURES)
     assert made["atoms"][0, names.index("formal_charge")] == 6
     assert made["atoms"][2, names.index("chirality")] in (1, 2)
-    stereo = made["bond_types"][made["bond_offsets"][2] :, list(molecules.BOND_FEATURES).index("stereo")]
+    stereo = made["bond_types"][
+        made["bond_offsets"][2] :, list(molecules.BOND_FEATURES).index("stereo")
+    ]
     assert sorted(stereo.tolist()) == [0, 0, 2]  # E
 
 
@@ -140,7 +151,10 @@ def test_plain_text_may_be_called_gz_and_gzipped_text_anything(files):
         (b"smiles,gap,gap\nC,1,2\n", "two columns are called 'gap'"),
         (b"smiles,gap\nC,1_000\n", "line 2: expected a number in column 'gap', got '1_000'"),
         ("smiles,gap\nC,１\n".encode(), "line 2: expected a number in column 'gap', got '１'"),
-        (b"smiles,gap,name\nC,1,methane\nCC,2,\xe9thane\n", "line 3: expected UTF-8, got the byte 0xe9"),
+        (
+            b"smiles,gap,name\nC,1,methane\nCC,2,\xe9thane\n",
+            "line 3: expected UTF-8, got the byte 0xe9",
+        ),
         (b"\xff\xfes\x00m\x00", "expected UTF-8, got UTF-16"),
         (gzip.compress(GOOD.encode())[:-9], "damaged gzip"),
         (b"", "expected a column 'smiles', got none"),

@@ -13,7 +13,8 @@ from nsimplex import nn
 
 
 class Step(NamedTuple):
-    """A module and a loss of it and its inputs; what is floating among the inputs takes the module's dtype."""
+    """A module and a loss of it and its inputs; what is floating among the inputs takes the
+    module's dtype."""
 
     module: torch.nn.Module
     inputs: tuple
@@ -35,14 +36,22 @@ def indexer(**options):
         chosen = module(x, 3, causal=True, source=source)
         return module.loss(x, q, [k1, k2], causal=True, source=source, indices=chosen)
 
-    return Step(nn.Indexer(8, heads=2, index_dim=4, **options), (draw(1, 6, 8), q, k1, k2, source), loss)
+    return Step(
+        nn.Indexer(8, heads=2, index_dim=4, **options), (draw(1, 6, 8), q, k1, k2, source), loss
+    )
 
 
 def sparse(warms_up=False, **options):
     layer = nn.SparseAttention(
-        8, 2, order=2, keys=3, causal=True, loss_weight=1.0,
-        indexer={"heads": 2, "index_dim": 4, **options.pop("indexer", {})}, **options,
-    )  # fmt: skip
+        8,
+        2,
+        order=2,
+        keys=3,
+        causal=True,
+        loss_weight=1.0,
+        indexer={"heads": 2, "index_dim": 4, **options.pop("indexer", {})},
+        **options,
+    )
     layer.warms_up = warms_up
 
     def loss(module, x):
@@ -53,25 +62,37 @@ def sparse(warms_up=False, **options):
 
 
 def language_model(**options):
-    shape = nn.LanguageModelOptions(vocabulary=11, layers=2, heads=2, dim=8, context=6, every=2, **options)
+    shape = nn.LanguageModelOptions(
+        vocabulary=11, layers=2, heads=2, dim=8, context=6, every=2, **options
+    )
     tokens = torch.randint(11, (1, 6), generator=torch.Generator().manual_seed(0))
     return Step(nn.LanguageModel(shape), (tokens, tokens), lambda module, x, y: module.loss(x, y))
 
 
 def features(values="bins", **options):
-    shape = nn.FeatureTransformerOptions(features=5, dim=12, heads=2, layers=1, outputs=2, values=values, **options)
+    shape = nn.FeatureTransformerOptions(
+        features=5, dim=12, heads=2, layers=1, outputs=2, values=values, **options
+    )
     model = nn.FeatureTransformer(shape)
     if shape.encoding == "rotary":
         model.set_table(draw(5, shape.planes))
-    x = torch.randint(6, (3, 5), generator=torch.Generator().manual_seed(0)) if values == "bins" else draw(3, 5)
+    x = (
+        torch.randint(6, (3, 5), generator=torch.Generator().manual_seed(0))
+        if values == "bins"
+        else draw(3, 5)
+    )
     return Step(model, (x,), lambda module, x: module.predict(module(x)).float().square().mean())
 
 
 def encoder(**options):
     form = options.get("form", "softmax")
-    plan = nsimplex.equivariant_encoder_plan(PAIRS, NODES, form=form, mlp=options.get("mlp", "automatic"))
+    plan = nsimplex.equivariant_encoder_plan(
+        PAIRS, NODES, form=form, mlp=options.get("mlp", "automatic")
+    )
     module = nn.EquivariantEncoder(2, 1, 8, 8, heads=2, **options)
-    return Step(module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean())
+    return Step(
+        module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean()
+    )
 
 
 def attention_of_pairs(**options):
@@ -79,13 +100,19 @@ def attention_of_pairs(**options):
     plan = nsimplex.equivariant_attention_plan(PAIRS, NODES, form=form)
     light = nsimplex.equivariant_plan(PAIRS, NODES, classes="light")
     module = nn.EquivariantAttention(2, 1, 8, 8, heads=2, **options)
-    return Step(module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan, light).float().square().mean())
+    return Step(
+        module,
+        (draw(len(PAIRS), 8),),
+        lambda module, x: module(x, plan, light).float().square().mean(),
+    )
 
 
 def linear_on_a_list():
     plan = nsimplex.equivariant_plan(PAIRS, NODES)
     module = nn.EquivariantLinear(2, 1, 8, 4)
-    return Step(module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean())
+    return Step(
+        module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean()
+    )
 
 
 def random_features():
@@ -96,7 +123,9 @@ def random_features():
 
 
 def chosen(lengths=None, **layer):
-    module = nn.ExpertChoice(nn.SimplicialAttention(8, 2, **layer), tokens=0.5, sigmoid=lengths is not None)
+    module = nn.ExpertChoice(
+        nn.SimplicialAttention(8, 2, **layer), tokens=0.5, sigmoid=lengths is not None
+    )
     return simple(module, draw(2, 6, 8), *(() if lengths is None else (torch.tensor(lengths),)))
 
 
@@ -105,7 +134,9 @@ PATTERNS = [torch.tensor([0, 2, 4]), torch.tensor([1, 3])]
 #: By class, then by what is special.
 CASES = {
     "EquivariantAttention": lambda: attention_of_pairs(),
-    "EquivariantAttention, kernel": lambda: attention_of_pairs(form="kernel", feature_map="exponential"),
+    "EquivariantAttention, kernel": lambda: attention_of_pairs(
+        form="kernel", feature_map="exponential"
+    ),
     "EquivariantEncoder": lambda: encoder(),
     "EquivariantEncoder, kernel": lambda: encoder(form="kernel", dropout=0.1),
     "EquivariantEncoder, pointwise": lambda: encoder(mlp="pointwise", encoder="paper"),
@@ -114,33 +145,54 @@ CASES = {
     "ExpertChoice": lambda: chosen(order=2),
     "ExpertChoice, lengths": lambda: chosen([6, 3], order=1, rotary=True),
     "FeatureTransformer": lambda: features(encoding="rotary", learned_scale=True, identity=True),
-    "FeatureTransformer, performer": lambda: features(backbone="performer", values="periodic", encoding="learned"),
-    "FeatureTransformer, simplicial": lambda: features(backbone="simplicial", values="linear", encoding="sinusoidal"),
+    "FeatureTransformer, performer": lambda: features(
+        backbone="performer", values="periodic", encoding="learned"
+    ),
+    "FeatureTransformer, simplicial": lambda: features(
+        backbone="simplicial", values="linear", encoding="sinusoidal"
+    ),
     "FeatureTransformer, relative": lambda: features(encoding="relative"),
     "FeedForward": lambda: simple(nn.FeedForward(8), draw(2, 8)),
     "Indexer": lambda: indexer(rotary=True),
     "Indexer, softmax": lambda: indexer(scores="softmax"),
     "Indexer, reuse": lambda: indexer(source="reuse", learned=True, scores="softmax"),
     "LanguageModel": lambda: language_model(norm="qk", scale="unit"),
-    "LanguageModel, topk": lambda: language_model(sparse="topk", topk=3, indexer="light", indexer_loss=1.0),
-    "LanguageModel, path": lambda: language_model(sparse="path", topk=3, indexer="reuse", indexer_loss=1.0),
+    "LanguageModel, topk": lambda: language_model(
+        sparse="topk", topk=3, indexer="light", indexer_loss=1.0
+    ),
+    "LanguageModel, path": lambda: language_model(
+        sparse="path", topk=3, indexer="reuse", indexer_loss=1.0
+    ),
     "LanguageModel, linear": lambda: language_model(sparse="linear", tied=False),
     "PatternLinear": lambda: simple(nn.PatternLinear(2, 3, 4), draw(5, 3), PATTERNS),
     "RMSNorm": lambda: simple(nn.RMSNorm(8), draw(2, 8)),
     "RandomFeatures": random_features,
-    "SeparableAttention": lambda: simple(nn.SeparableAttention(8, 2, order=2, causal=True), draw(2, 6, 8)),
-    "SeparableAttention, random": lambda: simple(nn.SeparableAttention(8, 2, features="random"), draw(2, 6, 8)),
+    "SeparableAttention": lambda: simple(
+        nn.SeparableAttention(8, 2, order=2, causal=True), draw(2, 6, 8)
+    ),
+    "SeparableAttention, random": lambda: simple(
+        nn.SeparableAttention(8, 2, features="random"), draw(2, 6, 8)
+    ),
     "SimplicialAttention": lambda: simple(
-        nn.SimplicialAttention(12, 2, order=2, form="determinant", rotary=True, window=[(3, 1)] * 2), draw(2, 6, 12)
+        nn.SimplicialAttention(
+            12, 2, order=2, form="determinant", rotary=True, window=[(3, 1)] * 2
+        ),
+        draw(2, 6, 12),
     ),
     "SimplicialAttention, contexts": lambda: simple(
-        nn.SimplicialAttention(8, 2, order=2, kv_heads=1, norm="qk", context_dims=[4, 3]), draw(2, 6, 8), (draw(2, 5, 4), draw(2, 4, 3))
+        nn.SimplicialAttention(8, 2, order=2, kv_heads=1, norm="qk", context_dims=[4, 3]),
+        draw(2, 6, 8),
+        (draw(2, 5, 4), draw(2, 4, 3)),
     ),
     "SparseAttention": lambda: sparse(),
-    "SparseAttention, softmax path": lambda: sparse(pattern="path", indexer={"scores": "softmax", "rotary": True}),
+    "SparseAttention, softmax path": lambda: sparse(
+        pattern="path", indexer={"scores": "softmax", "rotary": True}
+    ),
     "SparseAttention, warming up": lambda: sparse(warms_up=True, indexer={"scores": "softmax"}),
     "TransformerBlock": lambda: simple(
-        nn.TransformerBlock(nn.SimplicialAttention(8, 2, order=2, causal=True), nn.FeedForward(8, activation="gelu")),
+        nn.TransformerBlock(
+            nn.SimplicialAttention(8, 2, order=2, causal=True), nn.FeedForward(8, activation="gelu")
+        ),
         draw(2, 6, 8),
     ),
 }

@@ -19,10 +19,13 @@ def heads(length=6, count=5, width=8, seed=0):
     return list(draw(count, 1, 2, length, width, seed=seed))
 
 
-# A path of four nodes and a triangle, with the loops of their nodes; pairs, nodes, and plans between them.
+# A path of four nodes and a triangle, with the loops of their nodes; pairs, nodes, and plans
+# between them.
 EDGES = edge_tuples(torch.tensor([[0, 1], [1, 2], [2, 3], [0, 2]]), 4, loops=True)
 PAIRS, NODES = EDGES.batch, project_tuples(EDGES.batch, 1)
-UNDIRECTED = edge_tuples(torch.tensor([[0, 1], [1, 2], [0, 2], [2, 3]]), 4, symmetry="undirected", loops=False).batch
+UNDIRECTED = edge_tuples(
+    torch.tensor([[0, 1], [1, 2], [0, 2], [2, 3]]), 4, symmetry="undirected", loops=False
+).batch
 PLAN = nsimplex.equivariant_plan(PAIRS, NODES)
 ATTENTION_PLAN = nsimplex.equivariant_attention_plan(PAIRS, NODES, form="kernel")
 CLASSES = nsimplex.equivariant_attention_classes(2, 1)
@@ -44,7 +47,16 @@ def weights_of_pairs(**options):
 def attention_backward():
     (q, keys, values), options = attention(**WINDOW)
     out, lse = operators.attention(q, keys, values, **options)
-    return (q, keys, values, out, lse, draw(*out.shape, seed=3), None, [True] * 5 + [False] * 2), options
+    return (
+        q,
+        keys,
+        values,
+        out,
+        lse,
+        draw(*out.shape, seed=3),
+        None,
+        [True] * 5 + [False] * 2,
+    ), options
 
 
 def separable(**options):
@@ -66,17 +78,38 @@ def sparse(**options):
 def sparse_backward():
     (q, keys, values, table), options = sparse()
     out, lse = operators.sparse_attention(q, keys, values, table, **options)
-    return (q, keys, values, table, None, out, lse, draw(*out.shape, seed=3), None, [True] * 5), options
+    return (
+        q,
+        keys,
+        values,
+        table,
+        None,
+        out,
+        lse,
+        draw(*out.shape, seed=3),
+        None,
+        [True] * 5,
+    ), options
 
 
 def topk(**options):
     q, k, *_ = heads(width=6)
-    return (q, k, 3), {"weights": draw(1, 2, 6, seed=5).abs(), "scores": "softmax", "causal": True, **options}
+    return (q, k, 3), {
+        "weights": draw(1, 2, 6, seed=5).abs(),
+        "scores": "softmax",
+        "causal": True,
+        **options,
+    }
 
 
 def indexer_loss(**options):
     qi, ki, q, k1, k2 = heads()
-    return (qi, ki, q, [k1, k2]), {"causal": True, "indices": TABLE, "weights": draw(1, 2, 6, seed=5).abs(), **options}
+    return (qi, ki, q, [k1, k2]), {
+        "causal": True,
+        "indices": TABLE,
+        "weights": draw(1, 2, 6, seed=5).abs(),
+        **options,
+    }
 
 
 def equivariant_attention(**options):
@@ -84,9 +117,20 @@ def equivariant_attention(**options):
     x = draw(len(PAIRS), 3, seed=1)
     query = 0.3 * draw(sum(c.query_weights for c in CLASSES), 3, 4, seed=2)
     key = 0.3 * draw(sum(c.key_weights for c in CLASSES), 3, 4, seed=3)
-    bias, value, output = draw(2, count, 4, seed=4), draw(count, 3, 4, seed=5), draw(count, 4, 5, seed=6)
+    bias, value, output = (
+        draw(2, count, 4, seed=4),
+        draw(count, 3, 4, seed=5),
+        draw(count, 4, 5, seed=6),
+    )
     weights = x, query, bias[0], key, bias[1], value, output
-    return (*weights, draw(2, 6, seed=7), ATTENTION_PLAN.tensors, ATTENTION_PLAN.parts, 2, "kernel"), options
+    return (
+        *weights,
+        draw(2, 6, seed=7),
+        ATTENTION_PLAN.tensors,
+        ATTENTION_PLAN.parts,
+        2,
+        "kernel",
+    ), options
 
 
 def equivariant_attention_backward():
@@ -95,7 +139,11 @@ def equivariant_attention_backward():
 
 
 def sparse_linear():
-    return draw(len(PAIRS), 3), draw(len(nsimplex.equivariant_classes(2, 1)), 3, 4, seed=1), draw(1, 4, seed=2)
+    return (
+        draw(len(PAIRS), 3),
+        draw(len(nsimplex.equivariant_classes(2, 1)), 3, 4, seed=1),
+        draw(1, 4, seed=2),
+    )
 
 
 def plain(*arguments, **options):
@@ -103,11 +151,21 @@ def plain(*arguments, **options):
 
 
 def linear_backward():
-    return (draw(len(NODES), 4, seed=8), *sparse_linear(), PLAN.tensors, PLAN.parts, "mean", [True] * 3), {}
+    return (
+        draw(len(NODES), 4, seed=8),
+        *sparse_linear(),
+        PLAN.tensors,
+        PLAN.parts,
+        "mean",
+        [True] * 3,
+    ), {}
 
 
 def sums(backward=False):
-    (x, *_), shape = sparse_linear(), operators.equivariant_sums(sparse_linear()[0], PLAN.tensors, PLAN.parts, True).shape
+    (x, *_), shape = (
+        sparse_linear(),
+        operators.equivariant_sums(sparse_linear()[0], PLAN.tensors, PLAN.parts, True).shape,
+    )
     return (draw(*shape, seed=2) if backward else x, PLAN.tensors, PLAN.parts, True), {}
 
 
@@ -125,7 +183,9 @@ CASES = {
     "elu_features": plain(draw(4, 9), 0.5),
     "equivariant_attention": equivariant_attention,
     "equivariant_attention_backward": equivariant_attention_backward,
-    "equivariant_linear": plain(draw(2, 4, 4, 3), draw(15, 3, 5, seed=1), draw(2, 5, seed=2), input_order=2, output_order=2),
+    "equivariant_linear": plain(
+        draw(2, 4, 4, 3), draw(15, 3, 5, seed=1), draw(2, 5, seed=2), input_order=2, output_order=2
+    ),
     "equivariant_linear_sparse": lambda: ((*sparse_linear(), PLAN.tensors, PLAN.parts), {}),
     "equivariant_linear_sparse_backward": linear_backward,
     "equivariant_sums": sums,
@@ -134,7 +194,10 @@ CASES = {
     "feature_map": plain(draw(2, 5, 8), "random", features=12, seed=3, orthogonal=True),
     "hyperboloid_points": plain(draw(4, 3)),
     "indexer_loss": indexer_loss,
-    "indexer_loss_gradients": lambda: (indexer_loss()[0], indexer_loss()[1] | {"output_mask": [True, True, True, False]}),
+    "indexer_loss_gradients": lambda: (
+        indexer_loss()[0],
+        indexer_loss()[1] | {"output_mask": [True, True, True, False]},
+    ),
     "mean_cosine": plain(draw(2, 5, 4)),
     "mean_residual": plain(draw(2, 5, 4)),
     "merge_attention": lambda: ((heads(count=2), [draw(1, 2, 6, seed=s) for s in (1, 2)]), {}),
@@ -157,28 +220,47 @@ def parts(batch):
     return (*batch._parts(),)
 
 
-#: What looks at numbers to know the shape of its result, or answers in numbers, names and files: outside of graphs.
+#: What looks at numbers to know the shape of its result, or answers in numbers, names and files:
+#: outside of graphs.
 ON_THE_HOST = {
     "attention_tuples": plain(4, [4, 4], causal=True),
     "causal_baselines": plain(draw(40, 4).double()),
     "causal_edge_curves": plain(draw(4, 4).double(), TRUTH.double()),
-    "causal_embed": plain(TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0),
+    "causal_embed": plain(
+        TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0
+    ),
     "causal_embedding_warning": plain(draw(4, 2), TRUTH),
     "causal_fit": plain(
-        draw(60, 4).double(), "order", False, True, None, None, 2, False, 0, torch.zeros(0, 2, dtype=torch.int64),
-        torch.zeros(0, 2, dtype=torch.int64), [],
+        draw(60, 4).double(),
+        "order",
+        False,
+        True,
+        None,
+        None,
+        2,
+        False,
+        0,
+        torch.zeros(0, 2, dtype=torch.int64),
+        torch.zeros(0, 2, dtype=torch.int64),
+        [],
     ),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
-    "causal_pipeline_read": None,  # a file of causal_pipeline_write, which its own tests read and write
+    # a file of causal_pipeline_write, which its own tests read and write
+    "causal_pipeline_read": None,
     "causal_pipeline_write": None,
     "causal_ranking": plain(draw(4, 2), TRUTH),
-    "causal_simulate": plain(TRUTH.double(), "er", 4, 1, 20, "linear", "gaussian", False, 0.5, 2.0, 0, 0, [], []),
+    "causal_simulate": plain(
+        TRUTH.double(), "er", 4, 1, 20, "linear", "gaussian", False, 0.5, 2.0, 0, 0, [], []
+    ),
     "causal_sortability": plain(draw(40, 4).double(), TRUTH.double()),
     "causal_usable_table": plain(draw(20, 4).double(), [], "rows", True),
     "collapse_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], draw(4, 3)),
     "effective_rank": plain(draw(2, 5, 4)),
     "equivariant_attention_classes": plain(2, 1),
-    "equivariant_attention_plan": lambda: ((*parts(PAIRS)[:2], *parts(NODES)[:2], parts(NODES)[2]), {}),
+    "equivariant_attention_plan": lambda: (
+        (*parts(PAIRS)[:2], *parts(NODES)[:2], parts(NODES)[2]),
+        {},
+    ),
     "equivariant_attention_reference": equivariant_attention,
     "equivariant_class_names": plain(2, 1),
     "equivariant_classes": plain(2, 1),
@@ -224,13 +306,28 @@ ON_THE_HOST = {
 
 #: Computed in autocast's dtype; all others give what they give without autocast.
 NARROW = {
-    "attention", "attention_reference", "attention_weights", "face_attention", "sparse_attention",
+    "attention",
+    "attention_reference",
+    "attention_weights",
+    "face_attention",
+    "sparse_attention",
     "sparse_attention_reference",
-}  # fmt: skip
+}
 
 #: Tensors that a layer hands over in the dtypes that autocast has left them in.
 MIXED = NARROW | {
-    "elu_features", "equivariant_attention", "equivariant_attention_reference", "equivariant_linear",
-    "equivariant_linear_sparse", "feature_map", "indexer_loss", "indexer_loss_gradients", "retained_mass",
-    "separable_attention", "separable_attention_reference", "topk_keys", "topk_keys_reference", "topk_tuples",
-}  # fmt: skip
+    "elu_features",
+    "equivariant_attention",
+    "equivariant_attention_reference",
+    "equivariant_linear",
+    "equivariant_linear_sparse",
+    "feature_map",
+    "indexer_loss",
+    "indexer_loss_gradients",
+    "retained_mass",
+    "separable_attention",
+    "separable_attention_reference",
+    "topk_keys",
+    "topk_keys_reference",
+    "topk_tuples",
+}

@@ -1,7 +1,7 @@
 """Makes calls of operator_mutations in this process:  python operator_fuzz.py SEED FIRST [LAST]
 
-Before each call its number goes to standard output, so that whoever reads knows which call ended the process. A single
-call is printed as Python first.
+Before each call its number goes to standard output, so that whoever reads knows which call ended
+the process. A single call is printed as Python first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import operator_mutations
 import torch
 from torch.utils import _pytree as pytree
 
-_MEMORY = 2 * 2**30  # beyond what the libraries take: larger allocations are refused, as on a smaller machine
+_MEMORY = (
+    2 * 2**30
+)  # beyond what the libraries take: larger allocations are refused, as on a smaller machine
 
 
 def changed(tensor, element, value):
@@ -32,10 +34,16 @@ def differentiated(a, o):
 
 
 def call(name, lines):
-    """Makes one call, and its backward where something asks for gradients; errors in Python's words are answers."""
+    """Makes one call, and its backward where something asks for gradients; errors in Python's words
+    are answers."""
     given, options = operator_mutations.CALLED[name]()
-    a, o = pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, (list(given), dict(options)))
-    exec("\n".join(lines), {"torch": torch, "a": a, "o": o, "changed": changed, "differentiated": differentiated})
+    a, o = pytree.tree_map(
+        lambda x: x.clone() if isinstance(x, torch.Tensor) else x, (list(given), dict(options))
+    )
+    exec(
+        "\n".join(lines),
+        {"torch": torch, "a": a, "o": o, "changed": changed, "differentiated": differentiated},
+    )
     out = pytree.tree_leaves(getattr(torch.ops.nsimplex, name)(*a, **o))
     wanted = [x for x in out if isinstance(x, torch.Tensor) and x.requires_grad]
     if wanted:

@@ -1,6 +1,8 @@
-"""Calls of operators that nobody would write, each as lines of Python: ``a`` are the arguments, ``o`` the options.
+"""Calls of operators that nobody would write, each as lines of Python: ``a`` are the arguments,
+``o`` the options.
 
-A case is decided by a seed and a number alone. Its lines change the call of operator_cases; whoever runs them has the call.
+A case is decided by a seed and a number alone. Its lines change the call of operator_cases; whoever
+runs them has the call.
 """
 
 from __future__ import annotations
@@ -10,20 +12,89 @@ import random
 import operator_cases
 import torch
 
-CALLED = {name: make for name, make in (operator_cases.CASES | operator_cases.ON_THE_HOST).items() if make is not None}
+CALLED = {
+    name: make
+    for name, make in (operator_cases.CASES | operator_cases.ON_THE_HOST).items()
+    if make is not None
+}
 
-#: Lengths of views that take no memory; honest loops over the larger ones would not end within the test.
+#: Lengths of views that take no memory; honest loops over the larger ones would not end within the
+#: test.
 _LENGTHS = ["2**12", "2**31", "2**40", "2**53", "2**57", "2**59", "2**61", "2**62"]
-_WHOLE = ["-1", "0", "1", "2", "3", "5", "13", "64", "1000", "10**6", "10**12", "2**31 - 1", "2**31", "2**32", "2**53"]
+_WHOLE = [
+    "-1",
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "13",
+    "64",
+    "1000",
+    "10**6",
+    "10**12",
+    "2**31 - 1",
+    "2**31",
+    "2**32",
+    "2**53",
+]
 _WHOLE += ["2**61", "2**62", "2**63 - 1", "-(2**62)", "-(2**63)"]
 _SMALL = ["-(2**63)", "-1", "0", "1", "2", "7", "20"]
-_FRACTIONS = ["float('nan')", "float('inf')", "-float('inf')", "0.0", "-1.0", "0.5", "1e-320", "1e308", "-1e30"]
-_DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"]
+_FRACTIONS = [
+    "float('nan')",
+    "float('inf')",
+    "-float('inf')",
+    "0.0",
+    "-1.0",
+    "0.5",
+    "1e-320",
+    "1e308",
+    "-1e30",
+]
+_DTYPES = [
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+]
 _VALUES = ["float('nan')", "float('inf')", "-float('inf')", "0", "-1", "1", "1e30", "1e-30", "5"]
-_INTEGERS = ["-(2**63)", "2**63 - 1", "2**62", "2**53", "2**32", "2**31", "-2", "-1", "0", "1", "2", "4", "100"]
+_INTEGERS = [
+    "-(2**63)",
+    "2**63 - 1",
+    "2**62",
+    "2**53",
+    "2**32",
+    "2**31",
+    "-2",
+    "-1",
+    "0",
+    "1",
+    "2",
+    "4",
+    "100",
+]
 
 #: Arguments that name an amount of work: the larger ones would be done, and take what they take.
-WORK = {"steps", "observations", "sets", "count", "features", "leading", "heads", "nodes", "queries", "most", "links"}
+WORK = {
+    "steps",
+    "observations",
+    "sets",
+    "count",
+    "features",
+    "leading",
+    "heads",
+    "nodes",
+    "queries",
+    "most",
+    "links",
+}
 WORK |= {"degree", "hops", "negatives", "rank", "dimension", "k"}
 
 _WORDS = {
@@ -37,7 +108,13 @@ _WORDS = {
     "classes": ["all", "paper", "reduced", "constant", "local"],
     "keys": ["paper", "all"],
     "pooling": ["mean", "sum"],
-    "estimator": ["order", "logdet", "lowrank", "notears", "spectral"],  # "paper", "paper-lowrank" take minutes on any table
+    "estimator": [
+        "order",
+        "logdet",
+        "lowrank",
+        "notears",
+        "spectral",
+    ],  # "paper", "paper-lowrank" take minutes on any table
     "optimiser": ["tangent", "radam", "rsgd"],
     "mechanism": ["linear", "mlp", "gp"],
     "noise": ["gaussian", "exponential", "gumbel"],
@@ -57,7 +134,9 @@ class _Case:
         self.arguments = getattr(torch.ops.nsimplex, name).default._schema.arguments
         self.given, self.options = CALLED[name]()
         self.lines: list[str] = []
-        self.endless: set[str] = set()  # places of views that torch's own changes would take for ever to read
+        self.endless: set[str] = (
+            set()
+        )  # places of views that torch's own changes would take for ever to read
 
     def mutate(self) -> None:
         at = self.rng.randrange(len(self.arguments))
@@ -68,7 +147,11 @@ class _Case:
             return
         value = self.options.get(argument.name) if keyword else self.given[at]
         kind = str(argument.type)
-        new = self._tensors(kind, place, value) if "Tensor" in kind else self._plain(kind, argument.name, place, value)
+        new = (
+            self._tensors(kind, place, value)
+            if "Tensor" in kind
+            else self._plain(kind, argument.name, place, value)
+        )
         if new is not None:
             self.lines.append(f"{place} = {new}")
             if is_endless(new):
@@ -81,7 +164,13 @@ class _Case:
         if places and self.rng.random() < 0.5:
             return self.rng.choice(places)
         shape = [self.rng.choice([0, 1, 1, 2, 3, 4, 5, 6, 8]) for _ in range(self.rng.randrange(6))]
-        return self.rng.choice([f"torch.ones({shape})", f"torch.zeros({shape}, dtype=torch.int64)", f"torch.ones({shape}) > 0"])
+        return self.rng.choice(
+            [
+                f"torch.ones({shape})",
+                f"torch.zeros({shape}, dtype=torch.int64)",
+                f"torch.ones({shape}) > 0",
+            ]
+        )
 
     def _tensors(self, kind: str, place: str, value: object) -> str | None:
         if "Optional" in kind and self.rng.random() < 0.15:
@@ -91,13 +180,24 @@ class _Case:
         if not value or self.rng.random() < 0.35:
             return self._list(place, value, self._any_tensor())
         at = self.rng.randrange(len(value))
-        return f"[*{place}[:{at}], {self._tensor(f'{place}[{at}]', value[at])}, *{place}[{at + 1}:]]"
+        return (
+            f"[*{place}[:{at}], {self._tensor(f'{place}[{at}]', value[at])}, *{place}[{at + 1}:]]"
+        )
 
     def _list(self, place: str, value: object, entry: str) -> str:
         if not value:
             return self.rng.choice(["[]", f"[{entry}]", f"[{entry}] * 3", "None"])
         return self.rng.choice(
-            ["[]", f"{place}[:1]", f"{place}[:-1]", f"{place} + {place}[:1]", f"{place}[::-1]", f"{place} * 9", "[None]", f"[{entry}]"]
+            [
+                "[]",
+                f"{place}[:1]",
+                f"{place}[:-1]",
+                f"{place} + {place}[:1]",
+                f"{place}[::-1]",
+                f"{place} * 9",
+                "[None]",
+                f"[{entry}]",
+            ]
         )
 
     def _tensor(self, place: str, value: object) -> str:
@@ -146,8 +246,11 @@ class _Case:
             known = _SYMMETRIES if "symmetry" in name or name == "to" else _WORDS.get(name, [])
             return rng.choice([*map(repr, known)] * 3 + _ANY_WORDS)
         if "List" in kind:
-            entry = rng.choice({"str": ["'a'", "''"], "float": _FRACTIONS, "bool": ["True", "False"]}.get(
-                next((word for word in ("str", "float", "bool") if word in kind), ""), whole))
+            entry = rng.choice(
+                {"str": ["'a'", "''"], "float": _FRACTIONS, "bool": ["True", "False"]}.get(
+                    next((word for word in ("str", "float", "bool") if word in kind), ""), whole
+                )
+            )
             if value and rng.random() < 0.6:
                 at = rng.randrange(len(value))
                 return f"[*{place}[:{at}], {entry}, *{place}[{at + 1}:]]"

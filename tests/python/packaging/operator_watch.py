@@ -1,6 +1,8 @@
-"""Watches processes that make calls of operator_mutations:  python operator_watch.py SEED FIRST LAST
+"""Watches processes that make calls of operator_mutations:  python operator_watch.py SEED FIRST
+LAST
 
-Calls that end their process, or take too long, are printed with the lines that it takes and a command that repeats them.
+Calls that end their process, or take too long, are printed with the lines that it takes and a
+command that repeats them.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from pathlib import Path
 import operator_mutations
 
 _FUZZ = Path(__file__).with_name("operator_fuzz.py")
-#: Seconds that a call may work; it may take some times as many, on a machine that has other things to do. Before the
-#: first call there is an import.
+#: Seconds that a call may work; it may take some times as many, on a machine that has other things
+#: to do. Before the first call there is an import.
 _CALL, _BUSY, _START = 6.0, 10, 120.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -35,7 +37,9 @@ class Lost:
     def is_huge_work(self) -> bool:
         """Whether it is still at work on a view of a length that nobody waits for."""
         lines = operator_mutations.case(self.seed, self.number)[1]
-        return self.how == "no answer" and any(operator_mutations.is_endless(line) for line in lines)
+        return self.how == "no answer" and any(
+            operator_mutations.is_endless(line) for line in lines
+        )
 
     def __str__(self) -> str:
         name, lines = operator_mutations.case(self.seed, self.number)
@@ -66,10 +70,13 @@ def _lines(process: subprocess.Popen, seconds: float) -> Iterator[str]:
 
 
 def _run(seed: int, first: int, last: int, seconds: float) -> tuple[int, str]:
-    """The number of the last call that was begun, and how it was lost: "" where all calls came back."""
+    """The number of the last call that was begun, and how it was lost: "" where all calls came
+    back."""
     command = [sys.executable, _FUZZ, *map(str, (seed, first, last))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
     number, done = first, False
     try:
         for line in _lines(process, seconds):
@@ -87,7 +94,8 @@ def _run(seed: int, first: int, last: int, seconds: float) -> tuple[int, str]:
 
 
 def lost_calls(seed: int, first: int, last: int, seconds: float = _CALL) -> Iterator[Lost]:
-    """Calls ``first`` to ``last`` that did not come back, each after its own process is given up."""
+    """Calls ``first`` to ``last`` that did not come back, each after its own process is given
+    up."""
     while first < last:
         number, how = _run(seed, first, last, seconds)
         if not how:

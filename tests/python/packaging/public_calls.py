@@ -24,11 +24,22 @@ def public_functions() -> dict[str, object]:
 def _attention() -> tuple[list, dict]:
     query, key = torch.randn(2, 4, 5, 6), torch.randn(2, 2, 5, 6)
     options = dict(
-        causal=True, window=[3, (2, 0)], form="product", reduce="product", normalizer="softmax",
-        scale=(0.5, 1.0), key_lengths=torch.tensor([5, 4]), key_masks=[torch.ones(2, 5, dtype=torch.bool)] * 2,
-        cu_seqlens=torch.tensor([0, 2, 5]), mask=torch.zeros(5, 5, 5), sink=None, distinct="none", augment=None,
-        dropout_p=0.1, seed=7,
-    )  # fmt: skip
+        causal=True,
+        window=[3, (2, 0)],
+        form="product",
+        reduce="product",
+        normalizer="softmax",
+        scale=(0.5, 1.0),
+        key_lengths=torch.tensor([5, 4]),
+        key_masks=[torch.ones(2, 5, dtype=torch.bool)] * 2,
+        cu_seqlens=torch.tensor([0, 2, 5]),
+        mask=torch.zeros(5, 5, 5),
+        sink=None,
+        distinct="none",
+        augment=None,
+        dropout_p=0.1,
+        seed=7,
+    )
     return [query, [key, key]], options
 
 
@@ -41,18 +52,29 @@ def _lists() -> tuple[list, dict]:
     (query, keys, values), _ = _with_values()
     sets = torch.zeros(1, 1, 5, 2, dtype=torch.int64)
     return [query, keys, values, sets, None], dict(
-        pattern="product", form="product", reduce="product", reducer_weights=None, scale="standard",
-        return_lse=True, layout="bhtd",
-    )  # fmt: skip
+        pattern="product",
+        form="product",
+        reduce="product",
+        reducer_weights=None,
+        scale="standard",
+        return_lse=True,
+        layout="bhtd",
+    )
 
 
 def _topk() -> tuple[list, dict]:
     query, key = torch.randn(2, 4, 5, 6), torch.randn(2, 2, 5, 6)
     return [query, key, 3], dict(
-        weights=torch.rand(2, 4, 5), scores="relu", causal=True, scale=0.5, lse=None,
-        key_lengths=torch.tensor([5, 4]), adjacency=torch.ones(5, 5, dtype=torch.bool), candidates=None,
+        weights=torch.rand(2, 4, 5),
+        scores="relu",
+        causal=True,
+        scale=0.5,
+        lse=None,
+        key_lengths=torch.tensor([5, 4]),
+        adjacency=torch.ones(5, 5, dtype=torch.bool),
+        candidates=None,
         return_scores=True,
-    )  # fmt: skip
+    )
 
 
 def _separable() -> tuple[list, dict]:
@@ -77,9 +99,13 @@ def _equivariant_attention() -> tuple[list, dict]:
     batch = _graph().batch
     layer = nsimplex.nn.EquivariantAttention(2, 2, 3, 4)
     weights = nsimplex.EquivariantAttentionWeights(
-        layer.query_weight, layer.query_bias, layer.key_weight, layer.key_bias, layer.value_weight,
+        layer.query_weight,
+        layer.query_bias,
+        layer.key_weight,
+        layer.key_bias,
+        layer.value_weight,
         layer.output_weight,
-    )  # fmt: skip
+    )
     plan = nsimplex.equivariant_attention_plan(batch, batch)
     options = dict(heads=1, form="softmax", normalise=True, directions=None, features="relu")
     return [torch.randn(len(batch), 3), weights, plan], options
@@ -104,15 +130,24 @@ def _square_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def _loss() -> tuple[list, dict]:
     query, key = torch.randn(2, 4, 5, 6), torch.randn(2, 2, 5, 6)
     return [torch.randn(2, 4, 5, 3), torch.randn(2, 1, 5, 3), query, [key, key]], dict(
-        weights=torch.rand(2, 4, 5), scores="relu", causal=True, scale=0.5, lse=None,
-        indices=torch.zeros(2, 5, 2, dtype=torch.int64), pattern="product", form="product", logit_scale=0.3,
-    )  # fmt: skip
+        weights=torch.rand(2, 4, 5),
+        scores="relu",
+        causal=True,
+        scale=0.5,
+        lse=None,
+        indices=torch.zeros(2, 5, 2, dtype=torch.int64),
+        pattern="product",
+        form="product",
+        logit_scale=0.3,
+    )
 
 
 def _linear_sparse() -> tuple[list, dict]:
     batch = _graph().batch
     plan = nsimplex.equivariant_plan(batch, batch)
-    weight, bias = (torch.randn(count, *more) for count, more in zip(plan.class_counts, ((3, 4), (4,))))
+    weight, bias = (
+        torch.randn(count, *more) for count, more in zip(plan.class_counts, ((3, 4), (4,)))
+    )
     return [torch.randn(len(batch), 3), weight, bias, plan], dict(pooling="mean")
 
 
@@ -131,17 +166,24 @@ CALLS = {
     "nsimplex.separable_attention": _separable,
     "nsimplex.separable_reference": _separable,
     "nsimplex.feature_map": lambda: (
-        [torch.randn(2, 3, 4), "random"], dict(features=5, seed=1, orthogonal=True, scale=0.5),
+        [torch.randn(2, 3, 4), "random"],
+        dict(features=5, seed=1, orthogonal=True, scale=0.5),
     ),
     "nsimplex.rotary": lambda: (
         [torch.randn(2, 3, 5, 4)],
         dict(chunk=2, base=100.0, offset=0, positions=torch.arange(5), angles=None, inverse=False),
     ),
     "nsimplex.merge": lambda: ([[torch.randn(2, 3, 4)] * 2, [torch.randn(2, 3)] * 2], {}),
-    "nsimplex.continuous_order": lambda: ([[torch.randn(1, 2, 3, 4)] * 2, [torch.randn(1, 2, 3, 4)] * 2, 1.5], {}),
+    "nsimplex.continuous_order": lambda: (
+        [[torch.randn(1, 2, 3, 4)] * 2, [torch.randn(1, 2, 3, 4)] * 2, 1.5],
+        {},
+    ),
     "nsimplex.topk_keys": _topk,
     "nsimplex.topk_keys_reference": _topk,
-    "nsimplex.topk_tuples": lambda: ([*_attention()[0], 3], _attention()[1] | dict(weights=torch.rand(2, 4, 5))),
+    "nsimplex.topk_tuples": lambda: (
+        [*_attention()[0], 3],
+        _attention()[1] | dict(weights=torch.rand(2, 4, 5)),
+    ),
     "nsimplex.indexer_loss": _loss,
     "nsimplex.retained_mass": lambda: ([torch.randn(2, 3, 4), torch.randn(2, 3, 4)], {}),
     "nsimplex.product_list": lambda: ([torch.zeros(1, 4, 2, dtype=torch.int64), 2], {}),
@@ -151,13 +193,27 @@ CALLS = {
     "nsimplex.equivariant_classes": lambda: ([1, nsimplex.TensorKind(2), "all"], {}),
     "nsimplex.equivariant_linear": lambda: (
         [torch.randn(2, 3, 3, 4), torch.randn(5, 4, 6), torch.randn(1, 6)],
-        dict(input=2, output=1, classes="all", pooling="mean", node_counts=torch.tensor([3, 2]), nodes=None),
+        dict(
+            input=2,
+            output=1,
+            classes="all",
+            pooling="mean",
+            node_counts=torch.tensor([3, 2]),
+            nodes=None,
+        ),
     ),
-    "nsimplex.equivariant_plan": lambda: ([_graph().batch, _graph().batch], dict(classes="all", **_plan_options())),
+    "nsimplex.equivariant_plan": lambda: (
+        [_graph().batch, _graph().batch],
+        dict(classes="all", **_plan_options()),
+    ),
     "nsimplex.equivariant_linear_sparse": _linear_sparse,
-    "nsimplex.equivariant_attention_classes": lambda: ([1, 2], dict(keys="paper", global_classes=True)),
+    "nsimplex.equivariant_attention_classes": lambda: (
+        [1, 2],
+        dict(keys="paper", global_classes=True),
+    ),
     "nsimplex.equivariant_attention_plan": lambda: (
-        [_graph().batch, _graph().batch], dict(form="softmax", keys="paper", global_classes=True, **_plan_options()),
+        [_graph().batch, _graph().batch],
+        dict(form="softmax", keys="paper", global_classes=True, **_plan_options()),
     ),
     "nsimplex.equivariant_attention": _equivariant_attention,
     "nsimplex.equivariant_encoder_plan": lambda: (
@@ -167,17 +223,31 @@ CALLS = {
     "nsimplex.orthogonal_directions": lambda: ([4, 6], dict(generator=None, dtype=torch.float32)),
     "nsimplex.read_edges": lambda: (["/nonexistent/edges"], {}),
     "nsimplex.read_graphs": lambda: (["/nonexistent/graphs"], {}),
-    "nsimplex.read_table": lambda: (["/nonexistent/table", ""], dict(header=None, allow_missing=True)),
+    "nsimplex.read_table": lambda: (
+        ["/nonexistent/table", ""],
+        dict(header=None, allow_missing=True),
+    ),
     "nsimplex.read_tuples": lambda: (["/nonexistent/tuples", ""], dict(width=3)),
     "graph.tuple_batch": lambda: (
         [torch.tensor([[0, 1], [2, 3]])],
-        dict(tuple_offsets=torch.tensor([0, 1, 2]), node_offsets=torch.tensor([0, 2, 4]), symmetry="ordered"),
+        dict(
+            tuple_offsets=torch.tensor([0, 1, 2]),
+            node_offsets=torch.tensor([0, 2, 4]),
+            symmetry="ordered",
+        ),
     ),
-    "graph.check_features": lambda: ([_graph().batch, torch.randn(len(_graph().batch), 2), "x"], {}),
+    "graph.check_features": lambda: (
+        [_graph().batch, torch.randn(len(_graph().batch), 2), "x"],
+        {},
+    ),
     "graph.edge_tuples": lambda: (
-        [torch.tensor([[0, 1], [1, 2]]), 4], dict(symmetry="ordered", both_directions=True, loops=True),
+        [torch.tensor([[0, 1], [1, 2]]), 4],
+        dict(symmetry="ordered", both_directions=True, loops=True),
     ),
-    "graph.complete_tuples": lambda: ([torch.tensor([2, 3]), 2], dict(symmetry="ordered", loops=True)),
+    "graph.complete_tuples": lambda: (
+        [torch.tensor([2, 3]), 2],
+        dict(symmetry="ordered", loops=True),
+    ),
     "graph.with_loops": lambda: ([_pairs()], {}),
     "graph.all_orders": lambda: ([_pairs()], {}),
     "graph.project_tuples": lambda: ([_pairs(), 1, "undirected"], dict(all_nodes=True)),
@@ -199,14 +269,39 @@ CALLS = {
     "graph.delaunay_graph": lambda: ([torch.rand(5, 2), torch.tensor([0, 5])], {}),
     "causal.causal_fit": lambda: (
         [_table()],
-        dict(estimator="order", nonlinear=False, standardise=False, threshold=0.1, sparsity=None, rank=2,
-             sample=False, seed=1, forbidden=[(0, 1)], required=[], tiers=[0, 1, 2]),
+        dict(
+            estimator="order",
+            nonlinear=False,
+            standardise=False,
+            threshold=0.1,
+            sparsity=None,
+            rank=2,
+            sample=False,
+            seed=1,
+            forbidden=[(0, 1)],
+            required=[],
+            tiers=[0, 1, 2],
+        ),
     ),
     "causal.causal_embed": lambda: (
         [_chain()],
-        dict(dimension=2, optimiser="tangent", steps=3, learning_rate=0.1, hops=1, side="both", weight="paths",
-             decay=0.5, negatives=0, generality=1.0, relative=True, restart=0.1, dangling="uniform", seed=1,
-             balanced=True),
+        dict(
+            dimension=2,
+            optimiser="tangent",
+            steps=3,
+            learning_rate=0.1,
+            hops=1,
+            side="both",
+            weight="paths",
+            decay=0.5,
+            negatives=0,
+            generality=1.0,
+            relative=True,
+            restart=0.1,
+            dangling="uniform",
+            seed=1,
+            balanced=True,
+        ),
     ),
     "causal.causal_ranking": lambda: ([torch.randn(3, 2, dtype=torch.float64), _chain()], {}),
     "causal.hyperbolic_distances": lambda: ([torch.randn(3, 2, dtype=torch.float64)], {}),
@@ -214,7 +309,8 @@ CALLS = {
     "causal.ball_points": lambda: ([torch.randn(3, 2)], {}),
     "causal.ball_tangents": lambda: ([torch.rand(3, 2) / 2], {}),
     "causal.causal_angles": lambda: (
-        [torch.rand(3, 4)], dict(heads=2, scale=0.5, by_dimension=True, head_scale=torch.ones(2), leading=1),
+        [torch.rand(3, 4)],
+        dict(heads=2, scale=0.5, by_dimension=True, head_scale=torch.ones(2), leading=1),
     ),
     "causal.causal_metrics": lambda: ([_chain(), _chain()], {}),
     "causal.edge_curves": lambda: ([_chain(), _chain()], {}),
@@ -222,29 +318,49 @@ CALLS = {
     "causal.causal_baselines": lambda: ([_table()], {}),
     "causal.simulate": lambda: (
         [_chain()],
-        dict(graph="er", nodes=3, degree=1, observations=5, mechanism="linear", noise="gaussian",
-             equal_variances=True, weights=(0.5, 2.0), seed=1, sample_seed=2, interventions={0: 1.0}),
+        dict(
+            graph="er",
+            nodes=3,
+            degree=1,
+            observations=5,
+            mechanism="linear",
+            noise="gaussian",
+            equal_variances=True,
+            weights=(0.5, 2.0),
+            seed=1,
+            sample_seed=2,
+            interventions={0: 1.0},
+        ),
     ),
-    "causal.usable_table": lambda: ([_table(), ["a", "b", "c"]], dict(missing="refuse", drop=False)),
+    "causal.usable_table": lambda: (
+        [_table(), ["a", "b", "c"]],
+        dict(missing="refuse", drop=False),
+    ),
     "causal.read_h5ad": lambda: (["/nonexistent/cells.h5ad"], {}),
     "analysis.jacobian_norm": lambda: ([_double, torch.randn(2, 3), _ASCENT], {}),
     "analysis.lipschitz_constant": lambda: ([_double, torch.randn(2, 3), 1.0, _ASCENT], {}),
-    "analysis.lipschitz_bound": lambda: ([2, 3, 4, 1.0, 1.0, 1.0], dict(form="printed", output_scale=1.0)),
+    "analysis.lipschitz_bound": lambda: (
+        [2, 3, 4, 1.0, 1.0, 1.0],
+        dict(form="printed", output_scale=1.0),
+    ),
     "analysis.pair_lipschitz_bound": lambda: ([3, 1.0, 1.0, 1.0], {}),
     "analysis.mask_extent": lambda: ([_graph().batch], {}),
     "analysis.mask_distances": lambda: ([_graph().batch], {}),
     "analysis.inf_rms": lambda: ([torch.randn(3, 4)], {}),
     "analysis.inf_op": lambda: ([torch.randn(2, 3, 4), 1], {}),
     "analysis.sensitivity": lambda: (
-        [_square_sum, [torch.randn(2, 3), torch.randn(2, 3)]], dict(input_rms=[1.0, 1.0], starts=1, options=_ASCENT),
+        [_square_sum, [torch.randn(2, 3), torch.randn(2, 3)]],
+        dict(input_rms=[1.0, 1.0], starts=1, options=_ASCENT),
     ),
     "analysis.sharpness": lambda: (
-        [_square_sum, [torch.randn(2, 3), torch.randn(2, 3)]], dict(input_rms=[1.0, 1.0], starts=1, options=_ASCENT),
+        [_square_sum, [torch.randn(2, 3), torch.randn(2, 3)]],
+        dict(input_rms=[1.0, 1.0], starts=1, options=_ASCENT),
     ),
     "analysis.sensitivity_bounds": lambda: ([1, 4, 4, (0.5, 1.0), [1.0, 1.0, 1.0]], {}),
     "analysis.sharpness_bounds": lambda: ([1, 4, 4, (0.5, 1.0), [1.0, 1.0, 1.0]], {}),
     "analysis.collapse_bound": lambda: (
-        [[torch.randn(4, 3)] * 3, [torch.randn(4, 2)] * 2, torch.randn(5, 4), torch.randn(2, 4)], {},
+        [[torch.randn(4, 3)] * 3, [torch.randn(4, 2)] * 2, torch.randn(5, 4), torch.randn(2, 4)],
+        {},
     ),
     "analysis.composite_norm": lambda: ([torch.randn(3, 4)], {}),
     "analysis.mean_residual": lambda: ([torch.randn(3, 4)], {}),
@@ -252,4 +368,4 @@ CALLS = {
     "analysis.effective_rank": lambda: ([torch.randn(3, 4)], {}),
     "analysis.mean_cosine": lambda: ([torch.randn(3, 4)], {}),
     "analysis.dirichlet_energy": lambda: ([torch.randn(3, 4)], {}),
-}  # fmt: skip
+}

@@ -1,9 +1,9 @@
 """config.toml of a run is TOML to every reader."""
 
 import subprocess
-import tomllib
 
 import pytest
+import tomllib
 
 
 @pytest.mark.parametrize(

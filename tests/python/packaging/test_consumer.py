@@ -23,16 +23,28 @@ def consumer(root, prefix, tmp_path_factory):
     (trap / "TorchConfig.cmake").write_text(CONFIG)
     folder = tmp_path_factory.mktemp("consumer")
     run(
-        "cmake", "-S", root / "tests" / "consumer", "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTorch_DIR={trap}", f"-DTORCH_PYTHON={sys.executable}",
-    )  # fmt: skip
+        "cmake",
+        "-S",
+        root / "tests" / "consumer",
+        "-B",
+        folder,
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DTorch_DIR={trap}",
+        f"-DTORCH_PYTHON={sys.executable}",
+    )
     run("cmake", "--build", folder)
     return folder
 
 
 def test_installed_tree(prefix):
-    for name in ("lib/libnsimplex.so", "lib/libhwy.so.1", "include/nsimplex/attention.h",
-                 "lib/cmake/nsimplex/nsimplexConfig.cmake", "bin/nsimplex"):  # fmt: skip
+    for name in (
+        "lib/libnsimplex.so",
+        "lib/libhwy.so.1",
+        "include/nsimplex/attention.h",
+        "lib/cmake/nsimplex/nsimplexConfig.cmake",
+        "bin/nsimplex",
+    ):
         assert (prefix / name).is_file(), name
     sections = run("readelf", "-d", prefix / "lib" / "libnsimplex.so")
     assert re.search(r"RUNPATH.*\[\$ORIGIN[:\]]", sections)
@@ -49,19 +61,37 @@ def test_other_torch_minor_is_refused(root, prefix, tmp_path):
     fake.write_text("#!/bin/sh\nprintf '/opt/torch;2.12.1;none;1'\n")
     fake.chmod(0o755)
     result = subprocess.run(
-        ["cmake", "-S", root / "tests" / "consumer", "-B", tmp_path / "build",
-         f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTORCH_PYTHON={fake}"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            "cmake",
+            "-S",
+            root / "tests" / "consumer",
+            "-B",
+            tmp_path / "build",
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DTORCH_PYTHON={fake}",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode != 0
     assert "has torch 2.12.1" in " ".join(result.stderr.split())
 
 
 def configured(root, prefix, folder, *options, **env):
     return subprocess.run(
-        ["cmake", "-S", root / "tests" / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", *options],
-        capture_output=True, text=True, env={**os.environ, **env},
-    )  # fmt: skip
+        [
+            "cmake",
+            "-S",
+            root / "tests" / "consumer",
+            "-B",
+            folder,
+            f"-DCMAKE_PREFIX_PATH={prefix}",
+            *options,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+    )
 
 
 def test_an_interpreter_without_torch_can_be_replaced(root, prefix, tmp_path):
@@ -80,7 +110,13 @@ def test_a_libtorch_without_python_serves(root, prefix, tmp_path):
     import torch
 
     libtorch = os.path.dirname(torch.__file__)
-    done = configured(root, prefix, tmp_path / "build", f"-DNSIMPLEX_LIBTORCH={libtorch}", TORCH_PYTHON="/bin/false")
+    done = configured(
+        root,
+        prefix,
+        tmp_path / "build",
+        f"-DNSIMPLEX_LIBTORCH={libtorch}",
+        TORCH_PYTHON="/bin/false",
+    )
     assert done.returncode == 0, done.stderr
     run("cmake", "--build", tmp_path / "build", "--target", "call")
     run(tmp_path / "build" / "call", env={**os.environ, "LD_LIBRARY_PATH": ""})

@@ -1,6 +1,7 @@
 """Every operator and every module, under autocast, in 16-bit numbers and under torch.compile.
 
-An operator or a module without a case fails the tests here: add it to operator_cases or module_cases.
+An operator or a module without a case fails the tests here: add it to operator_cases or
+module_cases.
 """
 
 import inspect
@@ -15,12 +16,16 @@ from nsimplex import nn
 
 HALVES = [torch.bfloat16, torch.float16]
 OPERATORS = operator_cases.CASES
-CALLED = OPERATORS | {name: make for name, make in operator_cases.ON_THE_HOST.items() if make is not None}
+CALLED = OPERATORS | {
+    name: make for name, make in operator_cases.ON_THE_HOST.items() if make is not None
+}
 
 
 def registered():
     names = torch._C._dispatch_get_all_op_names()
-    return sorted({name.split("::")[1].split(".")[0] for name in names if name.startswith("nsimplex::")})
+    return sorted(
+        {name.split("::")[1].split(".")[0] for name in names if name.startswith("nsimplex::")}
+    )
 
 
 def operator(name):
@@ -40,12 +45,18 @@ def in_halves(name, arguments, dtype):
     positional, named = arguments
     names = [argument.name for argument in operator(name)._schema.arguments]
     kept = ("lse", "lses", "normalizer")
-    return tuple(x if n in kept else convert(x, dtype) for x, n in zip(positional, names)), convert(named, dtype)
+    return tuple(x if n in kept else convert(x, dtype) for x, n in zip(positional, names)), convert(
+        named, dtype
+    )
 
 
 def loss_of(out):
     """Not an even function of anything: rotations keep squares."""
-    terms = [(x.float() - 0.3).square().mean() for x in out if is_floating(x) and x.requires_grad and x.numel()]
+    terms = [
+        (x.float() - 0.3).square().mean()
+        for x in out
+        if is_floating(x) and x.requires_grad and x.numel()
+    ]
     return sum(terms) if terms else None
 
 
@@ -54,7 +65,8 @@ def leaves(tree):
 
 
 def call(name, arguments, autocast=None):
-    """The results of a call, under autocast or not, and the gradients of what they are differentiable by."""
+    """The results of a call, under autocast or not, and the gradients of what they are
+    differentiable by."""
     (positional, named), function = arguments, operator(name)
     inputs = [x.detach() for x in leaves(arguments)]
     flat, tree = pytree.tree_flatten((positional, named))
@@ -81,7 +93,8 @@ def assert_same(ours, expected, **tolerance):
 
 
 def near(ours, exact, error):
-    """Floating results by their size as a whole; chosen indices may differ where scores are close."""
+    """Floating results by their size as a whole; chosen indices may differ where scores are
+    close."""
     for a, b in zip(ours, exact):
         if is_floating(a):
             scale = b.double().nan_to_num(0, 0, 0).norm() + 1e-3
@@ -95,24 +108,32 @@ def test_every_operator_has_a_case():
 
 def test_every_module_has_a_case():
     public = (getattr(nn, name) for name in nn.__all__)
-    modules = {cls.__name__ for cls in public if inspect.isclass(cls) and issubclass(cls, torch.nn.Module)}
+    modules = {
+        cls.__name__ for cls in public if inspect.isclass(cls) and issubclass(cls, torch.nn.Module)
+    }
     assert {name.split(",")[0] for name in module_cases.CASES} == modules
 
 
 @pytest.mark.parametrize("key", ["AutocastCPU", "AutocastCUDA"])
 def test_every_operator_of_tensors_has_a_rule_for_autocast(key):
     """One that has none would be computed by products that autocast narrows one by one."""
+
     def takes_tensors(name):
         return any("Tensor" in str(argument.type) for argument in operator(name)._schema.arguments)
 
     has_rule = torch._C._dispatch_has_kernel_for_dispatch_key
-    assert [name for name in registered() if takes_tensors(name) and not has_rule(f"nsimplex::{name}", key)] == []
+    assert [
+        name
+        for name in registered()
+        if takes_tensors(name) and not has_rule(f"nsimplex::{name}", key)
+    ] == []
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", CALLED)
 def test_operators_under_autocast(name, dtype):
-    """Of float32 tensors the same as without; of those that multiply, the same in autocast's dtype."""
+    """Of float32 tensors the same as without; of those that multiply, the same in autocast's
+    dtype."""
     arguments = CALLED[name]()
     exact = call(name, arguments)
     ours = call(name, arguments, dtype)
@@ -126,12 +147,15 @@ def test_operators_under_autocast(name, dtype):
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", sorted(operator_cases.MIXED))
 def test_operators_take_what_autocast_leaves_of_layers(name, dtype):
-    """Some tensors in autocast's dtype, as products have made them, and some in that of parameters."""
+    """Some tensors in autocast's dtype, as products have made them, and some in that of
+    parameters."""
     arguments = CALLED[name]()
     exact = call(name, arguments)
     for first in (True, False):
         flip = iter([first, not first] * len(leaves(arguments)))
-        mixed = pytree.tree_map(lambda x: x.to(dtype) if is_floating(x) and next(flip) else x, arguments)
+        mixed = pytree.tree_map(
+            lambda x: x.to(dtype) if is_floating(x) and next(flip) else x, arguments
+        )
         near(call(name, mixed, dtype), exact, 0.1)
 
 
@@ -185,7 +209,9 @@ def step(name, dtype=None, run=None):
     value.backward()
     grads = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
     assert value.isfinite() and all(g.isfinite().all() for g in grads.values())
-    assert all(g.dtype == p.dtype for p, g in ((p, p.grad) for p in module.parameters()) if g is not None)
+    assert all(
+        g.dtype == p.dtype for p, g in ((p, p.grad) for p in module.parameters()) if g is not None
+    )
     return value.detach(), grads
 
 
@@ -201,6 +227,7 @@ def test_modules_under_autocast(name, dtype):
         def inside(*inputs):
             with torch.autocast("cpu", dtype=dtype):
                 return function(*inputs)
+
         return inside
 
     assert_near_step(step(name, run=run), step(name), 0.1)
@@ -219,6 +246,7 @@ def compile_module(name, backend, autocast):
         def inside(*inputs):
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
                 return function(*inputs)
+
         return inside
 
     compiling = lambda function: torch.compile(run(function), backend=backend, fullgraph=True)

@@ -16,16 +16,24 @@ def run(*command, **options):
     return result.stdout
 
 
-@pytest.mark.parametrize("example", sorted((EXAMPLES / "python").glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "example", sorted((EXAMPLES / "python").glob("*.py")), ids=lambda p: p.stem
+)
 def test_python_example(example, subprocess_env):
     assert run(sys.executable, example, env=subprocess_env)
 
 
 def test_cpp_examples(prefix, tmp_path):
     run(
-        "cmake", "-S", EXAMPLES / "cpp", "-B", tmp_path, "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTORCH_PYTHON={sys.executable}",
-    )  # fmt: skip
+        "cmake",
+        "-S",
+        EXAMPLES / "cpp",
+        "-B",
+        tmp_path,
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DTORCH_PYTHON={sys.executable}",
+    )
     run("cmake", "--build", tmp_path)
     for source in sorted((EXAMPLES / "cpp").glob("*.cpp")):
         assert run(tmp_path / source.stem, env={**os.environ, "LD_LIBRARY_PATH": ""})

@@ -9,7 +9,8 @@ CLEAN = {
     "include/nsimplex/attention.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/export.h>\n",
     "src/kernels/cpu/tile.cc": '#include "kernels/cpu/tile.h"\n#include <hwy/highway.h>\n',
     "src/attention/dense/dense_op.cpp": '#include "support/parallel.h"\n#include <torch/torch.h>\n',
-    "src/models/block.cpp": '#include "attention/dense/dense_op.h"\n#include <nsimplex/attention.h>\n',
+    "src/models/block.cpp": '#include "attention/dense/dense_op.h"\n#include '
+    "<nsimplex/attention.h>\n",
     "src/cli/main.cpp": '#include "training/loop.h"\n#include "cli/app.h"\n',
 }
 

@@ -5,9 +5,17 @@ import subprocess
 import pytest
 
 NEEDED = {
-    "libtorch.so", "libtorch_cpu.so", "libc10.so", "libhwy.so.1", "libz.so.1",
-    "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2",
-}  # fmt: skip
+    "libtorch.so",
+    "libtorch_cpu.so",
+    "libc10.so",
+    "libhwy.so.1",
+    "libz.so.1",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libc.so.6",
+    "ld-linux-x86-64.so.2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +35,13 @@ def test_needs_only_torch_highway_zlib_and_the_runtime(library):
 
 
 def test_exports_only_its_public_names(library):
-    """Strong symbols are ours to give; weak ones are templates and inline functions of LibTorch's headers."""
+    """Strong symbols are ours to give; weak ones are templates and inline functions of LibTorch's
+    headers."""
     strong = [
         line.split(maxsplit=2)[2]
         for line in tool("nm", "-D", "-C", "--defined-only", library).splitlines()
         if line.split(maxsplit=2)[1] in "TDBR"
     ]
     assert any(name.startswith("nsimplex::attention(") for name in strong)
-    foreign = [
-        name for name in strong if "nsimplex::" not in name or "nsimplex::kernels::" in name
-    ]
+    foreign = [name for name in strong if "nsimplex::" not in name or "nsimplex::kernels::" in name]
     assert foreign == []

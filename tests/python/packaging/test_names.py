@@ -49,13 +49,17 @@ def test_all_is_complete(module):
 
 #: Programs of their own, which nobody calls from the package.
 PROGRAMS = {"class_pictures", "molecules"}
-PARTS = {path.stem for path in Path(nsimplex.__file__).parent.glob("[a-z]*.py")} - MODULES - PROGRAMS
+PARTS = (
+    {path.stem for path in Path(nsimplex.__file__).parent.glob("[a-z]*.py")} - MODULES - PROGRAMS
+)
 
 
 @pytest.mark.parametrize("name", sorted(PARTS))
 def test_the_package_exports_all_public_names_of_its_parts(name):
     part = importlib.import_module(f"nsimplex.{name}")
-    assert public_names(part) & {n for n, v in vars(part).items() if of_module(v, part)} <= set(part.__all__)
+    assert public_names(part) & {n for n, v in vars(part).items() if of_module(v, part)} <= set(
+        part.__all__
+    )
     assert set(part.__all__) <= set(nsimplex.__all__)
     for own in part.__all__:
         assert getattr(nsimplex, own) is getattr(part, own)

@@ -19,10 +19,24 @@ def assert_none_is_lost(seed, first, last):
 
 def test_calls_are_of_every_operator():
     """Of all that need no file and no generator, and each with changed arguments."""
-    names = {operator_mutations.case(_SEED, number)[0] for number in range(len(operator_mutations.CALLED))}
-    files = {"causal_pipeline_read", "causal_pipeline_write", "read_edges", "read_graphs", "read_table", "read_tuples"}
+    names = {
+        operator_mutations.case(_SEED, number)[0]
+        for number in range(len(operator_mutations.CALLED))
+    }
+    files = {
+        "causal_pipeline_read",
+        "causal_pipeline_write",
+        "read_edges",
+        "read_graphs",
+        "read_table",
+        "read_tuples",
+    }
     assert sorted(names | files | {"orthogonal_directions"}) == registered()
-    assert operator_mutations.case(_SEED, 7) == operator_mutations.case(_SEED, 7) != operator_mutations.case(_SEED + 1, 7)
+    assert (
+        operator_mutations.case(_SEED, 7)
+        == operator_mutations.case(_SEED, 7)
+        != operator_mutations.case(_SEED + 1, 7)
+    )
 
 
 def test_a_call_that_ends_its_process_or_hangs_is_found(monkeypatch, tmp_path):
@@ -37,7 +51,10 @@ def test_a_call_that_ends_its_process_or_hangs_is_found(monkeypatch, tmp_path):
         "print('done', flush=True)\n"
     )
     monkeypatch.setattr("operator_watch._FUZZ", program)
-    assert [(each.number, each.how) for each in lost_calls(1, 0, 9, seconds=0.5)] == [(3, "signal 11"), (5, "no answer")]
+    assert [(each.number, each.how) for each in lost_calls(1, 0, 9, seconds=0.5)] == [
+        (3, "signal 11"),
+        (5, "no answer"),
+    ]
 
 
 def test_operators_come_back_from_any_call():

@@ -52,7 +52,8 @@ def public(text):
 
 
 def callers():
-    """By operator: its module, the one of its name among those that call it; more than one is a mistake."""
+    """By operator: its module, the one of its name among those that call it; more than one is a
+    mistake."""
     found = defaultdict(set)
     for stem, text in MODULES.items():
         for name in CALL.findall(text):
@@ -72,7 +73,9 @@ def test_one_module_calls_each_operator():
 
 
 def test_an_operator_that_has_a_backward_is_the_stem_or_a_public_name_of_its_module():
-    computing = {operator_of(name) for name in registered() if operator_of(name) != name} - set(STEPS)
+    computing = {operator_of(name) for name in registered() if operator_of(name) != name} - set(
+        STEPS
+    )
     for name in computing:
         (stem,) = callers()[name]
         assert name == stem or name in public(MODULES[stem]), name
@@ -94,16 +97,24 @@ def test_a_page_names_every_public_operator(root):
 
 
 def test_a_module_never_hides_the_function_of_its_name():
-    """``import nsimplex.attention`` finds the module loaded, so that the package keeps the function."""
+    """``import nsimplex.attention`` finds the module loaded, so that the package keeps the
+    function."""
     stems = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem in nsimplex.__all__)
     stems = [stem for stem in stems if stem != "graph"]  # a module that belongs to the interface
     assert "attention" in stems
     imports = "\n".join(f"import nsimplex.{stem}" for stem in stems)
     script = f"import nsimplex, sys\nbefore = vars(nsimplex).copy()\n{imports}\n"
     script += f"for stem in {stems}:\n    assert getattr(nsimplex, stem) is before[stem], stem\n"
-    script += "    assert callable(before[stem]), stem\n    assert f'nsimplex.{stem}' in sys.modules\n"
+    script += (
+        "    assert callable(before[stem]), stem\n    assert f'nsimplex.{stem}' in sys.modules\n"
+    )
     script += "import torch\nx = torch.zeros(1, 1, 2, 2)\nnsimplex.attention(x, [x], [x])\n"
-    script += "from nsimplex.attention import attention, reference\nassert attention is nsimplex.attention\n"
+    script += (
+        "from nsimplex.attention import attention, reference\nassert attention is "
+        "nsimplex.attention\n"
+    )
     environment = {"PYTHONPATH": str(PACKAGE.parent)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,6 @@ from nsimplex.causal.pipeline import CausalPipeline
 ODD = os.fsdecode(b"caf\xe9-\xff")
 
 
-
-
 READERS = {
     "read_table": nsimplex.read_table,
     "read_edges": nsimplex.read_edges,
@@ -56,7 +54,8 @@ def test_what_is_no_path_is_said_in_one_line(name, path):
 
 
 def test_bytes_of_a_file_that_are_no_utf8_are_shown(tmp_path):
-    """In the words of an operator; Python by itself would say that it cannot decode them, and not of which file."""
+    """In the words of an operator; Python by itself would say that it cannot decode them, and not
+    of which file."""
     path = tmp_path / "latin.csv"
     path.write_bytes(b"a,b\n1,caf\xe9\n")
     with pytest.raises(ValueError) as error:

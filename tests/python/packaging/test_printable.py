@@ -12,7 +12,10 @@ def test_letters_of_every_script_stay():
 
 
 def test_what_acts_on_a_terminal_is_escaped():
-    assert printable("\x1b]0;x\a\n\x9b\u202e\u2028\udc80") == "\\x1b]0;x\\x07\\n\\x9b\\u202e\\u2028\\udc80"
+    assert (
+        printable("\x1b]0;x\a\n\x9b\u202e\u2028\udc80")
+        == "\\x1b]0;x\\x07\\n\\x9b\\u202e\\u2028\\udc80"
+    )
     assert printable(printable("\x1b")) == "\\x1b"
 
 

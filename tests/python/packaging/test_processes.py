@@ -1,4 +1,5 @@
-"""What the program and the library are as files of a process: search paths, hardening, names shared with others."""
+"""What the program and the library are as files of a process: search paths, hardening, names shared
+with others."""
 
 import itertools
 import os
@@ -6,12 +7,15 @@ import re
 import subprocess
 
 import pytest
-
 from test_library import tool
 
 
 def files_of(folder):
-    return [folder / "bin" / "nsimplex", folder / "lib" / "libnsimplex.so", folder / "lib" / "nsimplex_sentencepiece.so"]
+    return [
+        folder / "bin" / "nsimplex",
+        folder / "lib" / "libnsimplex.so",
+        folder / "lib" / "nsimplex_sentencepiece.so",
+    ]
 
 
 @pytest.fixture(params=["build", "prefix"])
@@ -28,22 +32,33 @@ def test_search_paths_have_no_folder_that_the_user_is_in(products):
         entries = found[1].split(":") if found else []
         assert path.suffix == ".so" or entries
         for entry in entries:
-            # An empty or relative entry is the current folder; only torch is found by its own place.
-            assert entry.startswith("$ORIGIN") or (entry.startswith("/") and entry.endswith("/torch/lib")), (path, entries)
+            # An empty or relative entry is the current folder; only torch is found by its own
+            # place.
+            assert entry.startswith("$ORIGIN") or (
+                entry.startswith("/") and entry.endswith("/torch/lib")
+            ), (path, entries)
 
 
 def test_a_library_in_the_current_folder_is_not_loaded(products, tmp_path):
     if subprocess.run(["cc", "--version"], capture_output=True).returncode:
         pytest.skip("no C compiler")
-    (tmp_path / "evil.c").write_text('#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(2, "evil", 4); _exit(9); }\n')
+    (tmp_path / "evil.c").write_text(
+        '#include <unistd.h>\n__attribute__((constructor)) void f(void) { write(2, "evil", 4); '
+        "_exit(9); }\n"
+    )
     for name in ("libz.so.1", "libhwy.so.1", "libnsimplex.so", "libsentencepiece.so.0"):
-        subprocess.run(["cc", "-shared", "-fPIC", "evil.c", "-o", name, f"-Wl,-soname,{name}"], cwd=tmp_path, check=True)
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "evil.c", "-o", name, f"-Wl,-soname,{name}"],
+            cwd=tmp_path,
+            check=True,
+        )
     done = subprocess.run([products[0], "--version"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("nsimplex ")
 
 
 def test_hardening(products):
-    """Stack canaries, checked library calls, read-only tables of functions, shadow stacks, no executable stack."""
+    """Stack canaries, checked library calls, read-only tables of functions, shadow stacks, no
+    executable stack."""
     for path in products:
         dynamic, segments = tool("readelf", "-dW", path), tool("readelf", "-lW", path)
         assert "BIND_NOW" in dynamic, path
@@ -55,7 +70,9 @@ def test_hardening(products):
             assert re.search(r"__\w+_chk\b(?<!__stack_chk)", symbols), path
         if "X86-64" in tool("readelf", "-h", path):
             assert "SHSTK" in tool("readelf", "-n", path), path
-    assert "Type:" in tool("readelf", "-h", products[0]) and "DYN" in tool("readelf", "-h", products[0])
+    assert "Type:" in tool("readelf", "-h", products[0]) and "DYN" in tool(
+        "readelf", "-h", products[0]
+    )
 
 
 def libraries_of(path):
@@ -74,15 +91,24 @@ def data_symbols(path):
 
 
 def test_no_two_libraries_of_the_process_define_the_same_data(build):
-    """The loader gives both the same place, whatever their types are, and each spoils it for the other."""
-    names = {path: data_symbols(path) for path in [str(build / "bin" / "nsimplex"), *libraries_of(build / "bin" / "nsimplex")]}
-    assert any("libc10" in path and "FLAGS_minloglevel" in symbols for path, symbols in names.items())
+    """The loader gives both the same place, whatever their types are, and each spoils it for the
+    other."""
+    names = {
+        path: data_symbols(path)
+        for path in [str(build / "bin" / "nsimplex"), *libraries_of(build / "bin" / "nsimplex")]
+    }
+    assert any(
+        "libc10" in path and "FLAGS_minloglevel" in symbols for path, symbols in names.items()
+    )
     for one, other in itertools.combinations(names, 2):
         assert not names[one] & names[other], (one, other)
 
 
 def test_an_allocation_that_fails_is_one_line(build):
-    command = "ulimit -v 3000000; exec bin/nsimplex lm train --text ../../README.md --out /nonexistent/x --dim 40000 --layers 8 --steps 1"
+    command = (
+        "ulimit -v 3000000; exec bin/nsimplex lm train --text ../../README.md --out /nonexistent/x "
+        "--dim 40000 --layers 8 --steps 1"
+    )
     done = subprocess.run(["bash", "-c", command], cwd=build, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
@@ -90,9 +116,17 @@ def test_an_allocation_that_fails_is_one_line(build):
 
 def test_a_file_that_may_not_grow_is_one_line(build, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
-    run = f"{build}/bin/nsimplex lm train --text text.txt --out run --dim 64 --layers 1 --heads 1 --steps 2 --context 8 --json"
-    done = subprocess.run(["bash", "-c", f"ulimit -f 20; exec {run}"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, (done.returncode, done.stderr)
+    run = (
+        f"{build}/bin/nsimplex lm train --text text.txt --out run --dim 64 --layers 1 --heads 1 "
+        "--steps 2 --context 8 --json"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 20; exec {run}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, (
+        done.returncode,
+        done.stderr,
+    )
     assert "File too large" in done.stderr
     assert not list((tmp_path / "run").glob("*.tmp"))
 
@@ -100,7 +134,26 @@ def test_a_file_that_may_not_grow_is_one_line(build, tmp_path):
 def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp_path):
     name = os.fsdecode(b"b\xff.txt")
     (tmp_path / name).write_text("the cat sat on the mat\n" * 50)
-    words = ["lm", "train", "--text", name, "--out", "run", "--dim", "8", "--layers", "1", "--heads", "1", "--steps", "1"]
-    done = subprocess.run([build / "bin" / "nsimplex", *words], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and "UTF-8" in done.stderr and "b\\xff.txt" in done.stderr, done.stderr
+    words = [
+        "lm",
+        "train",
+        "--text",
+        name,
+        "--out",
+        "run",
+        "--dim",
+        "8",
+        "--layers",
+        "1",
+        "--heads",
+        "1",
+        "--steps",
+        "1",
+    ]
+    done = subprocess.run(
+        [build / "bin" / "nsimplex", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "UTF-8" in done.stderr and "b\\xff.txt" in done.stderr, (
+        done.stderr
+    )
     assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "run").exists()

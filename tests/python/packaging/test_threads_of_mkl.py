@@ -1,7 +1,7 @@
 """The same bits for any number of threads where MKL works as it does on Intel's processors.
 
-There it cuts the sums of a product into a part for each thread that it may have; on others it takes plainer code, which
-does not. It asks one function of its own which processor this is.
+There it cuts the sums of a product into a part for each thread that it may have; on others it takes
+plainer code, which does not. It asks one function of its own which processor this is.
 """
 
 import os
@@ -39,7 +39,9 @@ def environment(tmp_path):
 
 @pytest.mark.slow
 def test_same_bits_where_mkl_knows_the_processor(environment, root):
-    run = lambda *line: subprocess.run([sys.executable, *line], capture_output=True, text=True, env=environment)
+    run = lambda *line: subprocess.run(
+        [sys.executable, *line], capture_output=True, text=True, env=environment
+    )
     if "False" not in run("-c", PRODUCT).stdout:
         pytest.skip("the bits of MKL's own product do not depend on threads here")
     paths = [root / "tests" / "python" / "equivariant" / path for path in TESTS]

@@ -26,7 +26,9 @@ def test_a_file_is_replaced_and_has_the_rights_of_every_new_file(tmp_path):
     assert target.read_bytes() == b"\x00"
 
 
-@pytest.mark.parametrize("error", [ValueError("half way"), KeyboardInterrupt(), OSError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ValueError("half way"), KeyboardInterrupt(), OSError()], ids=repr
+)
 def test_what_fails_leaves_the_earlier_file_and_nothing_beside(tmp_path, error):
     target = tmp_path / "table.csv"
     target.write_text("old")

@@ -13,7 +13,16 @@ from nsimplex.causal.pipeline import CausalPipeline
 
 FUNCTIONS = public_functions()
 _LONGEST = 300
-_RAW = ("Expected a value of type", "schema", "Schema", "tensor(", "Traceback", "0x", "c10::", "at::")
+_RAW = (
+    "Expected a value of type",
+    "schema",
+    "Schema",
+    "tensor(",
+    "Traceback",
+    "0x",
+    "c10::",
+    "at::",
+)
 
 
 class Frame:
@@ -33,24 +42,48 @@ def wrong_values(good: object) -> dict[str, object]:
     import numpy
 
     values = {
-        "str": "nonsense", "none": None, "float": 3.7, "int": -3, "big": 2**63, "list": [1.0, "a"], "empty": [],
-        "object": object(), "array": numpy.zeros((2, 3)), "frame": Frame(), "bytes": b"\xff", "dict": {"a": 1},
-        "scalar tensor": torch.tensor(1.0), "nan": float("nan"),
-    }  # fmt: skip
+        "str": "nonsense",
+        "none": None,
+        "float": 3.7,
+        "int": -3,
+        "big": 2**63,
+        "list": [1.0, "a"],
+        "empty": [],
+        "object": object(),
+        "array": numpy.zeros((2, 3)),
+        "frame": Frame(),
+        "bytes": b"\xff",
+        "dict": {"a": 1},
+        "scalar tensor": torch.tensor(1.0),
+        "nan": float("nan"),
+    }
     if isinstance(good, torch.Tensor):
         values |= {
-            "rank": good.new_zeros((1, 1, 1, 1, 1, 1, 1)), "vector": good.new_zeros(3), "void": good.new_zeros(0),
-            "complex": good.to(torch.complex64), "bool": good.to(torch.bool), "int16": good.to(torch.int16),
-            "float16": good.to(torch.float16), "meta": good.to("meta"), "sparse": good.to_sparse(),
-            "wider": torch.cat([good, good], -1), "tensors": [good],
-        }  # fmt: skip
+            "rank": good.new_zeros((1, 1, 1, 1, 1, 1, 1)),
+            "vector": good.new_zeros(3),
+            "void": good.new_zeros(0),
+            "complex": good.to(torch.complex64),
+            "bool": good.to(torch.bool),
+            "int16": good.to(torch.int16),
+            "float16": good.to(torch.float16),
+            "meta": good.to("meta"),
+            "sparse": good.to_sparse(),
+            "wider": torch.cat([good, good], -1),
+            "tensors": [good],
+        }
     if isinstance(good, (list, tuple)) and good and isinstance(good[0], torch.Tensor):
         values |= {
-            "tensor": good[0], "one less": list(good[1:]), "a none": [None, *good[1:]], "a float": [3.7, *good[1:]],
-            "a meta": [good[0].to("meta"), *good[1:]], "a sparse": [good[0].to_sparse(), *good[1:]],
-            "a wider": [torch.cat([good[0], good[0]], -1), *good[1:]], "a vector": [good[0].new_zeros(3), *good[1:]],
-            "a bool": [good[0].to(torch.bool), *good[1:]], "an array": [numpy.zeros((2, 3)), *good[1:]],
-        }  # fmt: skip
+            "tensor": good[0],
+            "one less": list(good[1:]),
+            "a none": [None, *good[1:]],
+            "a float": [3.7, *good[1:]],
+            "a meta": [good[0].to("meta"), *good[1:]],
+            "a sparse": [good[0].to_sparse(), *good[1:]],
+            "a wider": [torch.cat([good[0], good[0]], -1), *good[1:]],
+            "a vector": [good[0].new_zeros(3), *good[1:]],
+            "a bool": [good[0].to(torch.bool), *good[1:]],
+            "an array": [numpy.zeros((2, 3)), *good[1:]],
+        }
     return values
 
 
@@ -72,7 +105,9 @@ def test_the_case_itself_works(name):
     FUNCTIONS[name](*positional, **keyword)
 
 
-@pytest.mark.parametrize("name, argument", [(name, argument) for name in CALLS for argument in arguments_of(name)])
+@pytest.mark.parametrize(
+    "name, argument", [(name, argument) for name in CALLS for argument in arguments_of(name)]
+)
 def test_wrong_arguments_get_one_line(name, argument):
     if name == "causal.read_h5ad":
         pytest.importorskip("anndata")
@@ -94,7 +129,9 @@ def test_wrong_arguments_get_one_line(name, argument):
         except Exception as error:
             fault = fault_of(error, known)
             if fault:
-                complaints.append(f"{own}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")
+                complaints.append(
+                    f"{own}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}"
+                )
     assert not complaints, "\n".join(complaints)
 
 
@@ -116,25 +153,65 @@ def fault_of(error: Exception, parameters: set[str]) -> str | None:
 def test_the_words():
     q = torch.randn(1, 2, 4, 6)
     for call, error, words in (
-        (lambda: nsimplex.attention(q, q, q), TypeError,
-         "[attention] keys: expected a list of tensors, got a tensor of shape [1, 2, 4, 6]; a single one goes in a list, "
-         "[keys]"),
-        (lambda: nsimplex.attention(q, [q], [None]), TypeError, "[attention] values[0]: expected a tensor, got None"),
-        (lambda: nsimplex.attention(q, [q], [q], key_lengths=[3]), TypeError,
-         "[attention] key_lengths: expected a tensor or None, got list"),
-        (lambda: nsimplex.attention_weights(q, [q], causal="no"), TypeError,
-         "[attention_weights] causal: expected True or False, got 'no'"),
-        (lambda: nsimplex.reference(q, [q], [q], casual=True), TypeError, "[reference] casual: no such argument"),
-        (lambda: nsimplex.attention(q.to_sparse(), [q], [q]), ValueError,
-         "[attention] query: expected a dense tensor, got layout torch.sparse_coo"),
-        (lambda: nsimplex.topk_keys(q, q, 2.5), TypeError, "[topk_keys] k: expected an integer, got 2.5"),
-        (lambda: nsimplex.feature_map(q, "random", seed=2**63), ValueError,
-         "[feature_map] seed: expected an integer from -2^63 to 2^63 - 1, got 9223372036854775808"),
-        (lambda: nsimplex.graph.edge_tuples([[0, 1]], 2), TypeError, "[edge_tuples] edges: expected a tensor, got list"),
-        (lambda: nsimplex.graph.edge_tuples(torch.tensor([[0, 1]], device="meta"), 2), ValueError,
-         "[edge_tuples] edges: expected a tensor on the CPU, got one on meta"),
-        (lambda: nsimplex.KeyValueCache(4), TypeError, "[KeyValueCache] window: expected a list of integers, got 4"),
-    ):  # fmt: skip
+        (
+            lambda: nsimplex.attention(q, q, q),
+            TypeError,
+            "[attention] keys: expected a list of tensors, got a tensor of shape [1, 2, 4, 6]; a "
+            "single one goes in a list, "
+            "[keys]",
+        ),
+        (
+            lambda: nsimplex.attention(q, [q], [None]),
+            TypeError,
+            "[attention] values[0]: expected a tensor, got None",
+        ),
+        (
+            lambda: nsimplex.attention(q, [q], [q], key_lengths=[3]),
+            TypeError,
+            "[attention] key_lengths: expected a tensor or None, got list",
+        ),
+        (
+            lambda: nsimplex.attention_weights(q, [q], causal="no"),
+            TypeError,
+            "[attention_weights] causal: expected True or False, got 'no'",
+        ),
+        (
+            lambda: nsimplex.reference(q, [q], [q], casual=True),
+            TypeError,
+            "[reference] casual: no such argument",
+        ),
+        (
+            lambda: nsimplex.attention(q.to_sparse(), [q], [q]),
+            ValueError,
+            "[attention] query: expected a dense tensor, got layout torch.sparse_coo",
+        ),
+        (
+            lambda: nsimplex.topk_keys(q, q, 2.5),
+            TypeError,
+            "[topk_keys] k: expected an integer, got 2.5",
+        ),
+        (
+            lambda: nsimplex.feature_map(q, "random", seed=2**63),
+            ValueError,
+            "[feature_map] seed: expected an integer from -2^63 to 2^63 - 1, got "
+            "9223372036854775808",
+        ),
+        (
+            lambda: nsimplex.graph.edge_tuples([[0, 1]], 2),
+            TypeError,
+            "[edge_tuples] edges: expected a tensor, got list",
+        ),
+        (
+            lambda: nsimplex.graph.edge_tuples(torch.tensor([[0, 1]], device="meta"), 2),
+            ValueError,
+            "[edge_tuples] edges: expected a tensor on the CPU, got one on meta",
+        ),
+        (
+            lambda: nsimplex.KeyValueCache(4),
+            TypeError,
+            "[KeyValueCache] window: expected a list of integers, got 4",
+        ),
+    ):
         with pytest.raises(error) as raised:
             call()
         assert str(raised.value) == words
@@ -142,7 +219,10 @@ def test_the_words():
 
 
 def test_a_function_keeps_its_name_and_signature():
-    assert nsimplex.attention.__name__ == "attention" and "return_lse" in inspect.signature(nsimplex.attention).parameters
+    assert (
+        nsimplex.attention.__name__ == "attention"
+        and "return_lse" in inspect.signature(nsimplex.attention).parameters
+    )
 
 
 def test_numbers_of_tables_may_be_arrays_and_data_frames():
@@ -168,7 +248,10 @@ def test_numbers_of_tables_may_be_arrays_and_data_frames():
     fitted = CausalPipeline(steps=2).fit(Numeric(table))
     assert fitted.names_ == ["a", "b", "c"] and fitted.transform(Numeric(table)).shape == (40, 3)
     whole = nsimplex.causal.causal_embed(numpy.array([[0, 1], [0, 0]]), steps=2)
-    assert torch.equal(whole.tangents, nsimplex.causal.causal_embed(torch.tensor([[0.0, 1], [0, 0]]), steps=2).tangents)
+    assert torch.equal(
+        whole.tangents,
+        nsimplex.causal.causal_embed(torch.tensor([[0.0, 1], [0, 0]]), steps=2).tangents,
+    )
 
 
 def test_activations_that_are_no_numbers_are_watched_as_such():

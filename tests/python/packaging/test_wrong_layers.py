@@ -1,4 +1,5 @@
-"""Layers say what is wrong with their options when they are built, and with a tensor when it comes, in one line."""
+"""Layers say what is wrong with their options when they are built, and with a tensor when it comes,
+in one line."""
 
 from __future__ import annotations
 
@@ -34,56 +35,123 @@ def rows():
 
 
 SIMPLICIAL = dict(
-    dim=8, heads=2, kv_heads=1, head_dim=4, order=2, context_dims=(), norm="qk", scale="unit", causal=True,
-    window=[3, (2, 0)], form="product", reduce="sum", unit_layer=True, rotary=False, rotary_base=100.0,
+    dim=8,
+    heads=2,
+    kv_heads=1,
+    head_dim=4,
+    order=2,
+    context_dims=(),
+    norm="qk",
+    scale="unit",
+    causal=True,
+    window=[3, (2, 0)],
+    form="product",
+    reduce="sum",
+    unit_layer=True,
+    rotary=False,
+    rotary_base=100.0,
     allow_non_invariant=False,
-)  # fmt: skip
-CHOOSING = {name: SIMPLICIAL[name] for name in ("dim", "heads", "order", "reduce", "scale", "causal", "form", "norm")}
+)
+CHOOSING = {
+    name: SIMPLICIAL[name]
+    for name in ("dim", "heads", "order", "reduce", "scale", "causal", "form", "norm")
+}
 
 #: name: (options, what forward takes)
 LAYERS = {
     "SimplicialAttention": (SIMPLICIAL, lambda: [x()]),
     "SparseAttention": (
-        CHOOSING | dict(pattern="product", keys=2, indexer=dict(heads=2, index_dim=4), loss_weight=0.5), lambda: [x()],
+        CHOOSING
+        | dict(pattern="product", keys=2, indexer=dict(heads=2, index_dim=4), loss_weight=0.5),
+        lambda: [x()],
     ),
     "SeparableAttention": (
-        dict(dim=8, heads=2, order=2, window=3, causal=True, features="elu"), lambda: [x()],
+        dict(dim=8, heads=2, order=2, window=3, causal=True, features="elu"),
+        lambda: [x()],
     ),
     "Indexer": (
-        dict(dim=8, heads=2, index_dim=4, source="light", scores="relu", learned=True, rotary=True, rotary_base=10.0),
+        dict(
+            dim=8,
+            heads=2,
+            index_dim=4,
+            source="light",
+            scores="relu",
+            learned=True,
+            rotary=True,
+            rotary_base=10.0,
+        ),
         lambda: [x(), 2],
     ),
     "ExpertChoice": (
-        dict(attention=nn.SimplicialAttention(8, 2), tokens=2, sigmoid=True, allow_leak=False), lambda: [x()],
+        dict(attention=nn.SimplicialAttention(8, 2), tokens=2, sigmoid=True, allow_leak=False),
+        lambda: [x()],
     ),
     "FeedForward": (dict(dim=8, hidden=16, activation="gelu"), lambda: [x()]),
     "RMSNorm": (dict(dim=8, eps=1e-6), lambda: [x()]),
     "TransformerBlock": (
-        dict(attention=nn.SimplicialAttention(8, 2), mlp=nn.FeedForward(8)), lambda: [x()],
+        dict(attention=nn.SimplicialAttention(8, 2), mlp=nn.FeedForward(8)),
+        lambda: [x()],
     ),
     "LanguageModel": (
-        dict(options=nn.LanguageModelOptions(layers=2, every=2, dim=16, heads=2)), lambda: [torch.zeros(2, 5).long()],
+        dict(options=nn.LanguageModelOptions(layers=2, every=2, dim=16, heads=2)),
+        lambda: [torch.zeros(2, 5).long()],
     ),
     "FeatureTransformer": (
-        dict(options=nn.FeatureTransformerOptions(features=5, dim=16, heads=2)), lambda: [torch.zeros(2, 5).long()],
+        dict(options=nn.FeatureTransformerOptions(features=5, dim=16, heads=2)),
+        lambda: [torch.zeros(2, 5).long()],
     ),
     "EquivariantLinear": (
-        dict(input=2, output=2, in_channels=8, out_channels=4, classes="light", pooling="sum", bias=True),
+        dict(
+            input=2,
+            output=2,
+            in_channels=8,
+            out_channels=4,
+            classes="light",
+            pooling="sum",
+            bias=True,
+        ),
         lambda: [rows(), nsimplex.equivariant_plan(BATCH, BATCH, classes="light")],
     ),
     "EquivariantAttention": (
-        dict(input=2, output=2, in_channels=8, out_channels=4, heads=2, head_dim=3, form="softmax", keys="paper",
-             global_classes=True, normalise=True, feature_map="relu", features=None),
+        dict(
+            input=2,
+            output=2,
+            in_channels=8,
+            out_channels=4,
+            heads=2,
+            head_dim=3,
+            form="softmax",
+            keys="paper",
+            global_classes=True,
+            normalise=True,
+            feature_map="relu",
+            features=None,
+        ),
         lambda: [rows(), encoder_plan().attention, encoder_plan().light],
     ),
     "EquivariantEncoder": (
-        dict(input=2, output=2, in_channels=8, out_channels=8, hidden=4, mlp="automatic", dropout=0.1, residual=True,
-             encoder="paper", heads=2, form="softmax", keys="paper"),
+        dict(
+            input=2,
+            output=2,
+            in_channels=8,
+            out_channels=8,
+            hidden=4,
+            mlp="automatic",
+            dropout=0.1,
+            residual=True,
+            encoder="paper",
+            heads=2,
+            form="softmax",
+            keys="paper",
+        ),
         lambda: [rows(), encoder_plan()],
     ),
-    "PatternLinear": (dict(kind=2, in_channels=8, out_channels=4), lambda: [rows(), pattern_rows()]),
+    "PatternLinear": (
+        dict(kind=2, in_channels=8, out_channels=4),
+        lambda: [rows(), pattern_rows()],
+    ),
     "RandomFeatures": (dict(dim=4, features=8), None),
-}  # fmt: skip
+}
 
 
 def test_every_layer_has_a_case():
@@ -98,7 +166,9 @@ def test_the_case_itself_works(name):
         layer(*inputs())
 
 
-@pytest.mark.parametrize("name, option", [(name, option) for name, (options, _) in LAYERS.items() for option in options])
+@pytest.mark.parametrize(
+    "name, option", [(name, option) for name, (options, _) in LAYERS.items() for option in options]
+)
 def test_wrong_options_get_one_line_when_built(name, option):
     options, _inputs = LAYERS[name]
     must_refuse = {"str", "object", "bytes", "dict", "array"}
@@ -111,14 +181,18 @@ def test_wrong_options_get_one_line_when_built(name, option):
         except Exception as error:
             fault = fault_of(error, set(options))
             if fault:
-                complaints.append(f"{option}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")
+                complaints.append(
+                    f"{option}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}"
+                )
             continue
         if kind in must_refuse:
             complaints.append(f"{option}={kind} builds {type(layer).__name__}")
     assert not complaints, "\n".join(complaints)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, inputs) in LAYERS.items() if inputs is not None])
+@pytest.mark.parametrize(
+    "name", [name for name, (_, inputs) in LAYERS.items() if inputs is not None]
+)
 def test_wrong_inputs_get_one_line(name):
     options, inputs = LAYERS[name]
     layer = getattr(nn, name)(**options)
@@ -133,25 +207,58 @@ def test_wrong_inputs_get_one_line(name):
             except Exception as error:
                 fault = fault_of(error, set(names))
                 if fault:
-                    complaints.append(f"{names[place]}={kind}: {fault}: {type(error).__name__}: {str(error)[:400]!r}")
+                    complaints.append(
+                        f"{names[place]}={kind}: {fault}: {type(error).__name__}: "
+                        f"{str(error)[:400]!r}"
+                    )
     assert not complaints, "\n".join(complaints)
 
 
 @pytest.mark.parametrize(
     "build, words",
     [
-        (lambda: nn.SimplicialAttention(24, 4, reduce="bogus"), "reduce: expected product, sum or mean, got 'bogus'"),
-        (lambda: nn.SimplicialAttention(24, 4, scale="bogus"), "scale: expected standard, unit, a finite number or two"),
+        (
+            lambda: nn.SimplicialAttention(24, 4, reduce="bogus"),
+            "reduce: expected product, sum or mean, got 'bogus'",
+        ),
+        (
+            lambda: nn.SimplicialAttention(24, 4, scale="bogus"),
+            "scale: expected standard, unit, a finite number or two",
+        ),
         (lambda: nn.SimplicialAttention(24, 4, order=1.5), "order: expected an integer, got 1.5"),
         (lambda: nn.SimplicialAttention(24, 4, order=9), "order: expected 1 to 8, got 9"),
-        (lambda: nn.SimplicialAttention(24, 4, window=[3]), r"window: expected one entry for each of 2 axes"),
-        (lambda: nn.SimplicialAttention(24, 4, window=[3, 0]), r"window\[1\]: expected left >= 1 or -1, got 0"),
-        (lambda: nn.SparseAttention(24, 4, reduce="mlp"), "reduce: expected product, sum or mean, got 'mlp'"),
-        (lambda: nn.SeparableAttention(24, 4, features="cosine"), "features: expected elu, relu, random"),
-        (lambda: nn.ExpertChoice(nn.SparseAttention(8, 2), tokens=2), "attention: expected a layer that attends among"),
-        (lambda: nn.TransformerBlock(nn.FeedForward(8), nn.FeedForward(8)), "attention: expected a SimplicialAttention"),
-        (lambda: nn.EquivariantLinear(1, 1, 4, 4, pooling="most"), "pooling: expected mean or sum, got 'most'"),
-        (lambda: nn.LanguageModel(nn.LanguageModelOptions(order="two")), "order: expected an integer, got 'two'"),
+        (
+            lambda: nn.SimplicialAttention(24, 4, window=[3]),
+            r"window: expected one entry for each of 2 axes",
+        ),
+        (
+            lambda: nn.SimplicialAttention(24, 4, window=[3, 0]),
+            r"window\[1\]: expected left >= 1 or -1, got 0",
+        ),
+        (
+            lambda: nn.SparseAttention(24, 4, reduce="mlp"),
+            "reduce: expected product, sum or mean, got 'mlp'",
+        ),
+        (
+            lambda: nn.SeparableAttention(24, 4, features="cosine"),
+            "features: expected elu, relu, random",
+        ),
+        (
+            lambda: nn.ExpertChoice(nn.SparseAttention(8, 2), tokens=2),
+            "attention: expected a layer that attends among",
+        ),
+        (
+            lambda: nn.TransformerBlock(nn.FeedForward(8), nn.FeedForward(8)),
+            "attention: expected a SimplicialAttention",
+        ),
+        (
+            lambda: nn.EquivariantLinear(1, 1, 4, 4, pooling="most"),
+            "pooling: expected mean or sum, got 'most'",
+        ),
+        (
+            lambda: nn.LanguageModel(nn.LanguageModelOptions(order="two")),
+            "order: expected an integer, got 'two'",
+        ),
     ],
 )
 def test_options_are_refused_when_built(build, words):
@@ -163,10 +270,14 @@ def test_tensors_that_go_with_x():
     layer = nn.SimplicialAttention(8, 2)
     allowed = torch.rand(5, 5) > 0.3
     allowed |= torch.eye(5, dtype=torch.bool)
-    torch.testing.assert_close(layer(x := torch.randn(2, 5, 8), adjacency=allowed),
-                               layer(x, adjacency=allowed.expand(2, 5, 5)))  # fmt: skip
+    torch.testing.assert_close(
+        layer(x := torch.randn(2, 5, 8), adjacency=allowed),
+        layer(x, adjacency=allowed.expand(2, 5, 5)),
+    )
     for adjacency in (allowed.int(), allowed[:4], allowed.expand(3, 5, 5)):
-        with pytest.raises(ValueError, match=r"adjacency: expected bool of shape \[5, 5\] or \[2, 5, 5\]"):
+        with pytest.raises(
+            ValueError, match=r"adjacency: expected bool of shape \[5, 5\] or \[2, 5, 5\]"
+        ):
             layer(x, adjacency=adjacency)
     with pytest.raises(ValueError, match=r"positions: expected int64 of shape \[2, 5\]"):
         layer(x, positions=torch.arange(5))
@@ -175,7 +286,9 @@ def test_tensors_that_go_with_x():
         choice(x, torch.tensor([4, 100]))
     with pytest.raises(ValueError, match=r"adjacency: expected 5 tokens, got shape \[4, 5\]"):
         choice(x, adjacency=allowed[:4])
-    torch.testing.assert_close(choice(x, torch.tensor([5, 3], dtype=torch.int32)), choice(x, torch.tensor([5, 3])))
+    torch.testing.assert_close(
+        choice(x, torch.tensor([5, 3], dtype=torch.int32)), choice(x, torch.tensor([5, 3]))
+    )
     model = nn.LanguageModel(nn.LanguageModelOptions(layers=1, dim=16, heads=2, vocabulary=7))
     with pytest.raises(ValueError, match="tokens: expected 0 to 6, got 0 to 9"):
         model(torch.tensor([[0, 9]]))

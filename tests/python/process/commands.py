@@ -1,4 +1,5 @@
-"""Every command that writes files, on inputs of a few lines, and what must hold of the files that it leaves."""
+"""Every command that writes files, on inputs of a few lines, and what must hold of the files that
+it leaves."""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ import os
 import random
 import re
 import subprocess
-import tomllib
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy
+import tomllib
 
 from nsimplex.molecules import ATOM_FEATURES, BOND_FEATURES
 
-#: Options of each command beside --out; names in capitals are files of ``make_inputs``. They run for seconds or longer,
-#: so that a signal meets them at work.
+#: Options of each command beside --out; names in capitals are files of ``make_inputs``. They run
+#: for seconds or longer, so that a signal meets them at work.
 COMMANDS = {
     "analyze curvature": "GRAPHS",
     "analyze lipschitz": "",
@@ -49,7 +50,8 @@ COMMANDS = {
     "graph scaling": "",
     "lm compare": "--text TEXT",
     "lm scaling": "--text TEXT",
-    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 --log-every 1 --eval-every 3",
+    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 "
+    "--log-every 1 --eval-every 3",
     "task match2": "",
     "task match3": "",
     "task match4": "",
@@ -65,7 +67,9 @@ def all_commands(executable):
     """Commands as the help lists them: by themselves, or in groups."""
 
     def listed(*words):
-        text = subprocess.run([executable, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [executable, *words, "--help"], capture_output=True, text=True, check=True
+        ).stdout
         return re.findall(r"^  (\S+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
 
     for name in listed():
@@ -112,20 +116,65 @@ def make_inputs(folder, executable):
         files[name] = str(folder / file)
         Path(files[name]).write_text("".join(f"{line}\n" for line in lines))
 
-    write("TEXT", "text.txt", ("".join(rng.choice("abcdefgh ") for _ in range(60)) for _ in range(400)))
+    write(
+        "TEXT",
+        "text.txt",
+        ("".join(rng.choice("abcdefgh ") for _ in range(60)) for _ in range(400)),
+    )
     rows = [",".join(f"{rng.gauss(0, 1):.4f}" for _ in range(4)) for _ in range(200)]
     write("TABLE", "table.csv", ["a,b,c,d", *rows])
     write("LABELS", "labels.csv", ["label", *(rng.choice("xy") for _ in range(200))])
     write("EDGES", "edges.tsv", ["a\tb", "b\tc", "a\tc", "c\td"])
     write("GRAPHS", "graphs.g6", ["D?{", "Dqc"] * 500)
-    write("TUPLES", "tuples.csv", (f"{rng.randrange(9)},{rng.randrange(9, 20)},{rng.randrange(20, 30)}" for _ in range(80)))
+    write(
+        "TUPLES",
+        "tuples.csv",
+        (f"{rng.randrange(9)},{rng.randrange(9, 20)},{rng.randrange(20, 30)}" for _ in range(80)),
+    )
     files["MOLECULES"] = str(folder / "molecules.npz")
     _write_molecules(files["MOLECULES"])
     for name, words in (
         ("EMBEDDING", ["causal", "embed", files["EDGES"], "--steps", "5"]),
-        ("FEATURES", ["causal", "classify", files["TABLE"], "--labels", files["LABELS"], "--encodings", "cape", "--splits", "1",
-                      "--seeds", "1", "--epochs", "1", "--restore-epochs", "1", "--embed-steps", "5", "--save-models"]),
-        ("MODEL", ["lm", "train", "--text", files["TEXT"], "--dim", "16", "--layers", "1", "--context", "32", "--steps", "2"]),
+        (
+            "FEATURES",
+            [
+                "causal",
+                "classify",
+                files["TABLE"],
+                "--labels",
+                files["LABELS"],
+                "--encodings",
+                "cape",
+                "--splits",
+                "1",
+                "--seeds",
+                "1",
+                "--epochs",
+                "1",
+                "--restore-epochs",
+                "1",
+                "--embed-steps",
+                "5",
+                "--save-models",
+            ],
+        ),
+        (
+            "MODEL",
+            [
+                "lm",
+                "train",
+                "--text",
+                files["TEXT"],
+                "--dim",
+                "16",
+                "--layers",
+                "1",
+                "--context",
+                "32",
+                "--steps",
+                "2",
+            ],
+        ),
     ):
         made = folder / name.lower()
         subprocess.run([executable, *words, *QUIET, "--out", made], check=True, capture_output=True)
@@ -187,7 +236,8 @@ def left_over(path):
 
 
 def assert_whole(folder, *, killed=False):
-    """Every file below a folder is one that its readers take, whatever happened while it was written."""
+    """Every file below a folder is one that its readers take, whatever happened while it was
+    written."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_dir() or path.name.startswith(".lock") or path.suffix == ".lock":
             continue

@@ -1,4 +1,5 @@
-"""Calls of the system that fail, one after the other: a line that says so, exit code 1 or 2, and whole files.
+"""Calls of the system that fail, one after the other: a line that says so, exit code 1 or 2, and
+whole files.
 
 The calls fail in failing_calls.c, which is loaded into the command before the C library.
 """
@@ -14,17 +15,27 @@ from pathlib import Path
 import pytest
 from commands import QUIET, assert_whole, errors_in
 
-ERRORS = {"open": errno.EIO, "write": errno.ENOSPC, "rename": errno.EIO, "fsync": errno.EIO, "memory": errno.ENOMEM, "map": errno.ENOMEM}
+ERRORS = {
+    "open": errno.EIO,
+    "write": errno.ENOSPC,
+    "rename": errno.EIO,
+    "fsync": errno.EIO,
+    "memory": errno.ENOMEM,
+    "map": errno.ENOMEM,
+}
 #: Small runs that end by themselves, by what they write.
 RUNS = {
-    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --steps 4 --checkpoint-every 2 --log-every 1",
+    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --steps 4 "
+    "--checkpoint-every 2 --log-every 1",
     "causal simulate": "--nodes 5 --rows 50",
     "causal fit": "TABLE",
     "causal embed": "EDGES --steps 5",
     "causal encode": "EMBEDDING",
     "causal predict": "FEATURES TABLE",
-    "causal classify": "TABLE --labels LABELS --encodings cape --splits 1 --seeds 1 --epochs 1 --restore-epochs 1 --embed-steps 5 --save-models",
-    "graph chains": "--models mlp --seeds 1 --epochs 2 --train 6 --validation 2 --test 2 --nodes 4 --test-nodes 6",
+    "causal classify": "TABLE --labels LABELS --encodings cape --splits 1 --seeds 1 --epochs 1 "
+    "--restore-epochs 1 --embed-steps 5 --save-models",
+    "graph chains": "--models mlp --seeds 1 --epochs 2 --train 6 --validation 2 --test 2 --nodes 4 "
+    "--test-nodes 6",
     "analyze curvature": "GRAPHS",
     "task match2": "--steps 3 --order 1",
 }
@@ -60,7 +71,10 @@ class Finished:
         notes = [note.split() for note in log.read_text().splitlines()] if log.exists() else []
         self.failed = any(name == "failed" for name, _ in notes)
         self.counts = {name: int(value) for name, value in notes if name in ERRORS}
-        self.said = f"{' '.join(map(str, line[1:3]))}, {call} {number}: exit code {self.code}, {self.error!r}"
+        self.said = (
+            f"{' '.join(map(str, line[1:3]))}, {call} {number}: exit code {self.code}, "
+            f"{self.error!r}"
+        )
 
 
 def assert_told(finished, call):
@@ -95,13 +109,17 @@ def fail_often(command, call, most, executable, inputs, failing, folder):
         assert_told(finished, call)
         assert_whole(out)
         if command == "lm train" and finished.code:
-            assert (out / "config.toml").exists() and set(earlier) >= {path.name for path in out.iterdir()}, finished.said
+            assert (out / "config.toml").exists() and set(earlier) >= {
+                path.name for path in out.iterdir()
+            }, finished.said
     return counted.counts[call]
 
 
 @pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize("command", ["lm train", "causal fit"])
-def test_a_call_that_fails_is_told_in_one_line(executable, inputs, failing, tmp_path, command, call):
+def test_a_call_that_fails_is_told_in_one_line(
+    executable, inputs, failing, tmp_path, command, call
+):
     count = fail_often(command, call, 1, executable, inputs, failing, tmp_path)
     assert count > 0 or call == "memory"  # what a small table needs may be too small to count
 
@@ -109,12 +127,16 @@ def test_a_call_that_fails_is_told_in_one_line(executable, inputs, failing, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize("command", RUNS)
-def test_every_call_that_fails_is_told_in_one_line(executable, inputs, failing, tmp_path, command, call):
+def test_every_call_that_fails_is_told_in_one_line(
+    executable, inputs, failing, tmp_path, command, call
+):
     fail_often(command, call, 25, executable, inputs, failing, tmp_path)
 
 
 @pytest.mark.parametrize("call", ["write", "rename", "fsync"])
-def test_a_run_that_failed_goes_on_from_its_last_checkpoint(executable, inputs, failing, tmp_path, call):
+def test_a_run_that_failed_goes_on_from_its_last_checkpoint(
+    executable, inputs, failing, tmp_path, call
+):
     """With the bits of a run that nothing happened to."""
     words = [inputs.get(word, word) for word in RUNS["lm train"].split()]
     line = [executable, "lm", "train", *words, *QUIET]
@@ -123,16 +145,22 @@ def test_a_run_that_failed_goes_on_from_its_last_checkpoint(executable, inputs, 
     number = counted.counts[call] * 3 // 4  # after the checkpoint of the second step
     assert_told(Finished([*line, "--out", broken], failing, call, number, log), call)
     assert (broken / "checkpoint.safetensors").exists()
-    subprocess.run([executable, "lm", "train", "--resume", broken, *QUIET], check=True, capture_output=True)
+    subprocess.run(
+        [executable, "lm", "train", "--resume", broken, *QUIET], check=True, capture_output=True
+    )
     assert (broken / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("call", ["open", "write", "rename", "fsync"])
 def test_a_call_that_fails_in_a_report_is_told_in_one_line(executable, failing, tmp_path, call):
     """The page is drawn by a Python of its own, so the calls are those of that process."""
-    (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {i}, "train_loss": {1.5 - i / 99}}}\n' for i in range(9)))
+    (tmp_path / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {i}, "train_loss": {1.5 - i / 99}}}\n' for i in range(9))
+    )
     page, line, log = tmp_path / "report.html", [executable, "report", tmp_path], tmp_path / "log"
-    Finished(line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1")  # caches of fonts and bytecode are made by now
+    Finished(
+        line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1"
+    )  # caches of fonts and bytecode are made by now
     counted = Finished(line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1")
     assert counted.code == 0 and counted.counts[call] >= 1, counted.said
     drawn = page.read_text()
@@ -142,20 +170,33 @@ def test_a_call_that_fails_in_a_report_is_told_in_one_line(executable, failing, 
             if old:
                 page.write_text(old)
             finished = Finished(line, failing, call, number, log, NSIMPLEX_FAIL_IN_CHILD="1")
-            if (call, number) == ("fsync", 2):  # of the folder, which some file systems do not know: the page is there
+            if (call, number) == (
+                "fsync",
+                2,
+            ):  # of the folder, which some file systems do not know: the page is there
                 assert finished.code == 0 and page.read_text() == drawn, finished.said
                 continue
             assert_told(finished, call)
             assert (page.read_text() if page.exists() else "") == old != drawn, finished.said
-            assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"log", "metrics.jsonl", *(["report.html"] if old else [])})
+            assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+                {"log", "metrics.jsonl", *(["report.html"] if old else [])}
+            )
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_pages_that_are_not_there_are_told_with_the_files_name(executable, failing, tmp_path, number):
+def test_pages_that_are_not_there_are_told_with_the_files_name(
+    executable, failing, tmp_path, number
+):
     """The second call makes room for a file that does not tell its size."""
     if (size := len(Path("/proc/kallsyms").read_bytes())) < 1 << 17:
         pytest.skip(f"/proc/kallsyms has {size} bytes here")
-    finished = Finished([executable, "causal", "fit", "/proc/kallsyms", "--out", tmp_path / "run"], failing, "map", number, tmp_path / "log")
+    finished = Finished(
+        [executable, "causal", "fit", "/proc/kallsyms", "--out", tmp_path / "run"],
+        failing,
+        "map",
+        number,
+        tmp_path / "log",
+    )
     assert finished.failed and finished.code == 2, finished.said
     assert finished.error == "nsimplex: cannot read /proc/kallsyms: Cannot allocate memory\n"
     assert not (tmp_path / "run").exists()
@@ -163,8 +204,15 @@ def test_pages_that_are_not_there_are_told_with_the_files_name(executable, faili
 
 def test_memory_that_is_not_there_is_told_in_one_line(executable, inputs, tmp_path):
     """Of tensors, too, whose allocations fail inside of torch."""
-    line = f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --dim 20000 --heads 2 --layers 2 --steps 2"
-    done = subprocess.run(["bash", "-c", f"{line} {' '.join(QUIET)} --out '{tmp_path / 'run'}'"], capture_output=True, text=True)
+    line = (
+        f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --dim 20000 "
+        "--heads 2 --layers 2 --steps 2"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"{line} {' '.join(QUIET)} --out '{tmp_path / 'run'}'"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
 
@@ -181,7 +229,16 @@ def test_a_report_on_a_full_disk_is_told_in_one_line(tmp_path, subprocess_env):
         from nsimplex.report.__main__ import main
         sys.exit(main())
     """
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, env=subprocess_env)
-    assert done.returncode == 2 and "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path],
+        capture_output=True,
+        text=True,
+        env=subprocess_env,
+    )
+    assert (
+        done.returncode == 2
+        and "No space left on device" in done.stderr
+        and len(done.stderr.splitlines()) == 1
+    )
     assert (tmp_path / "report.html").read_text() == "old</html>\n"
     assert_whole(tmp_path)

@@ -1,4 +1,5 @@
-"""Every command that writes, ended at some moment: files are whole or absent, and no process is left."""
+"""Every command that writes, ended at some moment: files are whole or absent, and no process is
+left."""
 
 import json
 import os
@@ -9,7 +10,16 @@ import sys
 import time
 
 import pytest
-from commands import COMMANDS, OTHERS, QUIET, all_commands, assert_whole, errors_in, line_of, processes_of
+from commands import (
+    COMMANDS,
+    OTHERS,
+    QUIET,
+    all_commands,
+    assert_whole,
+    errors_in,
+    line_of,
+    processes_of,
+)
 
 _SOONEST, _LATEST = 0.15, 1.2  # seconds: from before the first file to well into the work
 _EXPECTED = ("nsimplex: stopping; once more to stop at once", "saved; continue with: ")
@@ -17,7 +27,14 @@ _PATIENCE = 30.0  # seconds within which the first SIGTERM has its effect
 
 
 def start(command, **options):
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
 
 
 def end(process, number, after):
@@ -41,12 +58,16 @@ def end_often(command, number, count, executable, inputs, folder):
         out = folder / str(place)
         process = start(line_of(executable, command, inputs, out))
         error, code = end(process, number, after)
-        said = f"{command}, {signal.Signals(number).name} after {after:.3f} s: exit code {code}, {error!r}"
+        said = (
+            f"{command}, {signal.Signals(number).name} after {after:.3f} s: exit code {code}, "
+            f"{error!r}"
+        )
         assert processes_of(process.pid) == [], said
         if number == signal.SIGKILL:
             assert code in (0, -signal.SIGKILL), said
         else:
-            # Before its handler is there a signal ends the process at once, which has written nothing then.
+            # Before its handler is there a signal ends the process at once, which has written
+            # nothing then.
             assert code in (0, 130) or (code == -number and not out.exists()), said
             assert all(line.startswith(_EXPECTED) for line in errors_in(error)), said
         assert_whole(out, killed=number == signal.SIGKILL)
@@ -57,7 +78,18 @@ def test_every_command_that_writes_is_ended_here(executable):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
-@pytest.mark.parametrize("command", ["lm train", "lm compare", "causal fit", "causal simulate", "task match3", "graph chains", "causal embed"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lm train",
+        "lm compare",
+        "causal fit",
+        "causal simulate",
+        "task match3",
+        "graph chains",
+        "causal embed",
+    ],
+)
 def test_an_ended_command_leaves_whole_files(executable, inputs, tmp_path, command, number):
     end_often(command, number, 1, executable, inputs, tmp_path)
 
@@ -72,8 +104,14 @@ def test_every_ended_command_leaves_whole_files(executable, inputs, tmp_path, co
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
 def test_an_ended_report_leaves_whole_files_and_no_python(executable, inputs, tmp_path, number):
     """The page is drawn by another process, which must not outlive the command."""
-    (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {i}, "train_loss": 1.5}}\n' for i in range(400_000)))
-    environment = {**os.environ, "NSIMPLEX_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    (tmp_path / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {i}, "train_loss": 1.5}}\n' for i in range(400_000))
+    )
+    environment = {
+        **os.environ,
+        "NSIMPLEX_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     for after in (0.7, 1.5):
         process = start([executable, "report", tmp_path], env=environment)
         end(process, number, after)
@@ -87,19 +125,24 @@ def test_an_ended_report_leaves_whole_files_and_no_python(executable, inputs, tm
 
 
 def figures_in(folder):
-    """Results and means of metrics.jsonl, the last of each kind, without what two equal runs do not share."""
+    """Results and means of metrics.jsonl, the last of each kind, without what two equal runs do not
+    share."""
     last = {}
     for line in (folder / "metrics.jsonl").read_text().splitlines():
         row = json.loads(line)
         row = {key: value for key, value in row.items() if not key.endswith("seconds")}
-        last[tuple(str(row.get(key)) for key in ("model", "encoding", "seed", "trial", "epoch"))] = row
+        last[
+            tuple(str(row.get(key)) for key in ("model", "encoding", "seed", "trial", "epoch"))
+        ] = row
     return last
 
 
 #: Runs of some seconds, in parts of which a kill finds every kind of moment.
 RESUMED = {
-    "graph chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 --test 2 --nodes 4 --test-nodes 6",
-    "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --dim 8 --heads 2 --layers 1"
+    "graph chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 "
+    "--test 2 --nodes 4 --test-nodes 6",
+    "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --dim 8 "
+    "--heads 2 --layers 1"
     " --restore-epochs 1 --epochs 2 --embed-steps 5",
 }
 
@@ -107,13 +150,19 @@ RESUMED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
 @pytest.mark.parametrize("command", RESUMED)
-def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(executable, inputs, tmp_path, command, number):
+def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(
+    executable, inputs, tmp_path, command, number
+):
     words = [inputs.get(word, word) for word in RESUMED[command].split()]
     line, whole, broken = [executable, *command.split()], tmp_path / "whole", tmp_path / "broken"
     subprocess.run([*line, *words, *QUIET, "--out", whole], check=True, capture_output=True)
     for after in moments(command, number, 8):
         begun = (broken / "config.toml").exists()
-        process = start([*line, "--resume", broken, *QUIET] if begun else [*line, *words, *QUIET, "--out", broken])
+        process = start(
+            [*line, "--resume", broken, *QUIET]
+            if begun
+            else [*line, *words, *QUIET, "--out", broken]
+        )
         error, code = end(process, number, after)
         assert code in (0, 130, -number), error
         assert all(line.startswith(_EXPECTED) for line in errors_in(error)), error

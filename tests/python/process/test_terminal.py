@@ -33,7 +33,18 @@ def on_a_terminal(line):
 
 
 def test_a_sample_is_quoted_on_a_terminal_alone(executable, inputs):
-    line = [executable, "lm", "sample", inputs["MODEL"], "--prompt", PROMPT, "--tokens", "0", "--threads", "1"]
+    line = [
+        executable,
+        "lm",
+        "sample",
+        inputs["MODEL"],
+        "--prompt",
+        PROMPT,
+        "--tokens",
+        "0",
+        "--threads",
+        "1",
+    ]
     piped = subprocess.run(line, capture_output=True, check=True).stdout.decode()
     assert piped == PROMPT + "\n"
     shown = on_a_terminal(line)
@@ -42,6 +53,23 @@ def test_a_sample_is_quoted_on_a_terminal_alone(executable, inputs):
 
 def test_what_a_model_draws_is_quoted_on_a_terminal_alone(executable, inputs):
     """A model of bytes that has hardly learned says bytes of every kind."""
-    line = [executable, "lm", "sample", inputs["MODEL"], "--tokens", "300", "--seed", "3", "--threads", "1"]
-    assert any(byte < 0x20 and byte not in b"\t\n" for byte in subprocess.run(line, capture_output=True, check=True).stdout)
-    assert all(each in "\t\n" or unicodedata.category(each) not in ("Cc", "Cf") for each in on_a_terminal(line))
+    line = [
+        executable,
+        "lm",
+        "sample",
+        inputs["MODEL"],
+        "--tokens",
+        "300",
+        "--seed",
+        "3",
+        "--threads",
+        "1",
+    ]
+    assert any(
+        byte < 0x20 and byte not in b"\t\n"
+        for byte in subprocess.run(line, capture_output=True, check=True).stdout
+    )
+    assert all(
+        each in "\t\n" or unicodedata.category(each) not in ("Cc", "Cf")
+        for each in on_a_terminal(line)
+    )

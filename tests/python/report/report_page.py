@@ -1,4 +1,5 @@
-"""What tests of the report share: files of a run directory, and the page as a browser would act on it."""
+"""What tests of the report share: files of a run directory, and the page as a browser would act on
+it."""
 
 import json
 from html.parser import HTMLParser

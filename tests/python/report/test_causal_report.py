@@ -8,7 +8,15 @@ pytest.importorskip("matplotlib")
 
 from nsimplex.report import write_report
 
-FIGURES = {"shd": 3, "sid": 9, "f1": 0.8, "precision": 0.9, "recall": 0.72, "auroc": 0.95, "auprc": 0.91}
+FIGURES = {
+    "shd": 3,
+    "sid": 9,
+    "f1": 0.8,
+    "precision": 0.9,
+    "recall": 0.72,
+    "auroc": 0.95,
+    "auprc": 0.91,
+}
 FIT = {
     "task": "fit",
     "table": "cells & more.csv",
@@ -24,7 +32,10 @@ FIT = {
     "varsortability": 0.671,
     "r2_sortability": 0.52,
     "sortability_of": "truth",
-    "baselines": {"empty": {"edges": 0, "shd": 17, "f1": 0.0}, "variance_sort": {"edges": 9, **FIGURES, "shd": 14}},
+    "baselines": {
+        "empty": {"edges": 0, "shd": 17, "f1": 0.0},
+        "variance_sort": {"edges": 9, **FIGURES, "shd": 14},
+    },
     "seconds": 0.0123,
 }
 
@@ -37,28 +48,62 @@ def page_of(folder, *rows):
 def test_an_answer_stands_beside_those_that_know_nothing(tmp_path):
     page = page_of(tmp_path, FIT)
     assert "Causal graph of cells &amp; more.csv" in page
-    for text in ("order (free variances)", "sorted by variance", "empty graph", "cut at 0.3", "0.671", "0.520"):
+    for text in (
+        "order (free variances)",
+        "sorted by variance",
+        "empty graph",
+        "cut at 0.3",
+        "0.671",
+        "0.520",
+    ):
         assert text in page, text
     assert "Columns were standardised" in page and "closed cycles: a -&gt; b" in page
     assert "<svg" in page
 
 
 def test_without_a_truth_there_are_no_figures(tmp_path):
-    row = {**FIT, **dict.fromkeys(FIGURES), "sortability_of": "fit", "baselines": {"empty": {"edges": 0}}}
+    row = {
+        **FIT,
+        **dict.fromkeys(FIGURES),
+        "sortability_of": "fit",
+        "baselines": {"empty": {"edges": 0}},
+    }
     del row["at_0.3"]
     page = page_of(tmp_path, row)
     assert "the learned graph" in page and "<svg" not in page
 
 
 def test_made_up_tables_are_listed_and_odd_lines_do_no_harm(tmp_path):
-    simulated = {"task": "simulate", "nodes": 20, "edges": 40, "observations": 1000, "seed": 3, "table": "t.csv"}
-    page = page_of(tmp_path, simulated, {"task": "fit"}, {"task": "fit", "baselines": [1], "shd": 2, "removed": 3})
+    simulated = {
+        "task": "simulate",
+        "nodes": 20,
+        "edges": 40,
+        "observations": 1000,
+        "seed": 3,
+        "table": "t.csv",
+    }
+    page = page_of(
+        tmp_path,
+        simulated,
+        {"task": "fit"},
+        {"task": "fit", "baselines": [1], "shd": 2, "removed": 3},
+    )
     assert "Made-up tables" in page and "t.csv" in page
 
 
 def test_answers_for_new_rows_are_counted(tmp_path):
-    rows = [{"task": "predict", "row": str(i), "label": "<b>" if i % 3 else "a", "probabilities": {"a": 0.5}} for i in range(9)]
+    rows = [
+        {
+            "task": "predict",
+            "row": str(i),
+            "label": "<b>" if i % 3 else "a",
+            "probabilities": {"a": 0.5},
+        }
+        for i in range(9)
+    ]
     page = page_of(tmp_path, *rows)
     assert "Answers for new rows" in page and "&lt;b&gt;" in page and "<td>6</td>" in page
-    page = page_of(tmp_path, *({"task": "predict", "row": str(i), "number": 10.0 * i} for i in range(4)))
+    page = page_of(
+        tmp_path, *({"task": "predict", "row": str(i), "number": 10.0 * i} for i in range(4))
+    )
     assert all(text in page for text in ("Answers for new rows", "largest", "15.0000", "30.0000"))

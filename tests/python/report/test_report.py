@@ -4,20 +4,33 @@ import subprocess
 import sys
 
 import pytest
+from report_page import Page, read, write_lines
 
 from nsimplex.report import write_report
-from report_page import Page, read, write_lines
 
 
 def match3_rows(results=True):
     rows = [
-        {"order": order, "seed": 1, "step": step, "loss": 0.5, "accuracy": 0.6 + 0.1 * order * step / 100}
+        {
+            "order": order,
+            "seed": 1,
+            "step": step,
+            "loss": 0.5,
+            "accuracy": 0.6 + 0.1 * order * step / 100,
+        }
         for order in (1, 2)
         for step in (0, 50, 100)
     ]
     if results:
         rows += [
-            {"order": o, "seed": 1, "accuracy": a, "majority": 0.63, "seconds": 4.0, "parameters": 9}
+            {
+                "order": o,
+                "seed": 1,
+                "accuracy": a,
+                "majority": 0.63,
+                "seconds": 4.0,
+                "parameters": 9,
+            }
             for o, a in ((1, 0.7), (2, 0.8))
         ]
     return rows
@@ -25,8 +38,12 @@ def match3_rows(results=True):
 
 def language_rows():
     return [
-        {"step": step, "train_loss": 4 - step / 100, "val_loss": 3.5 if step % 20 == 0 else None,
-         "tokens_per_second": 1000.0}
+        {
+            "step": step,
+            "train_loss": 4 - step / 100,
+            "val_loss": 3.5 if step % 20 == 0 else None,
+            "tokens_per_second": 1000.0,
+        }
         for step in range(10, 60, 10)
     ]
 
@@ -35,14 +52,42 @@ def language_rows():
 def full(tmp_path):
     write_lines(tmp_path / "match3/metrics.jsonl", match3_rows())
     write_lines(tmp_path / "language/metrics.jsonl", language_rows())
-    write_lines(tmp_path / "samples.jsonl", [{"prompt": "def ", "text": "def f(): pass", "tokens": 9}])
-    write_lines(tmp_path / "bench.jsonl", [
-        {"operator": "attention", "order": 2, "pass": "forward", "threads": 1, "milliseconds": 12.5,
-         "gflops": 80.0, "sgemm_gflops": 100.0, "ratio": 0.8, "workspace_bytes": 5, "window": [32, 512],
-         "seq": 2048}])
-    write_lines(tmp_path / "compare.jsonl", [
-        {"order": 2, "pass": "forward", "peer": "composite", "milliseconds": 1.0,
-         "peer_milliseconds": 6.5, "speedup": 6.5, "peak_bytes": 1, "peer_peak_bytes": 2}])
+    write_lines(
+        tmp_path / "samples.jsonl", [{"prompt": "def ", "text": "def f(): pass", "tokens": 9}]
+    )
+    write_lines(
+        tmp_path / "bench.jsonl",
+        [
+            {
+                "operator": "attention",
+                "order": 2,
+                "pass": "forward",
+                "threads": 1,
+                "milliseconds": 12.5,
+                "gflops": 80.0,
+                "sgemm_gflops": 100.0,
+                "ratio": 0.8,
+                "workspace_bytes": 5,
+                "window": [32, 512],
+                "seq": 2048,
+            }
+        ],
+    )
+    write_lines(
+        tmp_path / "compare.jsonl",
+        [
+            {
+                "order": 2,
+                "pass": "forward",
+                "peer": "composite",
+                "milliseconds": 1.0,
+                "peer_milliseconds": 6.5,
+                "speedup": 6.5,
+                "peak_bytes": 1,
+                "peer_peak_bytes": 2,
+            }
+        ],
+    )
     (tmp_path / "command.txt").write_text("make demo\n")
     return tmp_path
 
@@ -50,7 +95,16 @@ def full(tmp_path):
 def test_a_full_run_shows_everything(full):
     _, page = read(full)
     assert page.tags.count("svg") == 2
-    for words in ("Match3", "Language model", "Samples", "Speed", "Machine", "make demo", "6.5×", "0.80"):
+    for words in (
+        "Match3",
+        "Language model",
+        "Samples",
+        "Speed",
+        "Machine",
+        "make demo",
+        "6.5×",
+        "0.80",
+    ):
         assert words in page.text
     assert "80.0 %" in page.text and "63.0 %" in page.text
 
@@ -81,49 +135,101 @@ def test_figures_take_the_pages_colours(full):
 def test_a_run_that_broke_off_shows_what_is_there(tmp_path):
     write_lines(tmp_path / "match3/metrics.jsonl", match3_rows(results=False)[:4])
     (tmp_path / "language").mkdir()
-    (tmp_path / "language/metrics.jsonl").write_text('{"step": 1, "train_loss": 5.0, "val_loss": null}\n{"ste')
+    (tmp_path / "language/metrics.jsonl").write_text(
+        '{"step": 1, "train_loss": 5.0, "val_loss": null}\n{"ste'
+    )
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 2
     assert "run not finished" in page.text
 
 
 def arm_rows(arms, task="match3", equal="parameters"):
-    """Results as `nsimplex task` writes them: (order, depth, sparse, topk, accuracy) each, two seeds."""
+    """Results as `nsimplex task` writes them: (order, depth, sparse, topk, accuracy) each, two
+    seeds."""
     return [
-        {"order": order, "seed": seed, "accuracy": accuracy, "majority": 0.5, "seconds": 4.0, "parameters": 900,
-         "task": task, "depth": depth, "sparse": sparse, "topk": topk, "equal": equal, "dim": 8, "hidden": 32,
-         "flops": 1.25e6, "step_seconds": 0.031 * depth}
+        {
+            "order": order,
+            "seed": seed,
+            "accuracy": accuracy,
+            "majority": 0.5,
+            "seconds": 4.0,
+            "parameters": 900,
+            "task": task,
+            "depth": depth,
+            "sparse": sparse,
+            "topk": topk,
+            "equal": equal,
+            "dim": 8,
+            "hidden": 32,
+            "flops": 1.25e6,
+            "step_seconds": 0.031 * depth,
+        }
         for order, depth, sparse, topk, accuracy in arms
         for seed in (1, 2)
     ]
 
 
 def test_sparse_arms_are_drawn_against_k(tmp_path):
-    rows = arm_rows([(1, 1, "dense", None, 0.81), (2, 1, "topk", 2, 0.7), (2, 1, "topk", 4, 0.9),
-                     (2, 1, "path", 2, 0.6), (2, 1, "path", 4, 0.8)], task="match2")
+    rows = arm_rows(
+        [
+            (1, 1, "dense", None, 0.81),
+            (2, 1, "topk", 2, 0.7),
+            (2, 1, "topk", 4, 0.9),
+            (2, 1, "path", 2, 0.6),
+            (2, 1, "path", 4, 0.8),
+        ],
+        task="match2",
+    )
     write_lines(tmp_path / "metrics.jsonl", rows)
     text, page = read(tmp_path)
     assert page.tags.count("svg") == 1
-    for words in ("Match2: a task of two-way matches", "order 2 topk", "order 2 path", "order 1, all tuples",
-                  "order 2, path 4, seed 2", "1.250", "31.0 ms", "k, keys chosen"):
+    for words in (
+        "Match2: a task of two-way matches",
+        "order 2 topk",
+        "order 2 path",
+        "order 1, all tuples",
+        "order 2, path 4, seed 2",
+        "1.250",
+        "31.0 ms",
+        "k, keys chosen",
+    ):
         assert words in page.text, words
     assert "#0404" not in text
 
 
 def test_depths_are_drawn_beside_the_time_of_a_step(tmp_path):
-    rows = arm_rows([(1, 1, "dense", None, 0.8), (1, 3, "dense", None, 0.9), (2, 1, "dense", None, 0.99)],
-                    equal="flops")
+    rows = arm_rows(
+        [(1, 1, "dense", None, 0.8), (1, 3, "dense", None, 0.9), (2, 1, "dense", None, 0.99)],
+        equal="flops",
+    )
     write_lines(tmp_path / "metrics.jsonl", rows)
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 1
-    for words in ("milliseconds a training step, median", "layers", "order 1, 3 layers, seed 1", "training flops",
-                  "93.0 ms"):
+    for words in (
+        "milliseconds a training step, median",
+        "layers",
+        "order 1, 3 layers, seed 1",
+        "training flops",
+        "93.0 ms",
+    ):
         assert words in page.text, words
 
 
 def test_arms_are_not_mixed(tmp_path):
-    points = [{"order": 1, "depth": depth, "sparse": "dense", "topk": None, "seed": 1, "step": step, "loss": 1.0,
-               "accuracy": 0.5 + depth * step / 1000} for depth in (1, 2) for step in (50, 100)]
+    points = [
+        {
+            "order": 1,
+            "depth": depth,
+            "sparse": "dense",
+            "topk": None,
+            "seed": 1,
+            "step": step,
+            "loss": 1.0,
+            "accuracy": 0.5 + depth * step / 1000,
+        }
+        for depth in (1, 2)
+        for step in (50, 100)
+    ]
     write_lines(tmp_path / "metrics.jsonl", points)
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 1
@@ -152,7 +258,10 @@ def test_a_directory_without_a_run_is_refused(tmp_path):
 def test_the_module_runs_and_says_errors_in_one_line(full, tmp_path_factory, subprocess_env):
     def run(directory):
         return subprocess.run(
-            [sys.executable, "-m", "nsimplex.report", directory], capture_output=True, text=True, env=subprocess_env
+            [sys.executable, "-m", "nsimplex.report", directory],
+            capture_output=True,
+            text=True,
+            env=subprocess_env,
         )
 
     assert run(full).returncode == 0
@@ -167,17 +276,50 @@ def comparison_rows(seeds=(1, 2)):
         for seed in seeds:
             for arm, gain in (("ordinary", 0.0), ("topk", 0.125)):
                 rows += [
-                    {"arm": arm, "seed": seed, "equal": equal, "step": step, "train_loss": 3.0, "seconds": step / 9,
-                     "val_loss": 4 - step / 100 - gain}
+                    {
+                        "arm": arm,
+                        "seed": seed,
+                        "equal": equal,
+                        "step": step,
+                        "train_loss": 3.0,
+                        "seconds": step / 9,
+                        "val_loss": 4 - step / 100 - gain,
+                    }
                     for step in (10, 20, 30)
-                ]  # fmt: skip
-                rows.append({"arm": arm, "seed": seed, "equal": equal, "steps": 30, "parameters": 1234,
-                             "val_loss": 3.7 - gain, "seconds_per_step": 0.1, "tokens_per_second": 5678.0,
-                             "retained_mass": 0.875})  # fmt: skip
-        rows.append({"arm": "topk", "over": "ordinary", "equal": equal, "seeds": len(seeds), "difference": -0.125,
-                     "low": -0.25, "high": None if len(seeds) == 1 else 0.5, "batch_speed_up": 0.0625,
-                     "batch_low": 0.03125, "batch_high": 0.125, "wall_clock_speed_up": -0.5})  # fmt: skip
-    rows += [{"arm": "topk", "over": "ordinary", "seed": s, "step": t, "speed_up": 0.1} for s in seeds for t in (10, 20)]
+                ]
+                rows.append(
+                    {
+                        "arm": arm,
+                        "seed": seed,
+                        "equal": equal,
+                        "steps": 30,
+                        "parameters": 1234,
+                        "val_loss": 3.7 - gain,
+                        "seconds_per_step": 0.1,
+                        "tokens_per_second": 5678.0,
+                        "retained_mass": 0.875,
+                    }
+                )
+        rows.append(
+            {
+                "arm": "topk",
+                "over": "ordinary",
+                "equal": equal,
+                "seeds": len(seeds),
+                "difference": -0.125,
+                "low": -0.25,
+                "high": None if len(seeds) == 1 else 0.5,
+                "batch_speed_up": 0.0625,
+                "batch_low": 0.03125,
+                "batch_high": 0.125,
+                "wall_clock_speed_up": -0.5,
+            }
+        )
+    rows += [
+        {"arm": "topk", "over": "ordinary", "seed": s, "step": t, "speed_up": 0.1}
+        for s in seeds
+        for t in (10, 20)
+    ]
     return rows
 
 
@@ -185,7 +327,13 @@ def test_a_comparison_has_curves_differences_and_runs(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", comparison_rows())
     page = Page(write_report(tmp_path).read_text())
     assert page.tags.count("svg") == 3  # equal tokens, equal time, speed-up
-    for text in ("topk over ordinary", "-0.1250 [-0.2500, +0.5000]", "+6.25% [+3.12%, +12.50%]", "-50.00%", "0.875"):
+    for text in (
+        "topk over ordinary",
+        "-0.1250 [-0.2500, +0.5000]",
+        "+6.25% [+3.12%, +12.50%]",
+        "-50.00%",
+        "0.875",
+    ):
         assert text in page.text
     assert "Language model" not in page.text and "Match3" not in page.text
 
@@ -198,9 +346,21 @@ def test_a_single_seed_has_no_interval(tmp_path):
 
 def scaling_rows():
     fit = {"beta": -1.5, "r_squared": 0.99}
-    rows = [{"source": "published", "task": "MMLU", "arm": "transformer", "alpha": 0.125, "printed_alpha": 0.25} | fit]
+    rows = [
+        {
+            "source": "published",
+            "task": "MMLU",
+            "arm": "transformer",
+            "alpha": 0.125,
+            "printed_alpha": 0.25,
+        }
+        | fit
+    ]
     for arm in ("ordinary", "window"):
-        rows += [{"arm": arm, "width": n, "seed": 1, "parameters": n**2, "val_loss": 3 / n} for n in (8, 16, 32)]
+        rows += [
+            {"arm": arm, "width": n, "seed": 1, "parameters": n**2, "val_loss": 3 / n}
+            for n in (8, 16, 32)
+        ]
         rows.append({"source": "sweep", "arm": arm, "alpha": 0.5} | fit)
     return rows
 

@@ -19,7 +19,9 @@ def write_folder(folder):
         for at, norm in enumerate((0.2, 0.5, 0.7))
     ]
     (folder / "ball.csv").write_text(POINTS + "\n".join(lines) + "\n")
-    (folder / "edges.tsv").write_text("cause\teffect\tweight\nn0\tn1\t0.5\nn1\tn2\t-2\nn0\tnowhere\t1\nbroken\n")
+    (folder / "edges.tsv").write_text(
+        "cause\teffect\tweight\nn0\tn1\t0.5\nn1\tn2\t-2\nn0\tnowhere\t1\nbroken\n"
+    )
 
 
 def test_a_folder_with_points_is_drawn(tmp_path):
@@ -40,7 +42,8 @@ def test_what_is_no_ball_is_left_out(tmp_path):
 
 
 def test_edges_are_geodesics():
-    """Every point of the arc is on the way: its distances to both ends sum to theirs, and steps are equal."""
+    """Every point of the arc is on the way: its distances to both ends sum to theirs, and steps are
+    equal."""
     tangents = torch.tensor([[1.5, 0.2, 0.0], [-0.3, 2.0, 1.0]], dtype=torch.float64)
     radii = tangents.norm(dim=1)
     arc = geodesic(tuple(radii.tolist()), (tangents / radii[:, None]).numpy(), steps=9)
@@ -50,7 +53,9 @@ def test_edges_are_geodesics():
     whole = distances[0, -1]
     torch.testing.assert_close(distances[0] + distances[:, -1], whole.expand(9))
     torch.testing.assert_close(distances.diagonal(1), (whole / 8).expand(8))
-    np.testing.assert_allclose(geodesic((1.0, 1.0), np.array([[1.0, 0.0], [1.0, 0.0]]), 3), [[math.tanh(0.5), 0]] * 3)
+    np.testing.assert_allclose(
+        geodesic((1.0, 1.0), np.array([[1.0, 0.0], [1.0, 0.0]]), 3), [[math.tanh(0.5), 0]] * 3
+    )
 
 
 def test_axes_show_most_of_the_points():

@@ -53,8 +53,17 @@ def test_a_pair_of_surrogates_is_a_character(tmp_path):
 
 #: Lines of every section, as the commands write them.
 SECTIONS = {
-    "match": lambda: test_report.match3_rows()
-    + test_report.arm_rows([(1, 1, "dense", None, 0.8), (1, 3, "dense", None, 0.9), (2, 1, "topk", 2, 0.7), (2, 1, "topk", 4, 0.9)]),
+    "match": lambda: (
+        test_report.match3_rows()
+        + test_report.arm_rows(
+            [
+                (1, 1, "dense", None, 0.8),
+                (1, 3, "dense", None, 0.9),
+                (2, 1, "topk", 2, 0.7),
+                (2, 1, "topk", 4, 0.9),
+            ]
+        )
+    ),
     "language": test_report.language_rows,
     "comparison": test_report.comparison_rows,
     "scaling": test_report.scaling_rows,
@@ -72,13 +81,34 @@ SECTIONS = {
     "rates": test_report_analyses.rate_rows,
 }
 VALUES = [
-    None, True, 0, 1, -1, 2**70, 1e308, -1e308, 5e-324, float("nan"), float("inf"), "", "x", MATH, "<b>", [], [1, 2, 3], ["x"],
-    {}, {"shd": "x"}, "\udc80", [float("nan")] * 3,
-]  # fmt: skip
+    None,
+    True,
+    0,
+    1,
+    -1,
+    2**70,
+    1e308,
+    -1e308,
+    5e-324,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    MATH,
+    "<b>",
+    [],
+    [1, 2, 3],
+    ["x"],
+    {},
+    {"shd": "x"},
+    "\udc80",
+    [float("nan")] * 3,
+]
 
 
 def odd_lines(rows, rng):
-    """Lines as they are, and as many again with a key or two whose values are something else, or which are gone."""
+    """Lines as they are, and as many again with a key or two whose values are something else, or
+    which are gone."""
     for row in rows:
         yield row
         odd = dict(row)
@@ -111,9 +141,23 @@ def test_many_odd_values_do_no_harm(tmp_path, section):
 
 
 def with_words(value, words):
-    """The same value with every text in it replaced by others, apart from what says what a line is."""
+    """The same value with every text in it replaced by others, apart from what says what a line
+    is."""
     if isinstance(value, dict):
-        kept = ("task", "analysis", "row", "key", "graph", "over", "dtype", "norm", "method", "equal", "source", "sparse")
+        kept = (
+            "task",
+            "analysis",
+            "row",
+            "key",
+            "graph",
+            "over",
+            "dtype",
+            "norm",
+            "method",
+            "equal",
+            "source",
+            "sparse",
+        )
         return {k: v if k in kept else with_words(v, words) for k, v in value.items()}
     return words if isinstance(value, str) else value
 
@@ -160,7 +204,9 @@ def test_a_page_goes_nowhere_else(tmp_path):
         write_report(run)
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "samples.jsonl", "config.toml", "command.txt", "ball.csv"])
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "samples.jsonl", "config.toml", "command.txt", "ball.csv"]
+)
 def test_a_pipe_in_place_of_a_file_is_left_out(tmp_path, name):
     write_lines(tmp_path / "other" / "metrics.jsonl", test_report.language_rows())
     os.mkfifo(tmp_path / name)

@@ -6,15 +6,30 @@ from report_page import read, write_lines
 def encoding_rows():
     """Lines as `nsimplex causal classify` writes them."""
     rows = [
-        {"task": "classify", "encoding": name, "trial": f"1/{seed}", "accuracy": 70.0 + seed, "f1": 60.0, "edges": -1}
+        {
+            "task": "classify",
+            "encoding": name,
+            "trial": f"1/{seed}",
+            "accuracy": 70.0 + seed,
+            "f1": 60.0,
+            "edges": -1,
+        }
         for seed in (1, 2)
         for name in ("none", "cape")
     ]
     return rows + [
-        {"task": "classify", "encoding": name, "trials": 2, "accuracy": 71.5, "accuracy_deviation": 0.7071,
-         "f1": 60.0, "f1_deviation": 0.0, **gain}
+        {
+            "task": "classify",
+            "encoding": name,
+            "trials": 2,
+            "accuracy": 71.5,
+            "accuracy_deviation": 0.7071,
+            "f1": 60.0,
+            "f1_deviation": 0.0,
+            **gain,
+        }
         for name, gain in (("none", {"cape_better_by_accuracy": [1.25, -0.5, 3.0]}), ("cape", {}))
-    ]  # fmt: skip
+    ]
 
 
 def test_encodings_are_shown_with_what_cape_is_better_by(tmp_path):

@@ -1,9 +1,9 @@
 """Sections of the report about models on sets and graphs."""
 
 import pytest
+from report_page import read, write_lines
 
 from nsimplex.report.graphs import mean_curve
-from report_page import read, write_lines
 
 
 def graph_rows(models, seeds=(1, 2)):
@@ -12,28 +12,63 @@ def graph_rows(models, seeds=(1, 2)):
     for model, figure in models:
         for seed in seeds:
             rows += [
-                {"task": "chains", "model": model, "seed": seed, "epoch": epoch, "step": 3 * epoch, "loss": 0.5,
-                 "validation_f1": figure / 2, "seconds": 1.5}
+                {
+                    "task": "chains",
+                    "model": model,
+                    "seed": seed,
+                    "epoch": epoch,
+                    "step": 3 * epoch,
+                    "loss": 0.5,
+                    "validation_f1": figure / 2,
+                    "seconds": 1.5,
+                }
                 for epoch in (1, 2)
             ]
             rows.append(
-                {"task": "chains", "model": model, "seed": seed, "f1": figure, "last_f1": figure - 0.1,
-                 "validation_f1": figure, "best_epoch": 1, "epochs": 2, "seconds": 3.5, "parameters": 77}
+                {
+                    "task": "chains",
+                    "model": model,
+                    "seed": seed,
+                    "f1": figure,
+                    "last_f1": figure - 0.1,
+                    "validation_f1": figure,
+                    "best_epoch": 1,
+                    "epochs": 2,
+                    "seconds": 3.5,
+                    "parameters": 77,
+                }
             )
         rows.append(
-            {"task": "chains", "model": model, "seeds": len(seeds), "f1_mean": figure, "f1_deviation": 0.015,
-             "last_f1_mean": figure - 0.1, "last_f1_deviation": 0.02, "published_f1": 0.91}
+            {
+                "task": "chains",
+                "model": model,
+                "seeds": len(seeds),
+                "f1_mean": figure,
+                "f1_deviation": 0.015,
+                "last_f1_mean": figure - 0.1,
+                "last_f1_deviation": 0.02,
+                "published_f1": 0.91,
+            }
         )
     rows.append({"task": "chains", "model": "elsewhere", "published_f1": 0.42})
     return rows
 
 
 def test_models_on_graphs_are_shown_with_the_papers_figures(tmp_path):
-    write_lines(tmp_path / "metrics.jsonl", graph_rows([(f"model{i}", 0.5 + i / 100) for i in range(9)]))
+    write_lines(
+        tmp_path / "metrics.jsonl", graph_rows([(f"model{i}", 0.5 + i / 100) for i in range(9)])
+    )
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 1
-    for words in ("A label at the end of a chain", "0.5300 ± 0.0150", "last f1", "0.9100", "0.2500",
-                  "elsewhere (paper)", "3.5 s"):
+    for words in (
+        "A label at the end of a chain",
+        "0.5300 ± 0.0150",
+        "last f1",
+        "0.9100",
+        "0.2500",
+        "elsewhere (paper)",
+        "3.5 s",
+    ):
         assert words in page.text, words
 
 
@@ -42,30 +77,73 @@ def test_hyperedges_have_a_curve_for_each_area(tmp_path):
     rows = [
         {"task": "hyperedges", "model": model, "seed": 1, "epoch": epoch, "seconds": 2.0 * epoch}
         | {f"validation_{name}": value - 0.01 / epoch for name, value in areas.items()}
-        for model in ("kernel", "hyper-sagnn") for epoch in (1, 2, 3)
+        for model in ("kernel", "hyper-sagnn")
+        for epoch in (1, 2, 3)
     ]
-    result = {"task": "hyperedges", "model": "kernel", "seed": 1, "best_epoch": 3, "seconds": 6.0, "parameters": 77}
+    result = {
+        "task": "hyperedges",
+        "model": "kernel",
+        "seed": 1,
+        "best_epoch": 3,
+        "seconds": 6.0,
+        "parameters": 77,
+    }
     rows.append(result | areas | {"auc_unseen": 0.75})
-    rows.append({"task": "hyperedges", "model": "kernel", "seeds": 1, "auc_mean": 0.95, "aupr_mean": 0.8,
-                 "auc_unseen_mean": 0.75, "published_aupr": 0.804})
+    rows.append(
+        {
+            "task": "hyperedges",
+            "model": "kernel",
+            "seeds": 1,
+            "auc_mean": 0.95,
+            "aupr_mean": 0.8,
+            "auc_unseen_mean": 0.75,
+            "published_aupr": 0.804,
+        }
+    )
     write_lines(tmp_path / "metrics.jsonl", rows)
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 2
-    for words in ("Which hyperedges exist", "0.9500", "auc unseen", "0.7500", "0.8040", "the training file has too"):
+    for words in (
+        "Which hyperedges exist",
+        "0.9500",
+        "auc unseen",
+        "0.7500",
+        "0.8040",
+        "the training file has too",
+    ):
         assert words in page.text, words
     # A run that has not come to its end has curves of what was validated, and no more.
-    write_lines(tmp_path / "metrics.jsonl", [{k: v for k, v in row.items() if "aupr" not in k} for row in rows[:6]])
+    write_lines(
+        tmp_path / "metrics.jsonl",
+        [{k: v for k, v in row.items() if "aupr" not in k} for row in rows[:6]],
+    )
     assert read(tmp_path)[1].tags.count("svg") == 1
 
 
 def test_molecules_are_compared_at_equal_times(tmp_path):
     rows = [
-        {"task": "molecules", "model": model, "seed": seed, "epoch": epoch, "validation_mae": 0.02 / epoch,
-         "seconds": step * epoch + seed}
-        for model, step in (("kernel", 20), ("gcn", 0.5)) for seed in (1, 2) for epoch in (1, 2, 3)
+        {
+            "task": "molecules",
+            "model": model,
+            "seed": seed,
+            "epoch": epoch,
+            "validation_mae": 0.02 / epoch,
+            "seconds": step * epoch + seed,
+        }
+        for model, step in (("kernel", 20), ("gcn", 0.5))
+        for seed in (1, 2)
+        for epoch in (1, 2, 3)
     ]
     rows.append({"task": "molecules", "model": "median", "seed": 1, "mae": 0.0364})
-    rows.append({"task": "molecules", "model": "kernel", "seeds": 2, "mae_mean": 0.0071, "mae_deviation": 0.0002})
+    rows.append(
+        {
+            "task": "molecules",
+            "model": "kernel",
+            "seeds": 2,
+            "mae_mean": 0.0071,
+            "mae_deviation": 0.0002,
+        }
+    )
     write_lines(tmp_path / "metrics.jsonl", rows)
     text, page = read(tmp_path)
     assert page.tags.count("svg") == 1 and "seconds of training" in text
@@ -76,9 +154,13 @@ def test_molecules_are_compared_at_equal_times(tmp_path):
 
 
 def test_a_run_that_went_on_is_shown_once(tmp_path):
-    """What the part before the interruption wrote of a training, and summed up, gives way to the lines of the whole."""
+    """What the part before the interruption wrote of a training, and summed up, gives way to the
+    lines of the whole."""
     rows = graph_rows([("mlp", 0.5)])
-    before = [{**rows[4], "f1": 0.1234, "seconds": 99.5, "stopped": True}, {**rows[8], "f1_mean": 0.1234}]
+    before = [
+        {**rows[4], "f1": 0.1234, "seconds": 99.5, "stopped": True},
+        {**rows[8], "f1_mean": 0.1234},
+    ]
     write_lines(tmp_path / "metrics.jsonl", rows)
     _, page = read(tmp_path)
     write_lines(tmp_path / "metrics.jsonl", rows[:4] + before + rows[4:])
@@ -93,13 +175,31 @@ def test_a_graph_run_that_broke_off_shows_its_curves(tmp_path):
 
 def cost_rows():
     rows = [
-        {"task": "scaling", "model": model, "seed": 1, "nodes": n // 5, "edges": n, "rows": 2 * n,
-         "plan_seconds": 1e-4 * n, "forward_seconds": 1e-3 * n, "backward_seconds": 2e-3 * n,
-         "peak_bytes": 1000 * n if model == "kernel" else None}
-        for model in ("kernel", "softmax") for n in (32, 64, 128)
+        {
+            "task": "scaling",
+            "model": model,
+            "seed": 1,
+            "nodes": n // 5,
+            "edges": n,
+            "rows": 2 * n,
+            "plan_seconds": 1e-4 * n,
+            "forward_seconds": 1e-3 * n,
+            "backward_seconds": 2e-3 * n,
+            "peak_bytes": 1000 * n if model == "kernel" else None,
+        }
+        for model in ("kernel", "softmax")
+        for n in (32, 64, 128)
     ]
-    rows.append({"task": "scaling", "model": "kernel", "largest_edges": 128, "slope_forward": 1.03,
-                 "slope_backward": None, "slope_memory": 0.97})
+    rows.append(
+        {
+            "task": "scaling",
+            "model": "kernel",
+            "largest_edges": 128,
+            "slope_forward": 1.03,
+            "slope_backward": None,
+            "slope_memory": 0.97,
+        }
+    )
     return rows
 
 

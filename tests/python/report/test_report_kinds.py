@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import test_report_broken
-from report_page import read, write_lines
-
 from nsimplex.report import SECTIONS
 from nsimplex.report.run import with_kind
+from report_page import read, write_lines
+
 
 @pytest.mark.parametrize("section", test_report_broken.SECTIONS)
 def test_lines_of_version_0_1_are_read_as_those_with_a_kind(tmp_path, section):
@@ -18,7 +18,9 @@ def test_lines_of_version_0_1_are_read_as_those_with_a_kind(tmp_path, section):
     pages = []
     for name, rows in (("older", older), ("newer", newer)):
         write_lines(tmp_path / name / "run" / "metrics.jsonl", rows)
-        pages.append(read(tmp_path / name)[0].replace(f"<title>{name}", "").replace(f"<h1>{name}", ""))
+        pages.append(
+            read(tmp_path / name)[0].replace(f"<title>{name}", "").replace(f"<h1>{name}", "")
+        )
     assert pages[0] == pages[1]
 
 

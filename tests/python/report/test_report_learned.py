@@ -14,8 +14,8 @@ pytest.importorskip("matplotlib")
 import test_causal_report
 from report_page import read, write_lines
 
-from nsimplex.report.elements import shades, short
 from nsimplex.report.dag import strongest
+from nsimplex.report.elements import shades, short
 from nsimplex.report.learned import (
     EXTRA,
     MISSING,
@@ -29,15 +29,22 @@ from nsimplex.report.learned import (
 )
 
 
-
 def csv_of(names, matrix):
     quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-    return "\n".join([",".join(quoted), *(",".join(map(str, row)) for row in np.asarray(matrix).tolist())]) + "\n"
+    return (
+        "\n".join(
+            [",".join(quoted), *(",".join(map(str, row)) for row in np.asarray(matrix).tolist())]
+        )
+        + "\n"
+    )
 
 
 def write_run(folder, names, weights, scores=None, truth=None):
     """A folder as `nsimplex causal fit --out` leaves it."""
-    write_lines(folder / "metrics.jsonl", [test_causal_report.FIT | {"sortability_of": "fit" if truth is None else "truth"}])
+    write_lines(
+        folder / "metrics.jsonl",
+        [test_causal_report.FIT | {"sortability_of": "fit" if truth is None else "truth"}],
+    )
     for stem, matrix in (("graph", weights), ("scores", scores), ("truth", truth)):
         if matrix is not None:
             (folder / f"{stem}.csv").write_text(csv_of(names, matrix), encoding="utf-8")
@@ -65,12 +72,21 @@ def test_edges_are_right_reversed_extra_or_missing(tmp_path):
     write_run(tmp_path, NAMES, WEIGHTS, SCORES, TRUTH)
     edges = read_learned(tmp_path, has_truth=True).edges()
     assert [(e.cause, e.effect, e.weight, e.score, e.kind) for e in edges] == [
-        (3, 4, -3, 22, MISSING), (2, 3, 0.25, 15, EXTRA), (1, 2, -2, 8, REVERSED), (0, 1, 0.5, 1, RIGHT),
-    ]  # fmt: skip
+        (3, 4, -3, 22, MISSING),
+        (2, 3, 0.25, 15, EXTRA),
+        (1, 2, -2, 8, REVERSED),
+        (0, 1, 0.5, 1, RIGHT),
+    ]
     text, page = read(tmp_path)
-    for words in ("6 nodes and 3 learned edges. The true graph has 3 edges.", "1 node has no edges: f.", "true weight",
-                  "extra: the true graph does not have it (1)", "missing: only the true graph has it (1)",
-                  "reversed: the true graph has it the other way round (1)", "right: it is in the true graph (1)"):
+    for words in (
+        "6 nodes and 3 learned edges. The true graph has 3 edges.",
+        "1 node has no edges: f.",
+        "true weight",
+        "extra: the true graph does not have it (1)",
+        "missing: only the true graph has it (1)",
+        "reversed: the true graph has it the other way round (1)",
+        "right: it is in the true graph (1)",
+    ):
         assert words in page.text, words
     assert text.count('class="matrix"') == 3 and text.count('class="key"') == 4
     assert "<tr><td>b</td><td>c</td><td>−2</td><td>8</td><td>0</td><td>reversed</td></tr>" in text
@@ -82,7 +98,9 @@ def test_edges_are_right_reversed_extra_or_missing(tmp_path):
 
 def test_without_a_truth_edges_are_told_apart_by_sign(tmp_path):
     write_run(tmp_path, NAMES, WEIGHTS, SCORES)
-    (tmp_path / "truth.csv").write_text(csv_of(NAMES, TRUTH))  # of an earlier run, which was written over
+    (tmp_path / "truth.csv").write_text(
+        csv_of(NAMES, TRUTH)
+    )  # of an earlier run, which was written over
     text, page = read(tmp_path)
     assert "weight above 0 (2)" in page.text and "weight below 0 (1)" in page.text
     assert "true weight" not in page.text and text.count('class="matrix"') == 2
@@ -127,8 +145,14 @@ def test_a_large_graph_shows_its_strongest_edges(tmp_path):
     weights = random_dag(1000, 1500)
     write_run(tmp_path, names, weights, np.abs(weights) + 0.1, weights)
     text, page = read(tmp_path)
-    assert "The picture of the whole graph is left out, because it has 1,000 nodes and 1,500 edges." in page.text
-    assert "1,300 more edges are left out of this table; graph.tsv and truth.tsv have them all." in page.text
+    assert (
+        "The picture of the whole graph is left out, because it has 1,000 nodes and 1,500 edges."
+        in page.text
+    )
+    assert (
+        "1,300 more edges are left out of this table; graph.tsv and truth.tsv have them all."
+        in page.text
+    )
     assert len(text) < 3_000_000
     edges = read_learned(tmp_path, has_truth=False).edges()
     shown = strongest(edges)
@@ -136,17 +160,37 @@ def test_a_large_graph_shows_its_strongest_edges(tmp_path):
     assert max(edges, key=lambda e: abs(e.weight)) in shown
 
 
-NAMED = [r"$\frac{1}{$", "<script>alert(1)</script>", "two\nlines", "n" * 5000, "", '"><img src=x>', "\u202eright to left", "名前"]
+NAMED = [
+    r"$\frac{1}{$",
+    "<script>alert(1)</script>",
+    "two\nlines",
+    "n" * 5000,
+    "",
+    '"><img src=x>',
+    "\u202eright to left",
+    "名前",
+]
 
 
 def test_names_may_be_anything(tmp_path):
     count = len(NAMED)
-    write_run(tmp_path, NAMED, random_dag(count, 12), SCORES.repeat(2).reshape(-1)[: count**2].reshape(count, count))
+    write_run(
+        tmp_path,
+        NAMED,
+        random_dag(count, 12),
+        SCORES.repeat(2).reshape(-1)[: count**2].reshape(count, count),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of letters that matplotlib's font lacks
         text, page = read(tmp_path)
     assert "script" not in page.tags and "img" not in page.tags
-    for words in (r"$\frac{1}{$", "<script>alert(1)</script>", r"two\nlines", r"\u202eright to left", "名前"):
+    for words in (
+        r"$\frac{1}{$",
+        "<script>alert(1)</script>",
+        r"two\nlines",
+        r"\u202eright to left",
+        "名前",
+    ):
         assert words in page.text, words
     assert "n" * 100 not in text and "\u202e" not in text
     assert short("n" * 5000) == "n" * 11 + "…" + "n" * 6
@@ -154,7 +198,9 @@ def test_names_may_be_anything(tmp_path):
 
 def test_a_lone_surrogate_in_a_name_does_no_harm(tmp_path):
     write_run(tmp_path, NAMES, WEIGHTS)
-    (tmp_path / "graph.csv").write_bytes(csv_of(NAMES, WEIGHTS).encode().replace(b'"a"', b'"\xed\xb0\x80"'))
+    (tmp_path / "graph.csv").write_bytes(
+        csv_of(NAMES, WEIGHTS).encode().replace(b'"a"', b'"\xed\xb0\x80"')
+    )
     assert "Learned graph" in read(tmp_path)[1].text
 
 
@@ -164,14 +210,21 @@ def test_weights_may_have_any_size(tmp_path, value):
     weights[0, 5] = value
     write_run(tmp_path, NAMES, weights, weights, TRUTH * 1e300)
     text, _ = read(tmp_path)
-    assert "nan" not in re.sub(r"<[^>]*aria[^>]*>", "", text).lower() and text.count("stroke-dasharray") > 1
+    assert (
+        "nan" not in re.sub(r"<[^>]*aria[^>]*>", "", text).lower()
+        and text.count("stroke-dasharray") > 1
+    )
 
 
 def test_scores_that_are_no_numbers_come_last(tmp_path):
     scores = np.full((6, 6), math.nan)
     scores[2, 3] = 0.5
     write_run(tmp_path, NAMES, WEIGHTS, scores)
-    assert [(e.cause, e.effect) for e in read_learned(tmp_path, False).edges()] == [(2, 3), (1, 2), (0, 1)]
+    assert [(e.cause, e.effect) for e in read_learned(tmp_path, False).edges()] == [
+        (2, 3),
+        (1, 2),
+        (0, 1),
+    ]
     text, _ = read(tmp_path)
     assert "<tr><td>b</td><td>c</td><td>−2</td><td>–</td></tr>" in text
 
@@ -179,13 +232,17 @@ def test_scores_that_are_no_numbers_come_last(tmp_path):
 def test_lines_of_an_edge_list_that_are_broken_are_left_out(tmp_path):
     write_run(tmp_path, NAMES, WEIGHTS)
     (tmp_path / "graph.csv").write_text("a,b\n1,x\n")
-    (tmp_path / "graph.tsv").write_text('source\ttarget\tweight\na\tb\t2\nbroken\nc\td\tx\n\n"c\t1"\tb\t-1\n')
+    (tmp_path / "graph.tsv").write_text(
+        'source\ttarget\tweight\na\tb\t2\nbroken\nc\td\tx\n\n"c\t1"\tb\t-1\n'
+    )
     graph = read_learned(tmp_path, False)
     assert graph.names == ["a", "b", "c\t1"] and np.count_nonzero(graph.weights) == 2
     assert "3 nodes and 2 learned edges" in read(tmp_path)[1].text
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1,2\n3\n", "a,b\n0,x\n0,0\n", '"a'])
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n", "a,b\n1,2\n", "a,b\n1,2\n3\n", "a,b\n0,x\n0,0\n", '"a']
+)
 def test_what_is_no_matrix_is_left_out(tmp_path, text):
     write_run(tmp_path, NAMES, WEIGHTS)
     for name in ("graph.csv", "scores.csv"):
@@ -200,7 +257,9 @@ def test_what_is_no_matrix_is_left_out(tmp_path, text):
 def test_cycles_do_no_harm(tmp_path):
     weights = random_dag(8, 14)
     write_run(tmp_path, NAMED, weights, None, (weights + weights.T + np.eye(8, k=5)))
-    write_lines(tmp_path / "more" / "metrics.jsonl", [json.loads((tmp_path / "metrics.jsonl").read_text())])
+    write_lines(
+        tmp_path / "more" / "metrics.jsonl", [json.loads((tmp_path / "metrics.jsonl").read_text())]
+    )
     (tmp_path / "more" / "graph.csv").write_text(csv_of(NAMED, weights + weights.T))
     assert read(tmp_path)[1].text.count("Learned graph") == 2
 

@@ -10,7 +10,9 @@ import nsimplex
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def index_scores(query, key, weights, scores, causal, scale):
@@ -27,7 +29,11 @@ def index_scores(query, key, weights, scores, causal, scale):
 
 def tuples_mask(table, order, path, batch, queries, length):
     """bool [B, 1, Tq, T, .., T] of a table's product or paths."""
-    listed = nsimplex.path_list(table, order, queries=queries) if path else nsimplex.product_list(table, order)
+    listed = (
+        nsimplex.path_list(table, order, queries=queries)
+        if path
+        else nsimplex.product_list(table, order)
+    )
     mask = torch.zeros(table.size(0), queries, *[length] * order, dtype=torch.bool)
     for b in range(table.size(0)):
         for i in range(queries):
@@ -36,8 +42,21 @@ def tuples_mask(table, order, path, batch, queries, length):
     return mask[:, None].expand(batch, 1, *mask.shape[1:])
 
 
-def definition(query_index, key_index, query, keys, *, weights=None, scores="relu", causal=False, scale=None,
-               indices=None, pattern="product", form="product", logit_scale=None):  # fmt: skip
+def definition(
+    query_index,
+    key_index,
+    query,
+    keys,
+    *,
+    weights=None,
+    scores="relu",
+    causal=False,
+    scale=None,
+    indices=None,
+    pattern="product",
+    form="product",
+    logit_scale=None,
+):
     order, batch, queries, length = len(keys), query.size(0), query.size(2), key_index.size(2)
     score, admissible = index_scores(query_index, key_index, weights, scores, causal, scale)
     admissible = admissible.expand(batch, -1, -1)
@@ -86,7 +105,7 @@ CASES = {
     "paths order 3": dict(order=3, k=2, causal=True, pattern="path", scores="softmax"),
     "late paths": dict(order=2, queries=4, keys=8, k=3, causal=True, pattern="path"),
     "paths determinant": dict(order=2, k=3, form="determinant", pattern="path"),
-}  # fmt: skip
+}
 
 
 def make(name, dtype=torch.float64):
@@ -99,9 +118,10 @@ def make(name, dtype=torch.float64):
         weights = draw(2, 4, queries, seed=2, dtype=dtype)
         inputs.append(weights.abs() if case.get("scores") == "softmax" else weights)
     inputs = [t.requires_grad_() for t in inputs]
-    layer = draw(2, 4, queries, 6, seed=3, dtype=dtype), [
-        draw(2, 2, keys, 6, seed=4 + m, dtype=dtype) for m in range(order)
-    ]
+    layer = (
+        draw(2, 4, queries, 6, seed=3, dtype=dtype),
+        [draw(2, 2, keys, 6, seed=4 + m, dtype=dtype) for m in range(order)],
+    )
     if k:
         rows = keys if case.get("pattern") == "path" else queries
         chooser = draw(1 if shared else 2, 1, rows, 4, seed=9)
@@ -135,7 +155,9 @@ def test_gradcheck(name):
     assert gradcheck(lambda *inputs: call(nsimplex.indexer_loss, inputs, layer, options), inputs)
 
 
-@pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)])
+@pytest.mark.parametrize(
+    "dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)]
+)
 @pytest.mark.parametrize("name", ["warm-up causal", "chosen softmax", "paths"])
 def test_low_precision(name, dtype, error):
     inputs, layer, options = make(name, dtype)
@@ -199,7 +221,9 @@ def test_training_closes_the_gap():
     def retained():
         table = nsimplex.topk_keys(query_index, key_index, 8, weights=weights)
         mask = torch.zeros(1, 64, 64, dtype=torch.bool).scatter(2, table, True)[:, None]
-        return nsimplex.retained_mass(nsimplex.attention(query, [key], [key], mask=mask, return_lse=True)[1], dense)
+        return nsimplex.retained_mass(
+            nsimplex.attention(query, [key], [key], mask=mask, return_lse=True)[1], dense
+        )
 
     losses, before = [], retained()
     for _ in range(150):
@@ -214,7 +238,9 @@ def test_training_closes_the_gap():
 def test_once_differentiable():
     inputs, layer, options = make("warm-up")
     with pytest.raises(RuntimeError, match="once differentiable"):
-        torch.autograd.grad(call(nsimplex.indexer_loss, inputs, layer, options), inputs, create_graph=True)
+        torch.autograd.grad(
+            call(nsimplex.indexer_loss, inputs, layer, options), inputs, create_graph=True
+        )
 
 
 def test_nothing_to_attend_to():
@@ -242,7 +268,9 @@ def test_opcheck(name):
     if len(inputs) == 3:
         options["weights"] = inputs[2]
     if options.get("scores") == "softmax":
-        lse = nsimplex.attention(inputs[0], [inputs[1]], [inputs[1]], causal=True, return_lse=True)[1]
+        lse = nsimplex.attention(inputs[0], [inputs[1]], [inputs[1]], causal=True, return_lse=True)[
+            1
+        ]
         options["lse"] = lse.detach().requires_grad_()
     torch.library.opcheck(torch.ops.nsimplex.indexer_loss.default, (*inputs[:2], *layer), options)
     options["output_mask"] = [True, True, "weights" in options, "lse" in options]
@@ -253,7 +281,9 @@ def test_opcheck(name):
 
 def test_compile():
     def loss(query_index, key_index, query, key):
-        return nsimplex.indexer_loss(query_index, key_index, query, [key], scores="softmax", causal=True)
+        return nsimplex.indexer_loss(
+            query_index, key_index, query, [key], scores="softmax", causal=True
+        )
 
     torch._dynamo.reset()
     compiled = torch.compile(loss, fullgraph=True, dynamic=True, backend="aot_eager")
@@ -270,18 +300,53 @@ I, L = torch.zeros(2, 2, 5, 4), torch.zeros(2, 4, 5, 6)
 @pytest.mark.parametrize(
     "arguments, options, error, words",
     [
-        ((I, I[:, :1, :3], L, [L]), {}, ValueError, r"keys\[0\]: expected the length of key_index, 3, got 5"),
-        ((I, I, L[:, :, :4], [L]), {}, ValueError, "query: expected batch and length of query_index"),
+        (
+            (I, I[:, :1, :3], L, [L]),
+            {},
+            ValueError,
+            r"keys\[0\]: expected the length of key_index, 3, got 5",
+        ),
+        (
+            (I, I, L[:, :, :4], [L]),
+            {},
+            ValueError,
+            "query: expected batch and length of query_index",
+        ),
         ((I, I, L, []), {}, ValueError, "keys: expected 1 to 8"),
-        ((I, I[..., :2], L, [L]), {}, ValueError, r"\[indexer_loss\] key_index: expected the query's channels 4"),
+        (
+            (I, I[..., :2], L, [L]),
+            {},
+            ValueError,
+            r"\[indexer_loss\] key_index: expected the query's channels 4",
+        ),
         ((I, I, L, [L]), dict(scores="dot"), ValueError, "scores: expected 'relu' or 'softmax'"),
         ((I, I, L, [L]), dict(lse=I[..., 0]), ValueError, "lse: expected none with scores 'relu'"),
-        ((I, I, L, [L]), dict(pattern="walk"), ValueError, "pattern: expected 'product' or 'path', got 'walk'"),
+        (
+            (I, I, L, [L]),
+            dict(pattern="walk"),
+            ValueError,
+            "pattern: expected 'product' or 'path', got 'walk'",
+        ),
         ((I, I, L, [L]), dict(pattern="path"), ValueError, "pattern: 'path' needs indices"),
         ((I, I, L, [L]), dict(indices=torch.zeros(1, 5, 0).long()), ValueError, "k at least 1"),
-        ((I, I, L, [L]), dict(indices=torch.zeros(1, 4, 2).long()), ValueError, "indices: expected shape"),
-        ((I, I, L, [L]), dict(indices=torch.zeros(1, 5, 2)), TypeError, "indices: expected int64, got Float"),
-        ((I, I, L, [L]), dict(indices=torch.full((1, 5, 2), 5)), ValueError, "indices: expected -1 to 4, got 5"),
+        (
+            (I, I, L, [L]),
+            dict(indices=torch.zeros(1, 4, 2).long()),
+            ValueError,
+            "indices: expected shape",
+        ),
+        (
+            (I, I, L, [L]),
+            dict(indices=torch.zeros(1, 5, 2)),
+            TypeError,
+            "indices: expected int64, got Float",
+        ),
+        (
+            (I, I, L, [L]),
+            dict(indices=torch.full((1, 5, 2), 5)),
+            ValueError,
+            "indices: expected -1 to 4, got 5",
+        ),
         ((I, I, L, [L]), dict(form="dot"), ValueError, "form"),
     ],
 )
@@ -291,7 +356,9 @@ def test_errors(arguments, options, error, words):
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-@pytest.mark.parametrize("wanted, name", [([True, True, True, False], "weights"), ([True, True, False, True], "lse")])
+@pytest.mark.parametrize(
+    "wanted, name", [([True, True, True, False], "weights"), ([True, True, False, True], "lse")]
+)
 def test_a_gradient_of_what_was_not_given_is_refused(device, wanted, name):
     own = [tensor.to(device) for tensor in (I, I, L, L)]
     with pytest.raises(ValueError, match=f"output_mask: expected false for {name}"):

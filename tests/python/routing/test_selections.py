@@ -7,10 +7,18 @@ from test_tuples import draw, mask_of, rows_of
 import nsimplex
 
 
-@pytest.mark.parametrize("order, options", [
-    (1, {}), (1, {"causal": True}), (2, {"causal": True}), (2, {"form": "determinant"}),
-    (2, {"window": [3, 5]}), (3, {}), (2, {"key_lengths": torch.tensor([6, 0])}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "order, options",
+    [
+        (1, {}),
+        (1, {"causal": True}),
+        (2, {"causal": True}),
+        (2, {"form": "determinant"}),
+        (2, {"window": [3, 5]}),
+        (3, {}),
+        (2, {"key_lengths": torch.tensor([6, 0])}),
+    ],
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_naive_selection(order, options, weighted):
     queries, dim = 6, 6
@@ -52,10 +60,14 @@ def test_retained_mass_is_the_sum_of_kept_weights(order):
     weights = nsimplex.attention_weights(query, keys, causal=True)
     masses = {}
     for name, listed in (
-        ("topk", nsimplex.product_list(table, order)), ("path", nsimplex.path_list(table, order)),
+        ("topk", nsimplex.product_list(table, order)),
+        ("path", nsimplex.path_list(table, order)),
         ("naive", nsimplex.topk_tuples(query, keys, 3**order, causal=True)),
-        ("all", nsimplex.product_list(nsimplex.topk_keys(query, keys[0], length, causal=True), order)),
-    ):  # fmt: skip
+        (
+            "all",
+            nsimplex.product_list(nsimplex.topk_keys(query, keys[0], length, causal=True), order),
+        ),
+    ):
         mask = mask_of(listed, length, [length] * order)
         sparse = nsimplex.attention(query, keys, keys, mask=mask, return_lse=True)[1]
         masses[name] = nsimplex.retained_mass(sparse, dense)
@@ -71,9 +83,10 @@ def test_retained_mass_of_rows_without_tuples():
     with pytest.raises(ValueError, match=r"sparse_lse: expected shape \[3\], got \[2\]"):
         nsimplex.retained_mass(dense[:2], dense)
     torch.library.opcheck(
-        torch.ops.nsimplex.retained_mass.default, (sparse.clone().requires_grad_(), dense),
+        torch.ops.nsimplex.retained_mass.default,
+        (sparse.clone().requires_grad_(), dense),
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )  # fmt: skip
+    )
 
 
 TABLE = torch.zeros(1, 4, 2, dtype=torch.int64)
@@ -83,23 +96,64 @@ TABLE = torch.zeros(1, 4, 2, dtype=torch.int64)
     "call, error, words",
     [
         (lambda: nsimplex.product_list(TABLE[0], 2), ValueError, "table: expected shape"),
-        (lambda: nsimplex.product_list(TABLE.int(), 2), TypeError, "table: expected int64, got Int"),
+        (
+            lambda: nsimplex.product_list(TABLE.int(), 2),
+            TypeError,
+            "table: expected int64, got Int",
+        ),
         (lambda: nsimplex.product_list(TABLE - 2, 2), ValueError, "or -1 for none, got -2"),
         (lambda: nsimplex.product_list(TABLE, 0), ValueError, "order: expected 1 to 8, got 0"),
-        (lambda: nsimplex.path_list(TABLE + 4, 2), ValueError, "keys from 0 to 3, or -1 for none, got 4"),
-        (lambda: nsimplex.path_list(TABLE, 2, queries=5), ValueError, "queries: expected at most the table's 4"),
+        (
+            lambda: nsimplex.path_list(TABLE + 4, 2),
+            ValueError,
+            "keys from 0 to 3, or -1 for none, got 4",
+        ),
+        (
+            lambda: nsimplex.path_list(TABLE, 2, queries=5),
+            ValueError,
+            "queries: expected at most the table's 4",
+        ),
         (lambda: nsimplex.hyperedge_list(TABLE[0] + 5, 4), ValueError, "nodes 0 to 3, got 5 to 5"),
-        (lambda: nsimplex.hyperedge_list(TABLE[0].float(), 4), TypeError, "expected int64, got Float"),
-        (lambda: nsimplex.hyperedge_list(TABLE[0, :, :1], 4), ValueError, "hyperedges: expected shape"),
+        (
+            lambda: nsimplex.hyperedge_list(TABLE[0].float(), 4),
+            TypeError,
+            "expected int64, got Float",
+        ),
+        (
+            lambda: nsimplex.hyperedge_list(TABLE[0, :, :1], 4),
+            ValueError,
+            "hyperedges: expected shape",
+        ),
         (lambda: nsimplex.neighbours(torch.zeros(3, 3)), TypeError, "adjacency: expected bool or"),
-        (lambda: nsimplex.neighbours(torch.zeros(3, 4).bool()), ValueError, "square matrix for self_loops, got 3 x 4"),
-        (lambda: nsimplex.neighbours(torch.zeros(3).bool()), ValueError, "adjacency: expected shape"),
-        (lambda: nsimplex.topk_tuples(draw(1, 1, 3, 4), [draw(1, 1, 3, 4)], 0), ValueError, "count: expected at least 1"),
-        (lambda: nsimplex.topk_tuples(draw(1, 1, 3, 4), [draw(1, 1, 3, 4)], 2, weights=draw(1, 1, 2)), ValueError,
-         r"weights: expected shape \[1, 1, 3\]"),
-        (lambda: nsimplex.topk_tuples(draw(1, 1, 3, 4), [draw(1, 1, 3, 4)] * 2, 2, augment=True), ValueError, "augment"),
+        (
+            lambda: nsimplex.neighbours(torch.zeros(3, 4).bool()),
+            ValueError,
+            "square matrix for self_loops, got 3 x 4",
+        ),
+        (
+            lambda: nsimplex.neighbours(torch.zeros(3).bool()),
+            ValueError,
+            "adjacency: expected shape",
+        ),
+        (
+            lambda: nsimplex.topk_tuples(draw(1, 1, 3, 4), [draw(1, 1, 3, 4)], 0),
+            ValueError,
+            "count: expected at least 1",
+        ),
+        (
+            lambda: nsimplex.topk_tuples(
+                draw(1, 1, 3, 4), [draw(1, 1, 3, 4)], 2, weights=draw(1, 1, 2)
+            ),
+            ValueError,
+            r"weights: expected shape \[1, 1, 3\]",
+        ),
+        (
+            lambda: nsimplex.topk_tuples(draw(1, 1, 3, 4), [draw(1, 1, 3, 4)] * 2, 2, augment=True),
+            ValueError,
+            "augment",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()

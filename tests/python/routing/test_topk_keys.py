@@ -9,7 +9,9 @@ INFINITY = float("inf")
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def causal_pairs(queries, keys):
@@ -46,7 +48,9 @@ CASES = {
     "light": dict(heads=4, kv_heads=1, queries=50, keys=50, k=7),
     "reuse": dict(heads=4, kv_heads=2, queries=40, keys=65, k=9, scores="softmax"),
     "causal": dict(heads=2, kv_heads=1, queries=70, keys=70, k=16, causal=True),
-    "causal softmax": dict(heads=2, kv_heads=2, queries=33, keys=33, k=5, causal=True, scores="softmax"),
+    "causal softmax": dict(
+        heads=2, kv_heads=2, queries=33, keys=33, k=5, causal=True, scores="softmax"
+    ),
     "late queries": dict(heads=2, kv_heads=1, queries=5, keys=99, k=8, causal=True),
     "early keys": dict(heads=2, kv_heads=1, queries=40, keys=9, k=4, causal=True),
     "one query": dict(heads=2, kv_heads=1, queries=1, keys=300, k=10, causal=True),
@@ -54,9 +58,10 @@ CASES = {
     "prunings": dict(heads=1, kv_heads=1, queries=36, keys=1500, k=6),
     "lengths": dict(heads=2, kv_heads=1, queries=20, keys=40, k=6, lengths=(0, 17)),
     "adjacency": dict(heads=2, kv_heads=1, queries=45, keys=70, k=6, adjacency=2),
-    "adjacency of all": dict(heads=2, kv_heads=1, queries=45, keys=45, k=9, adjacency=1, causal=True,
-                             scores="softmax"),
-}  # fmt: skip
+    "adjacency of all": dict(
+        heads=2, kv_heads=1, queries=45, keys=45, k=9, adjacency=1, causal=True, scores="softmax"
+    ),
+}
 
 
 def make(name, dtype=torch.float64, weights=True, dim=12):
@@ -64,8 +69,13 @@ def make(name, dtype=torch.float64, weights=True, dim=12):
     case = dict(CASES[name])
     heads, kv_heads, queries, keys = (case.pop(n) for n in ("heads", "kv_heads", "queries", "keys"))
     k, lengths, adjacency = case.pop("k"), case.pop("lengths", None), case.pop("adjacency", 0)
-    query, key = draw(2, heads, queries, dim, dtype=dtype), draw(2, kv_heads, keys, dim, seed=1, dtype=dtype)
-    admissible = causal_pairs(queries, keys) if case.get("causal") else torch.ones(queries, keys).bool()
+    query, key = (
+        draw(2, heads, queries, dim, dtype=dtype),
+        draw(2, kv_heads, keys, dim, seed=1, dtype=dtype),
+    )
+    admissible = (
+        causal_pairs(queries, keys) if case.get("causal") else torch.ones(queries, keys).bool()
+    )
     if lengths:
         case["key_lengths"] = torch.tensor(lengths)
         admissible = admissible & (torch.arange(keys) < torch.tensor(lengths)[:, None, None])
@@ -175,7 +185,9 @@ def test_sparse_adjacency_scores_what_it_stores(scores, causal):
     assert torch.equal(dense[0], table[0])
     lengths = torch.tensor([30, 11])
     for adjacency in (flags, flags.to_sparse_csr()):
-        short = nsimplex.topk_keys(query, key, 5, adjacency=adjacency, key_lengths=lengths, **options)
+        short = nsimplex.topk_keys(
+            query, key, 5, adjacency=adjacency, key_lengths=lengths, **options
+        )
         assert short[0][1].max() < 11 and torch.equal(short[0][0], dense[0][0])
 
 
@@ -205,16 +217,26 @@ def test_nothing_that_is_not_finite_is_chosen():
         assert (function(query, key, 6)[0, 4] == -1).all()
         query[0, 0, 4] = 1.0
         clean = nsimplex.topk_keys(query, key[:, :, :20], 6)
-    big = nsimplex.topk_keys(1e4 * query.float(), key[:, :, :20].float(), 6, scores="softmax", return_scores=True)
+    big = nsimplex.topk_keys(
+        1e4 * query.float(), key[:, :, :20].float(), 6, scores="softmax", return_scores=True
+    )
     assert big[1][big[0] >= 0].isfinite().all()
 
 
 @pytest.mark.parametrize("queries, keys", [(0, 5), (5, 0), (0, 0)])
 def test_empty(queries, keys):
     for options in ({}, {"scores": "softmax"}, {"candidates": torch.full((1, queries, 2), -1)}):
-        indices = nsimplex.topk_keys(torch.zeros(2, 1, queries, 4), torch.zeros(2, 1, keys, 4), 3, **options)
-        assert indices.shape == (2, queries, 3) and ((keys > 0 and queries == 0) or (indices == -1).all())
-    assert nsimplex.topk_keys(torch.zeros(0, 1, 5, 4), torch.zeros(0, 1, 5, 4), 3).shape == (0, 5, 3)
+        indices = nsimplex.topk_keys(
+            torch.zeros(2, 1, queries, 4), torch.zeros(2, 1, keys, 4), 3, **options
+        )
+        assert indices.shape == (2, queries, 3) and (
+            (keys > 0 and queries == 0) or (indices == -1).all()
+        )
+    assert nsimplex.topk_keys(torch.zeros(0, 1, 5, 4), torch.zeros(0, 1, 5, 4), 3).shape == (
+        0,
+        5,
+        3,
+    )
 
 
 @pytest.mark.parametrize("name", ["causal", "reuse", "adjacency", "prunings"])
@@ -249,7 +271,9 @@ def test_opcheck(dtype):
     table = nsimplex.neighbours(draw(50, 50) > 1.0)
     query, key, k, options, _ = make("light", dtype)
     torch.library.opcheck(
-        torch.ops.nsimplex.topk_keys.default, (query.requires_grad_(), key, k), {"candidates": table}
+        torch.ops.nsimplex.topk_keys.default,
+        (query.requires_grad_(), key, k),
+        {"candidates": table},
     )
 
 

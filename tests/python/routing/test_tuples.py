@@ -9,7 +9,9 @@ import nsimplex
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def table_of(batch, rows, k, keys, seed=0):
@@ -73,7 +75,8 @@ def test_empty_tables():
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("k", [2, 5, 9])
 def test_topk_at_full_k_is_dense_and_path_is_the_chain(order, k):
-    """k >= the admissible keys: the product is dense attention, the path that under the chain mask."""
+    """k >= the admissible keys: the product is dense attention, the path that under the chain
+    mask."""
     length = 5
     query, key = draw(2, 2, length, 6), draw(2, 1, length, 6, seed=1)
     causal = torch.ones(length, length, dtype=torch.bool).tril()
@@ -101,19 +104,27 @@ def test_neighbours(self_loops, layout):
     flags = adjacency_of(9)
     flags[4] = False
     given = {
-        "flags": flags, "csr": flags.to_sparse_csr(), "batch": torch.stack([flags, flags.t()]),
+        "flags": flags,
+        "csr": flags.to_sparse_csr(),
+        "batch": torch.stack([flags, flags.t()]),
         "int32": torch.sparse_csr_tensor(
-            *(t.int() for t in (flags.to_sparse_csr().crow_indices(), flags.to_sparse_csr().col_indices())),
-            torch.ones(int(flags.sum())), (9, 9),
+            *(
+                t.int()
+                for t in (flags.to_sparse_csr().crow_indices(), flags.to_sparse_csr().col_indices())
+            ),
+            torch.ones(int(flags.sum())),
+            (9, 9),
         ),
-    }[layout]  # fmt: skip
+    }[layout]
     table = nsimplex.neighbours(given, self_loops=self_loops)
     for b, graph in enumerate([flags, flags.t()][: table.size(0)]):
         for i in range(9):
             expected = [j for j in range(9) if graph[i, j] or (self_loops and i == j)]
             assert table[b, i].tolist() == expected + [-1] * (table.size(2) - len(expected))
     assert table.size(2) == max((row >= 0).sum() for row in table.flatten(0, 1))
-    repeated = torch.sparse_csr_tensor(torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), torch.ones(3), (2, 2))
+    repeated = torch.sparse_csr_tensor(
+        torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), torch.ones(3), (2, 2)
+    )
     assert nsimplex.neighbours(repeated, self_loops=False).tolist() == [[[0, 1], [-1, -1]]]
     assert nsimplex.neighbours(torch.zeros(3, 3).bool(), self_loops=False).tolist() == [[[-1]] * 3]
     assert nsimplex.neighbours(torch.zeros(0, 0).bool()).shape == (1, 0, 1)

@@ -1,4 +1,5 @@
-"""Choosing and attending together: sparse attention over what routing chose, against the dense operator."""
+"""Choosing and attending together: sparse attention over what routing chose, against the dense
+operator."""
 
 import pytest
 import torch
@@ -9,7 +10,9 @@ from nsimplex.nn import Indexer
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def layer(order, length, seed=0):
@@ -45,7 +48,9 @@ def test_full_k_is_dense_attention_or_the_chain(order, causal, scores):
     table = nsimplex.topk_keys(query, keys[0], length + 2, causal=causal, scores=scores)
 
     def sparse(pattern):
-        out, lse = nsimplex.sparse_attention(query, keys, values, table, pattern=pattern, return_lse=True)
+        out, lse = nsimplex.sparse_attention(
+            query, keys, values, table, pattern=pattern, return_lse=True
+        )
         return outcome(out, lse, leaves)
 
     dense = nsimplex.attention(query, keys, values, causal=causal, return_lse=True)
@@ -62,13 +67,20 @@ def test_full_k_is_dense_attention_or_the_chain(order, causal, scores):
 def test_lists_are_the_tables_they_are_made_of(order):
     query, keys, values = layer(order, 20)
     table = nsimplex.topk_keys(query, keys[0], 4, causal=True)
-    lists = {"product": nsimplex.product_list(table, order), "path": nsimplex.path_list(table, order)}
+    lists = {
+        "product": nsimplex.product_list(table, order),
+        "path": nsimplex.path_list(table, order),
+    }
     for pattern, listed in lists.items():
         by_table = nsimplex.sparse_attention(query, keys, values, table, pattern=pattern)
-        torch.testing.assert_close(nsimplex.sparse_attention(query, keys, values, *listed), by_table)
+        torch.testing.assert_close(
+            nsimplex.sparse_attention(query, keys, values, *listed), by_table
+        )
     late = nsimplex.path_list(table, order, queries=3)
-    few = [nsimplex.sparse_attention(query[:, :, -3:], keys, values, *rest, pattern=pattern)
-           for rest, pattern in ((late, "list"), ((table,), "path"))]  # fmt: skip
+    few = [
+        nsimplex.sparse_attention(query[:, :, -3:], keys, values, *rest, pattern=pattern)
+        for rest, pattern in ((late, "list"), ((table,), "path"))
+    ]
     torch.testing.assert_close(*few)
 
 
@@ -115,9 +127,13 @@ def test_graphs_of_higher_order():
     walk = nsimplex.sparse_attention(
         query, keys, values, nsimplex.neighbours(flags, self_loops=False), pattern="path"
     )
-    torch.testing.assert_close(walk, nsimplex.attention(query, keys, values, mask=chain_mask(flags, 2)))
+    torch.testing.assert_close(
+        walk, nsimplex.attention(query, keys, values, mask=chain_mask(flags, 2))
+    )
     near = flags | torch.eye(9).bool()
-    pairs = nsimplex.sparse_attention(query, keys, values, nsimplex.neighbours(flags), pattern="product")
+    pairs = nsimplex.sparse_attention(
+        query, keys, values, nsimplex.neighbours(flags), pattern="product"
+    )
     mask = near[:, :, None] & near[:, None, :]
     torch.testing.assert_close(pairs, nsimplex.attention(query, keys, values, mask=mask))
     edges = torch.tensor([[0, 3, 2], [4, 1, 1], [8, 0, 5]])
@@ -136,16 +152,19 @@ def test_retained_mass_of_every_selection(order):
     weights = nsimplex.attention_weights(query, keys, causal=True).detach()
     table = nsimplex.topk_keys(query, keys[0], 3, causal=True)
     for pattern, listed in (
-        ("product", nsimplex.product_list(table, order)), ("path", nsimplex.path_list(table, order)),
+        ("product", nsimplex.product_list(table, order)),
+        ("path", nsimplex.path_list(table, order)),
         ("list", nsimplex.topk_tuples(query, keys, 3**order, causal=True)),
-    ):  # fmt: skip
+    ):
         mask = torch.zeros(2, 12, *[12] * order, dtype=torch.bool)
         for b in range(2):
             for i in range(12):
                 for row in listed[0][listed[1][b, 0, i] : listed[1][b, 0, i + 1]].tolist():
                     mask[(b, i, *row)] = True
         given = listed if pattern == "list" else (table,)
-        lse = nsimplex.sparse_attention(query, keys, values, *given, pattern=pattern, return_lse=True)[1]
+        lse = nsimplex.sparse_attention(
+            query, keys, values, *given, pattern=pattern, return_lse=True
+        )[1]
         exact = (weights * mask[:, None]).flatten(3).sum(-1).mean()
         torch.testing.assert_close(nsimplex.retained_mass(lse, dense), exact)
 
@@ -156,13 +175,16 @@ def test_gradcheck_with_the_choice_held(pattern):
     table = nsimplex.topk_keys(query, keys[0], 3, causal=True)
 
     def attend(query, k1, k2, v1, v2):
-        return nsimplex.sparse_attention(query, [k1, k2], [v1, v2], table, pattern=pattern, return_lse=True)
+        return nsimplex.sparse_attention(
+            query, [k1, k2], [v1, v2], table, pattern=pattern, return_lse=True
+        )
 
     assert gradcheck(attend, (query, *keys, *values))
 
 
 def test_a_layer_with_an_indexer():
-    """Gradients of the output reach the layer, those of the loss the indexer, and neither the other."""
+    """Gradients of the output reach the layer, those of the loss the indexer, and neither the
+    other."""
     torch.manual_seed(1)
     indexer, x = Indexer(12, 3, index_dim=4).double(), draw(2, 20, 12)
     query, keys, values = layer(2, 20)
