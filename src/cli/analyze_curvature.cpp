@@ -191,14 +191,14 @@ int run_curvature(const CurvatureOptions& options) {
   Json summary = summary_of(results);
   summary["read"] = {{"graph", to_json(reading)}};
   const std::vector<Figure> figures = figures_of(results);
-  log.write(summary);
+  log.write("curvature", summary);
   for (const Figure& figure : figures) {
     for (const Statement* statement : {&figure.rises, &figure.does_not_fall}) {
       Json line = to_json(*statement);
       line["share"] = statement->share();
       line["graph"] = figure.graph.value();
       line["line_graph"] = figure.line_graph.value();
-      log.write(line);
+      log.write("statement", line);
     }
   }
   if (!options.out.empty()) write_graphs(options.out + "/curvatures.safetensors", results);

@@ -142,19 +142,19 @@ class LipschitzExperiment {
             [&](Statement& each) { each.add_bound(constants[b], bound); });
       }
     }
-    log_.write(line, false);
+    log_.write("lipschitz", line, false);
   }
 
   // All statements, as lines and as a table.
   void conclude() {
-    for (const Json& line : verdicts_.lines()) log_.write(line);
+    for (const Json& line : verdicts_.lines()) log_.write("statement", line);
     std::vector<Statement> statements = verdicts_.statements();
     for (const int64_t order : options_.orders) {
       for (const auto& [statement, figures] : lipschitz_growth(points_, order)) {
         if (statement.draws() == 0) continue;
         Json line = to_json(statement);
         line.update(figures);
-        log_.write(line);
+        log_.write("statement", line);
         statements.push_back(statement);
       }
     }

@@ -85,7 +85,7 @@ std::string table_of(const std::vector<Json>& layers) {
   Table table(header);
   for (const Json& layer : layers) {
     std::vector<std::string> row{fmt::format("{}", layer["layer"].get<int64_t>()),
-                                 layer["kind"].get<std::string>()};
+                                 layer["layer_kind"].get<std::string>()};
     for (const auto& each : columns) {
       const Json& value = layer[each.first];
       row.push_back(value.is_null() ? "-" : fmt::format("{:.4g}", value.get<double>()));
@@ -125,15 +125,16 @@ int run_model(const ModelCommand& o) {
 
   std::vector<Json> layers;
   for (size_t i = 0; i < readings.size(); ++i) {
-    Json line{{"analysis", "model"},        {"layer", i},          {"kind", kind_of(readings[i])},
-              {"order", readings[i].order}, {"step", loaded.step}, {"windows", o.windows},
-              {"context", context}};
+    Json line{
+        {"analysis", "model"},        {"layer", i},          {"layer_kind", kind_of(readings[i])},
+        {"order", readings[i].order}, {"step", loaded.step}, {"windows", o.windows},
+        {"context", context}};
     line.update(figures_of(readings[i]));
-    log.write(line);
+    log.write("layer", line);
     layers.push_back(line);
   }
   const Statement statement = sensitivity_statement(readings);
-  if (statement.draws() > 0) log.write(to_json(statement));
+  if (statement.draws() > 0) log.write("statement", to_json(statement));
   if (o.json) return 0;
   print(table_of(layers));
   if (statement.draws() > 0) print("\n" + statements_table({statement}));

@@ -161,7 +161,7 @@ class SensitivityExperiment {
         Json line = to_json(statement);
         line["order"] = order;
         line["dim"] = dim;
-        log_.write(line);
+        log_.write("statement", line);
         statements_.push_back(statement);
       }
     }
@@ -214,7 +214,7 @@ class SensitivityExperiment {
                  {"largest", largest(found.value)},
                  {"from_gaussian", largest(found.value.slice(0, 0, gaussian))},
                  {"at_gaussian", largest(fixed.value.slice(0, 0, gaussian))}});
-    log_.write(line);
+    log_.write(kind, line);
     statements_.push_back(statement);
     if (statement.violations() + single.violations() > 0) save(each, name, found);
   }

@@ -35,7 +35,7 @@ struct SmoothingOptions : CommonOptions {
 void record(RunLog& log, const Json& line, bool shown) {
   Json named{{"analysis", "smoothing"}};
   named.update(line);
-  log.write(named, shown);
+  log.write("smoothing", named, shown);
 }
 
 void test_draws(const SmoothingOptions& options, Verdicts& verdicts, RunLog& log) {
@@ -113,7 +113,7 @@ int run_smoothing(const SmoothingOptions& options) {
   test_masks(options.seed, verdicts, [&](const Json& line) { record(log, line, false); });
   const std::string stacks = watch_stacks(options, verdicts, log);
   measure_beside(options, verdicts, log);
-  for (const Json& line : verdicts.lines()) log.write(line);
+  for (const Json& line : verdicts.lines()) log.write("statement", line);
   if (!options.json) print(statements_table(verdicts.statements()) + "\n" + stacks);
   return 0;
 }

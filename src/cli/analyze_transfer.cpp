@@ -156,7 +156,7 @@ class TransferExperiment {
       if (!o_.skip_readings) line.update(readings_of(trial.model, o_, corpus_.corpus));
     }
     for (const auto& [figure, value] : early.items()) line["early_" + figure] = value;
-    log_.write(line);
+    log_.write("transfer", line);
   }
 
   const TransferOptions& o_;
@@ -177,8 +177,9 @@ int run_transfer(const TransferOptions& given) {
   TransferExperiment experiment(o, opened, log);
   experiment.run();
   const TransferSummary summary = summarize(experiment.points());
-  for (const BestRate& best : summary.best) log.write(to_json(best));
-  for (const analysis::Statement& statement : summary.statements) log.write(to_json(statement));
+  for (const BestRate& best : summary.best) log.write("transfer_best", to_json(best));
+  for (const analysis::Statement& statement : summary.statements)
+    log.write("statement", to_json(statement));
   if (!o.json) print(text_of(summary));
   return 0;
 }

@@ -115,7 +115,7 @@ void print_json(const BenchOptions& options, const Row& row, double peak) {
             {"seq", options.shape.seq},       {"dim", options.shape.dim},
             {"window", options.shape.window}, {"causal", options.shape.causal}};
   if (options.peers) line["reference_milliseconds"] = row.reference_milliseconds;
-  print_json_line(line);
+  print_json_line("bench", line);
 }
 
 std::string title(const AttentionCase& shape, const std::string& pass) {

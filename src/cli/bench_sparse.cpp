@@ -168,7 +168,7 @@ int run_bench_sparse(const SparseOptions& given) {
               {"sgemm_gflops", gemm},
               {"ratio", gflops / gemm}};
     if (o.peers) line["reference_milliseconds"] = medians[2];
-    print_json_line(line);
+    print_json_line("bench", line);
     return 0;
   }
   print(

@@ -38,9 +38,9 @@ int run_attenuation(const AttenuationCommand& o) {
   RunLog log(o);
   const auto surface = causal::attenuation_surface(
       test, range(0.3, 0.95, 14), range(test.least_distance, test.largest_distance, 17));
-  for (const auto& point : surface) log.write(line_of("surface", point));
+  for (const auto& point : surface) log.write("attenuation", line_of("surface", point));
   const auto path = causal::attenuation_path(test, o.distance, kPathPoints);
-  for (const auto& point : path) log.write(line_of("path", point));
+  for (const auto& point : path) log.write("attenuation", line_of("path", point));
   std::vector<causal::Claim> claims;
   {
     ProgressBar bar("attenuation", causal::attenuation_draws(test), o.json);

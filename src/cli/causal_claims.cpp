@@ -27,7 +27,7 @@ void report_claims(RunLog& log, const CommonOptions& options, const std::string&
     Json line{{"task", task}, {"source", claim.source}};
     line.update(to_json(statement));
     line["share"] = statement.share();
-    log.write(line);
+    log.write(task, line);
     table.add({claim.source, claim.text, fmt::format("{}", statement.draws()),
                fmt::format("{}", statement.violations()),
                fmt::format("{:.3g}", statement.median_slack()), statement.holds() ? "yes" : "NO"});

@@ -80,7 +80,7 @@ class Complexity {
       line[kFigures[figure]] = spread.mean;
       line[std::string(kFigures[figure]).append("_deviation")] = spread.deviation;
     }
-    log_.write(line);
+    log_.write("complexity", line);
   }
 
   // What the paper says that times grow with; -1: nothing.
@@ -119,7 +119,7 @@ class Complexity {
                  {"exponent", line.slope},
                  {"r_squared", line.r_squared}};
         if (paper >= 0) row["paper"] = paper;
-        log_.write(row);
+        log_.write("complexity_fit", row);
         exponents.add({over, kFigures[figure], fmt::format("{:.2f}", line.slope),
                        fmt::format("{:.3f}", line.r_squared),
                        paper < 0 ? "" : fmt::format("{}", paper)});

@@ -112,22 +112,22 @@ int run_embed(const EmbedOptions& o) {
   if (!o.out.empty()) {
     write_ball(o.out, made, file.names.empty() ? column_names(file.nodes) : file.names, adjacency);
   }
-  log.write({{"task", "embed"},
-             {"graph", o.graph},
-             {"read", {{"graph", to_json(file.reading)}}},
-             {"nodes", file.nodes},
-             {"edges", adjacency._nnz()},
-             {"pairs", effect_first ? "effect-cause" : "cause-effect"},
-             {"dimension", o.embedding.options.dimension},
-             {"optimiser", o.embedding.optimiser},
-             {"hops", made.hops},
-             {"side", causal::name_of(causal::kSideNames, made.side)},
-             {"loss", made.loss},
-             {"without_negatives", made.without_negatives},
-             {"mean_rank", ranking.mean_rank},
-             {"map", ranking.map},
-             {"warning", warning.empty() ? Json() : Json(warning)},
-             {"seconds", made.seconds}});
+  log.write("embed", {{"task", "embed"},
+                      {"graph", o.graph},
+                      {"read", {{"graph", to_json(file.reading)}}},
+                      {"nodes", file.nodes},
+                      {"edges", adjacency._nnz()},
+                      {"pairs", effect_first ? "effect-cause" : "cause-effect"},
+                      {"dimension", o.embedding.options.dimension},
+                      {"optimiser", o.embedding.optimiser},
+                      {"hops", made.hops},
+                      {"side", causal::name_of(causal::kSideNames, made.side)},
+                      {"loss", made.loss},
+                      {"without_negatives", made.without_negatives},
+                      {"mean_rank", ranking.mean_rank},
+                      {"map", ranking.map},
+                      {"warning", warning.empty() ? Json() : Json(warning)},
+                      {"seconds", made.seconds}});
   if (o.json) return 0;
   print(fmt::format(
       "{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"

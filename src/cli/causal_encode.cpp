@@ -96,12 +96,12 @@ int run_encode(const EncodeOptions& o) {
                             angles.sizes()));
   }
   const double largest = angles.numel() == 0 ? 0.0 : angles.abs().max().item<double>();
-  log.write({{"task", "encode"},
-             {"tokens", angles.size(0)},
-             {"heads", o.angles.heads},
-             {"planes", angles.size(-1)},
-             {"largest_angle", largest},
-             {"table", path}});
+  log.write("encode", {{"task", "encode"},
+                       {"tokens", angles.size(0)},
+                       {"heads", o.angles.heads},
+                       {"planes", angles.size(-1)},
+                       {"largest_angle", largest},
+                       {"table", path}});
   if (o.json) return 0;
   print(fmt::format("angles {}, at most {:.4f}: {}\n", c10::str(angles.sizes()), largest, path));
   return 0;

@@ -199,7 +199,7 @@ int run_fit(const FitOptions& o) {
   const CausalFit result = fit(o, table);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
-  log.write(report.json());
+  log.write("fit", report.json());
   if (!o.json) print(report.text());
   if (o.out.empty()) return 0;
   write_graph(o.out, "graph", {table.names, report.graph()});

@@ -142,7 +142,7 @@ class Perturb {
       }
     }
     line["held_out"] = held_out;
-    log_.write(line);
+    log_.write("perturbation_split", line);
   }
 
   static Json key_of(const std::string& name, uint64_t seed) {
@@ -152,7 +152,7 @@ class Perturb {
   void take(const std::string& name, uint64_t seed) {
     const Json* line = log_.find(key_of(name, seed));
     if (line == nullptr) return;
-    log_.write(*line);
+    log_.write("encoding_trial", *line);
     results_.add(name, std::to_string(seed), scores_of(*line));
   }
 
@@ -185,11 +185,11 @@ class Perturb {
     }
     results_.add(name, std::to_string(seed), scores_of(line));
     line.update(besides);
-    log_.write(line);
+    log_.write("encoding_trial", line);
   }
 
   void finish() {
-    for (const Json& line : results_.summary()) log_.write(line);
+    for (const Json& line : results_.summary()) log_.write("encoding_mean", line);
     if (!options_.json) print(results_.table(4));
   }
 

@@ -135,7 +135,8 @@ int run_predict(const PredictOptions& o) {
   const Predictions predictions(model, observed, training::feature_answers(model, values));
   RunLog log(o);
   if (!o.out.empty()) io::write_text(o.out + "/" + kPredictionsFile, predictions.csv());
-  for (int64_t row = 0; row < predictions.rows(); ++row) log.write(predictions.line(row));
+  for (int64_t row = 0; row < predictions.rows(); ++row)
+    log.write("predict", predictions.line(row));
   if (!o.json) print(predictions.table());
   return 0;
 }

@@ -16,31 +16,31 @@ struct RobustnessCommand : AngleOptions {
 
 void write(RunLog& log, const causal::Robustness& made) {
   for (const causal::Accuracy& each : made.accuracies) {
-    log.write({{"task", "robustness"},
-               {"row", "accuracy"},
-               {"first", each.first},
-               {"second", each.second},
-               {"exact", each.exact},
-               {"drawn", each.drawn}});
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "accuracy"},
+                             {"first", each.first},
+                             {"second", each.second},
+                             {"exact", each.exact},
+                             {"drawn", each.drawn}});
   }
   for (const causal::Bias& each : made.biases) {
-    log.write({{"task", "robustness"},
-               {"row", "bias"},
-               {"sigma", each.sigma},
-               {"noises", each.noises},
-               {"key", each.equal ? "query" : "drawn"},
-               {"score", each.score},
-               {"mean", each.mean},
-               {"deviation", each.deviation},
-               {"limit", each.limit}});
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "bias"},
+                             {"sigma", each.sigma},
+                             {"noises", each.noises},
+                             {"key", each.equal ? "query" : "drawn"},
+                             {"score", each.score},
+                             {"mean", each.mean},
+                             {"deviation", each.deviation},
+                             {"limit", each.limit}});
   }
   for (const causal::Distinction& each : made.distinctions) {
-    log.write({{"task", "robustness"},
-               {"row", "distinction"},
-               {"with_sine", each.with_sine},
-               {"without_sine", each.without_sine},
-               {"drawn", each.drawn},
-               {"error", each.error}});
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "distinction"},
+                             {"with_sine", each.with_sine},
+                             {"without_sine", each.without_sine},
+                             {"drawn", each.drawn},
+                             {"error", each.error}});
   }
 }
 

@@ -91,16 +91,16 @@ int run_simulate(const SimulateOptions& o) {
   const auto edges = (model.weights().array() != 0.0).count();
   const double variances = causal::sortability(causal::column_variances(view), model.weights());
   const double r2 = causal::sortability(causal::column_r2(view), model.weights());
-  log.write({{"task", "simulate"},
-             {"read", {{"dag", to_json(reading)}}},
-             {"nodes", table.cols()},
-             {"edges", edges},
-             {"observations", table.rows()},
-             {"seed", o.seed},
-             {"varsortability", variances},
-             {"r2_sortability", r2},
-             {"table", path},
-             {"truth", o.out + "/truth.csv"}});
+  log.write("simulate", {{"task", "simulate"},
+                         {"read", {{"dag", to_json(reading)}}},
+                         {"nodes", table.cols()},
+                         {"edges", edges},
+                         {"observations", table.rows()},
+                         {"seed", o.seed},
+                         {"varsortability", variances},
+                         {"r2_sortability", r2},
+                         {"table", path},
+                         {"truth", o.out + "/truth.csv"}});
   if (o.json) return 0;
   print(
       fmt::format("{} observations of {} columns, {} edges: {}\n"

@@ -128,7 +128,7 @@ StudyLog::StudyLog(const StudyOptions& options, const StudyTable& table, std::st
 
 int StudyLog::run(const std::function<void()>& trials) {
   const auto finish = [&] {
-    for (const Json& line : results_.summary()) log_.write(line);
+    for (const Json& line : results_.summary()) log_.write("encoding_mean", line);
     if (!options_.json) print(results_.table(2));
   };
   try {
@@ -147,14 +147,14 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
                    const std::function<Json()>& besides) {
   Json line = {{"task", task_}, {"encoding", encoding}, {"trial", trial}};
   if (const Json* known = log_.find(line)) {
-    log_.write(*known);
+    log_.write("encoding_trial", *known);
     results_.add(encoding, trial, scores_of(*known));
     return;
   }
   const training::Scores scores = judge();
   for (const auto& [name, value] : scores) line[name] = value;
   line.update(besides());
-  log_.write(line);
+  log_.write("encoding_trial", line);
   results_.add(encoding, trial, scores);
 }
 

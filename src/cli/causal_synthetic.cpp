@@ -92,26 +92,26 @@ class Synthetic {
     study.embedding.checkpoint = [](int64_t) { interrupt::check(); };
     trials_.push_back(training::run_placement(study, placed));
     const PlacementTrial& trial = trials_.back();
-    log_.write({{"task", "synthetic"},
-                {"seed", seed},
-                {"edges", trial.metrics.true_edges},
-                {"learned_edges", trial.metrics.edges},
-                {"shd", trial.metrics.shd},
-                {"f1", trial.metrics.f1},
-                {"seconds", watch.seconds()}});
+    log_.write("structure", {{"task", "synthetic"},
+                             {"seed", seed},
+                             {"edges", trial.metrics.true_edges},
+                             {"learned_edges", trial.metrics.edges},
+                             {"shd", trial.metrics.shd},
+                             {"f1", trial.metrics.f1},
+                             {"seconds", watch.seconds()}});
     for (const PlacedGraph& each : trial.placed) {
-      log_.write({{"task", "synthetic"},
-                  {"seed", seed},
-                  {"graph", each.learned ? "learned" : "true"},
-                  {"hops", each.hops},
-                  {"generality", each.generality},
-                  {"relative", each.relative},
-                  {"edge_area", each.edge_area},
-                  {"generality_correlation", each.generality_correlation},
-                  {"own_edge_area", each.own_edge_area},
-                  {"own_generality_correlation", each.own_generality_correlation},
-                  {"mean_radius", each.mean_radius},
-                  {"loss", each.embedding.loss}});
+      log_.write("placement", {{"task", "synthetic"},
+                               {"seed", seed},
+                               {"graph", each.learned ? "learned" : "true"},
+                               {"hops", each.hops},
+                               {"generality", each.generality},
+                               {"relative", each.relative},
+                               {"edge_area", each.edge_area},
+                               {"generality_correlation", each.generality_correlation},
+                               {"own_edge_area", each.own_edge_area},
+                               {"own_generality_correlation", each.own_generality_correlation},
+                               {"mean_radius", each.mean_radius},
+                               {"loss", each.embedding.loss}});
       const bool first = seed == options_.seed && each.hops == options_.hops.front();
       if (first && each.learned && judged(each)) draw(trial, each);
     }
@@ -168,7 +168,7 @@ class Synthetic {
       const bool passes = area >= kEdgeArea && correlation >= kGeneralityCorrelation;
       line["passes"] = passes;
       line["judged"] = judged(first);
-      log_.write(line);
+      log_.write("placement_mean", line);
       table.add({first.learned ? "learned" : "true", fmt::format("{}", first.hops),
                  fmt::format("{}{}", first.generality,
                              first.relative ? (judged(first) ? " *" : "") : " as printed"),

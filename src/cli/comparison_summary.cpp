@@ -48,7 +48,8 @@ void add_seed(Pair& pair, const ComparedSeed& run, const std::vector<Arm>& arms,
   pair.wall_clock_speed_ups.push_back((1 + batchwise) * y.seconds_per_step / x.seconds_per_step -
                                       1);
   for (const auto& point : points) {
-    log.write({{"arm", arms[pair.arm].name},
+    log.write("comparison_speed_up",
+              {{"arm", arms[pair.arm].name},
                {"over", arms[pair.over].name},
                {"seed", run.seed},
                {"step", point.step},
@@ -160,7 +161,7 @@ std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSe
         line["batch_high"] = batch.high;
         line["wall_clock_speed_up"] = wall.mean;
       }
-      log.write(line);
+      log.write("comparison_pair", line);
       differences.add(
           {fmt::format("{} over {}", arms[pair.arm].name, arms[pair.over].name), equal,
            fmt::format("{}", loss.count),

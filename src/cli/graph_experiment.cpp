@@ -64,7 +64,7 @@ class Experiment {
         }
       }
     }
-    for (const Json& line : results_.summary()) log_.write(line);
+    for (const Json& line : results_.summary()) log_.write("graph_mean", line);
     if (!options_.json) print(results_.table());
     interrupt::check();
     log_.say_if_finished();
@@ -100,7 +100,7 @@ class Experiment {
   }
 
   void take(const GraphArm& arm, const Json& line) {
-    log_.write(line);
+    log_.write("graph_result", line);
     results_.add(arm.name, result_of(line));
   }
 
@@ -112,7 +112,7 @@ class Experiment {
                              line.contains("seed") && line["seed"] == seed && name != line.end() &&
                              name->is_string();
       if (!reference) continue;
-      log_.write(line);
+      log_.write("graph_reference", line);
       results_.add_reference(*name, scores_of(line));
     }
     for (const GraphArm& arm : experiment_.arms) {
@@ -134,7 +134,7 @@ class Experiment {
   void write_reference(const std::string& name, uint64_t seed, const Scores& scores) {
     Json line = line_of(name, seed);
     add_scores(line, scores);
-    log_.write(line);
+    log_.write("graph_reference", line);
     results_.add_reference(name, scores);
   }
 
@@ -173,7 +173,7 @@ class Experiment {
       line["loss"] = point.loss;
       add_scores(line, point.validation, "validation_");
       line["seconds"] = point.seconds;
-      log_.write(line, /*shown=*/false);
+      log_.write("graph_point", line, /*shown=*/false);
     };
     const auto result =
         training::train_graphs(task, arm.make, training, seed, events, start ? &*start : nullptr);
@@ -190,7 +190,7 @@ class Experiment {
     line["step_seconds"] = result->step_seconds;
     line["parameters"] = result->parameters;
     line["stopped"] = result->stopped;
-    log_.write(line);
+    log_.write("graph_result", line);
     if (result->stopped || options_.out.empty()) return;
     log_.sync();
     remove_state();

@@ -197,13 +197,13 @@ int run_expressivity(const ExpressivityOptions& options) {
       break;
     }
     const double seconds = watch.seconds();
-    log.write({{"file", set.name},
-               {"pairs", outcome.pairs},
-               {"distinguished", outcome.distinguished},
-               {"order", options.order},
-               {"form", options.exact ? Json() : Json(options.form)},
-               {"layers", options.exact ? Json() : Json(outcome.layers)},
-               {"seconds", seconds}});
+    log.write("expressivity", {{"file", set.name},
+                               {"pairs", outcome.pairs},
+                               {"distinguished", outcome.distinguished},
+                               {"order", options.order},
+                               {"form", options.exact ? Json() : Json(options.form)},
+                               {"layers", options.exact ? Json() : Json(outcome.layers)},
+                               {"seconds", seconds}});
     table.add({set.name, fmt::format("{}", outcome.pairs), fmt::format("{}", outcome.distinguished),
                options.exact ? "" : fmt::format("{}", outcome.layers),
                fmt::format("{:.1f}", seconds)});

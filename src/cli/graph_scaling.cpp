@@ -179,7 +179,7 @@ class Scaling {
               {"forward_seconds", cost.forward_seconds},
               {"backward_seconds", cost.backward_seconds ? Json(*cost.backward_seconds) : Json()},
               {"peak_bytes", cost.peak_bytes ? Json(*cost.peak_bytes) : Json()}};
-    log_.write(line);
+    log_.write("graph_cost", line);
   }
 
   PassCost pass(training::GraphModel& model, const training::GraphBatch& batch) const {
@@ -218,12 +218,12 @@ class Scaling {
                  cell(mean(last.forward), 4), cell(mean(last.backward), 4),
                  cell(mean(last.peak) / 1e6, 1), cell(forward, 2), cell(backward, 2),
                  cell(peak, 2)});
-      log_.write({{"task", "scaling"},
-                  {"model", arm.name},
-                  {"largest_edges", static_cast<int64_t>(last.edges)},
-                  {"slope_forward", forward},
-                  {"slope_backward", backward},
-                  {"slope_memory", peak}});
+      log_.write("graph_cost_fit", {{"task", "scaling"},
+                                    {"model", arm.name},
+                                    {"largest_edges", static_cast<int64_t>(last.edges)},
+                                    {"slope_forward", forward},
+                                    {"slope_backward", backward},
+                                    {"slope_memory", peak}});
     }
     if (!options_.json) print(table.text());
   }

@@ -47,7 +47,7 @@ int run_info(const InfoOptions& options) {
                   {"devices", devices()},
                   {"operators", operators()}};
   if (options.json) {
-    print_json_line(info);
+    print_json_line("info", info);
     return 0;
   }
   for (const auto& [name, value] : info.items()) {

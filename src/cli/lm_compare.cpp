@@ -76,11 +76,12 @@ ComparedSeed train_seed(const std::vector<training::Arm>& arms, const CompareOpt
   training::TrainingOptions training = o.training;
   training.seed = seed;
   const auto write = [&](const training::ArmPoint& point) {
-    log.write(to_json(arms[point.arm], run, point), /*shown=*/false);
+    log.write("comparison_point", to_json(arms[point.arm], run, point), /*shown=*/false);
   };
   const std::string label = fmt::format("equal {} seed {}", equal, seed);
   run.results = train_arms_shown(label, arms, training, corpus, o, write);
-  for (size_t i = 0; i < arms.size(); ++i) log.write(to_json(arms[i], run, run.results[i]));
+  for (size_t i = 0; i < arms.size(); ++i)
+    log.write("comparison_result", to_json(arms[i], run, run.results[i]));
   return run;
 }
 

@@ -35,10 +35,10 @@ int run_eval(const EvalOptions& options) {
 
   const double rate = static_cast<double>(result.tokens) / result.seconds;
   if (options.json) {
-    print_json_line({{"step", loaded.step},
-                     {"train_loss", nullptr},
-                     {"val_loss", result.loss},
-                     {"tokens_per_second", rate}});
+    print_json_line("evaluation", {{"step", loaded.step},
+                                   {"train_loss", nullptr},
+                                   {"val_loss", result.loss},
+                                   {"tokens_per_second", rate}});
     return 0;
   }
   print(fmt::format("loss          {:.4f} nats a token\n", result.loss));

@@ -106,7 +106,8 @@ int run_sample(const SampleOptions& options) {
 
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
   if (options.json) {
-    print_json_line({{"prompt", options.prompt},
+    print_json_line("sample",
+                    {{"prompt", options.prompt},
                      {"text", text},
                      {"tokens", count},
                      {"tokens_per_second", static_cast<double>(count) / seconds.count()}});

@@ -56,7 +56,7 @@ void refit_published(RunLog& log, bool json) {
     object["task"] = each.task;
     object["printed_alpha"] = each.alpha;
     object["printed_beta"] = each.beta;
-    log.write(object);
+    log.write("scaling_fit", object);
     const bool rival = each.arm != "transformer";
     table.add({std::string(each.task), std::string(each.arm), fmt::format("{:.4f}", line.slope),
                fmt::format("{:.4f}", line.intercept), fmt::format("{:.4f}", line.r_squared),
@@ -100,12 +100,12 @@ void sweep(LanguageScalingOptions o, const OpenCorpus& opened, RunLog& log) {
       for (size_t i = 0; i < arms.size(); ++i) {
         const double loss = results[i].curve.back().loss;
         sums[i] += loss;
-        log.write({{"arm", arms[i].name},
-                   {"width", width},
-                   {"seed", seed},
-                   {"parameters", results[i].parameters},
-                   {"val_loss", loss},
-                   {"seconds_per_step", results[i].seconds_per_step}});
+        log.write("scaling_point", {{"arm", arms[i].name},
+                                    {"width", width},
+                                    {"seed", seed},
+                                    {"parameters", results[i].parameters},
+                                    {"val_loss", loss},
+                                    {"seconds_per_step", results[i].seconds_per_step}});
       }
     }
     for (size_t i = 0; i < arms.size(); ++i) {
@@ -120,7 +120,7 @@ void sweep(LanguageScalingOptions o, const OpenCorpus& opened, RunLog& log) {
   Table fits({"arm", "alpha", "beta", "R^2"});
   for (const auto& [arm, curve] : points) {
     const training::Line line = fit(curve.first, curve.second);
-    log.write(to_json("sweep", arm, line));
+    log.write("scaling_fit", to_json("sweep", arm, line));
     fits.add({arm, fmt::format("{:.4f}", line.slope), fmt::format("{:.4f}", line.intercept),
               fmt::format("{:.4f}", line.r_squared)});
   }

@@ -101,7 +101,7 @@ void describe(const Run& run, const LanguageModel& model) {
 
 void report(const training::Metrics& metrics, bool json, ProgressBar& bar) {
   if (json) {
-    print_json_line(training::to_json(metrics));
+    print_json_line(training::kMetricsKind, training::to_json(metrics));
   } else if (metrics.val_loss) {
     bar.note(fmt::format("step {:>6}  train loss {:.4f}  validation loss {:.4f}  {:.0f} tokens/s",
                          metrics.step, metrics.train_loss, *metrics.val_loss,

@@ -90,7 +90,7 @@ int run_report(const ReportOptions& options) {
   if (code != 0) return code;
   const std::string page = (fs::path(options.directory) / "report.html").string();
   if (options.json) {
-    print_json_line({{"report", page}});
+    print_json_line("report", {{"report", page}});
   } else {
     print(page + "\n");
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/json_lines.h"
@@ -29,8 +30,8 @@ class RunLog {
   /// Throws std::runtime_error where the last lines cannot be flushed and nothing else has failed.
   ~RunLog() noexcept(false);
 
-  /// Throws std::runtime_error where the line cannot be stored.
-  void write(const Json& line, bool shown = true);
+  /// Writes a line of a kind (`of_kind`). Throws std::runtime_error where it cannot be stored.
+  void write(std::string_view kind, const Json& line, bool shown = true);
 
   /// Flushes to disk what was written: a checkpoint that counts on it may follow.
   void sync();

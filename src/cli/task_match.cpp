@@ -89,7 +89,7 @@ std::vector<training::MatchResult> train(const MatchCommandOptions& options,
                 {"loss", point.loss},
                 {"accuracy", point.accuracy}};
       add_arm(line, options, arms[index]);
-      log.write(line, /*shown=*/false);
+      log.write("match_point", line, /*shown=*/false);
     }
     bar.update((point.step - 1) * count + static_cast<int64_t>(index) + 1,
                best == 0 ? "" : fmt::format("best accuracy {:.3f}", best));
@@ -160,7 +160,7 @@ int run_match(const MatchCommandOptions& options) {
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const Json line = result_line(options, arms[i], seed, results[i]);
-      log.write(line);
+      log.write("match_result", line);
       table.add(result_row(arms[i], seed, results[i]));
     }
   }

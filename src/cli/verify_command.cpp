@@ -58,17 +58,17 @@ int run_verify(const VerifyOptions& options) {
     const std::string command = repeat_command(options, name);
     if (!result.passed()) failures.push_back(command);
     if (options.json) {
-      print_json_line({{"operator", "attention"},
-                       {"case", name},
-                       {"dtype", shape.dtype},
-                       {"passed", result.passed()},
-                       {"forward_error", result.forward.error},
-                       {"forward_limit", result.forward.limit},
-                       {"gradient_error", result.backward.error},
-                       {"gradient_limit", result.backward.limit},
-                       {"empty_rows", result.empty_rows_right},
-                       {"same_bits", result.same_bits},
-                       {"command", command}});
+      print_json_line("verify", {{"operator", "attention"},
+                                 {"case", name},
+                                 {"dtype", shape.dtype},
+                                 {"passed", result.passed()},
+                                 {"forward_error", result.forward.error},
+                                 {"forward_limit", result.forward.limit},
+                                 {"gradient_error", result.backward.error},
+                                 {"gradient_limit", result.backward.limit},
+                                 {"empty_rows", result.empty_rows_right},
+                                 {"same_bits", result.same_bits},
+                                 {"command", command}});
     }
     table.add({name, shape.dtype, fmt::format("{:.1e}", result.forward.error),
                fmt::format("{:.1e}", result.forward.limit),

@@ -26,7 +26,10 @@ int64_t valid_prefix(const std::string& path, int64_t step) {
 }  // namespace
 
 Json to_json(const Metrics& metrics) {
-  Json json = {{"step", metrics.step}, {"train_loss", metrics.train_loss}, {"val_loss", nullptr}};
+  Json json = {{"kind", kMetricsKind},
+               {"step", metrics.step},
+               {"train_loss", metrics.train_loss},
+               {"val_loss", nullptr}};
   if (metrics.val_loss) json["val_loss"] = *metrics.val_loss;
   json["tokens_per_second"] = metrics.tokens_per_second;
   if (metrics.auxiliary_loss) json["auxiliary_loss"] = *metrics.auxiliary_loss;

@@ -19,6 +19,9 @@ struct Metrics {
   /// The indexers' part of what was minimised, beside train_loss; no field where none learns.
   std::optional<double> auxiliary_loss = std::nullopt;
 };
+
+/// The field `kind` of such a line.
+inline constexpr const char* kMetricsKind = "training";
 nlohmann::ordered_json to_json(const Metrics& metrics);
 
 /// The file metrics.jsonl of a run, one JSON object a line, steps ascending.

@@ -34,10 +34,11 @@ TEST(AnalyzeModel, ReadsEveryLayerOfARun) {
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   ASSERT_EQ(lines.size(), 4u);  // the embedding, two layers, a statement
-  EXPECT_EQ(lines[0]["kind"], "embedding");
+  EXPECT_EQ(lines[0]["kind"], "layer");
+  EXPECT_EQ(lines[0]["layer_kind"], "embedding");
   EXPECT_TRUE(lines[0]["logit_range"].is_null());
-  EXPECT_EQ(lines[1]["kind"], "order 1");
-  EXPECT_EQ(lines[2]["kind"], "order 2");
+  EXPECT_EQ(lines[1]["layer_kind"], "order 1");
+  EXPECT_EQ(lines[2]["layer_kind"], "order 2");
   for (const json& line : {lines[0], lines[1], lines[2]}) {
     EXPECT_GT(line["ratio"], 0);
     EXPECT_LE(line["ratio"], 2);
@@ -71,7 +72,7 @@ TEST(AnalyzeModel, LayersThatChooseHaveNoWeightsOfAllTuples) {
   const Finished finished = run(model(place));
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json layer = json_of(finished.out)[2];
-  EXPECT_THAT(layer["kind"].get<std::string>(), HasSubstr("chosen"));
+  EXPECT_THAT(layer["layer_kind"].get<std::string>(), HasSubstr("chosen"));
   EXPECT_TRUE(layer["entropy"].is_null());
   EXPECT_TRUE(layer["sensitivity"].is_null());
   EXPECT_GT(layer["block_jacobian"], 0);

@@ -30,9 +30,10 @@ TEST(Table, AlignsItsColumns) {
 
 TEST(JsonLine, IsOneLineInTheGivenOrderWhateverTheText) {
   CaptureStdout();
-  print_json_line({{"z", "two\nlines \xff"}, {"a", std::numeric_limits<double>::quiet_NaN()}});
+  print_json_line("test",
+                  {{"z", "two\nlines \xff"}, {"a", std::numeric_limits<double>::quiet_NaN()}});
   const std::string line = GetCapturedStdout();
-  EXPECT_EQ(line, "{\"z\":\"two\\nlines \xef\xbf\xbd\",\"a\":null}\n");
+  EXPECT_EQ(line, "{\"kind\":\"test\",\"z\":\"two\\nlines \xef\xbf\xbd\",\"a\":null}\n");
 }
 
 TEST(Duration, IsShort) {

@@ -110,6 +110,22 @@ TEST(GraphResume, AFinishedRunSaysSoAndChangesNothing) {
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
 }
 
+TEST(GraphResume, LinesOfVersionWithoutKindsAreNotWrittenAgain) {
+  const test::TemporaryFolder folder;
+  const std::string out = folder / "run", file = out + "/metrics.jsonl";
+  ASSERT_EQ(run(chain_words("2", {"--out", out})).code, 0);
+  std::string older;
+  for (const std::string& line : lines_of(test::read_file(file))) {
+    ASSERT_TRUE(line.starts_with("{\"kind\":\"graph_")) << line;
+    older += "{" + line.substr(line.find("\"task\"")) + "\n";
+  }
+  test::write_file(file, older);
+  const Finished again = run({"graph", "chains", "--resume", out});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("the run in " + out + " had been finished"));
+  EXPECT_EQ(test::read_file(file), older);
+}
+
 TEST(GraphResume, TheHalfLineOfAKilledProcessGoesAndTheRestStays) {
   const test::TemporaryFolder folder;
   const std::string out = folder / "run", file = out + "/metrics.jsonl";
