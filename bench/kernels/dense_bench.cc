@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/dense/dense.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/attention_kernel_plan.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_scalar.h"
 
 namespace nsimplex::kernels {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/common/dense_problem.h"
+#include "kernels/common/attention_problem.h"
 
 namespace nsimplex::kernels {
 

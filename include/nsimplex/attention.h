@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/export.h>
+#include <nsimplex/version.h>
 
 #include <cstdint>
 #include <optional>
@@ -143,5 +143,129 @@ NSIMPLEX_API AttentionOutput attention(const at::Tensor& query, at::TensorList k
 NSIMPLEX_API AttentionOutput attention_reference(const at::Tensor& query, at::TensorList keys,
                                                  at::TensorList values,
                                                  const AttentionOptions& options = {});
+
+
+/// Elements that attention_weights() agrees to return: 256 MiB in float32.
+inline constexpr int64_t kMaxAttentionWeights = int64_t{1} << 26;
+
+/// The weight of every tuple, for small problems: [B, Hq, Tq, T_1, .., T_N], float32, or float64
+/// for float64 inputs; 0 where a tuple is inadmissible.
+///
+/// Takes the options of attention() but augment; reduce and the output scale have no part in it.
+/// With dropout these are the weights after it. Made of ATen calls and differentiable through them,
+/// any number of times: memory is a few times the result.
+///
+/// Errors: c10::ValueError above kMaxAttentionWeights elements, and those of attention().
+NSIMPLEX_API at::Tensor attention_weights(const at::Tensor& query, at::TensorList keys,
+                                          const AttentionOptions& options = {});
+
+/// The weight that a query puts on each key of one axis, summed over the other axes:
+/// [B, Hq, Tq, T_axis] in the query's dtype.
+///
+/// It is attention() with reduce = sum, unit vectors as the values of that axis and zeros as the
+/// others, so no tuple is stored, and every option and derivative is the operator's. reduce and the
+/// output scale of `options` are not used. Cost: that call, with Dv = T_axis.
+NSIMPLEX_API at::Tensor attention_marginals(const at::Tensor& query, at::TensorList keys,
+                                            int64_t axis, const AttentionOptions& options = {});
+
+/// The weight that each key of one axis receives, summed over the other axes, all queries and the
+/// query heads of its group: [B, Hk, T_axis] in the query's dtype.
+///
+/// It is the gradient of that axis' values in attention() with reduce = sum and Dv = 1: one forward
+/// and one backward, memory O(T). Differentiable, through the reference.
+NSIMPLEX_API at::Tensor attention_received(const at::Tensor& query, at::TensorList keys,
+                                           int64_t axis, const AttentionOptions& options = {});
+
+
+/// Floating-point operations of a forward call: 2 (D + Dv) for every query, head and admissible
+/// tuple: windows, key lengths and documents count, other masks change nothing. A backward call has
+/// three times as many: six products a tuple instead of two. Exponentials and what is outside the
+/// matrix products are not counted. O(B Tq N) time.
+NSIMPLEX_API double attention_flops(const at::Tensor& query, at::TensorList keys,
+                                    at::TensorList values, const AttentionOptions& options = {});
+
+/// Bytes that the CPU kernel takes besides inputs and outputs.
+struct AttentionWorkspace {
+  int64_t forward_bytes = 0;
+  int64_t backward_bytes = 0;
+};
+
+/// Workspace of a call and of its backward, at the present number of threads; zeros where the call
+/// goes by the reference.
+NSIMPLEX_API AttentionWorkspace attention_workspace(const at::Tensor& query, at::TensorList keys,
+                                                    at::TensorList values,
+                                                    const AttentionOptions& options = {});
+
+
+/// Attention over a set of tuples from the results over its parts.
+///
+///     lse = log sum_p exp(lse_p)
+///     out = sum_p exp(lse_p - lse) out_p
+///
+/// Exact where no tuple belongs to two parts. For N >= 2 the parts are of tuples: cutting one key
+/// axis into blocks makes such parts, cutting two axes into pairs of blocks needs every pair. This
+/// is the base of split keys, decoding and parallelism over the context.
+///
+/// Shapes: outs P >= 1 of [.., Dv], lses P of [..], as attention() returns them. A row that has no
+/// tuple in a part (lse = -inf) adds nothing; one that has none in any part has out = 0 and lse =
+/// -inf. Differentiable in outs and lses, any number of times, forward and backward. `out` has the
+/// dtype and memory order of outs[0]; lses are float32 or float64, the same for all, and the sums
+/// are made in their dtype.
+///
+/// Normalisers softmax and relu merge by this formula. With a sink only one part may have it.
+/// Results of sigmoid simply add, without this function.
+///
+/// Complexity: P (Dv + 2) operations a row, memory bound.
+///
+/// Errors: c10::ValueError or c10::TypeError that names the part.
+NSIMPLEX_API AttentionOutput merge_attention(at::TensorList outs, at::TensorList lses);
+
+
+/// Attention with one softmax a face: the tuples that share a query and their first N-1 keys.
+///
+///     e_iJ  = s1 form(q_i, k1_{j1}, .., kN_{jN})
+///     A_iJ  = softmax over jN of e_iJ, for every face (i, j1, .., j_{N-1})
+///     o_i   = s2 / F_i sum_J A_iJ reduce(v1_{j1}, .., vN_{jN})
+///     lse   = log sum over jN of exp(e_iJ), one a face
+///
+/// with lse [B, Hq, Tq, T_1, .., T_{N-1}] and F_i the number of faces of query i that have an
+/// admissible jN. A query without any has o_i = 0; a face without any has lse = -inf and no part in
+/// the mean. For N = 1 this is attention().
+///
+/// Shapes, dtypes and options are those of attention() with normalizer = softmax, without augment.
+/// Both outputs are differentiable, any number of times; made of ATen calls, so that a forward
+/// without gradients takes O(T D) memory besides lse, and one with gradients keeps the tuples.
+///
+/// Complexity: 2 (D + Dv) flops for every query, head and admissible tuple.
+///
+/// Errors: c10::ValueError for other normalisers or augment, and those of attention().
+///
+/// Source: Pappone, "Beyond Attention as a Graph" (2025).
+NSIMPLEX_API AttentionOutput face_attention(const at::Tensor& query, at::TensorList keys,
+                                            at::TensorList values,
+                                            const AttentionOptions& options = {});
+
+
+struct ContinuousOrder {
+  std::vector<at::Tensor> keys, values;  ///< for attention(), N of each
+  Scale scale;                           ///< for AttentionOptions::scale
+};
+
+/// Attention of an order between two whole ones (experimental): what attention() is to be called
+/// with, given N keys and values, for an order n = N - 1 + a, 0 <= a <= 1.
+///
+///     kN <- (1 - a) 1 + a kN,  vN <- (1 - a) 1 + a vN
+///     s1 = D^(-N/2) / ((1 - a) + a D^1/2),  s2 = Dv^-(N-2)/2 / ((1 - a) + a Dv^1/2)
+///
+/// a = 1 is order N and a = 0 order N - 1, with the unit scales of either; at every order between
+/// them the sensitivity to inputs of unit root mean square is 1 as well. A trained model's order
+/// can be scaled so. For the product form and reducer. The other keys and values are
+/// handed through. Unless mask or distinct ties the axes together, a = 0 gives the output of order
+/// N - 1 exactly, and an lse that is larger by the log of the number of keys that the query sees on
+/// the last axis.
+///
+/// Errors: c10::ValueError for fewer than 2 keys or an order outside [N - 1, N].
+NSIMPLEX_API ContinuousOrder continuous_order(at::TensorList keys, at::TensorList values,
+                                              double order);
 
 }  // namespace nsimplex

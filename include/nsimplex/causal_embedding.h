@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/causal_embedding_options.h>
-#include <nsimplex/export.h>
+#include <nsimplex/causal_options.h>
+#include <nsimplex/version.h>
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ struct CausalEmbedding {
 ///
 /// with W_m the sum of the node's w_mn, W the mean of those that are not 0, and pi the PageRank of a
 /// walk from effects to causes. Both are of |A| in a form that knows neither the units of nodes nor
-/// a common factor (src/causal/embedding/balance.h), so that the points are the same for D^-1 A D
+/// a common factor (src/causal/embedding/embed.h), so that the points are the same for D^-1 A D
 /// and c A. Without `relative` the pull is lambda_g pi_m d(m, o), without `balanced` the weights are
 /// as given: as printed. adjacency [M, M], dense or sparse COO,
 /// float, on the CPU; A_ij belongs to i -> j, any finite weights, their magnitudes count; loops do

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/causal_embedding_options.h>
 #include <nsimplex/causal_options.h>
-#include <nsimplex/export.h>
+#include <nsimplex/version.h>
 
 #include <cstdint>
 #include <optional>

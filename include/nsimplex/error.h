@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nsimplex/export.h>
+#include <nsimplex/version.h>
 
 #include <stdexcept>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <nsimplex/attention.h>
-#include <nsimplex/export.h>
+#include <nsimplex/version.h>
 
 #include <cstdint>
 #include <optional>

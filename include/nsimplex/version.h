@@ -1,6 +1,8 @@
 #pragma once
 
-#include <nsimplex/export.h>
+/// Marks what libnsimplex.so exports; everything else is hidden.
+
+#define NSIMPLEX_API __attribute__((visibility("default")))
 
 namespace nsimplex {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analysis/directional.h"
+#include "analysis/ascent.h"
 
 namespace nsimplex::analysis {
 
@@ -11,16 +11,16 @@ struct WrittenOut {
   double logit_scale = 1;
 
   /// Elementwise product over the tuples of rows, one of each of `rows`.
-  NSIMPLEX_API static at::Tensor products(const Tensors& rows);
+  static at::Tensor products(const Tensors& rows);
 
   /// A(q, k_1.., k_N).
-  NSIMPLEX_API at::Tensor weights(const Tensors& inputs) const;
+  at::Tensor weights(const Tensors& inputs) const;
 
   /// The second derivative of A along a and b as [L] prints it, which leaves out the term with the
   /// second derivative of K, and that term: s1 A_iJ <q_i, [A, d2K]_iJ>.
-  NSIMPLEX_API at::Tensor printed_second(const Tensors& inputs, const Tensors& a,
+  at::Tensor printed_second(const Tensors& inputs, const Tensors& a,
                                          const Tensors& b) const;
-  NSIMPLEX_API at::Tensor missing_second(const Tensors& inputs, const Tensors& a,
+  at::Tensor missing_second(const Tensors& inputs, const Tensors& a,
                                          const Tensors& b) const;
 };
 

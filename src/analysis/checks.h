@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/options_check.h"
+#include "nn/options_check.h"
 
 namespace nsimplex::analysis {
 

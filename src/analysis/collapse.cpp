@@ -1,8 +1,8 @@
 #include "analysis/collapse.h"
 
 #include <ATen/ATen.h>
-#include <nsimplex/analysis_smoothing.h>
-#include <nsimplex/sparse.h>
+#include <nsimplex/analysis.h>
+#include <nsimplex/sparse_attention.h>
 
 #include <algorithm>
 #include <cmath>

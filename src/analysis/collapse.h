@@ -1,14 +1,14 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/analysis_smoothing.h>
+#include <nsimplex/analysis.h>
 #include <nsimplex/attention.h>
 
 #include <cmath>
 #include <optional>
 #include <vector>
 
-#include "analysis/mask_families.h"
+#include "analysis/mask_hypergraph.h"
 
 namespace nsimplex::analysis {
 
@@ -27,14 +27,14 @@ struct PureHead {
 };
 
 /// Normal weights of variance 1 / channels from torch's generator, d = channels.
-NSIMPLEX_API PureHead random_head(int64_t order, int64_t channels);
+PureHead random_head(int64_t order, int64_t channels);
 
 /// max ||W|| of some weights, ||.|| being composite_norm().
 double largest_norm(const std::vector<at::Tensor>& weights);
 
 /// Whether a residual of tokens of this norm is rounding, or too little for float64: below 1e-13 of
 /// the norm, or a norm below 1e-290 or not finite.
-NSIMPLEX_API bool at_floor(double residual, double norm);
+bool at_floor(double residual, double norm);
 
 /// The tuples that a mask admits, as sparse_attention() takes them.
 struct TupleMask {
@@ -42,11 +42,11 @@ struct TupleMask {
   at::Tensor offsets;  ///< int64 [1, 1, n + 1]
 };
 
-NSIMPLEX_API TupleMask tuple_mask(const MaskRows& rows);
+TupleMask tuple_mask(const MaskRows& rows);
 
 /// What the head makes of tokens [n, channels], under a mask or with all tuples, where options may
 /// ask for another form, reducer or normaliser. Weights and tokens may be of any one dtype.
-NSIMPLEX_API at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
+at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
                               const std::optional<TupleMask>& mask = std::nullopt,
                               const AttentionOptions& options = {});
 
@@ -56,11 +56,11 @@ struct SplitLogits {
   at::Tensor first, remainder;
 };
 
-NSIMPLEX_API SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens,
+SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens,
                                       const at::Tensor& offset);
 
 /// nsimplex::collapse_bound() of a head.
-NSIMPLEX_API CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
+CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
 
 /// Corollary 3.2: L layers of H heads, whose outputs are summed,
 ///
@@ -79,7 +79,7 @@ struct StackBound {
 };
 
 /// layers: each a list of heads of one order and width. Cost as collapse_bound(), for each.
-NSIMPLEX_API StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers,
+StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers,
                                     const at::Tensor& tokens);
 
 /// How far the proof's steps are from failing, for one head and one X.
@@ -90,7 +90,7 @@ struct CollapseLemmas {
   double logit_range = 0;       ///< as of the bound: the largest entry of D
 };
 
-NSIMPLEX_API CollapseLemmas collapse_lemmas(const PureHead& head, const at::Tensor& tokens,
+CollapseLemmas collapse_lemmas(const PureHead& head, const at::Tensor& tokens,
                                             const at::Tensor& offset);
 
 }  // namespace nsimplex::analysis

@@ -1,13 +1,12 @@
 #include "analysis/graph_network.h"
 
 #include <ATen/ATen.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "equivariant/expressivity/pair_relation.h"
-#include "equivariant/expressivity/relabel.h"
+#include "equivariant/expressivity/colour_refinement.h"
 
 namespace nsimplex::analysis {
 namespace {

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <nsimplex/equivariant_encoder.h>
-#include <nsimplex/export.h>
+#include <nsimplex/equivariant_layers.h>
 
 #include <functional>
 #include <map>
 #include <vector>
 
-#include "io/graph6.h"
+#include "io/graph_formats.h"
 
 namespace nsimplex::analysis {
 
@@ -33,7 +32,7 @@ struct GraphReadout {
 ///
 /// It cannot tell apart what k-WL does not (see equivariant/expressivity), and may miss what
 /// rounding hides.
-class NSIMPLEX_API GraphNetwork {
+class GraphNetwork {
  public:
   explicit GraphNetwork(const GraphNetworkOptions& options);
 
@@ -55,6 +54,6 @@ class NSIMPLEX_API GraphNetwork {
 };
 
 /// Whether two graphs differ by more than ten times the rounding of either.
-NSIMPLEX_API bool told_apart(const GraphReadout& a, const GraphReadout& b);
+bool told_apart(const GraphReadout& a, const GraphReadout& b);
 
 }  // namespace nsimplex::analysis

@@ -1,12 +1,11 @@
 // The functions of nsimplex/analysis_masks.h and their operators.
 
 #include <ATen/ATen.h>
-#include <nsimplex/analysis_masks.h>
+#include <nsimplex/analysis.h>
 #include <torch/library.h>
 
 #include "analysis/mask_hypergraph.h"
-#include "graph/symmetry.h"
-#include "graph/view.h"
+#include "graph/graph_view.h"
 #include "support/parallel.h"
 
 namespace nsimplex {

@@ -1,7 +1,6 @@
 #include <ATen/ATen.h>
-#include <nsimplex/analysis_model.h>
-#include <nsimplex/analysis_smoothing.h>
-#include <nsimplex/attention_weights.h>
+#include <nsimplex/analysis.h>
+#include <nsimplex/attention.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // operators.
 
 #include <ATen/ATen.h>
-#include <nsimplex/analysis_smoothing.h>
+#include <nsimplex/analysis.h>
 #include <torch/library.h>
 
 #include <limits>

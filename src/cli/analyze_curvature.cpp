@@ -8,14 +8,12 @@
 #include <limits>
 #include <mutex>
 
-#include "cli/analyze.h"
-#include "cli/interrupt.h"
+#include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/run_log.h"
+#include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "cli/text_flags.h"
-#include "data/graph_file.h"
+#include "data/simple_graph.h"
 #include "graph/curvature.h"
 #include "io/safetensors.h"
 #include "support/error.h"

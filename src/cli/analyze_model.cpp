@@ -3,17 +3,15 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <nsimplex/analysis_model.h>
+#include <nsimplex/analysis.h>
 
 #include <algorithm>
 
 #include "analysis/statement.h"
-#include "cli/analyze.h"
-#include "cli/interrupt.h"
-#include "cli/lm.h"
+#include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/run_log.h"
+#include "cli/lm_command.h"
+#include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "support/error.h"
 

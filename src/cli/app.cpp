@@ -2,24 +2,34 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <nsimplex/version.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
 #include "cli/commands.h"
 #include "cli/config_file.h"
-#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/usage.h"
 #include "support/error.h"
 #include "support/log.h"
 
 namespace nsimplex::cli {
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
+#endif
+  setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);  // PyTorch's setting
+}
+
 namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
@@ -121,6 +131,49 @@ int run(int argc, char** argv) {
   }
   const int code = run_action(session.action);
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;
+}
+
+
+void add_graph_command(CLI::App& parent, Session& session) {
+  CLI::App& group =
+      add_group(parent, "graph", "Equivariant layers on sets, graphs and hypergraphs");
+  add_graph_expressivity(group, session);
+  add_graph_chains(group, session);
+  add_graph_scaling(group, session);
+  add_graph_delaunay(group, session);
+  add_graph_jets(group, session);
+  add_graph_hyperedges(group, session);
+  add_graph_molecules(group, session);
+}
+
+
+void add_causal_command(CLI::App& parent, Session& session) {
+  CLI::App& group =
+      add_group(parent, "causal", "Causal graphs of tables, and encodings made of them");
+  add_causal_embed(group, session);
+  add_causal_encode(group, session);
+  add_causal_fit(group, session);
+  add_causal_simulate(group, session);
+  add_causal_synthetic(group, session);
+  add_causal_attenuation(group, session);
+  add_causal_robustness(group, session);
+  add_causal_complexity(group, session);
+  add_causal_perturb(group, session);
+  add_causal_classify(group, session);
+  add_causal_cluster(group, session);
+  add_causal_regress(group, session);
+  add_causal_predict(group, session);
+}
+
+
+void add_analyze_command(CLI::App& parent, Session& session) {
+  CLI::App& group = add_group(parent, "analyze", "Statements about attention and graphs, tested");
+  add_analyze_curvature(group, session);
+  add_analyze_lipschitz(group, session);
+  add_analyze_model(group, session);
+  add_analyze_sensitivity(group, session);
+  add_analyze_smoothing(group, session);
+  add_analyze_transfer(group, session);
 }
 
 }  // namespace nsimplex::cli

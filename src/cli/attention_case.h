@@ -1,6 +1,7 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
+#include <nsimplex/attention.h>
 
 #include <cstdint>
 #include <string>
@@ -42,5 +43,30 @@ void complete(AttentionCase& shape);
 /// others.
 at::ScalarType scalar_type(const std::string& dtype);
 std::string dtype_name(at::ScalarType type);
+
+
+struct AttentionInputs {
+  at::Tensor query;                      ///< [batch, heads, seq, dim]
+  std::vector<at::Tensor> keys, values;  ///< [batch, kv_heads, T_m, dim or value_dim]
+  at::Tensor grad_out;                   ///< [batch, heads, seq, value_dim]
+  AttentionOptions options;
+};
+
+/// Random inputs of a completed case; the same seed gives the same numbers in every dtype
+/// (rounded).
+AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
+
+
+struct NamedCase {
+  std::string name;
+  AttentionCase shape;  ///< completed
+};
+
+/// The tables of bench/cases, which the build puts into the executable.
+std::vector<NamedCase> verification_cases();
+std::vector<NamedCase> speed_cases();
+
+/// Looks a name up in both tables; InputError when there is none.
+AttentionCase find_case(const std::string& name);
 
 }  // namespace nsimplex::cli

@@ -3,15 +3,13 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <nsimplex/sparse.h>
+#include <nsimplex/sparse_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cli/attention_case.h"
 #include "cli/commands.h"
-#include "cli/json_lines.h"
-#include "cli/measure.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/bench_command.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

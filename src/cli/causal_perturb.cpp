@@ -4,18 +4,16 @@
 #include <cmath>
 #include <optional>
 
-#include "cli/causal.h"
+#include "cli/commands.h"
 #include "cli/feature_experiment.h"
 #include "cli/graph_results.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/perturbed_table.h"
-#include "cli/run_log.h"
+#include "cli/run_folder.h"
 #include "support/error.h"
-#include "training/parameters.h"
-#include "training/perturbation_baselines.h"
-#include "training/perturbation_task.h"
-#include "training/stopwatch.h"
+#include "train/optimizer.h"
+#include "train/perturbation_task.h"
+#include "train/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {

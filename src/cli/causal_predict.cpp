@@ -5,16 +5,16 @@
 #include <cmath>
 #include <map>
 
-#include "causal/graphs/graph_text.h"
-#include "cli/causal.h"
+#include "causal/graph/graph_text.h"
+#include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/run_log.h"
+#include "cli/run_folder.h"
 #include "cli/text_flags.h"
 #include "data/observations.h"
-#include "io/atomic_file.h"
+#include "io/output_file.h"
 #include "support/error.h"
 #include "support/printable.h"
-#include "training/feature_model.h"
+#include "train/feature_model.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include "cli/graph_results.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "data/row_texts.h"
 #include "support/error.h"
-#include "training/stopwatch.h"
+#include "train/stopwatch.h"
 
 namespace nsimplex::cli {
 

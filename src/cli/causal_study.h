@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cli/feature_experiment.h"
-#include "cli/run_log.h"
+#include "cli/run_folder.h"
 #include "cli/text_flags.h"
 #include "data/observations.h"
-#include "training/feature_study.h"
+#include "train/feature_study.h"
 
 /// What `nsimplex causal classify`, `cluster` and `regress` have in common: encodings compared on a
 /// table of observations.

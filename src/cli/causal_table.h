@@ -1,13 +1,49 @@
 #pragma once
 
-#include <optional>
+#include <nsimplex/causal_options.h>
 
-#include "causal/tables/observations.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "causal/graph/graph_text.h"
+#include "causal/graph/weighted_graph.h"
+#include "causal/tables/usable_table.h"
 #include "cli/options.h"
 #include "cli/text_flags.h"
 
-/// What the commands of `nsimplex causal` that read tables have in common.
 namespace nsimplex::cli {
+
+/// Names of columns that have none: x0, x1, ..
+std::vector<std::string> column_names(int64_t count);
+
+/// "3 nodes and 2 edges".
+std::string size_of_graph(const causal::GraphFile& graph);
+
+/// The number of a column, by its name or, where none is called so, by its number; InputError
+/// "OPTION: .." otherwise.
+int64_t find_column(const std::string& option, const std::string& column,
+                    const std::vector<std::string>& names);
+
+/// Writes STEM.csv (the matrix), STEM.tsv (the edges), STEM.graphml and STEM.dot into a folder,
+/// each of them whole or not at all.
+void write_graph(const std::string& folder, const std::string& stem,
+                 const causal::NamedGraph& graph);
+
+
+struct ConstraintFlags {
+  std::vector<std::string> forbidden, required;
+  std::string tiers;
+};
+
+/// Adds --forbid, --require and --tiers.
+void add_constraint_options(CLI::App& command, ConstraintFlags& flags);
+
+/// By the names of columns. InputError that names the option.
+EdgeConstraints constraints_of(const ConstraintFlags& flags, const std::vector<std::string>& names);
+
+
+/// What the commands of `nsimplex causal` that read tables have in common.
 
 struct CausalTableOptions {
   std::string path, key, missing = "refuse";

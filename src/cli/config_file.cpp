@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "cli/run_folder.h"
-#include "cli/suggestions.h"
+#include "cli/options.h"
 #include "cli/toml.h"
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "support/error.h"
 #include "support/printable.h"
 

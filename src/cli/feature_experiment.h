@@ -1,18 +1,27 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "cli/embedding_flags.h"
-#include "cli/json_lines.h"
+#include "cli/causal_embed_command.h"
 #include "cli/options.h"
-#include "training/feature_encodings.h"
-#include "training/feature_training.h"
-#include "training/graph_task.h"
+#include "cli/output.h"
+#include "train/feature_encodings.h"
+#include "train/feature_training.h"
+#include "train/graph_task.h"
+#include "train/scores.h"
+
+namespace nsimplex::cli {
+
+/// A mean and its interval for people, "+1.5 [+0.9, +2.1]"; one value has no interval, which is
+/// said, and of none there is "-".
+std::string interval_text(const training::Interval& of,
+                          const std::function<std::string(double)>& format);
+
 
 /// What the commands that compare encodings of features have in common.
-namespace nsimplex::cli {
 
 struct FeatureExperimentOptions : CommonOptions {
   std::vector<std::string> encodings;  ///< empty: all that the backbone takes

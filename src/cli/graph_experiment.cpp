@@ -7,14 +7,11 @@
 #include <filesystem>
 
 #include "cli/graph_results.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/run_folder.h"
-#include "cli/run_log.h"
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "support/error.h"
-#include "training/checkpoint.h"
+#include "train/checkpoint.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_lines.h"
+#include "cli/output.h"
 #include "cli/options.h"
-#include "training/encoder_network.h"
-#include "training/graph_training.h"
+#include "train/encoder_network.h"
+#include "train/graph_training.h"
 
 /// What the commands of `nsimplex graph` that train have in common: models beside each other, over
 /// several seeds, with the paper's figures in the same table.

@@ -8,17 +8,14 @@
 #include <mutex>
 
 #include "analysis/graph_network.h"
-#include "cli/graph.h"
-#include "cli/interrupt.h"
+#include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/run_log.h"
+#include "cli/run_folder.h"
 #include "equivariant/expressivity/colour_refinement.h"
-#include "equivariant/expressivity/control_pairs.h"
 #include "equivariant/expressivity/field_network.h"
 #include "support/error.h"
 #include "support/parallel.h"
-#include "training/stopwatch.h"
+#include "train/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -2,15 +2,13 @@
 
 #include <cmath>
 
-#include "cli/graph.h"
+#include "cli/commands.h"
 #include "cli/graph_experiment.h"
 #include "cli/text_flags.h"
 #include "support/error.h"
-#include "training/encoder_network.h"
-#include "training/hyper_sagnn.h"
-#include "training/hyperedge_task.h"
-#include "training/linear_network.h"
-#include "training/node_autoencoder.h"
+#include "train/encoder_network.h"
+#include "train/hyperedge_task.h"
+#include "train/baseline_networks.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -1,10 +1,8 @@
-#include "cli/graph.h"
+#include "cli/commands.h"
 #include "cli/graph_experiment.h"
-#include "training/encoder_network.h"
-#include "training/linear_network.h"
-#include "training/message_network.h"
-#include "training/molecule_task.h"
-#include "training/token_network.h"
+#include "train/encoder_network.h"
+#include "train/baseline_networks.h"
+#include "train/molecule_task.h"
 
 namespace nsimplex::cli {
 namespace {

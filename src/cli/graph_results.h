@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/graph_experiment.h"
-#include "cli/json_lines.h"
-#include "training/statistics.h"
+#include "cli/output.h"
+#include "train/scores.h"
 
 namespace nsimplex::cli {
 

@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/json_lines.h"
 #include "cli/output.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 
 namespace nsimplex::cli {
 namespace {

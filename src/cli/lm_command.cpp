@@ -1,14 +1,24 @@
+#include "cli/lm_command.h"
+
 #include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <numbers>
+#include <string_view>
 
 #include "cli/commands.h"
-#include "cli/lm.h"
+#include "cli/output.h"
 #include "data/text_files.h"
 #include "support/error.h"
 #include "support/log.h"
-#include "training/parameters.h"
+#include "support/printable.h"
+#include "train/inference.h"
+#include "train/optimizer.h"
 
 namespace nsimplex::cli {
 
@@ -89,6 +99,191 @@ data::Slice slice_of(const data::Tokens& tokens, const std::string& split) {
   if (split == "train") return parts.train;
   if (split == "validation") return parts.validation;
   return {0, tokens.size()};
+}
+
+namespace {
+
+struct EvalOptions : CommonOptions {
+  std::string model;
+  bool non_finite = false;
+  RecordedText text;
+};
+
+int run_eval(const EvalOptions& options) {
+  LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
+  const data::Tokens tokens = open_recorded(options.text, loaded);
+  const data::Slice slice = slice_of(tokens, options.text.split);
+
+  ProgressBar bar("eval", slice.size() - 1, options.json);
+  const training::Evaluation result = training::evaluate(
+      loaded.model, tokens, slice, loaded.model->options().context, 0, [&](int64_t done, int64_t) {
+        interrupt::check();
+        bar.update(done);
+      });
+  bar.finish();
+
+  const double rate = static_cast<double>(result.tokens) / result.seconds;
+  if (options.json) {
+    print_json_line("evaluation", {{"step", loaded.step},
+                                   {"train_loss", nullptr},
+                                   {"val_loss", result.loss},
+                                   {"tokens_per_second", rate}});
+    return 0;
+  }
+  print(fmt::format("loss          {:.4f} nats a token\n", result.loss));
+  print(fmt::format("              {:.4f} bits a token\n", result.loss / std::numbers::ln2));
+  print(fmt::format("perplexity    {:.3f}\n", std::exp(result.loss)));
+  print(fmt::format("tokens        {} ({} split)\n", result.tokens, options.text.split));
+  print(fmt::format("tokens/s      {:.0f}\n", rate));
+  print(fmt::format("step          {}\n", loaded.step));
+  return 0;
+}
+
+}  // namespace
+
+void add_lm_eval(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<EvalOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "eval",
+       .summary = "Loss of a language model over the whole validation split of a text",
+       .examples = "nsimplex lm eval runs/first\n"
+                   "nsimplex lm eval runs/first/model.safetensors --text other.txt --split all",
+       .acts = {.out = false, .seed = false, .device = true}},
+      options, run_eval);
+  add_recorded_text(command, options->text, options->model);
+  add_non_finite(command, options->non_finite);
+}
+
+namespace {
+
+struct SampleOptions : CommonOptions {
+  std::string model;
+  std::string prompt;
+  bool non_finite = false;
+  int64_t tokens = 500;
+  training::SamplingOptions sampling;
+};
+
+// Without a prompt a text starts as texts do after one another.
+std::vector<int32_t> first_tokens(const data::Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<int32_t> tokens = tokenizer.encode(prompt);
+  if (tokens.empty() && tokenizer.separator() >= 0) tokens = {tokenizer.separator()};
+  if (tokens.empty()) tokens = tokenizer.encode("\n");
+  if (tokens.empty()) tokens = {0};
+  return tokens;
+}
+
+// Bytes at the end of a text that begin a character of UTF-8 and do not end it.
+size_t begun_character(std::string_view text) {
+  constexpr size_t kMost = 3;
+  for (size_t back = 1; back <= std::min(kMost, text.size()); ++back) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - back]);
+    if ((byte & 0xc0) == 0x80) continue;
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
+// What a model says nobody has looked at: on a terminal everything is escaped that would act on it,
+// line breaks and tabs apart. A token may be a part of a character, which waits for the rest.
+class TerminalText {
+ public:
+  std::string next(std::string_view added) {
+    held_ += added;
+    const size_t whole = held_.size() - begun_character(held_);
+    const std::string shown = quoted(std::string_view(held_).substr(0, whole));
+    held_.erase(0, whole);
+    return shown;
+  }
+
+  std::string finish() const { return quoted(held_); }
+
+ private:
+  static std::string quoted(std::string_view text) {
+    std::string shown;
+    while (!text.empty()) {
+      const size_t plain = std::min(text.find_first_of("\n\t"), text.size());
+      shown += printable(text.substr(0, plain));
+      if (plain < text.size()) shown += text[plain];
+      text.remove_prefix(std::min(plain + 1, text.size()));
+    }
+    return shown;
+  }
+
+  std::string held_;
+};
+
+int run_sample(const SampleOptions& options) {
+  training::SamplingOptions sampling = options.sampling;
+  sampling.seed = options.seed;
+  training::check(sampling);
+  if (options.tokens < 0) {
+    throw InputError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
+  }
+  LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
+
+  const auto begun = std::chrono::steady_clock::now();
+  data::StreamDecoder decoder(*loaded.tokenizer);
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  TerminalText shown;
+  std::string text;
+  int64_t count = 0;
+  const auto show = [&](const std::string& added) {
+    text += added;
+    if (!options.json) print(terminal ? shown.next(added) : added);
+  };
+  const std::vector<int32_t> prompt = first_tokens(*loaded.tokenizer, options.prompt);
+  if (!options.prompt.empty()) {
+    for (const int32_t token : prompt) show(decoder.next(token));
+  }
+  training::generate(loaded.model, prompt, options.tokens, sampling, [&](int32_t token) {
+    show(decoder.next(token));
+    ++count;
+    return !interrupt::requested();
+  });
+  show(decoder.finish());
+
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+  if (options.json) {
+    print_json_line("sample",
+                    {{"prompt", options.prompt},
+                     {"text", text},
+                     {"tokens", count},
+                     {"tokens_per_second", static_cast<double>(count) / seconds.count()}});
+  } else {
+    if (terminal) print(shown.finish());
+    if (!text.ends_with('\n')) print("\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_lm_sample(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<SampleOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "sample",
+       .summary = "Text from a language model, as it is drawn",
+       .examples = "nsimplex lm sample runs/first --prompt 'def ' --tokens 300\n"
+                   "nsimplex lm sample runs/first --temperature 0.7 --top-p 0.95 --seed 3",
+       .acts = {.out = false, .device = true}},
+      options, run_sample);
+  command.add_option("model", options->model, "Run directory, checkpoint or model.safetensors")
+      ->type_name("MODEL")
+      ->required();
+  add_non_finite(command, options->non_finite);
+  const auto add = [&](const std::string& name, auto& value, const std::string& text) {
+    command.add_option(name, value, text)->capture_default_str()->group("Sampling");
+  };
+  add("--prompt", options->prompt, "Text to continue");
+  add("--tokens", options->tokens, "Tokens to draw");
+  add("--temperature", options->sampling.temperature,
+      "Divides the logits; 0: always the likeliest");
+  add("--top-k", options->sampling.top_k, "Only the K likeliest tokens; 0: all");
+  add("--top-p", options->sampling.top_p, "Only the likeliest tokens that reach this probability");
 }
 
 }  // namespace nsimplex::cli

@@ -1,24 +1,76 @@
+#include "cli/lm_train.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <optional>
 #include <set>
 
-#include "cli/interrupt.h"
-#include "cli/json_lines.h"
-#include "cli/lm.h"
-#include "cli/lm_train_options.h"
+#include "cli/lm_command.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/run_folder.h"
-#include "io/atomic_file.h"
-#include "io/file_bytes.h"
+#include "io/input_file.h"
+#include "io/output_file.h"
 #include "support/error.h"
 #include "support/printable.h"
-#include "training/parameters.h"
-#include "training/trainer.h"
+#include "train/optimizer.h"
+#include "train/trainer.h"
 
 namespace nsimplex::cli {
+
+void add_training_flags(CLI::App& command, training::TrainingOptions& o) {
+  const auto add = option_adder(command, "Training");
+  add("--steps", o.steps, "Updates");
+  add("--batch", o.batch, "Windows of a pass");
+  add("--accumulate", o.accumulate, "Passes whose gradients are averaged before an update");
+  add("--lr", o.lr, "Learning rate after warm-up");
+  add("--min-lr", o.min_lr, "Learning rate of the last step; a cosine leads there");
+  add("--warmup", o.warmup, "Steps of linear warm-up");
+  add("--beta1", o.beta1, "AdamW's decay of the mean");
+  add("--beta2", o.beta2, "AdamW's decay of the variance");
+  add("--weight-decay", o.weight_decay, "Of matrices; not of gains and embeddings");
+  add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
+  add("--indexer-warmup", o.indexer_warmup,
+      "First steps, in which layers that choose keys are dense and their indexers learn from all");
+  command.add_flag("--bf16", o.bf16, "bfloat16 autocast of the forward pass")->group("Training");
+  add("--eval-every", o.eval_every, "Steps between validations; 0: only at the end");
+  add("--eval-tokens", o.eval_tokens, "Validation tokens looked at each time; 0: all");
+}
+
+
+void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options) {
+  options->command = &command;
+  options->resumes_by = training::kCheckpointFile;
+  add_text_options(command, options->text);
+  command
+      .add_option("--tokenizer", options->tokenizer,
+                  "SentencePiece model; without it a token is a byte")
+      ->type_name("FILE")
+      ->group("Text");
+  command.add_option("--resume", options->resume, "Continue the run in this folder, bit for bit")
+      ->type_name("DIR");
+  add_shape_flags(command, *options, "16,..,16,256");
+  add_choice_flags(command, *options);
+  add_training_flags(command, options->training);
+  const auto add = option_adder(command, "Training");
+  add("--log-every", options->training.log_every, "Steps between lines of metrics.jsonl");
+  add("--checkpoint-every", options->training.checkpoint_every,
+      "Steps between checkpoints; 0: only at the end");
+}
+
+void refuse_changes(const TrainOptions& options) {
+  static const std::set<std::string> kHarmless = {"resume", "text", "glob",  "threads",
+                                                  "device", "json", "config"};
+  for (const CLI::Option* option : options.command->get_options()) {
+    const auto& names = option->get_lnames();
+    if (option->count() > 0 && !names.empty() && !kHarmless.contains(names.front())) {
+      throw InputError(fmt::format(
+          "--{} cannot be given with --resume: a run continues as it began", names.front()));
+    }
+  }
+}
+
 namespace {
 
 namespace fs = std::filesystem;

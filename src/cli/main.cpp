@@ -1,4 +1,3 @@
-#include "cli/allocator.h"
 #include "cli/app.h"
 
 int main(int argc, char** argv) {

@@ -4,12 +4,80 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "cli/interrupt.h"
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/run_inputs.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
+namespace {
+
+// Levenshtein's distance with one row of state.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substitution = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitution, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The candidate that `word` was probably meant to be; empty when nothing is near. Words far longer
+// than any name are not looked at: each would cost time that grows with its length.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongest = 100;
+  std::string best;
+  if (word.size() > kLongest) return best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+CLI::App& typed_command(CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : typed_command(*parsed.back());
+}
+
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+std::string with_suggestion(std::string message, const std::string& word,
+                            const std::vector<std::string>& candidates, size_t skipped) {
+  const std::string suggestion = nearest(word, candidates);
+  if (!suggestion.empty()) message += "; did you mean " + suggestion.substr(skipped) + "?";
+  return message;
+}
+
 namespace {
 
 // Far above any machine: a typo must not ask the pool for a billion threads.
@@ -115,5 +183,70 @@ int run_command(const CommonOptions& options, const std::vector<std::string>& fi
     throw;
   }
 }
+
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string describe_unknown(const CLI::App& command, const std::string& word) {
+  if (word.size() > 1 && word.front() == '-') {
+    const std::string name = word.substr(0, word.find('='));
+    return with_suggestion("unknown option " + name, name, option_names(&command));
+  }
+  const auto commands = command_names(command);
+  if (commands.empty()) return "unexpected argument '" + word + "'";
+  return with_suggestion("unknown command '" + word + "'", word, commands);
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    column_width(34);
+    label("SUBCOMMAND", "COMMAND");
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    // Behind the colon CLI11 spells out the checks; the error message says them when they matter.
+    return " " + type.substr(0, type.find(':')) + (option->get_required() ? " (required)" : "");
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string value = option->get_default_str();
+    constexpr size_t kShort = 8;
+    double number = 0;
+    if (value.size() > kShort && CLI::detail::lexical_cast(value, number)) {
+      value = fmt::format("{:.6g}", number);
+    }
+    return option->get_description() + (value.empty() ? "" : " [" + value + "]");
+  }
+};
+
+}  // namespace
+
+std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = typed_command(app);
+  const std::vector<std::string> unknown = app.remaining(true);
+  std::string message;
+  if (!unknown.empty()) {
+    message = describe_unknown(command, unknown.front());
+  } else if (!command_names(command).empty()) {
+    message = "name a command:";
+    for (const std::string& name : command_names(command)) message += " " + name;
+  } else {
+    message = error.what();
+  }
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return message + " (see " + full_name(command) + " --help)";
+}
+
+std::shared_ptr<CLI::Formatter> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace nsimplex::cli

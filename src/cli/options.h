@@ -13,9 +13,23 @@
 
 #include "cli/cli11.h"
 #include "cli/config_file.h"
-#include "cli/suggestions.h"
 
 namespace nsimplex::cli {
+
+/// The command that was typed, as far as it was understood.
+CLI::App& typed_command(CLI::App& app);
+
+/// "nsimplex lm train"
+std::string full_name(const CLI::App& command);
+
+/// Names of options of a command and of those above it: "--steps".
+std::vector<std::string> option_names(const CLI::App* app);
+
+/// `message`, and what `word` was probably meant to be where one of `candidates` is near it. The
+/// suggestion is shown without its first `skipped` letters.
+std::string with_suggestion(std::string message, const std::string& word,
+                            const std::vector<std::string>& candidates, size_t skipped = 0);
+
 
 /// Options that commands share; the options of a command derive from this. A command offers those
 /// that act in it.
@@ -114,5 +128,13 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
 
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
+
+
+/// One line about a command line that could not be parsed; an unknown option or command is named
+/// first, with the nearest one that exists.
+std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error);
+
+/// Help with the default behind the description, so that the columns stay short.
+std::shared_ptr<CLI::Formatter> help_formatter();
 
 }  // namespace nsimplex::cli

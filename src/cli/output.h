@@ -1,11 +1,56 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace nsimplex::cli {
+
+/// Fields stay in the order in which a command writes them, which is the documented one.
+using Json = nlohmann::ordered_json;
+
+/// The object with the field `kind` before all others: what the line is about, the word by which
+/// readers tell lines apart.
+Json of_kind(std::string_view kind, const Json& object);
+
+/// Writes one object of a kind as one line to standard output. Text that is not UTF-8 is replaced,
+/// never an error; numbers that JSON does not know (NaN, infinities) become null.
+void print_json_line(std::string_view kind, const Json& object);
+
+
+/// The exit code of a command that was told to stop, as a shell gives it for Ctrl-C.
+constexpr int kInterruptedCode = 130;
+
+/// Thrown where a command stops because it was told to; the process exits with kInterruptedCode.
+struct Interrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+/// Ctrl-C and SIGTERM. Until a command asks for the first time whether a signal has come, a signal ends the process
+/// at once with 130: files are being read and nothing is lost. From then on the first signal asks the command to stop
+/// at the next good moment (a training step, a benchmark round) and to keep what it reached; the second one ends the
+/// process at once.
+namespace interrupt {
+
+/// Installs the handlers; SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file that may
+/// not grow are errors of the write.
+void install();
+
+/// True once a signal has come. The first call is defer(), too.
+bool requested();
+
+/// From here on the command has something to keep, and a signal waits for requested() or check().
+void defer();
+
+/// Throws Interrupted when a signal has come.
+void check();
+
+}  // namespace interrupt
 
 /// Thrown when standard output was closed by its reader (`nsimplex ... | head`); the process ends
 /// quietly.
@@ -26,5 +71,49 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+
+/// Progress of a command on standard error: one line that redraws itself on a terminal (bar, rate,
+/// time left), a plain line now and then when piped, nothing when quiet (--json).
+///
+///     ProgressBar bar("train", steps, options.json);
+///     for (...) bar.update(step, fmt::format("loss {:.3f}", loss));
+///     bar.finish();
+class ProgressBar {
+ public:
+  ProgressBar(std::string label, int64_t total, bool quiet);  ///< total 0: nobody knows it
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  /// Work done so far, out of `total`; `detail` is shown behind the rate. Cheap: draws ten times a
+  /// second at most on a terminal, once in ten seconds otherwise.
+  void update(int64_t done, std::string_view detail = {});
+
+  /// Work that was done before this run (a resumed training), which must not count for the rate.
+  void start_at(int64_t done);
+
+  /// Prints a line of its own above the bar.
+  void note(std::string_view line);
+
+  /// Draws the last state and ends the line; called by the destructor too.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw();
+
+  std::string label_;
+  int64_t total_;
+  bool quiet_, terminal_;
+  int64_t start_ = 0, done_ = 0, drawn_at_ = 0;
+  std::string detail_;
+  Clock::time_point begun_, drawn_;
+  bool pending_ = false, finished_ = false;
+};
+
+/// "4.2s", "3m05s", "2h07m": for people.
+std::string format_duration(double seconds);
 
 }  // namespace nsimplex::cli

@@ -12,10 +12,10 @@
 
 #include "data/observations.h"
 #include "data/row_texts.h"
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "io/npy.h"
 #include "io/table.h"
-#include "io/zip.h"
+#include "io/npz.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_lines.h"
+#include "cli/output.h"
 #include "cli/options.h"
 #include "cli/text_flags.h"
-#include "training/perturbed_rows.h"
+#include "train/perturbed_rows.h"
 
 /// The table of `nsimplex causal perturb`, where one is given.
 namespace nsimplex::cli {

@@ -11,7 +11,6 @@
 
 #include "cli/build_python.h"
 #include "cli/commands.h"
-#include "cli/json_lines.h"
 #include "cli/output.h"
 #include "support/error.h"
 #include "support/executable.h"

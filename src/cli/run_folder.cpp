@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 
-#include "io/file_bytes.h"
-#include "io/folders.h"
+#include "cli/run_inputs.h"
+#include "cli/text_flags.h"
+#include "io/input_file.h"
+#include "io/output_file.h"
 #include "support/error.h"
+#include "support/log.h"
 #include "support/printable.h"
-#include "support/utf8.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -85,6 +88,96 @@ void make_run_directory(const std::string& path) {
   if (access(path.c_str(), W_OK | X_OK) != 0) {
     throw InputError(fmt::format("--out: cannot write to '{}': permission denied", path));
   }
+}
+
+
+RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(options.json) {
+  show_readings();
+  if (options.out.empty()) return;
+  const std::string path = options.out + "/metrics.jsonl";
+  make_run_directory(options.out);
+  lock_.emplace(options.out);
+  if (options.resume.empty()) {
+    refuse_earlier_run(options, {});  // another run may have ended since the command looked
+    write_inputs(options);            // before config.toml, without which no run continues
+    io::write_text(options.out + "/" + kConfigFile, config_file(options));
+  }
+  file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
+  io::sync_folder_of(path);
+  synced_ = std::chrono::steady_clock::now();
+}
+
+RunLog::~RunLog() noexcept(false) {
+  if (!file_) return;
+  try {
+    file_->sync();
+  } catch (const std::exception&) {
+    // What is on its way already says why the run ends; otherwise nobody else would say that lines
+    // may be lost.
+    if (std::uncaught_exceptions() == 0) throw;
+  }
+}
+
+// Takes the lines of an earlier part of the run; returns how many bytes they have. What a process
+// that was ended leaves unfinished is at the end alone: anything else is damage, and stays.
+int64_t RunLog::read_earlier(const std::string& path) {
+  if (!std::filesystem::exists(path)) return 0;
+  const std::string text = io::read_text(path);
+  size_t whole = 0, number = 0, broken = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    ++number;
+    const std::string line = text.substr(begin, end - begin);
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) {
+      if (broken == 0) broken = number;
+      continue;
+    }
+    if (broken > 0) {
+      throw InputError(fmt::format("cannot continue {}: line {} is no JSON object", path, broken));
+    }
+    whole = end + 1;
+    known_.insert(line);
+    earlier_.push_back(std::move(json));
+  }
+  return static_cast<int64_t>(whole);
+}
+
+const Json* RunLog::find(const Json& key) const {
+  for (auto line = earlier_.rbegin(); line != earlier_.rend(); ++line) {
+    bool agrees = true;
+    for (const auto& [name, value] : key.items()) {
+      const auto found = line->find(name);
+      agrees = agrees && found != line->end() && *found == value;
+    }
+    if (agrees) return &*line;
+  }
+  return nullptr;
+}
+
+void RunLog::write(std::string_view kind, const Json& line, bool shown) {
+  if (json_ && shown) print_json_line(kind, line);
+  if (!file_) return;
+  const auto text_of = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  const std::string text = text_of(of_kind(kind, line));
+  // Runs of version 0.1, which can be continued, have lines without a kind.
+  if (known_.contains(text) || (!known_.empty() && known_.contains(text_of(line)))) return;
+  file_->append(text);
+  added_ = true;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - synced_ < std::chrono::seconds(1)) return;
+  file_->sync();
+  synced_ = now;
+}
+
+void RunLog::sync() {
+  if (file_) file_->sync();
+}
+
+void RunLog::say_if_finished() const {
+  if (resumed_.empty() || added_ || json_) return;
+  log_line(fmt::format("the run in {} had been finished; nothing was left to do", resumed_));
 }
 
 }  // namespace nsimplex::cli

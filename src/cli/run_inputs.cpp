@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/json_lines.h"
-#include "io/atomic_file.h"
-#include "io/file_bytes.h"
-#include "io/safetensors_checksums.h"
+#include "cli/output.h"
+#include "io/output_file.h"
+#include "io/input_file.h"
+#include "io/safetensors_header.h"
 #include "support/error.h"
 #include "support/printable.h"
 

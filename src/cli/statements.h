@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "analysis/statement.h"
-#include "cli/json_lines.h"
+#include "cli/output.h"
 
 namespace nsimplex::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json_lines.h"
+#include "cli/output.h"
 #include "cli/options.h"
 #include "io/text_grid.h"
 

@@ -4,7 +4,6 @@
 
 #include "support/error.h"
 #include "support/printable.h"
-#include "support/utf8.h"
 
 namespace nsimplex::cli {
 namespace {

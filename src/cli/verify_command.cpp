@@ -1,19 +1,182 @@
-#include <fmt/format.h>
+#include "cli/verify_command.h"
 
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
-#include "cli/attention_cases.h"
+#include "cli/attention_case.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/json_lines.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/verify_attention.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 
 namespace nsimplex::cli {
+namespace {
+
+// Inputs of this standard deviation keep |logit| far below 30, where the absolute gates hold.
+constexpr double kModerateAmplitude = 1.0;
+constexpr double kForwardGate = 2e-5, kGradientGate = 1e-4;
+
+using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorList,
+                                  const AttentionOptions&);
+
+// Everything that the operator computes for a case.
+struct Outcome {
+  at::Tensor out, lse;
+  std::vector<at::Tensor> gradients;  // query, keys, values, then those of mask and sink
+};
+
+Outcome compute(Attention* attention, const AttentionInputs& inputs, at::ScalarType dtype) {
+  const auto leaf = [&](const at::Tensor& tensor) {
+    return tensor.to(dtype).detach().requires_grad_(true);
+  };
+  std::vector<at::Tensor> leaves{leaf(inputs.query)}, keys, values;
+  for (const at::Tensor& key : inputs.keys) leaves.push_back(keys.emplace_back(leaf(key)));
+  for (const at::Tensor& value : inputs.values) leaves.push_back(values.emplace_back(leaf(value)));
+  AttentionOptions options = inputs.options;
+  const auto add_option = [&](std::optional<at::Tensor>& option) {
+    if (option && option->is_floating_point()) leaves.push_back(option.emplace(leaf(*option)));
+  };
+  add_option(options.mask);
+  add_option(options.sink);
+  const AttentionOutput output = attention(leaves[0], keys, values, options);
+  // lse takes part with a weight of its own for each query, so that its gradient is checked too.
+  // Rows without a tuple have lse = -inf and no gradient.
+  const at::Tensor lse_weight = inputs.grad_out.select(-1, 0)
+                                    .to(output.lse.scalar_type())
+                                    .masked_fill(output.lse.isneginf(), 0);
+  Outcome outcome{output.out.detach(), output.lse.detach(), {}};
+  outcome.gradients = torch::autograd::grad({output.out, output.lse}, leaves,
+                                            {inputs.grad_out.to(dtype), lse_weight});
+  return outcome;
+}
+
+double relative_error(const at::Tensor& value, const at::Tensor& exact) {
+  const double scale = exact.norm().item<double>();
+  const double difference = value.to(at::kDouble).sub(exact).norm().item<double>();
+  return scale > 0 ? difference / scale : difference;
+}
+
+// The most tuples that a query of the case has, at least 2.
+double tuples_of_a_query(const AttentionCase& shape) {
+  double most = 1;
+  for (int axis = 0; axis < shape.order; ++axis) {
+    const int64_t window = shape.window.empty() ? -1 : shape.window[axis];
+    const int64_t length = shape.keys[axis];
+    most *= static_cast<double>(window < 0 ? length : std::min(window, length));
+  }
+  return std::max(most, 2.0);
+}
+
+double epsilon(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return std::ldexp(1.0, -52);
+    case at::kBFloat16:
+      return std::ldexp(1.0, -7);
+    case at::kHalf:
+      return std::ldexp(1.0, -10);
+    default:
+      return std::ldexp(1.0, -23);
+  }
+}
+
+// Gradients come from exp(logit - lse), and a float32 lse is right to half an epsilon of its size:
+// with logits of hundreds that is more than all other rounding. The plain version may be luckier.
+// Beyond 256 they come from the maximum and the sum instead.
+double lse_rounding(const at::Tensor& lse, at::ScalarType dtype) {
+  if (lse.numel() == 0) return 0.0;
+  const double held = dtype == at::kDouble ? epsilon(at::kDouble) : epsilon(at::kFloat);
+  return 0.5 * held * std::min(lse.abs().max().item<double>(), 256.0);
+}
+
+// Collects tensors and keeps the one that comes nearest to its limit.
+class Worst {
+ public:
+  Worst(double rounding, double gate) : rounding_(rounding), gate_(gate) {}
+
+  void add(const std::string& tensor, const at::Tensor& value, const at::Tensor& plain,
+           const at::Tensor& exact) {
+    const double limit = std::min(2 * relative_error(plain, exact) + rounding_, gate_);
+    const double error = relative_error(value, exact);
+    if (std::isnan(error) || deviation_.limit == 0 ||
+        error / limit > deviation_.error / deviation_.limit) {
+      deviation_ = {tensor, error, limit};
+    }
+  }
+
+  Deviation deviation() const { return deviation_; }
+
+ private:
+  double rounding_, gate_;
+  Deviation deviation_;
+};
+
+bool same_bits(const Outcome& a, const Outcome& b) {
+  // equal() with NaN and -0 in mind: compare the bytes, not the numbers.
+  const auto bytes = [](const at::Tensor& tensor) { return tensor.contiguous().view(at::kByte); };
+  const auto same = [&](const at::Tensor& x, const at::Tensor& y) {
+    return x.numel() == 0 || at::equal(bytes(x), bytes(y));
+  };
+  return same(a.out, b.out) && same(a.lse, b.lse) &&
+         std::equal(a.gradients.begin(), a.gradients.end(), b.gradients.begin(), same);
+}
+
+std::string gradient_name(size_t index, size_t order) {
+  if (index == 0) return "query";
+  if (index <= order) return fmt::format("key {}", index);
+  if (index <= 2 * order) return fmt::format("value {}", index - order);
+  return "mask or sink";
+}
+
+bool all_zero(const at::Tensor& tensor) { return !tensor.ne(0).any().item<bool>(); }
+
+}  // namespace
+
+CaseResult verify_attention(const AttentionCase& shape, uint64_t seed) {
+  const at::ScalarType dtype = scalar_type(shape.dtype);
+  const AttentionInputs inputs = make_inputs(shape, seed);
+  const Outcome exact = compute(attention_reference, inputs, at::kDouble);
+  const Outcome plain = compute(attention_reference, inputs, dtype);
+  const Outcome ours = compute(attention, inputs, dtype);
+
+  CaseResult result;
+  const at::Tensor empty = exact.lse.isneginf();
+  result.empty_rows_right = at::equal(ours.lse.isneginf(), empty) &&
+                            all_zero(ours.out.masked_select(empty.unsqueeze(-1))) &&
+                            all_zero(ours.gradients[0].masked_select(empty.unsqueeze(-1)));
+
+  const double rounding = 4 * epsilon(dtype) * std::sqrt(std::log2(tuples_of_a_query(shape)));
+  const bool gated = dtype == at::kFloat && shape.amplitude <= kModerateAmplitude;
+  const double none = std::numeric_limits<double>::infinity();
+  const auto finite = [&](const at::Tensor& lse) { return lse.masked_fill(empty, 0); };
+  Worst forward(rounding, gated ? kForwardGate : none);
+  forward.add("out", ours.out, plain.out, exact.out);
+  forward.add("lse", finite(ours.lse), finite(plain.lse), finite(exact.lse));
+  result.forward = forward.deviation();
+
+  Worst backward(rounding + lse_rounding(finite(exact.lse), dtype), gated ? kGradientGate : none);
+  for (size_t i = 0; i < exact.gradients.size(); ++i) {
+    backward.add(gradient_name(i, inputs.keys.size()), ours.gradients[i], plain.gradients[i],
+                 exact.gradients[i]);
+  }
+  result.backward = backward.deviation();
+
+  const int threads = at::get_num_threads();
+  const bool again = same_bits(ours, compute(attention, inputs, dtype));
+  at::set_num_threads(threads > 1 ? 1 : 2);
+  result.same_bits = again && same_bits(ours, compute(attention, inputs, dtype));
+  at::set_num_threads(threads);
+  return result;
+}
+
 namespace {
 
 struct VerifyOptions : CommonOptions {

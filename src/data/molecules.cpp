@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "data/npz_arrays.h"
-#include "io/file_bytes.h"
+#include "data/observations.h"
+#include "io/input_file.h"
 
 namespace nsimplex::data {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <string>
 

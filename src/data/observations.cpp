@@ -6,10 +6,107 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "data/row_texts.h"
+#include "io/input_file.h"
 #include "support/error.h"
 
 namespace nsimplex::data {
+
+using at::Tensor;
+
+ValueBins::ValueBins(const Tensor& values, int64_t count) {
+  const Tensor flat = values.to(at::kDouble).flatten();
+  const Tensor sorted = std::get<0>(flat.index({flat.ne(0)}).sort());
+  const int64_t size = sorted.size(0);
+  if (size == 0) throw InputError("bins: expected a table with a value that is not zero");
+  // at::quantile refuses more than 2^24 numbers; the value at a place will do as well.
+  const Tensor places = at::arange(1, count, at::kLong) * size / count;
+  edges_ = sorted.index_select(0, places.to(at::kLong).clamp_max(size - 1));
+}
+
+ValueBins::ValueBins(Tensor edges) : edges_(std::move(edges)) {}
+
+Tensor ValueBins::operator()(const Tensor& values) const {
+  const Tensor numbers =
+      at::searchsorted(edges_, values.to(at::kDouble).contiguous(), false, true) + 1;
+  return numbers.masked_fill(values.eq(0), 0);
+}
+
+
+void expect_dimensions(const io::Array& array, size_t dimensions) {
+  if (array.shape.size() == dimensions) return;
+  array.fail("expected " + std::to_string(dimensions) +
+             (dimensions == 1 ? " dimension" : " dimensions") + ", got shape " +
+             array.shape_text());
+}
+
+void expect_rows(const io::Array& array, int64_t rows, const char* of) {
+  if (!array.shape.empty() && array.shape[0] == rows) return;
+  array.fail("expected " + std::to_string(rows) + " rows, one for each " + of + ", got shape " +
+             array.shape_text());
+}
+
+std::vector<int64_t> read_integers(const io::Npz& npz, const std::string& name) {
+  const io::Array array = npz.read(name);
+  expect_dimensions(array, 1);
+  return array.integers();
+}
+
+std::vector<int64_t> read_offsets(const io::Npz& npz, const std::string& name, int64_t rows,
+                                  const char* of) {
+  const io::Array array = npz.read(name);
+  expect_dimensions(array, 1);
+  std::vector<int64_t> offsets = array.integers();
+  if (offsets.empty() || offsets.front() != 0) array.fail("expected 0 first");
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] >= offsets[i - 1]) continue;
+    array.fail("expected numbers that do not fall, got " + std::to_string(offsets[i]) + " after " +
+               std::to_string(offsets[i - 1]));
+  }
+  if (offsets.back() != rows) {
+    array.fail(std::string("expected the number of ") + of + ", " + std::to_string(rows) +
+               ", last, got " + std::to_string(offsets.back()));
+  }
+  return offsets;
+}
+
+std::vector<double> finite_numbers(const io::Array& array) {
+  std::vector<double> values = array.doubles();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    const int64_t row = static_cast<int64_t>(i) * array.shape[0] / std::ssize(values);
+    array.fail("row " + std::to_string(row) + ": expected finite numbers, got " +
+               std::to_string(values[i]));
+  }
+  return values;
+}
+
+Labels read_labels(const std::string& path, const Observations& observations) {
+  const io::FileBytes file(path);
+  const io::Source source{path, file.bytes()};
+  RowTexts read = read_row_texts(source, observations, "label", /*numbers=*/false);
+  const std::vector<std::string>& text = read.texts;
+  Labels labels;
+  labels.reading = std::move(read.reading);
+  labels.classes = text;
+  std::sort(labels.classes.begin(), labels.classes.end());
+  labels.classes.erase(std::unique(labels.classes.begin(), labels.classes.end()),
+                       labels.classes.end());
+  if (labels.classes.size() < 2) {
+    source.fail(std::string("expected two different labels, got ")
+                    .append(std::to_string(labels.classes.size())));
+  }
+  std::vector<int64_t> numbers;
+  for (const std::string& each : text) {
+    numbers.push_back(std::lower_bound(labels.classes.begin(), labels.classes.end(), each) -
+                      labels.classes.begin());
+  }
+  labels.numbers = at::tensor(numbers, at::kLong);
+  return labels;
+}
+
 
 using at::Tensor;
 

@@ -6,10 +6,60 @@
 #include <string>
 #include <vector>
 
+#include "io/npz.h"
 #include "io/table.h"
 
-/// Tables of observations by features (cells by genes, for example), and what is known of each row.
 namespace nsimplex::data {
+
+/// Measured values as numbers of bins, as the code books of single-cell transformers take them.
+///
+/// Zeros are bin 0. The other values of the table that the bins are made from are cut at their
+/// quantiles into `count` bins of equally many, 1 .. count, the same for all columns; values of
+/// another table that lie outside go to the first or last of them. Equal values stay together, so
+/// that a bin of a table with few different values may be empty.
+class ValueBins {
+ public:
+  /// From `values`, floating [N, M], all finite. Throws InputError where all of them are zero.
+  ValueBins(const at::Tensor& values, int64_t count);
+
+  /// Of edges(), as they were before.
+  explicit ValueBins(at::Tensor edges);
+
+  /// int64 of the same shape, 0 .. count.
+  at::Tensor operator()(const at::Tensor& values) const;
+
+  /// float64 [count - 1], ascending: v belongs to bin 1 + the number of edges <= v.
+  const at::Tensor& edges() const { return edges_; }
+
+ private:
+  at::Tensor edges_;
+};
+
+}  // namespace nsimplex::data
+
+// Arrays of an npz file that have to fit together. What does not is an InputError of one line with
+// the file and the array.
+
+namespace nsimplex::data {
+
+/// Fails where an array has not so many dimensions.
+void expect_dimensions(const io::Array& array, size_t dimensions);
+
+/// Fails where it has not `rows` rows, one for each of what `of` names.
+void expect_rows(const io::Array& array, int64_t rows, const char* of);
+
+/// Integers of one dimension.
+std::vector<int64_t> read_integers(const io::Npz& npz, const std::string& name);
+
+/// Offsets into `rows` rows of what `of` names: they rise from 0 to that number.
+std::vector<int64_t> read_offsets(const io::Npz& npz, const std::string& name, int64_t rows,
+                                  const char* of);
+
+/// Numbers, all finite, of any shape.
+std::vector<double> finite_numbers(const io::Array& array);
+
+
+/// Tables of observations by features (cells by genes, for example), and what is known of each row.
 
 struct Observations {
   at::Tensor values;                  ///< float64 [N, M]; NaN where missing

@@ -5,11 +5,11 @@
 #include <unordered_map>
 
 #include "io/cells.h"
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "io/npy.h"
-#include "io/numbers.h"
+#include "io/text.h"
 #include "io/table.h"
-#include "io/zip.h"
+#include "io/npz.h"
 
 namespace nsimplex::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "data/observations.h"
-#include "io/source.h"
+#include "io/input_file.h"
 
 namespace nsimplex::data {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "support/error.h"
 
 namespace nsimplex::data {

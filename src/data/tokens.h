@@ -11,7 +11,7 @@
 
 #include "data/text_files.h"
 #include "data/tokenizer.h"
-#include "io/open_file.h"
+#include "io/input_file.h"
 
 namespace nsimplex::data {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "graph/cliques.h"
+#include "graph/adjacency.h"
 
 namespace nsimplex::graph {
 namespace {

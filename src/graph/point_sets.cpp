@@ -1,12 +1,12 @@
 // Sets of points and their triangulations: tensors around the Torch-free code of this folder.
 
 #include <ATen/ATen.h>
-#include <nsimplex/graph_generators.h>
+#include <nsimplex/graph.h>
 #include <torch/library.h>
 
 #include "graph/delaunay.h"
-#include "graph/generators.h"
-#include "graph/view.h"
+#include "graph/random_graphs.h"
+#include "graph/graph_view.h"
 #include "support/parallel.h"
 
 namespace nsimplex {

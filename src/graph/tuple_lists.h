@@ -1,6 +1,91 @@
 #pragma once
 
-#include "graph/tuple_view.h"
+#include <nsimplex/symmetry.h>
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nsimplex::graph {
+
+/// A matrix int64 [count, width], one row after the other.
+struct Rows {
+  const int64_t* values = nullptr;
+  int64_t count = 0, width = 0;
+
+  std::span<const int64_t> operator[](int64_t row) const {
+    return {values + row * width, static_cast<size_t>(width)};
+  }
+  std::span<const int64_t> all() const { return {values, static_cast<size_t>(count * width)}; }
+};
+
+/// Rows of one width in lexicographic order. A plain loop: they are too short for a call of memcmp.
+inline std::strong_ordering compare_rows(std::span<const int64_t> a, std::span<const int64_t> b) {
+  size_t i = 0;
+  while (i < a.size() && a[i] == b[i]) ++i;
+  return i == a.size() ? std::strong_ordering::equal : a[i] <=> b[i];
+}
+
+/// Whether row `a` comes before row `b` in lexicographic order; equal rows do not.
+inline bool row_before(const Rows& rows, int64_t a, int64_t b) {
+  return compare_rows(rows[a], rows[b]) < 0;
+}
+
+inline bool rows_equal(const Rows& rows, int64_t a, int64_t b) {
+  return compare_rows(rows[a], rows[b]) == 0;
+}
+
+struct SortedRows {
+  std::vector<int64_t> values;  ///< the rows
+  std::vector<int64_t> order;   ///< the number that each had before
+};
+
+/// The rows in lexicographic order, equal ones as they stand. Entries are in [0, limit). A radix
+/// sort: O(count width log(limit)), and memory for two copies of the numbers.
+SortedRows sort_rows(const Rows& rows, int64_t limit);
+
+
+/// A checked TupleBatch (nsimplex/graph.h) without Torch.
+struct TupleView {
+  Rows tuples;
+  std::span<const int64_t> tuple_offsets, node_offsets;
+  Symmetry symmetry = Symmetry::ordered;
+
+  int64_t graphs() const { return static_cast<int64_t>(tuple_offsets.size()) - 1; }
+  int64_t nodes() const { return node_offsets.back(); }
+};
+
+/// Whether two lists hold the same tuples of the same graphs, row by row.
+inline bool same_tuples(const TupleView& a, const TupleView& b) {
+  return a.symmetry == b.symmetry && a.tuples.width == b.tuples.width &&
+         std::ranges::equal(a.node_offsets, b.node_offsets) &&
+         std::ranges::equal(a.tuple_offsets, b.tuple_offsets) &&
+         std::ranges::equal(a.tuples.all(), b.tuples.all());
+}
+
+/// Tuples that were made from others.
+struct TupleList {
+  int64_t width = 0;
+  std::vector<int64_t> values;  ///< [count, width], one after the other
+  std::vector<int64_t> origin;  ///< [count]: the row each was made from, -1 for none
+
+  int64_t count() const { return static_cast<int64_t>(origin.size()); }
+  Rows rows() const { return {values.data(), count(), width}; }
+  void reserve(int64_t tuples) {
+    values.reserve(tuples * width);
+    origin.reserve(tuples);
+  }
+  void add(std::span<const int64_t> tuple, int64_t from) {
+    values.insert(values.end(), tuple.begin(), tuple.end());
+    origin.push_back(from);
+  }
+};
+
+}  // namespace nsimplex::graph
 
 // Lists of tuples made from nodes or from other lists. Rows ascend lexicographically, each comes
 // once; since nodes are numbered through the batch, the rows of a graph are together.
@@ -41,5 +126,16 @@ TupleList project(const TupleView& batch, int64_t order, Symmetry symmetry);
 /// For graphs that own the nodes of `node_offsets`, how many rows lie before each graph's: [B + 1].
 std::vector<int64_t> offsets_of_sorted(const TupleList& list,
                                        std::span<const int64_t> node_offsets);
+
+
+/// The first thing that is wrong with an unchecked batch, worded as "argument: expected .., got
+/// ..", or none. `tuples` is what the list of tuples is called there.
+std::optional<std::string> find_tuple_fault(const TupleView& batch, const char* tuples = "tuples");
+
+/// The first thing that is wrong with offsets, which rise from 0.
+std::optional<std::string> find_offset_fault(const char* name, std::span<const int64_t> offsets);
+
+/// "(1, 4)"
+std::string to_string(std::span<const int64_t> tuple);
 
 }  // namespace nsimplex::graph

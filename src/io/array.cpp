@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "io/source.h"
+#include "io/input_file.h"
 #include "kernels/common/half.h"
-#include "support/utf8.h"
+#include "support/printable.h"
 
 namespace nsimplex::io {
 namespace {

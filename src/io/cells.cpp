@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "io/numbers.h"
+#include "io/text.h"
 
 namespace nsimplex::io {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/source.h"
+#include "io/input_file.h"
 #include "io/text.h"
 
 namespace nsimplex::io {

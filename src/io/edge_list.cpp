@@ -5,9 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "io/file_bytes.h"
-#include "io/graphml.h"
-#include "io/numbers.h"
+#include "io/input_file.h"
+#include "io/graph_formats.h"
 #include "io/text.h"
 
 namespace nsimplex::io {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/source.h"
+#include "io/input_file.h"
 #include "io/text_grid.h"
 
 namespace nsimplex::io {

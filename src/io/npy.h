@@ -1,7 +1,7 @@
 #pragma once
 
 #include "io/array.h"
-#include "io/source.h"
+#include "io/input_file.h"
 
 namespace nsimplex::io {
 

@@ -1,14 +1,57 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "io/array.h"
+#include "io/input_file.h"
 #include "io/npy.h"
-#include "io/zip.h"
 
 namespace nsimplex::io {
+
+inline constexpr std::string_view kZipMagic = "PK\x03\x04";
+
+/// A file in a zip archive, as the archive's directory describes it.
+struct ZipEntry {
+  std::string name;
+  uint64_t flags = 0, method = 0, crc = 0;
+  uint64_t packed = 0, size = 0;  ///< bytes in the archive and unpacked
+  uint64_t header = 0;            ///< where its local header begins
+};
+
+/// A zip archive, of more than 4 GiB too (zip64); entries that are stored or deflated. The bytes of
+/// the source must live as long as this.
+/// Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+class Zip {
+ public:
+  /// Reads the directory; fails where there is none or it is damaged, where entries share bytes of
+  /// the archive, or have the same name.
+  explicit Zip(Source source);
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+
+  /// What an entry unpacks to. Fails for encryption, other methods of compression, data that do not
+  /// unpack to the size and checksum that the directory has, and sizes that deflate cannot reach.
+  /// Takes at most 1032 times the bytes of the entry, deflate's own limit.
+  std::vector<uint8_t> contents(const ZipEntry& entry) const;
+
+  /// The first `most` bytes of what an entry unpacks to, or all; no more is unpacked, and the
+  /// checksum is not looked at.
+  std::vector<uint8_t> beginning(const ZipEntry& entry, uint64_t most) const;
+
+ private:
+  void read_directory(uint64_t begin, uint64_t size, uint64_t count);
+  void read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size);
+  void check_entries(uint64_t directory) const;
+  uint64_t data_begin(const Source& named, const ZipEntry& entry) const;
+  std::vector<uint8_t> unpack(const ZipEntry& entry, uint64_t size, bool whole) const;
+
+  Source source_;
+  std::vector<ZipEntry> entries_;
+};
+
 
 /// Arrays by name, as numpy.savez and numpy.savez_compressed write them: a zip archive of npy
 /// files. Folders and other files in the archive are passed over; an array is read when it is asked

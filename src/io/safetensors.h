@@ -1,11 +1,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/export.h>
+#include <c10/core/ScalarType.h>
 
 #include <map>
 #include <string>
 #include <vector>
+
+#include "io/safetensors_header.h"
 
 namespace nsimplex::io {
 
@@ -23,7 +25,7 @@ struct Safetensors {
   bool checked = false;  ///< of what was read: the file had checksums, and they fit
 
   /// The tensor called `name`, or nullptr.
-  NSIMPLEX_API const at::Tensor* find(const std::string& name) const;
+  const at::Tensor* find(const std::string& name) const;
 };
 
 /// Reads float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool tensors.
@@ -33,13 +35,41 @@ struct Safetensors {
 /// is checked first, as the format demands (ranges without holes or overlaps that fill the file), and
 /// so are the checksums of a file that has them (io/safetensors_checksums.h). Anything wrong throws
 /// one InputError with the file's name and what was wrong.
-NSIMPLEX_API Safetensors read_safetensors(const std::string& path);
+Safetensors read_safetensors(const std::string& path);
 
 /// Writes the file atomically (AtomicFile): the larger elements first, so that each tensor is
 /// aligned to its dtype, the data from a multiple of 64 bytes; with checksums of the header and of
 /// every tensor, which a bit that flips anywhere no longer fits. The bytes depend on the arguments
 /// alone. Tensors of any device and strides; throws std::invalid_argument for a dtype the format
 /// lacks or a name used twice.
-NSIMPLEX_API void write_safetensors(const std::string& path, const Safetensors& contents);
+void write_safetensors(const std::string& path, const Safetensors& contents);
+
+
+/// The dtype of Torch that a type of the format is.
+constexpr c10::ScalarType scalar_type(SafetensorsType type) {
+  switch (type) {
+    case SafetensorsType::f64:
+      return c10::ScalarType::Double;
+    case SafetensorsType::f32:
+      return c10::ScalarType::Float;
+    case SafetensorsType::f16:
+      return c10::ScalarType::Half;
+    case SafetensorsType::bf16:
+      return c10::ScalarType::BFloat16;
+    case SafetensorsType::i64:
+      return c10::ScalarType::Long;
+    case SafetensorsType::i32:
+      return c10::ScalarType::Int;
+    case SafetensorsType::i16:
+      return c10::ScalarType::Short;
+    case SafetensorsType::i8:
+      return c10::ScalarType::Char;
+    case SafetensorsType::u8:
+      return c10::ScalarType::Byte;
+    case SafetensorsType::boolean:
+      break;
+  }
+  return c10::ScalarType::Bool;
+}
 
 }  // namespace nsimplex::io

@@ -1,14 +1,67 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "io/safetensors_format.h"
-#include "io/source.h"
+#include "io/input_file.h"
 
 namespace nsimplex::io {
+
+enum class SafetensorsType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+struct SafetensorsDtype {
+  std::string_view name;
+  SafetensorsType type;
+  uint64_t width;  ///< bytes of an element
+};
+
+inline constexpr std::array<SafetensorsDtype, 10> kSafetensorsDtypes = {{
+    {"F64", SafetensorsType::f64, 8},
+    {"F32", SafetensorsType::f32, 4},
+    {"F16", SafetensorsType::f16, 2},
+    {"BF16", SafetensorsType::bf16, 2},
+    {"I64", SafetensorsType::i64, 8},
+    {"I32", SafetensorsType::i32, 4},
+    {"I16", SafetensorsType::i16, 2},
+    {"I8", SafetensorsType::i8, 1},
+    {"U8", SafetensorsType::u8, 1},
+    {"BOOL", SafetensorsType::boolean, 1},
+}};
+
+inline constexpr size_t kLengthBytes = 8;          ///< of the header's length at the file's start
+inline constexpr size_t kMaxHeader = 100'000'000;  ///< the format's own limit
+inline constexpr std::string_view kMetadata = "__metadata__";
+
+}  // namespace nsimplex::io
+
+// Checksums of a safetensors file, as text in its "__metadata__", where other readers leave them alone.
+
+namespace nsimplex::io {
+
+/// Of the tensors: a JSON object with the checksum of each tensor's bytes by its name.
+inline constexpr std::string_view kTensorChecksums = "tensor_checksums";
+/// Of the bytes before the data: the header's length and the header, this value being eight zeros.
+inline constexpr std::string_view kHeaderChecksum = "header_checksum";
+inline constexpr std::string_view kNoChecksum = "00000000";
+
+/// CRC-32 (the polynomial of zlib) in eight hexadecimal digits: every change of up to 32 bits in a row is seen.
+std::string checksum(std::span<const uint8_t> bytes);
+
+/// Puts the checksum into a header whose metadata have kNoChecksum under kHeaderChecksum. `head` is the length and the
+/// header.
+void seal_header(std::string& head);
+
+enum class Seal { none, whole, broken };
+
+/// Whether a header has a checksum, and whether it fits.
+Seal seal_of(std::string_view head);
+
 
 struct SafetensorsEntry {
   std::string name;

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
-#include "io/numbers.h"
+#include "io/text.h"
 
 namespace nsimplex::io {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/source.h"
+#include "io/input_file.h"
 #include "io/text_grid.h"
 
 namespace nsimplex::io {

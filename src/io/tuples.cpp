@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
-#include "io/numbers.h"
+#include "io/text.h"
 #include "io/table.h"
 
 namespace nsimplex::io {

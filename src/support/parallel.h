@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/export.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -9,11 +8,11 @@
 namespace nsimplex {
 
 /// Threads that torch's pool would use for a parallel region started here (torch.set_num_threads).
-NSIMPLEX_API int thread_count();
+int thread_count();
 
 namespace detail {
 using TaskFunction = void (*)(void* context, int64_t task, int worker);
-NSIMPLEX_API void parallel_tasks(int64_t tasks, TaskFunction function, void* context);
+void parallel_tasks(int64_t tasks, TaskFunction function, void* context);
 }  // namespace detail
 
 /// Runs body(task, worker) for every task in [0, tasks) on torch's own thread pool, in no fixed

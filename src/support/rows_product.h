@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
-#include <nsimplex/export.h>
 
 #include <algorithm>
 #include <optional>
@@ -19,11 +18,11 @@ namespace nsimplex {
 /// it float rows, a multiple of kProductRows, are given to oneDNN, which torch's wheels hold for
 /// x86-64: twice as fast there. It compiles a kernel for each shape, in half a millisecond, so that
 /// shapes that do not come again are left to MKL.
-NSIMPLEX_API void rows_product(const at::Tensor& rows, const at::Tensor& matrix,
+void rows_product(const at::Tensor& rows, const at::Tensor& matrix,
                                const std::optional<at::Tensor>& bias, at::Tensor& to);
 
 /// to += rows matrix, likewise.
-NSIMPLEX_API void add_rows_product(const at::Tensor& rows, const at::Tensor& matrix,
+void add_rows_product(const at::Tensor& rows, const at::Tensor& matrix,
                                    at::Tensor& to);
 
 constexpr int64_t kProductRows = 128;
@@ -35,7 +34,7 @@ constexpr int64_t product_rows(int64_t wanted) {
 }
 
 /// rows matrix [m, w], on all threads and with the same bits for any number of them.
-NSIMPLEX_API at::Tensor blocks_product(const at::Tensor& rows, const at::Tensor& matrix);
+at::Tensor blocks_product(const at::Tensor& rows, const at::Tensor& matrix);
 
 /// run(begin, count) for blocks of the rows of a product `width` wide, each by one thread.
 template <class Run>
@@ -52,6 +51,6 @@ void for_each_block(int64_t rows, int64_t width, Run&& run) {
 
 /// rows^T grad [k, w], of rows [m, k] and grad [m, w] of one floating type, on all threads and with
 /// the same bits for any number of them.
-NSIMPLEX_API at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
+at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
 }  // namespace nsimplex

@@ -2,12 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/analysis_smoothing.h>
+#include <nsimplex/analysis.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 
-#include "analysis/token_derivatives.h"
+#include "lab/smoothing/masked_collapse.h"
 
 namespace nsimplex::analysis {
 namespace {

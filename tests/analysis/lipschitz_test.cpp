@@ -2,13 +2,13 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/analysis_lipschitz.h>
+#include <nsimplex/analysis.h>
 #include <nsimplex/language_model.h>
 #include <nsimplex/layers.h>
 
 #include <cmath>
 
-#include "analysis/projected_attention.h"
+#include "lab/lipschitz/propositions.h"
 #include "input_error_of.h"
 #include "support/tensors.h"
 

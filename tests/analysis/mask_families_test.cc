@@ -1,10 +1,9 @@
-#include "analysis/mask_families.h"
+#include "analysis/mask_hypergraph.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "analysis/mask_hypergraph.h"
 
 namespace nsimplex::analysis {
 namespace {

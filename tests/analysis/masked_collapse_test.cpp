@@ -1,4 +1,4 @@
-#include "analysis/masked_collapse.h"
+#include "lab/smoothing/masked_collapse.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -2,13 +2,13 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/analysis_sensitivity.h>
+#include <nsimplex/analysis.h>
 #include <nsimplex/layers.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/directional.h"
+#include "analysis/ascent.h"
 #include "input_error_of.h"
 #include "support/tensors.h"
 

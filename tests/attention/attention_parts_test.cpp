@@ -4,11 +4,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/attention_cost.h>
-#include <nsimplex/attention_merge.h>
-#include <nsimplex/attention_weights.h>
-#include <nsimplex/continuous_order.h>
-#include <nsimplex/face_attention.h>
+#include <nsimplex/attention.h>
 #include <nsimplex/rotary.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <nsimplex/attention_cost.h>
+#include <nsimplex/attention.h>
 
 namespace nsimplex {
 namespace {

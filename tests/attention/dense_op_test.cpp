@@ -5,11 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/attention.h>
-#include <nsimplex/attention_weights.h>
-#include <nsimplex/face_attention.h>
 #include <nsimplex/rotary.h>
-#include <nsimplex/separable.h>
-#include <nsimplex/sparse.h>
+#include <nsimplex/separable_attention.h>
+#include <nsimplex/sparse_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>

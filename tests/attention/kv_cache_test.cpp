@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/kv_cache.h>
+#include <nsimplex/cache.h>
 
 #include <string>
 #include <type_traits>

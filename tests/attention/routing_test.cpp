@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/attention_weights.h>
+#include <nsimplex/attention.h>
 #include <nsimplex/routing.h>
 
 #include "attention/counting_allocator.h"

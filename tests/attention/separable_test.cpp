@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/separable.h>
+#include <nsimplex/separable_attention.h>
 
 namespace nsimplex {
 namespace {

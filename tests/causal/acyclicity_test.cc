@@ -6,8 +6,6 @@
 #include <cmath>
 #include <unsupported/Eigen/MatrixFunctions>
 
-#include "causal/structure/m_matrix.h"
-#include "causal/structure/matrix_exponential.h"
 #include "finite_differences.h"
 
 namespace nsimplex::causal {

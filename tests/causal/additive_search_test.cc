@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "causal/structure/edge_price.h"
+#include "causal/structure/parent_search.h"
 #include "support/random.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/claims/attenuation.h"
+#include "lab/claims/attenuation.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,6 @@
 #include <map>
 #include <numbers>
 
-#include "causal/claims/ball_pairs.h"
-#include "causal/claims/rotary_score.h"
 #include "causal/embedding/points.h"
 
 namespace nsimplex::causal {

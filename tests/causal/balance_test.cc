@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "causal/embedding/balance.h"
-#include "causal/embedding/blank.h"
 #include "causal/embedding/embed.h"
 #include "causal/embedding/points.h"
 #include "causal/embedding/ranking.h"

@@ -1,9 +1,9 @@
-#include "causal/graphs/baselines.h"
+#include "causal/structure/linear_order.h"
 
 #include <gtest/gtest.h>
 
-#include "causal/graphs/acyclic.h"
-#include "causal/graphs/metrics.h"
+#include "causal/graph/acyclic.h"
+#include "causal/graph/graph_metrics.h"
 #include "causal/made_tables.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/structure/constraints.h"
+#include "causal/graph/edge_constraints.h"
 
 #include <gtest/gtest.h>
 

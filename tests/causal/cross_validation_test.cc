@@ -1,4 +1,4 @@
-#include "causal/structure/cross_validation.h"
+#include "causal/structure/nonlinear_order.h"
 
 #include <gtest/gtest.h>
 #include <Eigen/Cholesky>

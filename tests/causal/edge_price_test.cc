@@ -1,4 +1,4 @@
-#include "causal/structure/edge_price.h"
+#include "causal/structure/parent_search.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "causal/embedding/embed.h"
-#include "causal/embedding/loss.h"
-#include "causal/embedding/pagerank.h"
+#include "causal/embedding/embedding_loss.h"
+#include "causal/embedding/neighbours.h"
 #include "causal/embedding/points.h"
 #include "causal/embedding/ranking.h"
 #include "support/error.h"

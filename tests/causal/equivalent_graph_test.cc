@@ -1,10 +1,9 @@
-#include "causal/structure/equivalent_graph.h"
+#include "causal/structure/order_search.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "causal/structure/order_search.h"
 #include "made_tables.h"
 
 namespace nsimplex::causal {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "causal/structure/candidate_edges.h"
+#include "causal/structure/acyclicity.h"
 #include "made_tables.h"
 
 namespace nsimplex::causal {

@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/causal_structure.h>
+#include <nsimplex/causal.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "causal/graphs/graph_file.h"
+#include "causal/graph/weighted_graph.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "causal/graphs/graph_text.h"
+#include "causal/graph/graph_text.h"
 #include "input_error_of.h"
 #include "io/npy.h"
 #include "io/table.h"

@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "causal/graphs/acyclic.h"
-#include "causal/graphs/metrics.h"
-#include "causal/graphs/sortability.h"
-#include "causal/synthetic/random_graph.h"
+#include "causal/graph/acyclic.h"
+#include "causal/graph/graph_metrics.h"
+#include "causal/synthetic/structural_model.h"
 #include "support/random.h"
 
 namespace nsimplex::causal {

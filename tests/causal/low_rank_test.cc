@@ -4,8 +4,7 @@
 
 #include <Eigen/Dense>
 
-#include "causal/structure/candidate_edges.h"
-#include "causal/structure/sparse_cycles.h"
+#include "causal/structure/acyclicity.h"
 #include "finite_differences.h"
 
 namespace nsimplex::causal {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "causal/structure/order.h"
+#include "causal/structure/linear_order.h"
 #include "made_tables.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/tables/observations.h"
+#include "causal/tables/usable_table.h"
 
 #include <gtest/gtest.h>
 

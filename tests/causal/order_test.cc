@@ -1,4 +1,4 @@
-#include "causal/structure/order.h"
+#include "causal/structure/linear_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "causal/structure/paper_model.h"
+#include "causal/structure/cape_model.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

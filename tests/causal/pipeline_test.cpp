@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/causal_embedding.h>
-#include <nsimplex/causal_metrics.h>
+#include <nsimplex/causal.h>
 #include <nsimplex/causal_pipeline.h>
-#include <nsimplex/causal_synthetic.h>
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "causal/claims/placement.h"
+#include "lab/claims/robustness.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "causal/embedding/geodesic.h"
 #include "support/random.h"
 
 namespace nsimplex::causal {

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "causal/structure/lasso.h"
-#include "causal/structure/least_squares.h"
 #include "finite_differences.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/structure/random_feature_regression.h"
+#include "causal/structure/joint_search.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "causal/structure/regression.h"
+#include "causal/structure/parent_search.h"
 
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
 
-#include "causal/structure/covariance.h"
+#include "causal/structure/lasso.h"
 #include "made_tables.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/graphs/repair.h"
+#include "causal/graph/acyclic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "causal/claims/robustness.h"
+#include "lab/claims/robustness.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "causal/structure/spline_basis.h"
+#include "causal/structure/additive_search.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "causal/graphs/acyclic.h"
-#include "causal/synthetic/model.h"
-#include "causal/synthetic/random_graph.h"
+#include "causal/graph/acyclic.h"
+#include "causal/synthetic/structural_model.h"
 #include "input_error_of.h"
 
 namespace nsimplex::causal {

@@ -1,4 +1,4 @@
-#include "causal/graphs/xml_text.h"
+#include "causal/graph/graph_text.h"
 
 #include <gtest/gtest.h>
 

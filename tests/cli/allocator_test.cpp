@@ -1,4 +1,4 @@
-#include "cli/allocator.h"
+#include "cli/app.h"
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>

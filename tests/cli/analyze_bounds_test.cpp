@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/json_of.h"
-#include "cli/lipschitz_growth.h"
+#include "lab/lipschitz/lipschitz_command.h"
 #include "cli/process.h"
 #include "temporary_folder.h"
 

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/causal_synthetic.h>
+#include <nsimplex/causal.h>
 
 #include <algorithm>
 #include <filesystem>

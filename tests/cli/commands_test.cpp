@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/attention_cases.h"
+#include "cli/attention_case.h"
 #include "cli/process.h"
-#include "cli/verify_attention.h"
+#include "cli/verify_command.h"
 #include "support/error.h"
 #include "temporary_folder.h"
 

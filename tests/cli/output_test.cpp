@@ -6,8 +6,6 @@
 #include <limits>
 #include <string>
 
-#include "cli/json_lines.h"
-#include "cli/progress.h"
 
 namespace nsimplex::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/graph_file.h"
+#include "data/simple_graph.h"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,8 @@
-#include "data/labelled_sets.h"
+#include "lab/graphs/set_data.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_structure.h>
+#include <nsimplex/graph.h>
 
 #include "data/array_error_of.h"
 #include "io/samples.h"

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <limits>
 
-#include "data/value_bins.h"
 #include "input_error_of.h"
 #include "temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "data/synthetic_vertices.h"
+#include "lab/graphs/set_data.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

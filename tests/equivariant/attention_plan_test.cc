@@ -1,4 +1,4 @@
-#include "equivariant/attention/attention_plan.h"
+#include "equivariant/attention/equivariant_attention_classes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

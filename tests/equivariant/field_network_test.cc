@@ -9,9 +9,6 @@
 #include <filesystem>
 
 #include "equivariant/expressivity/colour_refinement.h"
-#include "equivariant/expressivity/control_pairs.h"
-#include "equivariant/expressivity/field_layer.h"
-#include "equivariant/expressivity/prime_field.h"
 #include "equivariant/known_graphs.h"
 
 namespace nsimplex::equivariant {

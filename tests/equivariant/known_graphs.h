@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "equivariant/expressivity/relabel.h"
-#include "io/graph6.h"
+#include "equivariant/expressivity/colour_refinement.h"
+#include "io/graph_formats.h"
 
 // Graphs of which the theory says what Weisfeiler-Leman tests can tell apart.
 

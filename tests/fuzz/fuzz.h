@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/source.h"
+#include "io/input_file.h"
 #include "support/error.h"
 
 /// Fed with bytes by libFuzzer, or by replay.cc with the files of tests/fuzz/corpus.

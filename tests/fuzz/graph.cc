@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "fuzz/fuzz.h"
-#include "graph/cliques.h"
+#include "graph/adjacency.h"
 #include "graph/curvature.h"
 #include "graph/laplacian.h"
-#include "graph/tuple_faults.h"
 #include "graph/tuple_lists.h"
 
 using namespace nsimplex;

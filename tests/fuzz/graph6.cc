@@ -1,4 +1,4 @@
-#include "io/graph6.h"
+#include "io/graph_formats.h"
 
 #include "fuzz/fuzz.h"
 

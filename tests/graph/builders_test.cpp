@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include "error_of.h"
 #include "support/tensors.h"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-#include "graph/generators.h"
+#include "graph/random_graphs.h"
 #include "support/random.h"
 
 namespace nsimplex::graph {

@@ -1,4 +1,4 @@
-#include "graph/generators.h"
+#include "graph/random_graphs.h"
 
 #include <gtest/gtest.h>
 

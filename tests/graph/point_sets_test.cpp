@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_generators.h>
+#include <nsimplex/graph.h>
 
 #include "error_of.h"
 #include "support/tensors.h"

@@ -3,7 +3,6 @@
 
 #include "graph/adjacency.h"
 #include "graph/any_graph.h"
-#include "graph/cliques.h"
 
 namespace nsimplex::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/tuple_faults.h"
+#include "graph/tuple_lists.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

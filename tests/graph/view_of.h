@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/tuple_view.h"
+#include "graph/tuple_lists.h"
 
 namespace nsimplex::graph {
 

@@ -1,4 +1,4 @@
-#include "io/atomic_file.h"
+#include "io/output_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "io/edge_list.h"
-#include "io/graph6.h"
+#include "io/graph_formats.h"
 #include "io/samples.h"
 #include "io/table.h"
 #include "io/tuples.h"

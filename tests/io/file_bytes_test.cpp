@@ -1,11 +1,10 @@
-#include "io/file_bytes.h"
+#include "io/input_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
-#include "io/open_file.h"
 #include "support/error.h"
 #include "temporary_folder.h"
 

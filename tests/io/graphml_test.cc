@@ -1,4 +1,4 @@
-#include "io/graphml.h"
+#include "io/graph_formats.h"
 
 #include <gmock/gmock.h>
 

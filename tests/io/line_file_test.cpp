@@ -1,4 +1,4 @@
-#include "io/line_file.h"
+#include "io/output_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "input_error_of.h"
-#include "io/folders.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::io {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "io/edge_list.h"
-#include "io/graph6.h"
+#include "io/graph_formats.h"
 #include "io/table.h"
 #include "io/tuples.h"
 

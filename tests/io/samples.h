@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/source.h"
+#include "io/input_file.h"
 
 namespace nsimplex::io {
 

@@ -9,8 +9,7 @@
 
 #include "input_error_of.h"
 #include "io/edge_list.h"
-#include "io/graph6.h"
-#include "io/numbers.h"
+#include "io/graph_formats.h"
 #include "io/samples.h"
 #include "io/table.h"
 #include "io/tuples.h"

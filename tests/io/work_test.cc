@@ -9,7 +9,7 @@
 #include <string>
 
 #include "io/edge_list.h"
-#include "io/graph6.h"
+#include "io/graph_formats.h"
 #include "io/npz.h"
 #include "io/safetensors_header.h"
 #include "io/samples.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/drive.h"
 
 namespace nsimplex::kernels::testing {

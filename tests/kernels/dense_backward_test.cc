@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/dense_problem.h"
-#include "kernels/cpu/dense/dense.h"
+#include "kernels/common/attention_problem.h"
+#include "kernels/cpu/shared/attention_kernel_plan.h"
 #include "kernels/drive.h"
 
 // Cases of the dense kernel's tests: a shape with masks, and its data.

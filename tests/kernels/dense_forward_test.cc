@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 

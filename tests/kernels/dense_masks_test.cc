@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 

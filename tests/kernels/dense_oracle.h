@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/common/dense_problem.h"
+#include "kernels/common/attention_problem.h"
 
 namespace nsimplex::kernels::testing {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/separable/separable.h"
+#include "kernels/cpu/separable_attention/separable_attention.h"
 
 // Problems of the separable kernel's tests, the definition in long double, and a driver.
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/separable_case.h"
 
 namespace nsimplex::kernels::testing {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

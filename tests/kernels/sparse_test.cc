@@ -6,9 +6,9 @@
 #include <memory>
 #include <random>
 
-#include "kernels/common/tuple_runs.h"
-#include "kernels/cpu/simd.h"
-#include "kernels/cpu/sparse/sparse.h"
+#include "kernels/common/sparse_problem.h"
+#include "kernels/cpu/shared/simd.h"
+#include "kernels/cpu/sparse_attention/sparse_attention.h"
 #include "kernels/dense_case.h"
 #include "kernels/drive.h"
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/drive.h"
 
 namespace nsimplex::kernels::testing {

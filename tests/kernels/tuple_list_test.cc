@@ -1,6 +1,6 @@
 // The checks of lists, on lists that a hostile caller could hand over: what they let through reads
 // nothing beyond its arrays, and what they refuse is refused where the fault is.
-#include "kernels/common/tuple_list.h"
+#include "kernels/common/sparse_problem.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -8,7 +8,6 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/common/tuple_runs.h"
 
 namespace nsimplex::kernels::testing {
 namespace {

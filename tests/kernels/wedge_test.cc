@@ -1,4 +1,4 @@
-#include "kernels/cpu/dense/wedge.h"
+#include "kernels/cpu/shared/wedge.h"
 
 #include <gtest/gtest.h>
 

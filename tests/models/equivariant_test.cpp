@@ -3,8 +3,8 @@
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <nsimplex/equivariant_encoder.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/equivariant_layers.h>
+#include <nsimplex/graph.h>
 
 #include "models/module_checks.h"
 

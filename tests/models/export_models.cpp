@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <nsimplex/feature_transformer.h>
 #include <nsimplex/language_model.h>
-#include <nsimplex/routing_layers.h>
+#include <nsimplex/sparse_layers.h>
 
 #include <map>
 #include <string>

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nsimplex/feature_transformer.h>
 #include <nsimplex/rotary.h>
-#include <nsimplex/separable.h>
+#include <nsimplex/separable_attention.h>
 
 #include <cmath>
 

@@ -3,11 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
-#include <nsimplex/equivariant_encoder.h>
+#include <nsimplex/equivariant_layers.h>
 #include <nsimplex/feature_transformer.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 #include <nsimplex/language_model.h>
-#include <nsimplex/routing_layers.h>
 #include <nsimplex/sparse_layers.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/routing_layers.h>
+#include <nsimplex/sparse_layers.h>
 
 #include <limits>
 

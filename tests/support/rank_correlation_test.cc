@@ -1,4 +1,4 @@
-#include "support/rank_correlation.h"
+#include "support/ranking_metrics.h"
 
 #include <gtest/gtest.h>
 

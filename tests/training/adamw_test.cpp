@@ -1,4 +1,4 @@
-#include "training/adamw.h"
+#include "train/optimizer.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
@@ -12,8 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "training/checkpoint.h"
-#include "training/parameters.h"
+#include "train/checkpoint.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,5 +1,5 @@
 // Chains: what is drawn, what a model is given, what figures say.
-#include "training/chains.h"
+#include "lab/graphs/pair_task.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

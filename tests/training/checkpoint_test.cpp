@@ -1,4 +1,4 @@
-#include "training/checkpoint.h"
+#include "train/checkpoint.h"
 
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@
 #include "input_error_of.h"
 #include "support/error.h"
 #include "temporary_folder.h"
-#include "training/evaluate.h"
-#include "training/parameters.h"
+#include "train/inference.h"
+#include "train/optimizer.h"
 #include "training/small_run.h"
 
 namespace nsimplex::training {

@@ -1,4 +1,4 @@
-#include "training/clustering.h"
+#include "train/feature_study.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

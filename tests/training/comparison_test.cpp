@@ -1,8 +1,8 @@
-#include "training/comparison.h"
+#include "lab/language/comparison.h"
 
 #include <gmock/gmock.h>
 
-#include "training/parameters.h"
+#include "train/optimizer.h"
 #include "training/small_run.h"
 
 namespace nsimplex::training {

@@ -1,11 +1,10 @@
 // Networks of higher-order transformer layers: shapes, symmetry, what reaches what.
-#include "training/encoder_network.h"
+#include "train/encoder_network.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
-#include <nsimplex/graph_generators.h>
+#include <nsimplex/graph.h>
 
 #include "input_error_of.h"
 

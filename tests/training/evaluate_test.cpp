@@ -1,4 +1,4 @@
-#include "training/evaluate.h"
+#include "train/inference.h"
 
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>

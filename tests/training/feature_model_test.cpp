@@ -1,5 +1,5 @@
 // A trained feature transformer is written and read: the same answers, and no file that does not fit.
-#include "training/feature_model.h"
+#include "train/feature_model.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include "input_error_of.h"
 #include "io/safetensors.h"
 #include "temporary_folder.h"
-#include "training/feature_study.h"
+#include "train/feature_study.h"
 
 namespace nsimplex::training {
 namespace {

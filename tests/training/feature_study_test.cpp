@@ -1,4 +1,4 @@
-#include "training/feature_study.h"
+#include "train/feature_study.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

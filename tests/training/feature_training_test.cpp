@@ -1,4 +1,4 @@
-#include "training/feature_training.h"
+#include "train/feature_training.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "input_error_of.h"
-#include "training/learner.h"
+#include "train/trainer.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/generate.h"
+#include "train/inference.h"
 
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>

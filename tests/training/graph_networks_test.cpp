@@ -2,15 +2,14 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <cmath>
 #include <vector>
 
 #include "input_error_of.h"
 #include "support/tensors.h"
-#include "training/linear_network.h"
-#include "training/message_network.h"
+#include "train/baseline_networks.h"
 
 namespace nsimplex::training {
 namespace {

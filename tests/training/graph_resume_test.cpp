@@ -12,14 +12,12 @@
 
 #include "input_error_of.h"
 #include "temporary_folder.h"
-#include "training/chains.h"
-#include "training/encoder_network.h"
-#include "training/graph_training.h"
-#include "training/hyperedge_task.h"
-#include "training/linear_network.h"
-#include "training/message_network.h"
-#include "training/node_autoencoder.h"
-#include "training/weight_average.h"
+#include "lab/graphs/pair_task.h"
+#include "train/encoder_network.h"
+#include "train/graph_training.h"
+#include "train/hyperedge_task.h"
+#include "train/baseline_networks.h"
+#include "train/optimizer.h"
 
 namespace nsimplex::training {
 namespace {

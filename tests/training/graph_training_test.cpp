@@ -1,10 +1,10 @@
 // The loop that trains on graphs: what it minimises, how it chooses, when it ends, what it repeats.
-#include "training/graph_training.h"
+#include "train/graph_training.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 #include <torch/nn/modules/linear.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "input_error_of.h"
-#include "training/learner.h"
+#include "train/trainer.h"
 
 namespace nsimplex::training {
 namespace {

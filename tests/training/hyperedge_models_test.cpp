@@ -1,12 +1,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <cmath>
 
-#include "training/hyper_sagnn.h"
-#include "training/linear_network.h"
-#include "training/node_autoencoder.h"
+#include "train/hyperedge_task.h"
+#include "train/baseline_networks.h"
+#include "train/encoder_network.h"
 
 namespace nsimplex::training {
 namespace {

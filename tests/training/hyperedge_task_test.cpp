@@ -1,4 +1,4 @@
-#include "training/hyperedge_task.h"
+#include "train/hyperedge_task.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "io/atomic_file.h"
+#include "io/output_file.h"
 #include "training/small_run.h"
 
 int main(int, char** argv) {

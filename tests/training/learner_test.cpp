@@ -1,4 +1,4 @@
-#include "training/learner.h"
+#include "train/trainer.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,4 @@
-#include "training/learning_curve.h"
+#include "lab/language/comparison.h"
 
 #include <gmock/gmock.h>
 

@@ -1,18 +1,17 @@
 // Edges as tokens, against graphs worked out by hand and against other numberings of the same
 // graph.
-#include "training/line_tokens.h"
+#include "train/baseline_networks.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <set>
 #include <vector>
 
 #include "input_error_of.h"
 #include "support/tensors.h"
-#include "training/message_network.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,5 +1,5 @@
 // Linear models that stand beside the others: right on what is linear, and their strength is chosen.
-#include "training/linear_references.h"
+#include "train/feature_training.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "training/match_data.h"
+#include "lab/match/match_data.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

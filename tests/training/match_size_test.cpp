@@ -1,16 +1,16 @@
-#include "training/match_size.h"
+#include "lab/match/match_data.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
-#include <nsimplex/attention_cost.h>
-#include <nsimplex/sparse.h>
+#include <nsimplex/attention.h>
+#include <nsimplex/sparse_attention.h>
 
 #include <string>
 #include <vector>
 
 #include "support/error.h"
-#include "training/match_model.h"
+#include "lab/match/match_training.h"
 
 namespace nsimplex::training {
 namespace {

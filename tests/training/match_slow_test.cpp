@@ -1,7 +1,7 @@
 // What the task is for, at the size of `nsimplex task match3`: minutes.
 #include <gtest/gtest.h>
 
-#include "training/match.h"
+#include "lab/match/match_training.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/match.h"
+#include "lab/match/match_training.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "support/error.h"
-#include "training/diverged.h"
-#include "training/match_model.h"
+#include "train/training_options.h"
 
 namespace nsimplex::training {
 namespace {

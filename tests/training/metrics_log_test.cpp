@@ -1,4 +1,4 @@
-#include "training/metrics_log.h"
+#include "train/scores.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "training/metrics.h"
+#include "train/scores.h"
 
 #include <gtest/gtest.h>
 

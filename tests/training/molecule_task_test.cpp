@@ -1,4 +1,4 @@
-#include "training/molecule_task.h"
+#include "train/molecule_task.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,10 +1,10 @@
 // Which pairs of a set are edges: batches, loss and figures by hand.
-#include "training/pair_task.h"
+#include "lab/graphs/pair_task.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "training/perturbation_baselines.h"
+#include "train/perturbation_task.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

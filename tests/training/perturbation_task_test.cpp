@@ -1,4 +1,4 @@
-#include "training/perturbation_task.h"
+#include "train/perturbation_task.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,4 @@
-#include "training/perturbed_rows.h"
+#include "train/perturbed_rows.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "input_error_of.h"
-#include "training/perturbation_baselines.h"
+#include "train/perturbation_task.h"
 
 namespace nsimplex::training {
 namespace {

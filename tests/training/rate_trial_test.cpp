@@ -1,4 +1,4 @@
-#include "training/rate_trial.h"
+#include "lab/language/comparison.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "training/schedule.h"
+#include "train/optimizer.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "data/text_files.h"
 #include "data/tokenizer.h"
 #include "data/tokens.h"
-#include "training/trainer.h"
+#include "train/trainer.h"
 
 namespace nsimplex::test {
 

@@ -1,4 +1,4 @@
-#include "training/statistics.h"
+#include "train/scores.h"
 
 #include <gmock/gmock.h>
 

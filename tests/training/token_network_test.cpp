@@ -1,9 +1,9 @@
 // Transformers whose attention mask is a graph, or its line graph.
-#include "training/token_network.h"
+#include "train/baseline_networks.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph_builders.h>
+#include <nsimplex/graph.h>
 
 #include <tuple>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "training/trainer.h"
+#include "train/trainer.h"
 
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "training/training_options.h"
+#include "train/training_options.h"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,7 @@
-#include <nsimplex/indexed_cache.h>
+#include <nsimplex/cache.h>
 #include <torch/library.h>
 
-#include "attention/cache/layer_cache_class.h"
-#include "attention/cache/ring.h"
+#include "attention/common/layer_cache.h"
 
 namespace nsimplex {
 

@@ -3,9 +3,9 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/StringUtil.h>
-#include <nsimplex/kv_cache.h>
+#include <nsimplex/cache.h>
 
-#include "attention/cache/storage.h"
+#include "attention/common/layer_cache.h"
 #include "io/safetensors.h"
 #include "support/error.h"
 

@@ -4,11 +4,9 @@
 #include <nsimplex/routing.h>
 #include <torch/library.h>
 
-#include "attention/dense/dense_arguments.h"
-#include "attention/dense/dense_augment.h"
-#include "attention/dense/dense_flatten.h"
-#include "attention/routing/best_tuples.h"
-#include "attention/routing/tuple_list.h"
+#include "attention/common/attention_arguments.h"
+#include "attention/common/attention_augment.h"
+#include "attention/routing/selection.h"
 
 namespace nsimplex {
 namespace routing {
@@ -93,6 +91,39 @@ TupleList topk_tuples(const at::Tensor& query, at::TensorList keys, int64_t coun
   return dense::with_call(query, keys, keys, options, [&](const dense::Call& call) {
     return routing::tuples(call, count, weights);
   });
+}
+
+namespace {
+
+using at::Tensor;
+
+Tensor mass(const Tensor& sparse_lse, const Tensor& dense_lse) {
+  for (const Tensor* lse : {&sparse_lse, &dense_lse}) {
+    const char* const name = lse == &sparse_lse ? "sparse_lse" : "dense_lse";
+    TORCH_CHECK_TYPE(at::isFloatingType(lse->scalar_type()), "[retained_mass] ", name,
+                     ": expected floating numbers, got ", lse->scalar_type());
+    TORCH_CHECK_VALUE(lse->sym_sizes().equals(dense_lse.sym_sizes()), "[retained_mass] ", name,
+                      ": expected shape ", dense_lse.sym_sizes(), ", got ", lse->sym_sizes());
+  }
+  const Tensor attends = at::isneginf(dense_lse).logical_not();
+  const Tensor each =
+      (sparse_lse - dense_lse.masked_fill(attends.logical_not(), 0)).exp() * attends;
+  return each.sum() / attends.sum();
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def("retained_mass(Tensor sparse_lse, Tensor dense_lse) -> Tensor",
+        {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
+  m.impl("retained_mass", TORCH_FN(mass));
+}
+
+}  // namespace
+
+at::Tensor retained_mass(const at::Tensor& sparse_lse, const at::Tensor& dense_lse) {
+  return mass(sparse_lse, dense_lse);
 }
 
 }  // namespace nsimplex

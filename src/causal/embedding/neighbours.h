@@ -1,11 +1,13 @@
 #pragma once
 
-#include <nsimplex/causal_embedding_options.h>
 #include <Eigen/SparseCore>
+#include <nsimplex/causal_options.h>
 
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "causal/matrix.h"
 
 namespace nsimplex::causal {
 
@@ -61,5 +63,12 @@ bool is_closure(const SparseGraph& graph);
 /// Whether the graph is a transitive closure that shows it: two edges i -> j -> k are in it.
 /// Without such edges every graph is its own closure, causes of one outcome, say, and no hierarchy.
 bool is_hierarchy(const SparseGraph& graph);
+
+
+/// pi of Eq. 18: where a walk stays that goes from effects to causes, each by its share of the
+/// effect's |A|, and with probability `restart` anywhere. Every acyclic graph has nodes without
+/// causes, for which the equation says nothing; see DanglingRule. Sums to 1; power iteration until
+/// it moves by less than 1e-12.
+Eigen::ArrayXd causal_pagerank(const SparseGraph& graph, double restart, DanglingRule rule);
 
 }  // namespace nsimplex::causal

@@ -66,4 +66,63 @@ double distance(const Vector& z, const Vector& w) {
   return Points(both).distance(0, 1);
 }
 
+namespace {
+
+struct Polar {
+  explicit Polar(const Vector& z) : radius(z.norm()), direction(z) {
+    if (radius > 0) {
+      direction /= radius;
+    } else {
+      direction = Vector::Unit(z.size(), 0);
+    }
+  }
+  double radius;
+  Vector direction;
+};
+
+double sinh_over(double x) { return std::abs(x) < 1e-4 ? 1 + x * x / 6 : std::sinh(x) / x; }
+
+}  // namespace
+
+Vector exponential(const Vector& z, const Vector& move) {
+  const Polar from(z);
+  const double length = move.norm(), stretch = sinh_over(length);
+  const double along = from.direction.dot(move);
+  const Vector across = move - along * from.direction;
+  // cosh(length) p + stretch move, over cosh r: sinh and cosh of r differ by rounding alone far
+  // out.
+  const double cosh = std::cosh(from.radius);
+  const Vector reached =
+      (std::cosh(length) * std::tanh(from.radius) + stretch * along) * from.direction +
+      stretch / cosh * across;
+  const double sinh = reached.norm();
+  return sinh == 0 ? Vector::Zero(z.size()) : Vector(std::asinh(cosh * sinh) / sinh * reached);
+}
+
+Vector transport(const Vector& z, const Vector& to, const Vector& vector) {
+  const Polar from(z), there(to);
+  Vector across = there.direction - from.direction;  // keeps its digits at small angles
+  across -= from.direction.dot(across) * from.direction;
+  const double sin = across.norm();
+  if (sin == 0) return vector;
+  // tan(area / 2) = T sin / (1 - T cos) with T = tanh(r / 2) tanh(s / 2).
+  const double r = 0.5 * from.radius, s = 0.5 * there.radius;
+  const double product = std::tanh(r) * std::tanh(s);
+  const double rest = std::cosh(r - s) / (std::cosh(r) * std::cosh(s));       // 1 - T
+  const double gap = 0.5 * (there.direction - from.direction).squaredNorm();  // 1 - cos
+  const double area = 2 * std::atan2(product * sin, rest + product * gap);
+  const Vector side = across / sin;
+  const double x = from.direction.dot(vector), y = side.dot(vector);
+  // Towards the origin's side: against the way from u to v.
+  const double turned_x = std::cos(area) * x + std::sin(area) * y;
+  const double turned_y = std::cos(area) * y - std::sin(area) * x;
+  return vector + (turned_x - x) * from.direction + (turned_y - y) * side;
+}
+
+Vector riemannian(const Vector& z, const Vector& gradient) {
+  const Polar point(z);
+  const double along = point.direction.dot(gradient);
+  return along * point.direction + (gradient - along * point.direction) / sinh_over(point.radius);
+}
+
 }  // namespace nsimplex::causal

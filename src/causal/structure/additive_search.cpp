@@ -1,15 +1,155 @@
 #include "causal/structure/additive_search.h"
 
+#include <Eigen/Cholesky>
+#include <Eigen/QR>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <vector>
 
-#include "causal/graphs/paths.h"
-#include "causal/structure/edge_price.h"
+#include "causal/graph/acyclic.h"
+#include "causal/structure/parent_search.h"
 
 namespace nsimplex::causal {
+namespace {
+
+constexpr int64_t kDegree = 3;
+
+// Quantiles, each once: the ends of the intervals.
+std::vector<double> knots_of(const Vector& values, int64_t intervals) {
+  std::vector<double> sorted(values.begin(), values.end()), knots;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t k = 0; k <= intervals; ++k) {
+    const double knot = sorted[static_cast<size_t>(k * (std::ssize(sorted) - 1) / intervals)];
+    if (knots.empty() || knot > knots.back()) knots.push_back(knot);
+  }
+  return knots;
+}
+
+// The B-splines that are not 0 at x, by de Boor's recursion; `knots` repeats its ends, and x lies
+// between knots[at] and knots[at + 1].
+std::array<double, kDegree + 1> splines_at(double x, const std::vector<double>& knots, int64_t at) {
+  std::array<double, kDegree + 1> values{1};
+  const auto knot = [&](int64_t k) { return knots[static_cast<size_t>(k)]; };
+  for (int64_t degree = 1; degree <= kDegree; ++degree) {
+    double carried = 0;
+    for (int64_t k = 0; k < degree; ++k) {
+      const double right = knot(at + k + 1), left = knot(at + k + 1 - degree);
+      const double part = values[static_cast<size_t>(k)] / (right - left);
+      values[static_cast<size_t>(k)] = carried + (right - x) * part;
+      carried = (x - left) * part;
+    }
+    values[static_cast<size_t>(degree)] = carried;
+  }
+  return values;
+}
+
+}  // namespace
+
+Eigen::MatrixXd spline_basis(const Vector& values, int64_t intervals) {
+  const std::vector<double> ends = knots_of(values, intervals);
+  if (ends.size() < 2) return Eigen::MatrixXd(values.size(), 0);
+  std::vector<double> knots(kDegree, ends.front());
+  knots.insert(knots.end(), ends.begin(), ends.end());
+  knots.insert(knots.end(), kDegree, ends.back());
+  const auto splines = static_cast<int64_t>(ends.size()) - 1 + kDegree;
+  Eigen::MatrixXd basis = Eigen::MatrixXd::Zero(values.size(), splines);
+  for (Eigen::Index row = 0; row < values.size(); ++row) {
+    const double x = values[row];
+    const auto above = std::upper_bound(ends.begin() + 1, ends.end() - 1, x);
+    const int64_t interval = above - ends.begin() - 1;
+    const auto at = splines_at(x, knots, interval + kDegree);
+    for (int64_t k = 0; k <= kDegree; ++k) basis(row, interval + k) = at[static_cast<size_t>(k)];
+  }
+  basis.rowwise() -= basis.colwise().mean().eval();
+  // The splines sum to 1, and few different values leave fewer: the rank says how many there are.
+  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> factors(basis.rows(), basis.cols());
+  factors.setThreshold(1e-7);
+  factors.compute(basis);
+  const Eigen::Index rank = std::min<Eigen::Index>(factors.rank(), splines - 1);
+  return factors.householderQ() * Eigen::MatrixXd::Identity(basis.rows(), rank);
+}
+
+namespace {
+
+constexpr double kLeastLeft = 1e-10;
+constexpr double kSplineRidge =
+    1e-8;  // of orthonormal coefficients: copies of a column are no error
+constexpr int64_t kMostIntervals = 8;
+
+int64_t intervals_of(int64_t rows) {
+  const double usual = std::round(std::cbrt(static_cast<double>(rows)) / 2);
+  return std::clamp<int64_t>(static_cast<int64_t>(usual), 1, kMostIntervals);
+}
+
+}  // namespace
+
+AdditiveRegression::AdditiveRegression(TableView table)
+    : table_(table.rowwise() - table.colwise().mean()) {
+  table_.colwise().normalize();
+  for (int64_t column = 0; column < table.cols(); ++column) {
+    bases_.push_back(spline_basis(table.col(column), intervals_of(table.rows())));
+    mixed_.push_back(bases_.back().transpose() * table_);
+  }
+}
+
+const AdditiveRegression::Columns& AdditiveRegression::product(int64_t first, int64_t second) {
+  const auto [at, added] = products_.try_emplace(first * features() + second);
+  if (added) at->second = basis(first).transpose() * basis(second);
+  return at->second;
+}
+
+double AdditiveRegression::unexplained(int64_t column, const std::vector<int64_t>& causes) {
+  int64_t count = 0;
+  for (const int64_t cause : causes) count += parameters(cause);
+  Columns gram = Columns::Zero(count, count);
+  Vector mix(count);
+  int64_t row = 0;
+  for (size_t i = 0; i < causes.size(); ++i) {
+    const int64_t rows = parameters(causes[i]);
+    mix.segment(row, rows) = mixed_[static_cast<size_t>(causes[i])].col(column);
+    gram.block(row, row, rows, rows).setIdentity();
+    int64_t before = 0;
+    for (size_t k = 0; k < i; ++k) {
+      const int64_t columns = parameters(causes[k]);
+      gram.block(row, before, rows, columns) = product(causes[k], causes[i]).transpose();
+      before += columns;
+    }
+    row += rows;
+  }
+  gram.diagonal().array() += kSplineRidge;
+  const Vector solved = gram.selfadjointView<Eigen::Lower>().llt().matrixL().solve(mix);
+  return std::max(1 - solved.squaredNorm(), kLeastLeft);
+}
+
+Matrix AdditiveRegression::unexplained_by_one() const {
+  Matrix left(features(), features());
+  for (int64_t cause = 0; cause < features(); ++cause) {
+    left.row(cause) = 1 - mixed_[static_cast<size_t>(cause)].colwise().squaredNorm().array();
+  }
+  return left.cwiseMax(kLeastLeft);
+}
+
+double AdditiveRegression::unexplained_held_out(int64_t column, const std::vector<int64_t>& causes,
+                                                const CrossValidation& rows) const {
+  int64_t count = 1;
+  for (const int64_t cause : causes) count += parameters(cause);
+  Columns given(table_.rows(), count);
+  given.col(0).setConstant(1 / std::sqrt(static_cast<double>(table_.rows())));
+  int64_t at = 1;
+  for (const int64_t cause : causes) {
+    given.middleCols(at, parameters(cause)) = basis(cause);
+    at += parameters(cause);
+  }
+  // Features of length 1 have a mean square of 1 / n.
+  const double ridge = kSplineRidge / static_cast<double>(table_.rows());
+  return std::max(rows.errors(given, table_.col(column), ridge).squaredNorm(), kLeastLeft);
+}
+
 namespace {
 
 constexpr int64_t kAllCandidates = 50;   // columns up to which all may become parents

@@ -2,9 +2,19 @@
 
 #include <nsimplex/causal_options.h>
 
-#include "causal/structure/structure.h"
+#include <string>
+
+#include "causal/matrix.h"
 
 namespace nsimplex::causal {
+
+/// What an estimator answers; A_ij belongs to i -> j. Nothing of it is thresholded or repaired.
+struct Structure {
+  Matrix weights;     ///< [M, M] coefficients of x_j on x_i, 0 where there is no edge
+  Matrix scores;      ///< [M, M] how sure the edge is, >= 0, comparable within one answer
+  std::string model;  ///< which of its models an estimator chose, or its own name
+};
+
 
 // Estimators of a weighted graph from a table by continuous optimisation: a loss of the weights A,
 // an l1 norm, and a smooth function that is 0 on acyclic graphs alone. docs/causal/estimators.md

@@ -1,8 +1,60 @@
 #include "causal/structure/lasso.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace nsimplex::causal {
+
+Covariance covariance_of(TableView table) {
+  const Matrix centred = table.rowwise() - table.colwise().mean();
+  Matrix products = Matrix::Zero(table.cols(), table.cols());
+  products.selfadjointView<Eigen::Lower>().rankUpdate(centred.transpose(),
+                                                      1 / static_cast<double>(table.rows()));
+  products.triangularView<Eigen::StrictlyUpper>() = products.transpose();
+  return {std::move(products), table.rows()};
+}
+
+
+LeastSquares::LeastSquares(const Matrix& covariance, const CandidateEdges& edges)
+    : covariance_(covariance), edges_(edges), left_(covariance.rows()) {}
+
+double LeastSquares::operator()(const Vector& weights, Vector& gradient) {
+  // Whole rows of S are added up where most of a row is wanted: no index, so SIMD.
+  constexpr int64_t kWholeRow = 4;
+  const int64_t features = edges_.features();
+  gradient.resize(edges_.size());
+  double loss = 0;
+  for (int64_t effect = 0; effect < features; ++effect) {
+    const int64_t begin = edges_.first(effect);
+    const int64_t end = edges_.first(effect + 1);
+    const auto covariance = covariance_.row(effect);
+    if ((end - begin) * kWholeRow > features) {
+      left_ = covariance;
+      for (int64_t k = begin; k < end; ++k) {
+        if (weights[k] == 0) continue;
+        left_.noalias() -= weights[k] * covariance_.row(edges_.cause(k)).transpose();
+      }
+    } else {
+      for (int64_t i = begin; i < end; ++i) left_[edges_.cause(i)] = covariance[edges_.cause(i)];
+      for (int64_t k = begin; k < end; ++k) {
+        if (weights[k] == 0) continue;
+        const double* row = covariance_.row(edges_.cause(k)).data();
+        for (int64_t i = begin; i < end; ++i) {
+          left_[edges_.cause(i)] -= weights[k] * row[edges_.cause(i)];
+        }
+      }
+    }
+    double explained = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t cause = edges_.cause(k);
+      explained += weights[k] * (covariance[cause] + left_[cause]);
+      gradient[k] = -left_[cause];
+    }
+    loss += (covariance[effect] - explained) / 2;
+  }
+  return loss;
+}
+
 
 Lasso::Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes,
              double tolerance)
@@ -57,6 +109,45 @@ bool Lasso::sweep(const Vector& l1, bool all) {
     moved = moved || std::abs(step) * std::sqrt(variance) > least_step_;
   }
   return moved;
+}
+
+namespace {
+
+// Below the sqrt(2 log M / n) that keeps strangers out: a stranger costs time, a lost cause an
+// edge.
+constexpr double kLenient = 0.5;
+constexpr int kRounds = 3;           // of coefficients and residual in turn
+constexpr double kTolerance = 1e-3;  // which edges there are is settled long before their weights
+
+}  // namespace
+
+std::vector<char> neighbourhoods(const Covariance& covariance,
+                                 const std::function<void()>& checkpoint) {
+  const Matrix& matrix = covariance.matrix;
+  const int64_t features = matrix.rows();
+  const double penalty = kLenient * std::sqrt(std::log(static_cast<double>(features)) /
+                                              static_cast<double>(covariance.observations));
+  std::vector<char> near(static_cast<size_t>(features * features), 0);
+  for (int64_t column = 0; column < features; ++column) {
+    if (checkpoint) checkpoint();
+    std::vector<int64_t> others;
+    for (int64_t other = 0; other < features; ++other) {
+      if (other != column) others.push_back(other);
+    }
+    const Vector deviations = matrix.diagonal().cwiseSqrt()(others);
+    Lasso lasso(matrix, column, others, kTolerance);
+    for (int round = 0; round < kRounds; ++round) {
+      lasso.solve(penalty * std::sqrt(std::max(lasso.variance(), 0.0)) * deviations);
+    }
+    const Vector& coefficients = lasso.coefficients();
+    for (int64_t k = 0; k < coefficients.size(); ++k) {
+      if (coefficients[k] == 0) continue;
+      const int64_t other = others[static_cast<size_t>(k)];
+      near[static_cast<size_t>(column * features + other)] = 1;
+      near[static_cast<size_t>(other * features + column)] = 1;
+    }
+  }
+  return near;
 }
 
 }  // namespace nsimplex::causal

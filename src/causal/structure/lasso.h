@@ -1,10 +1,43 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "causal/matrix.h"
+#include "causal/structure/acyclicity.h"
 
 namespace nsimplex::causal {
+
+/// All that a linear Gaussian model sees of a table.
+struct Covariance {
+  Matrix matrix;         ///< [M, M], divided by the number of observations
+  int64_t observations;  ///< n
+};
+
+/// Of the columns of a table, whatever their means. Complexity: O(n M^2).
+Covariance covariance_of(TableView table);
+
+
+/// The linear model's loss, half the variance that A leaves of every column:
+///
+///     L(A) = tr((I - A)^T S (I - A)) / 2,    dL/dA = S (A - I),    S = the covariance
+///
+/// as a function of the weights of candidate edges. Complexity: O(sum over effects of candidates
+/// times weights that are not zero); nothing depends on the number of observations.
+class LeastSquares {
+ public:
+  /// Keeps references to both.
+  LeastSquares(const Matrix& covariance, const CandidateEdges& edges);
+
+  /// L and its gradient, one number an edge.
+  double operator()(const Vector& weights, Vector& gradient);
+
+ private:
+  const Matrix& covariance_;
+  const CandidateEdges& edges_;
+  Vector left_;  // covariances of all columns with what is left of one
+};
+
 
 /// One column's regression on some others with an l1 norm, from a covariance S alone:
 ///
@@ -38,5 +71,20 @@ class Lasso {
   Vector coefficients_;
   Vector left_;  // covariances of the causes with what is left of the effect
 };
+
+
+/// [M, M] flags, symmetric: whether the l1 regression of one of two columns on all others takes the
+/// other. Every cause and effect of a column, and the other causes of its effects, are what its
+/// regression needs; so a graph is looked for among few edges and not M^2.
+///
+/// The penalty of a column is its residual standard deviation times those of the causes times
+/// sqrt(log M / n) / 2, found together with the coefficients (scaled lasso), so that
+/// units and noises are of no matter. Complexity: O(M) a coordinate that moves, M regressions.
+///
+/// Sources: Meinshausen, Buehlmann, "High-dimensional graphs and variable selection with the
+/// lasso", Annals of Statistics 2006; Sun, Zhang, "Scaled sparse linear regression", Biometrika
+/// 2012.
+std::vector<char> neighbourhoods(const Covariance& covariance,
+                                 const std::function<void()>& checkpoint);
 
 }  // namespace nsimplex::causal

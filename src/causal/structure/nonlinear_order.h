@@ -1,8 +1,30 @@
 #pragma once
 
-#include "causal/structure/structure.h"
+#include <cstdint>
+#include <vector>
+
+#include "causal/matrix.h"
+#include "causal/structure/estimators.h"
 
 namespace nsimplex::causal {
+
+/// Rows in five parts, drawn at random, each of which is predicted from the other four.
+class CrossValidation {
+ public:
+  using Columns = Eigen::MatrixXd;
+
+  CrossValidation(int64_t rows, uint64_t seed);
+
+  /// [n, c] errors of every row of `outputs` [n, c], predicted from `features` [n, f] by least
+  /// squares on the other parts, with `ridge` added to the mean square of every feature.
+  ///
+  /// Complexity: O(n f^2 + n f c + f^3).
+  Columns errors(const Columns& features, const Columns& outputs, double ridge) const;
+
+ private:
+  std::vector<std::vector<int64_t>> parts_;
+};
+
 
 /// Structure learning where effects may be any smooth function of their causes. Of four models the
 /// one is delivered, and named in `model`, that predicts rows best which had no part in its fit:

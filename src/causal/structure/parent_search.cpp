@@ -1,13 +1,133 @@
 #include "causal/structure/parent_search.h"
 
+#include <unsupported/Eigen/SpecialFunctions>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "causal/structure/regression.h"
-
 namespace nsimplex::causal {
+namespace {
+
+constexpr double kFalseEdgesOfPrices = 0.5;  // in a table of independent columns
+
+}  // namespace
+
+double f_test_level(double free, double parameters, double ratio) {
+  return Eigen::numext::betainc(free / 2, parameters / 2, ratio);
+}
+
+double f_test_ratio(double free, double parameters, double level) {
+  // Bisection of log x, which spans many decades where few degrees of freedom are left.
+  double low = -700, high = 0;
+  for (int step = 0; step < 100; ++step) {
+    const double middle = (low + high) / 2;
+    (f_test_level(free, parameters, std::exp(middle)) < level ? low : high) = middle;
+  }
+  return std::exp(high);
+}
+
+double edge_level(int64_t features, double false_edges) {
+  const auto count = static_cast<double>(features);
+  return false_edges / std::max(count * (count - 1) / 2, 1.0);
+}
+
+EdgePrices::EdgePrices(int64_t observations, int64_t features)
+    : observations_(static_cast<double>(observations)) {
+  const double bic = 2 * std::log(observations_), level = edge_level(features, kFalseEdgesOfPrices);
+  const int64_t most = std::max<int64_t>(std::min(observations / 10, features - 1), 1);
+  sums_.push_back(0);
+  for (int64_t parents = 1; parents <= most; ++parents) {
+    const double free = std::max(observations_ - 1 - static_cast<double>(parents), 1.0);
+    const double test = -observations_ * std::log(f_test_ratio(free, 1, level));
+    sums_.push_back(sums_.back() + std::max(bic, test));
+  }
+}
+
+double EdgePrices::of(int64_t parents) const {
+  constexpr double kMoreThanAll = 25;  // a variance falls to 1e-10 of what it was, e^-23
+  const auto beyond = static_cast<double>(std::max<int64_t>(parents - most(), 0));
+  return sums_[static_cast<size_t>(std::min(parents, most()))] +
+         beyond * kMoreThanAll * observations_;
+}
+
+std::string few_rows_warning(int64_t rows, int64_t columns) {
+  if (rows >= columns) return "";
+  return std::to_string(rows)
+      .append(" rows for ")
+      .append(std::to_string(columns))
+      .append(" columns: only strong effects can be found");
+}
+
+namespace {
+
+// Below this part of its variance, what is left of a column is rounding.
+constexpr double kNothingLeft = 1e-10;
+
+}  // namespace
+
+ConditionedColumns::ConditionedColumns(const Matrix& covariance)
+    : covariance_(covariance), variance_(covariance.diagonal()) {}
+
+bool ConditionedColumns::varies(int64_t column) const {
+  return variance_[column] > kNothingLeft * covariance_(column, column);
+}
+
+Vector ConditionedColumns::covariance_with(int64_t column) const {
+  Vector result = covariance_.row(column);
+  for (const Vector& row : rows_) result -= row[column] * row;
+  return result;
+}
+
+void ConditionedColumns::condition_on(int64_t column) {
+  if (!varies(column)) return;
+  Vector row = covariance_with(column) / std::sqrt(variance_[column]);
+  variance_.array() -= row.array().square();
+  rows_.push_back(std::move(row));
+}
+
+Regression regress(const Matrix& covariance, int64_t column, std::span<const int64_t> causes) {
+  const auto count = static_cast<int64_t>(causes.size());
+  const auto cause = [&](int64_t k) { return causes[static_cast<size_t>(k)]; };
+  // The factor of the causes, [count, count], and of them with the column, side by side.
+  Matrix factor = Matrix::Zero(count, count);
+  Vector mixed = Vector::Zero(count);
+  double variance = covariance(column, column);
+  for (int64_t k = 0; k < count; ++k) {
+    for (int64_t l = 0; l < k; ++l) {
+      if (factor(l, l) == 0) continue;
+      factor(k, l) =
+          (covariance(cause(k), cause(l)) - factor.row(k).head(l).dot(factor.row(l).head(l))) /
+          factor(l, l);
+    }
+    const double own = covariance(cause(k), cause(k));
+    const double left = own - factor.row(k).head(k).squaredNorm();
+    if (left <= kNothingLeft * own) continue;
+    factor(k, k) = std::sqrt(left);
+    mixed[k] =
+        (covariance(cause(k), column) - factor.row(k).head(k).dot(mixed.head(k))) / factor(k, k);
+    variance -= mixed[k] * mixed[k];
+  }
+  // The inverse of the factor: coefficients = inverse^T mixed, and the squared length of column k
+  // of the inverse is the reciprocal of what cause k has to itself.
+  Matrix inverse = Matrix::Zero(count, count);
+  for (int64_t k = 0; k < count; ++k) {
+    if (factor(k, k) == 0) continue;
+    inverse(k, k) = 1 / factor(k, k);
+    for (int64_t l = 0; l < k; ++l) {
+      inverse(k, l) = -factor.row(k).head(k).dot(inverse.col(l).head(k)) / factor(k, k);
+    }
+  }
+  Regression result{variance, inverse.transpose() * mixed, Vector::Zero(count)};
+  for (int64_t k = 0; k < count; ++k) {
+    if (factor(k, k) == 0) continue;
+    result.increase[k] =
+        result.coefficients[k] * result.coefficients[k] / inverse.col(k).squaredNorm();
+  }
+  return result;
+}
+
 
 double noise_of(const Matrix& covariance, int64_t column, double variance) {
   constexpr double kLeast = 1e-10;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "causal/tables/observations.h"
+#include "causal/tables/usable_table.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {

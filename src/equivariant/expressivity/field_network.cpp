@@ -1,11 +1,119 @@
 #include "equivariant/expressivity/field_network.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "equivariant/expressivity/pair_relation.h"
-#include "equivariant/expressivity/prime_field.h"
+#include "equivariant/expressivity/colour_refinement.h"
 
 namespace nsimplex::equivariant {
+namespace {
+
+// How far a step along each block goes; 0 where a tensor is constant along a block.
+using Strides = std::vector<int64_t>;
+
+int64_t power(int64_t base, int64_t exponent) {
+  return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
+
+// Of the blocks of a pattern, on the diagonal where the axes of a block have one index.
+Strides diagonal_strides(const Partition& pattern, int64_t nodes) {
+  Strides strides(block_count(pattern), 0);
+  for (size_t axis = 0; axis < pattern.size(); ++axis) {
+    strides[pattern[axis]] += power(nodes, static_cast<int64_t>(pattern.size() - 1 - axis));
+  }
+  return strides;
+}
+
+// Of `blocks` blocks in a tensor whose axes are some of them, in this order.
+Strides axis_strides(const std::vector<int8_t>& axes, int64_t blocks, int64_t nodes) {
+  Strides strides(blocks, 0);
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    strides[axes[axis]] = power(nodes, static_cast<int64_t>(axes.size() - 1 - axis));
+  }
+  return strides;
+}
+
+// The one loop of the layer: to[t] += term(from[f]) for all indices of the blocks from `block` on,
+// t and f following the strides.
+template <class Term>
+void accumulate(uint64_t* to, const Strides& to_strides, const uint64_t* from,
+                const Strides& from_strides, int64_t nodes, const Term& term, size_t block = 0) {
+  if (block == to_strides.size()) {
+    *to = field::add(*to, term(*from));
+    return;
+  }
+  const int64_t to_step = to_strides[block], from_step = from_strides[block];
+  for (int64_t i = 0; i < nodes; ++i) {
+    if (block + 1 == to_strides.size()) {
+      uint64_t& target = to[i * to_step];
+      target = field::add(target, term(from[i * from_step]));
+    } else {
+      accumulate(to + i * to_step, to_strides, from + i * from_step, from_strides, nodes, term,
+                 block + 1);
+    }
+  }
+}
+
+constexpr auto kItself = [](uint64_t value) { return value; };
+
+std::vector<uint64_t> contract(const Contraction& contraction, const FieldTensor& x) {
+  std::vector<uint64_t> sums(power(x.nodes, std::ssize(contraction.kept)), 0);
+  const int64_t blocks = block_count(contraction.input);
+  accumulate(sums.data(), axis_strides(contraction.kept, blocks, x.nodes), x.values.data(),
+             diagonal_strides(contraction.input, x.nodes), x.nodes, kItself);
+  return sums;
+}
+
+// What is added to an output: onto the diagonal of a pattern, constant along all but some blocks.
+using Place = std::pair<Partition, std::vector<int8_t>>;
+
+}  // namespace
+
+FieldLayer::FieldLayer(int64_t inputs, int64_t outputs)
+    : outputs_(outputs),
+      diagrams_(all_partitions(inputs + outputs)),
+      contractions_(contractions_of(diagrams_, inputs)) {}
+
+std::vector<uint64_t> FieldLayer::weights(uint64_t seed) const {
+  std::vector<uint64_t> weights;
+  for (size_t d = 0; d < diagrams_.size(); ++d) {
+    weights.push_back(field::reduce(random_bits(seed, d)));
+  }
+  return weights;
+}
+
+FieldTensor FieldLayer::operator()(const FieldTensor& x, std::span<const uint64_t> weights) const {
+  const int64_t n = x.nodes;
+  std::map<Place, std::vector<uint64_t>> parts;
+  for (const auto& [contraction, uses] : contractions_) {
+    const std::vector<uint64_t> sums = contract(contraction, x);
+    for (const ContractionUse& use : uses) {
+      // The part has its blocks in ascending order, the sums in the order of the input.
+      std::vector<int8_t> blocks = use.images;
+      std::sort(blocks.begin(), blocks.end());
+      std::vector<uint64_t>& part = parts[{use.output, blocks}];
+      part.resize(sums.size(), 0);
+      const auto rank = std::ssize(blocks);
+      std::vector<int8_t> own(rank), images(rank);
+      for (int8_t axis = 0; axis < rank; ++axis) {
+        own[axis] = axis;
+        images[axis] = static_cast<int8_t>(std::ranges::lower_bound(blocks, use.images[axis]) -
+                                           blocks.begin());
+      }
+      accumulate(
+          part.data(), axis_strides(own, rank, n), sums.data(), axis_strides(images, rank, n), n,
+          [weight = weights[use.diagram]](uint64_t v) { return field::multiply(weight, v); });
+    }
+  }
+  FieldTensor y{outputs_, n, std::vector<uint64_t>(power(n, outputs_), 0)};
+  for (const auto& [place, part] : parts) {
+    const auto& [pattern, blocks] = place;
+    accumulate(y.values.data(), diagonal_strides(pattern, n), part.data(),
+               axis_strides(blocks, block_count(pattern), n), n, kItself);
+  }
+  return y;
+}
+
 namespace {
 
 // Parts of a network with random numbers of their own; those of layers are counted up.

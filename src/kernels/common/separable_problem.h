@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/common/dense_problem.h"
+#include "kernels/common/attention_problem.h"
 
 // Plain description of one separable (linear-time) N-simplicial attention call. No ownership;
 // strides are in elements and channels are contiguous, as in dense_problem.h. T is double or float.

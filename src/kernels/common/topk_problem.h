@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/dense_problem.h"
+#include "kernels/common/attention_problem.h"
 
 namespace nsimplex::kernels {
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {

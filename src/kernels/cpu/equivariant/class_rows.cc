@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/equivariant/layout.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
+#include "kernels/cpu/shared/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/equivariant/class_rows.cc"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/class_rows_problem.h"
+#include "kernels/common/equivariant_problems.h"
 
 namespace nsimplex::kernels {
 

@@ -1,6 +1,6 @@
 #include "kernels/cpu/equivariant/class_sums.h"
 
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/equivariant/class_sums.cc"

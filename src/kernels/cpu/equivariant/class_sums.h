@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/common/class_sums_problem.h"
+#include "kernels/common/equivariant_problems.h"
 
 namespace nsimplex::kernels {
 

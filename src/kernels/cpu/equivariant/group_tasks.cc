@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/shared/simd.h"
 
 namespace nsimplex::kernels {
 namespace {

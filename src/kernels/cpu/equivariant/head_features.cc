@@ -4,15 +4,15 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/cpu/equivariant/layout.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
+#include "kernels/cpu/shared/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/equivariant/head_features.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "kernels/cpu/dense/exp2-inl.h"
+#include "kernels/cpu/shared/exp2-inl.h"
 #include "kernels/cpu/equivariant/channels-inl.h"
 
 HWY_BEFORE_NAMESPACE();

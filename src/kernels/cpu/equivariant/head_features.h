@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/head_features_problem.h"
+#include "kernels/common/equivariant_problems.h"
 
 namespace nsimplex::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -13,8 +13,8 @@
 #include <limits>
 #include <span>
 
-#include "kernels/cpu/dense/exp2-inl.h"
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/shared/exp2-inl.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/pair_tile-inl.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 

@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/small_product-inl.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
-#include "kernels/cpu/turned-inl.h"
+#include "kernels/cpu/shared/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {

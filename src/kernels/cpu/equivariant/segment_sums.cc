@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/equivariant/class_sums.h"
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/equivariant/segment_sums.cc"

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/equivariant/channels-inl.h"
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/equivariant/layout.h"
+#include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/small_product-inl.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/tuple_attention_problem.h"
+#include "kernels/common/equivariant_problems.h"
 
 namespace nsimplex::kernels {
 

@@ -3,7 +3,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "kernels/cpu/topk/tasks-inl.h"
+#include "kernels/cpu/topk/topk_tasks-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::topk {

@@ -1,0 +1,209 @@
+#include "lab/claims/claims_commands.h"
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/statements.h"
+#include "lab/claims/attenuation.h"
+#include "lab/claims/robustness.h"
+
+namespace nsimplex::cli {
+
+void add_angle_options(CLI::App& command, AngleOptions& o) {
+  const auto add = option_adder(command, "Angles");
+  add("--planes", o.planes, "Coordinates of a point, pairs of channels of a query")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
+  add("--scale", o.scale, "Radians of a coordinate of 1")->check(CLI::PositiveNumber);
+  command
+      .add_flag("--by-dimension", o.by_dimension,
+                "--scale times the root of the planes, which keeps the angles' size")
+      ->group("Angles");
+}
+
+void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
+                   const std::vector<causal::Claim>& claims) {
+  Table table({"source", "statement", "draws", "violations", "median slack", "holds"});
+  for (const causal::Claim& claim : claims) {
+    analysis::Statement statement(claim.text);
+    for (const double slack : claim.slacks) statement.add(causal::Claim::holds(slack), slack);
+    Json line{{"task", task}, {"source", claim.source}};
+    line.update(to_json(statement));
+    line["share"] = statement.share();
+    log.write(task, line);
+    table.add({claim.source, claim.text, fmt::format("{}", statement.draws()),
+               fmt::format("{}", statement.violations()),
+               fmt::format("{:.3g}", statement.median_slack()), statement.holds() ? "yes" : "NO"});
+  }
+  if (!options.json) print(table.text());
+}
+
+namespace {
+
+constexpr int64_t kPathPoints = 26;
+
+struct AttenuationCommand : AngleOptions {
+  causal::AttenuationOptions test;
+  double distance = 3;
+};
+
+Json line_of(const char* row, const causal::AttenuationPoint& point) {
+  return {{"task", "attenuation"},      {"row", row},
+          {"first", point.first},       {"second", point.second},
+          {"distance", point.distance}, {"gap", point.gap},
+          {"bound", point.bound},       {"equal_score", point.equal_score}};
+}
+
+std::vector<double> range(double first, double last, int64_t count) {
+  std::vector<double> values;
+  for (int64_t k = 0; k < count; ++k) {
+    values.push_back(first +
+                     (last - first) * static_cast<double>(k) / static_cast<double>(count - 1));
+  }
+  return values;
+}
+
+int run_attenuation(const AttenuationCommand& o) {
+  causal::AttenuationOptions test = with_angles(o.test, o);
+  RunLog log(o);
+  const auto surface = causal::attenuation_surface(
+      test, range(0.3, 0.95, 14), range(test.least_distance, test.largest_distance, 17));
+  for (const auto& point : surface) log.write("attenuation", line_of("surface", point));
+  const auto path = causal::attenuation_path(test, o.distance, kPathPoints);
+  for (const auto& point : path) log.write("attenuation", line_of("path", point));
+  std::vector<causal::Claim> claims;
+  {
+    ProgressBar bar("attenuation", causal::attenuation_draws(test), o.json);
+    test.checkpoint = [&](int64_t done) {
+      interrupt::check();
+      bar.update(done);
+    };
+    claims = causal::attenuation_claims(test);
+  }
+  report_claims(log, o, "attenuation", claims);
+  if (o.json) return 0;
+  const causal::AttenuationPoint &from = path.front(), &to = path.back();
+  print(fmt::format(
+      "\nat distance {}, from antipodes to the origin: gap {:.3f} to {:.3f}, A+ {:.6f} to {:.6f} "
+      "of that without a gap,\nk = q {:.6f} to {:.6f}\n",
+      o.distance, from.gap, to.gap, from.bound, to.bound, from.equal_score, to.equal_score));
+  double least = 1;
+  for (const auto& point : surface) least = std::min(least, point.bound);
+  print(fmt::format("over all norms and distances A+ falls by {:.3g} of that without a gap\n",
+                    1 - least));
+  return 0;
+}
+
+}  // namespace
+
+void add_causal_attenuation(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<AttenuationCommand>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "attenuation",
+       .summary = "Do causal angles weaken attention with distance and generality? (Fig. S2)",
+       .examples = "nsimplex causal attenuation --out runs/attenuation\n"
+                   "nsimplex causal attenuation --planes 3 --draws 10000 --json"},
+      options, run_attenuation);
+  add_angle_options(command, *options);
+  const auto add = option_adder(command, "Test");
+  add("--draws", options->test.draws, "Of every statement")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  add("--distance", options->distance, "Of the pairs that move to the origin")
+      ->check(CLI::Range(0.01, 30.0));
+  add("--least-distance", options->test.least_distance, "Of the pairs of the figure")
+      ->check(CLI::Range(0.01, 30.0));
+  add("--largest-distance", options->test.largest_distance, "Of the pairs of the figure")
+      ->check(CLI::Range(0.01, 30.0));
+}
+
+namespace {
+
+struct RobustnessCommand : AngleOptions {
+  causal::RobustnessOptions test;
+};
+
+void write(RunLog& log, const causal::Robustness& made) {
+  for (const causal::Accuracy& each : made.accuracies) {
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "accuracy"},
+                             {"first", each.first},
+                             {"second", each.second},
+                             {"exact", each.exact},
+                             {"drawn", each.drawn}});
+  }
+  for (const causal::Bias& each : made.biases) {
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "bias"},
+                             {"sigma", each.sigma},
+                             {"noises", each.noises},
+                             {"key", each.equal ? "query" : "drawn"},
+                             {"score", each.score},
+                             {"mean", each.mean},
+                             {"deviation", each.deviation},
+                             {"limit", each.limit}});
+  }
+  for (const causal::Distinction& each : made.distinctions) {
+    log.write("robustness", {{"task", "robustness"},
+                             {"row", "distinction"},
+                             {"with_sine", each.with_sine},
+                             {"without_sine", each.without_sine},
+                             {"drawn", each.drawn},
+                             {"error", each.error}});
+  }
+}
+
+std::string biases_table(const causal::Robustness& made) {
+  Table table({"key", "sigma", "noises", "score", "mean bias", "deviation", "limit"});
+  for (const causal::Bias& each : made.biases) {
+    table.add({each.equal ? "query" : "drawn", fmt::format("{:.2f}", each.sigma),
+               fmt::format("{}", each.noises), fmt::format("{:.3f}", each.score),
+               fmt::format("{:+.3f}", each.mean), fmt::format("{:.3f}", each.deviation),
+               fmt::format("{:+.3f}", each.limit)});
+  }
+  return table.text();
+}
+
+int run_robustness(const RobustnessCommand& o) {
+  causal::RobustnessOptions test = with_angles(o.test, o);
+  RunLog log(o);
+  causal::Robustness made;
+  {
+    ProgressBar bar("robustness", causal::robustness_steps(test), o.json);
+    test.checkpoint = [&](int64_t done) {
+      interrupt::check();
+      bar.update(done);
+    };
+    made = causal::robustness(test);
+  }
+  write(log, made);
+  report_claims(log, o, "robustness", made.claims);
+  if (!o.json) print("\n" + biases_table(made));
+  return 0;
+}
+
+}  // namespace
+
+void add_causal_robustness(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<RobustnessCommand>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "robustness",
+       .summary = "What noise of causal encodings does to attention scores (Fig. S1, S3)",
+       .examples = "nsimplex causal robustness --out runs/robustness\n"
+                   "nsimplex causal robustness --planes 3 --sigmas 0.3 --json"},
+      options, run_robustness);
+  add_angle_options(command, *options);
+  const auto add = option_adder(command, "Test");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  add("--sigmas", options->test.sigmas, "Noise of a coordinate")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  add("--pairs", options->test.pairs, "Queries with keys and points")->check(positive);
+  add("--draws", options->test.draws, "Of the noise of a pair")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+  add("--repetitions", options->test.repetitions, "Of an average of noisy scores")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+}
+
+}  // namespace nsimplex::cli

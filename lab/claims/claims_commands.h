@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "lab/claims/claim.h"
+#include "cli/options.h"
+#include "cli/run_folder.h"
+
+/// What the commands that put statements of CAPE's paper to the test have in common.
+namespace nsimplex::cli {
+
+struct AngleOptions : CommonOptions {
+  int64_t planes = 64;
+  double scale = 0.78539816339744831;
+  bool by_dimension = false;
+};
+
+/// Adds --planes, --scale and --by-dimension.
+void add_angle_options(CLI::App& command, AngleOptions& options);
+
+/// A test's own options with planes, scale, by_dimension and seed as the command line has them.
+template <class Test>
+Test with_angles(Test test, const AngleOptions& options) {
+  test.planes = options.planes;
+  test.scale = options.scale;
+  test.by_dimension = options.by_dimension;
+  test.seed = options.seed;
+  return test;
+}
+
+/// A line each: task, source, statement, draws, holds, violations, median_slack, share. Then, where
+/// not --json, the table of all.
+void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
+                   const std::vector<causal::Claim>& claims);
+
+}  // namespace nsimplex::cli

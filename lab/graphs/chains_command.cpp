@@ -1,0 +1,119 @@
+#include "cli/commands.h"
+#include "cli/graph_experiment.h"
+#include "lab/graphs/pair_task.h"
+#include "train/encoder_network.h"
+#include "train/baseline_networks.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::GraphModel;
+using training::MessageKind;
+
+constexpr int64_t kChainWidth = 16, kHeads = 8, kDraws = 10;
+
+struct ChainsOptions : GraphExperimentOptions {
+  training::ChainOptions task;
+};
+
+training::Scores published(double micro, double macro) {
+  return {{"micro_f1", micro / 100}, {"macro_f1", macro / 100}};
+}
+
+// Two layers and a linear map, table 6b.
+std::shared_ptr<GraphModel> make_messages(MessageKind kind) {
+  return std::make_shared<training::MessageNetwork>(
+      training::MessageNetworkOptions{.kind = kind,
+                                      .node_channels = 2,
+                                      .out_channels = 2,
+                                      .hidden = kChainWidth,
+                                      .layers = 2,
+                                      .heads = kHeads});
+}
+
+std::shared_ptr<GraphModel> make_invariant(Pooling pooling) {
+  return std::make_shared<training::LinearNetwork>(
+      training::LinearNetworkOptions{.input = {.order = 2},
+                                     .output = {.order = 1},
+                                     .in_channels = 2,
+                                     .hidden = kChainWidth,
+                                     .layers = 1,
+                                     .pooling = pooling,
+                                     .head = {.out_channels = 2}});
+}
+
+std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global,
+                                          const training::KernelFeatureOptions& features = {}) {
+  return std::make_shared<training::EncoderNetwork>(
+      training::EncoderNetworkOptions{.input = {.order = 2},
+                                      .output = {.order = 1},
+                                      .in_channels = 2,
+                                      .hidden = kChainWidth,
+                                      .layers = 1,
+                                      .form = form,
+                                      .features = features,
+                                      .classes = {.global = global},
+                                      .head = {.out_channels = 2, .normalised = true}});
+}
+
+// Models and figures of table 1.
+std::vector<GraphArm> chain_arms(const training::KernelFeatureOptions& features) {
+  const training::GraphTrainingOptions training{.epochs = 100, .batch = 16, .learning_rate = 1e-3};
+  return {
+      {"gcn", training, [] { return make_messages(MessageKind::convolution); },
+       published(47.78, 33.58)},
+      {"gin", training, [] { return make_messages(MessageKind::isomorphism); },
+       published(53.72, 36.22)},
+      {"gat", training, [] { return make_messages(MessageKind::attention); },
+       published(47.78, 33.58)},
+      {"mlp", training, [] { return make_invariant(Pooling::mean); }, published(53.5, 36.04)},
+      {"mlp-sum", training, [] { return make_invariant(Pooling::sum); }, published(53.5, 36.04)},
+      {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
+       published(53.72, 36.22)},
+      {"kernel-local", training,
+       [=] { return make_encoders(AttentionForm::kernel, false, features); },
+       published(50.77, 35.22)},
+      {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); },
+       published(100, 100)},
+      {"kernel", training, [=] { return make_encoders(AttentionForm::kernel, true, features); },
+       published(100, 100)}};
+}
+
+int run_chains(const ChainsOptions& options) {
+  return run_experiment(options,
+                        {.task = "chains",
+                         .arms = chain_arms(kernel_features(options)),
+                         .draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
+                           return std::make_unique<training::ChainTask>(options.task, seed);
+                         },
+                         .scale = 100,
+                         .digits = 2});
+}
+
+}  // namespace
+
+void add_graph_chains(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<ChainsOptions>();
+  options->seeds = kDraws;
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "chains",
+       .summary = "Does a label reach the far end of a chain? Trained on 20 nodes, tested on 200",
+       .examples = "nsimplex graph chains --threads 1 --out runs/chains\n"
+                   "nsimplex graph chains --resume runs/chains\n"
+                   "nsimplex graph chains --models softmax,kernel --seeds 3 --json",
+       .resumes = true},
+      options, run_chains);
+  std::vector<std::string> names;
+  for (const GraphArm& arm : chain_arms({})) names.push_back(arm.name);
+  add_experiment_options(command, *options, names);
+  const auto add = option_adder(command, "Task");
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  add("--train", options->task.train, "Chains to train on")->check(positive);
+  add("--validation", options->task.validation, "Chains to choose the epoch by")->check(positive);
+  add("--test", options->task.test, "Chains to judge by")->check(positive);
+  add("--nodes", options->task.nodes, "Of a chain, training and validation")->check(positive);
+  add("--test-nodes", options->task.test_nodes, "Of a chain of the test split")->check(positive);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,187 @@
+#include "lab/language/comparison_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "cli/feature_experiment.h"
+#include "cli/output.h"
+#include "train/scores.h"
+
+namespace nsimplex::cli {
+
+const std::array<PublishedLosses, 8> kPublishedLosses = {{
+    {"GSM8k", "transformer", {0.3277, 0.2987, 0.2781}, 0.1420, -1.8280},
+    {"GSM8k", "2-simplicial", {0.3302, 0.2942, 0.2718}, 0.1683, -2.3939},
+    {"MMLU", "transformer", {0.6411, 0.5932, 0.5543}, 0.1256, -2.1606},
+    {"MMLU", "2-simplicial", {0.6423, 0.5862, 0.5484}, 0.1364, -2.3960},
+    {"MMLU-pro", "transformer", {0.8718, 0.8193, 0.7858}, 0.0901, -1.7289},
+    {"MMLU-pro", "2-simplicial", {0.8718, 0.8135, 0.7689}, 0.1083, -2.1181},
+    {"MBPP", "transformer", {0.2690, 0.2435, 0.2203}, 0.1720, -2.2569},
+    {"MBPP", "2-simplicial", {0.2714, 0.2411, 0.2193}, 0.1837, -2.5201},
+}};
+
+namespace {
+
+using training::Arm;
+using training::ArmResult;
+using training::Interval;
+
+constexpr int64_t kSmoothing = 2;  // validations on either side
+constexpr size_t kAllPairs = 3;    // so many arms are compared each with each
+
+std::string percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
+
+double mean(const std::vector<training::SpeedUpPoint>& points) {
+  double sum = 0.0;
+  for (const auto& point : points) sum += point.speed_up;
+  return sum / static_cast<double>(points.size());
+}
+
+// One arm over another, in one number a seed.
+struct Pair {
+  size_t arm, over;
+  std::vector<double> differences;           // of the last validation loss
+  std::vector<double> batch_speed_ups;       // mean over the steps
+  std::vector<double> wall_clock_speed_ups;  // the same in seconds
+};
+
+// Compares one seed; speed-ups make sense only between runs on the same schedule.
+void add_seed(Pair& pair, const ComparedSeed& run, const std::vector<Arm>& arms, RunLog& log) {
+  const ArmResult &x = run.results[pair.arm], &y = run.results[pair.over];
+  pair.differences.push_back(x.curve.back().loss - y.curve.back().loss);
+  if (run.equal != "tokens") return;
+  const auto points = training::speed_up(training::smooth(x.curve, kSmoothing),
+                                         training::smooth(y.curve, kSmoothing));
+  if (points.empty()) return;
+  const double batchwise = mean(points);
+  pair.batch_speed_ups.push_back(batchwise);
+  pair.wall_clock_speed_ups.push_back((1 + batchwise) * y.seconds_per_step / x.seconds_per_step -
+                                      1);
+  for (const auto& point : points) {
+    log.write("comparison_speed_up",
+              {{"arm", arms[pair.arm].name},
+               {"over", arms[pair.over].name},
+               {"seed", run.seed},
+               {"step", point.step},
+               {"speed_up", point.speed_up}},
+              /*shown=*/false);
+  }
+}
+
+std::vector<Pair> pairs_of(size_t arms) {
+  std::vector<Pair> pairs;
+  for (size_t arm = 1; arm < arms; ++arm) {
+    for (size_t over = 0; over < (arms <= kAllPairs ? arm : 1); ++over) {
+      pairs.push_back({arm, over, {}, {}, {}});
+    }
+  }
+  return pairs;
+}
+
+// Seeds' mean of one field, "-" where no arm has it.
+std::string mean_of(const std::vector<const ArmResult*>& results,
+                    const std::function<std::optional<double>(const ArmResult&)>& field,
+                    const std::function<std::string(double)>& format) {
+  double sum = 0.0;
+  for (const ArmResult* each : results) {
+    const auto value = field(*each);
+    if (!value) return "-";
+    sum += *value;
+  }
+  return format(sum / static_cast<double>(results.size()));
+}
+
+void add_arms(Table& table, const std::vector<Arm>& arms, const std::vector<ComparedSeed>& runs,
+              const std::string& equal) {
+  const auto fixed = [](int digits) {
+    return [digits](double value) { return fmt::format("{:.{}f}", value, digits); };
+  };
+  for (size_t arm = 0; arm < arms.size(); ++arm) {
+    std::vector<const ArmResult*> results;
+    for (const ComparedSeed& run : runs) {
+      if (run.equal == equal) results.push_back(&run.results[arm]);
+    }
+    table.add({arms[arm].name, equal, fmt::format("{}", results[0]->parameters),
+               mean_of(
+                   results, [](const ArmResult& r) { return double(r.steps); }, fixed(0)),
+               mean_of(
+                   results, [](const ArmResult& r) { return r.curve.back().loss; }, fixed(4)),
+               mean_of(
+                   results, [](const ArmResult& r) { return 1e3 * r.seconds_per_step; }, fixed(1)),
+               mean_of(
+                   results, [](const ArmResult& r) { return r.tokens_per_second; }, fixed(0)),
+               mean_of(results, [](const ArmResult& r) { return r.retained_mass; }, fixed(3))});
+  }
+}
+
+}  // namespace
+
+Json to_json(const Arm& arm, const ComparedSeed& run, const training::ArmPoint& point) {
+  Json json{{"arm", arm.name},
+            {"seed", run.seed},
+            {"equal", run.equal},
+            {"step", point.step},
+            {"train_loss", point.train_loss},
+            {"val_loss", point.val_loss},
+            {"seconds", point.seconds}};
+  if (point.auxiliary_loss) json["auxiliary_loss"] = *point.auxiliary_loss;
+  return json;
+}
+
+Json to_json(const Arm& arm, const ComparedSeed& run, const ArmResult& result) {
+  Json json{{"arm", arm.name},
+            {"seed", run.seed},
+            {"equal", run.equal},
+            {"steps", result.steps},
+            {"parameters", result.parameters},
+            {"val_loss", result.curve.back().loss},
+            {"seconds_per_step", result.seconds_per_step},
+            {"tokens_per_second", result.tokens_per_second}};
+  if (result.auxiliary_loss) json["auxiliary_loss"] = *result.auxiliary_loss;
+  if (result.retained_mass) json["retained_mass"] = *result.retained_mass;
+  return json;
+}
+
+std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSeed>& runs,
+                      RunLog& log) {
+  std::vector<std::string> kinds;
+  for (const ComparedSeed& run : runs) {
+    if (std::find(kinds.begin(), kinds.end(), run.equal) == kinds.end()) {
+      kinds.push_back(run.equal);
+    }
+  }
+  Table means({"arm", "equal", "weights", "steps", "val loss", "ms a step", "tokens/s", "mass"});
+  Table differences({"arm over arm", "equal", "seeds", "difference of val loss [95 %]",
+                     "batch-wise speed-up [95 %]", "wall clock"});
+  for (const std::string& equal : kinds) {
+    add_arms(means, arms, runs, equal);
+    for (Pair& pair : pairs_of(arms.size())) {
+      for (const ComparedSeed& run : runs) {
+        if (run.equal == equal) add_seed(pair, run, arms, log);
+      }
+      const Interval loss = training::confidence_interval(pair.differences);
+      const Interval batch = training::confidence_interval(pair.batch_speed_ups);
+      const Interval wall = training::confidence_interval(pair.wall_clock_speed_ups);
+      Json line{{"arm", arms[pair.arm].name}, {"over", arms[pair.over].name}, {"equal", equal},
+                {"seeds", loss.count},        {"difference", loss.mean},      {"low", loss.low},
+                {"high", loss.high}};
+      if (batch.count > 0) {
+        line["batch_speed_up"] = batch.mean;
+        line["batch_low"] = batch.low;
+        line["batch_high"] = batch.high;
+        line["wall_clock_speed_up"] = wall.mean;
+      }
+      log.write("comparison_pair", line);
+      differences.add(
+          {fmt::format("{} over {}", arms[pair.arm].name, arms[pair.over].name), equal,
+           fmt::format("{}", loss.count),
+           interval_text(loss, [](double value) { return fmt::format("{:+.4f}", value); }),
+           interval_text(batch, percent), batch.count > 0 ? percent(wall.mean) : "-"});
+    }
+  }
+  return means.text() + "\n" + differences.text();
+}
+
+}  // namespace nsimplex::cli

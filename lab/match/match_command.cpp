@@ -1,0 +1,297 @@
+#include "lab/match/match_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/run_folder.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+using training::MatchArm;
+using training::MatchTuples;
+
+std::string name_of(MatchTuples tuples) {
+  switch (tuples) {
+    case MatchTuples::dense:
+      return "dense";
+    case MatchTuples::topk:
+      return "topk";
+    case MatchTuples::path:
+      return "path";
+  }
+  return "";
+}
+
+std::string task_name(const MatchCommandOptions& options) {
+  return fmt::format("match{}", options.task.task.arity);
+}
+
+// What tells an arm from the others of its run.
+void add_arm(Json& line, const MatchCommandOptions& options, const MatchArm& arm) {
+  line["task"] = task_name(options);
+  line["depth"] = arm.depth;
+  line["sparse"] = name_of(arm.tuples);
+  line["topk"] = arm.tuples == MatchTuples::dense ? Json() : Json(arm.topk);
+}
+
+Json result_line(const MatchCommandOptions& options, const MatchArm& arm, uint64_t seed,
+                 const training::MatchResult& result) {
+  Json line{{"order", arm.order},          {"seed", seed},
+            {"accuracy", result.accuracy}, {"majority", result.majority},
+            {"seconds", result.seconds},   {"parameters", result.parameters}};
+  add_arm(line, options, arm);
+  line["equal"] = options.equal;
+  line["dim"] = result.size.dim;
+  line["hidden"] = result.size.hidden;
+  line["flops"] = result.flops;
+  line["step_seconds"] = result.step_seconds;
+  return line;
+}
+
+std::vector<std::string> result_row(const MatchArm& arm, uint64_t seed,
+                                    const training::MatchResult& result) {
+  const bool dense = arm.tuples == MatchTuples::dense;
+  return {fmt::format("{}", arm.order),
+          fmt::format("{}", arm.depth),
+          dense ? "all" : fmt::format("{} {}", name_of(arm.tuples), arm.topk),
+          fmt::format("{}", seed),
+          fmt::format("{:.4f}", result.accuracy),
+          fmt::format("{:.4f}", result.majority),
+          fmt::format("{} x {}", result.size.dim, result.size.hidden),
+          fmt::format("{}", result.parameters),
+          fmt::format("{:.3f}", result.flops / 1e6),
+          fmt::format("{:.1f}", result.step_seconds * 1e3),
+          fmt::format("{:.1f}", result.seconds)};
+}
+
+// One seed of every arm.
+std::vector<training::MatchResult> train(const MatchCommandOptions& options,
+                                         const std::vector<MatchArm>& arms, uint64_t seed,
+                                         RunLog& log) {
+  const auto count = static_cast<int64_t>(arms.size());
+  ProgressBar bar(fmt::format("{} seed {}", task_name(options), seed), options.task.steps * count,
+                  options.json);
+  double best = 0;
+  const auto report = [&](size_t index, const training::MatchPoint& point) {
+    interrupt::check();
+    if (!std::isnan(point.accuracy)) {
+      best = index == 0 ? point.accuracy : std::max(best, point.accuracy);
+      Json line{{"order", arms[index].order},
+                {"seed", seed},
+                {"step", point.step},
+                {"loss", point.loss},
+                {"accuracy", point.accuracy}};
+      add_arm(line, options, arms[index]);
+      log.write("match_point", line, /*shown=*/false);
+    }
+    bar.update((point.step - 1) * count + static_cast<int64_t>(index) + 1,
+               best == 0 ? "" : fmt::format("best accuracy {:.3f}", best));
+  };
+  return training::train_match(options.task, arms, seed, report);
+}
+
+}  // namespace
+
+std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
+  std::vector<MatchArm> arms;
+  const auto add = [&](const MatchArm& arm) {
+    const auto same = [&](const MatchArm& other) {
+      return other.order == arm.order && other.depth == arm.depth && other.tuples == arm.tuples &&
+             other.topk == arm.topk;
+    };
+    if (std::none_of(arms.begin(), arms.end(), same)) arms.push_back(arm);
+  };
+  for (const int64_t order : options.beside) {
+    if (order > 0) add({.order = order});
+  }
+  for (const int64_t order : options.orders) {
+    for (const int64_t depth : options.depths) {
+      for (const std::string& sparse : options.sparse) {
+        if (sparse == "dense") {
+          add({.order = order, .depth = depth});
+          continue;
+        }
+        // With one key axis paths and products are the same tuples.
+        const bool path = sparse == "path" && order > 1;
+        for (const int64_t k : options.topk) {
+          add({.order = order,
+               .depth = depth,
+               .tuples = path ? MatchTuples::path : MatchTuples::topk,
+               .topk = k});
+        }
+      }
+    }
+  }
+  return arms;
+}
+
+int run_match(const MatchCommandOptions& options) {
+  MatchCommandOptions complete = options;
+  complete.task.task.labels = options.labels == "natural" ? training::MatchLabels::natural
+                                                          : training::MatchLabels::balanced;
+  complete.task.equal =
+      options.equal == "flops" ? training::MatchEqual::flops : training::MatchEqual::parameters;
+  complete.task.norm = options.norm == "none" ? HeadNorm::none
+                       : options.norm == "qk" ? HeadNorm::qk
+                                              : HeadNorm::qkv;
+  const std::vector<MatchArm> arms = match_arms(options);
+  for (const MatchArm& arm : arms) {
+    complete.task.reference_order = std::max(complete.task.reference_order, arm.order);
+  }
+  training::check_match(complete.task, arms);  // before anything is written
+  RunLog log(options);
+  Table table({"order", "depth", "tuples", "seed", "accuracy", "majority", "width x hidden",
+               "parameters", "Mflop/position", "ms/step", "seconds"});
+  bool interrupted = false;
+  for (int64_t s = 0; s < options.seeds && !interrupted; ++s) {
+    const uint64_t seed = options.seed + s;
+    std::vector<training::MatchResult> results;
+    try {
+      results = train(complete, arms, seed, log);
+    } catch (const Interrupted&) {
+      interrupted = true;  // the seeds before are whole
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Json line = result_line(options, arms[i], seed, results[i]);
+      log.write("match_result", line);
+      table.add(result_row(arms[i], seed, results[i]));
+    }
+  }
+  if (!options.json) print(table.text());
+  if (interrupted) throw Interrupted();
+  return 0;
+}
+
+namespace {
+
+constexpr int64_t kLargestModulus = 1 << 20;  // of an embedding that still fits into memory
+
+// Text of a command, with {0} for its name.
+struct MatchText {
+  int64_t arity;
+  std::string summary, examples;
+};
+
+const std::vector<MatchText>& match_texts() {
+  static const std::vector<MatchText> texts{
+      {2, "Is there a j with x_i + x_j = 0 mod M? Ordinary attention suffices",
+       "nsimplex task {0} --order 1 --sparse dense,topk --topk 1,2,4 --threads 1\n"
+       "nsimplex task {0} --order 1,2,3 --out runs/{0}"},
+      {3, "Is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M? Order 1 against order 2",
+       "nsimplex task {0} --out runs/{0}\n"
+       "nsimplex task {0} --seeds 3 --threads 1 --json\n"
+       "nsimplex task {0} --labels natural --order 2 --steps 3000\n"
+       "nsimplex task {0} --order 2 --sparse dense,topk,path --topk 2,4,6 --out runs/sparse\n"
+       "nsimplex task {0} --order 1 --depth 1,2,3,4,6 --beside 2 --equal flops --out runs/depth"},
+      {4, "Is there a triple j1, j2, j3 with x_i + x_j1 + x_j2 + x_j3 = 0 mod M?",
+       "nsimplex task {0} --order 1,2,3 --threads 1 --out runs/{0}\n"
+       "nsimplex task {0} --modulus 89 --steps 4000"}};
+  return texts;
+}
+
+// What is compared.
+void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  command.add_option("--order", options.orders, "Orders to train")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  command.add_option("--depth", options.depths, "Layers, each number for every order")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--sparse", options.sparse,
+                  "Tuples, each for every order and depth: dense; topk or path, of keys that an "
+                  "indexer chooses (one thing for order 1)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"dense", "topk", "path"}))
+      ->capture_default_str();
+  command.add_option("--topk", options.topk, "Keys chosen for a position, each for topk and path")
+      ->delimiter(',')
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--beside", options.beside,
+                  "Orders that are trained besides, with one dense layer each; 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4))
+      ->capture_default_str();
+  command
+      .add_option("--equal", options.equal,
+                  "What all models have as much of as one dense layer of the highest order (at "
+                  "least 2): parameters, or flops of a training step")
+      ->check(CLI::IsMember({"parameters", "flops"}))
+      ->capture_default_str();
+  command.add_option("--seeds", options.seeds, "Number of seeds, counted up from --seed")
+      ->check(positive)
+      ->capture_default_str();
+}
+
+// The task, the reference model and how it is trained.
+void add_training_options(CLI::App& command, MatchCommandOptions& options) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  training::MatchOptions& task = options.task;
+  command.add_option("--modulus", task.task.modulus, "M")
+      ->check(CLI::Range(int64_t{1}, kLargestModulus))
+      ->capture_default_str();
+  command.add_option("--length", task.task.length, "Numbers in a sequence")
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--labels", options.labels,
+                  "balanced: half of each sequence's labels are 1; natural: all uniform sequences")
+      ->check(CLI::IsMember({"balanced", "natural"}))
+      ->capture_default_str();
+  command.add_option("--dim", task.dim, "Width of the widest model")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_option("--heads", task.heads, "Attention heads")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
+      ->check(CLI::IsMember({"none", "qk", "qkv"}))
+      ->capture_default_str();
+  command.add_option("--batch", task.batch, "Fresh sequences a step")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_option("--steps", task.steps, "Training steps")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_option("--lr", task.learning_rate, "Peak learning rate")->capture_default_str();
+  command.add_option("--eval-every", task.evaluate_every, "Steps between points of the curve")
+      ->check(positive)
+      ->capture_default_str();
+  command.add_option("--held-out", task.held_out, "Sequences to judge by, never trained on")
+      ->check(positive)
+      ->capture_default_str();
+}
+
+void add_match_command(CLI::App& parent, Session& session, const MatchText& text) {
+  auto options = std::make_shared<MatchCommandOptions>();
+  options->task.task = training::match_task(text.arity);
+  if (text.arity == 4) options->orders = {1, 2, 3};
+  const std::string name = fmt::format("match{}", text.arity);
+  CLI::App& command = add_command(parent, session,
+                                  {.name = name,
+                                   .summary = text.summary,
+                                   .examples = fmt::format(fmt::runtime(text.examples), name)},
+                                  options, run_match);
+  add_arm_options(command, *options);
+  add_training_options(command, *options);
+}
+
+}  // namespace
+
+void add_task_command(CLI::App& parent, Session& session) {
+  CLI::App& group = add_group(parent, "task", "Small tasks that separate orders of attention");
+  for (const MatchText& text : match_texts()) add_match_command(group, session, text);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/collapse.h"
+#include "cli/output.h"
+#include "lab/common/verdicts.h"
+
+namespace nsimplex::cli {
+
+/// What happens to each token behind a layer: its channels' mean and variance become 0 and 1, or
+/// their mean square 1.
+enum class TokenNorm { none, layer, rms };
+
+/// A stack of layers of N-simplicial attention with random weights, watched layer by layer.
+struct DepthArm {
+  std::string name;
+  int64_t order = 1;
+  bool skip = false;  ///< X + f(X)
+  TokenNorm norm = TokenNorm::none;
+  AttentionOptions options;  ///< of stacks without a mask: another form, reducer or normaliser
+  std::optional<analysis::TupleMask> mask;
+  int64_t best_keys = 0;  ///< in place of a mask: so many keys a query, chosen anew by every layer
+  bool paths = false;     ///< over these, in place of all their combinations
+  at::Tensor
+      distances;       ///< of a mask: int64 [n, n], layers from j until i depends on it; -1: never
+  int64_t radius = 1;  ///< of the mask; -1: not one
+  double gap = 0;      ///< lambda_2 of its 1-skeleton; NaN where the tokens choose
+  at::ScalarType dtype = at::kDouble;  ///< of weights, tokens and attention
+};
+
+struct DepthSettings {
+  int64_t tokens = 16, channels = 16, layers = 24;
+};
+
+/// Without a skip connection and with one, normalised or not; then masks of several radii, in the
+/// setting of the theorems and with unit mean square; the former again in float32 and bfloat16;
+/// and what no theorem speaks of: the four keys of largest logits with the first projection (as an
+/// indexer that reuses it chooses them) and paths over these, other reducers, the determinant form
+/// where the channels can be cut for it, sigmoid.
+std::vector<DepthArm> depth_arms(int64_t order, const DepthSettings& settings, uint64_t seed);
+
+/// A window of all earlier tokens, a quarter and two of them, four random keys, and paths over
+/// these.
+std::vector<DepthArm> masked_arms(int64_t order, int64_t tokens, TokenNorm norm, uint64_t seed);
+
+/// One layer of the stack, in the dtype of the tokens.
+at::Tensor run_layer(const DepthArm& arm, const analysis::PureHead& head, const at::Tensor& tokens);
+
+/// What a stack showed, from the input on, layer by layer, until float64 ends
+/// (analysis::at_floor()).
+struct DepthCurve {
+  DepthArm arm;
+  std::vector<double> log10_residual;  ///< of the smallest residual
+  std::vector<double> ratio;           ///< ||res(X)|| / ||X||
+  std::vector<double> effective_rank, mean_cosine, dirichlet_energy;
+
+  /// By how much ln(ratio) falls a layer, by least squares; NaN for less than three points.
+  double rate() const;
+};
+
+/// Weights are drawn from torch's generator.
+DepthCurve watch_depth(const DepthArm& arm, const DepthSettings& settings);
+
+/// {curve, order, norm, masked, radius, lambda_2, dtype, rate, log10_residual, ratio,
+/// effective_rank, mean_cosine, dirichlet_energy}
+Json to_json(const DepthCurve& curve);
+
+/// What all curves together say: with unit mean square, a mask of larger radius collapses slower;
+/// less precision does not delay collapse.
+void test_curves(const std::vector<DepthCurve>& curves, Verdicts& verdicts);
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,174 @@
+// Weights of tuples, whole or summed to marginals.
+
+#include <ATen/ATen.h>
+#include <nsimplex/attention.h>
+#include <torch/library.h>
+
+#include "attention/common/attention_augment.h"
+#include "attention/common/attention_arguments.h"
+#include "attention/common/attention_normalizer.h"
+#include "support/autocast.h"
+
+namespace nsimplex {
+namespace dense {
+namespace {
+
+using at::Tensor;
+
+// [B, Hq, Tq, T_1, .., T_N] of a call that has that many weights.
+std::vector<int64_t> weight_sizes(const Call& call) {
+  check(call);
+  if (call.query.is_cpu()) check_values(call);
+  TORCH_CHECK_VALUE(!augmented(call),
+                    "[attention_weights] augment: its tuples have no place in one tensor, expected "
+                    "none");
+  std::vector<int64_t> sizes = call.query.sizes().slice(0, 3).vec();
+  for (const Tensor& key : call.keys) sizes.push_back(key.size(2));
+  double elements = 1;  // an int64 could overflow
+  for (const int64_t size : sizes) elements *= static_cast<double>(size);
+  TORCH_CHECK_VALUE(elements <= static_cast<double>(kMaxAttentionWeights),
+                    "[attention_weights] expected at most ", kMaxAttentionWeights,
+                    " weights (B Hq Tq T_1 .. T_N), got ", elements,
+                    "; attention_marginals and attention_received need no such tensor");
+  return sizes;
+}
+
+// All tuples are one tile of the reference. The values of `call` are not looked at.
+Tensor weights(const Call& call) {
+  const NoAutocast below(call.query.device().type());
+  const std::vector<int64_t> sizes = weight_sizes(call);
+  const Problem problem(call);
+  if (c10::multiply_integers(sizes) == 0) {
+    return at::zeros(sizes, call.query.options().dtype(problem.accumulate));
+  }
+  Tile whole{0, sizes[2], {}};
+  for (size_t m = 0; m < call.keys.size(); ++m) whole.keys[m] = {0, sizes[3 + m]};
+  const TileTerms terms(problem, whole);
+  RowSums sums(problem);
+  sums.add(terms, /*values=*/false);
+  return terms.with_dropout(weights_of(problem.settings.normalizer, terms.logits(), sums.norm()))
+      .reshape(sizes);
+}
+
+// The dispatcher's flat argument list; the keys stand in for values, which have no part in weights.
+template <auto function>
+Tensor flat_weights(const Tensor& query, at::TensorList keys, bool causal,
+                    at::OptionalSymIntArrayRef window, std::string_view form,
+                    std::string_view reduce, std::string_view normalizer,
+                    std::optional<double> logit_scale, std::optional<double> output_scale,
+                    const OptionalTensor& key_lengths, OptionalTensorList key_masks,
+                    const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
+                    const OptionalTensor& sink, std::string_view distinct,
+                    at::OptionalIntArrayRef augment, double dropout_p,
+                    std::optional<c10::SymInt> seed) {
+  return function(
+      Call{query,
+           keys,
+           keys,
+           {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
+            key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, std::move(seed)}});
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def("attention_weights(Tensor query, Tensor[] keys, *, " NSIMPLEX_OPTIONS_SCHEMA ") -> Tensor",
+        {at::Tag::pt2_compliant_tag});
+}
+
+// Autograd and vmap look into the ATen calls.
+TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
+  m.impl("attention_weights", TORCH_FN(flat_weights<&weights>));
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
+  m.impl("attention_weights", TORCH_FN(flat_weights<&weights>));
+}
+
+void check_axis(const char* function, at::TensorList keys, int64_t axis) {
+  TORCH_CHECK_VALUE(axis >= 0 && axis < static_cast<int64_t>(keys.size()), "[", function,
+                    "] axis: expected 0 to ", static_cast<int64_t>(keys.size()) - 1, ", got ",
+                    axis);
+}
+
+// The options of a sum of one-hot or unit values, whose output is made of weights alone.
+AttentionOptions summing(const Tensor& query, AttentionOptions options) {
+  options.reduce = Reduce::sum;
+  if (!options.scale) options.scale = Scale::standard(query.size(3));
+  options.scale->output = 1.0;
+  return options;
+}
+
+// The options of the same call on tensors that have been brought to Layout::bhtd.
+AttentionOptions heads_first(AttentionOptions options) {
+  options.layout = Layout::bhtd;
+  return options;
+}
+
+// Values [B, Hk, T_m, width] of one row for all keys, without memory of their own.
+Tensor same_rows(const Tensor& key, const Tensor& row) {
+  return row.expand({key.size(0), key.size(1), key.size(2), row.size(-1)});
+}
+
+}  // namespace
+}  // namespace dense
+
+at::Tensor attention_weights(const at::Tensor& query, at::TensorList keys,
+                             const AttentionOptions& options) {
+  return dense::with_call(query, keys, keys, options, dense::weights);
+}
+
+at::Tensor attention_marginals(const at::Tensor& query, at::TensorList keys, int64_t axis,
+                               const AttentionOptions& options) {
+  dense::check_axis("attention_marginals", keys, axis);
+  if (options.layout != Layout::bhtd) {
+    const dense::HeadsFirst tensors(options.layout, query, keys, {});
+    return attention_marginals(tensors.query, tensors.keys, axis, dense::heads_first(options));
+  }
+  const int64_t width = keys[axis].size(2);
+  if (width == 0)
+    return at::zeros({query.size(0), query.size(1), query.size(2), 0}, query.options());
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& key : keys) {
+    values.push_back(dense::same_rows(key, at::zeros({1, width}, query.options())));
+  }
+  values[axis] = dense::same_rows(keys[axis], at::eye(width, query.options()));
+  return attention(query, keys, values, dense::summing(query, options)).out;
+}
+
+at::Tensor attention_received(const at::Tensor& query, at::TensorList keys, int64_t axis,
+                              const AttentionOptions& options) {
+  dense::check_axis("attention_received", keys, axis);
+  if (options.layout != Layout::bhtd) {
+    const dense::HeadsFirst tensors(options.layout, query, keys, {});
+    return attention_received(tensors.query, tensors.keys, axis, dense::heads_first(options));
+  }
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& key : keys) {
+    values.push_back(dense::same_rows(key, at::zeros({1, 1}, query.options())));
+  }
+  return dense::with_call(
+      query, keys, values, dense::summing(query, options), [&](const dense::Call& call) {
+        const auto [out, lse] = dense::dispatch(call);
+        // In the dtype that the forward was computed in: autocast may have narrowed it.
+        const at::ScalarType type = out.scalar_type();
+        const at::Tensor own_query = call.query.to(type);
+        std::vector<at::Tensor> own_keys, own_values;
+        for (size_t m = 0; m < keys.size(); ++m) {
+          own_keys.push_back(call.keys[m].to(type));
+          own_values.push_back(call.values[m].to(type));
+        }
+        c10::List<bool> wanted;
+        for (size_t i = 0; i < 3 + 2 * keys.size(); ++i) {
+          wanted.push_back(i == 1 + keys.size() + static_cast<size_t>(axis));
+        }
+        const dense::Gradients gradients =
+            dense::dispatch(dense::BackwardCall{{own_query, own_keys, own_values, call.options},
+                                                out,
+                                                lse,
+                                                at::ones_like(out),
+                                                std::nullopt,
+                                                wanted});
+        return std::get<2>(gradients)[axis].squeeze(-1);
+      });
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,210 @@
+#include "attention/common/attention_arguments.h"
+
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace nsimplex::dense {
+namespace {
+
+// Enumerators by name, in the order of the public enums.
+constexpr std::string_view kForms[] = {"product", "determinant"};
+constexpr std::string_view kReducers[] = {"product", "sum", "mean"};
+constexpr std::string_view kNormalizers[] = {"softmax", "softmax_sink", "sigmoid", "relu"};
+constexpr std::string_view kDistinct[] = {"none", "axes", "with_query"};
+
+}  // namespace
+
+int index_of(const char* operation, const char* argument, std::string_view name,
+             c10::ArrayRef<std::string_view> names) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<int>(found - names.begin());
+  std::string known;
+  for (const std::string_view each : names) known.append(known.empty() ? "" : ", ").append(each);
+  TORCH_CHECK_VALUE(false, "[", operation, "] ", argument, ": expected one of ", known, ", got '",
+                    name, "'");
+}
+
+Form form_named(const char* operation, std::string_view name) {
+  return static_cast<Form>(index_of(operation, "form", name, kForms));
+}
+
+Names names_of(const Options& options) {
+  const auto index = [](const char* argument, std::string_view name,
+                        c10::ArrayRef<std::string_view> names) {
+    return index_of("attention", argument, name, names);
+  };
+  return {form_named("attention", options.form),
+          static_cast<Reduce>(index("reduce", options.reduce, kReducers)),
+          static_cast<Normalizer>(index("normalizer", options.normalizer, kNormalizers)),
+          static_cast<Distinct>(index("distinct", options.distinct, kDistinct))};
+}
+
+Settings settings_of(const Call& call) {
+  const Options& options = call.options;
+  Settings settings;
+  settings.order = static_cast<int>(call.keys.size());
+  const Names names = names_of(options);
+  settings.form = names.form;
+  settings.reduce = names.reduce;
+  settings.normalizer = names.normalizer;
+  settings.distinct = names.distinct;
+  settings.dropout_p = options.dropout_p;
+  if (options.seed) settings.seed = options.seed->guard_int(__FILE__, __LINE__);
+  settings.scale.logit = options.logit_scale.value_or(Scale::standard(call.query.size(3)).logit);
+  settings.scale.output = options.output_scale.value_or(1.0);
+  for (int m = 0; m < settings.order; ++m) {
+    kernels::Visibility& visible = settings.visible[m];
+    visible.length = call.keys[m].size(2);
+    visible.offset = visible.length - call.query.size(2);
+    visible.causal = options.causal;
+    if (options.window) {
+      // A window wider than the axis is cut to it: positions plus windows cannot overflow then.
+      visible.left = std::min((*options.window)[2 * m].guard_int(__FILE__, __LINE__),
+                              std::max<int64_t>(visible.length, 1));
+      visible.right =
+          std::min((*options.window)[2 * m + 1].guard_int(__FILE__, __LINE__), call.query.size(2));
+    }
+  }
+  return settings;
+}
+
+at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type) {
+  if (tensor.scalar_type() != at::kDouble || type == at::kDouble) return tensor.to(type);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return at::where(tensor.isinf(), tensor, tensor.clamp(-kMost, kMost)).to(type);
+}
+
+namespace {
+
+// Whether the tensor has at most 2^40 numbers, an empty axis counting as one.
+bool is_addressable(const at::Tensor& tensor) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t numbers = 1;
+  for (const int64_t size : tensor.sizes()) {
+    const int64_t extent = std::max<int64_t>(size, 1);
+    if (extent > kMost / numbers) return false;
+    numbers *= extent;
+  }
+  return true;
+}
+
+}  // namespace
+
+void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(is_addressable(tensor), "[", operation, "] ", argument,
+                    ": expected tensors of at most 2^40 numbers, got shape ", tensor.sizes());
+}
+
+void require_addressable(const char* operation, const char* list, at::TensorList tensors) {
+  for (size_t m = 0; m < tensors.size(); ++m) {
+    TORCH_CHECK_VALUE(is_addressable(tensors[m]), "[", operation, "] ", list, "[", m,
+                      "]: expected tensors of at most 2^40 numbers, got shape ",
+                      tensors[m].sizes());
+  }
+}
+
+at::Tensor valid_keys(const Call& call) {
+  if (!call.options.key_lengths) return {};
+  const at::Tensor lengths = call.options.key_lengths->expand(
+      {static_cast<int64_t>(call.keys.size()), call.query.size(0)});
+  at::Tensor valid = at::where(lengths.gt(0).all(0), lengths, 0).contiguous();
+  // The lengths were checked, but their tensor may have changed since; the kernel reads as far as these lead.
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    valid.select(0, static_cast<int64_t>(m)).clamp_(0, call.keys[m].size(2));
+  }
+  return valid;
+}
+
+at::Tensor document_bounds(const Call& call) {
+  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
+  const int64_t* const bound = bounds.const_data_ptr<int64_t>();
+  const int64_t length = call.query.size(2);
+  at::Tensor documents = at::zeros({2, length}, bounds.options());
+  int64_t* const begin = documents.mutable_data_ptr<int64_t>();
+  for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
+    // They were checked, but their tensor may have changed since: each is read once and kept inside.
+    const int64_t first = std::clamp<int64_t>(bound[d], 0, length);
+    const int64_t last = std::clamp<int64_t>(bound[d + 1], first, length);
+    std::fill(begin + first, begin + last, first);
+    std::fill(begin + length + first, begin + length + last, last);
+  }
+  return documents;
+}
+
+std::array<c10::SymInt, 4> output_sizes(const Call& call) {
+  return {call.query.sym_size(0), call.query.sym_size(1), call.query.sym_size(2),
+          call.values[0].sym_size(3)};
+}
+
+bool heads_inside(const at::Tensor& tensor) {
+  return TORCH_GUARD_OR_FALSE(tensor.sym_stride(1).sym_lt(tensor.sym_stride(2)));
+}
+
+at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
+                          const at::TensorOptions& options) {
+  if (!heads_inside(like)) return at::empty_symint(sizes, options);
+  const c10::SymInt swapped[] = {sizes[0], sizes[2], sizes[1], sizes[3]};
+  return at::empty_symint(swapped, options).transpose(1, 2);
+}
+
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result) {
+  const at::Tensor typed = result.to(like.scalar_type());
+  return heads_inside(like) ? typed.transpose(1, 2).contiguous().transpose(1, 2)
+                            : typed.contiguous();
+}
+
+
+std::string_view name_of(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::product:
+      return "product";
+    case Reduce::sum:
+      return "sum";
+    case Reduce::mean:
+      return "mean";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] reduce: not an enumerator of Reduce");
+}
+
+std::string_view name_of(Form form) { return form == Form::product ? "product" : "determinant"; }
+
+std::string_view name_of(Normalizer normalizer) {
+  switch (normalizer) {
+    case Normalizer::softmax:
+      return "softmax";
+    case Normalizer::softmax_sink:
+      return "softmax_sink";
+    case Normalizer::sigmoid:
+      return "sigmoid";
+    case Normalizer::relu:
+      return "relu";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] normalizer: not an enumerator of Normalizer");
+}
+
+std::string_view name_of(Distinct distinct) {
+  switch (distinct) {
+    case Distinct::none:
+      return "none";
+    case Distinct::axes:
+      return "axes";
+    case Distinct::with_query:
+      return "with_query";
+  }
+  TORCH_CHECK_VALUE(false, "[attention] distinct: not an enumerator of Distinct");
+}
+
+std::optional<c10::SymInt> seed_of(const AttentionOptions& options) {
+  if (options.seed) return *options.seed;
+  if (options.dropout_p == 0.0) return std::nullopt;
+  return at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong).item<int64_t>();
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <nsimplex/attention.h>
+
+#include <array>
+#include <vector>
+
+#include "attention/common/attention_call.h"
+#include "kernels/common/attention_problem.h"
+
+// Operators take [B, heads, T, D]; Layout::bthd is a transposed view of that.
+
+namespace nsimplex::dense {
+
+/// From the layout to [B, heads, T, D], or back. What has other than 4 dimensions is left for the
+/// checks of the operator.
+inline at::Tensor swap_heads(Layout layout, const at::Tensor& tensor) {
+  return layout == Layout::bthd && tensor.dim() == 4 ? tensor.transpose(1, 2) : tensor;
+}
+
+/// Query, keys and values as [B, heads, T, D].
+struct HeadsFirst {
+  HeadsFirst(Layout layout, const at::Tensor& query, at::TensorList keys, at::TensorList values)
+      : query(swap_heads(layout, query)) {
+    for (const at::Tensor& key : keys) this->keys.push_back(swap_heads(layout, key));
+    for (const at::Tensor& value : values) this->values.push_back(swap_heads(layout, value));
+  }
+
+  at::Tensor query;
+  std::vector<at::Tensor> keys, values;
+};
+
+
+/// Refuses a call that the operator does not define, or does not have yet, with one line that names
+/// the argument, what was expected and what came. Sizes are symbolic, so that meta tensors pass the
+/// same door.
+void check(const Call& call);
+void check(const BackwardCall& call);
+
+/// Refuses key lengths outside [0, T_m] and boundaries of documents that do not go from 0 to T.
+/// Reads the values: another device than the CPU is waited for.
+void check_values(const Call& call);
+
+/// Refuses a tensor of more than 2^40 numbers, which no memory holds but an expanded view may have: workspaces are
+/// multiples of tensors, and their sizes stay within int64.
+void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor);
+void require_addressable(const char* operation, const char* list, at::TensorList tensors);
+
+/// The place of `name` among `names`; refuses an unknown one, naming the operation and the
+/// argument.
+int index_of(const char* operation, const char* argument, std::string_view name,
+             c10::ArrayRef<std::string_view> names);
+Form form_named(const char* operation, std::string_view name);
+
+/// The options that are names. Refuses unknown ones.
+struct Names {
+  Form form;
+  Reduce reduce;
+  Normalizer normalizer;
+  Distinct distinct;
+};
+Names names_of(const Options& options);
+
+/// What a checked call asks for, in numbers.
+struct Settings {
+  int order = 1;
+  Form form = Form::product;
+  Reduce reduce = Reduce::product;
+  Normalizer normalizer = Normalizer::softmax;
+  Distinct distinct = Distinct::none;
+  Scale scale;
+  double dropout_p = 0.0;
+  int64_t seed = 0;
+  /// Windows and the causal mask; without what depends on data.
+  std::array<kernels::Visibility, kernels::kMaxOrder> visible;
+};
+Settings settings_of(const Call& call);
+
+/// Valid keys per axis and batch entry, int64 [N, B] contiguous, or undefined when every key is
+/// valid. An entry that has an axis without keys has no tuple at all: all its lengths are 0 then,
+/// so that no key of it is read.
+at::Tensor valid_keys(const Call& call);
+
+/// Where the document of each query begins and ends, int64 [2, Tq] contiguous, on the CPU. The call
+/// has documents.
+at::Tensor document_bounds(const Call& call);
+
+/// Sizes of the output: [B, Hq, Tq, Dv].
+std::array<c10::SymInt, 4> output_sizes(const Call& call);
+
+/// True when the tensor's heads lie inside its rows: [B, T, H, D] in memory, as projections leave
+/// them.
+bool heads_inside(const at::Tensor& tensor);
+
+/// An uninitialised [B, H, T, channels] tensor in the memory order of `like`.
+at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
+                          const at::TensorOptions& options);
+
+/// A [B, H, T, channels] result in the dtype and memory order of `like`.
+at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result);
+
+/// dtype of lse and of everything that is accumulated: double for double, else float.
+inline at::ScalarType accumulate_type(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+/// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double is a mask
+/// like the smallest float, and does not exclude a tuple.
+at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
+
+
+/// The operator's names of the public enumerators.
+std::string_view name_of(Form form);
+std::string_view name_of(Reduce reduce);
+std::string_view name_of(Normalizer normalizer);
+std::string_view name_of(Distinct distinct);
+
+/// The seed of a call: the given one, or one drawn where dropout needs it.
+std::optional<c10::SymInt> seed_of(const AttentionOptions& options);
+
+/// Flattens the public options and returns function(call), whose tensors are [B, heads, T, D]
+/// whatever the layout.
+template <class Function>
+auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+               const AttentionOptions& options, Function&& function) {
+  const HeadsFirst tensors(options.layout, query, keys, values);
+  c10::SmallVector<c10::SymInt, 8> window;
+  const size_t given = options.window.size();
+  TORCH_CHECK_VALUE(given <= 1 || given == keys.size(),
+                    "[attention] window: expected one for all axes or ", keys.size(), ", got ",
+                    given);
+  if (given > 0) {
+    for (size_t m = 0; m < keys.size(); ++m) {
+      const Window& each = options.window[given == 1 ? 0 : m];
+      window.push_back(each.left);
+      window.push_back(each.right);
+    }
+  }
+  at::OptionalSymIntArrayRef flat_window;
+  if (given > 0) flat_window = c10::SymIntArrayRef(window);
+  std::optional<double> logit_scale, output_scale;
+  if (options.scale) {
+    logit_scale = options.scale->logit;
+    output_scale = options.scale->output;
+  }
+  OptionalTensorList key_masks;
+  if (!options.key_masks.empty()) key_masks = at::TensorList(options.key_masks);
+  at::OptionalIntArrayRef augment;
+  if (!options.augment.empty()) augment = at::IntArrayRef(options.augment);
+  return function(Call{tensors.query,
+                       tensors.keys,
+                       tensors.values,
+                       {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
+                        name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
+                        key_masks, options.cu_seqlens, options.mask, options.sink,
+                        name_of(options.distinct), augment, options.dropout_p, seed_of(options)}});
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,361 @@
+// The door of the dense operator: tensors, windows and what the backward operator gets.
+//
+// The door of the dense operator: its options.
+
+#include "attention/common/attention_check.h"
+
+#include <ATen/core/List.h>
+#include <c10/util/StringUtil.h>
+
+#include <cmath>
+
+#include "attention/common/attention_augment.h"
+
+namespace nsimplex::dense {
+namespace {
+
+void check_axis(const char* operation, const char* name, size_t axis, const at::Tensor& tensor,
+                const at::Tensor& query, const at::Tensor& first_key) {
+  TORCH_CHECK_VALUE(tensor.dim() == 4, "[", operation, "] ", name, "[", axis,
+                    "]: expected 4 dimensions [batch, heads, length, channels], got shape ",
+                    tensor.sym_sizes());
+  TORCH_CHECK_TYPE(tensor.scalar_type() == query.scalar_type(), "[", operation, "] ", name, "[",
+                   axis, "]: expected the query's dtype ", query.scalar_type(), ", got ",
+                   tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[", operation, "] ", name, "[", axis,
+                    "]: expected the query's device ", query.device(), ", got ", tensor.device());
+  const auto expect = [&](const char* what, int dimension, const c10::SymInt& expected) {
+    TORCH_CHECK_VALUE(holds(tensor.sym_size(dimension).sym_eq(expected)), "[", operation, "] ",
+                      name, "[", axis, "]: expected ", what, " ", expected, ", got ",
+                      tensor.sym_size(dimension), " (shape ", tensor.sym_sizes(), ")");
+  };
+  expect("batch", 0, query.sym_size(0));
+  expect("heads", 1, first_key.sym_size(1));
+}
+
+void check_window(const Call& call) {
+  if (!call.options.window) return;
+  const c10::SymIntArrayRef window = *call.options.window;
+  const size_t order = call.keys.size();
+  TORCH_CHECK_VALUE(window.size() == 2 * order, "[attention] window: expected ", 2 * order,
+                    " numbers (left, right for each of ", order, " axes), got ", window.size());
+  for (size_t m = 0; m < order; ++m) {
+    const c10::SymInt &left = window[2 * m], &right = window[2 * m + 1];
+    TORCH_CHECK_VALUE(
+        holds(left.sym_ge(1).sym_or(left.sym_eq(-1))), "[attention] window[", m,
+        "]: left counts the query's own position and is at least 1, or -1 for unbounded; got ",
+        left);
+    TORCH_CHECK_VALUE(holds(right.sym_ge(-1)), "[attention] window[", m,
+                      "]: right is at least 0, or -1 for unbounded; got ", right);
+  }
+}
+
+}  // namespace
+
+void check_tensors(const char* operation, const at::Tensor& query, at::TensorList keys,
+                   at::TensorList values) {
+  const size_t order = keys.size();
+  TORCH_CHECK_VALUE(order >= 1 && order <= kernels::kMaxOrder, "[", operation,
+                    "] keys: expected 1 to ", kernels::kMaxOrder, " key tensors, got ", order);
+  TORCH_CHECK_VALUE(values.size() == order, "[", operation,
+                    "] values: expected one for each of the ", order, " keys, got ", values.size());
+  TORCH_CHECK_VALUE(query.dim() == 4, "[", operation,
+                    "] query: expected 4 dimensions [batch, heads, length, channels], got "
+                    "shape ",
+                    query.sym_sizes());
+  const at::ScalarType type = query.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf, "[",
+      operation, "] query: expected float32, float64, bfloat16 or float16, got ", type);
+  TORCH_CHECK_VALUE(holds(query.sym_size(3).sym_ge(1)), "[", operation,
+                    "] query: expected head dim of at least 1, got shape ", query.sym_sizes());
+  for (size_t m = 0; m < order; ++m) {
+    const at::Tensor &key = keys[m], &value = values[m];
+    check_axis(operation, "keys", m, key, query, keys[0]);
+    check_axis(operation, "values", m, value, query, keys[0]);
+    TORCH_CHECK_VALUE(holds(key.sym_size(3).sym_eq(query.sym_size(3))), "[", operation, "] keys[",
+                      m, "]: expected head dim ", query.sym_size(3), ", got ", key.sym_size(3),
+                      " (shape ", key.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(holds(value.sym_size(2).sym_eq(key.sym_size(2))), "[", operation, "] values[",
+                      m, "]: expected length ", key.sym_size(2), " of keys[", m, "], got ",
+                      value.sym_size(2), " (shape ", value.sym_sizes(), ")");
+    TORCH_CHECK_VALUE(
+        holds(value.sym_size(3).sym_eq(values[0].sym_size(3)).sym_and(value.sym_size(3).sym_ge(1))),
+        "[", operation, "] values[", m, "]: expected the value dim of values[0], at least 1, got ",
+        value.sym_size(3), " (shape ", value.sym_sizes(), ")");
+  }
+  const c10::SymInt heads = query.sym_size(1), kv_heads = keys[0].sym_size(1);
+  TORCH_CHECK_VALUE(holds(kv_heads.sym_ge(1)) && holds((heads % kv_heads).sym_eq(0)), "[",
+                    operation, "] query: expected a number of heads divisible by the ", kv_heads,
+                    " key heads, got ", heads);
+}
+
+void check_places(const char* operation, const char* keys, std::optional<int64_t> axis,
+                  const char* by, const c10::SymInt& queries, const c10::SymInt& length,
+                  const c10::SymBool& everywhere) {
+  const std::string name = axis ? c10::str(keys, "[", *axis, "]") : std::string(keys);
+  TORCH_CHECK_VALUE(holds(length.sym_eq(queries).sym_or(everywhere)), "[", operation,
+                    "] key_lengths: with ", by, ", expected as many keys as queries, got ", length,
+                    " in ", name, " for ", queries,
+                    ": queries align to the end of the axis, padding included; slice keys and "
+                    "values to their length, pad in front with key_masks, or use KeyValueCache");
+}
+
+void check(const Call& call) {
+  check_tensors("attention", call.query, call.keys, call.values);
+  check_window(call);
+  check_options(call);
+}
+
+void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
+                  c10::SymIntArrayRef sizes) {
+  bool same = tensor.dim() == static_cast<int64_t>(sizes.size());
+  for (size_t d = 0; same && d < sizes.size(); ++d) {
+    same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
+  }
+  TORCH_CHECK_VALUE(same, "[", operation, "] ", name, ": expected shape ", sizes, ", got ",
+                    tensor.sym_sizes());
+}
+
+void check(const BackwardCall& call) {
+  check(call.forward);
+  const std::array<c10::SymInt, 4> sizes = output_sizes(call.forward);
+  const auto expect = [&](const char* name, const at::Tensor& tensor, size_t dimensions) {
+    expect_shape("attention_backward", name, tensor, {sizes.data(), dimensions});
+  };
+  expect("out", call.out, 4);
+  expect("grad_out", call.grad_out, 4);
+  expect("lse", call.lse, 3);
+  if (call.grad_lse) expect("grad_lse", *call.grad_lse, 3);
+  const size_t inputs = 3 + 2 * call.forward.keys.size();
+  TORCH_CHECK_VALUE(call.wanted.size() == inputs, "[attention_backward] output_mask: expected ",
+                    inputs, " entries (query, keys, values, mask, sink), got ", call.wanted.size());
+  const auto differentiable = [&](size_t entry, const OptionalTensor& input, const char* name) {
+    TORCH_CHECK_VALUE(!call.wanted[entry] || (input && input->is_floating_point()),
+                      "[attention_backward] output_mask[", entry, "]: the call has no floating ",
+                      name, " to differentiate by");
+  };
+  differentiable(inputs - 2, call.forward.options.mask, "mask");
+  differentiable(inputs - 1, call.forward.options.sink, "sink");
+}
+
+namespace {
+
+// Every option lies where the query does.
+void check_device(const char* name, const at::Tensor& tensor, const at::Tensor& query) {
+  TORCH_CHECK_VALUE(tensor.device() == query.device(), "[attention] ", name,
+                    ": expected the query's device ", query.device(), ", got ", tensor.device());
+}
+
+void check_form(const Call& call, Form form) {
+  if (form != Form::determinant) return;
+  const c10::SymInt dim = call.query.sym_size(3),
+                    chunk = static_cast<int64_t>(call.keys.size()) + 1;
+  TORCH_CHECK_VALUE(
+      holds((dim % chunk).sym_eq(0)),
+      "[attention] query: form='determinant' expects a head dim divisible by N + 1 = ", chunk,
+      ", got ", dim);
+}
+
+void check_key_lengths(const Call& call) {
+  if (!call.options.key_lengths) return;
+  const at::Tensor& lengths = *call.options.key_lengths;
+  const int64_t order = static_cast<int64_t>(call.keys.size());
+  TORCH_CHECK_TYPE(lengths.scalar_type() == at::kLong,
+                   "[attention] key_lengths: expected int64 or int32, got ", lengths.scalar_type());
+  TORCH_CHECK_VALUE(lengths.device() == call.query.device(),
+                    "[attention] key_lengths: expected the query's device ", call.query.device(),
+                    ", got ", lengths.device());
+  const bool per_axis = lengths.dim() == 2;
+  TORCH_CHECK_VALUE(
+      (lengths.dim() == 1 || (per_axis && holds(lengths.sym_size(0).sym_eq(order)))) &&
+          holds(lengths.sym_size(-1).sym_eq(call.query.sym_size(0))),
+      "[attention] key_lengths: expected shape [", call.query.sym_size(0), "] or [", order, ", ",
+      call.query.sym_size(0), "], got ", lengths.sym_sizes());
+}
+
+// Of axes that go by places.
+void check_places_of_lengths(const Call& call, Distinct distinct) {
+  if (!call.options.key_lengths) return;
+  const char* by = nullptr;
+  if (distinct == Distinct::with_query) by = "distinct='with_query'";
+  if (call.options.causal) by = "causal";
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    c10::SymBool everywhere = by == nullptr;
+    if (!by && call.options.window) {
+      const c10::SymIntArrayRef window = *call.options.window;
+      everywhere = window[2 * m].sym_eq(-1).sym_and(window[2 * m + 1].sym_eq(-1));
+    }
+    check_places("attention", "keys", static_cast<int64_t>(m), by ? by : "a window",
+                 call.query.sym_size(2), call.keys[m].sym_size(2), everywhere);
+  }
+}
+
+void check_key_masks(const Call& call) {
+  if (!call.options.key_masks) return;
+  const at::TensorList masks = *call.options.key_masks;
+  TORCH_CHECK_VALUE(masks.size() == call.keys.size(),
+                    "[attention] key_masks: expected one for each of the ", call.keys.size(),
+                    " keys, got ", masks.size());
+  for (size_t m = 0; m < masks.size(); ++m) {
+    const at::Tensor& mask = masks[m];
+    const std::string name = "key_masks[" + std::to_string(m) + "]";
+    TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool, "[attention] ", name, ": expected bool, got ",
+                     mask.scalar_type());
+    check_device(name.c_str(), mask, call.query);
+    const c10::SymInt batch = call.query.sym_size(0), length = call.keys[m].sym_size(2);
+    TORCH_CHECK_VALUE(mask.dim() == 2 && holds(mask.sym_size(0).sym_eq(batch)) &&
+                          holds(mask.sym_size(1).sym_eq(length)),
+                      "[attention] ", name, ": expected shape [", batch, ", ", length, "], got ",
+                      mask.sym_sizes());
+  }
+}
+
+void check_documents(const Call& call) {
+  if (!call.options.cu_seqlens) return;
+  const at::Tensor& bounds = *call.options.cu_seqlens;
+  TORCH_CHECK_TYPE(bounds.scalar_type() == at::kLong,
+                   "[attention] cu_seqlens: expected int64 or int32, got ", bounds.scalar_type());
+  check_device("cu_seqlens", bounds, call.query);
+  TORCH_CHECK_VALUE(bounds.dim() == 1 && holds(bounds.sym_size(0).sym_ge(1)),
+                    "[attention] cu_seqlens: expected shape [documents + 1], got ",
+                    bounds.sym_sizes());
+  const c10::SymInt queries = call.query.sym_size(2);
+  for (size_t m = 0; m < call.keys.size(); ++m) {
+    TORCH_CHECK_VALUE(holds(call.keys[m].sym_size(2).sym_eq(queries)), "[attention] cu_seqlens: ",
+                      "documents hold queries and keys alike, but the query has length ", queries,
+                      " and keys[", m, "] has ", call.keys[m].sym_size(2));
+  }
+}
+
+// A mask of pairs, as order 1 has them, would broadcast to other axes than it was made for. So
+// every mask of higher order has a dimension for the queries; and one that is the same for all of
+// them is written in full where it could be the [.., Tq, T] of other libraries.
+void check_mask_names_queries(const at::Tensor& mask, const std::vector<c10::SymInt>& expected) {
+  const auto order = static_cast<int64_t>(expected.size()) - 3, dims = mask.dim();
+  if (order == 1) return;
+  const c10::SymInt queries = expected[2];
+  std::vector<c10::SymInt> pairs(order + 1, 1);
+  pairs[0] = queries;
+  pairs[1] = expected[3];
+  TORCH_CHECK_VALUE(dims > order, "[attention] mask: expected ", order + 1,
+                    " dimensions or more at order ", order, ", the last of ",
+                    c10::SymIntArrayRef(expected), ", got shape ", mask.sym_sizes(),
+                    "; a mask of pairs has 1 for the other axes, as ", c10::SymIntArrayRef(pairs),
+                    " for the first");
+  if (dims == order + 3) return;
+  const auto sure = [](const c10::SymBool& condition) {
+    return condition.guard_or_false(__FILE__, __LINE__);
+  };
+  const bool for_all_queries = sure(mask.sym_size(-1 - order).sym_eq(1));
+  const bool like_pairs = sure(mask.sym_size(-2).sym_eq(queries)) && !sure(queries.sym_eq(1)) &&
+                          !sure(mask.sym_size(-1).sym_eq(1));
+  TORCH_CHECK_VALUE(!(for_all_queries && like_pairs), "[attention] mask: shape ", mask.sym_sizes(),
+                    " may be of pairs or of tuples at order ", order, "; expected all ", order + 3,
+                    " dimensions, 1 where it broadcasts to ", c10::SymIntArrayRef(expected));
+}
+
+void check_mask(const Call& call) {
+  if (!call.options.mask) return;
+  const at::Tensor& mask = *call.options.mask;
+  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || at::isFloatingType(mask.scalar_type()),
+                   "[attention] mask: expected bool or a floating dtype, got ", mask.scalar_type());
+  check_device("mask", mask, call.query);
+  std::vector<c10::SymInt> expected = call.query.sym_sizes().slice(0, 3).vec();
+  for (const at::Tensor& key : call.keys) expected.push_back(key.sym_size(2));
+  check_mask_names_queries(mask, expected);
+  const int64_t rank = static_cast<int64_t>(expected.size());
+  bool fits = mask.dim() <= rank;
+  for (int64_t d = 1; fits && d <= mask.dim(); ++d) {
+    const c10::SymInt size = mask.sym_size(-d), wanted = expected[rank - d];
+    fits = holds(size.sym_eq(1).sym_or(size.sym_eq(wanted)));
+  }
+  TORCH_CHECK_VALUE(fits, "[attention] mask: expected a shape that broadcasts to ",
+                    c10::SymIntArrayRef(expected), ", got ", mask.sym_sizes());
+}
+
+void check_sink(const Call& call, Normalizer normalizer) {
+  const bool wanted = normalizer == Normalizer::softmax_sink;
+  TORCH_CHECK_VALUE(wanted || !call.options.sink,
+                    "[attention] sink: only normalizer='softmax_sink' takes one, got normalizer='",
+                    call.options.normalizer, "'");
+  if (!wanted) return;
+  const c10::SymInt heads = call.query.sym_size(1);
+  TORCH_CHECK_VALUE(call.options.sink.has_value(),
+                    "[attention] sink: normalizer='softmax_sink' expects shape [", heads,
+                    "], got none");
+  const at::Tensor& sink = *call.options.sink;
+  TORCH_CHECK_TYPE(at::isFloatingType(sink.scalar_type()),
+                   "[attention] sink: expected a floating dtype, got ", sink.scalar_type());
+  check_device("sink", sink, call.query);
+  TORCH_CHECK_VALUE(sink.dim() == 1 && holds(sink.sym_size(0).sym_eq(heads)),
+                    "[attention] sink: expected shape [", heads, "], got ", sink.sym_sizes());
+}
+
+void check_dropout(const Options& options) {
+  TORCH_CHECK_VALUE(options.dropout_p >= 0 && options.dropout_p < 1,
+                    "[attention] dropout_p: expected at least 0 and less than 1, got ",
+                    options.dropout_p);
+  TORCH_CHECK_VALUE(options.dropout_p == 0 || options.seed,
+                    "[attention] seed: expected an integer with dropout_p > 0, got none");
+}
+
+void check_key_length_values(const Call& call) {
+  if (!call.options.key_lengths) return;
+  const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
+  const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
+  const int64_t* data = lengths.const_data_ptr<int64_t>();
+  for (int64_t m = 0; m < order; ++m) {
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t length = data[(lengths.dim() == 2 ? m * batch : 0) + b];
+      TORCH_CHECK_VALUE(length >= 0 && length <= call.keys[m].size(2),
+                        "[attention] key_lengths: axis ", m, ", batch entry ", b,
+                        ": expected 0 to ", call.keys[m].size(2), ", got ", length);
+    }
+  }
+}
+
+void check_document_values(const Call& call) {
+  if (!call.options.cu_seqlens) return;
+  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
+  const int64_t* const data = bounds.const_data_ptr<int64_t>();
+  const int64_t count = bounds.numel(), length = call.query.size(2);
+  TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);
+  for (int64_t i = 1; i < count; ++i) {
+    TORCH_CHECK_VALUE(data[i] >= data[i - 1],
+                      "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
+                      " before ", data[i], " at ", i);
+  }
+  TORCH_CHECK_VALUE(data[count - 1] == length,
+                    "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
+                    data[count - 1]);
+}
+
+}  // namespace
+
+void check_scale(const char* operation, const char* name, const std::optional<double>& scale) {
+  TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), "[", operation, "] ", name,
+                    ": expected a finite number, got ", *scale);
+}
+
+void check_options(const Call& call) {
+  const Names names = names_of(call.options);
+  check_form(call, names.form);
+  check_key_lengths(call);
+  check_places_of_lengths(call, names.distinct);
+  check_key_masks(call);
+  check_documents(call);
+  check_mask(call);
+  check_sink(call, names.normalizer);
+  check_dropout(call.options);
+  check_augment(call);
+  check_scale("attention", "logit_scale", call.options.logit_scale);
+  check_scale("attention", "output_scale", call.options.output_scale);
+}
+
+void check_values(const Call& call) {
+  check_key_length_values(call);
+  check_document_values(call);
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,187 @@
+#include "attention/common/attention_kernel.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "support/parallel.h"
+
+namespace nsimplex::dense {
+namespace {
+
+// The kernel's names of the public options. The end of each is not reached: names_of() knows them.
+
+kernels::ValueReduce kernel_reduce(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::product:
+      return kernels::ValueReduce::product;
+    case Reduce::sum:
+      return kernels::ValueReduce::sum;
+    case Reduce::mean:
+      return kernels::ValueReduce::mean;
+  }
+  return kernels::ValueReduce::product;
+}
+
+kernels::Form kernel_form(Form form) {
+  return form == Form::determinant ? kernels::Form::determinant : kernels::Form::product;
+}
+
+kernels::Normalizer kernel_normalizer(Normalizer normalizer) {
+  switch (normalizer) {
+    case Normalizer::softmax:
+      return kernels::Normalizer::softmax;
+    case Normalizer::softmax_sink:
+      return kernels::Normalizer::softmax_sink;
+    case Normalizer::sigmoid:
+      return kernels::Normalizer::sigmoid;
+    case Normalizer::relu:
+      return kernels::Normalizer::relu;
+  }
+  return kernels::Normalizer::softmax;
+}
+
+kernels::Distinct kernel_distinct(Distinct distinct) {
+  switch (distinct) {
+    case Distinct::none:
+      return kernels::Distinct::none;
+    case Distinct::axes:
+      return kernels::Distinct::axes;
+    case Distinct::with_query:
+      return kernels::Distinct::with_query;
+  }
+  return kernels::Distinct::none;
+}
+
+}  // namespace
+
+namespace {
+
+const Call& addressable(const Call& call, const char* operation) {
+  require_addressable(operation, "query", call.query);
+  require_addressable(operation, "keys", call.keys);
+  require_addressable(operation, "values", call.values);
+  return call;
+}
+
+}  // namespace
+
+KernelInputs::KernelInputs(const Call& call, const char* operation)
+    : settings_(settings_of(addressable(call, operation))),
+      query_(with_contiguous_channels(call.query)),
+      valid_(valid_keys(call)) {
+  for (int m = 0; m < settings_.order; ++m) {
+    keys_[m] = with_contiguous_channels(call.keys[m]);
+    values_[m] = with_contiguous_channels(call.values[m]);
+  }
+  if (call.options.key_masks) take_key_masks(call);
+  if (call.options.cu_seqlens) documents_ = document_bounds(call);
+  if (call.options.mask) take_mask(call);
+  if (call.options.sink) {
+    sink_ = accumulated(*call.options.sink, accumulate_type(query_.scalar_type())).contiguous();
+  }
+}
+
+// A batch entry that has an axis without keys has no tuple at all: all its lengths become 0, so
+// that no key of it is read.
+void KernelInputs::take_key_masks(const Call& call) {
+  const int64_t batch = query_.size(0);
+  if (!valid_.defined()) {
+    valid_ = at::empty({settings_.order, batch}, query_.options().dtype(at::kLong));
+    for (int m = 0; m < settings_.order; ++m) valid_.select(0, m).fill_(keys_[m].size(2));
+  }
+  int64_t* const valid = valid_.mutable_data_ptr<int64_t>();
+  for (int m = 0; m < settings_.order; ++m) {
+    key_mask_[m] = (*call.options.key_masks)[m].contiguous();
+  }
+  for (int64_t b = 0; b < batch; ++b) {
+    bool alive = true;
+    for (int m = 0; m < settings_.order; ++m) {
+      const bool* const mask = key_mask_[m].const_data_ptr<bool>() + b * keys_[m].size(2);
+      alive &= std::find(mask, mask + valid[m * batch + b], true) != mask + valid[m * batch + b];
+    }
+    for (int m = 0; m < settings_.order && !alive; ++m) valid[m * batch + b] = 0;
+  }
+}
+
+void KernelInputs::take_mask(const Call& call) {
+  mask_ = *call.options.mask;
+  if (mask_.scalar_type() != at::kBool) {
+    mask_ = accumulated(mask_, accumulate_type(query_.scalar_type()));
+  }
+  while (mask_.dim() < 3 + settings_.order) mask_ = mask_.unsqueeze(0);
+}
+
+template <class T>
+void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
+  problem.order = settings_.order;
+  problem.reduce = kernel_reduce(settings_.reduce);
+  problem.batch = query_.size(0);
+  problem.heads = query_.size(1);
+  problem.kv_heads = keys_[0].size(1);
+  problem.queries = query_.size(2);
+  problem.dim = query_.size(3);
+  problem.value_dim = values_[0].size(3);
+  problem.logit_scale = settings_.scale.logit;
+  problem.output_scale = settings_.scale.output;
+  problem.query = input_rows<T>(query_);
+  for (int m = 0; m < settings_.order; ++m) {
+    problem.axes[m] = {input_rows<T>(keys_[m]), input_rows<T>(values_[m]), settings_.visible[m]};
+    if (valid_.defined()) {
+      problem.axes[m].visible.lengths = valid_.const_data_ptr<int64_t>() + m * problem.batch;
+    }
+  }
+  fill_options(problem);
+}
+
+template <class T>
+void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
+  using R = kernels::Accum<T>;
+  problem.form = kernel_form(settings_.form);
+  problem.normalizer = kernel_normalizer(settings_.normalizer);
+  problem.distinct = kernel_distinct(settings_.distinct);
+  problem.dropout = {.p = settings_.dropout_p, .seed = static_cast<uint64_t>(settings_.seed)};
+  if (sink_.defined()) problem.sink = sink_.const_data_ptr<R>();
+  for (int m = 0; m < settings_.order; ++m) {
+    kernels::DenseAxis<T>& axis = problem.axes[m];
+    if (key_mask_[m].defined()) axis.mask = key_mask_[m].const_data_ptr<bool>();
+    if (!documents_.defined()) continue;
+    axis.visible.document_begin = documents_.const_data_ptr<int64_t>();
+    axis.visible.document_end = axis.visible.document_begin + problem.queries;
+  }
+  if (!mask_.defined()) return;
+  kernels::TupleMask<T>& mask = problem.mask;
+  if (mask_.scalar_type() == at::kBool) {
+    mask.admissible = mask_.const_data_ptr<bool>();
+  } else {
+    mask.logits = mask_.const_data_ptr<R>();
+  }
+  const auto stride = [&](int64_t d) { return mask_.size(d) == 1 ? 0 : mask_.stride(d); };
+  mask.batch_stride = stride(0);
+  mask.head_stride = stride(1);
+  mask.query_stride = stride(2);
+  for (int m = 0; m < settings_.order; ++m) mask.axis_stride[m] = stride(3 + m);
+}
+
+template void KernelInputs::fill(kernels::DenseProblem<double>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<float>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<kernels::Bf16>&) const;
+template void KernelInputs::fill(kernels::DenseProblem<kernels::Fp16>&) const;
+
+at::Tensor with_contiguous_channels(const at::Tensor& tensor) {
+  return tensor.stride(-1) == 1 || tensor.size(-1) == 1 ? tensor : tensor.contiguous();
+}
+
+KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks) {
+  // ATen aligns CPU memory to 64 bytes; parts of that size keep what follows them aligned too.
+  const auto padded = [](size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); };
+  return {padded(workspace_bytes), padded(scratch_bytes),
+          std::clamp<int64_t>(most_tasks, 1, thread_count())};
+}
+
+KernelMemory memory_of(const kernels::DensePlan& plan) {
+  return aligned_memory(plan.workspace_bytes, plan.scratch_bytes,
+                        *std::max_element(plan.tasks, plan.tasks + kernels::DensePlan::kMaxPhases));
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/common/attention_arguments.h"
+#include "kernels/cpu/shared/attention_kernel_plan.h"
+
+// A call as the CPU kernel's problem: tensors become pointers and strides here and nowhere
+// else.
+
+namespace nsimplex::dense {
+
+/// The tensors that a kernel problem points into: the call's own, copies where channels are not
+/// contiguous, and what its options come to.
+class KernelInputs {
+ public:
+  explicit KernelInputs(const Call& call, const char* operation = "attention");
+
+  /// Fills the part that forward and backward share. The problem lives no longer than this object.
+  template <class T>
+  void fill(kernels::DenseProblem<T>& problem) const;
+
+ private:
+  void take_key_masks(const Call& call);
+  void take_mask(const Call& call);
+  template <class T>
+  void fill_options(kernels::DenseProblem<T>& problem) const;
+
+  Settings settings_;
+  at::Tensor query_;
+  std::array<at::Tensor, kernels::kMaxOrder> keys_, values_;
+  at::Tensor valid_;                                     // int64 [N, B]
+  std::array<at::Tensor, kernels::kMaxOrder> key_mask_;  // bool [B, T_m]
+  at::Tensor documents_;  // int64 [2, T]: begin and end of each query's
+  at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
+  at::Tensor sink_;  // [Hq]
+};
+
+/// The tensor itself where its channels are contiguous, else a copy.
+at::Tensor with_contiguous_channels(const at::Tensor& tensor);
+
+/// Memory that a plan takes besides inputs and outputs: the workspace, then one scratch a worker.
+struct KernelMemory {
+  int64_t workspace_bytes = 0, scratch_bytes = 0, workers = 1;
+  int64_t total() const { return workspace_bytes + workers * scratch_bytes; }
+};
+KernelMemory memory_of(const kernels::DensePlan& plan);
+
+/// The same of any kernel's sizes, the most tasks of one phase given.
+KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks);
+
+/// Whether the kernel has this storage type.
+inline bool has_kernel(at::ScalarType type) {
+  return type == at::kDouble || type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
+}
+
+/// Calls `run` with a value of the kernel's storage type for `type`, whose only use is its type.
+template <class Run>
+auto with_storage_type(at::ScalarType type, Run&& run) {
+  switch (type) {
+    case at::kDouble:
+      return run(double{});
+    case at::kBFloat16:
+      return run(kernels::Bf16{});
+    case at::kHalf:
+      return run(kernels::Fp16{});
+    default:
+      TORCH_INTERNAL_ASSERT(type == at::kFloat);
+      return run(float{});
+  }
+}
+
+/// One softmax state for each number of `lse`, still of no tuple; none at all where no lse is
+/// large.
+template <class T>
+using RowStates = std::vector<kernels::SoftmaxState<kernels::Accum<T>>>;
+
+template <class T>
+RowStates<T> room_for_states(const at::Tensor& lse) {
+  using R = kernels::Accum<T>;
+  const R* const begin = lse.const_data_ptr<R>();
+  const bool any = std::any_of(begin, begin + lse.numel(), kernels::is_large_lse<R>);
+  return RowStates<T>(any ? static_cast<size_t>(lse.numel()) : 0);
+}
+
+/// Pointers to the rows of a [B, H, T, C] tensor with contiguous channels and storage type T.
+template <class T>
+kernels::Rows<const T> input_rows(const at::Tensor& tensor) {
+  return {static_cast<const T*>(tensor.const_data_ptr()), tensor.stride(0), tensor.stride(1),
+          tensor.stride(2)};
+}
+template <class T>
+kernels::Rows<T> output_rows(const at::Tensor& tensor) {
+  return {static_cast<T*>(tensor.mutable_data_ptr()), tensor.stride(0), tensor.stride(1),
+          tensor.stride(2)};
+}
+
+}  // namespace nsimplex::dense

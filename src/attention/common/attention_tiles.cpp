@@ -1,0 +1,84 @@
+#include "attention/common/attention_tiles.h"
+
+#include <algorithm>
+
+namespace nsimplex::dense {
+namespace {
+
+// Elements of the largest temporary of a tile: 4 MB in fp32, so that a tile's handful of
+// temporaries stays near the cache; a tile of one query and one leading tuple may exceed it, then
+// it is O(T).
+constexpr int64_t kTileElements = int64_t{1} << 20;
+
+// Queries of a block share the union of their windows. A block much longer than the narrowest
+// window would compute mostly masked tuples; below 8 queries the calls' overhead dominates.
+constexpr int64_t kMinimumBlock = 8;
+
+}  // namespace
+
+Tiling::Tiling(const Call& call, const Settings& settings)
+    : settings_(settings),
+      queries_(call.query.size(2)),
+      sequences_(call.query.size(0) * call.query.size(1)),
+      channels_(call.query.size(3) + call.values[0].size(3)) {
+  // Exterior products of N - 1 vectors have N / 2 times as many components.
+  if (settings.form == Form::determinant) {
+    channels_ += call.query.size(3) * ((settings.order - 1) / 2);
+  }
+  block_ = std::max<int64_t>(queries_, 1);
+  for (int m = 0; m < settings.order; ++m) {
+    const kernels::Visibility& visible = settings.visible[m];
+    step_[m] = std::max<int64_t>(visible.length, 1);
+    const bool bounded_right = visible.right >= 0 || visible.causal;
+    if (visible.left < 0 || !bounded_right) continue;
+    const int64_t width = visible.left + (visible.causal ? 0 : visible.right);
+    block_ = std::min(block_, std::max(kMinimumBlock, width));
+  }
+  while (block_ > 1 && elements(block_) > kTileElements) block_ = (block_ + 1) / 2;
+  for (int m = 0; m + 1 < settings.order; ++m) {
+    while (step_[m] > 1 && elements(block_) > kTileElements) step_[m] = (step_[m] + 1) / 2;
+  }
+}
+
+kernels::Range Tiling::seen(int axis, int64_t first_query, int64_t queries) const {
+  const kernels::Visibility& visible = settings_.visible[axis];
+  return {visible.of(0, first_query).begin, visible.of(0, first_query + queries - 1).end};
+}
+
+// Elements of the scores and the combined rows of one tile, at a block in the middle of the
+// sequence (the widest there is, up to the ends' cutting).
+int64_t Tiling::elements(int64_t queries) const {
+  int64_t leading = 1;
+  const auto keys = [&](int m) {
+    const kernels::Visibility& visible = settings_.visible[m];
+    const bool bounded = visible.left >= 0 && (visible.right >= 0 || visible.causal);
+    if (!bounded) return visible.length;
+    return std::min(visible.length,
+                    visible.left + (visible.causal ? 0 : visible.right) + queries - 1);
+  };
+  for (int m = 0; m + 1 < settings_.order; ++m) leading *= std::min(step_[m], keys(m));
+  return sequences_ * queries * leading * (keys(settings_.order - 1) + channels_);
+}
+
+std::vector<Tile> Tiling::tiles(int64_t first_query, int64_t queries) const {
+  Tile whole{first_query, queries, {}};
+  if (queries == 0) return {};
+  for (int m = 0; m < settings_.order; ++m) {
+    whole.keys[m] = seen(m, first_query, queries);
+    if (whole.keys[m].size() == 0) return {};
+  }
+  std::vector<Tile> tiles{whole};
+  for (int m = 0; m + 1 < settings_.order; ++m) {
+    std::vector<Tile> cut;
+    for (const Tile& tile : tiles) {
+      for (int64_t begin = whole.keys[m].begin; begin < whole.keys[m].end; begin += step_[m]) {
+        cut.push_back(tile);
+        cut.back().keys[m] = {begin, std::min(begin + step_[m], whole.keys[m].end)};
+      }
+    }
+    tiles = std::move(cut);
+  }
+  return tiles;
+}
+
+}  // namespace nsimplex::dense

@@ -1,0 +1,67 @@
+#include "attention/common/layer_cache.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+
+namespace nsimplex::cache {
+namespace {
+
+// Rows that storage starts with, so that one-token appends do not begin with many small copies.
+constexpr int64_t kFirstCapacity = 64;
+
+}  // namespace
+
+// Storage for `rows` rows in all, with the rows held so far in their slots.
+void Ring::reserve(const at::Tensor& like, int64_t rows) {
+  const int64_t before = rows_.defined() ? rows_.size(2) : 0;
+  if (rows_.defined() && rows <= before) return;
+  int64_t capacity = std::max({rows, 2 * before, kFirstCapacity});
+  if (window_ >= 0) capacity = std::min(capacity, window_);
+  // Storage outlives this call: it must stay writable when made in inference mode.
+  const c10::InferenceMode ordinary_tensors(false);
+  at::Tensor grown =
+      at::empty({like.size(0), like.size(1), capacity, like.size(3)}, like.options());
+  if (before > 0) grown.narrow(2, 0, held()).copy_(in_slots());
+  rows_ = std::move(grown);
+}
+
+void Ring::append(const at::Tensor& rows) {
+  const int64_t added = rows.size(2);
+  const int64_t kept = window_ < 0 ? added : std::min(added, window_);
+  reserve(rows, std::min(position_ + added, window_ < 0 ? position_ + added : window_));
+  const int64_t capacity = rows_.size(2);
+  for (int64_t done = added - kept; done < added;) {
+    const int64_t slot = (position_ + done) % capacity;
+    const int64_t count = std::min(added - done, capacity - slot);
+    rows_.narrow(2, slot, count).copy_(rows.narrow(2, done, count));
+    done += count;
+  }
+  position_ += added;
+}
+
+at::Tensor Ring::last(int64_t count) const {
+  const int64_t capacity = rows_.size(2);
+  const int64_t slot = capacity > 0 ? (position_ - count) % capacity : 0;
+  const int64_t first = std::min(count, capacity - slot);
+  const at::Tensor part = rows_.narrow(2, slot, first);
+  return first == count ? part : at::cat({part, rows_.narrow(2, 0, count - first)}, 2);
+}
+
+void Ring::reset() {
+  position_ = 0;
+  rows_ = at::Tensor();
+}
+
+void Ring::select(const at::Tensor& entries) {
+  const c10::InferenceMode ordinary_tensors(false);
+  rows_ = rows_.index_select(0, entries);
+}
+
+void Ring::restore(const at::Tensor& rows, int64_t position) {
+  reset();
+  position_ = position - rows.size(2);
+  append(rows);
+}
+
+}  // namespace nsimplex::cache

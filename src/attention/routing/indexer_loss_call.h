@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "attention/routing/selection.h"
+
+namespace nsimplex::routing {
+
+/// Arguments of indexer_loss as the schema lists them.
+struct LossCall {
+  const at::Tensor& query_index;  ///< [B, H, Tq, D']
+  const at::Tensor& key_index;    ///< [B, H', T, D']
+  const at::Tensor& query;        ///< [B, Hq, Tq, D]
+  at::TensorList keys;            ///< N of [B, Hk, T, D]
+  const OptionalTensor& weights;  ///< [B, H, Tq]
+  const OptionalTensor& lse;      ///< [B, H, Tq], with scores softmax
+  const OptionalTensor& indices;  ///< [1 or B, Tq or T, k]; absent: all admissible keys
+  std::string_view scores;
+  bool causal;
+  std::optional<double> scale;
+  std::string_view pattern;
+  std::string_view form;
+  std::optional<double> logit_scale;
+
+  bool softmax() const { return scores == "softmax"; }
+  bool path() const { return pattern == "path"; }
+};
+
+/// By query_index, key_index, weights, lse.
+inline constexpr int kLossInputs = 4;
+using Wanted = std::array<bool, kLossInputs>;
+
+/// The loss and its gradients, empty where they are not wanted.
+using LossOutput = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/// Refuses index tensors that topk_keys would refuse.
+void check_index(const LossCall& call);
+
+/// Refuses a call that is not defined, by shapes and dtypes.
+void check(const LossCall& call);
+
+/// Refuses indices that are out of range. Reads them.
+void check_values(const LossCall& call);
+
+/// Loss and gradients of some neighbouring queries, not divided by their number.
+struct LossPart {
+  at::Tensor loss;                                ///< scalar
+  at::Tensor queries;                             ///< scalar: those that count
+  at::Tensor grad_query, grad_weights, grad_lse;  ///< the part's rows, undefined if not wanted
+};
+
+/// What all parts of a call share. Everything is in the accumulated dtype.
+class LossParts {
+ public:
+  LossParts(const LossCall& call, const Wanted& wanted);
+
+  int64_t queries() const { return query_index_.size(2); }
+  int64_t chunk() const { return chunk_; }
+
+  /// The part of `rows` queries from `first` on; its gradient by the keys is added to grad_key().
+  LossPart part(int64_t first, int64_t rows);
+
+  const at::Tensor& grad_key() const { return grad_key_; }
+
+ private:
+  struct Pairs;
+  Pairs pairs(int64_t first, int64_t rows) const;
+  at::Tensor targets(const Pairs& pairs, int64_t first, int64_t rows) const;
+  at::Tensor rows_of(const at::Tensor& tensor, int64_t first, int64_t rows) const;
+  at::Tensor grad_pairs(const Pairs& pairs, const at::Tensor& grad_logits, int64_t first,
+                        int64_t rows);
+
+  const LossCall& call_;
+  Wanted wanted_;
+  double scale_;
+  at::Tensor query_index_, key_index_, weights_, lse_, table_, grad_key_;
+  int64_t chunk_ = 1;
+};
+
+}  // namespace nsimplex::routing

@@ -1,0 +1,366 @@
+// Attention over lists of tuples from plain ATen calls: the oracle of the kernels, the fallback of
+// every dtype, device and learned reducer, and the path of double backward.
+//
+// One list after the other, chunk by chunk: the tuples of some neighbouring queries are gathered,
+// and sums over the tuples of a query or of a key are index_add. Nothing is written in place, so
+// every step can be differentiated again.
+
+#include "attention/sparse_attention/sparse_attention_reference.h"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/common/attention_normalizer.h"
+#include "attention/sparse_attention/sparse_attention_terms.h"
+#include "support/infinity.h"
+
+namespace nsimplex::sparse {
+namespace {
+
+using at::Tensor;
+
+// Places of true elements, one column a dimension.
+std::vector<Tensor> places(const Tensor& mask) { return mask.nonzero().unbind(1); }
+
+// sets[row, column], elementwise.
+Tensor pick(const Tensor& sets, const Tensor& row, const Tensor& column) {
+  return sets.flatten().index_select(0, row * sets.size(1) + column);
+}
+
+}  // namespace
+
+TupleList::TupleList(const Call& call, const Settings& settings, int64_t entry, int64_t group)
+    : settings_(settings),
+      queries_(call.query.size(2)),
+      entry_(entry),
+      group_(group),
+      heads_(call.keys[0].size(1) / settings.list_groups) {
+  indices_ = call.indices.to(at::kLong);
+  if (settings.pattern == TuplePattern::list) {
+    offsets_ = call.offsets->select(0, entry).select(0, group).cpu().contiguous();
+  } else {
+    indices_ = indices_.select(0, entry).select(0, group);
+  }
+}
+
+Tensor TupleList::part(const Tensor& tensor) const {
+  const Tensor heads = tensor.narrow(1, group_ * heads_, heads_);
+  return settings_.list_entries == 1 ? heads : heads.narrow(0, entry_, 1);
+}
+
+Tensor TupleList::heads(const Tensor& weights) const {
+  return weights.narrow(0, group_ * heads_, heads_);
+}
+
+int64_t TupleList::chunk_length(int64_t first, int64_t most) const {
+  if (settings_.pattern == TuplePattern::list) {
+    const int64_t* const offset = offsets_.const_data_ptr<int64_t>();
+    const int64_t* const end =
+        std::upper_bound(offset + first + 1, offset + queries_ + 1, offset[first] + most);
+    return std::max<int64_t>(end - (offset + first + 1), 1);
+  }
+  const double tuples = std::pow(static_cast<double>(indices_.size(1)), settings_.order);
+  return static_cast<int64_t>(std::clamp(static_cast<double>(most) / std::max(tuples, 1.0), 1.0,
+                                         static_cast<double>(queries_ - first)));
+}
+
+void TupleList::for_each_chunk(int64_t most,
+                               const std::function<void(const TupleChunk&)>& visit) const {
+  int64_t first = 0;
+  do {
+    const int64_t count = first < queries_ ? chunk_length(first, most) : 0;
+    switch (settings_.pattern) {
+      case TuplePattern::list:
+        visit(listed(first, count));
+        break;
+      case TuplePattern::product:
+        visit(combinations(first, count));
+        break;
+      case TuplePattern::path:
+        visit(chains(first, count));
+        break;
+    }
+    first += count;
+  } while (first < queries_);
+}
+
+TupleChunk TupleList::listed(int64_t first, int64_t count) const {
+  const int64_t* const offset = offsets_.const_data_ptr<int64_t>() + first;
+  const Tensor tuples = indices_.narrow(0, offset[0], offset[count] - offset[0]);
+  const Tensor counts = offsets_.narrow(0, first, count + 1).diff();
+  const Tensor rows = at::repeat_interleave(counts).to(indices_.device());
+  return {first, count, rows, tuples.unbind(1)};
+}
+
+TupleChunk TupleList::combinations(int64_t first, int64_t count) const {
+  const Tensor sets = indices_.narrow(0, first, count), filled = sets.ge(0);
+  Tensor all = filled;  // [queries, k, .., k]
+  for (int m = 1; m < settings_.order; ++m) {
+    at::DimVector shape(m + 2, 1);
+    shape[0] = count;
+    shape[m + 1] = sets.size(1);
+    all = all.unsqueeze(-1).logical_and(filled.view(shape));
+  }
+  std::vector<Tensor> at_place = places(all);
+  TupleChunk chunk{first, count, at_place[0], {}};
+  for (int m = 0; m < settings_.order; ++m) {
+    chunk.keys.push_back(pick(sets, chunk.rows, at_place[1 + m]));
+  }
+  return chunk;
+}
+
+TupleChunk TupleList::chains(int64_t first, int64_t count) const {
+  TupleChunk chunk{first, count, at::arange(count, indices_.options()), {}};
+  Tensor position = chunk.rows + (first + indices_.size(0) - queries_);
+  for (int m = 0; m < settings_.order; ++m) {
+    const Tensor sets = indices_.index_select(0, position);
+    const std::vector<Tensor> at_place = places(sets.ge(0));
+    const auto grow = [&](Tensor& tensor) { tensor = tensor.index_select(0, at_place[0]); };
+    grow(chunk.rows);
+    for (Tensor& key : chunk.keys) grow(key);
+    position = pick(sets, at_place[0], at_place[1]);
+    chunk.keys.push_back(position);
+  }
+  return chunk;
+}
+
+Tensor TupleList::counts() const {
+  if (settings_.pattern == TuplePattern::list) return offsets_.diff();
+  const Tensor sizes = indices_.ge(0).sum(1);
+  if (settings_.pattern == TuplePattern::product) return sizes.pow(settings_.order);
+  // The number of chains that go on from a position: those of its keys, one step shorter.
+  Tensor chains = sizes;
+  const Tensor filled = indices_.clamp_min(0);
+  for (int m = 1; m < settings_.order; ++m) {
+    const Tensor of_keys = chains.index_select(0, filled.flatten()).view_as(indices_);
+    chains = of_keys.masked_fill(indices_.lt(0), 0).sum(1);
+  }
+  return chains.narrow(0, chains.size(0) - queries_, queries_);
+}
+
+namespace {
+
+using at::Tensor;
+
+// Elements of one gathered row for every tuple of a chunk: what is computed from them stays within
+// some hundred megabytes.
+constexpr int64_t kChunkElements = int64_t{1} << 21;
+
+int64_t chunk_tuples(const Call& call, const Settings& settings) {
+  const int64_t entries = settings.list_entries == 1 ? call.query.size(0) : 1;
+  const int64_t heads = call.query.size(1) / settings.list_groups;
+  const int64_t width = std::max(call.query.size(3), call.values[0].size(3));
+  return std::max<int64_t>(kChunkElements / std::max<int64_t>(entries * heads * width, 1), 1);
+}
+
+// [B, Hq, ...] -> [B, Hk, G, ...]
+Tensor by_group(const Call& call, const Tensor& tensor) {
+  const int64_t kv_heads = call.keys[0].size(1);
+  return tensor.unflatten(1, {kv_heads, call.query.size(1) / kv_heads});
+}
+
+// What every list of a call comes to: some tensors [entries, heads, ...] each, entries slowest.
+using ListResults = std::vector<std::vector<Tensor>>;
+
+template <class OfList>
+ListResults over_lists(const Call& call, const Settings& settings, OfList&& of_list) {
+  ListResults results;
+  for (int64_t entry = 0; entry < settings.list_entries; ++entry) {
+    for (int64_t group = 0; group < settings.list_groups; ++group) {
+      results.push_back(of_list(TupleList(call, settings, entry, group)));
+    }
+  }
+  return results;
+}
+
+// Tensor `index` of all lists as one.
+Tensor joined(const ListResults& lists, size_t index, const Settings& settings) {
+  std::vector<Tensor> entries, groups;
+  for (const std::vector<Tensor>& list : lists) {
+    groups.push_back(list[index]);
+    if (static_cast<int64_t>(groups.size()) < settings.list_groups) continue;
+    entries.push_back(at::cat(groups, 1));
+    groups.clear();
+  }
+  return at::cat(entries, 0);
+}
+
+// Of the rows of a chunk, [B, H, G, R]; the maximum is 0 where there is none.
+dense::RowNorm norm_of_rows(const ChunkTerms& terms, const Tensor& logits, const Tensor& maximum) {
+  const Tensor empty = at::isneginf(maximum), finite = maximum.masked_fill(empty, 0);
+  const Tensor weights = (logits - terms.spread(finite)).exp();
+  return {finite, terms.sum_to_rows(weights).masked_fill(empty, 1).log()};
+}
+
+// out [B, H, G, Tq, Dv] and lse [B, H, G, Tq] of a list.
+std::vector<Tensor> list_forward(const Call& call, const Settings& settings,
+                                 const TupleList& list) {
+  const ListPart part(call, settings, list);
+  std::vector<Tensor> outs, lses;
+  list.for_each_chunk(chunk_tuples(call, settings), [&](const TupleChunk& chunk) {
+    const ChunkTerms terms(part, chunk);
+    const Tensor logits = terms.logits();
+    // The maximum only keeps the exponentials in range, and tells queries without tuples.
+    const Tensor maximum = terms.largest_of_rows(logits), empty = at::isneginf(maximum);
+    const Tensor finite = maximum.masked_fill(empty, 0);
+    const Tensor weights = (logits - terms.spread(finite)).exp();
+    const Tensor sum = terms.sum_to_rows(weights).masked_fill(empty, 1);
+    const Tensor weighted =
+        terms.sum_to_rows(weights.unsqueeze(-1) * terms.combined_values().unsqueeze(2));
+    outs.push_back(weighted * (settings.scale.output / sum).unsqueeze(-1));
+    lses.push_back((finite + sum.log()).masked_fill(empty, -kInfinity));
+  });
+  return {at::cat(outs, 3), at::cat(lses, 3)};
+}
+
+// Gradients of one list, summed chunk by chunk: query, keys.., values.., weights..; the weights'
+// have a leading dimension of 1. Those not wanted are undefined.
+class ListBackward {
+ public:
+  ListBackward(const BackwardCall& backward, const Settings& settings, const TupleList& list)
+      : backward_(backward),
+        settings_(settings),
+        order_(static_cast<size_t>(settings.order)),
+        part_(backward.forward, settings, list),
+        totals_(backward.wanted.size()) {
+    const Call& call = backward.forward;
+    const Tensor empty = at::isneginf(backward.lse);
+    const auto rows = [&](const Tensor& tensor) { return list.part(by_group(call, tensor)); };
+    lse_ = rows(backward.lse.masked_fill(empty, 0));
+    delta_ =
+        rows(dense::delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
+    const Tensor grad = backward.grad_out.to(lse_.scalar_type()) * settings.scale.output;
+    grad_ = rows(grad.masked_fill(empty.unsqueeze(-1), 0));
+  }
+
+  std::vector<Tensor> run(const TupleList& list) {
+    list.for_each_chunk(chunk_tuples(backward_.forward, settings_),
+                        [&](const TupleChunk& chunk) { add(chunk); });
+    if (wanted(0)) totals_[0] = at::cat(grad_query_, 3);
+    return std::move(totals_);
+  }
+
+ private:
+  bool wanted(size_t input) const { return backward_.wanted[input]; }
+  bool any_wanted(size_t first, size_t last) const {
+    while (first < last && !wanted(first)) ++first;
+    return first < last;
+  }
+
+  void add(const TupleChunk& chunk) {
+    const ChunkTerms terms(part_, chunk);
+    const auto of_tuples = [&](const Tensor& rows) { return terms.spread(terms.rows(rows)); };
+    const Tensor logits = terms.logits(), grad = of_tuples(grad_);
+    // Not exp(logits - lse): a large lse has no digits left for the logarithm of a sum.
+    const dense::RowNorm norm = dense::with_lse(
+        norm_of_rows(terms, logits, terms.largest_of_rows(logits)), terms.rows(lse_));
+    const Tensor weights = (logits - terms.spread(norm.maximum) - terms.spread(norm.log_sum)).exp();
+    if (any_wanted(1 + order_, totals_.size())) {
+      const auto grads = terms.reduce_backward((weights.unsqueeze(-1) * grad).sum(2));
+      add_keys(1 + order_, part_.values, chunk, grads.values);
+      for (size_t w = 0; w < grads.weights.size(); ++w) {
+        Tensor& total = totals_[1 + 2 * order_ + w];
+        const Tensor each = grads.weights[w].unsqueeze(0);
+        total = total.defined() ? total + each : each;
+      }
+    }
+    if (!any_wanted(0, 1 + order_)) return;
+    const Tensor grad_weights = (grad * terms.combined_values().unsqueeze(2)).sum(-1);
+    const auto grads = terms.form_backward(weights * (grad_weights - of_tuples(delta_)));
+    if (wanted(0)) grad_query_.push_back(grads.query * settings_.scale.logit);
+    add_keys(1, part_.keys, chunk, grads.keys);
+  }
+
+  // Adds rows of tuples to the rows of their keys.
+  void add_keys(size_t first, const std::vector<Tensor>& inputs, const TupleChunk& chunk,
+                const std::vector<Tensor>& parts) {
+    for (size_t m = 0; m < order_; ++m) {
+      if (!wanted(first + m)) continue;
+      Tensor& total = totals_[first + m];
+      if (!total.defined()) total = at::zeros(inputs[m].sizes(), inputs[m].options());
+      total = total.index_add(2, chunk.keys[m], parts[m]);
+    }
+  }
+
+  const BackwardCall& backward_;
+  const Settings& settings_;
+  const size_t order_;
+  const ListPart part_;
+  std::vector<Tensor> totals_, grad_query_;
+  Tensor lse_, delta_, grad_;  ///< [B, H, G, Tq, ..]
+};
+
+}  // namespace
+
+Output reference_forward(const Call& call) {
+  check(call);
+  const Settings settings = settings_of(call);
+  const ListResults lists = over_lists(
+      call, settings, [&](const TupleList& list) { return list_forward(call, settings, list); });
+  if (lists.empty()) {  // no batch entry
+    const at::TensorOptions wide =
+        call.query.options().dtype(dense::accumulate_type(call.query.scalar_type()));
+    return {at::zeros_symint(output_sizes(call), call.query.options()),
+            at::zeros(call.query.sizes().slice(0, 3), wide)};
+  }
+  return {dense::in_order_of(call.query, joined(lists, 0, settings).flatten(1, 2)),
+          joined(lists, 1, settings).flatten(1, 2)};
+}
+
+Gradients reference_backward(const BackwardCall& backward) {
+  check(backward);
+  const Call& call = backward.forward;
+  const Settings settings = settings_of(call);
+  const ListResults lists = over_lists(call, settings, [&](const TupleList& list) {
+    return ListBackward(backward, settings, list).run(list);
+  });
+  size_t next = 0;
+  const auto take = [&](const Tensor& input, auto&& shape) {
+    const size_t index = next++;
+    if (!backward.wanted[index]) return at::empty({0}, input.options());
+    if (lists.empty()) return at::zeros(input.sizes(), input.options());
+    return shape(joined(lists, index, settings)).to(input.scalar_type());
+  };
+  const auto in_order = [&](const Tensor& input) {
+    return take(input, [&](const Tensor& grad) {
+      // A list shared by the batch has all its entries; the query has its groups apart.
+      return dense::in_order_of(input, grad.dim() == 5 ? grad.flatten(1, 2) : grad);
+    });
+  };
+  Gradients result;
+  std::get<0>(result) = in_order(call.query);
+  for (const Tensor& key : call.keys) std::get<1>(result).push_back(in_order(key));
+  for (const Tensor& value : call.values) std::get<2>(result).push_back(in_order(value));
+  for (const Tensor& weight : call.options.weights()) {
+    std::get<3>(result).push_back(take(weight, [](const Tensor& grad) { return grad.sum(0); }));
+  }
+  return result;
+}
+
+namespace {
+
+// The door of every backend: the values of lists lie on the CPU or are trusted.
+Output composite_forward(const Call& call) {
+  check(call);
+  if (call.query.is_cpu()) check_values(call);
+  return reference_forward(call);
+}
+
+Gradients composite_backward(const BackwardCall& call) {
+  check(call);
+  if (call.forward.query.is_cpu()) check_values(call.forward);
+  return reference_backward(call);
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
+  m.impl("sparse_attention", TORCH_FN(flat<&composite_forward>));
+  m.impl("sparse_attention_reference", TORCH_FN(flat<&composite_forward>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&composite_backward>));
+  m.impl("sparse_attention_reference_backward", TORCH_FN(flat_backward<&composite_backward>));
+}
+
+}  // namespace
+}  // namespace nsimplex::sparse

@@ -1,0 +1,99 @@
+#include "causal/graph/edge_constraints.h"
+
+#include <string>
+
+#include "support/error.h"
+
+namespace nsimplex::causal {
+namespace {
+
+std::string name(const char* list, size_t index, const CausalEdge& edge) {
+  return std::string(list)
+      .append("[")
+      .append(std::to_string(index))
+      .append("] = (")
+      .append(std::to_string(edge.cause))
+      .append(", ")
+      .append(std::to_string(edge.effect))
+      .append(")");
+}
+
+void check_columns(const char* list, const std::vector<CausalEdge>& edges, int64_t features) {
+  for (size_t index = 0; index < edges.size(); ++index) {
+    const CausalEdge& edge = edges[index];
+    const bool in_range = edge.cause >= 0 && edge.cause < features && edge.effect >= 0 &&
+                          edge.effect < features && edge.cause != edge.effect;
+    if (in_range) continue;
+    throw InputError(std::string("expected two different columns of 0 .. ")
+                         .append(std::to_string(features - 1))
+                         .append(", got ")
+                         .append(name(list, index, edge)));
+  }
+}
+
+}  // namespace
+
+AllowedEdges::AllowedEdges(const EdgeConstraints& constraints, int64_t features)
+    : features_(features),
+      unconstrained_(constraints.forbidden.empty() && constraints.required.empty() &&
+                     constraints.tiers.empty()),
+      allowed_(static_cast<size_t>(features * features), 1),
+      required_(static_cast<size_t>(features * features), 0) {
+  check_columns("forbidden", constraints.forbidden, features);
+  check_columns("required", constraints.required, features);
+  const std::vector<int64_t>& tiers = constraints.tiers;
+  if (!tiers.empty() && static_cast<int64_t>(tiers.size()) != features) {
+    throw InputError(std::string("tiers: expected ")
+                         .append(std::to_string(features))
+                         .append(" numbers, one a column, got ")
+                         .append(std::to_string(tiers.size())));
+  }
+  for (int64_t cause = 0; cause < features; ++cause) {
+    allowed_[at(cause, cause)] = 0;
+    for (int64_t effect = 0; !tiers.empty() && effect < features; ++effect) {
+      if (tiers[static_cast<size_t>(cause)] > tiers[static_cast<size_t>(effect)]) {
+        allowed_[at(cause, effect)] = 0;
+      }
+    }
+  }
+  for (const CausalEdge& edge : constraints.forbidden) allowed_[at(edge.cause, edge.effect)] = 0;
+  for (size_t index = 0; index < constraints.required.size(); ++index) {
+    const CausalEdge& edge = constraints.required[index];
+    if (!allowed(edge.cause, edge.effect)) {
+      throw InputError(
+          name("required", index, edge).append(" is also forbidden, by name or by its tiers"));
+    }
+    required_[at(edge.cause, edge.effect)] = 1;
+  }
+  require_acyclic(constraints);
+}
+
+void AllowedEdges::require_acyclic(const EdgeConstraints& constraints) const {
+  // Columns without a required cause among those left go first, round by round.
+  std::vector<char> placed(static_cast<size_t>(features_), 0);
+  const auto open = [&](const CausalEdge& edge) {
+    return placed[static_cast<size_t>(edge.cause)] == 0;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int64_t column = 0; column < features_; ++column) {
+      if (placed[static_cast<size_t>(column)] != 0) continue;
+      bool free = true;
+      for (const CausalEdge& edge : constraints.required) {
+        if (edge.effect == column && open(edge)) free = false;
+      }
+      if (!free) continue;
+      placed[static_cast<size_t>(column)] = 1;
+      moved = true;
+    }
+  }
+  for (size_t index = 0; index < constraints.required.size(); ++index) {
+    const CausalEdge& edge = constraints.required[index];
+    if (open(edge) && placed[static_cast<size_t>(edge.effect)] == 0) {
+      throw InputError(
+          name("required", index, edge).append(" lies on or behind a cycle of required edges"));
+    }
+  }
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,147 @@
+// The functions of nsimplex/causal_metrics.h, and as operators for Python.
+
+#include <ATen/ATen.h>
+#include <nsimplex/causal.h>
+#include <torch/library.h>
+
+#include <limits>
+
+#include "causal/structure/linear_order.h"
+#include "causal/graph/graph_metrics.h"
+#include "causal/structure/prepare.h"
+#include "causal/option_names.h"
+#include "causal/tables/usable_table.h"
+#include "causal/tensors.h"
+
+namespace nsimplex {
+
+using at::Tensor;
+using namespace causal;
+
+namespace {
+
+// Two graphs over the same columns.
+std::pair<Tensor, Tensor> graphs(const char* function, const char* name, const Tensor& graph,
+                                 const Tensor& truth) {
+  const std::string prefix = std::string("[").append(function).append("] ");
+  std::pair<Tensor, Tensor> both{checked_graph((prefix + name).c_str(), graph),
+                                 checked_graph((prefix + "truth").c_str(), truth)};
+  TORCH_CHECK_VALUE(both.first.sizes() == both.second.sizes(), prefix, "truth: expected shape ",
+                    both.first.sizes(), " as of ", name, ", got ", both.second.sizes());
+  return both;
+}
+
+}  // namespace
+
+CausalMetrics causal_metrics(const Tensor& graph, const Tensor& truth) {
+  const auto [one, other] = graphs("causal_metrics", "graph", graph, truth);
+  const Matrix found = view_matrix(one), known = view_matrix(other);
+  const EdgeErrors errors = edge_errors(found, known);
+  return {errors.edges,
+          errors.true_edges,
+          errors.reversed,
+          errors.extra,
+          errors.missing,
+          errors.shd,
+          intervention_distance(found, known),
+          errors.precision,
+          errors.recall,
+          errors.f1,
+          errors.false_discovery_rate};
+}
+
+EdgeCurves edge_curves(const Tensor& scores, const Tensor& truth) {
+  const auto [one, other] = graphs("edge_curves", "scores", scores, truth);
+  TORCH_CHECK_VALUE(
+      !one.isnan().any().item<bool>(),
+      "[edge_curves] scores: expected numbers, got NaN, which has no place in a ranking");
+  const EdgeRanking ranking = edge_ranking(view_matrix(one), view_matrix(other));
+  return {ranking.auroc, ranking.auprc};
+}
+
+Sortability causal_sortability(const Tensor& table, const Tensor& graph) {
+  const Tensor values = checked_matrix("[causal_sortability] table", table);
+  const Tensor edges = checked_graph("[causal_sortability] graph", graph);
+  TORCH_CHECK_VALUE(values.size(1) == edges.size(1),
+                    "[causal_sortability] graph: expected one over ", values.size(1),
+                    " columns, got ", edges.size(1));
+  TORCH_CHECK_VALUE(values.size(0) > 0, "[causal_sortability] table: expected rows, got none");
+  const Matrix known = view_matrix(edges);
+  return {sortability(column_variances(view_matrix(values)), known),
+          sortability(column_r2(view_matrix(values)), known)};
+}
+
+std::vector<CausalBaseline> causal_baselines(const Tensor& table) {
+  const Tensor values = checked_matrix("[causal_baselines] table", table);
+  return as_function("causal_baselines", [&] {
+    const Matrix prepared = prepared_table(view_matrix(values), /*standardise=*/false);
+    std::vector<CausalBaseline> all;
+    for (const Baseline& each :
+         baselines(TableView(prepared.data(), prepared.rows(), prepared.cols()))) {
+      all.push_back(
+          {each.name, to_tensor(each.structure.weights), to_tensor(each.structure.scores)});
+    }
+    return all;
+  });
+}
+
+namespace {
+
+std::tuple<std::vector<int64_t>, std::vector<double>> metrics(const Tensor& graph,
+                                                              const Tensor& truth) {
+  const CausalMetrics m = causal_metrics(graph, truth);
+  return {{m.edges, m.true_edges, m.reversed, m.extra, m.missing, m.shd, m.sid.value_or(-1)},
+          {m.precision, m.recall, m.f1, m.fdr}};
+}
+
+std::tuple<double, double> ranking(const Tensor& scores, const Tensor& truth) {
+  const EdgeCurves result = edge_curves(scores, truth);
+  return {result.auroc, result.auprc};
+}
+
+std::tuple<double, double> sortabilities(const Tensor& table, const Tensor& graph) {
+  const Sortability result = causal_sortability(table, graph);
+  return {result.variance, result.r2};
+}
+
+std::vector<Tensor> baseline_graphs(const Tensor& table) {
+  std::vector<Tensor> flat;
+  for (CausalBaseline& each : causal_baselines(table)) {
+    flat.push_back(std::move(each.adjacency));
+    flat.push_back(std::move(each.scores));
+  }
+  return flat;
+}
+
+// Values, numbers of the columns kept, what was left out; {rows left out, values filled}.
+std::tuple<Tensor, std::vector<int64_t>, std::vector<std::string>, std::vector<int64_t>>
+whole_table(const Tensor& table, std::vector<std::string> names, std::string_view missing,
+            bool drop) {
+  const Tensor values = checked_matrix("[usable_table] table", table);
+  const auto named = static_cast<int64_t>(names.size());
+  TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
+                    "[usable_table] names: expected none or ", values.size(1),
+                    ", one a column, got ", named);
+  return as_function("usable_table", [&] {
+    const MissingValues rule = parse_name(kMissingNames, "missing", missing);
+    const Observations kept =
+        observations_of(view_matrix(values), std::move(names), {rule, drop}, "the table");
+    return std::tuple{to_tensor(kept.values), kept.columns, kept.dropped,
+                      std::vector<int64_t>{kept.dropped_rows, kept.filled}};
+  });
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def("causal_metrics(Tensor graph, Tensor truth) -> (int[], float[])", TORCH_FN(metrics));
+  m.def("causal_edge_curves(Tensor scores, Tensor truth) -> (float, float)", TORCH_FN(ranking));
+  m.def("causal_sortability(Tensor table, Tensor graph) -> (float, float)",
+        TORCH_FN(sortabilities));
+  m.def("causal_baselines(Tensor table) -> Tensor[]", TORCH_FN(baseline_graphs));
+  m.def(
+      "causal_usable_table(Tensor table, str[] names, str missing, bool drop) -> (Tensor, int[], "
+      "str[], int[])",
+      TORCH_FN(whole_table));
+}
+
+}  // namespace
+}  // namespace nsimplex

@@ -1,0 +1,247 @@
+#include "causal/structure/estimators.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "causal/structure/acyclicity.h"
+#include "causal/structure/lasso.h"
+#include "causal/structure/low_rank.h"
+#include "causal/structure/order_search.h"
+#include "causal/structure/quasi_newton.h"
+#include "support/error.h"
+#include "support/random.h"
+
+namespace nsimplex::causal {
+namespace {
+
+// As in the authors' code.
+constexpr double kSparsity = 0.1;
+constexpr double kAcyclic = 1e-8;     // h at which a graph counts as acyclic
+constexpr double kLargestRho = 1e16;  // penalty at which it is given up
+constexpr double kProgress = 0.25;    // part of h that one round may leave
+constexpr int kNotearsRounds = 100;
+
+}  // namespace
+
+Structure fit_notears(TableView table, const CausalFitOptions& options) {
+  const Matrix covariance = covariance_of(table).matrix;
+  const CandidateEdges edges(options.constraints, table.cols());
+  const Vector l1 = edges.penalties(options.sparsity.value_or(kSparsity));
+  LeastSquares loss(covariance, edges);
+
+  Vector weights = Vector::Zero(edges.size());
+  double rho = 1, alpha = 0, h = std::numeric_limits<double>::infinity();
+  Matrix slope;
+  const auto objective = [&](const Vector& point, Vector& gradient) {
+    const double acyclicity = trace_exponential_acyclicity(edges.matrix(point), slope);
+    if (!std::isfinite(acyclicity)) return std::numeric_limits<double>::infinity();
+    const double value = loss(point, gradient);
+    gradient += (rho * acyclicity + alpha) * edges.weights(slope);
+    return value + rho / 2 * acyclicity * acyclicity + alpha * acyclicity;
+  };
+  for (int round = 0; round < kNotearsRounds && h > kAcyclic && rho < kLargestRho; ++round) {
+    Vector next;
+    double next_h = 0;
+    for (;;) {
+      next = weights;
+      minimise(objective, l1, next, {.checkpoint = options.checkpoint});
+      next_h = trace_exponential_acyclicity(edges.matrix(next), slope);
+      if (next_h <= kProgress * h || rho >= kLargestRho) break;
+      rho *= 10;
+    }
+    weights = next;
+    h = next_h;
+    alpha += rho * h;
+  }
+  const Matrix found = edges.matrix(weights);
+  return {found, found.cwiseAbs(), "notears"};
+}
+
+namespace {
+
+constexpr double kSparsity = 0.03;
+
+struct Stage {
+  double mu, s;
+  int64_t iterations;
+  double tolerance;
+};
+
+// mu and s as in the source, but for a stage less; the first ones only have to lead the way.
+constexpr std::array<Stage, 4> kStages = {
+    {{1, 1, 60, 1e-4}, {0.1, 0.9, 60, 1e-4}, {0.01, 0.8, 60, 1e-4}, {0.001, 0.7, 100, 1e-5}}};
+
+class CentralPath {
+ public:
+  CentralPath(const Matrix& covariance, const CandidateEdges& edges, double sparsity,
+              const CausalFitOptions& options)
+      : edges_(edges),
+        loss_(covariance, edges),
+        l1_(edges.penalties(sparsity)),
+        checkpoint_(options.checkpoint) {}
+
+  // Moves the weights to a minimum of a stage's objective and returns it.
+  double descend(const Stage& stage, Vector& weights) {
+    Matrix slope;
+    const auto objective = [&](const Vector& point, Vector& gradient) {
+      const double acyclicity = log_det_acyclicity(edges_.matrix(point), stage.s, slope);
+      if (std::isinf(acyclicity)) return acyclicity;
+      const double loss = loss_(point, gradient);
+      gradient = stage.mu * gradient + edges_.weights(slope);
+      return stage.mu * loss + acyclicity;
+    };
+    return minimise(
+        objective, stage.mu * l1_, weights,
+        {.iterations = stage.iterations, .tolerance = stage.tolerance, .checkpoint = checkpoint_});
+  }
+
+ private:
+  const CandidateEdges& edges_;
+  LeastSquares loss_;
+  Vector l1_;
+  std::function<void()> checkpoint_;
+};
+
+}  // namespace
+
+Structure fit_logdet(TableView table, const CausalFitOptions& options) {
+  const Covariance covariance = covariance_of(table);
+  const CandidateEdges edges(options.constraints, table.cols());
+  const double sparsity = options.sparsity.value_or(kSparsity);
+  CentralPath path(covariance.matrix, edges, sparsity, options);
+
+  Vector weights = Vector::Zero(edges.size());
+  double value = 0;
+  for (const Stage& stage : kStages) value = path.descend(stage, weights);
+
+  Vector ordered = edges.weights(equal_variance_graph(covariance, options.constraints));
+  const double ordered_value = path.descend(kStages.back(), ordered);
+  const bool from_order = ordered_value < value;
+  const Matrix found = edges.matrix(from_order ? ordered : weights);
+  return {found, found.cwiseAbs(), from_order ? "logdet from order" : "logdet"};
+}
+
+namespace {
+
+constexpr double kLowRankSparsity = 0.02;  // that of GOLEM, whose likelihood this is
+constexpr std::array<double, 4> kPenalties = {1, 10, 100, 1000};
+constexpr int64_t kLowRankIterations = 200;  // with each penalty
+constexpr double kForbidden = 100;           // half of it times A_ij^2 for an edge that cannot be
+constexpr double kCorner = 1e-3;  // |a| is sqrt(a^2 + kCorner^2): what is below counts as nothing
+constexpr double kStart = 0.1;    // entries of the first U and V, which cannot be zero
+
+// Points of the minimiser are U and V one after the other.
+LowRankGraph unpack(const Vector& point, int64_t features, int64_t rank) {
+  const int64_t half = features * rank;
+  return {Eigen::Map<const Matrix>(point.data(), features, rank),
+          Eigen::Map<const Matrix>(point.data() + half, features, rank)};
+}
+
+void pack(const LowRankGraph& graph, Vector& point) {
+  point.resize(graph.cause.size() + graph.effect.size());
+  std::copy_n(graph.cause.data(), graph.cause.size(), point.data());
+  std::copy_n(graph.effect.data(), graph.effect.size(), point.data() + graph.cause.size());
+}
+
+// sum_ij l1_ij |A_ij|, rounded off at zero, and what keeps edges away that cannot be.
+double dense_terms(const LowRankGraph& graph, const Matrix& l1, const Matrix& possible,
+                   LowRankGraph& slopes) {
+  const Matrix dense = graph.dense();
+  const Matrix size = (dense.array().square() + kCorner * kCorner).sqrt();
+  const Matrix impossible = dense.cwiseProduct((1 - possible.array()).matrix());
+  const Matrix slope = l1.cwiseProduct(dense).cwiseQuotient(size) + kForbidden * impossible;
+  slopes.cause.noalias() += slope * graph.effect;
+  slopes.effect.noalias() += slope.transpose() * graph.cause;
+  return l1.cwiseProduct(size).sum() + kForbidden / 2 * impossible.squaredNorm();
+}
+
+}  // namespace
+
+Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
+  const int64_t features = table.cols(), rank = std::min(options.rank, features);
+  const Matrix covariance = covariance_of(table).matrix;
+  const CandidateEdges edges(options.constraints, features);
+  Matrix possible = edges.matrix(Vector::Ones(edges.size()));
+  possible.diagonal().setOnes();  // A has none
+  const Matrix l1 = edges.matrix(edges.penalties(options.sparsity.value_or(kLowRankSparsity)));
+  const bool thin = l1.maxCoeff() == 0 && possible.minCoeff() == 1;
+
+  PerronVectors vectors;
+  double penalty = 0;
+  const auto objective = [&](const Vector& point, Vector& gradient) {
+    const LowRankGraph graph = unpack(point, features, rank);
+    const LowRankInverse inverse(graph);
+    if (!inverse.exists()) return std::numeric_limits<double>::infinity();
+    LowRankGraph slopes{Matrix::Zero(features, rank), Matrix::Zero(features, rank)};
+    const double loss = low_rank_loss(graph, covariance, slopes);
+    const double factor = static_cast<double>(features) / (2 * loss);
+    slopes.cause *= factor;
+    slopes.effect *= factor;
+    add_log_det_slopes(graph, inverse, 1, slopes);
+    double value = static_cast<double>(features) / 2 * std::log(loss) - inverse.log_det();
+    value += penalty * low_rank_radius(graph, vectors, penalty, slopes);
+    if (!thin) value += dense_terms(graph, l1, possible, slopes);
+    pack(slopes, gradient);
+    return value;
+  };
+  RandomStream random(static_cast<uint64_t>(options.seed));
+  Vector point(2 * features * rank);
+  for (double& entry : point)
+    entry = kStart / std::sqrt(static_cast<double>(rank)) * (2 * random.unit() - 1);
+  const Vector none = Vector::Zero(point.size());
+  for (const double each : kPenalties) {
+    penalty = each;
+    minimise(
+        objective, none, point,
+        {.iterations = kLowRankIterations, .tolerance = 1e-6, .checkpoint = options.checkpoint});
+  }
+  const Matrix found = unpack(point, features, rank).dense().cwiseProduct(possible);
+  return {found, found.cwiseAbs(), "lowrank"};
+}
+
+namespace {
+
+constexpr double kSparsity = 0.03;
+constexpr std::array<double, 6> kPenalties = {0.01, 0.1, 1, 10, 100, 1000};
+constexpr int64_t kIterations = 60;  // with each penalty
+
+}  // namespace
+
+Structure fit_spectral(TableView table, const CausalFitOptions& options) {
+  const int64_t features = table.cols();
+  const Covariance covariance = covariance_of(table);
+  const std::vector<char> near = neighbourhoods(covariance, options.checkpoint);
+  const Matrix graph = equal_variance_graph(covariance, options.constraints);
+  const CandidateEdges edges(options.constraints, features, [&](int64_t cause, int64_t effect) {
+    return near[static_cast<size_t>(cause * features + effect)] != 0 || graph(cause, effect) != 0;
+  });
+  const Vector l1 = edges.penalties(options.sparsity.value_or(kSparsity));
+  LeastSquares loss(covariance.matrix, edges);
+  SpectralAcyclicity acyclicity(edges);
+
+  Vector slope;
+  const auto descend = [&](double penalty, Vector& weights) {
+    const auto objective = [&](const Vector& point, Vector& gradient) {
+      const double value = loss(point, gradient);
+      const double radius = acyclicity(point, slope);
+      gradient += penalty * slope;
+      return value + penalty * radius;
+    };
+    return minimise(
+        objective, l1, weights,
+        {.iterations = kIterations, .tolerance = 1e-6, .checkpoint = options.checkpoint});
+  };
+  Vector weights = Vector::Zero(edges.size());
+  double value = 0;
+  for (const double penalty : kPenalties) value = descend(penalty, weights);
+
+  Vector ordered = edges.weights(graph);
+  const bool from_order = descend(kPenalties.back(), ordered) < value;
+  const Matrix found = edges.matrix(from_order ? ordered : weights);
+  return {found, found.cwiseAbs(), from_order ? "spectral from order" : "spectral"};
+}
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,191 @@
+#include "causal/tables/usable_table.h"
+
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "io/input_file.h"
+#include "support/error.h"
+#include "support/random.h"
+
+namespace nsimplex::causal {
+namespace {
+
+class Check {
+ public:
+  Check(const Matrix& table, std::vector<std::string> names, const ObservationRules& rules,
+        const std::string& source)
+      : table_(rules.drop && table.rows() > 0 ? without_empty_columns(table) : table),
+        rules_(rules),
+        source_(source) {
+    result_.names = std::move(names);
+  }
+
+  Observations run() {
+    require_two("columns", table_.cols());
+    require_different_names();
+    treat_missing();
+    require_two("rows without missing values", result_.values.rows());
+    select_columns();
+    require_two("columns that vary and differ", result_.values.cols());
+    return std::move(result_);
+  }
+
+ private:
+  // Columns without a single value, zeros in their place: what is constant is dropped.
+  Matrix without_empty_columns(const Matrix& table) {
+    Matrix filled = table;
+    for (Eigen::Index column = 0; column < table.cols(); ++column) {
+      if (!table.col(column).array().isNaN().all()) continue;
+      filled.col(column).setZero();
+      empty_.insert(column);
+    }
+    return filled;
+  }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw InputError(std::string("cannot use ").append(source_).append(": ").append(why));
+  }
+
+  void require_two(const char* what, Eigen::Index count) const {
+    if (count >= 2) return;
+    fail(std::string("expected at least two ")
+             .append(what)
+             .append(", got ")
+             .append(std::to_string(count)));
+  }
+
+  std::string name(Eigen::Index column) const {
+    if (result_.names.empty()) return std::string("x").append(std::to_string(column));
+    return quoted_name(result_.names[static_cast<size_t>(column)]);
+  }
+
+  void require_different_names() const {
+    std::map<std::string_view, size_t> seen;
+    for (size_t column = 0; column < result_.names.size(); ++column) {
+      const auto [first, added] = seen.emplace(result_.names[column], column);
+      if (added) continue;
+      fail(std::string("expected columns of different names, got ")
+               .append(quoted_name(result_.names[column]))
+               .append(" for columns ")
+               .append(std::to_string(first->second))
+               .append(" and ")
+               .append(std::to_string(column)));
+    }
+  }
+
+  void treat_missing() {
+    std::vector<Eigen::Index> whole;
+    for (Eigen::Index row = 0; row < table_.rows(); ++row) {
+      if (!table_.row(row).hasNaN()) whole.push_back(row);
+    }
+    if (static_cast<Eigen::Index>(whole.size()) == table_.rows()) {
+      result_.values = table_;
+      return;
+    }
+    switch (rules_.missing) {
+      case MissingValues::refuse:
+        return refuse_missing();
+      case MissingValues::rows:
+        result_.dropped_rows = table_.rows() - static_cast<Eigen::Index>(whole.size());
+        result_.values = table_(whole, Eigen::all);
+        return;
+      case MissingValues::means:
+        return fill();
+    }
+  }
+
+  void refuse_missing() const {
+    const int64_t missing = table_.array().isNaN().count();
+    for (Eigen::Index row = 0; row < table_.rows(); ++row) {
+      for (Eigen::Index column = 0; column < table_.cols(); ++column) {
+        if (!std::isnan(table_(row, column))) continue;
+        fail(std::to_string(missing)
+                 .append(missing == 1 ? " value is" : " values are")
+                 .append(" missing, the first in row ")
+                 .append(std::to_string(row + 1))
+                 .append(", column ")
+                 .append(name(column)));
+      }
+    }
+  }
+
+  void fill() {
+    result_.values = table_;
+    for (Eigen::Index column = 0; column < table_.cols(); ++column) {
+      const auto there = table_.col(column).array().isNaN().select(0.0, table_.col(column).array());
+      const int64_t missing = table_.col(column).array().isNaN().count();
+      if (missing == table_.rows()) {
+        fail(std::string("column ").append(name(column)).append(" has no values"));
+      }
+      const double mean = there.sum() / static_cast<double>(table_.rows() - missing);
+      for (double& value : result_.values.col(column)) value = std::isnan(value) ? mean : value;
+      result_.filled += missing;
+    }
+  }
+
+  void select_columns() {
+    std::unordered_multimap<uint64_t, Eigen::Index> seen;  // kept columns by a hash of their values
+    for (Eigen::Index column = 0; column < result_.values.cols(); ++column) {
+      const auto values = result_.values.col(column);
+      std::string fault;
+      if (is_constant(values)) {
+        fault = empty_.contains(column) ? "no values" : "constant";
+      } else {
+        uint64_t hash = 0;
+        for (const double value : values) hash = random_bits(hash, std::bit_cast<uint64_t>(value));
+        const auto [begin, end] = seen.equal_range(hash);
+        for (auto other = begin; other != end; ++other) {
+          if (result_.values.col(other->second) == values) {
+            fault = std::string("equals ").append(name(other->second));
+          }
+        }
+        if (fault.empty()) seen.emplace(hash, column);
+      }
+      if (fault.empty()) {
+        result_.columns.push_back(column);
+      } else if (rules_.drop) {
+        result_.dropped.push_back(name(column).append(": ").append(fault));
+      } else {
+        fail(std::string("column ")
+                 .append(name(column))
+                 .append(fault == "constant" ? " is constant" : std::string(" ").append(fault)));
+      }
+    }
+    if (result_.dropped.empty()) return;
+    result_.values = Matrix(result_.values(Eigen::all, result_.columns));
+    std::vector<std::string> names;
+    for (const int64_t column : result_.columns) {
+      if (!result_.names.empty()) names.push_back(result_.names[static_cast<size_t>(column)]);
+    }
+    result_.names = std::move(names);
+  }
+
+  std::set<Eigen::Index> empty_;  // columns without values, before they were dropped
+  const Matrix table_;
+  const ObservationRules& rules_;
+  const std::string& source_;
+  Observations result_;
+};
+
+}  // namespace
+
+bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>>& values) {
+  constexpr double kRounding = 1e-12;
+  const double largest = values.cwiseAbs().maxCoeff();
+  if (largest == 0) return true;
+  const Eigen::VectorXd scaled = values / largest;
+  const double deviation = std::sqrt((scaled.array() - scaled.mean()).square().mean());
+  return deviation <= kRounding;
+}
+
+Observations observations_of(const Matrix& table, std::vector<std::string> names,
+                             const ObservationRules& rules, const std::string& source) {
+  return Check(table, std::move(names), rules, source).run();
+}
+
+}  // namespace nsimplex::causal

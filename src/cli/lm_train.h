@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/cli11.h"
+#include "cli/lm_command.h"
+#include "cli/model_flags.h"
+#include "train/training_options.h"
+
+namespace nsimplex::cli {
+
+/// Steps, batches, rates and validation of a training.
+void add_training_flags(CLI::App& command, training::TrainingOptions& options);
+
+
+struct TrainOptions : CommonOptions, ModelFlags {
+  const CLI::App* command = nullptr;  ///< tells which options were given
+  TextOptions text;
+  std::string tokenizer;
+  training::TrainingOptions training;
+};
+
+void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options);
+
+/// A resumed run computes what it would have computed; an option that would change that is an
+/// InputError.
+void refuse_changes(const TrainOptions& options);
+
+}  // namespace nsimplex::cli

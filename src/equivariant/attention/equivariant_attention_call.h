@@ -1,0 +1,130 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/equivariant_attention.h>
+
+#include <tuple>
+#include <vector>
+
+#include "equivariant/attention/equivariant_attention_classes.h"
+
+// The operators' arguments, and the plan as tensors.
+
+namespace nsimplex::equivariant {
+
+/// A plan as operators take it: tensors, and numbers that say what they are.
+std::pair<std::vector<at::Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan);
+
+/// Refuses a plan that flatten() did not make, or that was changed since: kernels follow its numbers without a look. Its
+/// last tensor is a fingerprint of all others and of the numbers. One pass over the plan; its tensors lie on the CPU.
+void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers);
+
+/// What a source, a relation and a part of AttentionPlan look like among the tensors of a plan.
+struct GatherTensors {
+  at::TensorList plan;
+  std::vector<int64_t> parts;
+};
+struct SharedTensors {
+  std::vector<int64_t> counts;
+  GatherTensors gather;
+  at::Tensor places, offsets, rows;  ///< int32; places [rows, columns]
+};
+struct SourceTensors {
+  int64_t rows = 0, columns = 0, value_column = 0;
+  GatherTensors gather;
+  SharedTensors shared;
+  at::Tensor nodes;   ///< int32 [blocks, rows]
+  at::Tensor graphs;  ///< int64 [rows]
+};
+struct RelationTensors {
+  at::Tensor key_offsets, keys, query_offsets, queries;  ///< int32
+};
+struct RowGroupTensors {
+  at::Tensor offsets, rows;  ///< int32
+};
+struct PartTensors {
+  int64_t number = 0, queries = 0, keys = 0, multiplicity = 1;
+  std::vector<int64_t> key_only;
+  std::vector<AttentionTerm> terms;
+  at::Tensor query_weights, key_weights;  ///< int64 [columns]: rows of the weights or -1
+  at::Tensor counts;                      ///< int32 [rows of queries], or empty
+};
+struct PlanTensors {
+  at::Tensor output_places;  ///< int64 [m']
+  std::vector<int64_t> outputs;
+  std::vector<SourceTensors> sources;
+  std::vector<RelationTensors> relations;
+  std::vector<RowGroupTensors> row_groups;
+  std::vector<at::Tensor> group_maps;  ///< int32
+  std::vector<PartTensors> parts;
+
+  /// Refuses what flatten() did not make.
+  static PlanTensors read(at::TensorList tensors, at::IntArrayRef numbers);
+};
+
+struct AttentionCall {
+  const at::Tensor& x;
+  const at::Tensor &query, &query_bias, &key, &key_bias, &value, &output;  ///< weights
+  const std::optional<at::Tensor>& directions;
+  at::TensorList plan;
+  at::IntArrayRef parts;
+  int64_t heads;
+  c10::string_view form;
+  bool normalise;
+  c10::string_view features;
+
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return predicate(x) || predicate(query) || predicate(query_bias) || predicate(key) ||
+           predicate(key_bias) || predicate(value) || predicate(output);
+  }
+};
+
+struct AttentionBackwardCall {
+  const at::Tensor& grad_out;
+  AttentionCall forward;
+
+  template <class Predicate>
+  bool any_tensor(Predicate&& predicate) const {
+    return predicate(grad_out) || forward.any_input(predicate);
+  }
+};
+
+/// Gradients of x, query, query_bias, key, key_bias, value, output.
+using AttentionGradients =
+    std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+#define NSIMPLEX_ATTENTION_PARAMETERS                                                            \
+  const at::Tensor &x, const at::Tensor &query, const at::Tensor &query_bias,                    \
+      const at::Tensor &key, const at::Tensor &key_bias, const at::Tensor &value,                \
+      const at::Tensor &output, const std::optional<at::Tensor>&directions, at::TensorList plan, \
+      at::IntArrayRef parts, int64_t heads, c10::string_view form, bool normalise,               \
+      c10::string_view features
+#define NSIMPLEX_ATTENTION_ARGUMENTS                                                        \
+  x, query, query_bias, key, key_bias, value, output, directions, plan, parts, heads, form, \
+      normalise, features
+
+/// Adapt functions of a call to the dispatcher's flat argument lists.
+template <at::Tensor (*function)(const AttentionCall&)>
+at::Tensor flat_attention(NSIMPLEX_ATTENTION_PARAMETERS) {
+  return function({NSIMPLEX_ATTENTION_ARGUMENTS});
+}
+template <AttentionGradients (*function)(const AttentionBackwardCall&)>
+AttentionGradients flat_attention_backward(const at::Tensor& grad_out,
+                                           NSIMPLEX_ATTENTION_PARAMETERS) {
+  return function({grad_out, {NSIMPLEX_ATTENTION_ARGUMENTS}});
+}
+
+/// Through the dispatcher.
+at::Tensor dispatch_attention(const AttentionCall& call);
+AttentionGradients dispatch_attention_backward(const AttentionBackwardCall& call);
+
+/// The same from ATen calls, differentiable.
+at::Tensor reference_attention(const AttentionCall& call);
+AttentionGradients reference_attention_backward(const AttentionBackwardCall& call);
+
+/// Refuse what does not fit.
+void check_attention(const AttentionCall& call);
+void check_attention_backward(const AttentionBackwardCall& call);
+
+}  // namespace nsimplex::equivariant

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "equivariant/linear/equivariant_sums_call.h"
+#include "graph/tuple_lists.h"
+
+namespace nsimplex {
+
+struct TupleBatch;
+
+namespace equivariant {
+
+template <class T>
+at::Tensor to_tensor(const std::vector<T>& values) {
+  const at::Tensor tensor = at::empty({std::ssize(values)}, c10::CppTypeToScalarType<T>::value);
+  std::copy(values.begin(), values.end(), tensor.template mutable_data_ptr<T>());
+  return tensor;
+}
+
+/// The tensors of a plan in the order of PlanTensor.
+std::vector<at::Tensor> tensors_of(const SumPlan& plan);
+
+/// Refuse lists over different nodes, and tuples with a repeated node where the kind has none.
+void check_same_nodes(const TupleBatch& input, const TupleBatch& output, const char* name);
+void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const char* list,
+                 const char* name);
+
+}  // namespace equivariant
+}  // namespace nsimplex
+
+namespace nsimplex::equivariant {
+
+/// Refuses a plan whose numbers would lead a kernel out of its arrays: one that equivariant_plan() did not make, or that
+/// was changed since. Reads the values, which lie on the CPU; one pass, O(bytes of the plan). The tensors have passed
+/// check_sums() or check_transposed().
+void check_plan_values(const SumsCall& call, const char* name);
+
+}  // namespace nsimplex::equivariant

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "equivariant/linear/sum_plan.h"
+
+namespace nsimplex::equivariant {
+
+/// The tensors of a plan, in the order in which operators take them: the arrays of SumPlan, int32
+/// but for the last two.
+enum PlanTensor : size_t {
+  kGroupOffsets,
+  kGroupRows,
+  kRowOffsets,
+  kRowSources,
+  kLookups,
+  kCounts,
+  kSourceOffsets,
+  kSourceLookups,
+  kTerms,          // [terms, 3]
+  kOutputPlaces,   // int64 [m']: where an output row stands among the parts
+  kWeightClasses,  // int64: the classes of all parts
+  kPlanTensors
+};
+
+/// Sizes of the parts as the operators take them, and back.
+std::vector<int64_t> flatten(const std::vector<PatternPart>& parts);
+std::vector<PatternPart> unflatten_parts(at::IntArrayRef flat);
+
+/// Arguments of the sums of all classes, and of their transpose.
+struct SumsCall {
+  const at::Tensor& values;  ///< x [m, d]; of the transpose the gradient of the sums
+  at::TensorList plan;
+  at::IntArrayRef parts;
+  bool mean;
+
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return predicate(values);
+  }
+
+  c10::SymInt input_rows() const { return plan[kRowOffsets].sym_size(0) - 1; }
+  c10::SymInt sums() const { return plan[kCounts].sym_size(0); }
+};
+
+/// Adapts a function of a SumsCall to the dispatcher's flat argument list.
+template <at::Tensor (*function)(const SumsCall&)>
+at::Tensor flat_sums(const at::Tensor& values, at::TensorList plan, at::IntArrayRef parts,
+                     bool mean) {
+  return function({values, plan, parts, mean});
+}
+
+/// All sums [rows x classes of every part, d] of x [m, d], part by part.
+at::Tensor dispatch_sums(const SumsCall& call);
+/// The gradient [m, d] of x from that of the sums.
+at::Tensor dispatch_transposed(const SumsCall& call);
+
+/// The same from ATen calls.
+at::Tensor reference_sums(const SumsCall& call);
+at::Tensor reference_transposed(const SumsCall& call);
+
+/// Refuse what does not fit the plan.
+void check_sums(const SumsCall& call);
+void check_transposed(const SumsCall& call);
+
+}  // namespace nsimplex::equivariant

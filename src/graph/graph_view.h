@@ -1,0 +1,61 @@
+#pragma once
+
+#include <nsimplex/graph.h>
+#include <nsimplex/symmetry.h>
+
+#include <string_view>
+#include <vector>
+
+#include "graph/tuple_lists.h"
+
+namespace nsimplex::graph {
+
+/// "ordered", "loop_free" or "undirected"; anything else is a c10::ValueError that names
+/// `function`.
+Symmetry parse_symmetry(std::string_view name, const char* function);
+
+}  // namespace nsimplex::graph
+
+// Between tensors and what the Torch-free code of this folder takes and gives.
+
+namespace nsimplex::graph {
+
+/// Views of contiguous int64 tensors; they live as long as the tensors.
+std::span<const int64_t> view_numbers(const at::Tensor& tensor);
+Rows view_rows(const at::Tensor& matrix);
+
+/// A batch as contiguous tensors and as a view of them.
+class ContiguousBatch {
+ public:
+  explicit ContiguousBatch(const TupleBatch& batch);
+
+  const TupleBatch& batch() const { return batch_; }
+  TupleView view() const;
+
+ private:
+  TupleBatch batch_;
+};
+
+/// One that has been checked: check_tuples() under this name.
+class CheckedBatch : public ContiguousBatch {
+ public:
+  CheckedBatch(const TupleBatch& batch, const char* name);
+};
+
+/// An int64 tensor that takes the numbers over.
+at::Tensor to_tensor(std::vector<int64_t> numbers);
+
+/// Sorted rows over the nodes of `node_offsets` as a batch.
+DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry symmetry);
+
+/// Refuses what is not int64 on the CPU, of `dims` dimensions.
+void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
+                   const char* shape);
+
+/// The offsets of graphs with n nodes, contiguous; refuses what does not rise from 0 to n.
+at::Tensor checked_offsets(const char* name, const at::Tensor& node_offsets, int64_t n);
+
+/// Refuses a matrix of floating point numbers that holds a NaN or infinity.
+void check_finite(const char* name, const char* argument, const at::Tensor& matrix);
+
+}  // namespace nsimplex::graph

@@ -1,0 +1,292 @@
+// The six products of the backward pass on a block of rows, for one SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_BACKWARD_BLOCK_INL_H_
+#endif
+
+#include <cstring>
+
+#include "kernels/cpu/shared/backward_general-inl.h"
+#include "kernels/cpu/shared/backward_rows-inl.h"
+#include "kernels/cpu/shared/own_panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// Where a block's gradients of the inner axis go (null: not wanted), and what its rows must hand
+/// on.
+template <class R>
+struct BlockGradients {
+  R* inner_key;  ///< rows of the inner axis from inner_begin on; see HaloGradients
+  R* inner_value;
+  int64_t inner_begin;
+  bool want_ds, want_du, want_y;
+};
+
+/// A block's rows against the panels of the inner axis, six products in one pass:
+///   P  = 2^(U K^T - lse)                    dV += P^T G        Y  += P V
+///   dS = P o (G V^T + share - delta)        dK += dS^T U       dU += dS K        sums += P 1
+template <class T, class E>
+class BackwardBlock : public BackwardRows<T> {
+  using Base = BackwardRows<T>;
+  using R = Accum<T>;
+
+ public:
+  BackwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
+                const BlockGradients<R>& gradients, TupleFilter<T>& filter, Arena<R>& arena)
+      : Base(geometry, arena),
+        problem_(problem),
+        score_scale_(static_cast<R>(score_scale<E>(geometry))),
+        pack_(pack),
+        gradients_(gradients),
+        filter_(filter),
+        general_(problem, *this, filter),
+        u_deep_(take_deep(u, geometry.depth, arena)),
+        g_deep_(take_deep(g, geometry.value_depth, arena)),
+        p_deep_(take_deep(p, kPanelKeys, arena)),
+        ds_deep_(take_deep(ds, kPanelKeys, arena)),
+        own_keys_(problem.dim, arena),
+        own_values_(problem.value_dim, arena) {}
+
+  /// Runs the rows that `block` holds.
+  void run() {
+    this->start_block();
+    pair(u, u_deep_, geometry.depth, 0, block.padded_rows());
+    pair(g, g_deep_, geometry.value_depth, 0, block.padded_rows());
+    const Range hull = block.hull();
+    // Pairs of keys cannot be cut between any two keys.
+    if (kNumbers<E> == 1 && !filter_.general() && OwnPanel<R>::pays(block)) {
+      own_keys_.load(pack_.keys_t, pack_.inner_begin, hull);
+      if (gradients_.want_ds) own_values_.load(pack_.values_t, pack_.inner_begin, hull);
+      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+        keys_ = own_keys_.view(first);
+        values_ = own_values_.view(first);
+        add_panel(first, hull);
+      }
+      return;
+    }
+    for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
+         first += kPanelKeys) {
+      const int64_t column = first - pack_.inner_begin;
+      keys_ = {pack_.keys_t + column * problem_.dim, kPanelKeys};
+      values_ = {pack_.values_t + column * problem_.value_dim, kPanelKeys};
+      add_panel(first, hull);
+    }
+  }
+
+  using Base::block;
+  using Base::ds;
+  using Base::du;
+  using Base::g;
+  using Base::geometry;
+  using Base::minus_delta;
+  using Base::norm;
+  using Base::p;
+  using Base::share;
+  using Base::sums;
+  using Base::u;
+  using Base::y;
+
+ private:
+  // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
+  // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
+  void add_panel(int64_t first, Range hull) {
+    const PanelPart<R> whole(first, hull);
+    const bool general = filter_.general();
+    if (general) filter_.start_panel(first);
+    int row_begin = kBlockRows, row_end = 0;
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) continue;
+      row_begin = std::min(row_begin, row);
+      row_end = std::min(row + kStripRows, block.rows);
+      if (general) {
+        general_.weigh_strip(part, row, keys_.columns,
+                             gradients_.want_ds ? values_.columns : nullptr);
+      } else {
+        weigh_strip(part, row);
+      }
+      clear_unseen(part, whole, row);
+      pair(p, p_deep_, kPanelKeys, row, row + kStripRows);
+      if (gradients_.want_ds) pair(ds, ds_deep_, kPanelKeys, row, row + kStripRows);
+      add_to_rows(part, row);
+    }
+    if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+  }
+
+  // Products along the channels or keys and products along the rows read the same numbers: with
+  // pairs the latter need a copy of their own.
+  static R* take_deep(R* array, int64_t width, Arena<R>& arena) {
+    return kNumbers<E> == 2 ? arena.take(kBlockRows / 2 * width) : array;
+  }
+
+  // Numbers of rows [begin, end) to slots, along the rows in `deep` and along the row in `array`.
+  void pair(R* array, R* deep, int64_t width, int begin, int end) {
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = begin; r < end; r += 2) {
+        pair_rows(array + r * width, array + (r + 1) * width, width, deep + r / 2 * width);
+      }
+      for (int r = begin; r < end; ++r) pair_row(array + r * width, width);
+    }
+  }
+
+  void weigh_strip(const PanelPart<R>& part, int strip) {
+    switch (part.masking) {
+      case Masking::none:
+        return weigh_tiles<Masking::none>(part, strip);
+      case Masking::common:
+        return weigh_tiles<Masking::common>(part, strip);
+      case Masking::each:
+        return weigh_tiles<Masking::each>(part, strip);
+    }
+  }
+
+  template <Masking kMasking>
+  void weigh_tiles(const PanelPart<R>& part, int strip) {
+    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
+      int v = part.vector;
+      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
+        weight_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
+        if (gradients_.want_ds) score_gradient_tile<kTile.score_vectors>(strip + r, v);
+      }
+      for (; v < part.vector_end; ++v) {
+        weight_tile<1, kMasking>(part, strip, r, v);
+        if (gradients_.want_ds) score_gradient_tile<1>(strip + r, v);
+      }
+    }
+  }
+
+  // Sums over rows take every column that some strip of the block sees.
+  void clear_unseen(const PanelPart<R>& part, const PanelPart<R>& whole, int strip) {
+    if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
+    for (int r = strip; r < strip + kStripRows; ++r) {
+      for (R* const array : {p, ds}) {
+        R* const row = array + r * kPanelKeys;
+        std::fill(row + whole.vector * kLanes<R>, row + part.vector * kLanes<R>, R{0});
+        std::fill(row + part.vector_end * kLanes<R>, row + whole.vector_end * kLanes<R>, R{0});
+      }
+    }
+  }
+
+  // P = 2^(U K^T - lse), exactly 0 where masked. `row` counts within the strip.
+  template <int kVectors, Masking kMasking>
+  HWY_INLINE void weight_tile(const PanelPart<R>& part, int strip, int row, int vector) {
+    constexpr int kRows = kTile.score_rows;
+    const Tag<R> d;
+    const int block_row = strip + row;
+    Tile<R, kRows, kVectors> s;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
+    }
+    s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
+                               keys_.columns + vector * kLanes<R>, keys_.row,
+                               slots<E>(problem_.dim));
+    // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
+    // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
+    const Vec<R> scale = hn::Set(d, score_scale_);
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vec<R> shift = hn::Set(d, norm[block_row + r]);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
+    }
+    mask_scores<kMasking>(s, part, row, vector);
+    R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
+    R* const row_sums = sums + block_row * kLineChannels;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      Vec<R> sum = hn::Load(d, row_sums + r * kLineChannels);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const Vec<R> weight = exp2(s.at[r][v]);
+        hn::Store(weight, d, weights + r * kPanelKeys + v * kLanes<R>);
+        sum = hn::Add(sum, weight);
+      }
+      hn::Store(sum, d, row_sums + r * kLineChannels);
+    }
+  }
+
+  // dS = P o (G V^T + share - delta).
+  template <int kVectors>
+  HWY_INLINE void score_gradient_tile(int row, int vector) {
+    constexpr int kRows = kTile.score_rows;
+    const Tag<R> d;
+    Tile<R, kRows, kVectors> dp;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        dp.at[r][v] = hn::Set(d, share[row + r] + minus_delta[row + r]);
+      }
+    }
+    dp.template multiply_add<E>(g + row * geometry.value_depth, geometry.value_depth, 1,
+                                values_.columns + vector * kLanes<R>, values_.row,
+                                slots<E>(problem_.value_dim));
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
+        hn::Store(hn::Mul(hn::Load(d, p + at), dp.at[r][v]), d, ds + at);
+      }
+    }
+  }
+
+  // dU += dS K and Y += P V for the rows of a strip.
+  void add_to_rows(const PanelPart<R>& part, int strip) {
+    const int inner = geometry.inner();
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
+    const int64_t panel = part.first - pack_.inner_begin;
+    // A slot may hold a key that nobody sees: P and dS are 0 there.
+    const int64_t begin = part.begin / kNumbers<E>, count = slots<E>(part.end) - begin;
+    const int64_t at = strip * kPanelKeys + begin;
+    if (gradients_.want_du) {
+      add_product<E>(du + strip * depth, depth, kStripRows, ds + at, kPanelKeys, 1,
+                     pack_.keys[inner] + panel * depth + begin * depth, depth, count, depth);
+    }
+    if (gradients_.want_y) {
+      add_product<E>(y + strip * width, width, kStripRows, p + at, kPanelKeys, 1,
+                     pack_.values[inner] + panel * width + begin * width, width, count, width);
+    }
+  }
+
+  // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
+  void add_to_keys(const PanelPart<R>& part, int row_begin, int row_end) {
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
+    // Keys by eights; those that no row sees have P = 0.
+    const int begin = part.begin / 8 * 8;
+    const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
+    const int64_t halo_row = part.first + begin - gradients_.inner_begin;
+    const int64_t row = row_begin / kNumbers<E>, count = slots<E>(row_end) - row;
+    const int64_t at = row * kPanelKeys + begin;
+    if (gradients_.inner_value) {
+      add_product<E>(gradients_.inner_value + halo_row * width, width, keys, p_deep_ + at, 1,
+                     kPanelKeys, g_deep_ + row * width, width, count, width);
+    }
+    if (gradients_.inner_key) {
+      add_product<E>(gradients_.inner_key + halo_row * depth, depth, keys, ds_deep_ + at, 1,
+                     kPanelKeys, u_deep_ + row * depth, depth, count, depth);
+    }
+  }
+
+  const DenseProblem<T>& problem_;
+  const R score_scale_;
+  const HeadPack<R>& pack_;
+  const BlockGradients<R> gradients_;
+  TupleFilter<T>& filter_;
+  GeneralBackward<T, E> general_;
+  R *const u_deep_, *const g_deep_, *const p_deep_, *const ds_deep_;
+  OwnPanel<R> own_keys_, own_values_;
+  PanelView<R> keys_{}, values_{};  // of the panel that is being added
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,90 @@
+// Weights of a strip and gradients of its logits under any options, for one SIMD target (toggled
+// guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_
+#endif
+
+#include "kernels/cpu/shared/backward_rows-inl.h"
+#include "kernels/cpu/shared/filter-inl.h"
+#include "kernels/cpu/shared/weights-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// P and dS of the strip that starts with block row `strip`: all products first, then row by row
+/// masks, weights and dropout. With w the weight, w' its derivative and m dropout's factor,
+///   P = m w,   dS = w' (m dP - delta).
+template <class T, class E>
+class GeneralBackward {
+  using R = Accum<T>;
+
+ public:
+  GeneralBackward(const DenseProblem<T>& problem, BackwardRows<T>& rows,
+                  const TupleFilter<T>& filter)
+      : problem_(problem), rows_(rows), filter_(filter) {}
+
+  /// `keys` and `values` are the panel's; without `values` there is no dS.
+  void weigh_strip(const PanelPart<R>& part, int strip, const R* keys, const R* values) {
+    const int64_t depth = rows_.geometry.depth, width = rows_.geometry.value_depth;
+    R *const p = rows_.p + strip * kPanelKeys, *const ds = rows_.ds + strip * kPanelKeys;
+    multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim),
+                      static_cast<R>(score_scale<E>(rows_.geometry)), part, p);
+    if (values) {
+      multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), R{1},
+                        part, ds);
+    }
+    const int count = std::min(kStripRows, rows_.block.rows - strip);
+    with_weigh(problem_.normalizer, [&](auto weigh) HWY_ATTR {
+      for (int r = 0; r < count; ++r) {
+        const typename TupleFilter<T>::Columns columns(part, r);
+        filter_.adjust(strip + r, columns, rows_.base[strip + r], p + r * kPanelKeys);
+        weigh_row(weigh, strip + r, columns.begin, columns.end, values != nullptr);
+      }
+    });
+    for (R* const array : {p, ds}) {  // rows of padding
+      std::fill(array + count * kPanelKeys, array + kStripRows * kPanelKeys, R{0});
+    }
+  }
+
+ private:
+  template <class Weigher>
+  HWY_INLINE void weigh_row(Weigher weigh, int row, int begin, int end, bool want_ds) {
+    const Tag<R> d;
+    R *const p = rows_.p + row * kPanelKeys, *const ds = rows_.ds + row * kPanelKeys;
+    R* const sums = rows_.sums + row * kLineChannels;
+    const Vec<R> share = hn::Set(d, rows_.share[row]);
+    const Vec<R> minus_delta = hn::Set(d, rows_.minus_delta[row]);
+    HWY_ALIGN R factors[kPanelKeys];
+    const bool drops = filter_.drops();
+    if (drops) filter_.drop(row, begin, end, factors);
+    Vec<R> sum = hn::Load(d, sums);
+    for (int c = begin; c < end; c += kLanes<R>) {
+      const Vec<R> score = hn::Load(d, p + c);
+      const Vec<R> weight = weigh.template weight<R>(score, rows_.norm[row]);
+      const Vec<R> factor = drops ? hn::Load(d, factors + c) : hn::Set(d, R{1});
+      const Vec<R> dropped = hn::Mul(factor, weight);
+      if (want_ds) {
+        const Vec<R> slope = weigh.template slope<R>(score, weight, rows_.norm[row]);
+        const Vec<R> dp = hn::Add(hn::Load(d, ds + c), share);
+        hn::Store(hn::Mul(slope, hn::MulAdd(factor, dp, minus_delta)), d, ds + c);
+      }
+      hn::Store(dropped, d, p + c);
+      sum = hn::Add(sum, dropped);
+    }
+    hn::Store(sum, d, sums);
+  }
+
+  const DenseProblem<T>& problem_;
+  BackwardRows<T>& rows_;
+  const TupleFilter<T>& filter_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,65 @@
+// What the backward pass keeps for a block of rows, for one SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_
+#endif
+
+#include <cstring>
+
+#include "kernels/cpu/shared/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// Rows of a block with what their gradients need. Its owner fills `block`, `u`, `g`, `base`,
+/// `norm`, `share` and `minus_delta`, and takes `du`, `y` and `sums`.
+template <class T>
+struct BackwardRows {
+  using R = Accum<T>;
+
+  BackwardRows(const Geometry& geometry, Arena<R>& arena)
+      : geometry(geometry),
+        u(arena.take(kBlockRows * geometry.depth)),
+        g(arena.take(kBlockRows * geometry.value_depth)),
+        du(arena.take(kBlockRows * geometry.depth)),
+        y(arena.take(kBlockRows * geometry.value_depth)),
+        sums(arena.take(kBlockRows * kLineChannels)),
+        p(arena.take(kBlockRows * kPanelKeys)),
+        ds(arena.take(kBlockRows * kPanelKeys)) {}
+
+  void start_block() {
+    const int rows = block.padded_rows();
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
+    block.pad(u, depth);
+    for (int r = block.rows; r < rows; ++r) {
+      norm[r] = share[r] = minus_delta[r] = R{0};
+      std::fill(g + r * width, g + (r + 1) * width, R{0});
+    }
+    std::memset(du, 0, rows * depth * sizeof(R));
+    std::memset(y, 0, rows * width * sizeof(R));
+    std::memset(sums, 0, rows * kLineChannels * sizeof(R));
+  }
+
+  const Geometry& geometry;
+  Block block;
+  R* const u;           // [kBlockRows, depth]          scaled query combined with leading keys
+  R* const g;           // [kBlockRows, value_depth]    s2 dO (o leading values)
+  R* const du;          // [kBlockRows, depth]          without s1
+  R* const y;           // [kBlockRows, value_depth]
+  R* const sums;        // [kBlockRows, kLineChannels]  row sums of P, lane by lane
+  R* const p;           // [kBlockRows, kPanelKeys]     weights, after dropout
+  R* const ds;          // [kBlockRows, kPanelKeys]     gradients of logits
+  R base[kBlockRows];   // what masks are relative to (see SoftmaxState)
+  R norm[kBlockRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
+  R share[kBlockRows];  // of leading values in dP when values are summed
+  R minus_delta[kBlockRows];  // what the shared normaliser takes from every tuple
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,261 @@
+// What options beyond windows do to a block's scores and weights, row by row, for one SIMD target
+// (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_
+#endif
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/common/tuple_hash.h"
+#include "kernels/cpu/shared/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// The masks that are no intervals of the inner axis, and dropout. Its owner names the tuples of
+/// every row of a block, then every panel before its rows are looked at.
+template <class T>
+class TupleFilter {
+  using R = Accum<T>;
+
+ public:
+  TupleFilter(const DenseProblem<T>& problem, const Geometry& geometry, int64_t batch)
+      : problem_(problem), geometry_(geometry), batch_(batch) {
+    const DenseAxis<T>& axis = inner_axis();
+    if (axis.mask) key_mask_ = axis.mask + batch * axis.visible.length;
+    if (drops()) {
+      threshold_ = drop_threshold(problem.dropout.p);
+      kept_ = static_cast<R>(1.0 / (1.0 - problem.dropout.p));
+    }
+  }
+
+  /// Whether scores have to be looked at one by one. Otherwise all is decided by intervals and by
+  /// which leading tuples there are.
+  bool general() const {
+    return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
+           problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu;
+  }
+  bool drops() const { return problem_.dropout.p > 0.0; }
+  bool adds_logits() const { return problem_.mask.logits; }
+
+  void set_row(int row, int64_t query_head, int64_t query, const TupleWalk& walk) {
+    const TupleMask<T>& mask = problem_.mask;
+    Row& own = rows_[row];
+    own.mask =
+        batch_ * mask.batch_stride + query_head * mask.head_stride + query * mask.query_stride;
+    own.hash = hash_row(problem_.dropout.seed, batch_ * problem_.heads + query_head, query);
+    own.holes = 0;
+    for (int p = 0; p < geometry_.inner(); ++p) {
+      const int m = geometry_.axis[p];
+      own.mask += walk[p] * mask.axis_stride[m];
+      if (drops()) own.hash ^= hash_key(m, walk[p]);
+      if (problem_.distinct != Distinct::none) own.hole[own.holes++] = walk[p];
+    }
+    if (problem_.distinct == Distinct::with_query) {
+      own.hole[own.holes++] = query + inner_axis().visible.offset;
+    }
+  }
+
+  void start_panel(int64_t first) {
+    first_ = first;
+    if (key_mask_) {
+      const int64_t left = inner_axis().visible.length - first;
+      for (int c = 0; c < kPanelKeys; ++c) {
+        const bool takes_part = c < left && key_mask_[first + c];
+        key_bias_[c] = takes_part ? R{0} : -std::numeric_limits<R>::infinity();
+      }
+    }
+    if (!drops()) return;
+    const int m = geometry_.axis[geometry_.inner()];
+    for (int c = 0; c < kPanelKeys; ++c) hash_[c] = hash_key(m, first + c);
+  }
+
+  /// Columns [begin, end) of a panel, whole vectors, and those among them that a row may see.
+  struct Columns {
+    int begin, end, low, high;
+
+    Columns(const PanelPart<R>& part, int row)
+        : begin(part.vector * kLanes<R>), end(part.vector_end * kLanes<R>), low(begin), high(end) {
+      if (part.masking == Masking::none) return;
+      low = std::clamp(part.low[row], begin, end);
+      high = std::clamp(part.high[row], low, end);
+    }
+  };
+
+  /// Makes the scores of a row's inadmissible tuples minus infinity: columns that it may not see,
+  /// and what the options exclude.
+  void exclude(int row, const Columns& columns, R* scores) const {
+    const auto [begin, end, low, high] = columns;
+    std::fill(scores + begin, scores + low, kNothing);
+    std::fill(scores + high, scores + end, kNothing);
+    const Row& own = rows_[row];
+    if (problem_.mask.admissible) {
+      const int64_t stride = mask_stride();
+      const bool* const admissible = problem_.mask.admissible + own.mask + first_ * stride;
+      for (int c = low; c < high; ++c) scores[c] = admissible[c * stride] ? scores[c] : kNothing;
+    }
+    if (key_mask_) {
+      const Tag<R> d;
+      for (int c = begin; c < end; c += kLanes<R>) {
+        const Vec<R> bias = hn::Load(d, key_bias_ + c);
+        const auto takes_part = hn::Eq(bias, hn::Zero(d));
+        hn::Store(hn::IfThenElse(takes_part, hn::Load(d, scores + c), bias), d, scores + c);
+      }
+    }
+    for (int h = 0; h < own.holes; ++h) {
+      const int64_t c = own.hole[h] - first_;
+      if (c >= low && c < high) scores[c] = kNothing;
+    }
+  }
+
+  /// The logits that the mask adds to a row's scores; minus infinity for inadmissible tuples. Where
+  /// they lie if all are admissible, else copied to `room`.
+  const R* read_logits(int row, const Columns& columns, R* room) const {
+    const int64_t stride = mask_stride();
+    const R* const from = problem_.mask.logits + rows_[row].mask + first_ * stride;
+    const bool all = columns.low == columns.begin && columns.high == columns.end && !key_mask_;
+    if (all && stride == 1 && rows_[row].holes == 0) return from;
+    if (stride == 1) {
+      std::copy(from + columns.low, from + columns.high, room + columns.low);
+    } else {
+      for (int c = columns.low; c < columns.high; ++c) room[c] = from[c * stride];
+    }
+    exclude(row, columns, room);
+    return room;
+  }
+
+  /// The largest of a row's logits as read, if an item's state may be outgrown by it; else minus
+  /// infinity.
+  static R outgrowing(const SoftmaxState<R>& state, const Columns& columns, const R* logits) {
+    const Tag<R> d;
+    Vec<R> largest = hn::LoadU(d, logits + columns.begin);
+    for (int c = columns.begin + kLanes<R>; c < columns.end; c += kLanes<R>) {
+      largest = hn::Max(hn::LoadU(d, logits + c), largest);
+    }
+    // Mostly the lanes tell without being compared with each other.
+    const Vec<R> above = hn::Set(d, state.base + SoftmaxState<R>::kNear);
+    const Vec<R> below = hn::Set(d, state.base - SoftmaxState<R>::kNear);
+    const bool near = hn::AllTrue(d, hn::Le(largest, above)) &&
+                      (!state.fresh() || !hn::AllFalse(d, hn::Ge(largest, below)));
+    if (HWY_LIKELY(near)) return -std::numeric_limits<R>::infinity();
+    return hn::GetLane(hn::MaxOfLanes(d, largest));
+  }
+
+  /// Adds logits as read to scores, relative to `base` (see SoftmaxState).
+  void add_logits(const R* logits, R base, const Columns& columns, R* scores) const {
+    if (std::abs(base) > kExactBase) return add_in_double(logits, base, columns, scores);
+    if (problem_.normalizer == Normalizer::sigmoid) {
+      return add_vectors</*kFinite=*/true>(logits, base, columns, scores);
+    }
+    add_vectors</*kFinite=*/false>(logits, base, columns, scores);
+  }
+
+  /// Both in one: a row's scores as its options want them.
+  void adjust(int row, const Columns& columns, R base, R* scores) const {
+    if (!adds_logits()) return exclude(row, columns, scores);
+    HWY_ALIGN R room[kPanelKeys];
+    add_logits(read_logits(row, columns, room), base, columns, scores);
+  }
+
+  /// Dropout's factors of a row's weights in columns [begin, end), whole vectors.
+  void drop(int row, int begin, int end, R* factors) const {
+    const uint32_t hash = rows_[row].hash;
+    if constexpr (std::is_same_v<R, float>) {
+      for (int c = begin; c < end; c += kLanes<R>) drop_vector(hash, c, factors);
+    } else {
+      for (int c = begin; c < end; ++c) {
+        factors[c] = keeps_tuple(hash ^ hash_[c], threshold_) ? kept_ : R{0};
+      }
+    }
+  }
+
+ private:
+  struct Row {
+    int64_t mask;   // offset of the leading tuple in the mask
+    uint32_t hash;  // of the row and its leading keys
+    int holes;      // inner keys that `distinct` excludes
+    int64_t hole[kMaxOrder];
+  };
+
+  static constexpr R kNothing = -std::numeric_limits<R>::infinity();
+  // Masks up to here, 2^32, leave a score in fp64 to 5e-7: as much as exact differences of masks do
+  // in fp32.
+  static constexpr R kExactBase = 4294967296;
+  // Of a mask relative to the base, and of a score: its weight is 0, and it is not minus infinity.
+  static constexpr R kLeast = std::numeric_limits<R>::lowest() / 4;
+
+  // Sums are rounded to minus infinity below the smallest number, unless they have to be finite:
+  // a weight of sigmoid is 0 there, too, but belongs to a tuple.
+  template <bool kFinite>
+  HWY_INLINE void add_vectors(const R* logits, R base, const Columns& columns, R* scores) const {
+    const Tag<R> d;
+    const Vec<R> nothing = hn::Set(d, kNothing), least = hn::Set(d, kLeast);
+    const Vec<R> common = hn::Set(d, base), unit = hn::Set(d, static_cast<R>(geometry_.unit));
+    for (int c = columns.begin; c < columns.end; c += kLanes<R>) {
+      const Vec<R> logit = hn::LoadU(d, logits + c);
+      Vec<R> more = hn::Sub(logit, common);
+      if constexpr (kFinite) more = hn::IfThenElse(hn::Lt(more, least), least, more);
+      const Vec<R> sum = hn::MulAdd(unit, more, hn::Load(d, scores + c));
+      // A tuple that does not take part hides what it would have scored, NaN too.
+      hn::Store(hn::IfThenElse(hn::Eq(logit, nothing), nothing, sum), d, scores + c);
+    }
+  }
+
+  // What is left of a score beside such a mask in fp64: nothing, beside the largest.
+  void add_in_double(const R* logits, R base, const Columns& columns, R* scores) const {
+    for (int c = columns.begin; c < columns.end; ++c) {
+      const double whole = static_cast<double>(scores[c]) * kLn2 + logits[c];
+      const double score = std::max<double>((whole - base) * kLog2E, kLeast);
+      scores[c] = logits[c] == kNothing ? kNothing : static_cast<R>(score);
+    }
+  }
+
+  // From a key of the inner axis to the next.
+  int64_t mask_stride() const {
+    return problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
+  }
+
+  // keeps_tuple() by vectors.
+  HWY_INLINE void drop_vector(uint32_t hash, int column, float* factors) const {
+    const Tag<float> d;
+    const hn::RebindToUnsigned<Tag<float>> du;
+    const hn::RebindToSigned<Tag<float>> di;
+    auto x = hn::Xor(hn::Set(du, hash), hn::Load(du, hash_ + column));
+    x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, uint32_t{0x85EBCA6B}));
+    x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(du, uint32_t{0xC2B2AE35}));
+    x = hn::Xor(x, hn::ShiftRight<16>(x));
+    // Comparing is for signed numbers: the upper bit changes sides.
+    constexpr uint32_t kUpper = 0x80000000u;
+    const auto drawn = hn::BitCast(di, hn::Xor(x, hn::Set(du, kUpper)));
+    const auto least = hn::BitCast(di, hn::Set(du, threshold_ ^ kUpper));
+    const auto dropped = hn::RebindMask(d, hn::Lt(drawn, least));
+    hn::Store(hn::IfThenZeroElse(dropped, hn::Set(d, kept_)), d, factors + column);
+  }
+
+  const DenseAxis<T>& inner_axis() const {
+    return problem_.axes[geometry_.axis[geometry_.inner()]];
+  }
+
+  const DenseProblem<T>& problem_;
+  const Geometry& geometry_;
+  const int64_t batch_;
+  const bool* key_mask_ = nullptr;  // of the inner axis
+  uint32_t threshold_ = 0;
+  R kept_ = R{1};
+  Row rows_[kBlockRows];
+  int64_t first_ = 0;                    // key of the panel's first column
+  HWY_ALIGN uint32_t hash_[kPanelKeys];  // of the panel's keys
+  HWY_ALIGN R key_bias_[kPanelKeys];     // 0 for keys that take part, else minus infinity
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,258 @@
+// A block of rows with its online softmax, for one SIMD target (toggled guard).
+#if defined(NSIMPLEX_KERNELS_DENSE_FORWARD_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NSIMPLEX_KERNELS_DENSE_FORWARD_BLOCK_INL_H_
+#undef NSIMPLEX_KERNELS_DENSE_FORWARD_BLOCK_INL_H_
+#else
+#define NSIMPLEX_KERNELS_DENSE_FORWARD_BLOCK_INL_H_
+#endif
+
+#include <limits>
+
+#include "kernels/cpu/shared/forward_general-inl.h"
+#include "kernels/cpu/shared/forward_rows-inl.h"
+#include "kernels/cpu/shared/own_panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::dense {
+namespace HWY_NAMESPACE {
+
+/// A block's rows against the panels of the inner axis:
+///   S = U K^T,  P = 2^(S - max),  sums += P 1,  Y += P V
+/// with one running maximum an item.
+template <class T, class E>
+class ForwardBlock : public ForwardRows<T> {
+  using Base = ForwardRows<T>;
+  using R = Accum<T>;
+
+ public:
+  ForwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
+               TupleFilter<T>& filter, Arena<R>& arena)
+      : Base(problem, geometry, arena),
+        pack_(pack),
+        dim_(problem.dim),
+        score_scale_(static_cast<R>(score_scale<E>(geometry))),
+        filter_(filter),
+        general_(problem, *this, filter),
+        own_(problem.dim, arena) {}
+
+  /// Runs the rows that `block` holds.
+  void run() {
+    this->start_block();
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = 0; r < block.padded_rows(); ++r)
+        pair_row(u + r * geometry.depth, geometry.depth);
+    }
+    const Range hull = block.hull();
+    const bool general = filter_.general();
+    // Pairs of keys cannot be cut between any two keys.
+    if (kNumbers<E> == 1 && !general && OwnPanel<R>::pays(block)) {
+      own_.load(pack_.keys_t, pack_.inner_begin, hull);
+      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+        run_panel(first, own_.view(first));
+      }
+      return;
+    }
+    for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
+         first += kPanelKeys) {
+      const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * dim_;
+      if (general) {
+        run_general_panel(first, columns);
+      } else {
+        run_panel(first, {columns, kPanelKeys});
+      }
+    }
+  }
+
+  using Base::bias;
+  using Base::block;
+  using Base::geometry;
+  using Base::p;
+  using Base::state;
+  using Base::sums;
+  using Base::u;
+  using Base::y;
+
+ private:
+  // The panel whose first key is `first`.
+  void run_panel(int64_t first, PanelView<R> panel) {
+    panel_ = panel;
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) continue;
+      score_strip(part, row);
+      add_values(part, row);
+    }
+  }
+
+  void run_general_panel(int64_t first, const R* columns) {
+    filter_.start_panel(first);
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) continue;
+      general_.weigh_strip(part, row, columns);
+      add_values(part, row);
+    }
+  }
+
+  // Y += P V for the rows of a strip.
+  void add_values(const PanelPart<R>& part, int strip) {
+    if constexpr (kNumbers<E> == 2) {
+      for (int r = 0; r < kStripRows; ++r) pair_row(p + r * kPanelKeys, kPanelKeys);
+    }
+    const int64_t width = geometry.value_depth;
+    const R* const values =
+        pack_.values[geometry.inner()] + (part.first - pack_.inner_begin) * width;
+    // A slot may hold a key that nobody sees, whose weight is 0.
+    const int64_t begin = part.begin / kNumbers<E>, end = slots<E>(part.end);
+    add_product<E>(y + strip * width, width, kStripRows, p + begin, kPanelKeys, 1,
+                   values + begin * width, width, end - begin, width);
+  }
+
+  // P of the strip that starts with block row `strip`.
+  void score_strip(const PanelPart<R>& part, int strip) {
+    switch (part.masking) {
+      case Masking::none:
+        return score_tiles<Masking::none>(part, strip);
+      case Masking::common:
+        return score_tiles<Masking::common>(part, strip);
+      case Masking::each:
+        return score_tiles<Masking::each>(part, strip);
+    }
+  }
+
+  template <Masking kMasking>
+  void score_tiles(const PanelPart<R>& part, int strip) {
+    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
+      int v = part.vector;
+      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
+        score_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
+      }
+      for (; v < part.vector_end; ++v) score_tile<1, kMasking>(part, strip, r, v);
+    }
+  }
+
+  // The tile of rows from `row` of the strip and kVectors vectors from `vector`.
+  template <int kVectors, Masking kMasking>
+  HWY_INLINE void score_tile(const PanelPart<R>& part, int strip, int row, int vector) {
+    constexpr int kRows = kTile.score_rows;
+    const Tag<R> d;
+    const R* const own_bias = bias + strip + row;
+    const int* const item = block.item + strip + row;
+    R* const weights = p + row * kPanelKeys + vector * kLanes<R>;
+    R* const row_sums = sums + (strip + row) * kLanes<R>;
+    Tile<R, kRows, kVectors> s;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
+    }
+    s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
+                               panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
+    // After the sum, as backward does, so that both round scores alike.
+    const Vec<R> scale = hn::Set(d, score_scale_);
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vec<R> shift = hn::Set(d, own_bias[r]);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
+    }
+    mask_scores<kMasking>(s, part, row, vector);
+    // x86 returns the second operand when one is NaN: NaN never hides a large score of another row.
+    Vec<R> largest = s.at[0][0];
+    bool fresh = false;
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      fresh |= state[item[r]].fresh();
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) largest = hn::Max(s.at[r][v], largest);
+    }
+    if (HWY_UNLIKELY(fresh ||
+                     !hn::AllTrue(d, hn::Le(largest, hn::Set(d, SoftmaxState<R>::kSlack))))) {
+      NSIMPLEX_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        NSIMPLEX_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          hn::Store(s.at[r][v], d, weights + r * kPanelKeys + v * kLanes<R>);
+        }
+      }
+      raise_maxima(part, strip, row, vector, kVectors);
+      NSIMPLEX_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        NSIMPLEX_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          s.at[r][v] = hn::Load(d, weights + r * kPanelKeys + v * kLanes<R>);
+        }
+      }
+    }
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      Vec<R> sum = hn::Load(d, row_sums + r * kLanes<R>);
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const Vec<R> weight = exp2(s.at[r][v]);
+        hn::Store(weight, d, weights + r * kPanelKeys + v * kLanes<R>);
+        sum = hn::Add(sum, weight);
+      }
+      hn::Store(sum, d, row_sums + r * kLanes<R>);
+    }
+  }
+
+  // Scores of a tile lie in P, minus the maxima of before: raises maxima where they ask for it and
+  // subtracts the new ones instead.
+  HWY_NOINLINE void raise_maxima(const PanelPart<R>& part, int strip, int row, int vector,
+                                 int vectors) {
+    const Tag<R> d;
+    R used[kTile.score_rows];
+    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias[strip + row + r];
+    for (int r = 0; r < kTile.score_rows; ++r) {
+      const int item = block.item[strip + row + r];
+      if (item == kChunkItems) break;
+      const R* const scores = p + (row + r) * kPanelKeys + vector * kLanes<R>;
+      Vec<R> largest = hn::Load(d, scores);
+      for (int v = 1; v < vectors; ++v) {
+        largest = hn::Max(hn::Load(d, scores + v * kLanes<R>), largest);
+      }
+      const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
+      // No admissible key. Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
+      if (top <= std::numeric_limits<R>::lowest()) continue;
+      const R logit = top + used[r];
+      if (state[item].exceeded_by(logit)) raise_strip(logit, part, strip, row + r, vector);
+    }
+    for (int r = 0; r < kTile.score_rows; ++r) {
+      const R shift = -bias[strip + row + r] - used[r];
+      if (shift == R{0}) continue;
+      for (int v = 0; v < vectors; ++v) {
+        R* const scores = p + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
+        hn::Store(hn::Sub(hn::Load(d, scores), hn::Set(d, shift)), d, scores);
+      }
+    }
+  }
+
+  // Gives the item of a row a new maximum. Of this strip's weights, those computed before `vector`
+  // of this tile are brought to the new scale too.
+  void raise_strip(R max, const PanelPart<R>& part, int strip, int row, int vector) {
+    const auto raised = this->raise_item(max, strip + row);
+    if (raised.factor == R{1}) return;
+    const int tile = row / kTile.score_rows * kTile.score_rows;
+    const int end = std::min(raised.end - strip, tile + kTile.score_rows);
+    for (int r = std::max(raised.begin - strip, 0); r < end; ++r) {
+      const int done = r < tile ? part.vector_end : vector;
+      scale_row(p + r * kPanelKeys + part.vector * kLanes<R>, raised.factor,
+                (done - part.vector) * kLanes<R>);
+    }
+  }
+
+  const HeadPack<R>& pack_;
+  const int64_t dim_;
+  const R score_scale_;
+  TupleFilter<T>& filter_;
+  GeneralForward<T, E> general_;
+  OwnPanel<R> own_;
+  PanelView<R> panel_{};  // that is being run
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::dense
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled guard

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/attention_problem.h"
+#include "kernels/common/softmax_state.h"
+#include "kernels/common/tile_table.h"
+#include "kernels/cpu/shared/attention_kernel_plan.h"
+
+// How a dense problem lies in memory while it is computed: which axis is the GEMM's inner one,
+// where the packed copies of keys and values are, which keys a segment of queries touches. Sizes
+// and offsets count elements of the type computed with. Templates are instantiated in geometry.cc
+// for every storage type.
+
+namespace nsimplex::kernels::dense {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/// How a row of channels lies in packed memory: as planes, so that arithmetic on the components of
+/// chunks is elementwise. Channel chunk * planes + a goes to place a * stride + chunk.
+struct Channels {
+  int planes = 1;  ///< components of a chunk; 1: channels in their order
+  int64_t chunks = 0, stride = 0;
+  int64_t padded = 0;  ///< elements of a packed row; zeros between and behind the planes
+
+  int64_t count() const { return planes * chunks; }
+  int64_t place(int64_t channel) const {
+    return planes == 1 ? channel : channel % planes * stride + channel / planes;
+  }
+};
+
+/// Elements from a channel to the next of an interval's own panel, with room for a packed panel on
+/// either side; not a power of two, whose rows would fall on the same cache lines.
+inline constexpr int64_t kOwnRow = kOwnKeys + 2 * kPanelKeys + kLineChannels;
+constexpr int64_t own_panel_size(int64_t channels) { return channels * kOwnRow; }
+
+/// Sizes that follow from the problem, with axes in working order: leading axes first, the inner
+/// last.
+struct Geometry {
+  int order = 0;
+  int axis[kMaxOrder] = {};  ///< position in working order -> axis of the problem
+  int64_t group = 1;         ///< query heads of one key/value head
+  int64_t items = 0;  ///< (query, head of the group) pairs of one key/value head, query first
+  /// Queries and leading keys, whose planes begin at cache lines; U and inner keys, whose planes
+  /// follow each other without gaps; values.
+  Channels lead, inner_key, value;
+  int64_t lead_depth = 0, depth = 0, value_depth = 0;  ///< their padded rows
+  double logit_scale = 1.0;  ///< with the sign that working order gives the determinant
+  double unit = 1.0;         ///< of scores: log2 e for exponentials, 1 for relu
+
+  template <class T>
+  explicit Geometry(const DenseProblem<T>& problem);
+
+  int inner() const { return order - 1; }  ///< position of the inner axis
+  const Channels& key(int position) const { return position == inner() ? inner_key : lead; }
+  int64_t key_depth(int position) const { return key(position).padded; }
+
+  /// Elements of the query combined with the keys of positions 0 .. p, before the last position.
+  int64_t level_size(int p) const;
+  /// Elements of all levels but the last, which is U.
+  int64_t levels_size() const;
+
+  /// Elements of scratch that a forward or backward task takes; `pairs`: with operands of Bf16Pair.
+  int64_t forward_scratch() const;
+  int64_t backward_scratch(bool pairs) const;
+
+  int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
+};
+
+/// Offsets, in elements, of one key/value head's packed copies; -1 where there is none. Rows
+/// outside the admissible keys are not packed, apart from zeros that fill up the panels of the
+/// inner axis.
+struct PackLayout {
+  int64_t keys[kMaxOrder], values[kMaxOrder];  ///< [length, depth], [length, value_depth]
+  int64_t keys_t = 0, values_t = -1;           ///< inner axis: panels of [channels, kPanelKeys]
+  int64_t inner_begin = 0;                     ///< key of the inner axis that lies first
+  int64_t size = 0;
+
+  /// Of keys `inner` (whole panels) of the inner axis and all keys of the others. The backward also
+  /// needs the inner keys by rows and the inner values by panels.
+  template <class T>
+  PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward, Range inner);
+  template <class T>
+  PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward);
+};
+
+/// One head's packed copies.
+template <class R>
+struct HeadPack {
+  const R* keys[kMaxOrder];
+  const R* values[kMaxOrder];
+  const R* keys_t;
+  const R* values_t;
+  int64_t inner_begin;
+
+  HeadPack(const PackLayout& layout, const R* base)
+      : keys_t(base + layout.keys_t),
+        values_t(layout.values_t < 0 ? nullptr : base + layout.values_t),
+        inner_begin(layout.inner_begin) {
+    for (int p = 0; p < kMaxOrder; ++p) {
+      keys[p] = layout.keys[p] < 0 ? nullptr : base + layout.keys[p];
+      values[p] = layout.values[p] < 0 ? nullptr : base + layout.values[p];
+    }
+  }
+};
+
+/// Most segments that a head's queries are cut into.
+inline constexpr int64_t kMaxSegments = 64;
+
+/// Cut of one head's queries into the segments of the backward pass. Every segment owns gradients
+/// of the keys and values that its queries may see: its halo.
+struct Segments {
+  int64_t count = 0, length = 0;  ///< number of segments, queries of each
+
+  template <class T>
+  Range queries(const DenseProblem<T>& problem, int64_t segment) const;
+
+  /// Keys of the axis at `position` that a segment may touch in any batch entry; whole panels for
+  /// the inner axis.
+  template <class T>
+  Range halo(const DenseProblem<T>& problem, const Geometry& geometry, int64_t segment,
+             int position) const;
+};
+
+/// Offsets, in elements, of a segment's private gradients; -1 where the gradient is not wanted.
+struct HaloLayout {
+  Range range[kMaxOrder];
+  int64_t keys[kMaxOrder], values[kMaxOrder];
+  int64_t begin = 0, end = 0;
+
+  template <class T>
+  HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
+             int64_t segment, int64_t begin);
+};
+
+/// The halo layout of every segment before `segment` laid end to end, then its own.
+template <class T>
+HaloLayout halo_layout(const DenseBackward<T>& problem, const Geometry& geometry,
+                       const Segments& segments, int64_t segment);
+
+/// Decoding: few items see many keys, which are cut into parts of whole panels. Every part leaves
+/// its items' softmax states and totals for the merge.
+struct Splits {
+  Range keys;          ///< of the inner axis, that some query may see; whole panels
+  int64_t length = 0;  ///< keys of one part
+  int64_t totals = 0;  ///< offset of the totals behind the states, in elements
+  int64_t size = 0;    ///< elements that one part leaves
+
+  template <class T>
+  Splits(const DenseProblem<T>& problem, const Geometry& geometry, int64_t count);
+
+  Range part(int64_t index) const {
+    return {keys.begin + index * length, std::min(keys.end, keys.begin + (index + 1) * length)};
+  }
+};
+
+template <class T>
+Segments make_segments(const DenseProblem<T>& problem, int64_t count);
+
+/// Row panels that one packing task fills, keys that one gradient-adding task adds.
+inline constexpr int64_t kPackRows = 512;
+inline constexpr int64_t kAddRows = 256;
+
+/// Longest axis: what packing and adding tasks are counted by.
+template <class T>
+int64_t longest_axis(const DenseProblem<T>& problem);
+
+/// A task number taken apart: (batch, kv head, block), blocks fastest.
+struct TaskIndex {
+  int64_t batch, head, block;
+  template <class T>
+  TaskIndex(const DenseProblem<T>& problem, int64_t blocks, int64_t task)
+      : batch(task / blocks / problem.kv_heads),
+        head(task / blocks % problem.kv_heads),
+        block(task % blocks) {}
+};
+
+}  // namespace nsimplex::kernels::dense

@@ -1,0 +1,272 @@
+#include "nn/routing_layers.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ops/softplus.h>
+#include <nsimplex/rotary.h>
+#include <nsimplex/sparse_layers.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "nn/initialize.h"
+#include "nn/options_check.h"
+
+namespace nsimplex::detail {
+
+void check_selected(const SelectedTokens& tokens, const at::Tensor& x) {
+  const int64_t batch = x.size(0), length = x.size(1);
+  const at::Tensor& positions = tokens.positions;
+  TORCH_CHECK_VALUE(
+      positions.scalar_type() == at::kLong && positions.sizes().equals({batch, length}),
+      "[SimplicialAttention] positions: expected int64 of shape [", batch, ", ", length, "], got ",
+      positions.scalar_type(), " of shape ", positions.sizes());
+  if (!tokens.adjacency) return;
+  const at::Tensor& adjacency = *tokens.adjacency;
+  TORCH_CHECK_VALUE(
+      adjacency.scalar_type() == at::kBool && adjacency.sizes().equals({batch, length, length}),
+      "[SimplicialAttention] adjacency: expected bool of shape [", batch, ", ", length, ", ",
+      length, "], got ", adjacency.scalar_type(), " of shape ", adjacency.sizes());
+}
+
+std::optional<at::Tensor> induced_mask(const SelectedTokens& tokens,
+                                       const std::vector<Window>& window, int64_t order) {
+  std::optional<at::Tensor> mask;
+  const at::Tensor distance =
+      tokens.positions.unsqueeze(1) - tokens.positions.unsqueeze(2);  // j - i
+  for (int64_t m = 0; m < order; ++m) {
+    const Window sees = window.empty() ? Window{} : window[window.size() == 1 ? 0 : m];
+    std::optional<at::Tensor> pairs = tokens.adjacency;
+    const auto keep = [&](const at::Tensor& inside) { pairs = pairs ? *pairs & inside : inside; };
+    if (sees.left >= 0) keep(distance > -sees.left);
+    if (sees.right >= 0) keep(distance <= sees.right);
+    if (!pairs) continue;
+    // [B, T, T_m] -> [B, 1, T, 1, .., T_m, .., 1]
+    std::vector<int64_t> shape(3 + order, 1);
+    shape[0] = pairs->size(0);
+    shape[2] = pairs->size(1);
+    shape[3 + m] = pairs->size(2);
+    const at::Tensor own = pairs->reshape(shape);
+    mask = mask ? *mask & own : own;
+  }
+  return mask;
+}
+
+}  // namespace nsimplex::detail
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using detail::require;
+
+ExpertChoiceOptions checked(const ExpertChoiceOptions& o) {
+  const char* at = "[ExpertChoice] ";
+  if (const auto* count = std::get_if<int64_t>(&o.tokens)) {
+    require(*count >= 1, at, "tokens: expected at least 1, got ", *count);
+  } else {
+    const double share = std::get<double>(o.tokens);
+    require(share > 0 && share <= 1, at, "tokens: expected a share in (0, 1], got ", share);
+  }
+  require(o.attention.context_dims.empty(), at, "attention: expected a layer without contexts");
+  require(o.allow_leak || !o.attention.causal, at,
+          "attention: choosing among all tokens leaks the future into a causal layer; set "
+          "allow_leak to use it all the same");
+  return o;
+}
+
+void check_lengths(const Tensor& lengths, const Tensor& x) {
+  TORCH_CHECK_VALUE(at::isIntegralType(lengths.scalar_type(), /*includeBool=*/false) &&
+                        lengths.sizes().equals({x.size(0)}),
+                    "[ExpertChoice] lengths: expected integers of shape [", x.size(0), "], got ",
+                    lengths.scalar_type(), " of shape ", lengths.sizes());
+  if (lengths.numel() == 0) return;
+  const int64_t low = lengths.min().item<int64_t>(), high = lengths.max().item<int64_t>();
+  TORCH_CHECK_VALUE(low >= 0 && high <= x.size(1), "[ExpertChoice] lengths: expected 0 to ",
+                    x.size(1), ", the tokens of x, got ", low, " to ", high);
+}
+
+void check_adjacency(const Tensor& adjacency, const Tensor& x) {
+  const int64_t batch = x.size(0), length = x.size(1);
+  TORCH_CHECK_VALUE(
+      adjacency.scalar_type() == at::kBool && (adjacency.sizes().equals({length, length}) ||
+                                               adjacency.sizes().equals({batch, length, length})),
+      "[ExpertChoice] adjacency: expected bool of shape [", length, ", ", length, "] or [", batch,
+      ", ", length, ", ", length, "], got ", adjacency.scalar_type(), " of shape ",
+      adjacency.sizes());
+}
+
+// ceil(share * real): a product that is a whole number but for its rounding is that number. 0.07 of
+// 100 tokens are 7, and not 8.
+Tensor rounded_up(double share, const Tensor& real) {
+  return (real.to(at::kDouble) * share * (1 - 1e-12)).ceil().to(at::kLong);
+}
+
+// bool [B, length]: places at and beyond each entry's count.
+Tensor beyond(const Tensor& counts, int64_t length) {
+  return at::arange(length, counts.options()) >= counts.unsqueeze(1);
+}
+
+}  // namespace
+
+struct ExpertChoiceImpl::Chosen {
+  Tensor positions;  // int64 [B, K], rising; 0 behind the last
+  Tensor counts;     // int64 [B]
+};
+
+ExpertChoiceImpl::ExpertChoiceImpl(const ExpertChoiceOptions& options)
+    : options_(checked(options)) {
+  router_ = register_module(
+      "router", torch::nn::Linear(torch::nn::LinearOptions(options_.attention.dim, 1).bias(false)));
+  attention_ = register_module("attention", SimplicialAttention(options_.attention));
+  detail::initialize(router_->weight, std::nullopt);
+}
+
+void ExpertChoiceImpl::reset_parameters(const Initialization& init) {
+  detail::initialize(router_->weight, init.generator);
+  attention_->reset_parameters(init);
+}
+
+ExpertChoiceImpl::Chosen ExpertChoiceImpl::choose(const Tensor& scores,
+                                                  const std::optional<Tensor>& lengths) const {
+  const int64_t batch = scores.size(0), length = scores.size(1);
+  const Tensor real =
+      lengths ? *lengths : at::full({batch}, length, scores.options().dtype(at::kLong));
+  int64_t most;
+  Chosen chosen;
+  if (const auto* count = std::get_if<int64_t>(&options_.tokens)) {
+    most = std::min(*count, length);
+    chosen.counts = real.clamp_max(*count);
+  } else {
+    const double share = std::get<double>(options_.tokens);
+    most = rounded_up(share, at::scalar_tensor(length, at::kDouble)).item<int64_t>();
+    chosen.counts = rounded_up(share, real);
+  }
+  const Tensor masked =
+      scores.masked_fill(beyond(real, length), -std::numeric_limits<double>::infinity());
+  const Tensor best =
+      std::get<1>(masked.sort(/*stable=*/true, /*dim=*/-1, /*descending=*/true)).narrow(1, 0, most);
+  const Tensor missing = beyond(chosen.counts, most);
+  // By place, the missing ones last.
+  chosen.positions =
+      std::get<0>(best.masked_fill(missing, length).sort(-1)).masked_fill(missing, 0);
+  return chosen;
+}
+
+Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& lengths,
+                                 const std::optional<Tensor>& adjacency) {
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.attention.dim,
+              "[ExpertChoice] x: expected shape [B, T, ", options_.attention.dim, "], got ",
+              x.sizes());
+  if (lengths) check_lengths(*lengths, x);
+  if (adjacency) check_adjacency(*adjacency, x);
+  const int64_t batch = x.size(0), length = x.size(1), channels = x.size(2);
+  // Padding may hold anything: it is read nowhere but where it passes.
+  const Tensor real = lengths ? x.masked_fill(beyond(*lengths, length).unsqueeze(-1), 0) : x;
+  const Tensor scores = router_->forward(real).squeeze(-1);
+  const Chosen chosen = choose(scores.detach(), lengths);
+  const int64_t most = chosen.positions.size(1);
+  const Tensor missing = beyond(chosen.counts, most);
+  const Tensor rows = chosen.positions.unsqueeze(-1).expand({-1, -1, channels});
+
+  SelectedTokens tokens{chosen.positions, chosen.counts, std::nullopt};
+  if (adjacency) {
+    tokens.adjacency = adjacency->expand({batch, -1, -1})
+                           .gather(1, chosen.positions.unsqueeze(-1).expand({-1, -1, length}))
+                           .gather(2, chosen.positions.unsqueeze(1).expand({-1, most, -1}));
+  }
+  const Tensor input = real.gather(1, rows).masked_fill(missing.unsqueeze(-1), 0);
+  const Tensor out = attention_->forward_selected(input, tokens);
+  const Tensor score = scores.gather(1, chosen.positions);
+  const Tensor weight = (options_.sigmoid ? score.sigmoid() : score).masked_fill(missing, 0);
+  const Tensor update = out * weight.unsqueeze(-1);
+  // A sum as any residual: of two dtypes under autocast it has the wider one.
+  return x + at::zeros(x.sizes(), update.options()).scatter_add(1, rows, update);
+}
+
+namespace {
+
+using detail::require;
+
+IndexerOptions checked(const IndexerOptions& o) {
+  const char* at = "[Indexer] ";
+  require(o.dim > 0, at, "dim: expected a positive width, got ", o.dim);
+  require(o.heads > 0, at, "heads: expected at least 1, got ", o.heads);
+  require(o.index_dim > 0, at, "index_dim: expected a positive width, got ", o.index_dim);
+  require(!o.rotary || (o.source == IndexSource::light && o.index_dim % 2 == 0), at,
+          "rotary: expected source light and an even index_dim, got ", o.index_dim);
+  return o;
+}
+
+torch::nn::Linear linear(int64_t from, int64_t to) {
+  return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(false));
+}
+
+}  // namespace
+
+IndexerImpl::IndexerImpl(const IndexerOptions& options) : options_(checked(options)) {
+  const auto& o = options_;
+  if (o.source == IndexSource::light) {
+    query_ = register_module("query", linear(o.dim, o.heads * o.index_dim));
+    key_ = register_module("key", linear(o.dim, o.index_dim));
+    options_.learned = true;
+  }
+  if (o.learned) weight_ = register_module("weight", linear(o.dim, o.heads));
+  reset_parameters();
+}
+
+void IndexerImpl::reset_parameters(const Initialization& init) {
+  for (at::Tensor& weight : parameters()) detail::initialize(weight, init.generator);
+}
+
+IndexParts IndexerImpl::project(const at::Tensor& x, const std::optional<ReusedPairs>& source,
+                                int64_t first_position) {
+  const auto& o = options_;
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == o.dim, "[Indexer] x: expected shape [B, T, ", o.dim,
+              "], got ", x.sizes());
+  IndexParts parts;
+  if (weight_) {
+    const at::Tensor weights = weight_->forward(x).transpose(1, 2);
+    parts.weights = o.scores == IndexScores::softmax ? at::softplus(weights) : weights;
+  }
+  if (o.source == IndexSource::reuse) {
+    TORCH_CHECK(source,
+                "[Indexer] source: expected the tensors of the attention layer before; a first "
+                "layer has none and takes source light");
+    TORCH_CHECK(source->query.dim() == 4 && source->query.size(1) == o.heads,
+                "[Indexer] source.query: expected ", o.heads, " heads [B, H, T, D], got ",
+                source->query.sizes());
+    parts.query = source->query.detach();
+    parts.key = source->key.detach();
+    if (source->lse && o.scores == IndexScores::softmax) parts.lse = source->lse->detach();
+    return parts;
+  }
+  parts.query = query_->forward(x).unflatten(-1, {o.heads, o.index_dim}).transpose(1, 2);
+  parts.key = key_->forward(x).unsqueeze(1);
+  if (o.rotary) {
+    const RotaryOptions turn{.base = o.rotary_base, .offset = first_position};
+    parts.query = rotary(parts.query, turn);
+    parts.key = rotary(parts.key, turn);
+  }
+  return parts;
+}
+
+TopkKeys IndexerImpl::forward(const at::Tensor& x, int64_t k, TopkOptions options,
+                              const std::optional<ReusedPairs>& source) {
+  const at::NoGradGuard no_grad;
+  IndexParts parts = project(x, source);
+  options.weights = std::move(parts.weights);
+  options.lse = std::move(parts.lse);
+  options.scores = options_.scores;
+  return topk_keys(parts.query, parts.key, k, options);
+}
+
+at::Tensor IndexerImpl::loss(const at::Tensor& x, const at::Tensor& query, at::TensorList keys,
+                             IndexerLossOptions options, const std::optional<ReusedPairs>& source) {
+  IndexParts parts = project(x.detach(), source);
+  options.weights = std::move(parts.weights);
+  options.lse = std::move(parts.lse);
+  options.scores = options_.scores;
+  return indexer_loss(parts.query, parts.key, query, keys, options);
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,114 @@
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/silu.h>
+#include <nsimplex/layers.h>
+
+#include "nn/initialize.h"
+#include "nn/options_check.h"
+
+namespace nsimplex {
+namespace {
+
+using detail::require;
+
+FeedForwardOptions complete(FeedForwardOptions o) {
+  require(o.dim > 0, "[FeedForward] dim: expected a positive width, got ", o.dim);
+  require(o.hidden >= 0, "[FeedForward] hidden: expected a positive width, got ", o.hidden);
+  if (o.hidden == 0) {
+    // 8/3 gives the gated MLP, with its three matrices, the size of the plain one with two.
+    const int64_t usual = o.activation == Activation::swiglu ? (8 * o.dim + 2) / 3 : 4 * o.dim;
+    o.hidden = (usual + 7) / 8 * 8;
+  }
+  return o;
+}
+
+FeedForwardOptions with_dim(FeedForwardOptions o, int64_t dim) {
+  require(o.dim == 0 || o.dim == dim, "[TransformerBlock] mlp.dim: expected 0 or attention.dim ",
+          dim, ", got ", o.dim);
+  o.dim = dim;
+  return o;
+}
+
+}  // namespace
+
+RMSNormImpl::RMSNormImpl(int64_t dim, double eps) : eps_(eps) {
+  require(dim > 0, "[RMSNorm] dim: expected a positive width, got ", dim);
+  weight_ = register_parameter("weight", at::ones({dim}));
+}
+
+void RMSNormImpl::reset_parameters() {
+  const at::NoGradGuard no_grad;
+  weight_.fill_(1.0);
+}
+
+at::Tensor RMSNormImpl::forward(const at::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) == weight_.size(0), "[RMSNorm] x: expected shape [.., ",
+              weight_.size(0), "], got ", x.sizes());
+  return at::rms_norm(x, weight_.sizes(), weight_, eps_);
+}
+
+FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options) : options_(complete(options)) {
+  const auto& o = options_;
+  const int64_t rows = o.activation == Activation::swiglu ? 2 * o.hidden : o.hidden;
+  up_ = register_module("up", torch::nn::Linear(torch::nn::LinearOptions(o.dim, rows).bias(false)));
+  down_ = register_module("down",
+                          torch::nn::Linear(torch::nn::LinearOptions(o.hidden, o.dim).bias(false)));
+  reset_parameters();
+}
+
+void FeedForwardImpl::reset_parameters(const Initialization& init) {
+  detail::initialize(up_->weight, init.generator);
+  detail::initialize(down_->weight, init.generator, init.residual_gain);
+}
+
+at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) == options_.dim, "[FeedForward] x: expected shape [.., ",
+              options_.dim, "], got ", x.sizes());
+  const at::Tensor up = up_->forward(x);
+  if (options_.activation == Activation::gelu) return down_->forward(at::gelu(up));
+  const auto halves = up.chunk(2, -1);
+  return down_->forward(at::silu(halves[0]) * halves[1]);
+}
+
+TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& options)
+    : TransformerBlockImpl(SimplicialAttention(options.attention), options.mlp) {}
+
+TransformerBlockImpl::TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp)
+    : attention_(std::move(attention)) {
+  const int64_t dim = attention_->options().dim;
+  attention_norm_ = register_module("attention_norm", RMSNorm(dim));
+  register_module("attention", attention_);
+  mlp_norm_ = register_module("mlp_norm", RMSNorm(dim));
+  mlp_ = register_module("mlp", FeedForward(with_dim(mlp, dim)));
+}
+
+void TransformerBlockImpl::reset_parameters(const Initialization& init) {
+  attention_norm_->reset_parameters();
+  attention_->reset_parameters(init);
+  mlp_norm_->reset_parameters();
+  mlp_->reset_parameters(init);
+}
+
+at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, at::TensorList contexts,
+                                         const std::optional<at::Tensor>& key_lengths) {
+  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), contexts, key_lengths);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
+at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, LayerCache& cache) {
+  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), cache);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
+at::Tensor TransformerBlockImpl::forward_selected(const at::Tensor& x,
+                                                  const SelectedTokens& tokens) {
+  const at::Tensor h = x + attention_->forward_selected(attention_norm_->forward(x), tokens);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
+std::shared_ptr<LayerCache> TransformerBlockImpl::make_cache(int64_t unbounded) const {
+  return attention_->make_cache(unbounded);
+}
+
+}  // namespace nsimplex

@@ -1,0 +1,218 @@
+#include "train/feature_encodings.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "causal/embedding/embed.h"
+#include "causal/structure/parent_search.h"
+#include "causal/tensors.h"
+#include "support/error.h"
+#include "support/log.h"
+
+namespace nsimplex::training {
+namespace {
+
+using at::Tensor;
+
+// sum over h <= hops of decay^(h - 1) |A|^h, without loops.
+Tensor path_weights(const Tensor& adjacency, int64_t hops, double decay) {
+  const Tensor magnitude = adjacency.to(at::kDouble).abs().fill_diagonal_(0);
+  Tensor power = magnitude, sum = magnitude.clone();
+  for (int64_t hop = 2; hop <= hops; ++hop) {
+    power = decay * power.matmul(magnitude);
+    sum += power;
+  }
+  return sum.fill_diagonal_(0);
+}
+
+// The magnitudes that count, without loops.
+Tensor weights(const Tensor& adjacency, bool balanced) {
+  const Tensor magnitude = adjacency.to(at::kDouble).abs().fill_diagonal_(0).contiguous();
+  if (!balanced) return magnitude;
+  const causal::SparseGraph graph = causal::view_matrix(magnitude).sparseView();
+  return causal::to_tensor(causal::Matrix(causal::balanced(graph)));
+}
+
+// log cosh of distances.
+Tensor log_cosh(const Tensor& distance) {
+  return distance + (-2 * distance).exp().log1p() - std::numbers::ln2;
+}
+
+}  // namespace
+
+Tensor euclidean_embedding(const Tensor& given, const CausalEmbeddingOptions& options) {
+  const int64_t nodes = given.size(0);
+  const Tensor adjacency = weights(given, options.balanced);
+  const Tensor paths = path_weights(adjacency, options.hops.value_or(2), options.decay);
+  const Tensor joined = (paths + paths.t()).gt(0);
+  const Tensor weight = options.weight == AttractionWeight::paths ? paths + paths.t() : adjacency;
+  const Tensor others = joined.logical_not().fill_diagonal_(false);
+  // The generality of nodes depends on the graph alone; no step moves a point.
+  CausalEmbeddingOptions none = options;
+  none.steps = 0;
+  const Tensor generality = causal_embed(given, none).generality;
+  const Tensor attracted = weight.masked_fill(joined.logical_not(), 0).sum(1);
+  const Tensor pull = causal::to_tensor(
+      causal::pulls(causal::view_matrix(attracted.unsqueeze(1)).col(0).array(),
+                    causal::view_matrix(generality.unsqueeze(1)).col(0).array(), options)
+          .matrix());
+  const Tensor strength = pull.squeeze(1);
+
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
+  Tensor points = 1e-2 * at::randn({nodes, options.dimension}, generator, at::kDouble);
+  const double rate = options.learning_rate.value_or(0.1);
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (options.checkpoint) options.checkpoint(step);
+    const Tensor at_step = points.detach().requires_grad_();
+    const Tensor apart = at_step.unsqueeze(1) - at_step.unsqueeze(0);
+    const Tensor distance = (apart.square().sum(2) + 1e-12).sqrt();
+    const Tensor repelling = (-distance).exp().masked_fill(others.logical_not(), 0).sum(1, true);
+    const Tensor attraction = weight * (distance + ((-distance).exp() + repelling).log());
+    const Tensor radius = (at_step.square().sum(1) + 1e-12).sqrt();
+    const Tensor loss = attraction.masked_select(joined).sum() +
+                        (strength * (options.relative ? log_cosh(radius) : radius)).sum();
+    const Tensor gradient = torch::autograd::grad({loss}, {at_step})[0];
+    points = points - rate / static_cast<double>(nodes) * gradient;
+  }
+  return points;
+}
+
+namespace {
+
+using at::Tensor;
+
+int64_t count_edges(const Tensor& graph) { return graph.ne(0).sum().item<int64_t>(); }
+
+// The points of features in another order, drawn evenly.
+Tensor shuffled(const Tensor& points, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return points.index_select(0, at::randperm(points.size(0), generator, at::kLong));
+}
+
+// Every feature keeps its distance from the origin and gets a direction that is drawn evenly.
+Tensor redirected(const Tensor& points, uint64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const Tensor drawn = at::randn(points.sizes(), generator, points.options());
+  const auto length = [](const Tensor& rows) { return rows.norm(2, {1}, /*keepdim=*/true); };
+  return drawn / length(drawn) * length(points);
+}
+
+}  // namespace
+
+const std::vector<std::string>& encoding_names() {
+  static const std::vector<std::string> names{
+      "none",           "sinusoidal",   "cooccurrence",  "learned",     "relative",
+      "cape",           "cape-scaled",  "cape-shuffled", "cape-random", "cape-correlation",
+      "cape-euclidean", "cape-additive"};
+  return names;
+}
+
+FeatureEncoding encoding_kind(const std::string& name) {
+  const auto& names = encoding_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw InputError(
+        fmt::format("encoding: expected one of {}, got {}", fmt::join(names, ", "), name));
+  }
+  if (name == "none") return FeatureEncoding::none;
+  if (name == "sinusoidal") return FeatureEncoding::sinusoidal;
+  if (name == "learned") return FeatureEncoding::learned;
+  if (name == "relative") return FeatureEncoding::relative;
+  const bool added = name == "cape-additive" || name == "cooccurrence";
+  return added ? FeatureEncoding::additive : FeatureEncoding::rotary;
+}
+
+Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
+  const Tensor median = std::get<0>(observations.median(0, /*keepdim=*/true));
+  const Tensor high = observations.gt(median).to(at::kDouble);
+  const Tensor together = at::matmul(high.t(), high), alone = together.diagonal();
+  const Tensor chance = alone.unsqueeze(0) * alone.unsqueeze(1);
+  // Features that are never high together, or at all, share nothing.
+  const Tensor shared = at::log(static_cast<double>(observations.size(0)) * together / chance)
+                            .nan_to_num(0, 0, 0)
+                            .clamp_min(0)
+                            .fill_diagonal_(0);
+  const auto [values, vectors] = at::linalg_eigh(shared);
+  const int64_t count = std::min<int64_t>(dim, values.size(0));
+  Tensor chosen = (vectors * values.clamp_min(0).sqrt()).flip({1}).narrow(1, 0, count);
+  // An eigenvector has no sign of its own: its largest entry is taken to be positive.
+  const Tensor largest = chosen.gather(0, chosen.abs().argmax(0, /*keepdim=*/true));
+  chosen = chosen * at::where(largest.lt(0), -1.0, 1.0);
+  const Tensor length = chosen.square().sum(1).mean().sqrt();
+  return at::constant_pad_nd(chosen / length.clamp_min(1e-12), {0, dim - count});
+}
+
+EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
+    : observations_(std::move(observations)), options_(std::move(options)) {}
+
+const CausalFit& EncodingMaker::structure() {
+  if (!structure_) {
+    const std::string warning =
+        causal::few_rows_warning(observations_.size(0), observations_.size(1));
+    if (!warning.empty()) log_warning_once("few rows", warning);
+    structure_ = causal_fit(observations_, options_.structure);
+  }
+  return *structure_;
+}
+
+Tensor EncodingMaker::correlations() const {
+  const Tensor correlation = observations_.t().corrcoef().abs().fill_diagonal_(0);
+  return correlation.masked_fill(correlation.lt(options_.correlation), 0).nan_to_num(0);
+}
+
+const Tensor& EncodingMaker::causal_ball(const CausalEmbeddingOptions& embedding) {
+  Tensor& ball = balls_[embedding.dimension];
+  if (!ball.defined()) ball = ball_points(causal_embed(structure().adjacency, embedding).tangents);
+  return ball;
+}
+
+MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model,
+                                 uint64_t seed) {
+  const FeatureEncoding kind = encoding_kind(name);
+  if (name == "cooccurrence") {
+    return {.encoding = kind, .table = cooccurrence_vectors(observations_, model.dim)};
+  }
+  const bool additive = kind == FeatureEncoding::additive;
+  if (!additive && kind != FeatureEncoding::rotary) return {.encoding = kind};
+  const bool correlated = name == "cape-correlation", euclidean = name == "cape-euclidean";
+  const Tensor graph = correlated ? correlations() : structure().adjacency;
+  CausalEmbeddingOptions embedding = options_.embedding;
+  embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
+  if (const int64_t batch = options_.embedding_batch; batch > 0) {
+    embedding.steps *= (observations_.size(1) + batch - 1) / batch;
+  }
+  MadeEncoding made{
+      .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};
+  // Both geometries end in the unit ball: e = tanh(r / 2) u.
+  Tensor ball = euclidean    ? ball_points(euclidean_embedding(graph, embedding))
+                : correlated ? ball_points(causal_embed(graph, embedding).tangents)
+                             : causal_ball(embedding);
+  if (name == "cape-shuffled") ball = shuffled(ball, seed);
+  if (name == "cape-random") ball = redirected(ball, seed);
+  made.table = additive ? ball
+                        : causal_angles(ball, {.heads = model.heads,
+                                               .scale = options_.angle,
+                                               .by_dimension = options_.by_dimension});
+  // Of a graph of many, and of one split of many, once is enough.
+  if (const std::string why = causal_embedding_warning(ball_tangents(ball), graph); !why.empty()) {
+    log_warning_once(name, fmt::format("{}: {}", name, why));
+  }
+  return made;
+}
+
+FeatureTransformer make_model(FeatureTransformerOptions options, const MadeEncoding& encoding,
+                              uint64_t seed) {
+  options.encoding = encoding.encoding;
+  options.learned_scale = encoding.learned_scale;
+  FeatureTransformer model(options, at::make_generator<at::CPUGeneratorImpl>(seed));
+  if (encoding.table.defined()) model->set_table(encoding.table);
+  return model;
+}
+
+}  // namespace nsimplex::training

@@ -1,0 +1,271 @@
+#include "train/feature_model.h"
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+#include "data/observations.h"
+#include "io/safetensors.h"
+#include "support/error.h"
+#include "support/names.h"
+#include "train/checkpoint.h"
+#include "train/feature_training.h"
+#include "train/optimizer.h"
+
+namespace nsimplex::training {
+
+FeatureTrainingOptions preset_training(const std::string& name) {
+  FeatureTrainingOptions options{.learning_rate = 1e-4};
+  if (name == "paper-scbert") {
+    options.epochs = 100;
+    options.batch = 3;
+  } else if (name == "paper-scgpt") {
+    options.epochs = 60;
+    options.batch = 5;
+  } else {
+    throw InputError(
+        std::string("preset: expected paper-scbert or paper-scgpt, got ").append(name));
+  }
+  return options;
+}
+
+void use_preset_embedding(EncodingOptions& options) {
+  options.structure.estimator = StructureEstimator::paper;
+  options.structure.threshold = 0.2;
+  options.embedding.generality = 0.1;
+  options.embedding.relative = false;
+  options.embedding.balanced = false;
+  options.embedding.hops = 2;
+  options.embedding.learning_rate = 1e-3;
+  options.embedding.steps = 1000;
+  options.embedding_batch = 32;
+}
+
+namespace {
+
+using at::Tensor;
+using causal::name_of;
+using causal::Names;
+using causal::parse_name;
+using FileJson = nlohmann::ordered_json;
+
+constexpr char kFormatField[] = "format", kModelField[] = "model";
+constexpr char kFeatureModel[] = "nsimplex feature model 1";
+constexpr char kWeightsPrefix[] = "model.", kGeneralPrefix[] = "general.";
+constexpr char kEdgesTensor[] = "scale.edges", kMeanTensor[] = "scale.mean",
+               kDeviationTensor[] = "scale.deviation";
+
+constexpr Names<FeatureBackbone, 3> kBackboneNames{{{"softmax", FeatureBackbone::softmax},
+                                                    {"performer", FeatureBackbone::performer},
+                                                    {"simplicial", FeatureBackbone::simplicial}}};
+constexpr Names<FeatureValues, 4> kValueNames{{{"bins", FeatureValues::bins},
+                                               {"linear", FeatureValues::linear},
+                                               {"periodic", FeatureValues::periodic},
+                                               {"general", FeatureValues::general}}};
+constexpr Names<FeatureEncoding, 6> kEncodingKinds{{{"none", FeatureEncoding::none},
+                                                    {"sinusoidal", FeatureEncoding::sinusoidal},
+                                                    {"learned", FeatureEncoding::learned},
+                                                    {"additive", FeatureEncoding::additive},
+                                                    {"relative", FeatureEncoding::relative},
+                                                    {"rotary", FeatureEncoding::rotary}}};
+constexpr Names<FeatureAggregate, 3> kAggregateNames{{{"mean", FeatureAggregate::mean},
+                                                      {"max", FeatureAggregate::max},
+                                                      {"cls", FeatureAggregate::cls}}};
+
+FileJson to_json(const FeatureTransformerOptions& o) {
+  return {{"features", o.features},
+          {"dim", o.dim},
+          {"heads", o.heads},
+          {"layers", o.layers},
+          {"hidden", o.hidden},
+          {"backbone", name_of(kBackboneNames, o.backbone)},
+          {"order", o.order},
+          {"values", name_of(kValueNames, o.values)},
+          {"bins", o.bins},
+          {"encoding", name_of(kEncodingKinds, o.encoding)},
+          {"identity", o.identity},
+          {"learned_scale", o.learned_scale},
+          {"aggregate", name_of(kAggregateNames, o.aggregate)},
+          {"outputs", o.outputs}};
+}
+
+FeatureTransformerOptions options_of(const FileJson& json) {
+  const auto text = [&](const char* name) { return json.at(name).get<std::string>(); };
+  return {.features = json.at("features"),
+          .dim = json.at("dim"),
+          .heads = json.at("heads"),
+          .layers = json.at("layers"),
+          .hidden = json.at("hidden"),
+          .backbone = parse_name(kBackboneNames, "backbone", text("backbone")),
+          .order = json.at("order"),
+          .values = parse_name(kValueNames, "values", text("values")),
+          .bins = json.at("bins"),
+          .encoding = parse_name(kEncodingKinds, "encoding", text("encoding")),
+          .identity = json.at("identity"),
+          .learned_scale = json.at("learned_scale"),
+          .aggregate = parse_name(kAggregateNames, "aggregate", text("aggregate")),
+          .outputs = json.at("outputs")};
+}
+
+std::vector<io::NamedTensor> under(const io::Safetensors& file, std::string_view prefix) {
+  std::vector<io::NamedTensor> found;
+  for (const io::NamedTensor& each : file.tensors) {
+    if (!each.name.starts_with(prefix)) continue;
+    found.push_back({each.name.substr(prefix.size()), each.tensor});
+  }
+  return found;
+}
+
+// A model of such options, before one is built: its size is what the header says, which may be
+// anything, while the weights are there.
+void require_sizes(const FeatureTransformerOptions& o,
+                   const std::vector<io::NamedTensor>& weights) {
+  constexpr std::string_view kBlocks = "parameter.blocks.";
+  std::set<std::string_view> blocks;
+  int64_t width = 0, widest = 0, codes = 0;
+  for (const io::NamedTensor& each : weights) {
+    const std::string_view name = each.name;
+    const at::Tensor& tensor = each.tensor;
+    if (name == "parameter.cls" && tensor.dim() == 1) width = tensor.size(0);
+    if (name == "parameter.value.weight" && tensor.dim() == 2) codes = tensor.size(0) - 1;
+    if (name.starts_with(kBlocks)) blocks.insert(name.substr(0, name.find('.', kBlocks.size())));
+    for (const int64_t size : tensor.sizes()) widest = std::max(widest, size);
+  }
+  const auto require = [](bool fits, const char* option) {
+    if (!fits) throw InputError(std::string(option) + " does not belong to its weights");
+  };
+  require(o.dim == width, "dim");
+  require(o.layers == std::ssize(blocks), "layers");
+  require(o.hidden >= 0 && o.hidden <= widest, "hidden");
+  require(o.heads <= o.dim, "heads");
+  require(o.order <= o.dim, "order");
+  require(o.outputs <= widest, "outputs");
+  require(o.values != FeatureValues::bins ? o.bins <= (1 << 30) : o.bins == codes, "bins");
+}
+
+std::shared_ptr<FeatureTransformerImpl> model_of(const FileJson& options,
+                                                 const io::Safetensors& file,
+                                                 std::string_view prefix, size_t features,
+                                                 const std::string& path) {
+  const FeatureTransformerOptions o = options_of(options);
+  const std::vector<io::NamedTensor> weights = under(file, prefix);
+  require_sizes(o, weights);
+  if (o.features != static_cast<int64_t>(features)) {
+    throw InputError("it names another number of features than its model has");
+  }
+  auto model = std::make_shared<FeatureTransformerImpl>(o);
+  copy_into(named_weights(*model), weights, path);
+  return model;
+}
+
+FeatureScale scale_of(const io::Safetensors& file, const FeatureTransformerOptions& o) {
+  const auto take = [&](const char* name, int64_t size) {
+    const Tensor* found = file.find(name);
+    if (found == nullptr || found->scalar_type() != at::kDouble || found->dim() != 1 ||
+        found->size(0) != size) {
+      throw InputError(std::string("its tensor ") + name + " is missing or of another size");
+    }
+    return found->clone();
+  };
+  if (o.values == FeatureValues::bins) return {take(kEdgesTensor, o.bins - 1), {}, {}};
+  return {{}, take(kMeanTensor, o.features), take(kDeviationTensor, o.features)};
+}
+
+FeatureModel feature_model_of(const io::Safetensors& file, const std::string& path) {
+  const FileJson json = FileJson::parse(file.metadata.at(kModelField));
+  FeatureModel model;
+  model.encoding = json.at("encoding").get<std::string>();
+  model.features = json.at("features").get<std::vector<std::string>>();
+  model.classes = json.at("classes").get<std::vector<std::string>>();
+  model.counts = json.at("counts");
+  model.mean = json.at("mean");
+  model.deviation = json.at("deviation");
+  model.model = FeatureTransformer(
+      model_of(json.at("options"), file, kWeightsPrefix, model.features.size(), path));
+  const FeatureTransformerOptions& o = model.model->options();
+  if (o.values == FeatureValues::general) {
+    model.general = model_of(json.at("general"), file, kGeneralPrefix, model.features.size(), path);
+    model.model->set_general(model.general);
+  }
+  const int64_t outputs = model.classes.empty() ? 1 : std::ssize(model.classes);
+  if (o.outputs != outputs) throw InputError("it names another number of classes than it tells");
+  model.scale = scale_of(file, o);
+  return model;
+}
+
+}  // namespace
+
+FeatureScale feature_scale(const Tensor& learn, const FeatureTransformerOptions& model) {
+  if (model.values == FeatureValues::bins) {
+    return {data::ValueBins(learn, model.bins).edges(), {}, {}};
+  }
+  return {{}, learn.mean(0), learn.std(0, /*unbiased=*/false)};
+}
+
+Tensor scaled_features(const FeatureScale& scale, const Tensor& values) {
+  if (scale.edges.defined()) return data::ValueBins(scale.edges)(values);
+  return ((values - scale.mean) / scale.deviation).to(at::kFloat);
+}
+
+Tensor feature_answers(FeatureModel& model, const Tensor& values) {
+  const Tensor outputs =
+      predict_all(model.model, scaled_features(model.scale, values)).to(at::kDouble);
+  if (!model.classes.empty()) return outputs.softmax(1);
+  return outputs.squeeze(1) * model.deviation + model.mean;
+}
+
+void write_feature_model(const std::string& path, const FeatureModel& model) {
+  FileJson json{{"encoding", model.encoding},
+                {"features", model.features},
+                {"classes", model.classes},
+                {"counts", model.counts},
+                {"mean", model.mean},
+                {"deviation", model.deviation},
+                {"options", to_json(model.model->options())}};
+  io::Safetensors file;
+  const auto add = [&](const char* prefix, const torch::nn::Module& module) {
+    for (io::NamedTensor& each : named_weights(module)) {
+      file.tensors.push_back({prefix + each.name, each.tensor});
+    }
+  };
+  add(kWeightsPrefix, *model.model);
+  if (model.general) {
+    json["general"] = to_json(model.general->options());
+    add(kGeneralPrefix, *model.general);
+  }
+  if (model.scale.edges.defined()) {
+    file.tensors.push_back({kEdgesTensor, model.scale.edges});
+  } else {
+    file.tensors.push_back({kMeanTensor, model.scale.mean});
+    file.tensors.push_back({kDeviationTensor, model.scale.deviation});
+  }
+  file.metadata = {{kFormatField, kFeatureModel},
+                   {kModelField, json.dump(-1, ' ', false, FileJson::error_handler_t::replace)}};
+  io::write_safetensors(path, file);
+}
+
+FeatureModel read_feature_model(const std::string& path) {
+  const io::Safetensors file = io::read_safetensors(path);
+  const auto refused = [&](const std::string& why) {
+    return InputError("cannot read " + path + ": " + why);
+  };
+  const auto format = file.metadata.find(kFormatField);
+  if (format == file.metadata.end() || format->second != kFeatureModel) {
+    throw refused("expected a model that causal classify or regress wrote with --save-models");
+  }
+  if (!file.checked) throw refused("damaged: its checksums are missing");
+  try {
+    return feature_model_of(file, path);
+  } catch (const std::out_of_range&) {
+    throw refused("its header has no model");
+  } catch (const FileJson::exception& error) {
+    throw refused(std::string("its header is damaged: ") + error.what());
+  } catch (const InputError& error) {
+    const std::string_view why = error.what();
+    if (why.starts_with("cannot read ")) throw;
+    throw refused(std::string(why));
+  }
+}
+
+}  // namespace nsimplex::training

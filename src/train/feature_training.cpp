@@ -1,0 +1,223 @@
+#include "train/feature_training.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <torch/optim/lbfgs.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "support/error.h"
+#include "train/optimizer.h"
+#include "train/training_options.h"
+
+namespace nsimplex::training {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kFolds = 5;
+
+// Weights [M, C] and the bias [C] below them, [M + 1, C].
+class Logistic {
+ public:
+  Logistic(int64_t columns, int64_t classes)
+      : weights_(at::zeros({columns + 1, classes}, at::kDouble).set_requires_grad(true)) {}
+
+  // From where it is: strengths that fall make every fit a short way from the one before.
+  void fit(const Tensor& x, const Tensor& labels, double strength) {
+    constexpr int kSteps = 200;
+    torch::optim::LBFGS optimizer({weights_}, torch::optim::LBFGSOptions(1.0)
+                                                  .max_iter(kSteps)
+                                                  .tolerance_grad(1e-7)
+                                                  .tolerance_change(1e-10)
+                                                  .history_size(10)
+                                                  .line_search_fn("strong_wolfe"));
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor loss =
+          at::cross_entropy_loss(logits(x), labels) + strength / 2 * slopes().square().sum();
+      loss.backward();
+      return loss;
+    });
+  }
+
+  Tensor logits(const Tensor& x) const {
+    return at::addmm(weights_.select(0, weights_.size(0) - 1), x, slopes());
+  }
+
+ private:
+  Tensor slopes() const { return weights_.narrow(0, 0, weights_.size(0) - 1); }
+
+  Tensor weights_;
+};
+
+// The part of each row, 0 .. kFolds - 1: rows of a class go to the parts in turn.
+Tensor folds_of(const Tensor& labels, int64_t classes) {
+  std::vector<int64_t> next(static_cast<size_t>(classes));
+  const Tensor folds = at::empty_like(labels);
+  for (int64_t row = 0; row < labels.numel(); ++row) {
+    int64_t& of_class = next[static_cast<size_t>(labels[row].item<int64_t>())];
+    folds[row] = of_class++ % kFolds;
+  }
+  return folds;
+}
+
+// By the mean of each column and its deviation in x, which a constant column does not have.
+std::pair<Tensor, Tensor> scaled(const Tensor& x, const Tensor& judge) {
+  const Tensor mean = x.mean(0), deviation = x.std(0, /*unbiased=*/false);
+  const Tensor divisor = deviation.masked_fill(deviation.eq(0), 1);
+  return {(x - mean) / divisor, (judge - mean) / divisor};
+}
+
+}  // namespace
+
+LinearAnswers logistic_regression(const Tensor& x, const Tensor& labels, int64_t classes,
+                                  const Tensor& judge, const std::function<void()>& checkpoint) {
+  const auto [columns, asked] = scaled(x, judge);
+  const std::vector<double> strengths{1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5};
+  std::vector<double> errors(strengths.size());
+  const Tensor folds = folds_of(labels, classes);
+  for (int64_t fold = 0; fold < kFolds; ++fold) {
+    const Tensor out = folds.eq(fold).nonzero().squeeze(1),
+                 in = folds.ne(fold).nonzero().squeeze(1);
+    if (out.numel() == 0 || in.numel() == 0) continue;
+    Logistic model(columns.size(1), classes);
+    for (size_t i = 0; i < strengths.size(); ++i) {
+      if (checkpoint) checkpoint();
+      model.fit(columns.index_select(0, in), labels.index_select(0, in), strengths[i]);
+      const at::NoGradGuard no_grad;
+      errors[i] += at::cross_entropy_loss(model.logits(columns.index_select(0, out)),
+                                          labels.index_select(0, out), {}, at::Reduction::Sum)
+                       .item<double>();
+    }
+  }
+  const auto best =
+      static_cast<size_t>(std::min_element(errors.begin(), errors.end()) - errors.begin());
+  Logistic model(columns.size(1), classes);
+  model.fit(columns, labels, strengths[best]);
+  const at::NoGradGuard no_grad;
+  return {model.logits(asked).argmax(1), strengths[best]};
+}
+
+LinearAnswers ridge_regression(const Tensor& x, const Tensor& numbers, const Tensor& judge) {
+  const auto [columns, asked] = scaled(x, judge);
+  const auto rows = static_cast<double>(columns.size(0));
+  const Tensor mean = numbers.mean(), centred = numbers - mean;
+  const auto [u, s, v] = at::linalg_svd(columns, /*full_matrices=*/false);
+  const Tensor squares = s.square(), part = u.t().mv(centred);
+  LinearAnswers best;
+  double least = std::numeric_limits<double>::infinity();
+  for (double strength = 100.0; strength > 0.5e-5; strength /= 10) {
+    const Tensor kept = squares / (squares + rows * strength);
+    // The error of a row that is left out is its own over 1 - h, its share in its own answer.
+    const Tensor own = u.square().mv(kept) + 1 / rows;
+    const Tensor left_out = (centred - u.mv(kept * part)) / (1 - own).clamp_min(1e-12);
+    const double error = left_out.square().mean().item<double>();
+    if (best.answers.defined() && !(error < least)) continue;
+    least = error;
+    const Tensor weights = v.t().mv(s / (squares + rows * strength) * part);
+    best = {asked.mv(weights) + mean, strength};
+  }
+  return best;
+}
+
+namespace {
+
+using at::Tensor;
+
+// What a function gives for blocks of observations.
+template <class Function>
+Tensor in_batches(const Tensor& x, int64_t batch, Function&& function) {
+  const at::NoGradGuard no_grad;
+  std::vector<Tensor> parts;
+  for (const Tensor& block : x.split(batch)) {
+    parts.push_back(function(block));
+    require_finite_outputs(std::nullopt, parts.back());
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+void check(const FeatureTrainingOptions& o) {
+  const auto require = [](bool ok, const char* name, const char* expected, double got) {
+    if (!ok) throw InputError(fmt::format("{}: expected {}, got {}", name, expected, got));
+  };
+  require(o.epochs >= 0, "epochs", "0 or more", static_cast<double>(o.epochs));
+  require(o.batch >= 1, "batch", "at least 1", static_cast<double>(o.batch));
+  require(o.learning_rate > 0 && std::isfinite(o.learning_rate), "learning rate",
+          "a positive number", o.learning_rate);
+  require(o.weight_decay >= 0, "weight decay", "0 or more", o.weight_decay);
+  require(o.mask > 0 && o.mask <= 1, "mask", "a share above 0 and at most 1", o.mask);
+}
+
+void train_examples(const torch::nn::Module& module, int64_t count,
+                    const FeatureTrainingOptions& options, uint64_t seed,
+                    const std::function<Tensor(const Tensor&, const at::Generator&)>& loss,
+                    const FeatureEvents& events) {
+  check(options);
+  const auto order = at::make_generator<at::CPUGeneratorImpl>(2 * seed);
+  const auto draws = at::make_generator<at::CPUGeneratorImpl>(2 * seed + 1);
+  AdamW optimizer(named_parameters(module), {.beta2 = 0.999, .weight_decay = options.weight_decay});
+  const int64_t steps = options.epochs * ((count + options.batch - 1) / options.batch);
+  int64_t step = 0;
+  for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (const Tensor& examples : at::randperm(count, order, at::kLong).split(options.batch)) {
+      if (events.checkpoint) events.checkpoint();
+      optimizer.zero_grad();
+      const Tensor value = loss(examples, draws);
+      value.backward();
+      const double number = value.item<double>();
+      require_finite(step + 1, number);
+      optimizer.step(options.learning_rate);
+      ++step;
+      if (events.step) events.step(step, steps, number);
+    }
+  }
+}
+
+void restore_values(FeatureTransformer& model, const Tensor& x,
+                    const FeatureTrainingOptions& options, uint64_t seed,
+                    const FeatureEvents& events) {
+  train_examples(
+      *model, x.size(0), options, seed,
+      [&](const Tensor& examples, const at::Generator& generator) {
+        const Tensor rows = x.index_select(0, examples);
+        // The lowest of uniform numbers are masked, so that there is always one to restore.
+        const Tensor draw =
+            at::rand(rows.sizes(), generator, at::kDouble).masked_fill(rows.eq(0), 2.0);
+        const Tensor masked = draw.lt(options.mask).logical_or(draw.eq(draw.min()));
+        return model->reconstruction_loss(rows, masked);
+      },
+      events);
+}
+
+void learn_answers(FeatureTransformer& model, const Tensor& x, const Tensor& answers,
+                   const FeatureTrainingOptions& options, uint64_t seed,
+                   const FeatureEvents& events) {
+  train_examples(
+      *model, x.size(0), options, seed,
+      [&](const Tensor& examples, const at::Generator&) {
+        const Tensor output = model->predict(model->forward(x.index_select(0, examples)));
+        const Tensor truth = answers.index_select(0, examples);
+        return truth.dim() == 1 ? at::cross_entropy_loss(output, truth)
+                                : at::mse_loss(output, truth);
+      },
+      events);
+}
+
+Tensor predict_all(FeatureTransformer& model, const Tensor& x, int64_t batch) {
+  return in_batches(x, batch,
+                    [&](const Tensor& block) { return model->predict(model->forward(block)); });
+}
+
+Tensor embed_all(FeatureTransformer& model, const Tensor& x, int64_t batch) {
+  return in_batches(x, batch,
+                    [&](const Tensor& block) { return model->aggregate(model->forward(block)); });
+}
+
+}  // namespace nsimplex::training

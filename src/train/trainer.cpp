@@ -1,0 +1,226 @@
+#include "train/trainer.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "support/error.h"
+#include "train/inference.h"
+#include "train/optimizer.h"
+#include "train/stopwatch.h"
+#include "train/training_options.h"
+
+namespace nsimplex::training {
+namespace {
+
+// bf16 autocast for one scope; casts of weights are shared within it.
+class Autocast {
+ public:
+  Autocast(c10::DeviceType device, bool wanted)
+      : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
+    if (wanted) {
+      at::autocast::set_autocast_enabled(device, true);
+      at::autocast::set_autocast_dtype(device, at::kBFloat16);
+    }
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, before_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  c10::DeviceType device_;
+  bool before_;
+};
+
+LanguageModel make_model(const LanguageModelOptions& options, c10::Device device,
+                         const std::optional<at::Generator>& generator) {
+  LanguageModel model(options, generator);
+  model->to(device);
+  return model;
+}
+
+AdamWOptions adamw_options(const TrainingOptions& o) {
+  return {.beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay};
+}
+
+}  // namespace
+
+Learner::Learner(const LanguageModelOptions& model, const TrainingOptions& training,
+                 c10::Device device, const std::optional<at::Generator>& generator)
+    : options_(training),
+      device_(device),
+      model_(make_model(model, device, generator)),
+      optimizer_(named_parameters(*model_), adamw_options(training)),
+      schedule_{training.lr, training.min_lr, training.warmup, training.steps} {
+  check(training);
+}
+
+StepLoss Learner::accumulate_gradients(const std::vector<data::Batch>& batches) {
+  optimizer_.zero_grad();
+  const double count = static_cast<double>(batches.size());
+  StepLoss mean;
+  for (const data::Batch& batch : batches) {
+    at::Tensor loss;
+    {
+      const Autocast autocast(device_.type(), options_.bf16);
+      loss = model_->loss(batch.inputs.to(device_), batch.targets.to(device_));
+    }
+    if (batches.size() > 1) loss = loss / count;
+    loss.backward();
+    mean.cross_entropy += loss.item<double>();
+    if (const at::Tensor auxiliary = model_->auxiliary_loss(); auxiliary.defined()) {
+      const double part = auxiliary.item<double>() / count;
+      mean.cross_entropy -= part;
+      mean.auxiliary = mean.auxiliary.value_or(0.0) + part;
+    }
+  }
+  return mean;
+}
+
+StepLoss Learner::update(int64_t number, const std::vector<data::Batch>& batches) {
+  model_->set_warm_up(number <= options_.indexer_warmup);
+  StepLoss loss = accumulate_gradients(batches);
+  model_->set_warm_up(false);
+  const double norm = loss.gradient_norm = optimizer_.gradient_norm();
+  require_finite(number, loss.cross_entropy + loss.auxiliary.value_or(0.0), norm);
+  const double divisor = options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0;
+  optimizer_.step(schedule_.rate(number - 1), divisor);
+  return loss;
+}
+
+namespace {
+
+bool due(int64_t step, int64_t every, int64_t last) {
+  return step == last || (every > 0 && step % every == 0);
+}
+
+}  // namespace
+
+Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOptions& training,
+                            const TextRecord& text, const std::string& tokenizer) {
+  check(training);
+  Checkpoint checkpoint{.model = model, .training = training, .text = text, .tokenizer = tokenizer};
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
+  const LanguageModel first(model, generator);
+  checkpoint.weights = named_parameters(*first);
+  checkpoint.optimizer = AdamW(checkpoint.weights, {}).state();
+  checkpoint.generator = generator.get_state();
+  return checkpoint;
+}
+
+Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens& tokens,
+                 c10::Device device)
+    : folder_(std::move(folder)),
+      lock_(folder_),
+      state_(start),
+      tokens_(tokens),
+      learner_(start.model, start.training, device),
+      sampler_(tokens, data::split(tokens).train, start.training.batch, start.model.context,
+               start.training.seed) {
+  if (tokens.size() != start.text.tokens || tokens.fingerprint() != start.text.fingerprint) {
+    throw InputError(
+        fmt::format("the text is not the one this run began with ({} tokens then, {} now)",
+                    start.text.tokens, tokens.size()));
+  }
+  const std::string origin = (std::filesystem::path(folder_) / kCheckpointFile).string();
+  state_.weights = named_parameters(*learner_.model());
+  state_.optimizer = learner_.optimizer().state();
+  copy_into(state_.weights, start.weights, origin);
+  copy_into(state_.optimizer, start.optimizer, origin);
+  sampler_.seek(start.progress.position);
+  try {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    generator.set_state(start.generator);
+  } catch (const c10::Error&) {
+    throw InputError("cannot read " + origin + ": its generator state is damaged");
+  }
+}
+
+TrainingEnd Trainer::run(const TrainingEvents& events) {
+  const TrainingOptions& o = state_.training;
+  Progress& progress = state_.progress;
+  // The checkpoint is the first file of a run: a folder without one holds nothing worth keeping.
+  if (progress.step == 0) {
+    save();
+  } else {
+    write_model(folder_, state_);  // a run that died between the two files left an old one
+  }
+  log_.emplace((std::filesystem::path(folder_) / kMetricsFile).string(), progress.step);
+
+  while (progress.step < o.steps) {
+    if (events.stop && events.stop()) {
+      save();
+      return TrainingEnd::stopped;
+    }
+    const Stopwatch watch;
+    const StepLoss loss = step();
+    const double seconds = watch.seconds();
+    ++progress.step;
+    progress.loss_sum += loss.cross_entropy;
+    progress.auxiliary_sum += loss.auxiliary.value_or(0.0);
+    learns_auxiliary_ = loss.auxiliary.has_value();
+    ++progress.loss_steps;
+    seconds_ += seconds;
+    ++timed_steps_;
+    const double tokens = static_cast<double>(o.batch * o.accumulate * state_.model.context);
+    if (events.step) events.step(progress.step, loss.cross_entropy, tokens / seconds);
+
+    const int64_t now = progress.step;
+    if (due(now, o.log_every, o.steps) || due(now, o.eval_every, o.steps)) {
+      const Metrics metrics = measure();
+      log_->append(metrics);
+      if (events.metrics) events.metrics(metrics);
+    }
+    if (due(now, o.checkpoint_every, o.steps)) save();
+  }
+  return TrainingEnd::finished;
+}
+
+StepLoss Trainer::step() {
+  std::vector<data::Batch> batches;
+  for (int64_t i = 0; i < state_.training.accumulate; ++i) batches.push_back(sampler_.next());
+  const StepLoss loss = learner_.update(state_.progress.step + 1, batches);
+  state_.progress.position = sampler_.position();
+  return loss;
+}
+
+// Closes the interval since the last line.
+Metrics Trainer::measure() {
+  const TrainingOptions& o = state_.training;
+  Progress& progress = state_.progress;
+  Metrics metrics;
+  metrics.step = progress.step;
+  const double steps = static_cast<double>(progress.loss_steps);
+  metrics.train_loss = progress.loss_sum / steps;
+  if (learns_auxiliary_) metrics.auxiliary_loss = progress.auxiliary_sum / steps;
+  const double tokens =
+      static_cast<double>(timed_steps_ * o.batch * o.accumulate * state_.model.context);
+  metrics.tokens_per_second = tokens / seconds_;
+  if (due(progress.step, o.eval_every, o.steps)) {
+    metrics.val_loss = evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
+                                state_.model.context, o.eval_tokens)
+                           .loss;
+    require_finite(progress.step, *metrics.val_loss);
+  }
+  progress.loss_sum = progress.auxiliary_sum = 0.0;
+  progress.loss_steps = 0;
+  seconds_ = 0.0;
+  timed_steps_ = 0;
+  return metrics;
+}
+
+void Trainer::save() {
+  // First the lines that this checkpoint's step covers: resuming takes them as written.
+  if (log_) log_->sync();
+  state_.generator = at::detail::getDefaultCPUGenerator().get_state();
+  write_checkpoint(folder_, state_);
+}
+
+}  // namespace nsimplex::training

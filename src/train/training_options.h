@@ -1,0 +1,57 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace nsimplex::training {
+
+/// How a language model is trained. The defaults are meant for small models: a million weights, a
+/// few thousand steps.
+struct TrainingOptions {
+  int64_t steps = 2000;
+  int64_t batch = 12;      ///< windows of one forward and backward pass
+  int64_t accumulate = 1;  ///< passes whose gradients are averaged before one update
+  double lr = 3e-3;        ///< learning rate after warm-up
+  double min_lr = 0.0;     ///< learning rate of the last step
+  int64_t warmup = 100;    ///< steps of linear warm-up
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0.1;
+  double clip = 1.0;               ///< largest norm of the whole gradient; 0: unlimited
+  bool bf16 = false;               ///< autocast of the forward pass
+  int64_t indexer_warmup = 0;      ///< first steps, in which layers that choose keys are dense
+  int64_t log_every = 10;          ///< steps between lines of metrics.jsonl
+  int64_t eval_every = 250;        ///< steps between validations; 0: only after the last step
+  int64_t eval_tokens = 65536;     ///< validation tokens looked at each time, evenly spread; 0: all
+  int64_t checkpoint_every = 250;  ///< 0: only at the start and at the end
+  uint64_t seed = 1;               ///< of the first weights and of the batches
+  int threads = 0;                 ///< 0: torch's own choice; sums differ in the last bits with it
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr, min_lr, warmup,
+                                   beta1, beta2, weight_decay, clip, bf16, indexer_warmup,
+                                   log_every, eval_every, eval_tokens, checkpoint_every, seed,
+                                   threads)
+
+/// Throws InputError that names the first option out of its range.
+void check(const TrainingOptions& options);
+
+
+/// A run that cannot go on: its loss or gradient is no longer finite.
+struct Diverged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws Diverged, which names the step (counted from 1) and what is not finite. To be called
+/// before the update, which would spread the damage over every weight.
+void require_finite(int64_t step, double loss, double gradient_norm = 0.0);
+
+/// The same for what a model answers after `step` updates, or after its training. An update can spoil the weights although the loss before it
+/// was finite, and after the last one there is no further loss that would tell.
+void require_finite_outputs(std::optional<int64_t> step, const at::Tensor& outputs);
+
+}  // namespace nsimplex::training
