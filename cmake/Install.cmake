@@ -36,9 +36,9 @@ if(EXISTS "${NSIMPLEX_DEPS_DIR}/lib/libz.so.1")
 endif()
 
 if(NSIMPLEX_APP)
-  set_target_properties(nsimplex_cli PROPERTIES
+  set_target_properties(nsimplex_cli nsimplex_lab_cli PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib;${nsimplex_torch_path}")
-  install(TARGETS nsimplex_cli RUNTIME DESTINATION bin)
+  install(TARGETS nsimplex_cli nsimplex_lab_cli RUNTIME DESTINATION bin)
   if(TARGET nsimplex_sentencepiece)
     set_target_properties(nsimplex_sentencepiece PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
     install(TARGETS nsimplex_sentencepiece LIBRARY DESTINATION lib)

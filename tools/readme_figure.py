@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the README's picture from a measured run:
 
-    nsimplex task match3 --out runs/match3
+    nsimplex lab match3 --out runs/match3
     tools/readme_figure.py runs/match3 docs/images/match3.svg
 
 The report's figures take their colours from the page around them; a picture of its own needs fixed

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/statements.h"
 #include "lab/claims/attenuation.h"
@@ -102,8 +102,8 @@ void add_causal_attenuation(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "attenuation",
        .summary = "Do causal angles weaken attention with distance and generality? (Fig. S2)",
-       .examples = "nsimplex causal attenuation --out runs/attenuation\n"
-                   "nsimplex causal attenuation --planes 3 --draws 10000 --json"},
+       .examples = "nsimplex lab attenuation --out runs/attenuation\n"
+                   "nsimplex lab attenuation --planes 3 --draws 10000 --json"},
       options, run_attenuation);
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");
@@ -190,8 +190,8 @@ void add_causal_robustness(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "robustness",
        .summary = "What noise of causal encodings does to attention scores (Fig. S1, S3)",
-       .examples = "nsimplex causal robustness --out runs/robustness\n"
-                   "nsimplex causal robustness --planes 3 --sigmas 0.3 --json"},
+       .examples = "nsimplex lab robustness --out runs/robustness\n"
+                   "nsimplex lab robustness --planes 3 --sigmas 0.3 --json"},
       options, run_robustness);
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");

@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "causal/structure/cape_structure.h"
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "train/scores.h"
@@ -223,8 +223,8 @@ void add_causal_complexity(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "complexity",
        .summary = "Seconds of structure learning and embedding against size (Fig. S5)",
-       .examples = "nsimplex causal complexity --threads 1 --out runs/complexity\n"
-                   "nsimplex causal complexity --threads 1 --full --out runs/complexity"},
+       .examples = "nsimplex lab complexity --threads 1 --out runs/complexity\n"
+                   "nsimplex lab complexity --threads 1 --full --out runs/complexity"},
       options, run_complexity);
   const auto add = option_adder(command, "Sizes");
   const auto several = CLI::Range(int64_t{2}, int64_t{1} << 30);

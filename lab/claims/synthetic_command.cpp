@@ -9,7 +9,7 @@
 #include "causal/tensors.h"
 #include "cli/causal_embed_command.h"
 #include "cli/causal_table.h"
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "lab/claims/robustness.h"
@@ -285,8 +285,8 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "synthetic",
        .summary = "Does the ball show the graph that made the data? (Fig. 3)",
-       .examples = "nsimplex causal synthetic --threads 1 --out runs/synthetic\n"
-                   "nsimplex causal synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json",
+       .examples = "nsimplex lab synthetic --threads 1 --out runs/synthetic\n"
+                   "nsimplex lab synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json",
        .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       options, run_synthetic);
   training::PlacementOptions& study = options->study;

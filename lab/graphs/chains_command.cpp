@@ -1,4 +1,4 @@
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/graph_experiment.h"
 #include "lab/graphs/pair_task.h"
 #include "train/encoder_network.h"
@@ -99,9 +99,9 @@ void add_graph_chains(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "chains",
        .summary = "Does a label reach the far end of a chain? Trained on 20 nodes, tested on 200",
-       .examples = "nsimplex graph chains --threads 1 --out runs/chains\n"
-                   "nsimplex graph chains --resume runs/chains\n"
-                   "nsimplex graph chains --models softmax,kernel --seeds 3 --json",
+       .examples = "nsimplex lab chains --threads 1 --out runs/chains\n"
+                   "nsimplex lab chains --resume runs/chains\n"
+                   "nsimplex lab chains --models softmax,kernel --seeds 3 --json",
        .resumes = true},
       options, run_chains);
   std::vector<std::string> names;

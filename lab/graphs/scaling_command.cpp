@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "support/error.h"
@@ -244,10 +244,10 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<ScalingOptions>();
   CLI::App& command = add_command(
       parent, session,
-      {.name = "scaling",
+      {.name = "graph-scaling",
        .summary = "Time and memory of a pass against the edges of a random graph",
-       .examples = "nsimplex graph scaling --threads 1 --out runs/scaling\n"
-                   "nsimplex graph scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
+       .examples = "nsimplex lab graph-scaling --threads 1 --out runs/scaling\n"
+                   "nsimplex lab graph-scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
       options, run_scaling);
   std::vector<std::string> names;
   for (const ScalingArm& arm : scaling_arms()) names.push_back(arm.name);

@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "lab/graphs/pair_task.h"
 #include "lab/graphs/set_data.h"
 #include "support/error.h"

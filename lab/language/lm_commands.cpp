@@ -122,12 +122,12 @@ void add_lm_compare(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<CompareOptions>();
   CLI::App& command = add_command(
       parent, session,
-      {.name = "compare",
+      {.name = "lm-compare",
        .summary = "Train several models by turns on the same batches; paired differences",
-       .examples = "nsimplex lm compare --text shakespeare.txt --out runs/compare\n"
-                   "nsimplex lm compare --text shakespeare.txt --arms indexers --equal tokens\n"
-                   "nsimplex lm compare --text src --arms window,topk:light:loss,path --seeds 5\n"
-                   "nsimplex lm compare --size fig8 --tokens train.bin val.bin --device cuda",
+       .examples = "nsimplex lab lm-compare --text shakespeare.txt --out runs/compare\n"
+                   "nsimplex lab lm-compare --text shakespeare.txt --arms indexers --equal tokens\n"
+                   "nsimplex lab lm-compare --text src --arms window,topk:light:loss,path --seeds 5\n"
+                   "nsimplex lab lm-compare --size fig8 --tokens train.bin val.bin --device cuda",
        .acts = {.device = true}},
       options, run_compare);
   CompareOptions& o = *options;
@@ -285,11 +285,11 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<LanguageScalingOptions>();
   CLI::App& command = add_command(
       parent, session,
-      {.name = "scaling",
+      {.name = "lm-scaling",
        .summary = "Loss against size: published figures refitted, and a sweep of widths",
-       .examples = "nsimplex lm scaling --published\n"
-                   "nsimplex lm scaling --text shakespeare.txt --out runs/scaling\n"
-                   "nsimplex lm scaling --text src --widths 64,128,256,512 --seeds 3",
+       .examples = "nsimplex lab lm-scaling --published\n"
+                   "nsimplex lab lm-scaling --text shakespeare.txt --out runs/scaling\n"
+                   "nsimplex lab lm-scaling --text src --widths 64,128,256,512 --seeds 3",
        .acts = {.device = true}},
       options, run_scaling);
   LanguageScalingOptions& o = *options;

@@ -1,4 +1,4 @@
-// `nsimplex analyze transfer`: whether the best learning rate of a small language model stays where
+// `nsimplex lab transfer`: whether the best learning rate of a small language model stays where
 // it is as the model grows, with the scales `standard` and `unit`.
 
 #include "lab/language/transfer_command.h"
@@ -13,7 +13,7 @@
 #include <limits>
 #include <set>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/lm_train.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
@@ -301,8 +301,8 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       {.name = "transfer",
        .summary = "The best learning rate of small language models as they grow, with either scale",
        .examples =
-           "nsimplex analyze transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
-           "nsimplex analyze transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
+           "nsimplex lab transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
+           "nsimplex lab transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
            "--norm qkv",
        .acts = {.device = true}},
       options, run_transfer);

@@ -1,4 +1,4 @@
-// `nsimplex analyze lipschitz`: the largest derivatives of N-simplicial attention over a ball of
+// `nsimplex lab lipschitz`: the largest derivatives of N-simplicial attention over a ball of
 // tokens, beside the bounds of the literature.
 
 #include "lab/lipschitz/lipschitz_command.h"
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
@@ -288,8 +288,8 @@ void add_analyze_lipschitz(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "lipschitz",
        .summary = "Lipschitz constants of attention over a ball of tokens, beside their bounds",
-       .examples = "nsimplex analyze lipschitz --out runs/lipschitz\n"
-                   "nsimplex analyze lipschitz --orders 1,2 --tokens 2,4,8,16 --json"},
+       .examples = "nsimplex lab lipschitz --out runs/lipschitz\n"
+                   "nsimplex lab lipschitz --orders 1,2 --tokens 2,4,8,16 --json"},
       options, run_lipschitz);
   const auto add = option_adder(command, "Sweep");
   add("--orders", options->orders, "Numbers of key axes")

@@ -1,4 +1,4 @@
-// `nsimplex analyze sensitivity`: how far attention carries perturbations of its inputs, once and
+// `nsimplex lab sensitivity`: how far attention carries perturbations of its inputs, once and
 // twice differentiated, beside the bounds for its scales.
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 #include "analysis/ascent.h"
 #include "lab/lipschitz/propositions.h"
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
@@ -282,8 +282,8 @@ void add_analyze_sensitivity(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "sensitivity",
        .summary = "Sensitivity and sharpness of attention beside the bounds of its scales",
-       .examples = "nsimplex analyze sensitivity --out runs/sensitivity\n"
-                   "nsimplex analyze sensitivity --orders 1,2,3 --dims 8 --scales unit --json"},
+       .examples = "nsimplex lab sensitivity --out runs/sensitivity\n"
+                   "nsimplex lab sensitivity --orders 1,2,3 --dims 8 --scales unit --json"},
       options, run_sensitivity);
   const auto add = option_adder(command, "Sweep");
   add("--orders", options->orders, "Numbers of key axes")

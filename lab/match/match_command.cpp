@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "support/error.h"
@@ -181,17 +181,17 @@ struct MatchText {
 const std::vector<MatchText>& match_texts() {
   static const std::vector<MatchText> texts{
       {2, "Is there a j with x_i + x_j = 0 mod M? Ordinary attention suffices",
-       "nsimplex task {0} --order 1 --sparse dense,topk --topk 1,2,4 --threads 1\n"
-       "nsimplex task {0} --order 1,2,3 --out runs/{0}"},
+       "nsimplex lab {0} --order 1 --sparse dense,topk --topk 1,2,4 --threads 1\n"
+       "nsimplex lab {0} --order 1,2,3 --out runs/{0}"},
       {3, "Is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M? Order 1 against order 2",
-       "nsimplex task {0} --out runs/{0}\n"
-       "nsimplex task {0} --seeds 3 --threads 1 --json\n"
-       "nsimplex task {0} --labels natural --order 2 --steps 3000\n"
-       "nsimplex task {0} --order 2 --sparse dense,topk,path --topk 2,4,6 --out runs/sparse\n"
-       "nsimplex task {0} --order 1 --depth 1,2,3,4,6 --beside 2 --equal flops --out runs/depth"},
+       "nsimplex lab {0} --out runs/{0}\n"
+       "nsimplex lab {0} --seeds 3 --threads 1 --json\n"
+       "nsimplex lab {0} --labels natural --order 2 --steps 3000\n"
+       "nsimplex lab {0} --order 2 --sparse dense,topk,path --topk 2,4,6 --out runs/sparse\n"
+       "nsimplex lab {0} --order 1 --depth 1,2,3,4,6 --beside 2 --equal flops --out runs/depth"},
       {4, "Is there a triple j1, j2, j3 with x_i + x_j1 + x_j2 + x_j3 = 0 mod M?",
-       "nsimplex task {0} --order 1,2,3 --threads 1 --out runs/{0}\n"
-       "nsimplex task {0} --modulus 89 --steps 4000"}};
+       "nsimplex lab {0} --order 1,2,3 --threads 1 --out runs/{0}\n"
+       "nsimplex lab {0} --modulus 89 --steps 4000"}};
   return texts;
 }
 
@@ -289,9 +289,8 @@ void add_match_command(CLI::App& parent, Session& session, const MatchText& text
 
 }  // namespace
 
-void add_task_command(CLI::App& parent, Session& session) {
-  CLI::App& group = add_group(parent, "task", "Small tasks that separate orders of attention");
-  for (const MatchText& text : match_texts()) add_match_command(group, session, text);
+void add_match_commands(CLI::App& parent, Session& session) {
+  for (const MatchText& text : match_texts()) add_match_command(parent, session, text);
 }
 
 }  // namespace nsimplex::cli

@@ -1,4 +1,4 @@
-// `nsimplex analyze smoothing`: the theorem on collapse and its lemmas put to the test, and
+// `nsimplex lab smoothing`: the theorem on collapse and its lemmas put to the test, and
 // collapse against depth.
 
 #include "lab/smoothing/smoothing_command.h"
@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "analysis/collapse.h"
-#include "cli/commands.h"
+#include "lab/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
@@ -293,8 +293,8 @@ void add_analyze_smoothing(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "smoothing",
        .summary = "How fast attention makes all tokens one: theorems tested, and depth",
-       .examples = "nsimplex analyze smoothing --threads 1\n"
-                   "nsimplex analyze smoothing --draws 1000 --out runs/smoothing --json"},
+       .examples = "nsimplex lab smoothing --threads 1\n"
+                   "nsimplex lab smoothing --draws 1000 --out runs/smoothing --json"},
       options, run_smoothing);
   const auto add = option_adder(command, "Smoothing");
   add("--draws", options->draws, "Random heads and tokens for each order")

@@ -34,10 +34,9 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
-void add_commands(CLI::App& app, Session& session) {
+void add_product_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
   add_lm_command(app, session);
-  add_task_command(app, session);
   add_graph_command(app, session);
   add_analyze_command(app, session);
   add_causal_command(app, session);
@@ -100,9 +99,12 @@ int run_action(const std::function<int()>& action) {
 
 }  // namespace
 
-std::unique_ptr<CLI::App> make_app(Session& session) {
-  auto app = std::make_unique<CLI::App>(
-      "Higher-order attention: train, measure, verify and report.", "nsimplex");
+const Program kProduct{"nsimplex", "Higher-order attention: train, measure, verify and report.",
+                       "Experiments of the papers: nsimplex lab --help", add_product_commands};
+
+std::unique_ptr<CLI::App> make_app(const Program& program, Session& session) {
+  auto app = std::make_unique<CLI::App>(program.summary, program.name);
+  app->footer(program.footer);
   app->formatter(help_formatter());
   app->config_formatter(command_config(*app));
   app->set_version_flag("--version", std::string("nsimplex ") + version());
@@ -110,20 +112,20 @@ std::unique_ptr<CLI::App> make_app(Session& session) {
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->fallthrough();
   app->require_subcommand(1);
-  add_commands(*app, session);
+  program.add_commands(*app, session);
   return app;
 }
 
-int run(int argc, char** argv) {
+int run(const Program& program, std::span<char* const> arguments) {
   interrupt::install();
   Session session;
-  session.command_line = "nsimplex";
-  for (int i = 1; i < argc; ++i) session.command_line += " " + quote(argv[i]);
+  session.command_line = program.name;
+  for (const char* each : arguments.subspan(1)) session.command_line += " " + quote(each);
 
-  const std::unique_ptr<CLI::App> made = make_app(session);
+  const std::unique_ptr<CLI::App> made = make_app(program, session);
   CLI::App& app = *made;
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
@@ -138,10 +140,6 @@ void add_graph_command(CLI::App& parent, Session& session) {
   CLI::App& group =
       add_group(parent, "graph", "Equivariant layers on sets, graphs and hypergraphs");
   add_graph_expressivity(group, session);
-  add_graph_chains(group, session);
-  add_graph_scaling(group, session);
-  add_graph_delaunay(group, session);
-  add_graph_jets(group, session);
   add_graph_hyperedges(group, session);
   add_graph_molecules(group, session);
 }
@@ -154,10 +152,6 @@ void add_causal_command(CLI::App& parent, Session& session) {
   add_causal_encode(group, session);
   add_causal_fit(group, session);
   add_causal_simulate(group, session);
-  add_causal_synthetic(group, session);
-  add_causal_attenuation(group, session);
-  add_causal_robustness(group, session);
-  add_causal_complexity(group, session);
   add_causal_perturb(group, session);
   add_causal_classify(group, session);
   add_causal_cluster(group, session);
@@ -167,13 +161,9 @@ void add_causal_command(CLI::App& parent, Session& session) {
 
 
 void add_analyze_command(CLI::App& parent, Session& session) {
-  CLI::App& group = add_group(parent, "analyze", "Statements about attention and graphs, tested");
+  CLI::App& group = add_group(parent, "analyze", "Properties of trained models and of graphs");
   add_analyze_curvature(group, session);
-  add_analyze_lipschitz(group, session);
   add_analyze_model(group, session);
-  add_analyze_sensitivity(group, session);
-  add_analyze_smoothing(group, session);
-  add_analyze_transfer(group, session);
 }
 
 }  // namespace nsimplex::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "cli/options.h"
 
@@ -14,12 +15,23 @@ namespace nsimplex::cli {
 /// decides on huge pages, is left as it is.
 void keep_freed_memory();
 
+/// A program: its name as a user types it, what it is for, what its help says at the end, and the
+/// function that adds its commands.
+struct Program {
+  const char* name;
+  const char* summary;
+  const char* footer;
+  void (*add_commands)(CLI::App& app, Session& session);
+};
 
-/// The command line with all its commands. Parsing it puts into `session` what is to be run.
-std::unique_ptr<CLI::App> make_app(Session& session);
+/// The program nsimplex.
+extern const Program kProduct;
 
-/// Runs the command line and returns the process's exit code: 0, 1 (the run failed), 2 (bad usage
-/// or input) or 130 (interrupted).
-int run(int argc, char** argv);
+/// The command line of a program. Parsing it puts into `session` what is to be run.
+std::unique_ptr<CLI::App> make_app(const Program& program, Session& session);
+
+/// Runs a program on its arguments, the first of which is the program itself, and returns the exit
+/// code of the process: 0, 1 (the run failed), 2 (bad usage or input) or 130 (interrupted).
+int run(const Program& program, std::span<char* const> arguments);
 
 }  // namespace nsimplex::cli

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/lab_program.h"
 #include "cli/run_folder.h"
 #include "cli/options.h"
 #include "cli/toml.h"
@@ -139,13 +140,14 @@ void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>&
 
 bool is_command(const std::string& name, const std::string& config) {
   std::istringstream typed(config.substr(0, config.find('\n'))), words(name);
-  std::string word;
-  typed >> word;
-  if (word != "#") return false;
-  for (std::string wanted; words >> wanted;) {
-    while (typed >> word && word != wanted) {
-    }
-    if (!typed) return false;
+  std::vector<std::string> line{std::istream_iterator<std::string>(typed), {}};
+  if (line.empty() || line.front() != "#") return false;
+  line = with_current_name(std::move(line));
+  // Options may stand between the words of a name.
+  auto place = line.begin() + 1;
+  for (std::string wanted; words >> wanted; ++place) {
+    place = std::find(place, line.end(), wanted);
+    if (place == line.end()) return false;
   }
   return true;
 }

@@ -18,7 +18,7 @@ std::shared_ptr<CLI::Config> command_config(CLI::App& app);
 std::string config_text(const CLI::App& command);
 
 /// Whether a config.toml, whose first line is the command that was typed, is of the command that is
-/// called `name`, "nsimplex graph chains" for example.
+/// called `name`, "nsimplex lab chains" for example.
 bool is_command(const std::string& name, const std::string& config);
 
 /// Gives a command the options that the run in `folder` has in its config.toml. The folder, the

@@ -23,12 +23,10 @@
 namespace nsimplex::cli {
 
 void add_lm_command(CLI::App& parent, Session& session) {
-  CLI::App& group = add_group(parent, "lm", "Language models: train, evaluate, sample, compare");
+  CLI::App& group = add_group(parent, "lm", "Language models: train, evaluate, sample");
   add_lm_train(group, session);
   add_lm_eval(group, session);
   add_lm_sample(group, session);
-  add_lm_compare(group, session);
-  add_lm_scaling(group, session);
 }
 
 void add_text_options(CLI::App& command, TextOptions& text) {

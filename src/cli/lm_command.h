@@ -17,8 +17,6 @@ namespace nsimplex::cli {
 void add_lm_train(CLI::App& parent, Session& session);
 void add_lm_eval(CLI::App& parent, Session& session);
 void add_lm_sample(CLI::App& parent, Session& session);
-void add_lm_compare(CLI::App& parent, Session& session);
-void add_lm_scaling(CLI::App& parent, Session& session);
 
 /// --text and --glob.
 struct TextOptions {

@@ -43,7 +43,7 @@ struct CommonOptions {
   bool json = false;  ///< JSON lines on standard output, no progress
 
   // Filled in by the framework before the command runs.
-  std::string command_name;  ///< nsimplex graph chains, for example
+  std::string command_name;  ///< nsimplex lab chains, for example
   std::string resumes_by;    ///< the file that a run needs to continue; empty: none does
   std::vector<const std::string*> inputs;  ///< CommandText::inputs
   std::string command_line;                ///< what was typed: the command to repeat

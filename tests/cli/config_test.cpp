@@ -256,7 +256,7 @@ TEST(ConfigOfARun, StaysOneLineBelowItsComment) {
 
 TEST(ConfigOfARun, HoldsWhatAPresetSays) {
   ParsedLine line;
-  const Words path{"lm", "compare"};
+  const Words path{"lab", "lm-compare"};
   ASSERT_EQ(line.parse(joined(path, {"--size", "fig8", "--steps", "5"})), "");
   EXPECT_THAT(config_text(line.command(path)),
               AllOf(HasSubstr("layers=12\n"), HasSubstr("steps=5\n"), HasSubstr("ordinary:wide")));

@@ -14,9 +14,12 @@ void collect(CLI::App& app, const Words& path, std::vector<Words>& commands) {
 }  // namespace
 
 std::string ParsedLine::parse(Words words) {
+  const auto word = std::ranges::find(words, "lab");
+  const bool of_lab = word != words.end();
+  if (of_lab) words.erase(word);
   std::ranges::reverse(words);  // CLI11 takes them from the back
   try {
-    app_->parse(std::move(words));
+    (of_lab ? lab_ : product_)->parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return error.what();
   }
@@ -24,14 +27,15 @@ std::string ParsedLine::parse(Words words) {
 }
 
 CLI::App& ParsedLine::command(const Words& path) {
-  CLI::App* app = app_.get();
-  for (const std::string& name : path) app = app->get_subcommand(name);
+  CLI::App* app = product_.get();
+  for (const std::string& name : path) app = name == "lab" ? lab_.get() : app->get_subcommand(name);
   return *app;
 }
 
 std::vector<Words> ParsedLine::commands() {
   std::vector<Words> commands;
-  collect(*app_, {}, commands);
+  collect(*product_, {}, commands);
+  collect(*lab_, {"lab"}, commands);
   return commands;
 }
 

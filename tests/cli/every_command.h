@@ -5,15 +5,17 @@
 #include <vector>
 
 #include "cli/app.h"
+#include "lab/lab.h"
 
 namespace nsimplex::cli::testing {
 
 using Words = std::vector<std::string>;
 
-/// The command line, parsed in this process: no command runs.
+/// The command lines of both programs, parsed in this process: no command runs. As on the command
+/// line of nsimplex, the word "lab" leads to nsimplex-lab.
 class ParsedLine {
  public:
-  ParsedLine() : app_(make_app(session_)) {}
+  ParsedLine() : product_(make_app(kProduct, session_)), lab_(make_app(lab::kProgram, session_)) {}
 
   /// Words after "nsimplex"; the error, or nothing.
   std::string parse(Words words);
@@ -29,7 +31,7 @@ class ParsedLine {
 
  private:
   Session session_;
-  std::unique_ptr<CLI::App> app_;
+  std::unique_ptr<CLI::App> product_, lab_;
 };
 
 Words joined(Words words, const Words& more);

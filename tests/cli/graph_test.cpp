@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 
 // A run that takes well under a second.
 std::vector<std::string> chains(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"graph",        "chains", "--threads",    "1", "--train", "6",
+  std::vector<std::string> arguments{"lab",        "chains", "--threads",    "1", "--train", "6",
                                      "--test",       "2",      "--validation", "2", "--nodes", "4",
                                      "--test-nodes", "6"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -77,9 +77,9 @@ TEST(GraphChains, ARunDirectoryHoldsPointsResultsAndTheCommand) {
   const auto rows = json_of(test::read_file(folder / "run/metrics.jsonl"));
   EXPECT_EQ(having(rows, "epoch").size(), 2U * 3);
   EXPECT_EQ(having(rows, "best_epoch").size(), 2U);
-  EXPECT_THAT(test::read_file(folder / "run/config.toml"), StartsWith("# nsimplex graph chains"));
+  EXPECT_THAT(test::read_file(folder / "run/config.toml"), StartsWith("# nsimplex lab chains"));
   const Finished again =
-      run({"graph", "chains", "--config", folder / "run/config.toml", "--out", folder / "again"});
+      run({"lab", "chains", "--config", folder / "run/config.toml", "--out", folder / "again"});
   ASSERT_EQ(again.code, 0) << again.err;
   const auto repeated = json_of(test::read_file(folder / "again/metrics.jsonl"));
   ASSERT_EQ(repeated.size(), rows.size());
@@ -93,7 +93,7 @@ TEST(GraphChains, ARunDirectoryHoldsPointsResultsAndTheCommand) {
 
 TEST(GraphScaling, EveryPassIsMeasuredAndSlopesAreFitted) {
   const test::TemporaryFolder folder;
-  const Finished finished = run({"graph", "scaling", "--threads", "1", "--edges", "40,80,160",
+  const Finished finished = run({"lab", "graph-scaling", "--threads", "1", "--edges", "40,80,160",
                                  "--seeds", "2", "--json", "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
@@ -114,7 +114,7 @@ TEST(GraphScaling, EveryPassIsMeasuredAndSlopesAreFitted) {
 }
 
 TEST(GraphScaling, ForwardPassesAloneHaveNoBackward) {
-  const Finished finished = run({"graph", "scaling", "--threads", "1", "--models", "kernel",
+  const Finished finished = run({"lab", "graph-scaling", "--threads", "1", "--models", "kernel",
                                  "--edges", "40,80", "--seeds", "1", "--forward-only", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
@@ -126,27 +126,27 @@ TEST(GraphScaling, ForwardPassesAloneHaveNoBackward) {
   }
   ASSERT_EQ(fits.size(), 1U);
   EXPECT_TRUE(fits[0]["slope_backward"].is_null());
-  const Finished table = run({"graph", "scaling", "--threads", "1", "--models", "mlp", "--edges",
+  const Finished table = run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp", "--edges",
                               "40,80", "--seeds", "1", "--forward-only"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("mlp"));
 }
 
 TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
-  const Finished finished = run({"graph", "scaling", "--threads", "1", "--models", "mlp", "--edges",
+  const Finished finished = run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp", "--edges",
                                  "40,400000", "--seeds", "1", "--max-seconds", "5", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   EXPECT_EQ(having(lines, "forward_seconds").size(), 1U);
   EXPECT_EQ(having(lines, "largest_edges")[0]["largest_edges"], 15);
-  const Finished falling = run({"graph", "scaling", "--edges", "80,40"});
+  const Finished falling = run({"lab", "graph-scaling", "--edges", "80,40"});
   EXPECT_EQ(falling.code, 2);
   EXPECT_THAT(falling.err, HasSubstr("--edges: expected rising numbers"));
 }
 
 TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   const Finished finished =
-      run({"graph", "delaunay", "--threads", "1", "--train", "6", "--validation", "2", "--test",
+      run({"lab", "delaunay", "--threads", "1", "--train", "6", "--validation", "2", "--test",
            "2", "--epochs", "1", "--models", "s2g,gnn5,softmax", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
@@ -159,14 +159,14 @@ TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   EXPECT_THAT(finished.out, HasSubstr("siam-3"));
   // Figures of the paper are of other sizes.
   const Finished smaller =
-      run({"graph", "delaunay", "--threads", "1", "--train", "2", "--validation", "1", "--test",
+      run({"lab", "delaunay", "--threads", "1", "--train", "2", "--validation", "1", "--test",
            "1", "--least", "5", "--most", "8", "--epochs", "1", "--models", "s2g-plus", "--json"});
   ASSERT_EQ(smaller.code, 0) << smaller.err;
   EXPECT_TRUE(having(json_of(smaller.out), "published_f1").empty());
-  const Finished crossed = run({"graph", "delaunay", "--least", "9", "--most", "8"});
+  const Finished crossed = run({"lab", "delaunay", "--least", "9", "--most", "8"});
   EXPECT_EQ(crossed.code, 2);
   EXPECT_THAT(crossed.err, HasSubstr("--least: expected at most --most 8, got 9"));
-  const Finished alone = run({"graph", "delaunay", "--least", "1", "--most", "1"});
+  const Finished alone = run({"lab", "delaunay", "--least", "1", "--most", "1"});
   EXPECT_EQ(alone.code, 2);
   EXPECT_THAT(alone.err, HasSubstr("--most: Value 1 not in range 2"));
 }
@@ -174,7 +174,7 @@ TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
 TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
   const test::TemporaryFolder folder;
   const Finished finished = run(
-      {"graph", "delaunay", "--full", "--threads",    "1",    "--least", "5",     "--most",
+      {"lab", "delaunay", "--full", "--threads",    "1",    "--least", "5",     "--most",
        "5",     "--train",  "3",      "--validation", "1",    "--test",  "1",     "--batch",
        "1",     "--epochs", "1",      "--models",     "gnn5", "--json",  "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
@@ -186,7 +186,7 @@ TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
 TEST(GraphDelaunay, KernelModelsHaveTheFeaturesAskedFor) {
   const test::TemporaryFolder folder;
   const auto trained = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"graph",
+    std::vector<std::string> arguments{"lab",
                                        "delaunay",
                                        "--threads",
                                        "1",
@@ -224,13 +224,13 @@ TEST(GraphDelaunay, KernelModelsHaveTheFeaturesAskedFor) {
   const json exponential = trained({"--feature-map", "exponential"});
   EXPECT_NE(plain, exponential);
   EXPECT_EQ(exponential, trained({"--config", folder / "run/config.toml"}));
-  const Finished uneven = run({"graph", "delaunay", "--width", "6"});
+  const Finished uneven = run({"lab", "delaunay", "--width", "6"});
   EXPECT_EQ(uneven.code, 2);
   EXPECT_THAT(uneven.err, HasSubstr("--width: expected a multiple of 4 heads, got 6"));
 }
 
 TEST(GraphJets, FiguresAreToldApartByKind) {
-  const Finished finished = run({"graph", "jets", "--threads", "1", "--sets", "40", "--epochs", "1",
+  const Finished finished = run({"lab", "jets", "--threads", "1", "--sets", "40", "--epochs", "1",
                                  "--models", "s2g,gnn0,kernel", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto results = having(json_of(finished.out), "best_epoch");
@@ -241,10 +241,10 @@ TEST(GraphJets, FiguresAreToldApartByKind) {
       EXPECT_TRUE(line.contains(std::string(kind) + "_rand_index")) << kind;
     }
   }
-  const Finished missing = run({"graph", "jets", "--file", "/nowhere.npz"});
+  const Finished missing = run({"lab", "jets", "--file", "/nowhere.npz"});
   EXPECT_EQ(missing.code, 2);
   EXPECT_EQ(lines_of(missing.err).size(), 1U) << missing.err;
-  EXPECT_EQ(run({"graph", "jets", "--sets", "4"}).code, 2);
+  EXPECT_EQ(run({"lab", "jets", "--sets", "4"}).code, 2);
 }
 
 TEST(GraphChains, CtrlCKeepsWhatWasReached) {
@@ -274,7 +274,7 @@ TEST(GraphChains, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--nodes", "0"}, "--nodes"},
       {{"--device", "cpu"}, "unknown option --device"}};
   for (const auto& [more, says] : cases) {
-    std::vector<std::string> arguments{"graph", "chains"};
+    std::vector<std::string> arguments{"lab", "chains"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_refused(arguments, folder / "run", says);
   }

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 Words chain_words(const std::string& epochs, const Words& more) {
   return joined(
-      {"graph",        "chains",     "--threads", "1",   "--train",  "6",    "--test",       "2",
+      {"lab",        "chains",     "--threads", "1",   "--train",  "6",    "--test",       "2",
        "--validation", "2",          "--nodes",   "4",   "--epochs", epochs, "--test-nodes", "6",
        "--models",     "mlp,kernel", "--ema",     "0.9", "--seeds",  "2"},
       more);
@@ -68,10 +68,10 @@ TEST(GraphResume, CtrlCSavesAndARunGoesOnBitForBit) {
     };
     const auto begun = size();
     Process process(round == 0 ? chain_words("400", {"--out", broken})
-                               : Words{"graph", "chains", "--resume", broken});
+                               : Words{"lab", "chains", "--resume", broken});
     while (size() < begun + 3000U) std::this_thread::yield();
     if (round == 0) {  // nobody else may continue what is at work
-      const Finished second = run({"graph", "chains", "--resume", broken});
+      const Finished second = run({"lab", "chains", "--resume", broken});
       EXPECT_EQ(second.code, 2);
       EXPECT_THAT(second.err, HasSubstr("is in use by another process"));
     }
@@ -80,17 +80,17 @@ TEST(GraphResume, CtrlCSavesAndARunGoesOnBitForBit) {
     const Finished stopped = process.wait();
     if (round == 1) continue;
     EXPECT_EQ(stopped.code, 130) << stopped.err;
-    EXPECT_THAT(stopped.err, HasSubstr("continue with: nsimplex graph chains --resume " + broken));
+    EXPECT_THAT(stopped.err, HasSubstr("continue with: nsimplex lab chains --resume " + broken));
     EXPECT_TRUE(std::filesystem::exists(broken + "/checkpoint.safetensors"));
   }
   const std::string before = test::read_file(broken + "/metrics.jsonl");
-  const Finished resumed = run({"graph", "chains", "--resume", broken});
+  const Finished resumed = run({"lab", "chains", "--resume", broken});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_TRUE(test::read_file(broken + "/metrics.jsonl").starts_with(before));
   EXPECT_EQ(results_in(broken), results_in(whole));
   EXPECT_EQ(summary_in(broken, 2), summary_in(whole, 2));
   EXPECT_FALSE(std::filesystem::exists(broken + "/checkpoint.safetensors"));
-  EXPECT_TRUE(test::read_file(broken + "/config.toml").starts_with("# nsimplex graph chains"));
+  EXPECT_TRUE(test::read_file(broken + "/config.toml").starts_with("# nsimplex lab chains"));
 }
 
 TEST(GraphResume, AFinishedRunSaysSoAndChangesNothing) {
@@ -99,12 +99,12 @@ TEST(GraphResume, AFinishedRunSaysSoAndChangesNothing) {
   const Finished first = run(chain_words("2", {"--out", out}));
   ASSERT_EQ(first.code, 0) << first.err;
   const std::string before = test::read_file(out + "/metrics.jsonl");
-  const Finished again = run({"graph", "chains", "--resume", out});
+  const Finished again = run({"lab", "chains", "--resume", out});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.out, first.out);
   EXPECT_THAT(again.err, HasSubstr("the run in " + out + " had been finished"));
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
-  const Finished lines = run({"graph", "chains", "--json", "--resume", out});
+  const Finished lines = run({"lab", "chains", "--json", "--resume", out});
   EXPECT_EQ(lines.err, "");
   EXPECT_EQ(json_of(lines.out).size(), 2U * 3 + 2);  // references and models of each seed, means
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
@@ -135,13 +135,13 @@ TEST(GraphResume, TheHalfLineOfAKilledProcessGoesAndTheRestStays) {
   // Within the line of a result.
   const size_t cut = whole.find("\"best_epoch\"");
   test::write_file(file, whole.substr(0, cut));
-  const Finished resumed = run({"graph", "chains", "--resume", out});
+  const Finished resumed = run({"lab", "chains", "--resume", out});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(lines_in(out), expected);
   EXPECT_TRUE(test::read_file(file).starts_with(whole.substr(0, whole.rfind('\n', cut) + 1)));
 
   test::write_file(file, "{\"a\": 1}\nnothing\n" + whole);
-  const Finished damaged = run({"graph", "chains", "--resume", out});
+  const Finished damaged = run({"lab", "chains", "--resume", out});
   EXPECT_EQ(damaged.code, 2);
   EXPECT_THAT(damaged.err, AllOf(HasSubstr("cannot continue"), HasSubstr("line 2 is no JSON")));
 }
@@ -158,24 +158,24 @@ TEST(GraphResume, WhatCannotGoOnIsToldInOneLine) {
   const std::string out = folder / "run";
   ASSERT_EQ(run(chain_words("2", {"--out", out})).code, 0);
   const std::string before = test::read_file(out + "/metrics.jsonl");
-  const Words resume{"graph", "chains", "--resume", out};
+  const Words resume{"lab", "chains", "--resume", out};
   expect_no_resume(joined(resume, {"--epochs", "3"}),
                    "--resume: the run began with 2 as --epochs, got 3; it continues as it began");
   expect_no_resume(joined(resume, {"--lr", "0.1"}), "the run began without it as --lr, got 0.1");
   expect_no_resume(joined(resume, {"--models", "mlp"}), "with mlp,kernel as --models, got mlp");
   expect_no_resume(joined(resume, {"--out", folder / "other"}), "--out cannot be given as well");
   expect_no_resume(joined(resume, {"--overwrite"}), "--overwrite cannot be given as well");
-  expect_no_resume({"graph", "jets", "--resume", out}, "is not of nsimplex graph jets");
-  expect_no_resume({"graph", "chains", "--resume", folder / "no"}, "No such file or directory");
-  expect_no_resume({"graph", "chains", "--resume", ""}, "expected the folder of a run");
+  expect_no_resume({"lab", "jets", "--resume", out}, "is not of nsimplex lab jets");
+  expect_no_resume({"lab", "chains", "--resume", folder / "no"}, "No such file or directory");
+  expect_no_resume({"lab", "chains", "--resume", ""}, "expected the folder of a run");
   std::filesystem::create_directories(folder / "empty");
-  expect_no_resume({"graph", "chains", "--resume", folder / "empty"}, "has no config.toml");
+  expect_no_resume({"lab", "chains", "--resume", folder / "empty"}, "has no config.toml");
   EXPECT_EQ(test::read_file(out + "/metrics.jsonl"), before);
   // What it has anyway, and what is of this call alone.
   EXPECT_EQ(run(joined(resume, {"--epochs", "2", "--ema", "0.90", "--threads", "2"})).code, 0);
 
   expect_no_resume(chain_words("3", {"--out", out}), "continue that run with --resume " + out);
-  const Finished other = run({"graph", "jets", "--out", out});
+  const Finished other = run({"lab", "jets", "--out", out});
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, ::testing::Not(HasSubstr("--resume")));
 }

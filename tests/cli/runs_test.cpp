@@ -88,7 +88,7 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"causal", "encode", ball + "/embedding.safetensors", "--heads", "1"},
        {"angles.safetensors"}},
-      {{"causal", "synthetic", "--graphs", "1", "--nodes", "4", "--rows", "50", "--steps", "3",
+      {{"lab", "synthetic", "--graphs", "1", "--nodes", "4", "--rows", "50", "--steps", "3",
         "--all-hops", "1", "--generalities", "1", "--hops", "1"},
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"analyze", "curvature", made + "/truth.tsv"}, {"curvatures.safetensors"}}};
@@ -124,7 +124,7 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
 
 TEST_F(EveryRun, BeginsWhereNothingWouldBeLost) {
   const std::string out = folder_ / "run";
-  const Words words{"causal", "attenuation", "--planes", "3", "--draws",
+  const Words words{"lab", "attenuation", "--planes", "3", "--draws",
                     "50",     "--json",      "--out",    out};
   test::write_file(out + "/notes.txt", "mine");
   test::write_file(out + "/metrics.jsonl", "");  // a run that was ended before its first line

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "error_of.h"
-#include "models/module_checks.h"
+#include "nn/module_checks.h"
 
 namespace nsimplex {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "train/optimizer.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "io/output_file.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 int main(int, char** argv) {
   int stages_left = std::atoi(argv[2]);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "support/error.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

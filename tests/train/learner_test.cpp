@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

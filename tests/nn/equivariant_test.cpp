@@ -6,7 +6,7 @@
 #include <nsimplex/equivariant_layers.h>
 #include <nsimplex/graph.h>
 
-#include "models/module_checks.h"
+#include "nn/module_checks.h"
 
 namespace nsimplex {
 namespace {

@@ -1,4 +1,4 @@
-// `nsimplex task match2 | match3 | match4` as a user meets them: which models are compared, what is
+// `nsimplex lab match2 | match3 | match4` as a user meets them: which models are compared, what is
 // printed and written, what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,10 +105,10 @@ TEST(TaskMatch, ARunDirectoryHoldsPointsResultsAndTheCommand) {
   EXPECT_EQ(points, 2U * 2 * 2);  // steps 2 and 3, two orders, two seeds
   EXPECT_EQ(results, 2U * 2);
   const std::string config = test::read_file(folder / "run/config.toml");
-  EXPECT_THAT(config, StartsWith("# nsimplex task match3 --threads 1 --seeds 2"));
+  EXPECT_THAT(config, StartsWith("# nsimplex lab match3 --threads 1 --seeds 2"));
   // It repeats the run.
   const Finished again =
-      run({"task", "match3", "--config", folder / "run/config.toml", "--out", folder / "again"});
+      run({"lab", "match3", "--config", folder / "run/config.toml", "--out", folder / "again"});
   ASSERT_EQ(again.code, 0) << again.err;
   const auto repeated = json_of(test::read_file(folder / "again/metrics.jsonl"));
   ASSERT_EQ(repeated.size(), rows.size());

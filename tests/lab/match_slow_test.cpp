@@ -1,4 +1,4 @@
-// What the task is for, at the size of `nsimplex task match3`: minutes.
+// What the task is for, at the size of `nsimplex lab match3`: minutes.
 #include <gtest/gtest.h>
 
 #include "lab/match/match_training.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

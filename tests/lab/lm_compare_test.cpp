@@ -1,4 +1,4 @@
-// `nsimplex lm compare | scaling` as a user meets them.
+// `nsimplex lab lm-compare | scaling` as a user meets them.
 
 #include <gmock/gmock.h>
 
@@ -35,7 +35,7 @@ std::vector<nlohmann::json> lines_with(const std::string& text,
 
 struct Compared : Place {
   std::vector<std::string> compare(std::vector<std::string> more) const {
-    std::vector<std::string> all = {"lm",      "compare", "--layers",     "2",  "--every",   "2",
+    std::vector<std::string> all = {"lab",      "lm-compare", "--layers",     "2",  "--every",   "2",
                                     "--heads", "2",       "--dim",        "16", "--context", "16",
                                     "--batch", "2",       "--eval-every", "4",  "--warmup",  "2",
                                     "--steps", "12",      "--threads",    "1"};
@@ -83,7 +83,7 @@ TEST(LmCompare, TrainsArmsAndComparesThem) {
   const std::string log = read_file(place / "run/metrics.jsonl");
   EXPECT_THAT(lines_with(log, {"arm", "step", "val_loss"}), SizeIs(::testing::Ge(24u)));
   EXPECT_THAT(lines_with(log, {"arm", "over", "step", "speed_up"}), ::testing::Not(SizeIs(0)));
-  EXPECT_THAT(read_file(place / "run/config.toml"), StartsWith("# nsimplex lm compare"));
+  EXPECT_THAT(read_file(place / "run/config.toml"), StartsWith("# nsimplex lab lm-compare"));
 }
 
 TEST(LmCompare, ReadsTokenFilesAndWidens) {
@@ -124,7 +124,7 @@ TEST(LmCompare, RefusesWhatMakesNoSense) {
 }
 
 TEST(LmScaling, RefitsWhatWasPublished) {
-  const Finished done = run({"lm", "scaling", "--published", "--json"});
+  const Finished done = run({"lab", "lm-scaling", "--published", "--json"});
   ASSERT_EQ(done.code, 0) << done.err;
   const auto fits = lines_with(done.out, {"source", "alpha"});
   ASSERT_THAT(fits, SizeIs(8));
@@ -160,7 +160,7 @@ TEST(LmScaling, SweepsWidths) {
   EXPECT_THAT(odd.err, HasSubstr("--widths: expected multiples of 2 heads, got 15"));
 
   // What cannot be trained leaves nothing behind.
-  const Finished none = run({"lm", "scaling", "--text", place / "absent", "--out", place / "new"});
+  const Finished none = run({"lab", "lm-scaling", "--text", place / "absent", "--out", place / "new"});
   EXPECT_EQ(none.code, 2);
   EXPECT_EQ(none.out, "");
   EXPECT_FALSE(std::filesystem::exists(place / "new"));

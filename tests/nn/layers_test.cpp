@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "models/module_checks.h"
+#include "nn/module_checks.h"
 
 namespace nsimplex {
 namespace {

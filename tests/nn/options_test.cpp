@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/module_checks.h"
+#include "nn/module_checks.h"
 
 namespace nsimplex {
 namespace {

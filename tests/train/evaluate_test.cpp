@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "support/error.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

@@ -11,7 +11,7 @@
 #include "temporary_folder.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,4 +1,4 @@
-// `nsimplex analyze smoothing` as a user meets it.
+// `nsimplex lab smoothing` as a user meets it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ class AnalyzeSmoothing : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = new test::TemporaryFolder;
     const Finished finished =
-        run({"analyze", "smoothing", "--draws", "30", "--order", "2", "--layers", "8", "--dim", "8",
+        run({"lab", "smoothing", "--draws", "30", "--order", "2", "--layers", "8", "--dim", "8",
              "--threads", "1", "--json", "--out", out()});
     ASSERT_EQ(finished.code, 0) << finished.err;
     EXPECT_EQ(finished.err, "");
@@ -128,7 +128,7 @@ TEST_F(AnalyzeSmoothing, WritesEveryDrawDown) {
 }
 
 TEST_F(AnalyzeSmoothing, IsTablesForPeople) {
-  const Finished finished = run({"analyze", "smoothing", "--draws", "5", "--order", "1", "--layers",
+  const Finished finished = run({"lab", "smoothing", "--draws", "5", "--order", "1", "--layers",
                                  "4", "--dim", "4", "--tokens", "8", "--threads", "1"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("Theorem 3.1, N = 1"));
@@ -137,7 +137,7 @@ TEST_F(AnalyzeSmoothing, IsTablesForPeople) {
 }
 
 TEST_F(AnalyzeSmoothing, StopsWhenAsked) {
-  Process process({"analyze", "smoothing", "--draws", "1000000", "--threads", "1", "--out",
+  Process process({"lab", "smoothing", "--draws", "1000000", "--threads", "1", "--out",
                    *folder_ / "stopped"});
   ASSERT_TRUE(process.wait_for_error_output("draws"));
   process.send(SIGINT);
@@ -146,9 +146,9 @@ TEST_F(AnalyzeSmoothing, StopsWhenAsked) {
 }
 
 TEST_F(AnalyzeSmoothing, RefusesWhatItCannotDo) {
-  expect_refused({"analyze", "smoothing", "--order", "5"}, *folder_ / "none", "--order");
-  expect_refused({"analyze", "smoothing", "--draws", "0"}, *folder_ / "none", "--draws");
-  expect_refused({"analyze", "smoothing", "--tokens", "4"}, *folder_ / "none", "--tokens");
+  expect_refused({"lab", "smoothing", "--order", "5"}, *folder_ / "none", "--order");
+  expect_refused({"lab", "smoothing", "--draws", "0"}, *folder_ / "none", "--draws");
+  expect_refused({"lab", "smoothing", "--tokens", "4"}, *folder_ / "none", "--tokens");
 }
 
 }  // namespace

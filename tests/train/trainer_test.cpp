@@ -9,7 +9,7 @@
 
 #include "support/error.h"
 #include "temporary_folder.h"
-#include "training/small_run.h"
+#include "train/small_run.h"
 
 extern char** environ;
 

@@ -1,4 +1,4 @@
-// `nsimplex causal attenuation`, `robustness`, `synthetic` and `complexity` as a user meets
+// `nsimplex lab attenuation`, `robustness`, `synthetic` and `complexity` as a user meets
 // them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
   for (const char* file : {"ball.csv", "edges.tsv", "embedding.safetensors"}) {
     EXPECT_TRUE(std::filesystem::exists(folder / (std::string("run/") + file))) << file;
   }
-  expect_refused({"causal", "synthetic", "--degree", "0"}, folder / "none", "degree");
+  expect_refused({"lab", "synthetic", "--degree", "0"}, folder / "none", "degree");
 }
 
 TEST(CausalComplexity, FitsExponents) {

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "cli/options.h"
+
+namespace nsimplex::cli {
+
+// One function per experiment, in the room of its topic.
+
+/// match2, match3 and match4.
+void add_match_commands(CLI::App& parent, Session& session);
+
+void add_lm_compare(CLI::App& parent, Session& session);
+void add_lm_scaling(CLI::App& parent, Session& session);
+
+void add_graph_chains(CLI::App& parent, Session& session);
+void add_graph_scaling(CLI::App& parent, Session& session);
+void add_graph_delaunay(CLI::App& parent, Session& session);
+void add_graph_jets(CLI::App& parent, Session& session);
+
+void add_causal_synthetic(CLI::App& parent, Session& session);
+void add_causal_attenuation(CLI::App& parent, Session& session);
+void add_causal_robustness(CLI::App& parent, Session& session);
+void add_causal_complexity(CLI::App& parent, Session& session);
+
+void add_analyze_smoothing(CLI::App& parent, Session& session);
+void add_analyze_lipschitz(CLI::App& parent, Session& session);
+void add_analyze_sensitivity(CLI::App& parent, Session& session);
+void add_analyze_transfer(CLI::App& parent, Session& session);
+
+}  // namespace nsimplex::cli

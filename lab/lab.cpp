@@ -1,0 +1,33 @@
+#include "lab/lab.h"
+
+#include "cli/commands.h"
+#include "lab/commands.h"
+
+namespace nsimplex::lab {
+namespace {
+
+void add_experiments(CLI::App& app, cli::Session& session) {
+  cli::add_match_commands(app, session);
+  cli::add_lm_compare(app, session);
+  cli::add_lm_scaling(app, session);
+  cli::add_graph_chains(app, session);
+  cli::add_graph_scaling(app, session);
+  cli::add_graph_delaunay(app, session);
+  cli::add_graph_jets(app, session);
+  cli::add_causal_synthetic(app, session);
+  cli::add_causal_attenuation(app, session);
+  cli::add_causal_robustness(app, session);
+  cli::add_causal_complexity(app, session);
+  cli::add_causal_perturb(app, session);  // on simulated tables; with a table it is the product's
+  cli::add_analyze_smoothing(app, session);
+  cli::add_analyze_lipschitz(app, session);
+  cli::add_analyze_sensitivity(app, session);
+  cli::add_analyze_transfer(app, session);
+}
+
+}  // namespace
+
+const cli::Program kProgram{"nsimplex lab", "Experiments that test what the papers claim.", "",
+                            add_experiments};
+
+}  // namespace nsimplex::lab
