@@ -18,7 +18,7 @@ namespace nsimplex::causal {
 namespace {
 
 // As in the authors' code.
-constexpr double kSparsity = 0.1;
+constexpr double kNotearsSparsity = 0.1;
 constexpr double kAcyclic = 1e-8;     // h at which a graph counts as acyclic
 constexpr double kLargestRho = 1e16;  // penalty at which it is given up
 constexpr double kProgress = 0.25;    // part of h that one round may leave
@@ -29,7 +29,7 @@ constexpr int kNotearsRounds = 100;
 Structure fit_notears(TableView table, const CausalFitOptions& options) {
   const Matrix covariance = covariance_of(table).matrix;
   const CandidateEdges edges(options.constraints, table.cols());
-  const Vector l1 = edges.penalties(options.sparsity.value_or(kSparsity));
+  const Vector l1 = edges.penalties(options.sparsity.value_or(kNotearsSparsity));
   LeastSquares loss(covariance, edges);
 
   Vector weights = Vector::Zero(edges.size());
@@ -62,7 +62,7 @@ Structure fit_notears(TableView table, const CausalFitOptions& options) {
 
 namespace {
 
-constexpr double kSparsity = 0.03;
+constexpr double kLogdetSparsity = 0.03;
 
 struct Stage {
   double mu, s;
@@ -110,7 +110,7 @@ class CentralPath {
 Structure fit_logdet(TableView table, const CausalFitOptions& options) {
   const Covariance covariance = covariance_of(table);
   const CandidateEdges edges(options.constraints, table.cols());
-  const double sparsity = options.sparsity.value_or(kSparsity);
+  const double sparsity = options.sparsity.value_or(kLogdetSparsity);
   CentralPath path(covariance.matrix, edges, sparsity, options);
 
   Vector weights = Vector::Zero(edges.size());
@@ -127,7 +127,7 @@ Structure fit_logdet(TableView table, const CausalFitOptions& options) {
 namespace {
 
 constexpr double kLowRankSparsity = 0.02;  // that of GOLEM, whose likelihood this is
-constexpr std::array<double, 4> kPenalties = {1, 10, 100, 1000};
+constexpr std::array<double, 4> kLowRankPenalties = {1, 10, 100, 1000};
 constexpr int64_t kLowRankIterations = 200;  // with each penalty
 constexpr double kForbidden = 100;           // half of it times A_ij^2 for an edge that cannot be
 constexpr double kCorner = 1e-3;  // |a| is sqrt(a^2 + kCorner^2): what is below counts as nothing
@@ -192,7 +192,7 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
   for (double& entry : point)
     entry = kStart / std::sqrt(static_cast<double>(rank)) * (2 * random.unit() - 1);
   const Vector none = Vector::Zero(point.size());
-  for (const double each : kPenalties) {
+  for (const double each : kLowRankPenalties) {
     penalty = each;
     minimise(
         objective, none, point,
@@ -204,8 +204,8 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
 
 namespace {
 
-constexpr double kSparsity = 0.03;
-constexpr std::array<double, 6> kPenalties = {0.01, 0.1, 1, 10, 100, 1000};
+constexpr double kSpectralSparsity = 0.03;
+constexpr std::array<double, 6> kSpectralPenalties = {0.01, 0.1, 1, 10, 100, 1000};
 constexpr int64_t kIterations = 60;  // with each penalty
 
 }  // namespace
@@ -218,7 +218,7 @@ Structure fit_spectral(TableView table, const CausalFitOptions& options) {
   const CandidateEdges edges(options.constraints, features, [&](int64_t cause, int64_t effect) {
     return near[static_cast<size_t>(cause * features + effect)] != 0 || graph(cause, effect) != 0;
   });
-  const Vector l1 = edges.penalties(options.sparsity.value_or(kSparsity));
+  const Vector l1 = edges.penalties(options.sparsity.value_or(kSpectralSparsity));
   LeastSquares loss(covariance.matrix, edges);
   SpectralAcyclicity acyclicity(edges);
 
@@ -236,10 +236,10 @@ Structure fit_spectral(TableView table, const CausalFitOptions& options) {
   };
   Vector weights = Vector::Zero(edges.size());
   double value = 0;
-  for (const double penalty : kPenalties) value = descend(penalty, weights);
+  for (const double penalty : kSpectralPenalties) value = descend(penalty, weights);
 
   Vector ordered = edges.weights(graph);
-  const bool from_order = descend(kPenalties.back(), ordered) < value;
+  const bool from_order = descend(kSpectralPenalties.back(), ordered) < value;
   const Matrix found = edges.matrix(from_order ? ordered : weights);
   return {found, found.cwiseAbs(), from_order ? "spectral from order" : "spectral"};
 }

@@ -42,7 +42,7 @@ void OpenColumns::place(int64_t column) {
 namespace {
 
 // Below this part of its variance, what is left of a column is rounding.
-constexpr double kNothingLeft = 1e-12;
+constexpr double kNothingNew = 1e-12;
 // Variances that differ by less than this part are equal but for rounding, as those of all
 // standardised columns: the first then comes first, on every machine.
 constexpr double kEqual = 1e-9;
@@ -68,7 +68,7 @@ Order equal_variance_order(const Matrix& covariance, const Precedence& precedenc
     rest.col(k).swap(rest.col(next));
     const int64_t placed = order[static_cast<size_t>(k)];
     columns.place(placed);
-    if (rest(k, k) <= kNothingLeft * covariance(placed, placed)) continue;
+    if (rest(k, k) <= kNothingNew * covariance(placed, placed)) continue;
     const int64_t left = features - k - 1;
     const Vector column = rest.col(k).tail(left);
     const double variance = rest(k, k);
