@@ -113,9 +113,9 @@ std::optional<Terms> terms_of(const EquivariantClass& each, const TensorKind& in
   return terms;
 }
 
-class PlanMaker {
+class AttentionPlanMaker {
  public:
-  PlanMaker(const graph::TupleView& input, const graph::TupleView& output,
+  AttentionPlanMaker(const graph::TupleView& input, const graph::TupleView& output,
             const TensorKind& input_kind, const TensorKind& output_kind,
             const std::vector<LightClasses>& light, bool tables)
       : input_rows_(input.tuples.count),
@@ -334,7 +334,7 @@ AttentionPlan make_attention_plan(const graph::TupleView& input, const graph::Tu
                                   const TensorKind& input_kind, const TensorKind& output_kind,
                                   const std::vector<AttentionClass>& classes,
                                   const std::vector<LightClasses>& light, bool tables) {
-  return PlanMaker(input, output, input_kind, output_kind, light, tables).make(classes);
+  return AttentionPlanMaker(input, output, input_kind, output_kind, light, tables).make(classes);
 }
 
 }  // namespace nsimplex::equivariant
