@@ -21,7 +21,7 @@ namespace {
 
 using training::PassCost;
 
-constexpr int64_t kScalingWidth = 32, kChannels = 16, kLayers = 4, kHeads = 4;  // table 6a
+constexpr int64_t kScalingWidth = 32, kChannels = 16, kLayers = 4, kScalingHeads = 4;  // table 6a
 
 struct ScalingOptions : CommonOptions {
   std::vector<std::string> models;
@@ -54,7 +54,7 @@ std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form) {
                                       .in_channels = 2 * kChannels,
                                       .hidden = kScalingWidth,
                                       .layers = kLayers,
-                                      .heads = kHeads,
+                                      .heads = kScalingHeads,
                                       .form = form,
                                       .head = {.out_channels = kScalingWidth, .normalised = true}});
 }

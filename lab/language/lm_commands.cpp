@@ -168,7 +168,7 @@ training::Line fit(const std::vector<double>& sizes, const std::vector<double>& 
   return training::fit_line(x, y);
 }
 
-Json to_json(const std::string& source, const std::string& arm, const training::Line& line) {
+Json json_of_point(const std::string& source, const std::string& arm, const training::Line& line) {
   return {{"source", source},
           {"arm", arm},
           {"alpha", line.slope},
@@ -185,7 +185,7 @@ void refit_published(RunLog& log, bool json) {
   for (const PublishedLosses& each : kPublishedLosses) {
     const training::Line line = fit({kPublishedSizes.begin(), kPublishedSizes.end()},
                                     {each.losses.begin(), each.losses.end()});
-    Json object = to_json("published", std::string(each.arm), line);
+    Json object = json_of_point("published", std::string(each.arm), line);
     object["task"] = each.task;
     object["printed_alpha"] = each.alpha;
     object["printed_beta"] = each.beta;
@@ -253,7 +253,7 @@ void sweep(LanguageScalingOptions o, const OpenCorpus& opened, RunLog& log) {
   Table fits({"arm", "alpha", "beta", "R^2"});
   for (const auto& [arm, curve] : points) {
     const training::Line line = fit(curve.first, curve.second);
-    log.write("scaling_fit", to_json("sweep", arm, line));
+    log.write("scaling_fit", json_of_point("sweep", arm, line));
     fits.add({arm, fmt::format("{:.4f}", line.slope), fmt::format("{:.4f}", line.intercept),
               fmt::format("{:.4f}", line.r_squared)});
   }
