@@ -3,13 +3,14 @@
 
 Folders of src/ are layers. A file may include files of its own folder and of lower layers:
 
-    cli > training, analysis > models, data > equivariant, causal > attention > graph > io > support
-    > kernels
+    cli > train, analysis > nn, data > equivariant, causal > attention > graph > io > support > kernels
 
-Folders of one layer do not know each other. Nothing below src/kernels includes Torch, directly or
-through the public headers; the public headers include nothing of src/; no header includes the
-umbrella torch/torch.h, which costs every includer ten seconds. Prints each offending line and exits
-with 1.
+Folders of one layer do not know each other, and neither do the folders of two attention operators: what
+they share is in attention/common, and of their kernels in kernels/cpu/shared. The laboratory, lab/, may
+include all of src/; nothing includes it, and of its rooms only common is known to the others. Nothing below
+src/kernels includes Torch, directly or through the public headers; the public headers include nothing of src/;
+no header includes the umbrella torch/torch.h, which costs every includer ten seconds. Prints each offending
+line and exits with 1.
 """
 
 import re
@@ -23,9 +24,10 @@ LAYERS = [
     ["graph"],
     ["attention"],
     ["equivariant", "causal"],
-    ["models", "data"],
-    ["training", "analysis"],
+    ["nn", "data"],
+    ["train", "analysis"],
     ["cli"],
+    ["lab"],
 ]
 HEIGHT = {folder: height for height, folders in enumerate(LAYERS) for folder in folders}
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
@@ -34,9 +36,27 @@ SUFFIXES = HEADERS | {".cc", ".cpp", ".cu"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
+# Folders whose own folders do not know each other, and the one that serves them all.
+ROOMS = {
+    ("attention",): "common",
+    ("kernels", "cpu"): "shared",
+    ("lab",): "common",
+}
+
+
+def sibling(path, target):
+    """The room that `target` is in, where `path` is in another room of the same folder."""
+    for folder, shared in ROOMS.items():
+        own, other = path[: len(folder) + 1], target[: len(folder) + 1]
+        if len(path) < len(folder) + 2 or len(target) < len(folder) + 2:
+            continue
+        if own[:-1] == folder == other[:-1] and other[-1] not in (own[-1], shared):
+            return "/".join(other)
+    return None
+
+
 def objection(path, layer, target):
-    """Why `path` (in folder `layer` of src/, or None for a public header) may not include
-    `target`."""
+    """Why `path` (in folder `layer` of src/, "lab", or None for a public header) may not include `target`."""
     if path.suffix in HEADERS and target == "torch/torch.h":
         return "a header includes the umbrella torch/torch.h"
     if layer == "kernels" and target.startswith((*TORCH, "nsimplex/")):
@@ -48,22 +68,26 @@ def objection(path, layer, target):
         return "a public header includes src/"
     if first != layer and HEIGHT[first] >= HEIGHT[layer]:
         return f"{layer} includes {first}, which is not below it"
+    room = sibling(path.parts, tuple(target.split("/")))
+    if room is not None:
+        return f"{'/'.join(path.parts[:-1])} includes {room}, a room beside it"
     return None
 
 
 def violations(root):
     """Yields (path, line number, reason) for every forbidden include below `root`."""
-    sources = [(folder, None) for folder in [root / "include" / "nsimplex"]]
+    sources = [(root / "include" / "nsimplex", None, root)]
     for folder in sorted(p for p in (root / "src").iterdir() if p.is_dir()):
-        if folder.name not in HEIGHT:
+        if folder.name not in HEIGHT or folder.name == "lab":
             yield folder, 0, f"src/{folder.name} is not a known layer"
         else:
-            sources.append((folder, folder.name))
-    for folder, layer in sources:
+            sources.append((folder, folder.name, root / "src"))
+    sources.append((root / "lab", "lab", root))
+    for folder, layer, above in sources:
         for path in sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES):
             for number, line in enumerate(path.read_text().splitlines(), start=1):
                 match = INCLUDE.match(line)
-                reason = match and objection(path, layer, match[2])
+                reason = match and objection(path.relative_to(above), layer, match[2])
                 if reason:
                     yield path, number, reason
 

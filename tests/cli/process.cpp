@@ -34,9 +34,9 @@ std::string read(const std::string& path) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments)
+Process::Process(const std::vector<std::string>& arguments, const std::string& program)
     : out_path_(new_file()), err_path_(new_file()) {
-  std::vector<std::string> words{NSIMPLEX_EXECUTABLE};
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -46,7 +46,7 @@ Process::Process(const std::vector<std::string>& arguments)
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(open(out_path_.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(open(err_path_.c_str(), O_WRONLY), STDERR_FILENO);
-    execv(NSIMPLEX_EXECUTABLE, pointers.data());
+    execv(program.c_str(), pointers.data());
     _exit(127);
   }
 }
@@ -85,7 +85,12 @@ Finished Process::wait() {
   return finished;
 }
 
-Finished run(const std::vector<std::string>& arguments) { return Process(arguments).wait(); }
+Finished run(const std::vector<std::string>& arguments) {
+  return run_program(NSIMPLEX_EXECUTABLE, arguments);
+}
+Finished run_program(const std::string& program, const std::vector<std::string>& arguments) {
+  return Process(arguments, program).wait();
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

@@ -17,7 +17,8 @@ struct Finished {
 /// A running `nsimplex` process with its standard output and error in files.
 class Process {
  public:
-  explicit Process(const std::vector<std::string>& arguments);
+  explicit Process(const std::vector<std::string>& arguments,
+                   const std::string& program = NSIMPLEX_EXECUTABLE);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -35,6 +36,9 @@ class Process {
 
 /// Runs `nsimplex` with these arguments to its end.
 Finished run(const std::vector<std::string>& arguments);
+
+/// Runs another program, or `nsimplex` in another place.
+Finished run_program(const std::string& program, const std::vector<std::string>& arguments);
 
 std::vector<std::string> lines_of(const std::string& text);
 

@@ -19,7 +19,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 Finished run_causal(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "causal");
+  arguments.insert(arguments.begin(), "lab");
   arguments.insert(arguments.end(), {"--threads", "1"});
   return run(arguments);
 }

@@ -144,7 +144,7 @@ TEST(LmScaling, SweepsWidths) {
   const Compared place;
   std::vector<std::string> arguments = place.compare(
       {"--text", place / "text", "--widths", "8,16,24", "--out", place.run(), "--json"});
-  arguments[1] = "scaling";
+  arguments[1] = "lm-scaling";
   const Finished done = run(arguments);
   ASSERT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(lines_with(done.out, {"width", "val_loss"}), SizeIs(6));
@@ -154,7 +154,7 @@ TEST(LmScaling, SweepsWidths) {
   EXPECT_EQ(read_file(place / "run/metrics.jsonl"), done.out);
 
   arguments = place.compare({"--text", place / "text", "--widths", "8,15,24"});
-  arguments[1] = "scaling";
+  arguments[1] = "lm-scaling";
   const Finished odd = run(arguments);
   EXPECT_EQ(odd.code, 2);
   EXPECT_THAT(odd.err, HasSubstr("--widths: expected multiples of 2 heads, got 15"));

@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 // A run that takes well under a second, unless `more` says otherwise.
 std::vector<std::string> task(const std::string& name, const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"task", name, "--threads", "1"};
+  std::vector<std::string> arguments{"lab", name, "--threads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
            {"--dim", "16"}, {"--steps", "3"}, {"--batch", "8"}, {"--held-out", "16"}}) {

@@ -12,7 +12,7 @@
 #include "cli/json_of.h"
 #include "cli/lm_place.h"
 #include "cli/process.h"
-#include "lab/transfer/transfer_command.h"
+#include "lab/language/transfer_command.h"
 
 namespace nsimplex::cli::testing {
 namespace {

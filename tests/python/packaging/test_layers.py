@@ -9,9 +9,10 @@ CLEAN = {
     "include/nsimplex/attention.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/export.h>\n",
     "src/kernels/cpu/tile.cc": '#include "kernels/cpu/tile.h"\n#include <hwy/highway.h>\n',
     "src/attention/attention/attention_op.cpp": '#include "support/parallel.h"\n#include <torch/torch.h>\n',
-    "src/models/block.cpp": '#include "attention/dense/dense_op.h"\n#include '
-    "<nsimplex/attention.h>\n",
-    "src/cli/main.cpp": '#include "training/loop.h"\n#include "cli/app.h"\n',
+    "src/nn/block.cpp": '#include "attention/attention/attention_op.h"\n#include <nsimplex/attention.h>\n',
+    "src/cli/main.cpp": '#include "train/loop.h"\n#include "cli/app.h"\n',
+    "src/attention/rotary/rotary_op.cpp": '#include "attention/common/attention_check.h"\n',
+    "lab/match/match.cpp": '#include "cli/app.h"\n#include "lab/common/table.h"\n',
 }
 
 BROKEN = [
@@ -19,14 +20,26 @@ BROKEN = [
     ("src/kernels/cpu/tile.h", "  #  include <nsimplex/attention.h>", "kernels include Torch"),
     ("src/kernels/cpu/tile.cc", '#include "support/parallel.h"', "kernels includes support"),
     ("src/support/log.cpp", '#include "io/npy.h"', "support includes io"),
-    ("src/data/batch.cpp", '#include "models/block.h"', "data includes models"),
-    ("src/models/block.cpp", '#include "data/batch.h"', "models includes data"),
-    ("src/analysis/smooth.cpp", '#include "training/loop.h"', "analysis includes training"),
+    ("src/data/batch.cpp", '#include "nn/block.h"', "data includes nn"),
+    ("src/nn/block.cpp", '#include "data/batch.h"', "nn includes data"),
+    ("src/analysis/smooth.cpp", '#include "train/loop.h"', "analysis includes train"),
     ("src/attention/attention/attention_op.cpp", '#include "cli/app.h"', "attention includes cli"),
-    ("include/nsimplex/models.h", '#include "models/block.h"', "a public header includes src/"),
+    ("include/nsimplex/models.h", '#include "nn/block.h"', "a public header includes src/"),
     ("include/nsimplex/models.h", "#include <torch/torch.h>", "umbrella"),
-    ("src/training/loop.h", "#include <torch/torch.h>", "umbrella"),
+    ("src/train/loop.h", "#include <torch/torch.h>", "umbrella"),
     ("src/helpers/misc.cpp", "", "src/helpers is not a known layer"),
+    ("src/cli/app.cpp", '#include "lab/match/match.h"', "cli includes lab"),
+    ("lab/match/match.cpp", '#include "lab/graphs/chains.h"', "lab/match includes lab/graphs"),
+    (
+        "src/attention/rotary/rotary_op.cpp",
+        '#include "attention/attention/attention_call.h"',
+        "attention/rotary includes attention/attention",
+    ),
+    (
+        "src/kernels/cpu/topk/topk.cc",
+        '#include "kernels/cpu/attention/tasks-inl.h"',
+        "kernels/cpu/topk includes kernels/cpu/attention",
+    ),
 ]
 
 

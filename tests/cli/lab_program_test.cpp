@@ -1,0 +1,83 @@
+// Experiments are commands of nsimplex-lab, which nsimplex starts.
+#include "cli/lab_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/config_file.h"
+#include "cli/process.h"
+#include "temporary_folder.h"
+
+namespace nsimplex::cli::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+std::optional<std::vector<std::string>> of_lab(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  return lab_arguments(pointers);
+}
+
+TEST(LabProgram, TakesWhatFollowsItsWord) {
+  EXPECT_THAT(of_lab({"nsimplex", "lab", "match3", "--steps", "3"}),
+              Optional(ElementsAre("match3", "--steps", "3")));
+  EXPECT_THAT(of_lab({"nsimplex", "--config", "lab", "lab", "jets"}),
+              Optional(ElementsAre("--config", "lab", "jets")));
+  EXPECT_THAT(of_lab({"nsimplex", "lab"}), Optional(ElementsAre()));
+}
+
+TEST(LabProgram, TakesFormerNames) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(of_lab({"nsimplex", "graph", "scaling", "--json"}),
+              Optional(ElementsAre("graph-scaling", "--json")));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "nsimplex: nsimplex graph scaling is now called nsimplex lab graph-scaling\n");
+}
+
+TEST(LabProgram, LeavesTheProductItsCommands) {
+  EXPECT_FALSE(of_lab({"nsimplex"}));
+  EXPECT_FALSE(of_lab({"nsimplex", "graph"}));
+  EXPECT_FALSE(of_lab({"nsimplex", "graph", "molecules", "lab"}));
+  EXPECT_FALSE(of_lab({"nsimplex", "--config"}));
+}
+
+TEST(LabProgram, IsStartedInPlaceOfTheProduct) {
+  const Finished help = run({"lab", "--help"});
+  EXPECT_EQ(help.code, 0) << help.err;
+  EXPECT_THAT(help.out, HasSubstr("match3"));
+  const Finished unknown = run({"lab", "molecules"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("(see nsimplex lab --help)"));
+  EXPECT_THAT(run({"--help"}).out, HasSubstr("nsimplex lab --help"));
+}
+
+TEST(LabProgram, IsAskedForWhereItIsNotBuilt) {
+  // The program finds its libraries in the folder lib beside its own.
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder folder;
+  const fs::path program = NSIMPLEX_EXECUTABLE;
+  fs::create_directory(folder / "bin");
+  fs::create_directory_symlink(program.parent_path().parent_path() / "lib", folder / "lib");
+  const std::string alone = folder / "bin/nsimplex";
+  fs::copy_file(program, alone);
+  const Finished finished = run_program(alone, {"lab", "match3"});
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("nsimplex-lab is not there; build the target"));
+}
+
+TEST(LabProgram, RunsOfFormerNamesContinue) {
+  EXPECT_TRUE(is_command("nsimplex lab chains", "# nsimplex graph chains --out runs/a\n"));
+  EXPECT_TRUE(is_command("nsimplex lab chains", "# nsimplex lab chains --out runs/a\n"));
+  EXPECT_FALSE(is_command("nsimplex lab chains", "# nsimplex graph jets --out runs/a\n"));
+  EXPECT_FALSE(is_command("nsimplex lab chains", "nsimplex lab chains\n"));
+}
+
+}  // namespace
+}  // namespace nsimplex::cli::testing
