@@ -1,21 +1,14 @@
 """What libnsimplex.so asks for and what it shows."""
 
+import re
 import subprocess
 
 import pytest
 
 NEEDED = {
-    "libtorch.so",
-    "libtorch_cpu.so",
-    "libc10.so",
-    "libhwy.so.1",
-    "libz.so.1",
-    "libstdc++.so.6",
-    "libgcc_s.so.1",
-    "libm.so.6",
-    "libc.so.6",
-    "ld-linux-x86-64.so.2",
-}
+    "libtorch.so", "libtorch_cpu.so", "libc10.so", "libhwy.so.1", "libz.so.1",
+    "libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +27,31 @@ def test_needs_only_torch_highway_zlib_and_the_runtime(library):
     assert needed <= NEEDED
 
 
-def test_exports_only_its_public_names(library):
-    """Strong symbols are ours to give; weak ones are templates and inline functions of LibTorch's
-    headers."""
+def test_exports_what_the_public_headers_declare(root, library):
+    """Strong symbols are ours to give; weak ones are templates and inline functions of LibTorch's headers."""
+    headers = "".join(path.read_text() for path in (root / "include/nsimplex").glob("*.h"))
+    declared = set(re.findall(r"\w+", headers))
     strong = [
         line.split(maxsplit=2)[2]
         for line in tool("nm", "-D", "-C", "--defined-only", library).splitlines()
         if line.split(maxsplit=2)[1] in "TDBR"
     ]
     assert any(name.startswith("nsimplex::attention(") for name in strong)
-    foreign = [name for name in strong if "nsimplex::" not in name or "nsimplex::kernels::" in name]
-    assert foreign == []
+    private = [
+        name
+        for name in strong
+        if not set(re.findall(r"\w+", re.sub(r"[(<[].*", "", name.partition("nsimplex::")[2])))
+        <= declared
+        or "nsimplex::" not in name
+    ]
+    assert private == []
+
+
+def test_private_code_exports_nothing(root):
+    marked = [
+        str(path.relative_to(root))
+        for folder in ("src", "lab")
+        for path in (root / folder).rglob("*.*")
+        if "NSIMPLEX_API" in path.read_text()
+    ]
+    assert marked == []

@@ -118,3 +118,26 @@ def test_a_module_never_hides_the_function_of_its_name():
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def sources(root, *suffixes):
+    """C++ files of the library and the laboratory."""
+    return [
+        path
+        for folder in ("src", "lab")
+        for path in (root / folder).rglob("*")
+        if path.suffix in suffixes
+    ]
+
+
+def test_base_names_of_cpp_files_are_unique(root):
+    places = defaultdict(list)
+    for path in sources(root, ".h", ".cpp", ".cc"):
+        places[path.name].append(str(path.relative_to(root)))
+    assert [found for found in places.values() if len(found) > 1] == []
+
+
+def test_an_operator_that_has_a_backward_is_the_stem_of_its_cpp_file(root):
+    names = {path.name for path in sources(root, ".cpp")}
+    computing = {operator_of(name) for name in registered() if operator_of(name) != name}
+    assert {name for name in computing if f"{name}_op.cpp" not in names} == set()
