@@ -1,7 +1,7 @@
 #include "lab/lab.h"
 
 #include "cli/commands.h"
-#include "lab/commands.h"
+#include "lab/experiments.h"
 
 namespace nsimplex::lab {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/statements.h"
 #include "lab/claims/attenuation.h"

@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "causal/structure/cape_structure.h"
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "train/scores.h"

@@ -9,7 +9,7 @@
 #include "causal/tensors.h"
 #include "cli/causal_embed_command.h"
 #include "cli/causal_table.h"
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "lab/claims/robustness.h"

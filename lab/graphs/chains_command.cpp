@@ -1,4 +1,4 @@
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/graph_experiment.h"
 #include "lab/graphs/pair_task.h"
 #include "train/encoder_network.h"

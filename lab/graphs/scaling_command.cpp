@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "support/error.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "lab/graphs/pair_task.h"
 #include "lab/graphs/set_data.h"
 #include "support/error.h"

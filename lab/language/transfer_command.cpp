@@ -13,7 +13,7 @@
 #include <limits>
 #include <set>
 
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/lm_train.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"

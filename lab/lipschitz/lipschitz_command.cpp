@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"

@@ -10,7 +10,7 @@
 
 #include "analysis/ascent.h"
 #include "lab/lipschitz/propositions.h"
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"

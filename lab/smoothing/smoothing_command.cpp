@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "analysis/collapse.h"
-#include "lab/commands.h"
+#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
