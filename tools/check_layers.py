@@ -3,14 +3,15 @@
 
 Folders of src/ are layers. A file may include files of its own folder and of lower layers:
 
-    cli > train, analysis > nn, data > equivariant, causal > attention > graph > io > support > kernels
+    cli > train, analysis > nn, data > equivariant, causal > attention > graph > io > support
+        > kernels
 
-Folders of one layer do not know each other, and neither do the folders of two attention operators: what
-they share is in attention/common, and of their kernels in kernels/cpu/shared. The laboratory, lab/, may
-include all of src/; nothing includes it, and of its rooms only common is known to the others. Nothing below
-src/kernels includes Torch, directly or through the public headers; the public headers include nothing of src/;
-no header includes the umbrella torch/torch.h, which costs every includer ten seconds. Prints each offending
-line and exits with 1.
+Folders of one layer do not know each other, and neither do the folders of two attention
+operators: what they share is in attention/common, and of their kernels in kernels/cpu/shared. The
+laboratory, lab/, may include all of src/. Nothing includes it, and of its rooms only common is
+known to the others. Nothing below src/kernels includes Torch, directly or through the public
+headers. The public headers include nothing of src/. No header includes the umbrella torch/torch.h,
+which costs every includer ten seconds. Prints each offending line and exits with 1.
 """
 
 import re
@@ -56,7 +57,10 @@ def sibling(path, target):
 
 
 def objection(path, layer, target):
-    """Why `path` (in folder `layer` of src/, "lab", or None for a public header) may not include `target`."""
+    """Why `path` may not include `target`.
+
+    `layer` is the path's folder of src/, "lab", or None for a public header.
+    """
     if path.suffix in HEADERS and target == "torch/torch.h":
         return "a header includes the umbrella torch/torch.h"
     if layer == "kernels" and target.startswith((*TORCH, "nsimplex/")):

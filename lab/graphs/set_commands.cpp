@@ -222,10 +222,10 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
       add_command(parent, session,
                   {.name = "delaunay",
                    .summary = "Delaunay triangulations from points alone: which pairs are edges?",
-                   .examples = "nsimplex graph delaunay --threads 1 --out runs/delaunay\n"
-                               "nsimplex graph delaunay --least 20 --most 80 --models softmax,s2g\n"
-                               "nsimplex graph delaunay --full --models softmax --out runs/full\n"
-                               "nsimplex graph delaunay --resume runs/full",
+                   .examples = "nsimplex lab delaunay --threads 1 --out runs/delaunay\n"
+                               "nsimplex lab delaunay --least 20 --most 80 --models softmax,s2g\n"
+                               "nsimplex lab delaunay --full --models softmax --out runs/full\n"
+                               "nsimplex lab delaunay --resume runs/full",
                    .resumes = true},
                   options, run_delaunay);
   add_set_options(command, *options, sizes_of(*options));
@@ -353,9 +353,9 @@ void add_graph_jets(CLI::App& parent, Session& session) {
       {.name = "jets",
        .summary =
            "Which points of a set belong together? Made-up particle jets, or sets from a file",
-       .examples = "nsimplex graph jets --threads 1 --out runs/jets\n"
-                   "nsimplex graph jets --resume runs/jets\n"
-                   "nsimplex graph jets --file sets.npz --models softmax,s2g --json",
+       .examples = "nsimplex lab jets --threads 1 --out runs/jets\n"
+                   "nsimplex lab jets --resume runs/jets\n"
+                   "nsimplex lab jets --file sets.npz --models softmax,s2g --json",
        .resumes = true,
        .inputs = {&options->file}},
       options, run_jets);

@@ -4,7 +4,7 @@ The page holds the curves (SVG, drawn by matplotlib), samples, measured rates, t
 commands that repeat everything. It needs no network and no script. What a run directory may hold,
 at its top or in folders below it; nothing is required, and a broken line is left out:
 
-    metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex task match2``, ``match3``, ``match4``, or
+    metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex lab match2``, ``match3``, ``match4``, or
     of ``nsimplex graph``
                     or ``nsimplex causal`` or ``nsimplex analyze``
     graph.csv       beside the lines of ``nsimplex causal fit``, or graph.tsv; scores.csv, truth.csv

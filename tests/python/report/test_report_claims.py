@@ -17,7 +17,7 @@ def claim(task, source, statement, violations):
 
 
 def attenuation_rows():
-    """Lines as `nsimplex causal attenuation` writes them."""
+    """Lines as `nsimplex lab attenuation` writes them."""
     point = {"task": "attenuation", "second": 0.5, "equal_score": 0.9}
     surface = [
         {
@@ -85,7 +85,7 @@ def test_robustness_shows_where_averages_go(tmp_path):
 
 
 def placement_rows():
-    """Lines as `nsimplex causal synthetic` writes them."""
+    """Lines as `nsimplex lab synthetic` writes them."""
     rows = [{"task": "synthetic", "seed": seed, "edges": 16, "shd": seed} for seed in (1, 2)]
     for graph in ("true", "learned"):
         for generality, relative in ((1, True), (3, True), (0.1, False)):

@@ -7,7 +7,7 @@ from nsimplex.report.graphs import mean_curve
 
 
 def graph_rows(models, seeds=(1, 2)):
-    """Lines as `nsimplex graph chains` writes them: a figure for each model."""
+    """Lines as `nsimplex lab chains` writes them: a figure for each model."""
     rows = [{"task": "chains", "model": "majority", "seed": seed, "f1": 0.25} for seed in seeds]
     for model, figure in models:
         for seed in seeds:

@@ -1,4 +1,4 @@
-"""The report of `nsimplex analyze smoothing`: plots, an order a panel, beside the statements."""
+"""The report of `nsimplex lab smoothing`: plots, an order a panel, beside the statements."""
 
 import pytest
 
