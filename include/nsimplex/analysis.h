@@ -89,7 +89,6 @@ NSIMPLEX_API at::Tensor mean_cosine(const at::Tensor& tokens);
 /// neighbours of each other.
 NSIMPLEX_API at::Tensor dirichlet_energy(const at::Tensor& tokens);
 
-
 /// Masks as hypergraphs: how far information has to go under them. A mask is a batch of tuples (i,
 /// j1, .., jN), one for every admissible tuple J of query i: the indices of a bool mask's entries
 /// that are true, or the rows of a list of sparse_attention() behind their query. In one layer i
@@ -124,7 +123,6 @@ NSIMPLEX_API MaskExtent mask_extent(const TupleBatch& masks);
 /// Layers from node j until i depends on it: int64 [n, n] at [j, i], 0 for j itself, -1 where it
 /// never does. O(n (n + pairs)) time, O(n^2) memory.
 NSIMPLEX_API at::Tensor mask_distances(const TupleBatch& masks);
-
 
 /// How much a function can change its output at most: the largest singular value of its Jacobian,
 /// at a point and over a ball of inputs, beside the bounds that the literature has for attention.
@@ -208,7 +206,6 @@ NSIMPLEX_API double lipschitz_bound(const AttentionSize& size,
 NSIMPLEX_API double pair_lipschitz_bound(int64_t tokens, double radius, double form_norm,
                                          double value_norm);
 
-
 /// Sensitivity and sharpness of attention under inf-RMS norms, after Cesista, "Sensitivity and
 /// Sharpness of n-Simplicial Attention" (2025), [L] below.
 
@@ -285,7 +282,6 @@ NSIMPLEX_API std::vector<double> sensitivity_bounds(int64_t order, int64_t head_
 NSIMPLEX_API std::vector<double> sharpness_bounds(int64_t order, int64_t head_dim,
                                                   int64_t value_dim, const Scale& scale,
                                                   const InputNorms& norms = {});
-
 
 /// What goes on between the layers of a trained language model.
 

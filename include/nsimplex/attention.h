@@ -144,7 +144,6 @@ NSIMPLEX_API AttentionOutput attention_reference(const at::Tensor& query, at::Te
                                                  at::TensorList values,
                                                  const AttentionOptions& options = {});
 
-
 /// Elements that attention_weights() agrees to return: 256 MiB in float32.
 inline constexpr int64_t kMaxAttentionWeights = int64_t{1} << 26;
 
@@ -176,7 +175,6 @@ NSIMPLEX_API at::Tensor attention_marginals(const at::Tensor& query, at::TensorL
 NSIMPLEX_API at::Tensor attention_received(const at::Tensor& query, at::TensorList keys,
                                            int64_t axis, const AttentionOptions& options = {});
 
-
 /// Floating-point operations of a forward call: 2 (D + Dv) for every query, head and admissible
 /// tuple: windows, key lengths and documents count, other masks change nothing. A backward call has
 /// three times as many: six products a tuple instead of two. Exponentials and what is outside the
@@ -195,7 +193,6 @@ struct AttentionWorkspace {
 NSIMPLEX_API AttentionWorkspace attention_workspace(const at::Tensor& query, at::TensorList keys,
                                                     at::TensorList values,
                                                     const AttentionOptions& options = {});
-
 
 /// Attention over a set of tuples from the results over its parts.
 ///
@@ -220,7 +217,6 @@ NSIMPLEX_API AttentionWorkspace attention_workspace(const at::Tensor& query, at:
 /// Errors: c10::ValueError or c10::TypeError that names the part.
 NSIMPLEX_API AttentionOutput merge_attention(at::TensorList outs, at::TensorList lses);
 
-
 /// Attention with one softmax a face: the tuples that share a query and their first N-1 keys.
 ///
 ///     e_iJ  = s1 form(q_i, k1_{j1}, .., kN_{jN})
@@ -244,7 +240,6 @@ NSIMPLEX_API AttentionOutput merge_attention(at::TensorList outs, at::TensorList
 NSIMPLEX_API AttentionOutput face_attention(const at::Tensor& query, at::TensorList keys,
                                             at::TensorList values,
                                             const AttentionOptions& options = {});
-
 
 struct ContinuousOrder {
   std::vector<at::Tensor> keys, values;  ///< for attention(), N of each

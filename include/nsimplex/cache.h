@@ -148,7 +148,6 @@ class NSIMPLEX_API LayerCaches {
   std::vector<std::shared_ptr<LayerCache>> layers_;
 };
 
-
 /// What a layer that chooses its keys keeps: the keys and values of all tokens, the rows its
 /// indexer scores them by, and, where it attends along paths, the keys that every token chose. A
 /// chain can reach any token, so nothing is ever dropped.

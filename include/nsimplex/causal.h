@@ -32,7 +32,6 @@ struct CausalFit {
 /// Throws c10::ValueError that names the argument, what was expected and what came.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
 
-
 /// Causal graphs against a known one. Graphs are float64 [M, M] on the CPU, A_ij of i -> j, entries
 /// other than 0 being edges; the diagonal does not count. Errors are c10::ValueError and
 /// c10::TypeError that name the argument. docs/causal/graphs.md has the definitions.
@@ -71,7 +70,6 @@ struct CausalBaseline {
   at::Tensor adjacency, scores;
 };
 NSIMPLEX_API std::vector<CausalBaseline> causal_baselines(const at::Tensor& table);
-
 
 /// A table with the graph that it came from.
 struct CausalSimulation {

@@ -43,7 +43,6 @@ struct CausalFitOptions {
   std::function<void()> checkpoint = {};
 };
 
-
 /// How points move; docs/causal/embedding.md compares them.
 enum class EmbeddingOptimiser {
   rsgd,    ///< Riemannian gradient descent, Eq. 19 to 21
@@ -95,7 +94,6 @@ struct CausalEmbeddingOptions {
   /// Called before every step with its number; what it throws ends the embedding.
   std::function<void(int64_t step)> checkpoint = {};
 };
-
 
 /// Random DAGs with `degree` edges a node.
 enum class CausalGraph {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <nsimplex/version.h>
 #include <nsimplex/symmetry.h>
+#include <nsimplex/version.h>
 
 #include <cstdint>
 #include <string>

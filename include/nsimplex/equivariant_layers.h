@@ -52,7 +52,6 @@ class NSIMPLEX_API EquivariantLinearImpl : public torch::nn::Cloneable<Equivaria
 };
 TORCH_MODULE(EquivariantLinear);
 
-
 /// Layers of higher-order transformers (Kim, Oh and Hong, arXiv 2110.14416), on lists of tuples:
 /// sets, graphs and hypergraphs of any order. Dense tensors are complete lists
 /// (complete_tuples()). The Python package has the same modules with the same parameter names.
@@ -206,7 +205,6 @@ class NSIMPLEX_API EquivariantEncoderImpl : public torch::nn::Cloneable<Equivari
   PatternLinear pattern_in_ = nullptr, pattern_out_ = nullptr;
 };
 TORCH_MODULE(EquivariantEncoder);
-
 
 /// Message passing between the nodes of graphs: what equivariant layers are compared with.
 ///

@@ -53,7 +53,6 @@ NSIMPLEX_API at::Tensor equivariant_linear(const at::Tensor& x, const at::Tensor
                                            const std::optional<at::Tensor>& bias,
                                            const EquivariantOptions& options);
 
-
 struct EquivariantPlanOptions {
   ClassSet classes = ClassSet::all;
   /// Of undirected lists: whether hyperedges that name a node twice occur.

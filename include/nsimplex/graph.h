@@ -54,7 +54,6 @@ NSIMPLEX_API void check_tuples(const TupleBatch& batch, const char* name = "tupl
 NSIMPLEX_API void check_features(const TupleBatch& batch, const at::Tensor& features,
                                  const char* name = "features");
 
-
 /// Batches of tuples made from edges, nodes or other batches. All of these give rows in
 /// lexicographic order, each once. Time is that of sorting what is returned.
 
@@ -117,7 +116,6 @@ NSIMPLEX_API at::Tensor node_and_edge_features(const DerivedTuples& graph,
                                                const at::Tensor& node_features,
                                                const at::Tensor& edge_features);
 
-
 /// Graphs and sets that are made rather than read. Graphs are undirected, without loops.
 
 /// Chains 0 - 1 - .. - (n - 1), one for each number in `nodes`, int64 [B].
@@ -156,7 +154,6 @@ NSIMPLEX_API PointSets random_point_sets(int64_t sets, int64_t least, int64_t mo
 /// equal on the grid. Complexity: O(n log n), sets in parallel.
 NSIMPLEX_API TupleBatch delaunay_graph(
     const at::Tensor& points, const std::optional<at::Tensor>& node_offsets = std::nullopt);
-
 
 /// What the tuples of a batch say about its nodes. Neighbours are nodes that share a tuple,
 /// whatever their places in it; loops make none. For k = 2 this is the graph without directions.

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <nsimplex/attention.h>
-#include <nsimplex/version.h>
 #include <nsimplex/cache.h>
 #include <nsimplex/separable_attention.h>
+#include <nsimplex/version.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>

@@ -113,7 +113,6 @@ class NSIMPLEX_API ExpertChoiceImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ExpertChoice);
 
-
 /// How a layer chooses its tuples.
 struct SelectionOptions {
   /// product: I_i x .. x I_i of the k keys chosen for query i; path: j1 in I_i, j2 in I_{j1}, ..

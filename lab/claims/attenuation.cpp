@@ -38,7 +38,6 @@ double angle_scale(double scale, bool by_dimension, int64_t planes) {
   return by_dimension ? scale * std::sqrt(static_cast<double>(planes)) : scale;
 }
 
-
 Vector to_ball(const Vector& tangent) {
   const double radius = tangent.norm();
   constexpr double kMost = largest_ball_norm(std::numeric_limits<double>::epsilon());

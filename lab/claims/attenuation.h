@@ -43,7 +43,6 @@ class RotaryScore {
 /// What the angles of one coordinate are multiplied by: `scale`, or `scale` sqrt(planes).
 double angle_scale(double scale, bool by_dimension, int64_t planes);
 
-
 /// Two points of the unit ball, e_m and e_n, and their hyperbolic distance.
 struct BallPair {
   Vector first, second;
@@ -72,7 +71,6 @@ BallPair random_pair(int64_t dimension, RandomStream& random);
 
 /// The first point of norm `first`, the second at `distance` from it in a random direction.
 BallPair pair_at_distance(double first, double distance, int64_t dimension, RandomStream& random);
-
 
 /// What causal angles do to attention scores: sections 4.1 and 4.2 of Xu et al., arXiv 2509.16629,
 /// and what of them holds. Plain C++, one thread.

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/statements.h"
 #include "lab/claims/attenuation.h"
 #include "lab/claims/robustness.h"
+#include "lab/experiments.h"
 
 namespace nsimplex::cli {
 

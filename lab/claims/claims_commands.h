@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "lab/claims/claim.h"
 #include "cli/options.h"
 #include "cli/run_folder.h"
+#include "lab/claims/claim.h"
 
 /// What the commands that put statements of CAPE's paper to the test have in common.
 namespace nsimplex::cli {

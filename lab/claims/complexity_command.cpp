@@ -9,9 +9,9 @@
 #include <ctime>
 
 #include "causal/structure/cape_structure.h"
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "lab/experiments.h"
 #include "train/scores.h"
 
 namespace nsimplex::training {
@@ -219,13 +219,13 @@ int run_complexity(const ComplexityOptions& given) {
 
 void add_causal_complexity(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<ComplexityOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "complexity",
-       .summary = "Seconds of structure learning and embedding against size (Fig. S5)",
-       .examples = "nsimplex lab complexity --threads 1 --out runs/complexity\n"
-                   "nsimplex lab complexity --threads 1 --full --out runs/complexity"},
-      options, run_complexity);
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "complexity",
+                   .summary = "Seconds of structure learning and embedding against size (Fig. S5)",
+                   .examples = "nsimplex lab complexity --threads 1 --out runs/complexity\n"
+                               "nsimplex lab complexity --threads 1 --full --out runs/complexity"},
+                  options, run_complexity);
   const auto add = option_adder(command, "Sizes");
   const auto several = CLI::Range(int64_t{2}, int64_t{1} << 30);
   add("--rows", options->rows, "Of a table, in turn")->delimiter(',')->check(several);

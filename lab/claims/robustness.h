@@ -19,7 +19,6 @@ struct Placement {
 /// meaning: no edges or all, equal numbers of descendants. O(M^2 (d + log M) + M^2 edges / 64).
 Placement placement_of(const Matrix& tangents, TableView graph);
 
-
 /// What noise of points does to attention scores: section A.6 of Xu et al., arXiv 2509.16629, and
 /// what of it holds. Plain C++, one thread.
 ///

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <nsimplex/causal_embedding.h>
 #include <nsimplex/causal.h>
+#include <nsimplex/causal_embedding.h>
 
 #include <functional>
 #include <vector>

@@ -27,7 +27,6 @@ inline void add_weights(io::Safetensors& file, const std::string& prefix,
   if (head.output) file.tensors.push_back({prefix + "output_weight", *head.output});
 }
 
-
 /// Statements put to the test, by name. Of each that is violated the first counterexample goes to
 /// disk.
 class Verdicts {

@@ -1,8 +1,8 @@
-#include "lab/experiments.h"
 #include "cli/graph_experiment.h"
+#include "lab/experiments.h"
 #include "lab/graphs/pair_task.h"
-#include "train/encoder_network.h"
 #include "train/baseline_networks.h"
+#include "train/encoder_network.h"
 
 namespace nsimplex::cli {
 namespace {

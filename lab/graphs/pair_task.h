@@ -64,7 +64,6 @@ class PartitionTask : public PairTask {
   std::vector<std::string> kinds_;
 };
 
-
 struct ChainOptions {
   int64_t train = 40, validation = 20, test = 20;  ///< chains
   int64_t nodes = 20, test_nodes = 200;            ///< of one; validation has those of training

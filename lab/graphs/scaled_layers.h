@@ -30,7 +30,6 @@ struct PassCost {
 /// dropped afterwards. With `forward_only` nothing is kept for gradients, and none are made.
 PassCost measure_pass(GraphModel& model, const GraphBatch& batch, bool forward_only = false);
 
-
 /// The most memory this process holds since this was made, beyond what it held then:
 /// resident pages, as Linux counts them. Freed memory that the allocator keeps is given back first.
 /// One at a time.

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <map>
 
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "lab/experiments.h"
 #include "support/error.h"
-#include "train/encoder_network.h"
 #include "train/baseline_networks.h"
+#include "train/encoder_network.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {
@@ -246,8 +246,9 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "graph-scaling",
        .summary = "Time and memory of a pass against the edges of a random graph",
-       .examples = "nsimplex lab graph-scaling --threads 1 --out runs/scaling\n"
-                   "nsimplex lab graph-scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
+       .examples =
+           "nsimplex lab graph-scaling --threads 1 --out runs/scaling\n"
+           "nsimplex lab graph-scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
       options, run_scaling);
   std::vector<std::string> names;
   for (const ScalingArm& arm : scaling_arms()) names.push_back(arm.name);

@@ -1,7 +1,7 @@
 #include "lab/graphs/set_commands.h"
 
-#include <ATen/ops/arange.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <fmt/format.h>
 #include <nsimplex/graph.h>
 

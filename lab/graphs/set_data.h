@@ -33,7 +33,6 @@ LabelledSets read_labelled_sets(const std::string& path);
 /// The sets of these numbers, in this order.
 LabelledSets select_sets(const LabelledSets& sets, const at::Tensor& numbers);
 
-
 /// Which decays a jet has, the `kinds` of synthetic_vertices(): all tracks from the collision; some
 /// from one displaced vertex; some from a displaced vertex and some from a second one beyond it.
 enum class JetKind : int64_t { light = 0, charm = 1, bottom = 2 };

@@ -43,7 +43,6 @@ struct SpeedUpPoint {
 /// Figure 9.)
 std::vector<SpeedUpPoint> speed_up(std::span<const CurvePoint> x, std::span<const CurvePoint> y);
 
-
 /// One of the models that a comparison trains side by side.
 struct Arm {
   std::string name;
@@ -96,7 +95,6 @@ std::vector<ArmResult> train_arms(const std::vector<Arm>& arms, const TrainingOp
 /// warm-up are not counted.
 std::vector<double> time_steps(const std::vector<Arm>& arms, const TrainingOptions& training,
                                const Corpus& corpus, c10::Device device, int64_t steps);
-
 
 /// How the gradients of a model's matrices are spread, the worst of them each.
 struct GradientShape {

@@ -68,7 +68,6 @@ std::string describe(const training::Corpus& corpus, const training::TrainingOpt
       context, o.lr, o.min_lr);
 }
 
-
 ComparisonOptions::ComparisonOptions() {
   model.context = 128;
   model.topk = 0;
@@ -223,7 +222,6 @@ std::vector<std::string> indexer_arms() {
   }
   return names;
 }
-
 
 std::vector<training::ArmResult> train_arms_shown(
     const std::string& label, const std::vector<training::Arm>& arms,

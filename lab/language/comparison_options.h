@@ -33,7 +33,6 @@ OpenCorpus open_corpus(const CorpusFlags& flags);
 std::string describe(const training::Corpus& corpus, const training::TrainingOptions& training,
                      int64_t context);
 
-
 /// What the commands have in common that train several language models by turns. The defaults take
 /// minutes on two cores.
 struct ComparisonOptions : CommonOptions, CorpusFlags, ModelFlags {
@@ -50,7 +49,6 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& options);
 /// A quarter of the context on every axis and as many keys, where nothing else was asked for.
 /// Throws InputError that names a training option out of its range.
 void complete(ComparisonOptions& options);
-
 
 /// The models of a comparison from their names: NAME[:WORD]..., NAME one of
 ///
@@ -69,7 +67,6 @@ std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names
 
 /// The eight indexers: relu and softmax scores, reuse and light, without and with the loss.
 std::vector<std::string> indexer_arms();
-
 
 /// training::train_arms with a progress bar named `label`, until Ctrl-C (Interrupted).
 std::vector<training::ArmResult> train_arms_shown(

@@ -23,7 +23,6 @@ struct PublishedLosses {
 
 extern const std::array<PublishedLosses, 8> kPublishedLosses;
 
-
 /// All arms trained once, with one seed.
 struct ComparedSeed {
   std::string equal;  ///< what the arms had as much of: tokens or time

@@ -124,10 +124,11 @@ void add_lm_compare(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "lm-compare",
        .summary = "Train several models by turns on the same batches; paired differences",
-       .examples = "nsimplex lab lm-compare --text shakespeare.txt --out runs/compare\n"
-                   "nsimplex lab lm-compare --text shakespeare.txt --arms indexers --equal tokens\n"
-                   "nsimplex lab lm-compare --text src --arms window,topk:light:loss,path --seeds 5\n"
-                   "nsimplex lab lm-compare --size fig8 --tokens train.bin val.bin --device cuda",
+       .examples =
+           "nsimplex lab lm-compare --text shakespeare.txt --out runs/compare\n"
+           "nsimplex lab lm-compare --text shakespeare.txt --arms indexers --equal tokens\n"
+           "nsimplex lab lm-compare --text src --arms window,topk:light:loss,path --seeds 5\n"
+           "nsimplex lab lm-compare --size fig8 --tokens train.bin val.bin --device cuda",
        .acts = {.device = true}},
       options, run_compare);
   CompareOptions& o = *options;

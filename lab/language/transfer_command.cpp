@@ -13,11 +13,11 @@
 #include <limits>
 #include <set>
 
-#include "lab/experiments.h"
 #include "cli/lm_train.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
+#include "lab/experiments.h"
 #include "lab/language/comparison.h"
 #include "lab/language/comparison_options.h"
 #include "support/error.h"
@@ -300,10 +300,9 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "transfer",
        .summary = "The best learning rate of small language models as they grow, with either scale",
-       .examples =
-           "nsimplex lab transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
-           "nsimplex lab transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
-           "--norm qkv",
+       .examples = "nsimplex lab transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
+                   "nsimplex lab transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
+                   "--norm qkv",
        .acts = {.device = true}},
       options, run_transfer);
   const auto add = option_adder(command, "Sweep");

@@ -14,11 +14,11 @@
 #include <tuple>
 #include <utility>
 
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "lab/common/verdicts.h"
+#include "lab/experiments.h"
 #include "lab/lipschitz/propositions.h"
 #include "support/error.h"
 #include "train/scores.h"

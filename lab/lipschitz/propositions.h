@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -24,9 +23,8 @@ struct ProjectedAttention {
 };
 
 /// Normal weights (torch's generator, double), each scaled to exactly these spectral norms.
-ProjectedAttention random_attention(int64_t order, int64_t problems, int64_t dim,
-                                                 double key_norm, double value_norm);
-
+ProjectedAttention random_attention(int64_t order, int64_t problems, int64_t dim, double key_norm,
+                                    double value_norm);
 
 struct PropositionOptions {
   int64_t order = 2, dim = 4, tokens = 3;

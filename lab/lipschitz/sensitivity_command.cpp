@@ -9,12 +9,12 @@
 #include <cmath>
 
 #include "analysis/ascent.h"
-#include "lab/lipschitz/propositions.h"
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "io/safetensors.h"
+#include "lab/experiments.h"
+#include "lab/lipschitz/propositions.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "lab/experiments.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

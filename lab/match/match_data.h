@@ -37,7 +37,6 @@ struct MatchSequences {
 /// fewer than about one sequence in 2000 would be kept.
 MatchSequences draw_match(int64_t count, const MatchTask& task, const at::Generator& generator);
 
-
 /// What is compared on a match task, and how large each model is.
 
 /// Which tuples an attention layer computes: all, or those of k keys that an indexer chooses

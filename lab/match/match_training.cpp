@@ -1,8 +1,8 @@
 #include "lab/match/match_training.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <nsimplex/sparse_layers.h>
 
 #include <algorithm>

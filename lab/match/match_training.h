@@ -34,7 +34,6 @@ class MatchModel : public torch::nn::Module {
   torch::nn::Linear head_{nullptr};
 };
 
-
 struct MatchOptions {
   MatchTask task;
   int64_t dim = 96;

@@ -76,7 +76,6 @@ TokenDerivatives token_derivatives(const PureHead& head, const Tensor& tokens) {
   return result;
 }
 
-
 using at::Tensor;
 
 namespace {

@@ -18,7 +18,6 @@ struct TokenDerivatives {
 /// No mask. O(n^(N+2) (N + channels) channels): for few tokens.
 TokenDerivatives token_derivatives(const PureHead& head, const at::Tensor& tokens);
 
-
 /// A stack of layers under one mask, in the setting of the theorems, and what their assumptions
 /// speak of.
 struct MaskedStack {
@@ -34,7 +33,7 @@ struct MaskedStack {
 };
 
 MaskedStack run_stack(const std::vector<PureHead>& layers, const at::Tensor& tokens,
-                                   const TupleMask& mask);
+                      const TupleMask& mask);
 
 /// Two sides of an inequality where it is closest to failing.
 struct ClosestSides {

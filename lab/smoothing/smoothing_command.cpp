@@ -11,11 +11,11 @@
 #include <cmath>
 
 #include "analysis/collapse.h"
-#include "lab/experiments.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "lab/common/verdicts.h"
+#include "lab/experiments.h"
 #include "lab/smoothing/masked_collapse.h"
 #include "lab/smoothing/smoothing_depth.h"
 #include "lab/smoothing/smoothing_flow.h"
@@ -289,13 +289,13 @@ int run_smoothing(const SmoothingOptions& options) {
 
 void add_analyze_smoothing(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<SmoothingOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "smoothing",
-       .summary = "How fast attention makes all tokens one: theorems tested, and depth",
-       .examples = "nsimplex lab smoothing --threads 1\n"
-                   "nsimplex lab smoothing --draws 1000 --out runs/smoothing --json"},
-      options, run_smoothing);
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "smoothing",
+                   .summary = "How fast attention makes all tokens one: theorems tested, and depth",
+                   .examples = "nsimplex lab smoothing --threads 1\n"
+                               "nsimplex lab smoothing --draws 1000 --out runs/smoothing --json"},
+                  options, run_smoothing);
   const auto add = option_adder(command, "Smoothing");
   add("--draws", options->draws, "Random heads and tokens for each order")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/mask_hypergraph.h"
 #include "analysis/ascent.h"
+#include "analysis/mask_hypergraph.h"
 #include "cli/attention_case.h"
 #include "cli/output.h"
 #include "train/scores.h"

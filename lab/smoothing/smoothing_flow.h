@@ -16,7 +16,6 @@ namespace nsimplex::cli {
 void sweep_entries(int64_t order, const DepthSettings& settings,
                    const std::function<void(const Json&)>& write);
 
-
 /// Over-squashing: how much the last token of a stack depends on every token of the input,
 /// ||d x_i^(L) / d x_j^(0)|| by one backward pass a channel, beside the layers that information
 /// needs from j to i. Masks of several radii with unit mean square, L = tokens - 1 layers. What is
@@ -26,7 +25,6 @@ void sweep_entries(int64_t order, const DepthSettings& settings,
 /// null where i never depends on j.
 void test_squashing(int64_t order, const DepthSettings& settings, uint64_t seed, Verdicts& verdicts,
                     const std::function<void(const Json&)>& write);
-
 
 struct FlowSettings {
   int64_t order = 1, tokens = 8, channels = 16;

@@ -17,7 +17,6 @@ namespace nsimplex::cli {
 /// largest_key_norm, assumption}
 Json test_masked(int64_t order, RandomStream& random, Verdicts& verdicts);
 
-
 /// rad <= diam <= 96 ln(n) / lambda_2 on graphs of standard families (chains, cycles, stars,
 /// complete graphs, trees, grids, hypercubes, barbells, growing graphs) from 8 to 512 nodes, and
 /// the radius of masks of orders 1 to 3, in which information goes one way, beside the same bound.

@@ -33,7 +33,6 @@ at::Tensor project_rows(const at::Tensor& x, double radius, bool sphere);
 /// [B] as [B, 1, .., 1], to go with `like`.
 at::Tensor as_problems(const at::Tensor& values, const at::Tensor& like);
 
-
 // Derivatives of a function in given directions, of any order, by going backwards only: the product
 // <u, F(x)> is differentiated and contracted with the first direction, the result with the next
 // one.
@@ -43,7 +42,7 @@ using Tensors = std::vector<at::Tensor>;
 /// D^kF(x)[a_1, .., a_k] for k directions, each with one tensor an input: k = 1 is J a, k = 2 the
 /// mixed second derivative. As the output of `function`.
 at::Tensor directional(const TensorFunction& function, const Tensors& inputs,
-                                    const std::vector<Tensors>& directions);
+                       const std::vector<Tensors>& directions);
 
 struct FormGradients {
   Tensors inputs;
@@ -53,9 +52,8 @@ struct FormGradients {
 /// Gradients of <u, D^kF(x)[a_1, .., a_k]> with respect to the inputs and the directions; zeros
 /// where it does not depend on them. The former are left out unless `move`.
 FormGradients form_gradients(const TensorFunction& function, const Tensors& inputs,
-                                          const std::vector<Tensors>& directions,
-                                          const at::Tensor& u, bool move);
-
+                             const std::vector<Tensors>& directions, const at::Tensor& u,
+                             bool move);
 
 /// Where the inputs may go: rows of Euclidean norm up to the radius, or of that norm exactly.
 struct RowDomain {

@@ -18,10 +18,8 @@ struct WrittenOut {
 
   /// The second derivative of A along a and b as [L] prints it, which leaves out the term with the
   /// second derivative of K, and that term: s1 A_iJ <q_i, [A, d2K]_iJ>.
-  at::Tensor printed_second(const Tensors& inputs, const Tensors& a,
-                                         const Tensors& b) const;
-  at::Tensor missing_second(const Tensors& inputs, const Tensors& a,
-                                         const Tensors& b) const;
+  at::Tensor printed_second(const Tensors& inputs, const Tensors& a, const Tensors& b) const;
+  at::Tensor missing_second(const Tensors& inputs, const Tensors& a, const Tensors& b) const;
 };
 
 }  // namespace nsimplex::analysis

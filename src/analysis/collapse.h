@@ -47,8 +47,8 @@ TupleMask tuple_mask(const MaskRows& rows);
 /// What the head makes of tokens [n, channels], under a mask or with all tuples, where options may
 /// ask for another form, reducer or normaliser. Weights and tokens may be of any one dtype.
 at::Tensor apply(const PureHead& head, const at::Tensor& tokens,
-                              const std::optional<TupleMask>& mask = std::nullopt,
-                              const AttentionOptions& options = {});
+                 const std::optional<TupleMask>& mask = std::nullopt,
+                 const AttentionOptions& options = {});
 
 /// Logits of all tuples without their scale, split by how many factors are residuals R = X - 1 u^T:
 /// none (a constant, left out), one, and two or more. [n, n^N] each.
@@ -56,8 +56,7 @@ struct SplitLogits {
   at::Tensor first, remainder;
 };
 
-SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens,
-                                      const at::Tensor& offset);
+SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens, const at::Tensor& offset);
 
 /// nsimplex::collapse_bound() of a head.
 CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
@@ -79,8 +78,7 @@ struct StackBound {
 };
 
 /// layers: each a list of heads of one order and width. Cost as collapse_bound(), for each.
-StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers,
-                                    const at::Tensor& tokens);
+StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers, const at::Tensor& tokens);
 
 /// How far the proof's steps are from failing, for one head and one X.
 struct CollapseLemmas {
@@ -91,6 +89,6 @@ struct CollapseLemmas {
 };
 
 CollapseLemmas collapse_lemmas(const PureHead& head, const at::Tensor& tokens,
-                                            const at::Tensor& offset);
+                               const at::Tensor& offset);
 
 }  // namespace nsimplex::analysis

@@ -32,7 +32,6 @@ LipschitzEstimate lipschitz_constant(const TensorFunction& function, const Tenso
   return {found.value, found.inputs[0], found.directions[0][0]};
 }
 
-
 double lipschitz_bound(const AttentionSize& size, LipschitzForm form) {
   detail::require(size.order >= 1 && size.tokens >= 1 && size.head_dim >= 1,
                   "lipschitz_bound: expected order, tokens and head_dim of one or more, got ",

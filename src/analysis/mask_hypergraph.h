@@ -41,7 +41,6 @@ MaskRows product_mask(const KeySets& keys, int64_t order);
 /// Chains: j1 is a key of the query, j2 one of j1, and so on.
 MaskRows path_mask(const KeySets& keys, int64_t order);
 
-
 /// The hypergraph of a mask: a row (i, j1, .., jN) for every admissible tuple J of the query i. In
 /// one layer the node i receives from j1 .. jN; undirected rows are all their orders.
 struct MaskHypergraph {

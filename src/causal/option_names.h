@@ -15,7 +15,6 @@ inline constexpr Names<StructureEstimator, 7> kEstimatorNames{
      {"notears", StructureEstimator::notears},
      {"spectral", StructureEstimator::spectral}}};
 
-
 inline constexpr Names<EmbeddingOptimiser, 3> kOptimiserNames{
     {{"tangent", EmbeddingOptimiser::tangent},
      {"radam", EmbeddingOptimiser::radam},
@@ -27,7 +26,6 @@ inline constexpr Names<AttractionWeight, 2> kWeightNames{
 inline constexpr Names<DanglingRule, 2> kDanglingNames{
     {{"uniform", DanglingRule::uniform}, {"eigenvector", DanglingRule::eigenvector}}};
 
-
 inline constexpr Names<CausalGraph, 2> kGraphNames{
     {{"er", CausalGraph::erdos_renyi}, {"sf", CausalGraph::scale_free}}};
 inline constexpr Names<CausalMechanism, 3> kMechanismNames{{{"linear", CausalMechanism::linear},
@@ -36,7 +34,6 @@ inline constexpr Names<CausalMechanism, 3> kMechanismNames{{{"linear", CausalMec
 inline constexpr Names<CausalNoise, 3> kNoiseNames{{{"gaussian", CausalNoise::gaussian},
                                                     {"exponential", CausalNoise::exponential},
                                                     {"gumbel", CausalNoise::gumbel}}};
-
 
 inline constexpr Names<MissingValues, 3> kMissingNames{{{"refuse", MissingValues::refuse},
                                                         {"rows", MissingValues::rows},

@@ -9,8 +9,8 @@
 
 #include "analysis/statement.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "cli/lm_command.h"
+#include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/statements.h"
 #include "support/error.h"

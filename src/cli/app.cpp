@@ -135,7 +135,6 @@ int run(const Program& program, std::span<char* const> arguments) {
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;
 }
 
-
 void add_graph_command(CLI::App& parent, Session& session) {
   CLI::App& group =
       add_group(parent, "graph", "Equivariant layers on sets, graphs and hypergraphs");
@@ -143,7 +142,6 @@ void add_graph_command(CLI::App& parent, Session& session) {
   add_graph_hyperedges(group, session);
   add_graph_molecules(group, session);
 }
-
 
 void add_causal_command(CLI::App& parent, Session& session) {
   CLI::App& group =
@@ -158,7 +156,6 @@ void add_causal_command(CLI::App& parent, Session& session) {
   add_causal_regress(group, session);
   add_causal_predict(group, session);
 }
-
 
 void add_analyze_command(CLI::App& parent, Session& session) {
   CLI::App& group = add_group(parent, "analyze", "Properties of trained models and of graphs");

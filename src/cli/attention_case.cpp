@@ -235,7 +235,6 @@ void complete(AttentionCase& shape) {
   shape.dtype = dtype_name(scalar_type(shape.dtype));
 }
 
-
 // Written by the build from bench/cases/attention.txt and bench/cases/attention_speed.txt.
 extern const char* const kVerificationCases;
 extern const char* const kSpeedCases;

@@ -44,7 +44,6 @@ void complete(AttentionCase& shape);
 at::ScalarType scalar_type(const std::string& dtype);
 std::string dtype_name(at::ScalarType type);
 
-
 struct AttentionInputs {
   at::Tensor query;                      ///< [batch, heads, seq, dim]
   std::vector<at::Tensor> keys, values;  ///< [batch, kv_heads, T_m, dim or value_dim]
@@ -55,7 +54,6 @@ struct AttentionInputs {
 /// Random inputs of a completed case; the same seed gives the same numbers in every dtype
 /// (rounded).
 AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
-
 
 struct NamedCase {
   std::string name;

@@ -7,9 +7,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cli/attention_case.h"
+#include "cli/bench_command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/bench_command.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

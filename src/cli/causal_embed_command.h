@@ -31,7 +31,6 @@ CausalEmbeddingOptions embedding_options(const EmbeddingFlags& flags);
 /// Warns on standard error, once for each `what`, where an embedding carries nothing.
 void warn_of_blank(const std::string& what, const std::string& warning);
 
-
 /// Where a safetensors file has the names of nodes or features: in its metadata, a JSON list.
 inline constexpr char kNamesOfNodes[] = "names";
 std::string names_text(const std::vector<std::string>& names);

@@ -3,13 +3,13 @@
 #include <nsimplex/causal_embedding.h>
 
 #include "causal/graph/graph_text.h"
-#include "cli/commands.h"
 #include "cli/causal_embed_command.h"
 #include "cli/causal_table.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "io/output_file.h"
 #include "io/npy.h"
+#include "io/output_file.h"
 #include "io/safetensors.h"
 #include "support/error.h"
 

@@ -2,17 +2,17 @@
 
 #include <array>
 
-#include "causal/graph/weighted_graph.h"
 #include "causal/graph/graph_metrics.h"
-#include "causal/synthetic/structural_model.h"
+#include "causal/graph/weighted_graph.h"
 #include "causal/option_names.h"
-#include "cli/commands.h"
+#include "causal/synthetic/structural_model.h"
 #include "cli/causal_table.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "cli/text_flags.h"
-#include "io/output_file.h"
 #include "io/npy.h"
+#include "io/output_file.h"
 #include "io/text.h"
 #include "support/error.h"
 

@@ -159,7 +159,6 @@ EdgeConstraints constraints_of(const ConstraintFlags& flags,
   return constraints;
 }
 
-
 void add_table_options(CLI::App& command, CausalTableOptions& o) {
   command.add_option("table", o.path, "Observations in rows: csv or another text, npy, npz")
       ->type_name("TABLE")

@@ -30,7 +30,6 @@ int64_t find_column(const std::string& option, const std::string& column,
 void write_graph(const std::string& folder, const std::string& stem,
                  const causal::NamedGraph& graph);
 
-
 struct ConstraintFlags {
   std::vector<std::string> forbidden, required;
   std::string tiers;
@@ -41,7 +40,6 @@ void add_constraint_options(CLI::App& command, ConstraintFlags& flags);
 
 /// By the names of columns. InputError that names the option.
 EdgeConstraints constraints_of(const ConstraintFlags& flags, const std::vector<std::string>& names);
-
 
 /// What the commands of `nsimplex causal` that read tables have in common.
 

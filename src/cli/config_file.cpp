@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "cli/lab_program.h"
-#include "cli/run_folder.h"
 #include "cli/options.h"
+#include "cli/run_folder.h"
 #include "cli/toml.h"
 #include "io/input_file.h"
 #include "support/error.h"

@@ -20,7 +20,6 @@ namespace nsimplex::cli {
 std::string interval_text(const training::Interval& of,
                           const std::function<std::string(double)>& format);
 
-
 /// What the commands that compare encodings of features have in common.
 
 struct FeatureExperimentOptions : CommonOptions {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/output.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "train/encoder_network.h"
 #include "train/graph_training.h"
 

@@ -6,9 +6,9 @@
 #include "cli/graph_experiment.h"
 #include "cli/text_flags.h"
 #include "support/error.h"
+#include "train/baseline_networks.h"
 #include "train/encoder_network.h"
 #include "train/hyperedge_task.h"
-#include "train/baseline_networks.h"
 
 namespace nsimplex::cli {
 namespace {

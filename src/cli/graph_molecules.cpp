@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/graph_experiment.h"
-#include "train/encoder_network.h"
 #include "train/baseline_networks.h"
+#include "train/encoder_network.h"
 #include "train/molecule_task.h"
 
 namespace nsimplex::cli {

@@ -92,8 +92,10 @@ int start_lab(std::vector<std::string> arguments) {
   const bool missing = errno == ENOENT;
   log_line(missing ? std::string("lab: ").append(program).append(
                          " is not there; build the target nsimplex_lab_cli (make test does)")
-                   : std::string("lab: cannot run ").append(program).append(": ").append(
-                         std::strerror(errno)));
+                   : std::string("lab: cannot run ")
+                         .append(program)
+                         .append(": ")
+                         .append(std::strerror(errno)));
   return 1;
 }
 

@@ -38,7 +38,6 @@ void add_training_flags(CLI::App& command, training::TrainingOptions& o) {
   add("--eval-tokens", o.eval_tokens, "Validation tokens looked at each time; 0: all");
 }
 
-
 void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options) {
   options->command = &command;
   options->resumes_by = training::kCheckpointFile;

@@ -13,7 +13,6 @@ namespace nsimplex::cli {
 /// Steps, batches, rates and validation of a training.
 void add_training_flags(CLI::App& command, training::TrainingOptions& options);
 
-
 struct TrainOptions : CommonOptions, ModelFlags {
   const CLI::App* command = nullptr;  ///< tells which options were given
   TextOptions text;

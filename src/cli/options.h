@@ -30,7 +30,6 @@ std::vector<std::string> option_names(const CLI::App* app);
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped = 0);
 
-
 /// Options that commands share; the options of a command derive from this. A command offers those
 /// that act in it.
 struct CommonOptions {
@@ -128,7 +127,6 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
 
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
-
 
 /// One line about a command line that could not be parsed; an unknown option or command is named
 /// first, with the nearest one that exists.

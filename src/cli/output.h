@@ -22,7 +22,6 @@ Json of_kind(std::string_view kind, const Json& object);
 /// never an error; numbers that JSON does not know (NaN, infinities) become null.
 void print_json_line(std::string_view kind, const Json& object);
 
-
 /// The exit code of a command that was told to stop, as a shell gives it for Ctrl-C.
 constexpr int kInterruptedCode = 130;
 
@@ -71,7 +70,6 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
-
 
 /// Progress of a command on standard error: one line that redraws itself on a terminal (bar, rate,
 /// time left), a plain line now and then when piped, nothing when quiet (--json).

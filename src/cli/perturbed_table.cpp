@@ -14,8 +14,8 @@
 #include "data/row_texts.h"
 #include "io/input_file.h"
 #include "io/npy.h"
-#include "io/table.h"
 #include "io/npz.h"
+#include "io/table.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/output.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/text_flags.h"
 #include "train/perturbed_rows.h"
 

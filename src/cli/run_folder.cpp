@@ -90,7 +90,6 @@ void make_run_directory(const std::string& path) {
   }
 }
 
-
 RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(options.json) {
   show_readings();
   if (options.out.empty()) return;

@@ -29,7 +29,6 @@ bool can_continue(const CommonOptions& options, const std::string& folder);
 /// Tells on standard error how a run that was interrupted goes on, where it can.
 void say_how_to_continue(const CommonOptions& options);
 
-
 /// What a command finds out, one JSON object a line: into metrics.jsonl of the run directory, where
 /// --out names one, beside config.toml, and to standard output where `shown` with --json. Every
 /// line is written through at once, so that an interrupted run keeps what it reached; lines are

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "cli/output.h"
-#include "io/output_file.h"
 #include "io/input_file.h"
+#include "io/output_file.h"
 #include "io/safetensors_header.h"
 #include "support/error.h"
 #include "support/printable.h"

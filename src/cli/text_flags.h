@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/output.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "io/text_grid.h"
 
 /// How commands read texts of rows and columns, and what they say of it.

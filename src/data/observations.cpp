@@ -34,7 +34,6 @@ Tensor ValueBins::operator()(const Tensor& values) const {
   return numbers.masked_fill(values.eq(0), 0);
 }
 
-
 void expect_dimensions(const io::Array& array, size_t dimensions) {
   if (array.shape.size() == dimensions) return;
   array.fail("expected " + std::to_string(dimensions) +
@@ -106,7 +105,6 @@ Labels read_labels(const std::string& path, const Observations& observations) {
   labels.numbers = at::tensor(numbers, at::kLong);
   return labels;
 }
-
 
 using at::Tensor;
 

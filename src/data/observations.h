@@ -58,7 +58,6 @@ std::vector<int64_t> read_offsets(const io::Npz& npz, const std::string& name, i
 /// Numbers, all finite, of any shape.
 std::vector<double> finite_numbers(const io::Array& array);
 
-
 /// Tables of observations by features (cells by genes, for example), and what is known of each row.
 
 struct Observations {

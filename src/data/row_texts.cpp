@@ -7,9 +7,9 @@
 #include "io/cells.h"
 #include "io/input_file.h"
 #include "io/npy.h"
-#include "io/text.h"
-#include "io/table.h"
 #include "io/npz.h"
+#include "io/table.h"
+#include "io/text.h"
 
 namespace nsimplex::data {
 namespace {

@@ -7,8 +7,8 @@
 #include "io/edge_list.h"
 #include "io/input_file.h"
 #include "io/npy.h"
-#include "io/text.h"
 #include "io/npz.h"
+#include "io/text.h"
 
 namespace nsimplex::data {
 namespace {

@@ -40,7 +40,6 @@ Batch BatchSampler::next() {
   return gather(tokens_, starts, context_);
 }
 
-
 Tokens::Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer) {
   if (tokenizer.is_bytes()) {
     for (const Text& text : texts) append({0, text.bytes, text.owner});

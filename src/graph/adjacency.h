@@ -24,7 +24,6 @@ Adjacency adjacency_of(const TupleView& batch);
 /// of each component. O(m k), but for the inverse Ackermann function.
 std::vector<int64_t> components_of(const TupleView& batch);
 
-
 /// All cliques of 1 to `largest` nodes; entry s - 1 of the result has those of s nodes, each as an
 /// ascending tuple, in lexicographic order. Values only; `origin` is -1.
 ///

@@ -227,7 +227,6 @@ Tensor node_and_edge_features(const DerivedTuples& graph, const Tensor& node_fea
       {derived_features(node_features, node), derived_features(edge_features, graph.origin)}, 1);
 }
 
-
 using at::Tensor;
 
 TupleBatch chain_graphs(const Tensor& nodes) {

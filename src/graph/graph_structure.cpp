@@ -4,9 +4,9 @@
 #include <nsimplex/graph.h>
 
 #include "graph/adjacency.h"
+#include "graph/graph_view.h"
 #include "graph/laplacian.h"
 #include "graph/tuple_lists.h"
-#include "graph/graph_view.h"
 #include "support/parallel.h"
 
 namespace nsimplex {

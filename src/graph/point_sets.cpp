@@ -5,8 +5,8 @@
 #include <torch/library.h>
 
 #include "graph/delaunay.h"
-#include "graph/random_graphs.h"
 #include "graph/graph_view.h"
+#include "graph/random_graphs.h"
 #include "support/parallel.h"
 
 namespace nsimplex {

@@ -48,7 +48,6 @@ struct SortedRows {
 /// sort: O(count width log(limit)), and memory for two copies of the numbers.
 SortedRows sort_rows(const Rows& rows, int64_t limit);
 
-
 /// A checked TupleBatch (nsimplex/graph.h) without Torch.
 struct TupleView {
   Rows tuples;
@@ -126,7 +125,6 @@ TupleList project(const TupleView& batch, int64_t order, Symmetry symmetry);
 /// For graphs that own the nodes of `node_offsets`, how many rows lie before each graph's: [B + 1].
 std::vector<int64_t> offsets_of_sorted(const TupleList& list,
                                        std::span<const int64_t> node_offsets);
-
 
 /// The first thing that is wrong with an unchecked batch, worded as "argument: expected .., got
 /// ..", or none. `tuples` is what the list of tuples is called there.

@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "io/input_file.h"
 #include "io/graph_formats.h"
+#include "io/input_file.h"
 #include "io/text.h"
 
 namespace nsimplex::io {

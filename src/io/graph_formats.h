@@ -29,7 +29,6 @@ std::vector<SimpleGraph> parse_graphs(const Source& source);
 /// parse_graphs() of a file.
 std::vector<SimpleGraph> read_graphs(const std::string& path);
 
-
 /// Whether a text is XML, as GraphML is.
 bool is_xml(std::string_view text);
 

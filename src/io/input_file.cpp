@@ -53,7 +53,6 @@ std::string read_text(const std::string& path) {
   return {file.bytes().begin(), file.bytes().end()};
 }
 
-
 void Source::fail(const std::string& why) const {
   throw InputError("cannot read " + name + ": " + why);
 }
@@ -75,7 +74,6 @@ uint64_t Source::little(uint64_t begin, int count) const {
   }
   return number;
 }
-
 
 OpenFile::OpenFile(const std::string& path) : path_(path) {
   // The system would take what is before it for the path.

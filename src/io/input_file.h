@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include <cstdint>
 #include <span>
 #include <string>
@@ -32,7 +31,6 @@ class FileBytes {
 
 /// The contents of a regular file. Throws InputError as FileBytes does.
 std::string read_text(const std::string& path);
-
 
 /// At the peak a parser holds so many bytes of memory for each byte of the file (for each byte that
 /// it unpacks to, for a compressed one): a graph6 character holds six edges of 16 bytes, and a
@@ -67,7 +65,6 @@ struct Source {
     return {name + ", " + part_name, part_bytes};
   }
 };
-
 
 /// A regular file that is open for reading, and what it looked like then.
 class OpenFile {

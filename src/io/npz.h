@@ -52,7 +52,6 @@ class Zip {
   std::vector<ZipEntry> entries_;
 };
 
-
 /// Arrays by name, as numpy.savez and numpy.savez_compressed write them: a zip archive of npy
 /// files. Folders and other files in the archive are passed over; an array is read when it is asked
 /// for, so that one of pickled objects is no hindrance to the others. The bytes of the source must

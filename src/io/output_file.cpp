@@ -53,7 +53,6 @@ void create_folders(const std::string& path) {
   }
 }
 
-
 FolderLock::FolderLock(const std::string& folder)
     : handle_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (handle_ < 0) throw InputError("cannot open " + folder + ": " + std::strerror(errno));
@@ -162,7 +161,6 @@ void write_text(const std::string& path, std::string_view text) {
 void set_write_observer(std::function<void(WriteStage, const std::string&)> function) {
   observer() = std::move(function);
 }
-
 
 LineFile::LineFile(const std::string& path, int64_t keep) : path_(path), size_(keep) {
   // Non-blocking, so that a named pipe is refused below instead of waiting for a reader.

@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +15,6 @@ void sync_folder_of(const std::string& path);
 /// Creates `path` and what is missing above it, and flushes the names. Throws InputError.
 void create_folders(const std::string& path);
 
-
 /// Holds a folder for this process, so that two runs never write the same files. Ends with the
 /// object or the process, however that ends; leaves no file behind.
 class FolderLock {
@@ -30,7 +28,6 @@ class FolderLock {
  private:
   int handle_;
 };
-
 
 /// What has just happened to a file that is being replaced, in this order.
 enum class WriteStage { opened, written, synced, renamed, folder_synced };
@@ -73,9 +70,7 @@ void write_text(const std::string& path, std::string_view text);
 
 /// Called after each stage of every AtomicFile of this process, for tests that end the process
 /// there. An empty function removes it. Not to be set while files are being written.
-void set_write_observer(
-    std::function<void(WriteStage, const std::string& path)> observer);
-
+void set_write_observer(std::function<void(WriteStage, const std::string& path)> observer);
 
 /// A text file that grows line by line, as the metrics of a run. It holds whole lines only: a line that cannot be stored
 /// whole is taken back.

@@ -44,7 +44,6 @@ Safetensors read_safetensors(const std::string& path);
 /// lacks or a name used twice.
 void write_safetensors(const std::string& path, const Safetensors& contents);
 
-
 /// The dtype of Torch that a type of the format is.
 constexpr c10::ScalarType scalar_type(SafetensorsType type) {
   switch (type) {

@@ -1,7 +1,7 @@
 #include "io/safetensors_header.h"
 
-#include <nlohmann/json.hpp>
 #include <zlib.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <tuple>

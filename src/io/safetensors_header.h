@@ -62,7 +62,6 @@ enum class Seal { none, whole, broken };
 /// Whether a header has a checksum, and whether it fits.
 Seal seal_of(std::string_view head);
 
-
 struct SafetensorsEntry {
   std::string name;
   SafetensorsType type = SafetensorsType::f32;

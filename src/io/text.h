@@ -27,7 +27,6 @@ bool is_missing(std::string_view text);
 /// the words for infinity, true and false, in capitals or not.
 bool is_like_value(std::string_view text);
 
-
 /// What a text file says, as UTF-8 without a byte order mark. Every reader of text goes through
 /// this, so that encodings are settled in one place.
 ///

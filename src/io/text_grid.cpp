@@ -298,7 +298,6 @@ void TextGrid::fail_at(int64_t row, int64_t column, const std::string& why) cons
                why);
 }
 
-
 std::string delimiter_name(Delimiter delimiter) {
   switch (delimiter) {
     case Delimiter::tab:

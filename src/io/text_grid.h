@@ -34,7 +34,6 @@ std::string python_notice(const TextReading& reading);
 std::string delimiter_name(Delimiter delimiter);
 std::optional<Delimiter> parse_delimiter(std::string_view name);
 
-
 /// Whether the first line of a text has the names of the columns, and its first column those of the
 /// rows. `detect`: the rules of TextGrid decide.
 enum class HeaderLine { detect, present, absent };

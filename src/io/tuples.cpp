@@ -7,8 +7,8 @@
 #include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
-#include "io/text.h"
 #include "io/table.h"
+#include "io/text.h"
 
 namespace nsimplex::io {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ATen/core/Generator.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <nsimplex/equivariant_classes.h>
 
 #include <algorithm>

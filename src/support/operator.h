@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/functorch/DynamicLayer.h>
 
 // What every operator with an autograd node decides above it, the same for all of them. A call says
@@ -46,7 +46,6 @@ auto autograd_backward(const BackwardCall& call, Composite&& composite, Below&& 
   const at::AutoDispatchBelowADInplaceOrView guard;
   return below(call);
 }
-
 
 /// The registered operator of this name, to be called through the dispatcher.
 template <class Function>

@@ -20,7 +20,6 @@ uint32_t utf8_character(std::string_view text);
 /// Appends a character, which is no surrogate, to UTF-8.
 void append_utf8(std::string& text, uint32_t character);
 
-
 /// A text as a terminal may show it, on one line: what would act on the terminal or on the line is
 /// escaped, and valid UTF-8 stays as it is otherwise. Control characters (C0, DEL, C1), bytes that
 /// are no UTF-8, the ends of lines and paragraphs, and the marks that turn the direction of writing

@@ -81,7 +81,6 @@ double average_precision(std::span<const double> scores, std::span<const uint8_t
   return !ordered || positives == 0 ? kNone : area / static_cast<double>(positives);
 }
 
-
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<double> places(values.size(), std::numeric_limits<double>::quiet_NaN());
   if (std::ranges::any_of(values, [](double value) { return std::isnan(value); })) return places;

@@ -36,7 +36,6 @@ double area_under_roc(std::span<const double> scores, std::span<const uint8_t> p
 /// their order does not matter. NaN without positives, and where a score is NaN. O(n log n).
 double average_precision(std::span<const double> scores, std::span<const uint8_t> positive);
 
-
 /// Places of the values from the least up, counted from 1; equal ones share the mean of theirs. Where a
 /// value is NaN there is no order, and every place is NaN. O(n log n).
 std::vector<double> ranks(std::span<const double> values);

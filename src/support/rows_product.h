@@ -19,11 +19,10 @@ namespace nsimplex {
 /// x86-64: twice as fast there. It compiles a kernel for each shape, in half a millisecond, so that
 /// shapes that do not come again are left to MKL.
 void rows_product(const at::Tensor& rows, const at::Tensor& matrix,
-                               const std::optional<at::Tensor>& bias, at::Tensor& to);
+                  const std::optional<at::Tensor>& bias, at::Tensor& to);
 
 /// to += rows matrix, likewise.
-void add_rows_product(const at::Tensor& rows, const at::Tensor& matrix,
-                                   at::Tensor& to);
+void add_rows_product(const at::Tensor& rows, const at::Tensor& matrix, at::Tensor& to);
 
 constexpr int64_t kProductRows = 128;
 

@@ -49,7 +49,6 @@ LineTokens line_tokens(const TupleBatch& pairs, const Tensor& features, int64_t 
           std::move(messages), shared, at::cat({edge_graphs, graph_of.index_select(0, alone)})};
 }
 
-
 using at::Tensor;
 
 LinearNetwork::LinearNetwork(const LinearNetworkOptions& options) : options_(options) {
@@ -196,7 +195,6 @@ GraphModel::Forward TokenNetwork::prepare(const GraphBatch& batch) {
     return head_->forward(sums / layout.counts.unsqueeze(1));
   };
 }
-
 
 using at::Tensor;
 

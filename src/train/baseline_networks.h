@@ -30,7 +30,6 @@ struct LineTokens {
 /// Throws InputError for other lists. Complexity: O(m + sum of squared degrees).
 LineTokens line_tokens(const TupleBatch& pairs, const at::Tensor& features, int64_t node_channels);
 
-
 struct LinearNetworkOptions {
   TensorKind input, output;  ///< k and l
   int64_t in_channels = 0;
@@ -62,7 +61,6 @@ class LinearNetwork : public GraphModel {
   std::vector<EquivariantLinear> layers_;
   std::shared_ptr<GraphHead> head_;
 };
-
 
 enum class MessageKind { convolution, isomorphism, attention };  // GCN, GIN-0, GAT
 
@@ -118,7 +116,6 @@ class MessageNetwork : public GraphModel {
   torch::nn::Linear tokens_{nullptr}, last_{nullptr};
   at::Tensor pair_bias_;
 };
-
 
 struct TokenNetworkOptions {
   MessageTokens tokens = MessageTokens::nodes;

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "io/output_file.h"
 #include "io/input_file.h"
+#include "io/output_file.h"
 #include "support/error.h"
 
 namespace nsimplex::training {

@@ -69,7 +69,6 @@ Tensor loop_rows(const TupleBatch& pairs) {
   return at::empty_like(rows).index_copy_(0, first.index_select(0, rows), rows);
 }
 
-
 using at::Tensor;
 
 namespace {
@@ -157,7 +156,6 @@ Tensor AutoencodedNetwork::auxiliary_loss() const {
                other = network_->auxiliary_loss();
   return other.defined() ? own + other : own;
 }
-
 
 using at::Tensor;
 

@@ -41,7 +41,6 @@ at::Tensor transposed_rows(const TupleBatch& pairs);
 /// a node has none.
 at::Tensor loop_rows(const TupleBatch& pairs);
 
-
 struct NodeAutoencoderOptions {
   int64_t channels = 64;
   double dropout = 0.25;  ///< of x
@@ -95,7 +94,6 @@ class AutoencodedNetwork : public GraphModel {
   std::shared_ptr<NodeAutoencoder> nodes_;
   std::shared_ptr<GraphModel> network_;
 };
-
 
 /// The random features of the kernel forms.
 struct KernelFeatureOptions {

@@ -21,7 +21,6 @@ namespace nsimplex::training {
 /// dimension) and O(M^2 dimension).
 at::Tensor euclidean_embedding(const at::Tensor& adjacency, const CausalEmbeddingOptions& options);
 
-
 /// Encodings of features by the names under which they are compared, made from observations.
 
 /// How causal encodings are made; the three steps have the options of their own functions.

@@ -20,7 +20,6 @@ FeatureTrainingOptions preset_training(const std::string& name);
 /// what lambda_g pulls by generality.
 void use_preset_embedding(EncodingOptions& options);
 
-
 /// A trained transformer over features with all that answers for new rows need, and its file.
 
 /// What becomes of measured values, float64 [N, M], before a model takes them: bins, or a mean and a

@@ -32,7 +32,6 @@ double silhouette(const at::Tensor& x, const at::Tensor& labels);
 /// The first `count` principal components of x [N, M]: [N, min(count, N, M)].
 at::Tensor principal_components(const at::Tensor& x, int64_t count);
 
-
 /// Encodings of features compared on tables: one part of the rows makes everything (columns, bins,
 /// graph, weights), the other part judges.
 

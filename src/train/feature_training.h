@@ -35,7 +35,6 @@ LinearAnswers logistic_regression(const at::Tensor& x, const at::Tensor& labels,
 LinearAnswers ridge_regression(const at::Tensor& x, const at::Tensor& numbers,
                                const at::Tensor& judge);
 
-
 /// Training of transformers over features: restoring masked values, then answers.
 
 struct FeatureTrainingOptions {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 
-#include "train/training_options.h"
-#include "train/trainer.h"
 #include "train/optimizer.h"
 #include "train/stopwatch.h"
+#include "train/trainer.h"
+#include "train/training_options.h"
 
 namespace nsimplex::training {
 

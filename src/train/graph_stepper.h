@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "train/optimizer.h"
 #include "train/graph_training.h"
+#include "train/optimizer.h"
 #include "train/scores.h"
 
 namespace nsimplex::training {

@@ -81,7 +81,6 @@ std::vector<int64_t> GraphJudge::examples() {
   return examples;
 }
 
-
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -89,7 +89,6 @@ class GraphModel : public torch::nn::Module {
   virtual void redraw_features() {}
 };
 
-
 /// One of the generators of a training with `seed`: 0 .. 3.
 at::Generator graph_stream(uint64_t seed, uint64_t which);
 
@@ -123,7 +122,6 @@ class GraphJudge {
   at::Generator draws_;
   std::vector<Prepared> kept_;
 };
-
 
 /// What a training on graphs needs to go on from where it was, and the file that keeps it.
 

@@ -12,8 +12,8 @@
 #include <map>
 
 #include "support/error.h"
-#include "train/graph_task.h"
 #include "train/graph_stepper.h"
+#include "train/graph_task.h"
 #include "train/optimizer.h"
 #include "train/stopwatch.h"
 

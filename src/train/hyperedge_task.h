@@ -51,7 +51,6 @@ class HyperSagnn : public GraphModel {
   std::vector<torch::nn::Linear> mlp_;  // two of the dynamic, two of the static part
 };
 
-
 struct HyperedgeTaskOptions {
   int64_t negatives = 5;         ///< of every positive
   double positive_weight = 5.0;  ///< of a positive in the loss

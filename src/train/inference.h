@@ -25,7 +25,6 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
                     int64_t context, int64_t max_tokens = 0,
                     const std::function<void(int64_t, int64_t)>& progress = {});
 
-
 struct SamplingOptions {
   double temperature = 0.8;  ///< divides the logits; 0: always the likeliest token
   int64_t top_k = 0;         ///< only the k likeliest tokens; 0: all

@@ -27,7 +27,6 @@ int64_t parameter_count(const torch::nn::Module& module) {
   return count;
 }
 
-
 bool decays(const std::string& name, const at::Tensor& parameter) {
   return parameter.dim() >= 2 && name.find("embedding") == std::string::npos;
 }

@@ -20,7 +20,6 @@ std::vector<io::NamedTensor> named_parameters(const torch::nn::Module& module);
 /// How many numbers the parameters hold.
 int64_t parameter_count(const torch::nn::Module& module);
 
-
 /// Linear warm-up, then half a cosine down to a floor:
 ///
 ///   rate(t) = peak (t + 1) / (warmup + 1)                                    t < warmup
@@ -65,7 +64,6 @@ struct LinearSchedule {
   }
 };
 
-
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8, weight_decay = 0.1;
 };
@@ -104,7 +102,6 @@ class AdamW {
   Group groups_[2];
   at::Tensor steps_;  // scalar fp32, as the fused update takes it
 };
-
 
 /// All that a module has learned by name, buffers included, in the order of copy_of_weights().
 std::vector<io::NamedTensor> named_weights(const torch::nn::Module& module);

@@ -87,7 +87,6 @@ void learn_perturbations(FeatureTransformer& model, const PerturbationData& data
                          const FeatureTrainingOptions& options, uint64_t seed,
                          const FeatureEvents& events = {});
 
-
 /// Simple answers to what an intervention does, which any model should be better than.
 
 /// Answers that are made from the responses of the interventions to learn from, and from nothing

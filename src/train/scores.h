@@ -38,7 +38,6 @@ struct Line {
 };
 Line fit_line(std::span<const double> x, std::span<const double> y);
 
-
 // Figures of predictions against what is true. Plain C++; spans of a call have one length.
 
 using nsimplex::area_under_roc;
@@ -65,7 +64,6 @@ struct PartitionScores {
 };
 PartitionScores partition_scores(std::span<const int64_t> predicted,
                                  std::span<const int64_t> actual);
-
 
 /// One line of metrics.jsonl.
 struct Metrics {

@@ -1,7 +1,7 @@
 #include "train/trainer.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -47,7 +47,6 @@ class Learner {
   Schedule schedule_;
 };
 
-
 /// What a caller may watch and steer. Every function is optional and runs on the training thread.
 struct TrainingEvents {
   std::function<void(int64_t step, double loss, double tokens_per_second)>

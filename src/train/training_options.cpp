@@ -42,7 +42,6 @@ void check(const TrainingOptions& o) {
   require(o.clip >= 0, "clip", "0 (unlimited) or more", o.clip);
 }
 
-
 void require_finite(int64_t step, double loss, double gradient_norm) {
   if (std::isfinite(loss) && std::isfinite(gradient_norm)) return;
   const bool of_loss = !std::isfinite(loss);

@@ -40,7 +40,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr
 /// Throws InputError that names the first option out of its range.
 void check(const TrainingOptions& options);
 
-
 /// A run that cannot go on: its loss or gradient is no longer finite.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;

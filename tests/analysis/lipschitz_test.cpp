@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "lab/lipschitz/propositions.h"
 #include "input_error_of.h"
+#include "lab/lipschitz/propositions.h"
 #include "support/tensors.h"
 
 namespace nsimplex::analysis {

@@ -1,8 +1,8 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/causal_embedding.h>
 #include <nsimplex/causal.h>
+#include <nsimplex/causal_embedding.h>
 #include <nsimplex/causal_pipeline.h>
 
 #include <limits>

@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 
 // A run that takes well under a second.
 std::vector<std::string> chains(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"lab",        "chains", "--threads",    "1", "--train", "6",
+  std::vector<std::string> arguments{"lab",          "chains", "--threads",    "1", "--train", "6",
                                      "--test",       "2",      "--validation", "2", "--nodes", "4",
                                      "--test-nodes", "6"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -126,15 +126,16 @@ TEST(GraphScaling, ForwardPassesAloneHaveNoBackward) {
   }
   ASSERT_EQ(fits.size(), 1U);
   EXPECT_TRUE(fits[0]["slope_backward"].is_null());
-  const Finished table = run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp", "--edges",
-                              "40,80", "--seeds", "1", "--forward-only"});
+  const Finished table = run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp",
+                              "--edges", "40,80", "--seeds", "1", "--forward-only"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("mlp"));
 }
 
 TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
-  const Finished finished = run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp", "--edges",
-                                 "40,400000", "--seeds", "1", "--max-seconds", "5", "--json"});
+  const Finished finished =
+      run({"lab", "graph-scaling", "--threads", "1", "--models", "mlp", "--edges", "40,400000",
+           "--seeds", "1", "--max-seconds", "5", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   EXPECT_EQ(having(lines, "forward_seconds").size(), 1U);
@@ -146,8 +147,8 @@ TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
 
 TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   const Finished finished =
-      run({"lab", "delaunay", "--threads", "1", "--train", "6", "--validation", "2", "--test",
-           "2", "--epochs", "1", "--models", "s2g,gnn5,softmax", "--json"});
+      run({"lab", "delaunay", "--threads", "1", "--train", "6", "--validation", "2", "--test", "2",
+           "--epochs", "1", "--models", "s2g,gnn5,softmax", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   EXPECT_EQ(having(lines, "best_epoch").size(), 3U);
@@ -159,8 +160,8 @@ TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {
   EXPECT_THAT(finished.out, HasSubstr("siam-3"));
   // Figures of the paper are of other sizes.
   const Finished smaller =
-      run({"lab", "delaunay", "--threads", "1", "--train", "2", "--validation", "1", "--test",
-           "1", "--least", "5", "--most", "8", "--epochs", "1", "--models", "s2g-plus", "--json"});
+      run({"lab", "delaunay", "--threads", "1", "--train", "2", "--validation", "1", "--test", "1",
+           "--least", "5", "--most", "8", "--epochs", "1", "--models", "s2g-plus", "--json"});
   ASSERT_EQ(smaller.code, 0) << smaller.err;
   EXPECT_TRUE(having(json_of(smaller.out), "published_f1").empty());
   const Finished crossed = run({"lab", "delaunay", "--least", "9", "--most", "8"});
@@ -175,8 +176,8 @@ TEST(GraphDelaunay, FullLeavesSizesThatAreGiven) {
   const test::TemporaryFolder folder;
   const Finished finished = run(
       {"lab", "delaunay", "--full", "--threads",    "1",    "--least", "5",     "--most",
-       "5",     "--train",  "3",      "--validation", "1",    "--test",  "1",     "--batch",
-       "1",     "--epochs", "1",      "--models",     "gnn5", "--json",  "--out", folder / "run"});
+       "5",   "--train",  "3",      "--validation", "1",    "--test",  "1",     "--batch",
+       "1",   "--epochs", "1",      "--models",     "gnn5", "--json",  "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto epochs = having(json_of(test::read_file(folder / "run/metrics.jsonl")), "step");
   ASSERT_EQ(epochs.size(), 1U);

@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 
-
 namespace nsimplex::cli {
 namespace {
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 Words chain_words(const std::string& epochs, const Words& more) {
   return joined(
-      {"lab",        "chains",     "--threads", "1",   "--train",  "6",    "--test",       "2",
+      {"lab",          "chains",     "--threads", "1",   "--train",  "6",    "--test",       "2",
        "--validation", "2",          "--nodes",   "4",   "--epochs", epochs, "--test-nodes", "6",
        "--models",     "mlp,kernel", "--ema",     "0.9", "--seeds",  "2"},
       more);

@@ -124,8 +124,7 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
 
 TEST_F(EveryRun, BeginsWhereNothingWouldBeLost) {
   const std::string out = folder_ / "run";
-  const Words words{"lab", "attenuation", "--planes", "3", "--draws",
-                    "50",     "--json",      "--out",    out};
+  const Words words{"lab", "attenuation", "--planes", "3", "--draws", "50", "--json", "--out", out};
   test::write_file(out + "/notes.txt", "mine");
   test::write_file(out + "/metrics.jsonl", "");  // a run that was ended before its first line
   EXPECT_LE(run(words).code, 1);

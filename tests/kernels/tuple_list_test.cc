@@ -8,7 +8,6 @@
 #include <limits>
 #include <vector>
 
-
 namespace nsimplex::kernels::testing {
 namespace {
 

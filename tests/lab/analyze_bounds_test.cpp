@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/json_of.h"
-#include "lab/lipschitz/lipschitz_command.h"
 #include "cli/process.h"
+#include "lab/lipschitz/lipschitz_command.h"
 #include "temporary_folder.h"
 
 namespace nsimplex::cli::testing {
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> lipschitz(const std::vector<std::string>& more) {
   std::vector<std::string> arguments{"lab", "lipschitz", "--threads", "1",       "--dims",
-                                     "2",       "--draws",   "2",         "--steps", "8"};
+                                     "2",   "--draws",   "2",         "--steps", "8"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -99,7 +99,7 @@ TEST(AnalyzeLipschitz, GrowthOfMadeUpConstants) {
 }
 
 std::vector<std::string> sensitivity(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"lab",  "sensitivity", "--threads", "1",  "--dims",  "3",
+  std::vector<std::string> arguments{"lab",      "sensitivity", "--threads", "1",  "--dims",  "3",
                                      "--starts", "2",           "--steps",   "16", "--draws", "20"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -128,8 +128,8 @@ TEST(AnalyzeSensitivity, BoundsHoldAndTheSlipsShow) {
 }
 
 TEST(AnalyzeSensitivity, DefaultsFindTheLargestSharpnessKnown) {
-  const Finished finished = run({"lab", "sensitivity", "--threads", "1", "--orders", "2",
-                                 "--dims", "4", "--scales", "unit", "--draws", "1", "--json"});
+  const Finished finished = run({"lab", "sensitivity", "--threads", "1", "--orders", "2", "--dims",
+                                 "4", "--scales", "unit", "--draws", "1", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json line = by_statement(finished.out).at("sharpness <= 3: order 2, D 4, unit scales");
   EXPECT_NEAR(line["largest"], 2, 1e-6);

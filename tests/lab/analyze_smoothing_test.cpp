@@ -25,9 +25,8 @@ class AnalyzeSmoothing : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new test::TemporaryFolder;
-    const Finished finished =
-        run({"lab", "smoothing", "--draws", "30", "--order", "2", "--layers", "8", "--dim", "8",
-             "--threads", "1", "--json", "--out", out()});
+    const Finished finished = run({"lab", "smoothing", "--draws", "30", "--order", "2", "--layers",
+                                   "8", "--dim", "8", "--threads", "1", "--json", "--out", out()});
     ASSERT_EQ(finished.code, 0) << finished.err;
     EXPECT_EQ(finished.err, "");
     for (const json& line : json_of(finished.out)) {
@@ -137,8 +136,8 @@ TEST_F(AnalyzeSmoothing, IsTablesForPeople) {
 }
 
 TEST_F(AnalyzeSmoothing, StopsWhenAsked) {
-  Process process({"lab", "smoothing", "--draws", "1000000", "--threads", "1", "--out",
-                   *folder_ / "stopped"});
+  Process process(
+      {"lab", "smoothing", "--draws", "1000000", "--threads", "1", "--out", *folder_ / "stopped"});
   ASSERT_TRUE(process.wait_for_error_output("draws"));
   process.send(SIGINT);
   EXPECT_EQ(process.wait().code, 130);

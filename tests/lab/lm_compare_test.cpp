@@ -35,10 +35,10 @@ std::vector<nlohmann::json> lines_with(const std::string& text,
 
 struct Compared : Place {
   std::vector<std::string> compare(std::vector<std::string> more) const {
-    std::vector<std::string> all = {"lab",      "lm-compare", "--layers",     "2",  "--every",   "2",
-                                    "--heads", "2",       "--dim",        "16", "--context", "16",
-                                    "--batch", "2",       "--eval-every", "4",  "--warmup",  "2",
-                                    "--steps", "12",      "--threads",    "1"};
+    std::vector<std::string> all = {
+        "lab",      "lm-compare", "--layers",  "2",  "--every",   "2", "--heads",      "2",
+        "--dim",    "16",         "--context", "16", "--batch",   "2", "--eval-every", "4",
+        "--warmup", "2",          "--steps",   "12", "--threads", "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -160,7 +160,8 @@ TEST(LmScaling, SweepsWidths) {
   EXPECT_THAT(odd.err, HasSubstr("--widths: expected multiples of 2 heads, got 15"));
 
   // What cannot be trained leaves nothing behind.
-  const Finished none = run({"lab", "lm-scaling", "--text", place / "absent", "--out", place / "new"});
+  const Finished none =
+      run({"lab", "lm-scaling", "--text", place / "absent", "--out", place / "new"});
   EXPECT_EQ(none.code, 2);
   EXPECT_EQ(none.out, "");
   EXPECT_FALSE(std::filesystem::exists(place / "new"));

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "support/error.h"
 #include "lab/match/match_training.h"
+#include "support/error.h"
 
 namespace nsimplex::training {
 namespace {

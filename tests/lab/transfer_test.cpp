@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 TEST(AnalyzeTransfer, TrainsEveryModelAtEveryRate) {
   const Place place;
   const Finished finished =
-      run({"lab",    "transfer",  "--text",    place / "text", "--threads",
+      run({"lab",        "transfer",  "--text",    place / "text", "--threads",
            "1",          "--factors", "2",         "--rates",      "0.001,0.01,1e30",
            "--head-dim", "4",         "--context", "16",           "--steps",
            "10",         "--batch",   "2",         "--warmup",     "1",

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nsimplex/graph.h>
 #include <nsimplex/equivariant_layers.h>
+#include <nsimplex/graph.h>
 
 #include <cmath>
 #include <vector>

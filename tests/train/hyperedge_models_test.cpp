@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "train/hyperedge_task.h"
 #include "train/baseline_networks.h"
 #include "train/encoder_network.h"
+#include "train/hyperedge_task.h"
 
 namespace nsimplex::training {
 namespace {

@@ -12,10 +12,12 @@ using test::read_file;
 using test::TemporaryFolder;
 using test::write_file;
 
-constexpr char kTwo[] = R"({"kind":"training","step":2,"train_loss":1.5,"val_loss":null,"tokens_per_second":10.0})"
-                        "\n";
-constexpr char kFour[] = R"({"kind":"training","step":4,"train_loss":1.25,"val_loss":1.375,"tokens_per_second":20.0})"
-                         "\n";
+constexpr char kTwo[] =
+    R"({"kind":"training","step":2,"train_loss":1.5,"val_loss":null,"tokens_per_second":10.0})"
+    "\n";
+constexpr char kFour[] =
+    R"({"kind":"training","step":4,"train_loss":1.25,"val_loss":1.375,"tokens_per_second":20.0})"
+    "\n";
 
 TEST(MetricsLog, WritesOneObjectALine) {
   const TemporaryFolder folder;

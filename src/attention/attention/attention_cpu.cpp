@@ -4,8 +4,8 @@
 #include <nsimplex/attention.h>
 #include <torch/library.h>
 
-#include "attention/common/attention_augment.h"
 #include "attention/common/attention_arguments.h"
+#include "attention/common/attention_augment.h"
 #include "attention/common/kernel_phases.h"
 #include "support/log.h"
 

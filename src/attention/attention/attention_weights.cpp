@@ -4,8 +4,8 @@
 #include <nsimplex/attention.h>
 #include <torch/library.h>
 
-#include "attention/common/attention_augment.h"
 #include "attention/common/attention_arguments.h"
+#include "attention/common/attention_augment.h"
 #include "attention/common/attention_normalizer.h"
 #include "support/autocast.h"
 

@@ -5,8 +5,8 @@
 #include <nsimplex/attention.h>
 #include <torch/library.h>
 
-#include "attention/common/attention_augment.h"
 #include "attention/common/attention_arguments.h"
+#include "attention/common/attention_augment.h"
 #include "attention/common/attention_terms.h"
 #include "support/autocast.h"
 #include "support/infinity.h"

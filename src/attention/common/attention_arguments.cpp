@@ -160,7 +160,6 @@ at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result) {
                             : typed.contiguous();
 }
 
-
 std::string_view name_of(Reduce reduce) {
   switch (reduce) {
     case Reduce::product:

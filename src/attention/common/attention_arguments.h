@@ -30,7 +30,6 @@ struct HeadsFirst {
   std::vector<at::Tensor> keys, values;
 };
 
-
 /// Refuses a call that the operator does not define, or does not have yet, with one line that names
 /// the argument, what was expected and what came. Sizes are symbolic, so that meta tensors pass the
 /// same door.
@@ -107,7 +106,6 @@ inline at::ScalarType accumulate_type(at::ScalarType type) {
 /// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double is a mask
 /// like the smallest float, and does not exclude a tuple.
 at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
-
 
 /// The operator's names of the public enumerators.
 std::string_view name_of(Form form);

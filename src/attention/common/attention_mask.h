@@ -48,7 +48,6 @@ class MaskGradient {
   std::vector<at::Tensor> blocks_;
 };
 
-
 /// Which tuples a query may attend to, and which keys may be read at all.
 class Admissible {
  public:

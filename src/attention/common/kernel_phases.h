@@ -15,7 +15,6 @@ namespace nsimplex::dense {
 void log_plan(std::string_view operation, int order, const kernels::DensePlan& plan,
               const KernelMemory& memory);
 
-
 /// Runs a plan's phases one after another on torch's threads; `run(phase, task, workspace,
 /// scratch)` does one task.
 template <class Run>

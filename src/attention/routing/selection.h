@@ -15,7 +15,6 @@ namespace nsimplex::routing {
 TupleList list_of_rows(std::vector<at::Tensor> columns, const at::Tensor& owner, int64_t batch,
                        int64_t queries);
 
-
 using dense::OptionalTensor;
 
 inline const OptionalTensor kNone;
@@ -40,7 +39,6 @@ inline dense::Options plain_options(bool causal, std::string_view form,
           .seed = {}};
 }
 
-
 /// A table of keys with every row in ascending order, -1 behind.
 at::Tensor sorted_table(const at::Tensor& table);
 
@@ -54,7 +52,6 @@ at::Tensor gather_rows(const at::Tensor& key, const at::Tensor& table);
 /// <query_hi, key_j> for every j of query i's row: query [B, H, c, D], key [B, Hk, T, D], table
 /// [B, c, n] -> [B, c, H, n]. Entries of -1 are logits of key 0.
 at::Tensor gathered_logits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& table);
-
 
 /// The best of what has been seen, per row.
 class RunningBest {

@@ -4,8 +4,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "support/operator.h"
 #include "attention/separable_attention/separable_attention_call.h"
+#include "support/operator.h"
 
 namespace nsimplex::separable {
 namespace {

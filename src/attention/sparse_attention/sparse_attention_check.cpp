@@ -2,8 +2,8 @@
 
 #include "attention/sparse_attention/sparse_attention_check.h"
 
-#include <ATen/core/List.h>
 #include <ATen/Dispatch.h>
+#include <ATen/core/List.h>
 
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_check.h"

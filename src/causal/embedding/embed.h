@@ -19,7 +19,6 @@ namespace nsimplex::causal {
 /// as these. Conjugate gradients, O(edges) a step, at most some hundreds of steps in most graphs.
 SparseGraph balanced(const SparseGraph& graph);
 
-
 /// Nodes nearer to the origin, or to each other, than this turn by angles that nothing sees.
 inline constexpr double kBlankRadius = 0.05;
 
@@ -29,7 +28,6 @@ std::string why_blank(const Matrix& tangents, const SparseGraph& graph);
 
 /// The same of points without their graph.
 std::string why_blank(const Matrix& tangents);
-
 
 struct Embedding {
   Matrix tangents;            ///< [M, d]

@@ -53,7 +53,6 @@ class ContrastiveLoss {
   PullShape shape_;
 };
 
-
 /// Moves points, rows z = r u, against a gradient by z. One step moves a point no further than 1,
 /// or its tangent coordinates by no more than a few learning rates, and to no radius beyond
 /// kLargestRadius.

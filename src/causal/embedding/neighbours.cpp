@@ -102,7 +102,6 @@ bool is_hierarchy(const SparseGraph& graph) {
   return pairs.twice.nonZeros() > 0 && is_closure(pairs);
 }
 
-
 Eigen::ArrayXd causal_pagerank(const SparseGraph& graph, double restart, DanglingRule rule) {
   constexpr int kMostSteps = 10'000;
   constexpr double kClose = 1e-12;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <Eigen/SparseCore>
 #include <nsimplex/causal_options.h>
+#include <Eigen/SparseCore>
 
 #include <cstdint>
 #include <span>
@@ -63,7 +63,6 @@ bool is_closure(const SparseGraph& graph);
 /// Whether the graph is a transitive closure that shows it: two edges i -> j -> k are in it.
 /// Without such edges every graph is its own closure, causes of one outcome, say, and no hierarchy.
 bool is_hierarchy(const SparseGraph& graph);
-
 
 /// pi of Eq. 18: where a walk stays that goes from effects to causes, each by its share of the
 /// effect's |A|, and with probability `restart` anywhere. Every acyclic graph has nodes without

@@ -60,7 +60,6 @@ inline constexpr double largest_ball_norm(double epsilon) { return 1 - 4 * epsil
 /// d(z, w) of two tangent vectors.
 double distance(const Vector& z, const Vector& w);
 
-
 /// Points by their tangents z = r u at the origin. A vector at z is given by the vector at the
 /// origin that the geodesic from there carries to it: its part along u is along the geodesic, its
 /// length the hyperbolic one. All of it holds at radii where coordinates on the hyperboloid do not.

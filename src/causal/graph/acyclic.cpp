@@ -49,7 +49,6 @@ std::optional<std::vector<int64_t>> causal_order(const Matrix& graph) {
   return order;
 }
 
-
 Paths::Paths(int64_t features)
     : features_(features),
       words_((features + 63) / 64),

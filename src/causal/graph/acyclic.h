@@ -24,7 +24,6 @@ Neighbours causes_of(const Matrix& graph);
 /// numbers first; nothing where there is a cycle. O(M^2).
 std::optional<std::vector<int64_t>> causal_order(const Matrix& graph);
 
-
 /// Which columns paths lead to from each column, itself included, while edges are added: rows of
 /// bits. Complexity: O(M^2 / 64) for an edge that makes a column reachable, else O(1).
 class Paths {
@@ -43,7 +42,6 @@ class Paths {
   int64_t features_, words_;
   std::vector<uint64_t> bits_;
 };
-
 
 /// Makes a graph a directed acyclic one and returns the edges this took away, the strongest first.
 ///

@@ -49,7 +49,6 @@ BestThreshold best_threshold(const Matrix& weights, const Matrix& truth);
 /// Neural Computation 2015, definition 5.
 std::optional<int64_t> intervention_distance(const Matrix& graph, const Matrix& truth);
 
-
 /// The population variance of every column. O(n M).
 Vector column_variances(TableView table);
 

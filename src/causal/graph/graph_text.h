@@ -13,7 +13,6 @@ namespace nsimplex::causal {
 /// (U+2400 and on), and what is no character in UTF-8 becomes U+FFFD.
 std::string xml_text(std::string_view text);
 
-
 /// A weighted graph with names, to be written; A_ij of i -> j, 0: no edge. Numbers are written so
 /// that reading them gives the same bits.
 struct NamedGraph {

@@ -6,12 +6,12 @@
 
 #include "io/cells.h"
 #include "io/edge_list.h"
-#include "io/input_file.h"
 #include "io/graph_formats.h"
+#include "io/input_file.h"
 #include "io/npy.h"
+#include "io/npz.h"
 #include "io/table.h"
 #include "io/text.h"
-#include "io/npz.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {

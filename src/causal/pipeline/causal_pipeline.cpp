@@ -3,11 +3,11 @@
 #include "causal/pipeline/causal_pipeline.h"
 
 #include <ATen/ATen.h>
-#include <nlohmann/json.hpp>
 #include <nsimplex/causal.h>
 #include <nsimplex/causal_embedding.h>
 #include <nsimplex/causal_pipeline.h>
 #include <torch/library.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>

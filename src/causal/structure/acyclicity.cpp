@@ -95,7 +95,6 @@ bool invert_m_matrix(Eigen::Ref<Matrix> matrix, double& log_det) {
   return true;
 }
 
-
 double log_det_acyclicity(const Matrix& weights, double s, Matrix& gradient) {
   gradient = -weights.cwiseAbs2();
   gradient.diagonal().array() += s;
@@ -184,7 +183,6 @@ Vector CandidateEdges::weights(const Matrix& matrix) const {
   }
   return weights;
 }
-
 
 // Power iteration hardly ends on a matrix without cycles, so what lies on none is put aside.
 bool SpectralAcyclicity::find_cyclic_part(const Vector& weights) {

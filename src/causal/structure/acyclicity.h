@@ -15,7 +15,6 @@ namespace nsimplex::causal {
 /// precision. Complexity: O(M^3 (5 + log2 of the largest row sum)).
 Matrix exponential_of_nonnegative(const Matrix& matrix);
 
-
 /// Replaces a Z-matrix (nothing positive beside its diagonal) by its inverse and adds log |det| to
 /// `log_det`. False, with the matrix spoiled, where it is no M-matrix, that is where s I - B, B >=
 /// 0, has s not above the spectral radius of B.
@@ -25,7 +24,6 @@ Matrix exponential_of_nonnegative(const Matrix& matrix);
 ///
 /// Source: Berman, Plemmons, "Nonnegative matrices in the mathematical sciences", theorem 6.2.3.
 [[nodiscard]] bool invert_m_matrix(Eigen::Ref<Matrix> matrix, double& log_det);
-
 
 // Functions of a weighted graph A that are 0 where it has no cycle and positive where it has one,
 // with their gradients dh / dA_ij.
@@ -41,7 +39,6 @@ double log_det_acyclicity(const Matrix& weights, double s, Matrix& gradient);
 ///
 /// Source: Zheng, Aragam, Ravikumar, Xing, "DAGs with NO TEARS", NeurIPS 2018, theorem 1.
 double trace_exponential_acyclicity(const Matrix& weights, Matrix& gradient);
-
 
 /// The edges whose weights an estimator looks for. A vector of weights has one number an edge, all
 /// causes of effect 0 first, then those of effect 1, ..., causes ascending.
@@ -74,7 +71,6 @@ class CandidateEdges {
   std::vector<int64_t> first_, causes_;
   std::vector<char> required_;
 };
-
 
 /// rho(A o A), the spectral radius of the squared weights of candidate edges: 0 where they have no
 /// cycle and positive where they have one. Complexity: O(edges) for each product of the power

@@ -18,7 +18,6 @@ namespace nsimplex::causal {
 /// Complexity: O(n k^2 + n log n).
 Eigen::MatrixXd spline_basis(const Vector& values, int64_t intervals);
 
-
 /// Columns explained by sums of one smooth function for each of their causes: least squares on the
 /// cubic splines of every cause. Columns are measured in their standard deviations.
 class AdditiveRegression {
@@ -52,7 +51,6 @@ class AdditiveRegression {
   std::vector<Columns> mixed_;  ///< [k, M] of each column: its basis with all columns
   std::unordered_map<int64_t, Columns> products_;  ///< of two bases
 };
-
 
 /// Expected false edges in a table of independent columns, at the level of the tests below.
 constexpr double kFalseEdges = 0.05;

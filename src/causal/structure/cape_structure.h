@@ -14,7 +14,6 @@ inline constexpr int64_t kPaperLoops = 20;    ///< such values at most
 /// Batches of an epoch over a table of so many rows.
 constexpr int64_t paper_batches(int64_t rows) { return (rows + kPaperBatch - 1) / kPaperBatch; }
 
-
 /// Step I of CAPE as its paper has it, on LibTorch's autograd:
 ///
 ///     Z = f(X) (I - A),    X^ = f^-1(Z (I - A)^-1),    h(A) = tr exp(A o A) - M

@@ -6,10 +6,10 @@
 
 #include <limits>
 
-#include "causal/structure/linear_order.h"
 #include "causal/graph/graph_metrics.h"
-#include "causal/structure/prepare.h"
 #include "causal/option_names.h"
+#include "causal/structure/linear_order.h"
+#include "causal/structure/prepare.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 

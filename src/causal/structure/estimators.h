@@ -15,7 +15,6 @@ struct Structure {
   std::string model;  ///< which of its models an estimator chose, or its own name
 };
 
-
 // Estimators of a weighted graph from a table by continuous optimisation: a loss of the weights A,
 // an l1 norm, and a smooth function that is 0 on acyclic graphs alone. docs/causal/estimators.md
 // has the formulas. Each takes the table as it is (the caller divides by standard deviations),

@@ -52,7 +52,6 @@ class RandomFeatureRegression {
   Vector offsets_;            ///< [features]: b
 };
 
-
 /// The graph of a model in which every column is any smooth function of its parents together, plus
 /// noise of one variance: the next column of the order is the one of which those placed leave least
 /// on rows held out. Of its predecessors, the 20 to which it answers most strongly are candidates;

@@ -14,7 +14,6 @@ Covariance covariance_of(TableView table) {
   return {std::move(products), table.rows()};
 }
 
-
 LeastSquares::LeastSquares(const Matrix& covariance, const CandidateEdges& edges)
     : covariance_(covariance), edges_(edges), left_(covariance.rows()) {}
 
@@ -54,7 +53,6 @@ double LeastSquares::operator()(const Vector& weights, Vector& gradient) {
   }
   return loss;
 }
-
 
 Lasso::Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes,
              double tolerance)

@@ -17,7 +17,6 @@ struct Covariance {
 /// Of the columns of a table, whatever their means. Complexity: O(n M^2).
 Covariance covariance_of(TableView table);
 
-
 /// The linear model's loss, half the variance that A leaves of every column:
 ///
 ///     L(A) = tr((I - A)^T S (I - A)) / 2,    dL/dA = S (A - I),    S = the covariance
@@ -37,7 +36,6 @@ class LeastSquares {
   const CandidateEdges& edges_;
   Vector left_;  // covariances of all columns with what is left of one
 };
-
 
 /// One column's regression on some others with an l1 norm, from a covariance S alone:
 ///
@@ -71,7 +69,6 @@ class Lasso {
   Vector coefficients_;
   Vector left_;  // covariances of the causes with what is left of the effect
 };
-
 
 /// [M, M] flags, symmetric: whether the l1 regression of one of two columns on all others takes the
 /// other. Every cause and effect of a column, and the other causes of its effects, are what its

@@ -26,7 +26,6 @@ namespace nsimplex::causal {
 Matrix order_scores(const Covariance& covariance, const AllowedEdges& edges,
                     const GaussianCost& cost, const std::vector<ParentSet>& parents);
 
-
 /// Structure learning from the covariance alone, by causal orders: of two linear Gaussian models
 /// the one of lower BIC.
 ///
@@ -46,7 +45,6 @@ Matrix order_scores(const Covariance& covariance, const AllowedEdges& edges,
 ///
 /// Complexity: O(n M^2 + M^3), and O(M^2) answers of ParentSearch a sweep of the order search.
 Structure fit_order(TableView table, const CausalFitOptions& options);
-
 
 /// Answers that know nothing of causes, beside which an estimator's is to be read: the empty graph,
 /// and columns sorted by variance or by R^2 on all others, each regressed on those before it,

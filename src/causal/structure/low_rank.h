@@ -24,7 +24,6 @@ struct PerronVectors {
 double spectral_radius(const Product& times, const Product& times_transposed, int64_t features,
                        PerronVectors& vectors, int products = 40);
 
-
 /// A = U V^T without its diagonal, U and V of M x r: a weighted graph that is never written out.
 struct LowRankGraph {
   Matrix cause, effect;  ///< U, V

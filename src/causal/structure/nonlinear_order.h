@@ -25,7 +25,6 @@ class CrossValidation {
   std::vector<std::vector<int64_t>> parts_;
 };
 
-
 /// Structure learning where effects may be any smooth function of their causes. Of four models the
 /// one is delivered, and named in `model`, that predicts rows best which had no part in its fit:
 /// least n M log(mean v) where noises share one variance, least sum of n log v and (M - 1) log n

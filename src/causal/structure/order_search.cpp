@@ -79,7 +79,6 @@ Order equal_variance_order(const Matrix& covariance, const Precedence& precedenc
   return order;
 }
 
-
 Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints) {
   const int64_t features = covariance.matrix.rows();
   const AllowedEdges allowed(constraints, features);

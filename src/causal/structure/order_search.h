@@ -43,7 +43,6 @@ class OpenColumns {
   std::vector<int64_t> waits_for_;
 };
 
-
 /// The causal order of a linear model whose noises have one variance: the next column is the one
 /// whose variance given all placed columns is least. A cause then comes before its effects, whose
 /// variance given anything but all their causes is larger than that of the noise.
@@ -55,11 +54,9 @@ class OpenColumns {
 /// 2019, algorithm 1 (top-down).
 Order equal_variance_order(const Matrix& covariance, const Precedence& precedence);
 
-
 /// [M, M] weights of a graph to start from: regressions on the parents that BIC chooses along the
 /// equal-variance order. Complexity: O(M^3).
 Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints);
-
 
 /// The part of each column's variance that all others explain: the squared multiple correlation
 /// R^2, from the inverse of the covariance (of the correlations, with 1e-6 added to their
@@ -84,7 +81,6 @@ Vector explained_parts(const Matrix& covariance);
 std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedEdges& edges,
                                         const GaussianCost& cost,
                                         const std::vector<ParentSet>& parents);
-
 
 /// A causal order with the parents that a search found for each column among those before it.
 struct OrderedGraph {

@@ -128,7 +128,6 @@ Regression regress(const Matrix& covariance, int64_t column, std::span<const int
   return result;
 }
 
-
 double noise_of(const Matrix& covariance, int64_t column, double variance) {
   constexpr double kLeast = 1e-10;
   return std::max(variance, kLeast * covariance(column, column));

@@ -52,7 +52,6 @@ class EdgePrices {
 /// at most; empty where it has not.
 std::string few_rows_warning(int64_t rows, int64_t columns);
 
-
 /// Least squares of a column on others, by their covariance. What other columns already explain
 /// (but for rounding) takes no part and has coefficient 0.
 struct Regression {
@@ -83,7 +82,6 @@ class ConditionedColumns {
   Vector variance_;
   std::vector<Vector> rows_;  ///< of the Cholesky factor: covariance = rows^T rows + what is left
 };
-
 
 /// What a column costs, as -2 log-likelihood and the prices of its parents: n log v where every
 /// column has a noise variance v of its own, n v / s where all share s.

@@ -4,8 +4,8 @@
 #include <nsimplex/causal.h>
 #include <torch/library.h>
 
-#include "causal/synthetic/structural_model.h"
 #include "causal/option_names.h"
+#include "causal/synthetic/structural_model.h"
 #include "causal/tensors.h"
 
 namespace nsimplex {

@@ -18,7 +18,6 @@ namespace nsimplex::causal {
 /// SF: graph::preferential_attachment(). The same on every machine for the same seed.
 std::vector<int64_t> random_dag(CausalGraph graph, int64_t nodes, int64_t degree, uint64_t seed);
 
-
 /// f of x = f(causes) + noise.
 class Mechanism {
  public:
@@ -38,7 +37,6 @@ std::unique_ptr<Mechanism> make_mechanism(const CausalSimulationOptions& options
 
 /// A number of mean 0 and standard deviation 1.
 double draw_noise(CausalNoise noise, RandomStream& draws);
-
 
 /// A structural equation model (nsimplex/causal_synthetic.h): drawn once, then observed as often as
 /// one likes.

@@ -25,7 +25,6 @@ kernels::HeadRows<T> head_rows(const at::Tensor& rows) {
   return {rows.const_data_ptr<T>(), rows.stride(0), rows.size(2)};
 }
 
-
 /// Memory of one tensor at a time: each is written over the one before.
 class ReusedMemory {
  public:
@@ -145,7 +144,6 @@ class CpuClass {
   ReusedMemory products_[4], query_features_, key_features_, gradient_;
   ClassMemory memory_;
 };
-
 
 /// The input as the tuples of one source see it through light maps, its products with weights, and
 /// their gradients. Weights are matrices [columns C, w], in the order of the columns.

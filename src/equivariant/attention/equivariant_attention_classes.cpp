@@ -116,8 +116,8 @@ std::optional<Terms> terms_of(const EquivariantClass& each, const TensorKind& in
 class AttentionPlanMaker {
  public:
   AttentionPlanMaker(const graph::TupleView& input, const graph::TupleView& output,
-            const TensorKind& input_kind, const TensorKind& output_kind,
-            const std::vector<LightClasses>& light, bool tables)
+                     const TensorKind& input_kind, const TensorKind& output_kind,
+                     const std::vector<LightClasses>& light, bool tables)
       : input_rows_(input.tuples.count),
         input_kind_(input_kind),
         output_kind_(output_kind),

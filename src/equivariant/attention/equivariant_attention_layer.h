@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "equivariant/attention/equivariant_attention_call.h"
 #include "equivariant/attention/class_attention.h"
-#include "equivariant/attention/rectified_features.h"
 #include "equivariant/attention/class_products.h"
+#include "equivariant/attention/equivariant_attention_call.h"
+#include "equivariant/attention/rectified_features.h"
 #include "equivariant/classes/equivariant_classes.h"
 
 // The layer around the classes: queries, keys and values, attention, the output's product. Class by

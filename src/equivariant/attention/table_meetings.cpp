@@ -88,7 +88,6 @@ std::vector<int64_t> split_columns(const SumPlan& all, int64_t own_map, Attentio
   return maps;
 }
 
-
 // The blocks of a side's rows that a relation's groups agree on.
 Blocks MeetingMaker::blocks_of(int64_t relation, Side side) const {
   Blocks blocks = side == Side::queries ? matches_[relation].images : matches_[relation].kept;

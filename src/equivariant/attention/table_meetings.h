@@ -14,7 +14,6 @@ namespace nsimplex::equivariant {
 /// that order.
 std::vector<int64_t> split_columns(const SumPlan& all, int64_t own_map, AttentionSource& source);
 
-
 /// What a relation matches: blocks of an output pattern and of an input pattern.
 struct RelationMatch {
   size_t output;

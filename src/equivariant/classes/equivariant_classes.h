@@ -1,7 +1,7 @@
 #pragma once
 
-#include <nsimplex/equivariant_linear.h>
 #include <nsimplex/equivariant_attention.h>
+#include <nsimplex/equivariant_linear.h>
 
 #include <string_view>
 

@@ -34,7 +34,6 @@ bool coarsens(const Partition& coarse, const Partition& fine);
 /// over blocks of (-1)^(m - 1) (m - 1)!, m the number of blocks joined.
 int64_t moebius(const Partition& fine, const Partition& coarse);
 
-
 /// A sum over some blocks of an input pattern: the diagonal of the pattern, summed over all blocks
 /// but `kept`. It serves every diagram that shares just these blocks with its output.
 struct Contraction {

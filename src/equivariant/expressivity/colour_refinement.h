@@ -28,7 +28,6 @@ inline std::vector<PairRelation> pair_relations(const io::SimpleGraph& graph) {
   return relations;
 }
 
-
 /// The same graph with its nodes in random order, the same for the same seed.
 inline io::SimpleGraph relabeled(const io::SimpleGraph& graph, uint64_t seed) {
   std::vector<int64_t> label(graph.nodes);
@@ -43,7 +42,6 @@ inline io::SimpleGraph relabeled(const io::SimpleGraph& graph, uint64_t seed) {
   }
   return result;
 }
-
 
 /// What can be told apart of graphs by colour refinement, the exact yardstick of equivariant
 /// layers: entry g of the result is the number of the kind of graph g, kinds being counted in the
@@ -66,7 +64,6 @@ inline io::SimpleGraph relabeled(const io::SimpleGraph& graph, uint64_t seed) {
 /// identification", Combinatorica 12 (1992); Maron et al., arXiv 1905.11136 (order k as k-WL).
 std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int64_t order,
                                     const std::function<void()>& between_rounds = {});
-
 
 /// Pairs of graphs, one after the other, that 1-WL tells apart though both have the same degrees: a
 /// random graph of 8 to 16 nodes and what switching its edges makes of it. Networks of order 2

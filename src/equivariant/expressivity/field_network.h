@@ -69,7 +69,6 @@ class FieldLayer {
   std::map<Contraction, std::vector<ContractionUse>> contractions_;
 };
 
-
 struct FieldNetworkOptions {
   int64_t order = 3;       ///< k: tuples are all of [n]^k; 2 or 3
   int64_t min_layers = 5;  ///< 1 or more

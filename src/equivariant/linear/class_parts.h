@@ -115,7 +115,6 @@ auto in_kernel_type(at::ScalarType type, Run&& run) {
   return type == at::kDouble ? run(double()) : run(float());
 }
 
-
 /// The gradients of all sources from those of look-ups, which come block by block: the transpose of
 /// the look-ups, and in the end of the groups.
 ///

@@ -25,7 +25,6 @@ inline at::Tensor as_constant(const at::Tensor& table, at::Device device) {
   return at::lift_fresh(table).to(device);
 }
 
-
 using OptionalTensor = std::optional<at::Tensor>;
 
 /// The arguments of the dense layer, options in their parsed form.

@@ -108,7 +108,6 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
          TORCH_FN(flat_linear_backward<&reference_linear_backward>));
 }
 
-
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using torch::autograd::AutogradContext;

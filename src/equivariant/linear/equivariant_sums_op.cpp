@@ -86,7 +86,6 @@ TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("equivariant_sums_backward", TORCH_FN(flat_sums<&cpu_transposed>));
 }
 
-
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -131,7 +130,6 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
   m.impl("equivariant_sums", TORCH_FN(flat_sums<&reference_sums>));
   m.impl("equivariant_sums_backward", TORCH_FN(flat_sums<&reference_transposed>));
 }
-
 
 using at::Tensor;
 

@@ -126,7 +126,6 @@ struct SparseBackward {
   TupleLists lists;
 };
 
-
 /// Tuples that follow each other in a list and differ in their last key only.
 struct TupleRun {
   const int64_t* leading;  ///< keys of axes 1 .. N-1

@@ -8,11 +8,11 @@ import pytest
 CLEAN = {
     "include/nsimplex/attention.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/export.h>\n",
     "src/kernels/cpu/tile.cc": '#include "kernels/cpu/tile.h"\n#include <hwy/highway.h>\n',
-    "src/attention/attention/attention_op.cpp": '#include "support/parallel.h"\n#include <torch/torch.h>\n',
-    "src/nn/block.cpp": '#include "attention/attention/attention_op.h"\n#include <nsimplex/attention.h>\n',
+    "src/attention/attention/op.cpp": '#include "support/log.h"\n#include <torch/torch.h>\n',
+    "src/nn/block.cpp": '#include "attention/attention/op.h"\n#include <nsimplex/attention.h>\n',
     "src/cli/main.cpp": '#include "train/loop.h"\n#include "cli/app.h"\n',
-    "src/attention/rotary/rotary_op.cpp": '#include "attention/common/attention_check.h"\n',
-    "lab/match/match.cpp": '#include "cli/app.h"\n#include "lab/common/table.h"\n',
+    "src/attention/rotary/rotary_op.cpp": '#include "attention/common/operands.h"\n',
+    "lab/match/match.cpp": '#include "cli/app.h"\n#include "lab/common/rows.h"\n',
 }
 
 BROKEN = [

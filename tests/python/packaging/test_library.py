@@ -28,7 +28,7 @@ def test_needs_only_torch_highway_zlib_and_the_runtime(library):
 
 
 def test_exports_what_the_public_headers_declare(root, library):
-    """Strong symbols are ours to give; weak ones are templates and inline functions of LibTorch's headers."""
+    """Strong symbols are ours to give; weak ones are templates and inlines of LibTorch."""
     headers = "".join(path.read_text() for path in (root / "include/nsimplex").glob("*.h"))
     declared = set(re.findall(r"\w+", headers))
     strong = [

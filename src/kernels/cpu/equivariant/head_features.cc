@@ -12,8 +12,8 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "kernels/cpu/shared/exp2-inl.h"
 #include "kernels/cpu/equivariant/channels-inl.h"
+#include "kernels/cpu/shared/exp2-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {

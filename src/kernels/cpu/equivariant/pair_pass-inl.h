@@ -13,10 +13,10 @@
 #include <limits>
 #include <span>
 
-#include "kernels/cpu/shared/exp2-inl.h"
 #include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/pair_tile-inl.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
+#include "kernels/cpu/shared/exp2-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/shared/tile-inl.h"
 #include "kernels/cpu/separable_attention/separable_attention_ahead-inl.h"
 #include "kernels/cpu/separable_attention/separable_attention_layout.h"
+#include "kernels/cpu/shared/tile-inl.h"
 #include "kernels/cpu/shared/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -6,8 +6,8 @@
 #define NSIMPLEX_KERNELS_SEPARABLE_TILE_INL_H_
 #endif
 
-#include "kernels/cpu/shared/tile-inl.h"
 #include "kernels/cpu/separable_attention/separable_attention_layout.h"
+#include "kernels/cpu/shared/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {

@@ -1,6 +1,6 @@
 #include "kernels/cpu/shared/simd.h"
-#include "kernels/cpu/topk/topk_layout.h"
 #include "kernels/cpu/topk/topk.h"
+#include "kernels/cpu/topk/topk_layout.h"
 
 namespace nsimplex::kernels {
 
