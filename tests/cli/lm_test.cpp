@@ -33,8 +33,8 @@ TEST(LmTrain, WritesARunThatCanBeEvaluatedAndSampled) {
   const auto last = nlohmann::ordered_json::parse(lines.back());
   std::vector<std::string> fields;
   for (const auto& [name, value] : last.items()) fields.push_back(name);
-  EXPECT_THAT(fields,
-              ::testing::ElementsAre("kind", "step", "train_loss", "val_loss", "tokens_per_second"));
+  EXPECT_THAT(fields, ::testing::ElementsAre("kind", "step", "train_loss", "val_loss",
+                                             "tokens_per_second"));
   EXPECT_EQ(read_file(place / "run/metrics.jsonl"), trained.out);
   EXPECT_THAT(read_file(place / "run/config.toml"), HasSubstr("steps=20"));
 
