@@ -1,7 +1,6 @@
-#include "lab/lab.h"
+#include "lab/experiments.h"
 
 #include "cli/commands.h"
-#include "lab/experiments.h"
 
 namespace nsimplex::lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "lab/lab.h"
+#include "lab/experiments.h"
 
 int main(int argc, char** argv) {
   nsimplex::cli::keep_freed_memory();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/output.h"
-#include "cli/statements.h"
 #include "lab/claims/attenuation.h"
 #include "lab/claims/robustness.h"
 #include "lab/experiments.h"

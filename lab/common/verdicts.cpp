@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/statements.h"
+#include "cli/output.h"
 
 namespace nsimplex::cli {
 

@@ -16,7 +16,6 @@
 #include "cli/lm_train.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "lab/experiments.h"
 #include "lab/language/comparison.h"
 #include "lab/language/comparison_options.h"

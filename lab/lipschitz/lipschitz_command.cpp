@@ -16,7 +16,6 @@
 
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "lab/common/verdicts.h"
 #include "lab/experiments.h"
 #include "lab/lipschitz/propositions.h"

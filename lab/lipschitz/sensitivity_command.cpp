@@ -11,7 +11,6 @@
 #include "analysis/ascent.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "io/safetensors.h"
 #include "lab/experiments.h"
 #include "lab/lipschitz/propositions.h"

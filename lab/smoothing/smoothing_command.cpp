@@ -13,7 +13,6 @@
 #include "analysis/collapse.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "lab/common/verdicts.h"
 #include "lab/experiments.h"
 #include "lab/smoothing/masked_collapse.h"

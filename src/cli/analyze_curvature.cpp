@@ -11,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "cli/text_flags.h"
 #include "data/simple_graph.h"
 #include "graph/curvature.h"

@@ -12,7 +12,6 @@
 #include "cli/lm_command.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/statements.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

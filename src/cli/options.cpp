@@ -10,7 +10,6 @@
 
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/run_inputs.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {

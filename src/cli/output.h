@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/statement.h"
+
 namespace nsimplex::cli {
 
 /// Fields stay in the order in which a command writes them, which is the documented one.
@@ -113,5 +115,12 @@ class ProgressBar {
 
 /// "4.2s", "3m05s", "2h07m": for people.
 std::string format_duration(double seconds);
+
+/// {statement, draws, holds, violations, median_slack}: what every `analyze` command says of a
+/// statement; commands add to it. A slack that is no number becomes null.
+Json to_json(const analysis::Statement& statement);
+
+/// The same as a table, one row a statement.
+std::string statements_table(const std::vector<analysis::Statement>& statements);
 
 }  // namespace nsimplex::cli

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "causal/embedding/embed.h"
+#include "causal/embedding/neighbours.h"
 #include "causal/embedding/points.h"
-#include "causal/embedding/ranking.h"
 #include "support/error.h"
 #include "support/random.h"
 

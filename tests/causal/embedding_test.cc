@@ -9,7 +9,6 @@
 #include "causal/embedding/embedding_loss.h"
 #include "causal/embedding/neighbours.h"
 #include "causal/embedding/points.h"
-#include "causal/embedding/ranking.h"
 #include "support/error.h"
 #include "support/random.h"
 

@@ -1,4 +1,4 @@
-#include "causal/structure/cape_model.h"
+#include "causal/structure/cape_structure.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/app.h"
-#include "lab/lab.h"
+#include "lab/experiments.h"
 
 namespace nsimplex::cli::testing {
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 namespace nsimplex::kernels::testing {
 

@@ -1,6 +1,6 @@
 // What happens to rows before and after the loops of attention, beside the definition.
 
-#include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <gtest/gtest.h>
 

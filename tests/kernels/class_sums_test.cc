@@ -1,4 +1,4 @@
-#include "kernels/cpu/equivariant/class_sums.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Random features of queries and keys beside the definition.
 
-#include "kernels/cpu/equivariant/head_features.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_augment.h"
-#include "attention/common/kernel_phases.h"
+#include "attention/common/attention_kernel.h"
 #include "support/log.h"
 
 namespace nsimplex {

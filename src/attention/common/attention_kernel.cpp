@@ -3,7 +3,11 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "kernels/common/tile_table.h"
+#include "kernels/cpu/shared/simd.h"
+#include "support/log.h"
 #include "support/parallel.h"
 
 namespace nsimplex::dense {
@@ -52,10 +56,6 @@ kernels::Distinct kernel_distinct(Distinct distinct) {
   }
   return kernels::Distinct::none;
 }
-
-}  // namespace
-
-namespace {
 
 const Call& addressable(const Call& call, const char* operation) {
   require_addressable(operation, "query", call.query);
@@ -182,6 +182,26 @@ KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_
 KernelMemory memory_of(const kernels::DensePlan& plan) {
   return aligned_memory(plan.workspace_bytes, plan.scratch_bytes,
                         *std::max_element(plan.tasks, plan.tasks + kernels::DensePlan::kMaxPhases));
+}
+
+void log_plan(std::string_view operation, int order, const kernels::DensePlan& plan,
+              const KernelMemory& memory) {
+  static const bool wanted = environment_flag("NSIMPLEX_PLAN");
+  if (!wanted) return;
+  std::ostringstream line;
+  const auto list = [&line](std::string_view name, const auto* first, int count) {
+    line << " " << name << "=";
+    for (int i = 0; i < count; ++i) line << (i > 0 ? "," : "") << first[i];
+  };
+  line << "plan: " << operation;
+  list("axes", plan.axis, order);
+  line << " inner=" << plan.inner_axis << " rows=" << kernels::kBlockRows
+       << " panel=" << kernels::kPanelKeys << " blocks=" << plan.blocks << " splits=" << plan.splits
+       << " fused=" << plan.fused;
+  list("tasks", plan.tasks, plan.phases);
+  line << " workspace=" << memory.workspace_bytes << " scratch=" << memory.workers << "x"
+       << memory.scratch_bytes << " simd=" << kernels::simd_level();
+  log_line(line.str());
 }
 
 }  // namespace nsimplex::dense

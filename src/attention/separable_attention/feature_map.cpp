@@ -12,7 +12,7 @@
 #include <numbers>
 
 #include "attention/common/attention_arguments.h"
-#include "kernels/cpu/separable_attention/separable_attention_elu.h"
+#include "kernels/cpu/separable_attention/separable_attention.h"
 #include "support/operator.h"
 #include "support/parallel.h"
 #include "support/random.h"

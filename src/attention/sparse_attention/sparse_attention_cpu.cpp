@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "attention/common/kernel_phases.h"
+#include "attention/common/attention_kernel.h"
 #include "attention/sparse_attention/sparse_attention_check.h"
 #include "kernels/cpu/sparse_attention/sparse_attention.h"
 #include "support/log.h"

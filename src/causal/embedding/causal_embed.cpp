@@ -16,8 +16,8 @@
 #include <limits>
 
 #include "causal/embedding/embed.h"
+#include "causal/embedding/neighbours.h"
 #include "causal/embedding/points.h"
-#include "causal/embedding/ranking.h"
 #include "causal/option_names.h"
 #include "causal/tensors.h"
 #include "support/error.h"

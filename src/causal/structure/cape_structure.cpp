@@ -1,16 +1,101 @@
 #include "causal/structure/cape_structure.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/optim/adamw.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
 #include "causal/option_names.h"
-#include "causal/structure/cape_model.h"
+#include "causal/structure/acyclicity.h"
 #include "causal/tensors.h"
 
 namespace nsimplex::causal {
+namespace {
+
+using at::Tensor;
+
+constexpr double kPaperSparsity = 0.01;
+constexpr int64_t kPaperHidden = 64;
+
+Tensor drawn(at::IntArrayRef shape, double bound, const at::Generator& generator) {
+  return at::empty(shape, at::kDouble).uniform_(-bound, bound, generator).requires_grad_();
+}
+
+Tensor zeros(at::IntArrayRef shape) { return at::zeros(shape, at::kDouble).requires_grad_(); }
+
+// Centred, with the mean square of x.
+Tensor fix_gauge(const Tensor& features, const Tensor& x) {
+  const Tensor centred = features - features.mean(0, true);
+  return centred * at::sqrt(x.square().mean() / (centred.square().mean() + 1e-12));
+}
+
+}  // namespace
+
+PointwiseNetwork::PointwiseNetwork(const at::Generator& generator)
+    // Usual bounds of a linear layer, 1 / sqrt(inputs).
+    : in(drawn({kPaperHidden}, 1, generator)),
+      in_bias(drawn({kPaperHidden}, 1, generator)),
+      out(drawn({kPaperHidden}, 0.125, generator)),
+      out_bias(drawn({1}, 0.125, generator)) {}
+
+Tensor PointwiseNetwork::operator()(const Tensor& x) const {
+  return at::matmul(at::relu(x.unsqueeze(-1) * in + in_bias), out) + out_bias;
+}
+
+PaperModel::PaperModel(int64_t features, const CausalFitOptions& options)
+    : sample_(options.sample),
+      generator_(at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(options.seed))),
+      encoder_(generator_),
+      decoder_(generator_),
+      one_(at::eye(features, at::kDouble)) {
+  if (options.estimator == StructureEstimator::paper_lowrank) {
+    const int64_t rank = std::min(options.rank, features);
+    // Where both factors are 0, no derivative leads away. The rows of U have a norm of about 1, so
+    // that A moves about as fast as V does.
+    const double bound = std::sqrt(3 / static_cast<double>(rank));
+    unknowns_ = {drawn({features, rank}, bound, generator_), zeros({features, rank})};
+  } else {
+    unknowns_ = {zeros({features, features})};
+  }
+  const CandidateEdges edges(options.constraints, features);
+  possible_ = to_tensor(edges.matrix(Vector::Ones(edges.size())));
+  l1_ = to_tensor(edges.matrix(edges.penalties(options.sparsity.value_or(kPaperSparsity))));
+}
+
+std::vector<Tensor> PaperModel::network_unknowns() const {
+  return {encoder_.in, encoder_.in_bias, encoder_.out, encoder_.out_bias,
+          decoder_.in, decoder_.in_bias, decoder_.out, decoder_.out_bias};
+}
+
+Tensor PaperModel::graph() const {
+  return possible_ *
+         (unknowns_.size() == 1 ? unknowns_[0] : at::matmul(unknowns_[0], unknowns_[1].t()));
+}
+
+Tensor PaperModel::acyclicity(const Tensor& graph) {
+  const Tensor fixed = graph.detach();
+  const Tensor exponential = at::linalg_matrix_exp(fixed.square());
+  const Tensor value = exponential.trace() - static_cast<double>(graph.size(0));
+  return value + (2 * fixed * exponential.t() * (graph - fixed)).sum();
+}
+
+Tensor PaperModel::loss(const Tensor& x, double rho, double alpha) const {
+  const Tensor graph = this->graph();
+  const Tensor rest = one_ - graph;
+  const Tensor mean = at::matmul(fix_gauge(encoder_(x), x), rest);
+  const Tensor latent = sample_ ? mean + at::randn(mean.sizes(), generator_, mean.options()) : mean;
+  // Z (I - A)^-1. Before A is acyclic I - A may come near a singular matrix, which is no error.
+  const Tensor mixed = std::get<0>(at::linalg_solve_ex(rest, latent, /*left=*/false));
+  const Tensor misfit = (x - decoder_(mixed)).square().sum() + mean.square().sum();
+  const Tensor h = acyclicity(graph);
+  return misfit / (2 * static_cast<double>(x.size(0))) + (l1_ * graph.abs()).sum() +
+         rho / 2 * h.square() + alpha * h;
+}
+
 namespace {
 
 using at::Tensor;

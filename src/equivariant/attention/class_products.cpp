@@ -6,7 +6,7 @@
 
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/linear/class_parts.h"
-#include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/rows_product.h"
 
 namespace nsimplex::equivariant {

@@ -11,7 +11,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/equivariant_attention_layer.h"
 #include "equivariant/attention/table_problems.h"
-#include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 #include "support/parallel.h"
 

@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "equivariant/attention/class_attention.h"
-#include "kernels/cpu/equivariant/class_rows.h"
-#include "kernels/cpu/equivariant/head_features.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/parallel.h"
 #include "support/rows_product.h"
 

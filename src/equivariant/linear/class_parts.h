@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "equivariant/linear/equivariant_sums_call.h"
-#include "kernels/cpu/equivariant/class_sums.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/parallel.h"
 
 // From the tensors of a plan to the problems of the kernels.

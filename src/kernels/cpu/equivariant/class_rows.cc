@@ -1,4 +1,4 @@
-#include "kernels/cpu/equivariant/class_rows.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <algorithm>
 

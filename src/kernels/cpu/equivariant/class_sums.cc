@@ -1,4 +1,4 @@
-#include "kernels/cpu/equivariant/class_sums.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include "kernels/cpu/equivariant/equivariant_layout.h"
 

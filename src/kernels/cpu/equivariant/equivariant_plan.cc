@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/cpu/equivariant/class_sums.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 #include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/shared/simd.h"
 

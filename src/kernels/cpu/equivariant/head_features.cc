@@ -1,4 +1,4 @@
-#include "kernels/cpu/equivariant/head_features.h"
+#include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <algorithm>
 #include <limits>

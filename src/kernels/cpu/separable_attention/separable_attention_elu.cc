@@ -1,4 +1,4 @@
-#include "kernels/cpu/separable_attention/separable_attention_elu.h"
+#include "kernels/cpu/separable_attention/separable_attention.h"
 
 #include <algorithm>
 

@@ -7,6 +7,16 @@
 
 namespace nsimplex::kernels {
 
+/// Blocks of rows, whatever is done to them.
+int64_t class_row_tasks(int64_t rows);
+
+void run_class_output(const ClassOutput<float>& problem, int64_t task);
+void run_class_output(const ClassOutput<double>& problem, int64_t task);
+
+/// All rows: those of a task belong to a problem of their own.
+void add_seen_rows(const SeenRows<float>& problem);
+void add_seen_rows(const SeenRows<double>& problem);
+
 /// How a problem is cut, from its sizes alone. Phases run one after the other, the tasks of a phase
 /// in any order and in parallel.
 struct SumsPlan {
@@ -36,5 +46,17 @@ void run_class_sums(const ClassSums<float>& problem, int64_t task);
 void run_class_sums(const ClassSums<double>& problem, int64_t task);
 void run_class_sums_transposed(const ClassSumsTransposed<float>& problem, int64_t task);
 void run_class_sums_transposed(const ClassSumsTransposed<double>& problem, int64_t task);
+
+/// Channels of a row of directions: whole vectors.
+int64_t padded_channels(int64_t channels);
+
+/// Tasks of all three: class_row_tasks(rows).
+void run_features(const HeadFeatures<float>& problem, int64_t task);
+void run_features(const HeadFeatures<double>& problem, int64_t task);
+/// After all tasks of run_features(), with shifts chosen.
+void run_exponentials(const HeadFeatures<float>& problem, int64_t task);
+void run_exponentials(const HeadFeatures<double>& problem, int64_t task);
+void run_features_backward(const HeadFeaturesBackward<float>& problem, int64_t task);
+void run_features_backward(const HeadFeaturesBackward<double>& problem, int64_t task);
 
 }  // namespace nsimplex::kernels
