@@ -1,6 +1,6 @@
 # Names for what tools/ and CMakePresets.json do. Every target first sets up what it needs.
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-all bench asan tsan fuzz tidy format format-check wheel clean bootstrap bootstrap-clang
+.PHONY: build lab demo test test-all bench asan tsan fuzz tidy format format-check wheel clean bootstrap bootstrap-clang
 
 python := .venv/bin/python
 export CTEST_PARALLEL_LEVEL ?= 2
@@ -15,6 +15,10 @@ bootstrap-clang:
 build: bootstrap
 	@tools/build release --target nsimplex_cli
 
+# The experiments besides, which nsimplex lab runs.
+lab: bootstrap
+	@tools/build release --target nsimplex_cli nsimplex_lab_cli
+
 # The exit code is bad when either runner's is; both always run, and their summaries come last.
 test: bootstrap
 	@tools/build release
@@ -25,7 +29,7 @@ test-all: bootstrap
 	@tools/build release
 	@tools/test --all
 
-demo: build
+demo: lab
 	@tools/demo
 
 bench: bootstrap

@@ -91,7 +91,7 @@ int start_lab(std::vector<std::string> arguments) {
   execv(program.c_str(), pointers.data());
   const bool missing = errno == ENOENT;
   log_line(missing ? std::string("lab: ").append(program).append(
-                         " is not there; build the target nsimplex_lab_cli (make test does)")
+                         " is not there; make lab builds it (target nsimplex_lab_cli)")
                    : std::string("lab: cannot run ")
                          .append(program)
                          .append(": ")

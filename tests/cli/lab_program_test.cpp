@@ -69,7 +69,7 @@ TEST(LabProgram, IsAskedForWhereItIsNotBuilt) {
   fs::copy_file(program, alone);
   const Finished finished = run_program(alone, {"lab", "match3"});
   EXPECT_EQ(finished.code, 1);
-  EXPECT_THAT(finished.err, HasSubstr("nsimplex-lab is not there; build the target"));
+  EXPECT_THAT(finished.err, HasSubstr("nsimplex-lab is not there; make lab builds it"));
 }
 
 TEST(LabProgram, RunsOfFormerNamesContinue) {

@@ -21,40 +21,41 @@ from nsimplex.molecules import ATOM_FEATURES, BOND_FEATURES
 #: for seconds or longer, so that a signal meets them at work.
 COMMANDS = {
     "analyze curvature": "GRAPHS",
-    "analyze lipschitz": "",
     "analyze model": "MODEL",
-    "analyze sensitivity": "",
-    "analyze smoothing": "",
-    "analyze transfer": "--text TEXT",
     "bench attention": "--seq 256 --repeats 2000",
     "bench sparse": "--repeats 2000",
-    "causal attenuation": "",
     "causal classify": "TABLE --labels LABELS",
     "causal cluster": "TABLE --labels LABELS",
-    "causal complexity": "",
     "causal embed": "EDGES --steps 200000",
     "causal encode": "EMBEDDING",
     "causal fit": "TABLE --estimator paper",
     "causal perturb": "",
     "causal predict": "FEATURES TABLE",
     "causal regress": "TABLE",
-    "causal robustness": "",
     "causal simulate": "--nodes 200 --rows 5000 --mechanism mlp",
-    "causal synthetic": "",
-    "graph chains": "",
-    "graph delaunay": "",
     "graph expressivity": "--order 2 --control 100000",
     "graph hyperedges": "--train TUPLES --test TUPLES",
-    "graph jets": "",
     "graph molecules": "MOLECULES",
-    "graph scaling": "",
-    "lm compare": "--text TEXT",
-    "lm scaling": "--text TEXT",
+    "lab attenuation": "",
+    "lab chains": "",
+    "lab complexity": "",
+    "lab delaunay": "",
+    "lab graph-scaling": "",
+    "lab jets": "",
+    "lab lipschitz": "",
+    "lab lm-compare": "--text TEXT",
+    "lab lm-scaling": "--text TEXT",
+    "lab match2": "",
+    "lab match3": "",
+    "lab match4": "",
+    "lab perturb": "",
+    "lab robustness": "",
+    "lab sensitivity": "",
+    "lab smoothing": "",
+    "lab synthetic": "",
+    "lab transfer": "--text TEXT",
     "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 "
     "--log-every 1 --eval-every 3",
-    "task match2": "",
-    "task match3": "",
-    "task match4": "",
 }
 QUIET = ("--threads", "1", "--json")
 
@@ -72,7 +73,7 @@ def all_commands(executable):
         ).stdout
         return re.findall(r"^  (\S+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
 
-    for name in listed():
+    for name in [*listed(), "lab"]:
         group = listed(name)
         yield from (f"{name} {each}" for each in group) if group else [name]
 

@@ -34,10 +34,10 @@ RUNS = {
     "causal predict": "FEATURES TABLE",
     "causal classify": "TABLE --labels LABELS --encodings cape --splits 1 --seeds 1 --epochs 1 "
     "--restore-epochs 1 --embed-steps 5 --save-models",
-    "graph chains": "--models mlp --seeds 1 --epochs 2 --train 6 --validation 2 --test 2 --nodes 4 "
+    "lab chains": "--models mlp --seeds 1 --epochs 2 --train 6 --validation 2 --test 2 --nodes 4 "
     "--test-nodes 6",
     "analyze curvature": "GRAPHS",
-    "task match2": "--steps 3 --order 1",
+    "lab match2": "--steps 3 --order 1",
 }
 
 

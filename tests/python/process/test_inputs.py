@@ -17,7 +17,7 @@ TRIALS = (
 #: Runs of a moment; names in capitals are files.
 RUNS = {
     "graph hyperedges": "--train TUPLES --test TUPLES --models s2g-plus --epochs 1",
-    "graph jets": "--file SETS --models s2g --epochs 1",
+    "lab jets": "--file SETS --models s2g --epochs 1",
     "graph molecules": "MOLECULES --models mlp --epochs 1",
     "causal classify": f"TABLE --labels LABELS {TRIALS}",
     "causal cluster": f"TABLE --labels LABELS {TRIALS.replace('--splits 1', '')}",

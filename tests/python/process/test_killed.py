@@ -82,11 +82,11 @@ def test_every_command_that_writes_is_ended_here(executable):
     "command",
     [
         "lm train",
-        "lm compare",
+        "lab lm-compare",
         "causal fit",
         "causal simulate",
-        "task match3",
-        "graph chains",
+        "lab match3",
+        "lab chains",
         "causal embed",
     ],
 )
@@ -139,7 +139,7 @@ def figures_in(folder):
 
 #: Runs of some seconds, in parts of which a kill finds every kind of moment.
 RESUMED = {
-    "graph chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 "
+    "lab chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 "
     "--test 2 --nodes 4 --test-nodes 6",
     "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --dim 8 "
     "--heads 2 --layers 1"
