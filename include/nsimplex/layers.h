@@ -82,7 +82,7 @@ struct SelectedTokens {
   std::optional<at::Tensor> adjacency;
 };
 
-/// What an indexer reuses (nsimplex/routing_layers.h): tensors as a layer's attention call had
+/// What an indexer reuses (nsimplex/sparse_layers.h): tensors as a layer's attention call had
 /// them.
 struct ReusedPairs {
   at::Tensor query;                              ///< [B, Hq, T, D], positions turned in
@@ -176,7 +176,7 @@ class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(RMSNorm);
 
-/// N-simplicial attention with a separable kernel (nsimplex/separable.h) in place of the softmax,
+/// N-simplicial attention with a separable kernel (nsimplex/separable_attention.h) in place of the softmax,
 /// in time linear in the length: features of q and every k, products of the values. Parameters and
 /// projections are those of SimplicialAttention with the same options; form and reduce are product,
 /// scale has no part, contexts and key lengths are refused.

@@ -3,7 +3,7 @@
 #include <nsimplex/attention.h>
 
 /// Choosing which tuples are computed: scores of pairs, their k best keys, and what is made of
-/// those. Sparse attention (nsimplex/sparse.h) computes what is chosen here.
+/// those. Sparse attention (nsimplex/sparse_attention.h) computes what is chosen here.
 ///
 /// Tables of keys are int64 [B, Tq, k], or [1, Tq, k] for all batch entries, with -1 behind the
 /// last key of a row. Lists of tuples are (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]):

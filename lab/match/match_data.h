@@ -73,7 +73,7 @@ int64_t match_parameters(const MatchArm& arm, const MatchSize& size);
 ///
 ///     products   6 for every weight but the embedding: one product forward, two backward
 ///     attention  16 C for every tuple: 2 (D + Dv) a head forward, three times that backward
-///                (nsimplex/attention_cost.h); T^N tuples, or min(k, T)^N
+///                (nsimplex/attention.h); T^N tuples, or min(k, T)^N
 ///     indexer    4 for every weight, since no gradient reaches its input; scores 2 H' D' T; for
 ///                the alignment loss the layer's logits, 2 C a tuple, and 6 H' D' a chosen key
 double match_flops(const MatchArm& arm, const MatchSize& size);

@@ -75,7 +75,7 @@ class KeyValueCache(LayerCache):
     dtype and device are those of the first chunk; batch entries and axes advance together. For
     inference only: tensors that require a gradient are refused while gradients are recorded. Keys
     with positions (rotary) are turned before they come here; ``position`` counts them. The C++
-    class is nsimplex/kv_cache.h.
+    class is nsimplex/cache.h.
 
     Args:
         window: one int an axis: keys that the axis holds and a query sees, its own position

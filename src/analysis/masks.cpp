@@ -1,4 +1,4 @@
-// The functions of nsimplex/analysis_masks.h and their operators.
+// The functions of nsimplex/analysis.h and their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>

@@ -1,4 +1,4 @@
-// How far tokens have collapsed into one: the functions of nsimplex/analysis_smoothing.h and their
+// How far tokens have collapsed into one: the functions of nsimplex/analysis.h and their
 // operators.
 
 #include <ATen/ATen.h>

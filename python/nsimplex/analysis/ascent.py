@@ -1,6 +1,6 @@
 """The largest derivative of a function in directions of norm 1, by going backwards only.
 
-Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis_lipschitz.h
+Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis.h
 has the same in C++.
 """
 

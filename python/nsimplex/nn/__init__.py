@@ -1,8 +1,8 @@
 """Layers made of N-simplicial attention, as thin ``torch.nn`` modules.
 
 The C++ library has the same modules with the same parameter names and the same arithmetic
-(nsimplex/layers.h, nsimplex/language_model.h, nsimplex/routing_layers.h,
-nsimplex/equivariant_layers.h, nsimplex/equivariant_encoder.h, nsimplex/feature_transformer.h):
+(nsimplex/layers.h, nsimplex/language_model.h, nsimplex/sparse_layers.h,
+nsimplex/equivariant_layers.h, nsimplex/feature_transformer.h):
 ``load_state_dict`` takes either's weights.
 """
 

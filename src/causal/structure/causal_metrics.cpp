@@ -1,4 +1,4 @@
-// The functions of nsimplex/causal_metrics.h, and as operators for Python.
+// The functions of nsimplex/causal.h, and as operators for Python.
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>

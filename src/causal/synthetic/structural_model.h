@@ -38,7 +38,7 @@ std::unique_ptr<Mechanism> make_mechanism(const CausalSimulationOptions& options
 /// A number of mean 0 and standard deviation 1.
 double draw_noise(CausalNoise noise, RandomStream& draws);
 
-/// A structural equation model (nsimplex/causal_synthetic.h): drawn once, then observed as often as
+/// A structural equation model (nsimplex/causal.h): drawn once, then observed as often as
 /// one likes.
 class StructuralModel {
  public:
