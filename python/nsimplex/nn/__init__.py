@@ -2,8 +2,8 @@
 
 The C++ library has the same modules with the same parameter names and the same arithmetic
 (nsimplex/layers.h, nsimplex/language_model.h, nsimplex/sparse_layers.h,
-nsimplex/equivariant_layers.h, nsimplex/feature_transformer.h):
-``load_state_dict`` takes either's weights.
+nsimplex/equivariant_layers.h, nsimplex/feature_transformer.h).
+``load_state_dict`` accepts weights from either library.
 """
 
 from .blocks import FeedForward, TransformerBlock

@@ -16,11 +16,15 @@ from .layers import RMSNorm, SimplicialAttention, _initialize
 
 @checked_methods
 class FeedForward(nn.Module):
-    """swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
+    """Feed-forward layer.
 
-    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]),
-        ``down.weight``
-    [dim, hidden]. ``hidden`` 0: 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple of 8.
+    swiglu: y = (silu(x Wg) * (x Wu)) Wd; gelu: y = gelu(x Wu) Wd.
+
+    Parameters: ``up.weight`` [2 hidden, dim] with rows Wg, Wu (gelu: [hidden, dim]) and
+        ``down.weight`` [dim, hidden].
+
+    If ``hidden`` is 0, the width is 8/3 dim (swiglu) or 4 dim (gelu), rounded up to a multiple
+    of 8.
     """
 
     def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:

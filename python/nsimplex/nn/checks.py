@@ -1,4 +1,4 @@
-"""What the modules check: their options when they are built, the tensors that come in."""
+"""Checks of the modules: their options at construction and their input tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from .._arguments import describe
 from .._options import flat_window
 
-MOST_AXES = 8  # that the operators take
+MOST_AXES = 8  # the operators take at most this many
 
 
 def require(ok: bool, message: str) -> None:
@@ -19,7 +19,7 @@ def require(ok: bool, message: str) -> None:
 
 
 def require_whole(at: str, least: int = 1, most: int | None = None, **numbers: object) -> None:
-    """Every number, by its name: an integer of at least ``least`` and at most ``most``."""
+    """Check that every named number is an integer in the range ``least`` to ``most``."""
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError(f"{at}{name}: expected an integer, got {describe(value)}")
@@ -41,7 +41,7 @@ def require_name(at: str, name: str, value: object, names: tuple[str, ...]) -> N
 
 
 def require_scale(at: str, scale: object) -> None:
-    """ "standard", "unit", a number or two, finite."""
+    """Check that scale is "standard", "unit", or one or two finite numbers."""
     factors = scale if isinstance(scale, (list, tuple)) else (scale,)
     numbers = len(factors) in (1, 2) and all(
         isinstance(each, (int, float)) and math.isfinite(each) for each in factors
@@ -63,7 +63,7 @@ def require_window(function: str, window: object, order: int) -> None:
 
 
 def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | None = None) -> None:
-    """A tensor of so many channels; three dimensions are [B, T, C]."""
+    """Check that x has ``width`` channels. With ``dims`` 3, x must be [B, T, C]."""
     if x.size(-1) == width if dims is None and x.dim() else x.dim() == dims and x.size(-1) == width:
         return
     lead = {None: "..", 2: "rows", 3: "B, T"}[dims]
@@ -71,7 +71,10 @@ def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | No
 
 
 def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None) -> Tensor | None:
-    """What tokens of x [B, T, C] take along; an adjacency of all entries as one of [1, T, T]."""
+    """Check positions and adjacency of tokens x [B, T, C].
+
+    Return the adjacency; one of shape [T, T] is returned as [1, T, T].
+    """
     batch, length, _ = x.shape
     if positions is not None and (
         positions.dtype != torch.int64 or positions.shape != (batch, length)
@@ -97,15 +100,17 @@ def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None
 
 
 def require_lengths(lengths: Tensor, x: Tensor) -> None:
-    """Integers [B], which on the CPU and outside of transforms and compiled code are also looked
-    at: 0 to T."""
+    """Check that lengths are integers [B].
+
+    On the CPU, outside of transforms and compiled code, also check that they lie in 0 to T.
+    """
     if lengths.dtype not in (torch.int64, torch.int32) or lengths.shape != x.shape[:1]:
         raise ValueError(
             f"[ExpertChoice] lengths: expected int64 of shape {[x.size(0)]}, got {lengths.dtype} "
             "of shape "
             f"{list(lengths.shape)}"
         )
-    # By itself: the compiler does not get past the question below.
+    # This test stands alone because the compiler cannot trace the next one.
     if torch.compiler.is_compiling():
         return
     plain = type(lengths) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(lengths)

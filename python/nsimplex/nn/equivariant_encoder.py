@@ -24,15 +24,14 @@ from .equivariant_linear import EquivariantLinear
 
 @checked_methods
 class RandomFeatures(nn.Module):
-    """The random directions W [dim, features] of kernel attention: a buffer ``directions``, drawn
-    once.
+    """The random directions W [dim, features] of kernel attention.
 
-    A model has one for all its layers of one head dim, and calls :meth:`redraw` before every
-    training step.
+    They are drawn once and kept in the buffer ``directions``. All layers of a model with the same
+    head dim share one object. The model calls :meth:`redraw` before every training step.
 
     Args:
-        dim: of the heads.
-        features: how many; 0: max(1, floor(dim ln dim)).
+        dim: head dim.
+        features: number of directions; 0: max(1, floor(dim ln dim)).
 
     Raises:
         ValueError: dim below 1 or features below 0.
@@ -56,24 +55,26 @@ class RandomFeatures(nn.Module):
 
 @checked_methods
 class EquivariantAttention(nn.Module):
-    """Attn_{k->l} with all its classes: :func:`nsimplex.equivariant_attention`, and for those
-    classes that do not sum over the input the light layer, without a bias.
+    """Attn_{k->l} with all its classes.
+
+    Classes that sum over the input use :func:`nsimplex.equivariant_attention`. The other classes
+    use the light layer, without a bias.
 
     Parameters: those of :class:`nsimplex.EquivariantAttentionWeights` as ``query_weight``,
-        ``query_bias``,
-    ``key_weight``, ``key_bias``, ``value_weight``, ``output_weight``, and ``light.weight``. Weights
-    are normal with variance 1 / (3 fan_in) at first, biases zero.
+        ``query_bias``, ``key_weight``, ``key_bias``, ``value_weight``, ``output_weight``, and
+        ``light.weight``. Initial weights are normal with variance 1 / (3 fan_in); initial biases
+        are zero.
 
     Args:
         input, output: kinds of the two lists, or orders of ordered ones.
         in_channels, out_channels: C and D.
         heads: H.
-        head_dim: of queries, keys and values; None: out_channels / heads.
+        head_dim: width of queries, keys and values per head; None: out_channels / heads.
         form: "softmax", "kernel" or "decoupled".
-        keys, global_classes: as of :func:`nsimplex.equivariant_attention_classes`.
+        keys, global_classes: as for :func:`nsimplex.equivariant_attention_classes`.
         normalise: divide by the sum of a class's coefficients.
-        feature_map: "relu" or "exponential", of the kernel forms.
-        features: shared by the layers of a model; None: the layer's own.
+        feature_map: "relu" or "exponential", for the kernel forms.
+        features: random features that the layers of a model share; None: the layer has its own.
 
     Raises:
         ValueError: orders, widths or names that do not fit, or a plan of other kinds.
@@ -195,8 +196,13 @@ class EquivariantAttention(nn.Module):
 
 @checked_methods
 class PatternLinear(nn.Module):
-    """A linear layer on every tuple by itself, with a matrix for every equality pattern of its
-    entries (the classes of 0 -> l): ``weight`` [patterns, C, D], ``bias`` [patterns, D]."""
+    """A linear layer that treats every tuple separately.
+
+    It has one matrix per equality pattern of the tuple's entries. The patterns are the classes of
+    0 -> l.
+
+    Parameters: ``weight`` [patterns, C, D], ``bias`` [patterns, D].
+    """
 
     def __init__(self, kind: Kind, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -209,7 +215,7 @@ class PatternLinear(nn.Module):
         _initialize(self.weight, in_channels)
 
     def forward(self, x: Tensor, rows: list[Tensor]) -> Tensor:
-        """x [m, C] -> [m, D]; rows: of every pattern, each row once."""
+        """x [m, C] -> [m, D]; ``rows`` lists the rows of each pattern, and holds each row once."""
         if len(rows) != len(self.weight):
             raise ValueError(
                 f"[PatternLinear] rows: expected {len(self.weight)} patterns, got {len(rows)}"
@@ -229,22 +235,24 @@ class PatternLinear(nn.Module):
 
 @checked_methods
 class EquivariantEncoder(nn.Module):
-    """Enc_{k->l}: attention and an MLP, without an identity around attention, since its light
-    classes carry the input through learned maps.
+    """Enc_{k->l}: attention and an MLP.
+
+    Attention has no identity connection by default, because its light classes carry the input
+    through learned maps.
 
     Parameters: ``attention.*``, ``mlp_in.*``, ``mlp_out.*`` and, in the standard form,
-        ``norm_attention.*``,
-    ``norm_mlp.*``.
+        ``norm_attention.*``, ``norm_mlp.*``.
 
     Args:
-        input, output, in_channels, out_channels, and what is not named here: of
-        :class:`EquivariantAttention`.
+        input, output, in_channels, out_channels, and all arguments not listed here: passed to
+            :class:`EquivariantAttention`.
         hidden: width of the MLP; None: out_channels.
-        mlp: "lightweight": two light layers l -> l; "pointwise": row by row with weights of its own
-            for every equality pattern; "automatic": lightweight up to l = 3, pointwise beyond and
+        mlp: "lightweight": two light layers l -> l; "pointwise": each row separately, with its own
+            weights per equality pattern; "automatic": lightweight up to l = 3, pointwise beyond and
             for loop-free tuples.
-        dropout: of what attention gives, and in the MLP after both layers.
-        residual: adds A to attention: of one list, where C = D.
+        dropout: rate after attention and after both layers of the MLP.
+        residual: add A to the output of attention. Input and output must be the same list, and
+            C = D.
         encoder: "standard": Y = Attn(LN(A)), Enc(A) = Y + MLP(LN(Y)), GELU; "paper": Y = Attn(A),
             Enc(A) = Y + MLP(Y), ReLU (equations 8 and 9).
 

@@ -18,16 +18,15 @@ class EquivariantLinear(nn.Module):
     """L_{k->l}, or with ``classes="light"`` its lightweight form
     (:func:`nsimplex.equivariant_linear`).
 
-    Parameters: ``weight`` [classes, C, D], normal with variance 1 / (3 classes C) at first;
-        ``bias`` [bias
-    classes, D], zero at first, or none.
+    Parameters: ``weight`` [classes, C, D], initially normal with variance 1 / (3 classes C);
+        ``bias`` [bias classes, D], initially zero, or absent.
 
     Args:
         input, output: kinds of the two tensors, or orders of ordered ones.
         in_channels, out_channels: C and D.
         classes: "all" or "light".
         pooling: "mean" or "sum".
-        bias: whether there is one.
+        bias: whether the layer has a bias.
 
     Raises:
         ValueError: orders or names that do not fit.
@@ -83,8 +82,8 @@ class EquivariantLinear(nn.Module):
     ) -> Tensor:
         """x [B, n, .., n, C] -> [B, n, .., n, D]; or with a plan of two lists x [m, C] -> [m', D].
 
-        The plan must be of this layer's kinds and classes. ``node_counts`` and ``nodes`` are for
-        dense tensors.
+        The plan must have the layer's kinds and classes. ``node_counts`` and ``nodes`` apply to
+        dense tensors only.
         """
         require_rows("EquivariantLinear", "x", x, self.weight.size(1))
         if plan is None:

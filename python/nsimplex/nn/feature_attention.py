@@ -1,5 +1,4 @@
-"""Attention among the features of one observation, with every encoding of which feature a token
-is."""
+"""Attention among the features of one observation, with every encoding of a token's feature."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def sinusoids(positions: Tensor, dim: int) -> Tensor:
 
 
 class FeaturePositions(nn.Module):
-    """What all attention layers of a feature transformer share: the table of its encoding."""
+    """The table of the encoding. All attention layers of a feature transformer share it."""
 
     def __init__(self, options: FeatureTransformerOptions) -> None:
         super().__init__()
@@ -57,7 +56,7 @@ class FeaturePositions(nn.Module):
             self.table.copy_(shaped)
 
     def angles(self) -> Tensor:
-        """Radians [1 + M, H, planes], zeros for the extra token; times the learned scale."""
+        """Radians [1 + M, H, planes], times the learned scale. The extra token has zeros."""
         table = self.table if self.scale is None else self.table * self.scale.unsqueeze(1)
         return F.pad(table, (0, 0, 0, 0, 1, 0))
 
@@ -65,8 +64,8 @@ class FeaturePositions(nn.Module):
 class FeatureAttention(SimplicialAttention):
     """Self-attention among the tokens of a :class:`FeatureTransformer`.
 
-    Relative encodings have the parameters ``relative.weight`` [D, D], ``content_bias`` and
-    ``position_bias`` [H, D / H] besides those of :class:`SimplicialAttention`.
+    With a relative encoding, the layer also has the parameters ``relative.weight`` [D, D],
+    ``content_bias`` and ``position_bias`` [H, D / H].
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class FeatureAttention(SimplicialAttention):
         )
         self.model = options
         self.seed = seed
-        self._positions = (positions,)  # the model's own, and registered there
+        self._positions = (positions,)  # a tuple, so that only the model registers the module
         if options.encoding == "relative":
             self.relative = nn.Linear(options.dim, options.dim, bias=False)
             self.content_bias = nn.Parameter(torch.zeros(options.heads, self.head_dim))
@@ -101,8 +100,11 @@ class FeatureAttention(SimplicialAttention):
         return rotary(heads, chunk=chunk, angles=self._positions[0].angles())
 
     def _perform(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Features of the softmax kernel. Only the numerator turns (arXiv 2104.09864, equation 19):
-        turned features have no sign, and their sum no lower bound."""
+        """Attend with random features of the softmax kernel.
+
+        Only the numerator is rotated (arXiv 2104.09864, equation 19). Rotated features may be
+        negative, so their sum has no lower bound.
+        """
         features = dict(kind="random", seed=self.seed, orthogonal=True)
         q, k = feature_map(q, **features), feature_map(k, **features)
         if self.model.encoding != "rotary":
@@ -112,7 +114,7 @@ class FeatureAttention(SimplicialAttention):
         return self._turned(q) @ state / weight
 
     def _attend_relatively(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """q_m k_n + q_m r_{m-n} + u k_n + v r_{m-n}; the extra token stands at column 0."""
+        """q_m k_n + q_m r_{m-n} + u k_n + v r_{m-n}; the extra token is at column 0."""
         tokens, width = q.shape[2:]
         apart = sinusoids(torch.arange(1 - tokens, tokens, device=q.device), self.dim).to(q.dtype)
         places = self.relative(apart).unflatten(1, (self.heads, width))

@@ -24,23 +24,24 @@ class FeatureTransformerOptions:
     """Shape of a :class:`FeatureTransformer`.
 
     Args:
-        features: M, columns of the table.
+        features: M, the number of columns of the table.
         dim, heads, layers: D, H, L; for backbone "simplicial" D / H is a multiple of order + 1.
-        hidden: of the MLPs; 0: 4 D.
+        hidden: width of the MLPs; 0: 4 D.
         backbone: "softmax" over pairs, "performer" (linear time, random features of the softmax
             kernel) or "simplicial" (determinants of ``order`` keys).
-        values: what becomes of a measured value: "bins" (a row of a code book, bins 0 .. ``bins``),
+        values: embedding of a measured value: "bins" (a row of a code book, bins 0 .. ``bins``),
             "linear" x w + b, "periodic" W [sin 2 pi c x, cos 2 pi c x] with learned c (arXiv
-            2203.05556), "general" (what a trained transformer makes of it,
+            2203.05556), "general" (the hidden state that a trained transformer computes from it,
             :meth:`FeatureTransformer.set_general`).
-        encoding: how a token says which feature it is: "none", "sinusoidal" (of the column's
-            number), "learned" (a vector a column), "additive" (a given table [M, D]), "relative"
+        encoding: encoding of a token's feature: "none", "sinusoidal" (of the column's number),
+            "learned" (one vector per column), "additive" (a given table [M, D]), "relative"
             (Transformer-XL's four terms of the difference of column numbers), "rotary" (a given
             table of angles).
-        identity: a learned vector a feature is added, whatever the encoding.
-        learned_scale: rotary: angles times a learned number a head, 1 at first.
-        aggregate: an observation from its tokens: "mean", "max" or "cls".
-        outputs: of :meth:`FeatureTransformer.predict`; 0: none.
+        identity: add one learned vector per feature, with any encoding.
+        learned_scale: rotary: multiply angles by one learned number per head, initially 1.
+        aggregate: how an observation's embedding is computed from its tokens: "mean", "max" or
+            "cls".
+        outputs: width of :meth:`FeatureTransformer.predict`; 0: none.
     """
 
     features: int
@@ -60,13 +61,14 @@ class FeatureTransformerOptions:
 
     @classmethod
     def preset(cls, name: str, features: int, **changes) -> FeatureTransformerOptions:
-        """The shape of one of the two models that CAPE's paper (arXiv 2509.16629, section F.4) puts
-        its encodings into.
+        """The shape of one of the two models to which CAPE's paper (arXiv 2509.16629, section F.4)
+        adds its encodings.
 
         Args:
             name: "paper-scbert" (D = 200, performer, 6 layers of 10 heads, 5 bins) or "paper-scgpt"
-                (D = 512, softmax, 4 layers of 8 heads, 51 bins). scBERT's layers and heads are
-                those of its published model, whose heads are 64 wide instead of 20.
+                (D = 512, softmax, 4 layers of 8 heads, 51 bins). The numbers of layers and heads of
+                scBERT are those of its published model. The heads of that model are 64 wide instead
+                of 20.
             features, changes: any fields of the class.
         """
         known = ", ".join(_PRESETS)
@@ -118,7 +120,7 @@ class FeatureTransformerOptions:
 
     @property
     def planes(self) -> int:
-        """Planes that turn in a head: D / 2H; simplicial: floor((N + 1) / 2) in each chunk of N + 1
+        """Rotated planes per head: D / 2H; simplicial: floor((N + 1) / 2) in each chunk of N + 1
         channels."""
         width = self.dim // self.heads
         if self.backbone != "simplicial":

@@ -22,27 +22,28 @@ _FREQUENCY_DEVIATION = 0.1
 class FeatureTransformer(nn.Module):
     r"""A transformer over the features of one observation.
 
-    Every column of a table is a token; which column it is comes in by an encoding that may be
-    learned from causal structure (:mod:`nsimplex.causal`).
+    Every column of a table is a token. An encoding tells the model which column a token is. The
+    encoding can be learned from causal structure (:mod:`nsimplex.causal`).
 
     .. math::
         t_0 = \mathrm{cls}, \qquad t_j = \mathrm{value}(x_j) \,(+\, \mathrm{identity}_j)
         \,(+\, \mathrm{encoding}_j), \qquad \mathrm{hidden} = \mathrm{norm}(\mathrm{blocks}(t))
 
-    Attention is unmasked; "softmax" and "performer" use one key axis, "simplicial" N of them with
-    form determinant, whose logits depend on differences of angles alone, as the dot product's do.
+    Attention is unmasked. "softmax" and "performer" use one key axis. "simplicial" uses N key axes
+    with form determinant, whose logits depend on differences of angles alone, like those of the dot
+    product.
 
-    Parameter names are those of the C++ module ``nsimplex::FeatureTransformer``, so weights move
-    freely. The same generator state gives the same weights in both.
+    Parameter names are those of the C++ module ``nsimplex::FeatureTransformer``, so either module
+    can load the other's weights. The same generator state gives the same weights in both.
 
     Args:
         options: :class:`FeatureTransformerOptions`.
-        generator: of the starting weights.
+        generator: generator of the initial weights.
 
     Raises:
         ValueError: one line that names the option or tensor.
 
-    Cost of a layer over T = 1 + M tokens: T^2 D, performer T D^2 / H, simplicial T^(N+1) D.
+    Cost per layer over T = 1 + M tokens: T^2 D, performer T D^2 / H, simplicial T^(N+1) D.
 
     Source: arXiv 2509.16629, sections 3.1, 3.5 and F.2.
 
@@ -112,13 +113,17 @@ class FeatureTransformer(nn.Module):
             linear(self.head)
 
     def set_table(self, table: Tensor) -> None:
-        """rotary: radians, [M, planes] or [M, H, planes]; additive: [M, D]. Copied; zeros until
-        then."""
+        """Set the table of the encoding to a copy of ``table``.
+
+        rotary: radians, [M, planes] or [M, H, planes]; additive: [M, D]. The initial table is zero.
+        """
         self.positions.set_table(table)
 
     def set_general(self, general: FeatureTransformer) -> None:
-        """Of values "general": the trained transformer whose hidden states are the values here. It
-        is not trained on and not part of the parameters."""
+        """Set the trained transformer whose hidden states are the values.
+
+        Use it with values "general". It is not trained and is not part of the parameters.
+        """
         at = "[FeatureTransformer] general: "
         o, own = general.options, self.options
         require(own.values == "general", f"{at}only of values general")
@@ -143,12 +148,11 @@ class FeatureTransformer(nn.Module):
     def forward(
         self, x: Tensor, masked: Tensor | None = None, marked: Tensor | None = None
     ) -> Tensor:
-        """Observations x [B, M], for bins int64 numbers of bins, else floating -> hidden [B, 1 + M,
-        D].
+        """Observations x [B, M] -> hidden [B, 1 + M, D].
 
-        masked, bool [B, M]: values that are not shown, a learned vector in their place. marked,
-        bool [B, M]: tokens that another learned vector is added to, values set by an intervention
-        for example.
+        x holds int64 bin numbers for values "bins", and floating numbers otherwise. masked, bool
+        [B, M], marks hidden values; a learned vector replaces them. marked, bool [B, M], marks
+        tokens to which another learned vector is added, for example values set by an intervention.
         """
         o, at = self.options, "[FeatureTransformer] "
         whole = o.values == "bins"
@@ -188,13 +192,12 @@ class FeatureTransformer(nn.Module):
         return self.norm(hidden)
 
     def reconstruct(self, hidden: Tensor) -> Tensor:
-        """What the values may be: logits of bins [B, M, 1 + bins], or values [B, M]."""
+        """Predictions of the values: logits of bins [B, M, 1 + bins], or values [B, M]."""
         values = self.reconstruction(hidden[:, 1:])
         return values if self.options.values == "bins" else values.squeeze(-1)
 
     def reconstruction_loss(self, x: Tensor, masked: Tensor) -> Tensor:
-        """Mean over the masked values of the cross entropy of their bins, or of their squared
-        errors."""
+        """Mean over the masked values: cross entropy for bins, squared error otherwise."""
         answers, truth = self.reconstruct(self(x, masked))[masked], x[masked]
         require(len(truth) > 0, "[FeatureTransformer] masked: expected a value to restore")
         bins = self.options.values == "bins"

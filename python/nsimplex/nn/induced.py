@@ -1,4 +1,4 @@
-"""The mask that some tokens of a sequence take along when they attend among themselves."""
+"""The mask for attention among some tokens of a sequence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from torch import Tensor
 def induced(
     options: dict, order: int, positions: Tensor | None, adjacency: Tensor | None
 ) -> dict[str, object]:
-    """Options of an attention among tokens at ``positions`` that may attend to what ``adjacency``
-    says."""
+    """Options for attention among the tokens at ``positions``, restricted to ``adjacency``."""
     if positions is None and adjacency is None:
         return options
     mask = induced_mask(order, positions, options["window"], adjacency)
@@ -20,11 +19,11 @@ def induced(
 def induced_mask(
     order: int, positions: Tensor | None, window, adjacency: Tensor | None
 ) -> Tensor | None:
-    """bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T], and
+    """Mask, bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T] and
     adjacency.
 
-    ``window`` as attention takes it; without positions it is left to attention. None where all is
-    admissible.
+    ``window`` has the form that attention accepts. Without positions, the mask leaves the window to
+    attention. None if all tuples are admissible.
     """
     entries = [None] * order
     if positions is not None:

@@ -1,4 +1,4 @@
-"""The language model: ordinary blocks with a simplicial one every k-th."""
+"""The language model: every k-th block is simplicial, and the others are ordinary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _EMBEDDING_DEVIATION = 0.02
 
 @dataclasses.dataclass
 class LanguageModelOptions:
-    """Shape of a :class:`LanguageModel`; fields and defaults as nsimplex::LanguageModelOptions."""
+    """Shape of a :class:`LanguageModel`. Fields and defaults match
+    nsimplex::LanguageModelOptions."""
 
     vocabulary: int = 256
     layers: int = 4
@@ -47,7 +48,7 @@ class LanguageModelOptions:
 
     @classmethod
     def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
-        """Reads what the C++ library's to_map writes, as stored in a checkpoint's header."""
+        """Read the output of the C++ library's to_map, which a checkpoint's header stores."""
         known = {field.name: field.type for field in dataclasses.fields(cls)}
         for name in fields:
             require(name in known, f"[LanguageModel] {name}: no such option")
@@ -69,13 +70,14 @@ def _parse_windows(text: str) -> list[tuple[int, int]]:
 class LanguageModel(nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
-    ``sparse`` says which tuples the simplicial layers compute: those of their windows; with "topk"
-    and "path" those of ``topk`` keys that an indexer chooses (:class:`SparseAttention`); with
-    "linear" all of them, as sums of separable features (:class:`SeparableAttention`).
+    ``sparse`` selects the tuples that the simplicial layers compute. "window": the tuples in their
+    windows. "topk" and "path": the tuples of ``topk`` keys that an indexer chooses
+    (:class:`SparseAttention`). "linear": all tuples, as sums of separable features
+    (:class:`SeparableAttention`).
 
-    Ordinary layers rotate q and k (RoPE); simplicial layers of order >= 2 get no positions, because
-    the trilinear form has no rotation invariance: they see order through their causal windows and
-    through what the layers below wrote.
+    Ordinary layers rotate q and k (RoPE). Simplicial layers of order >= 2 get no positions, because
+    the trilinear form has no rotation invariance. They learn the order of tokens through their
+    causal windows and through the outputs of the layers below.
 
     Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied,
         ``head.weight``.
@@ -165,12 +167,12 @@ class LanguageModel(nn.Module):
                 self.head.weight.normal_(0.0, _EMBEDDING_DEVIATION, generator=generator)
 
     def make_cache(self, unbounded: int | None = None) -> LayerCaches:
-        """Empty caches, one a layer, for ``model(tokens, caches)``.
+        """Empty caches, one per layer, for ``model(tokens, caches)``.
 
-        Windows bound the simplicial layers; an axis without a window, as all of the ordinary
-        layers, holds ``unbounded`` tokens: by default the context, -1 all. A token of a longer text
-        then sees the last ``unbounded`` tokens in each such layer, at the distances it was trained
-        with: through the layers below it still depends on what stood before those.
+        Windows bound the simplicial layers. An axis without a window holds ``unbounded`` tokens,
+        and so do all axes of the ordinary layers. The default is the context; -1 means all tokens.
+        In each such layer, a token of a longer text sees the last ``unbounded`` tokens, at the
+        distances of the training. Through the layers below, it still depends on earlier tokens.
         """
         held = self.options.context if unbounded is None else unbounded
         return LayerCaches([block.make_cache(held) for block in self.blocks])
@@ -185,7 +187,7 @@ class LanguageModel(nn.Module):
             return self.embedding(tokens)
         try:
             return self.embedding(tokens)
-        except IndexError:  # names no argument
+        except IndexError:  # its message names no argument
             low, high = (int(each) for each in tokens.aminmax())
         raise ValueError(
             f"[LanguageModel] tokens: expected 0 to {self.options.vocabulary - 1}, got {low} to "
@@ -195,9 +197,10 @@ class LanguageModel(nn.Module):
     def forward(self, tokens: Tensor, caches: LayerCaches | None = None) -> Tensor:
         """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only.
 
-        With caches (:meth:`make_cache`), tokens are the next T ones, and the logits theirs: to
-        rounding the rows that ``model(all tokens so far)`` has, however these are cut, as long as
-        no axis without a window has dropped a token. For inference only.
+        With caches (:meth:`make_cache`), tokens are the next T tokens, and the logits belong to
+        them. To rounding, they equal the same rows of ``model(all tokens so far)``, for any split
+        of the tokens into calls. This holds until an axis without a window drops a token. Use
+        caches for inference only.
         """
         layers = self.options.layers
         require(
@@ -215,7 +218,7 @@ class LanguageModel(nn.Module):
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out.
 
-        While gradients are recorded :attr:`auxiliary_loss` is added.
+        :attr:`auxiliary_loss` is added while gradients are recorded.
         """
         logits = self(tokens).flatten(0, 1)
         if logits.dtype != torch.float64:
@@ -231,22 +234,23 @@ class LanguageModel(nn.Module):
 
     @property
     def auxiliary_loss(self) -> Tensor | None:
-        """Sum of the indexers' losses in the last forward(tokens); None where there was none."""
+        """Sum of the indexers' losses in the last forward(tokens); None if there was none."""
         losses = [layer.auxiliary_loss for layer in self._choosing_layers()]
         losses = [loss for loss in losses if loss is not None]
         return sum(losses[1:], losses[0]) if losses else None
 
     def set_warm_up(self, warms_up: bool) -> None:
-        """Whether the layers that choose keys attend to all tuples for now (see
+        """Set whether the layers that choose keys attend to all tuples for now (see
         :class:`SparseAttention`)."""
         for layer in self._choosing_layers():
             layer.warms_up = warms_up
 
     @torch.no_grad()
     def retained_mass(self, tokens: Tensor) -> list[float]:
-        """Share of dense attention's weight on the chosen tuples, for each layer that chooses keys.
+        """Share of dense attention's weight on the chosen tuples, per layer that chooses keys.
 
-        Costs a forward pass over tokens [B, T] with dense attention besides.
+        The call costs a forward pass over tokens [B, T], and dense attention in each of these
+        layers.
         """
         layers = self._choosing_layers()
         for layer in layers:

@@ -1,8 +1,7 @@
-"""The attention module, and what every module uses.
+"""The attention module, and helpers for all modules.
 
-Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk
-    key/value
-heads, D head dim. Weights are applied as x W^T; there are no biases.
+Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads,
+    Hk key/value heads, D head dim. Weights are applied as x W^T; there are no biases.
 """
 
 from __future__ import annotations
@@ -63,28 +62,27 @@ class SimplicialAttention(nn.Module):
     """N-simplicial attention with its projections.
 
     q = x Wq, k^(m) = c^(m) Wk^(m), v^(m) = c^(m) Wv^(m), y = concat_heads(attention(q, k, v)) Wo,
-    with c^(m) = x, or the m-th context tensor where ``context_dims`` gives N widths.
+    with c^(m) = x, or the m-th context tensor if ``context_dims`` gives N widths.
 
     Parameters: without contexts ``qkv.weight`` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN; with
-        contexts
-    ``q.weight`` and ``kv.<m>.weight`` [2 Hk D, context_dims[m]], rows k, v; ``output.weight`` [C,
-    Hq D].
+        contexts ``q.weight`` and ``kv.<m>.weight`` [2 Hk D, context_dims[m]], rows k, v;
+        ``output.weight`` [C, Hq D].
 
     Args:
         dim: C, width of input and output.
         heads, kv_heads, head_dim: Hq; Hk (a divisor of Hq, 0: Hq); D (0: dim / heads).
         order: N; 1 is ordinary attention.
-        context_dims: empty for self-attention, else one width an axis.
-        norm: "none", "qk" or "qkv": what is divided by its root mean square, per head, without a
-            gain. Only "qkv" with scale="unit" carries the sensitivity guarantee.
+        context_dims: empty for self-attention, else one width per axis.
+        norm: "none", "qk" or "qkv": which projections are RMS-normalised (per head, no gain) before
+            attention. Only "qkv" with scale="unit" has the sensitivity guarantee.
         scale, causal, window, form, reduce: as in :func:`nsimplex.attention`.
-        unit_layer: divide the output by 2N + 1, the number of projections of x. With scale="unit",
-            an x of unit RMS and projections of RMS norm 1 at most the layer's sensitivity is then 1
-            at most, else 2N + 1.
-        rotary: turn q and every k by their positions (:func:`nsimplex.rotary`): chunks of N + 1
-            channels for form "determinant", whose logits then depend on relative positions alone,
-            pairs for "product". The product form has that invariance for N = 1 only; order >= 2 is
-            refused unless ``allow_non_invariant``.
+        unit_layer: divide the output by 2N + 1, the number of projections of x. Suppose that
+            scale="unit", x has unit RMS, and the projections have RMS norm at most 1. Then the
+            sensitivity of the layer is at most 1 with this option and at most 2N + 1 without it.
+        rotary: rotate q and every k by their positions (:func:`nsimplex.rotary`). Form
+            "determinant" uses chunks of N + 1 channels, and its logits then depend on relative
+            positions alone. Form "product" uses pairs of channels. It has that invariance for N = 1
+            only, so order >= 2 is refused unless ``allow_non_invariant``.
     """
 
     def __init__(
@@ -153,7 +151,7 @@ class SimplicialAttention(nn.Module):
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
         self.unit_layer = unit_layer
-        #: Whether forward leaves ``pairs``: (q, k^(1)), detached, for an :class:`Indexer` of a
+        #: Whether forward stores ``pairs``: (q, k^(1)), detached, for the :class:`Indexer` of a
         #: later layer.
         self.keep_pairs = False
         self.pairs: tuple[Tensor, Tensor] | None = None
@@ -215,7 +213,8 @@ class SimplicialAttention(nn.Module):
         return [q, *keys, *values]
 
     def _heads_first(self, parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """What a projection gives -> (q, keys, values), [B, heads, T, D] each; leaves the pairs."""
+        """Split a projection's output into (q, keys, values), each [B, heads, T, D]. Store the
+        pairs if ``keep_pairs``."""
         q, *rest = (part.transpose(1, 2) for part in parts)
         if self.keep_pairs:
             self.pairs = q.detach(), rest[0].detach()
@@ -237,8 +236,8 @@ class SimplicialAttention(nn.Module):
         )
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
-        """An empty cache with the layer's windows; an axis without one holds ``unbounded`` keys,
-        -1: all."""
+        """An empty cache with the layer's windows. An axis without a window holds ``unbounded``
+        keys; -1: all."""
         return KeyValueCache(self._cache_window(unbounded))
 
     def _cache_window(self, unbounded: int) -> list[int]:
@@ -272,13 +271,15 @@ class SimplicialAttention(nn.Module):
         """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] ->
         [B, T, C].
 
-        With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention; the
-        result equals those rows of the whole sequence's to rounding. For inference only.
+        With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention. To
+        rounding, the result equals the same rows of the whole sequence's result. Use a cache for
+        inference only.
 
-        For self-attention among some tokens of a sequence: positions, int64 [B, T] and rising, are
-        their places in it, which rotary, causal mask and windows go by; adjacency, bool [B, T, T]
-        or [T, T], is what each may attend to, on every axis. A window or an adjacency then costs
-        memory for every tuple.
+        positions and adjacency serve self-attention among some tokens of a sequence. positions,
+        int64 [B, T] and rising, are the tokens' positions in the sequence. Rotary, causal mask and
+        windows use them. adjacency, bool [B, T, T] or [T, T], marks the tokens that each token may
+        attend to, on every axis. A window with positions, or an adjacency, costs memory for every
+        tuple.
         """
         if cache is not None:
             given = key_lengths, positions, adjacency

@@ -1,4 +1,4 @@
-"""Modules that choose: keys for a sparse layer, tokens for a dense one."""
+"""Modules that choose keys for a sparse layer or tokens for a dense layer."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from .layers import SimplicialAttention, _initialize
 
 
 class IndexSource(NamedTuple):
-    """What an indexer reuses of the attention layer before: tensors as its attention call had
-    them."""
+    """Tensors of the previous attention layer that an indexer reuses, as passed to its attention
+    call."""
 
-    query: Tensor  #: [B, Hq, T, D], positions turned in
+    query: Tensor  #: [B, Hq, T, D], after rotation by positions
     key: Tensor  #: k^(1), [B, Hk, T, D]
     lse: Tensor | None = None  #: [B, Hq, T] of pairs, for softmax scores; None: computed
 
 
 class IndexParts(NamedTuple):
-    """What scores are made of: the tensor arguments of :func:`nsimplex.topk_keys`."""
+    """Inputs of the scores: the tensor arguments of :func:`nsimplex.topk_keys`."""
 
     query: Tensor
     key: Tensor
@@ -44,19 +44,18 @@ class IndexParts(NamedTuple):
 
 @checked_methods
 class Indexer(nn.Module):
-    """Chooses k keys a query for a sparse attention layer (:func:`nsimplex.topk_keys`).
+    """Chooses k keys per query for a sparse attention layer (:func:`nsimplex.topk_keys`).
 
     source "light": own projections, q = x Wq with H heads, one key head k = x Wk, w = x Ww.
-    source "reuse": q, k^(1) and lse of the attention layer before (:class:`IndexSource`), detached,
-    with w = 1, or w = x Ww where ``learned``. With softmax scores w = softplus(x Ww), which is not
-    negative.
+    source "reuse": q, k^(1) and lse of the previous attention layer (:class:`IndexSource`),
+    detached. Here w = 1, or w = x Ww if ``learned``. With softmax scores, w = softplus(x Ww), which
+    is not negative.
 
-    No gradient passes through the choice: the parameters learn from :meth:`loss` alone, and it
-    reaches nothing but them.
+    No gradient passes through the choice. The parameters learn from :meth:`loss` alone, and its
+    gradient reaches only these parameters.
 
     Parameters: light ``query.weight`` [H D, C], ``key.weight`` [D, C], ``weight.weight`` [H, C];
-        reuse none,
-    or ``weight.weight``.
+        reuse none, or ``weight.weight``.
 
     Args:
         dim: C, width of x.
@@ -64,8 +63,8 @@ class Indexer(nn.Module):
         index_dim: D of "light".
         source: "light" or "reuse".
         scores: "relu" or "softmax".
-        learned: a learned w for "reuse"; "light" always has one.
-        rotary: "light" turns its queries and keys by their positions (pairs of channels).
+        learned: whether "reuse" learns w; "light" always does.
+        rotary: "light" rotates its queries and keys by their positions (pairs of channels).
     """
 
     def __init__(
@@ -109,8 +108,8 @@ class Indexer(nn.Module):
     def project(
         self, x: Tensor, source: IndexSource | None = None, *, first_position: int = 0
     ) -> IndexParts:
-        """x [B, T, C] -> what scores are made of. While decoding keys of earlier tokens go before
-        ``key``."""
+        """x [B, T, C] -> inputs of the scores. While decoding, the caller puts the keys of earlier
+        tokens before ``key``."""
         require_rows("Indexer", "x", x, self.dim, 3)
         weights = None
         if self.learned:
@@ -177,10 +176,11 @@ class Indexer(nn.Module):
         form: str = "product",
         logit_scale: float | None = None,
     ) -> Tensor:
-        """How far the scores of x are from what the layer with ``query`` and ``keys`` attends to.
+        """Distance between the scores of x and the attention of the layer with ``query`` and
+        ``keys``.
 
-        See :func:`nsimplex.indexer_loss`; without ``indices`` it is the dense warm-up. The gradient
-        reaches the indexer's parameters alone: not x, not the layer, not the source.
+        See :func:`nsimplex.indexer_loss`. Without ``indices``, it is the loss of the dense warm-up.
+        The gradient reaches the indexer's parameters alone: not x, not the layer, not the source.
         """
         parts = self.project(x.detach(), source)
         return indexer_loss(
@@ -201,25 +201,25 @@ class Indexer(nn.Module):
 
 @checked_methods
 class ExpertChoice(nn.Module):
-    """Attention among the K tokens that a router likes best; the others pass.
+    """Attention among the K tokens with the highest router scores; the other tokens pass unchanged.
 
-    s_i = <x_i, w>; the K tokens of highest s are chosen in each sequence, and attend among
-    themselves: y_i = x_i + s_i f(X_chosen)_i for them, y_i = x_i for the others, with f the
-        attention layer. The router
-    learns through s_i. Chosen tokens keep their positions: the layer turns (rotary), masks and
-    windows by them. Padding is never chosen; equal scores go to the earlier token.
+    The router scores tokens by s_i = <x_i, w>. In each sequence, the K tokens of highest s are
+    chosen and attend among themselves. With f the attention layer, y_i = x_i + s_i f(X_chosen)_i
+    for chosen tokens and y_i = x_i for the others. The router learns through s_i. Chosen tokens
+    keep their positions, and the layer's rotary, masks and windows use them. Padding is never
+    chosen. Among equal scores, the earlier token is chosen.
 
-    It compares all tokens, so a token's fate depends on later ones: a causal layer is refused
-    unless ``allow_leak``. Made for sets and graphs.
+    The router compares all tokens, so whether a token is chosen depends on later tokens. For this
+    reason a causal layer is refused unless ``allow_leak``. The layer is meant for sets and graphs.
 
     Parameters: ``router.weight`` [1, C] and ``attention.*``.
 
     Args:
         attention: the layer f, without contexts.
         tokens: K: an int of at least 1, or a float in (0, 1], a share of the real tokens, rounded
-            up (0.07 of 100 is 7: a product that is whole but for its rounding is not rounded up).
-            More than the real tokens is all of them.
-        sigmoid: weigh by sigmoid(s_i) instead of s_i.
+            up. A product that is whole except for rounding errors is not rounded up (0.07 of 100 is
+            7). If K exceeds the number of real tokens, all are chosen.
+        sigmoid: use sigmoid(s_i) instead of s_i as the weight.
 
     Source: "How Smoothing is N-simplicial Attention?", section 2.3; Raposo et al. (arXiv
         2404.02258).
@@ -266,22 +266,22 @@ class ExpertChoice(nn.Module):
         self.attention.reset_parameters(generator, residual_gain)
 
     def _count(self, length):
-        """K of `length` real tokens, a number or a tensor."""
+        """K for `length` real tokens, which is a number or a tensor."""
         if isinstance(self.tokens, int):
             return (
                 min(self.tokens, length)
                 if isinstance(length, int)
                 else length.clamp_max(self.tokens)
             )
-        # A product that is a whole number but for its rounding is that number: 0.07 of 100 tokens
-        # are 7, and not 8.
+        # The factor keeps ceil() from rounding up a product that is whole except for rounding
+        # errors: 0.07 of 100 tokens are 7, not 8.
         if isinstance(length, Tensor):
             return (length.double() * self.tokens * (1 - 1e-12)).ceil().long()
         return math.ceil(length * self.tokens * (1 - 1e-12))
 
     def choose(self, scores: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(positions int64 [B, K], counts int64 [B]): each entry's tokens in ascending order, 0
-        behind them."""
+        """(positions int64 [B, K], counts int64 [B]): the chosen tokens of each batch entry in
+        ascending order, padded with 0."""
         batch, length = scores.shape
         place = torch.arange(length, device=scores.device)
         if lengths is None:
@@ -299,8 +299,9 @@ class ExpertChoice(nn.Module):
     ) -> Tensor:
         """x [B, T, C] -> [B, T, C].
 
-        lengths, int64 [B], are the real tokens of each sequence. adjacency, bool [T, T] or [B, T,
-        T], is what a token may attend to; the chosen ones keep what it says of them.
+        lengths, int64 [B], are the numbers of real tokens per sequence. adjacency, bool [T, T] or
+        [B, T, T], marks the tokens that each token may attend to. It also applies among the chosen
+        tokens.
         """
         require_rows("ExpertChoice", "x", x, self.attention.dim, 3)
         length, channels = x.size(1), x.size(2)
@@ -334,5 +335,5 @@ class ExpertChoice(nn.Module):
         weight = scores.gather(1, positions)
         weight = (weight.sigmoid() if self.sigmoid else weight).masked_fill(missing, 0)
         update = out * weight[..., None]
-        # A sum as any residual: of two dtypes under autocast it has the wider one.
+        # A sum, like any residual: under autocast, a sum of two dtypes has the wider one.
         return x + update.new_zeros(x.shape).scatter_add(1, rows, update)

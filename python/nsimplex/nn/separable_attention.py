@@ -15,15 +15,16 @@ from .layers import SimplicialAttention
 
 @checked_methods
 class SeparableAttention(SimplicialAttention):
-    """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) in
-    place of the softmax, in time linear in the length.
+    """N-simplicial attention with a separable kernel (:func:`nsimplex.separable_attention`) instead
+    of the softmax. Its time is linear in the length.
 
     Parameters and projections are those of :class:`SimplicialAttention` with the same arguments.
-    Form and reduce are "product"; ``scale`` has no part; contexts and key lengths are refused.
+    Form and reduce must be "product". ``scale`` has no effect. Contexts and key lengths are
+    refused.
 
     Args:
         features: as in :func:`nsimplex.separable_attention`.
-        options: of :class:`SimplicialAttention`.
+        options: arguments of :class:`SimplicialAttention`.
     """
 
     def __init__(
@@ -48,7 +49,8 @@ class SeparableAttention(SimplicialAttention):
         self.features = features
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
-        """States, which do not grow, of the axes without a window, ``unbounded`` or not."""
+        """An empty cache. Axes without a window keep a state of fixed size; ``unbounded`` has no
+        effect."""
         return SeparableCache(self._cache_window(-1), self.features)
 
     def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
@@ -63,7 +65,7 @@ class SeparableAttention(SimplicialAttention):
         *,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
+        """x [B, T, C] -> [B, T, C], like :class:`SimplicialAttention`."""
         self._refuse_contexts(contexts, key_lengths)
         if cache is not None:
             return self._continue(x, cache)

@@ -21,22 +21,21 @@ from .routing import Indexer, IndexParts, IndexSource
 
 @checked_methods
 class SparseAttention(SimplicialAttention):
-    """N-simplicial attention over the tuples that an :class:`Indexer` chooses, k^N a query.
+    """N-simplicial attention over the tuples that an :class:`Indexer` chooses, k^N per query.
 
     Projections and their parameters are those of :class:`SimplicialAttention` with the same
-    arguments, without contexts, windows and key lengths; the indexer's are ``indexer.*``. The
-    choice passes no gradient: the indexer learns from :attr:`auxiliary_loss` alone, which reaches
-    nothing else.
+    arguments, without contexts, windows and key lengths. The indexer's parameters are
+    ``indexer.*``. No gradient passes through the choice. The indexer learns from
+    :attr:`auxiliary_loss` alone, and the gradient of that loss reaches nothing else.
 
     Args:
         pattern: "product", I_i x .. x I_i of the k keys chosen for query i; or "path", j1 in I_i,
             j2 in I_{j1}, ..
         keys: k.
-        indexer: arguments of :class:`Indexer`. With source "reuse" it scores the pairs of the layer
-            given to
-            :meth:`set_source`, which must have run before in the same pass.
-        loss_weight: of :func:`nsimplex.indexer_loss`; above 0 "reuse" learns a w.
-        options: of :class:`SimplicialAttention`.
+        indexer: arguments of :class:`Indexer`. With source "reuse", it scores the pairs of the
+            layer passed to :meth:`set_source`. That layer must have run before in the same pass.
+        loss_weight: weight of :func:`nsimplex.indexer_loss`; above 0, "reuse" learns w.
+        options: arguments of :class:`SimplicialAttention`.
     """
 
     def __init__(
@@ -70,14 +69,14 @@ class SparseAttention(SimplicialAttention):
         if indexer.get("source") == "reuse":
             indexer["learned"] = loss_weight > 0
         self.indexer = Indexer(dim, **indexer)
-        self._source: list[SimplicialAttention] = []  # not a child
-        #: loss_weight times the indexer's loss of the last forward(x); None where gradients were
-        #: not recorded.
+        self._source: list[SimplicialAttention] = []  # a list, so that it is not a child module
+        #: loss_weight times the indexer's loss of the last forward(x); None if gradients were not
+        #: recorded.
         self.auxiliary_loss: Tensor | None = None
-        #: While true the layer attends to all admissible tuples, and the indexer learns over all
+        #: While true, the layer attends to all admissible tuples, and the indexer learns over all
         #: admissible keys.
         self.warms_up = False
-        #: While true forward(x) leaves ``retained_mass``, the share of dense attention's weight on
+        #: While true, forward(x) stores ``retained_mass``, the share of dense attention's weight on
         #: the chosen tuples.
         self.measures_mass = False
         self.retained_mass: Tensor | None = None
@@ -90,7 +89,7 @@ class SparseAttention(SimplicialAttention):
             self.indexer.reset_parameters(generator)
 
     def set_source(self, source: SimplicialAttention) -> None:
-        """The layer whose pairs are reused; it keeps them from now on."""
+        """Set the layer whose pairs are reused. From now on, that layer stores its pairs."""
         source.keep_pairs = True
         self._source = [source]
 
@@ -118,7 +117,7 @@ class SparseAttention(SimplicialAttention):
         values: Sequence[Tensor],
         chosen: Tensor | None,
     ) -> Tensor | None:
-        """The indexer's loss, over all admissible keys where none are chosen yet."""
+        """The indexer's loss. If ``chosen`` is None, it covers all admissible keys."""
         if not torch.is_grad_enabled() or self.loss_weight <= 0:
             return None
         options = self.attention_options
@@ -152,7 +151,8 @@ class SparseAttention(SimplicialAttention):
         return attention(q, keys, values, return_lse=True, **self.attention_options)
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
-        """One that holds all tokens, whatever ``unbounded``: a chosen key may be any of them."""
+        """An empty cache that holds all tokens, because any token may become a chosen key.
+        ``unbounded`` has no effect."""
         self._require_cacheable()
         return IndexedCache(self.order)
 
@@ -162,7 +162,7 @@ class SparseAttention(SimplicialAttention):
         q, keys, values = self._heads_of(x, offset=first)
         index = self._index_of(x, first)
         keys, values = cache.extend(q, keys, values)
-        # Without the source's lse, which may be over fewer keys than are scored here.
+        # The source's lse is left out, because it may cover fewer keys than are scored here.
         chosen = self._choose(index._replace(key=cache.append_index(index.key), lse=None))
         if self.pattern == "path":
             chosen = cache.append_table(chosen)
@@ -176,7 +176,7 @@ class SparseAttention(SimplicialAttention):
         *,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """x [B, T, C] -> [B, T, C], as :class:`SimplicialAttention`."""
+        """x [B, T, C] -> [B, T, C], like :class:`SimplicialAttention`."""
         self._refuse_contexts(contexts, key_lengths)
         if cache is not None:
             return self._continue(x, cache)
