@@ -50,69 +50,72 @@ def attention(
             \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
         \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
 
-    One softmax a query, over all its tuples. N = 1 is ordinary attention. A tuple is admissible
-    where every mask below lets it pass.
+    There is one softmax per query, over all of its tuples. N = 1 is ordinary attention. A tuple is
+    admissible if every mask below admits it.
 
-    Shapes: B batch, Hq query heads, Hk key heads (a divisor of Hq: grouped-query attention follows
-        from
-    the head counts), Tq queries, T_m keys of axis m (each axis its own), D head dim, Dv value head
-    dim. Any strides.
+    Shapes: B is the batch size, Hq the number of query heads, and Hk the number of key heads. Hk
+        divides Hq, so the head counts select grouped-query attention. Tq is the number of queries
+        and T_m the number of keys on axis m; the axes may differ in length. D is the head
+        dimension and Dv the value head dimension. Tensors may have any strides.
 
     Args:
         query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
         keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8, of the query's dtype and device.
         values: N tensors [B, Hk, T_m, Dv].
-        causal: query i sees j <= i + (T_m - Tq) on every axis, aligned to the ends (bottom right).
+        causal: query i sees j <= i + (T_m - Tq) on every axis. Queries and keys are aligned at
+            their ends (bottom right).
         window: None; or one int for all axes; or a sequence of exactly N entries, each an int or a
             pair (left, right). Query i, at p = i + (T_m - Tq), sees p - left < j <= p + right. An
-            int w is the last w keys, (w, 0), with or without ``causal``. -1 is unbounded. ``left``
-            counts the query's own position: the left = L of FlashAttention is L + 1 here. A bare
-            pair is never read as (left, right).
+            int w means the last w keys, (w, 0), with or without ``causal``. -1 is unbounded.
+            ``left`` counts the query's own position: left = L in FlashAttention is L + 1 here. A
+            bare pair is never read as (left, right).
         form: "product", sum_a q_a k1_a .. kN_a; or "determinant", the sum over chunks of N + 1
-            channels (D divisible by N + 1) of det[q, k1, .., kN] with the vectors as columns:
-            invariant under a common rotation of every chunk; exchanging two axes changes its sign.
-        reduce: "product", "sum" or "mean": how the values of a tuple are combined, channel by
-            channel.
-        normalizer: "softmax"; "softmax_sink", whose denominator and lse hold exp(sink_h) too;
-            "sigmoid", 1 / (1 + exp(-e)) each for itself, lse = 0; "relu", max(e, 0) / sum max(e,
-            0), lse the logarithm of that sum (out = 0, lse = -inf where it is 0).
+            channels (D divisible by N + 1) of det[q, k1, .., kN] with the vectors as columns. The
+            determinant is invariant under a common rotation of every chunk. It changes its sign if
+            two axes are exchanged.
+        reduce: "product", "sum" or "mean": the operation that combines the values of a tuple,
+            channel by channel.
+        normalizer: "softmax"; "softmax_sink", whose denominator and lse also include exp(sink_h);
+            "sigmoid", 1 / (1 + exp(-e)) for each tuple separately, lse = 0; "relu",
+            max(e, 0) / sum max(e, 0), lse the logarithm of that sum (if the sum is 0, then out = 0
+            and lse = -inf).
         scale: (s1, s2); or s1 alone, with s2 = 1; or "standard", s1 = D^-1/2 and s2 = 1; or "unit",
             s1 = D^-(N+1)/2 and s2 = Dv^-(N-1)/2 for product, 1/N for sum, 1 for mean.
-        key_lengths: int64 or int32 [B], or [N, B] for one length an axis: keys at or beyond it are
-            masked and never read. It only masks; alignment goes by T_m. So an axis that goes by
-            places (``causal``, a window, distinct "with_query") then has T_m = Tq, as a padded
-            batch does. Fewer queries at the end of padded keys are refused: slice the keys to their
-            length, pad in front with ``key_masks``, or use :class:`nsimplex.KeyValueCache`.
-        key_masks: N tensors bool [B, T_m], True where the key takes part; the others are never
-            read.
+        key_lengths: int64 or int32 [B], or [N, B] for one length per axis. Keys at or beyond the
+            length are masked and never read. The lengths only mask; alignment uses T_m. An axis
+            that uses positions (``causal``, a window, distinct "with_query") therefore needs
+            T_m = Tq, as in a padded batch. Fewer queries at the end of padded keys are refused:
+            slice the keys to their length, pad in front with ``key_masks``, or use
+            :class:`nsimplex.KeyValueCache`.
+        key_masks: N tensors bool [B, T_m]. True admits the key; the other keys are never read.
         cu_seqlens: int64 or int32 [documents + 1], 0 <= .. <= T: boundaries of documents packed
-            along the length, the same for every batch entry and axis (all T_m = Tq). A query and
-            all keys of its tuples lie in one document.
+            along the length. They are the same for every batch entry and axis (all T_m = Tq). A
+            query and all keys of its tuples lie in one document.
         mask: broadcastable to [B, Hq, Tq, T_1, .., T_N]. bool: True is admissible. Floating: added
-            to the logits, differentiable; -inf excludes a tuple, finite numbers of any size do not.
-            For N >= 2 with N + 1 dimensions or more: a mask [Tq, T_1] of pairs goes as [Tq, T_1,
-            1], where its other axes are 1; and in full where four dimensions could be the [B, 1,
-            Tq, T] of other libraries.
-        sink: [Hq], floating, one logit a query head for "softmax_sink"; differentiable.
-        distinct: "none"; "axes", without the tuples that have j_m = j_m' on two axes; "with_query",
-            also without those that have j_m = i + (T_m - Tq).
-        augment: axes, as indices of ``keys``, that get a row of ones; True is all but the first:
-            the orders 1..N in one softmax. Every query sees that row whatever window, causal mask
-            and lengths say; its value is ones (sum: zeros; mean: left out). Product form only,
-            without ``mask``.
-        dropout_p: share of tuples whose weight is dropped after normalisation, the others growing
-            by 1 / (1 - p). lse is that of all. What is dropped is a function of seed, batch entry,
-            head, query and keys alone.
-        seed: of the dropout; None draws one from torch's default generator, in compiled and
+            to the logits, differentiable; -inf excludes a tuple, and finite numbers of any size do
+            not. For N >= 2 the mask needs at least N + 1 dimensions: pass a mask of pairs
+            [Tq, T_1] as [Tq, T_1, 1], with size 1 on its other axes. Pass it with all its
+            dimensions if four dimensions could also be the [B, 1, Tq, T] of other libraries.
+        sink: [Hq], floating, one logit per query head for "softmax_sink"; differentiable.
+        distinct: "none"; "axes" excludes the tuples with j_m = j_m' on two axes; "with_query" also
+            excludes the tuples with j_m = i + (T_m - Tq).
+        augment: axes, as indices of ``keys``, that get an additional row of ones. True means all
+            axes but the first: the orders 1..N in one softmax. Every query sees that row,
+            regardless of window, causal mask and lengths. Its value is ones (sum: zeros; mean: the
+            row is left out of the mean). For the product form only, without ``mask``.
+        dropout_p: share of tuples whose weight is dropped after normalisation; the other weights
+            are multiplied by 1 / (1 - p). lse is computed without dropout. The choice of dropped
+            tuples depends only on seed, batch entry, head, query and keys.
+        seed: seed of the dropout. None draws one from torch's default generator, in compiled and
             exported code too, but not under vmap.
         return_lse: return (out, lse).
         layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys,
-            values and out, as in FlashAttention: read and written without a copy. lse and all
-            options stay as they are.
+            values and out, as in FlashAttention. Both are read and written without a copy. The
+            layout does not change lse or any option.
 
     Returns:
         out [B, Hq, Tq, Dv] in the query's dtype and memory order (heads inside or outside the
-        rows); with ``return_lse`` also lse [B, Hq, Tq], natural logarithm, float32, or float64 for
+        rows). With ``return_lse`` also lse [B, Hq, Tq], natural logarithm, float32, or float64 for
         float64 inputs. Both are differentiable, any number of times. A query without an admissible
         tuple has out = 0, lse = -inf and zero gradients.
 
@@ -121,16 +124,15 @@ def attention(
             without the one it needs.
         TypeError: a dtype that is not supported, or differs between the tensors.
 
-    Complexity: 2 (D + Dv) flops for every query, head and admissible tuple forward, three times
-        that
-    backward; O(T (D + Dv)) memory besides a mask. The CPU runs a SIMD kernel for every dtype and
-    option; other devices, the gradient of ``mask``, derivatives of second order, forward mode and
-    ``torch.func`` transforms run :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to be told). The
-    bits of a result do not depend on the number of threads.
+    Complexity: the forward pass takes 2 (D + Dv) flops for every query, head and admissible tuple;
+        the backward pass takes three times as many. Memory is O(T (D + Dv)) besides a mask. The
+        CPU runs a SIMD kernel for every dtype and option. Other devices, the gradient of ``mask``,
+        derivatives of second order, forward mode and ``torch.func`` transforms run
+        :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to get a warning). The bits of a result do
+        not depend on the number of threads.
 
     Sources: Clift et al., "Logic and the 2-Simplicial Transformer" (arXiv 1909.00668); Roy et al.,
-        "Fast
-    and Simplex: 2-Simplicial Attention in Triton" (arXiv 2507.02754).
+        "Fast and Simplex: 2-Simplicial Attention in Triton" (arXiv 2507.02754).
 
     Example:
         >>> q = torch.randn(1, 4, 128, 32)
@@ -150,10 +152,11 @@ def reference(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`attention` from plain tensor operations, for every dtype and device: the oracle.
+    """:func:`attention` computed with plain tensor operations, for every dtype and device. It is
+    the reference for tests.
 
     Arguments, options and results are those of :func:`attention`. Forward and backward recompute
-    tile by tile in O(T) memory; float64 inputs give the values that kernels are measured against.
+    tile by tile in O(T) memory. The kernels are compared with its results for float64 inputs.
     """
 
 
@@ -183,8 +186,8 @@ def _forward_flops(
 def _attention_flops(
     query, keys, values, *, causal=False, window=None, augment=None, out_shape=None, **_
 ) -> int:
-    """2 (D + Dv) flops for every query, head and admissible tuple; key lengths are not known
-    here."""
+    """2 (D + Dv) flops for every query, head and admissible tuple. Key lengths are unknown here, so
+    the count ignores them."""
     return _forward_flops(query, keys, values, causal, window, augment)
 
 
@@ -192,5 +195,5 @@ def _attention_flops(
 def _attention_backward_flops(
     query, keys, values, *_, causal=False, window=None, augment=None, out_shape=None, **__
 ) -> int:
-    """Six products for each tuple where the forward has two."""
+    """The backward pass computes six products per tuple, and the forward pass two."""
     return 3 * _forward_flops(query, keys, values, causal, window, augment)

@@ -1,4 +1,4 @@
-"""Attention in time linear in the length: separable kernels in place of the softmax."""
+"""Attention in time linear in the length, with separable kernels instead of the softmax."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def feature_map(
         \max(s x, 0) \qquad \text{random: } \exp(w_r \cdot s x - |s x|^2 / 2) / \sqrt{R}
 
     Over N keys the expectation of the ``random`` kernel is exp of the sum of all dot products among
-    the query and the keys of the tuple: for N = 1 the kernel of softmax attention itself, for more
-    keys not the multilinear form of :func:`nsimplex.attention`.
+    the query and the keys of the tuple. For N = 1 this is the kernel of softmax attention. For more
+    keys it differs from the multilinear form of :func:`nsimplex.attention`.
 
     Args:
-        x: [.., D], floating. Of ``random``, vectors far longer than sqrt(D) underflow: normalise
+        x: [.., D], floating. With ``random``, vectors far longer than sqrt(D) underflow: normalise
             them.
         kind: "elu", "relu" or "random".
         features: R of ``random``; 0: D.
-        seed: of ``random``: w_r is standard normal and a function of seed, R and D alone, on every
-            machine.
-        orthogonal: of ``random``: w_r orthogonal within blocks of D, with the lengths drawn.
+        seed: of ``random``. w_r is standard normal. It is a function of seed, R and D alone, and is
+            the same on every machine.
+        orthogonal: of ``random``: w_r are orthogonal within blocks of D, and their lengths are
+            drawn at random.
         scale: s; None: D^-1/4 for ``random``, so that dot products are scaled by D^-1/2, and 1
             otherwise.
 
     Returns:
         [.., D], or [.., R] for ``random``, in the dtype of x; differentiable, any number of times.
-        ``elu`` is exact to a few ulp however small it is, and 0 only where exp of the dtype is;
-        16-bit types are computed in float32. The bits of ``elu`` and ``relu`` do not depend on the
-        number of threads; ``random`` is made of torch's matrix product.
+        ``elu`` is exact to a few ulp, even for tiny results, and is 0 only if exp is 0 in the
+        dtype. 16-bit types are computed in float32. The bits of ``elu`` and ``relu`` do not depend
+        on the number of threads; ``random`` uses torch's matrix product.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
     Sources: Katharopoulos et al., arXiv 2006.16236, equation 7 (elu); Choromanski et al., arXiv
-        2009.14794,
-    lemma 1 and section 2.4 (random, orthogonal).
+        2009.14794, lemma 1 and section 2.4 (random, orthogonal).
 
     Example:
         >>> feature_map(torch.randn(1, 4, 128, 32), "random", features=64, orthogonal=True).shape
@@ -92,8 +92,8 @@ def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: Fe
 
 
 def _computed_by(operator: Callable, function: str) -> Callable:
-    """What calls an operator that takes the arguments of :func:`separable_attention`, under the
-    name of a function."""
+    """Returns a function that calls ``operator`` with the arguments of :func:`separable_attention`.
+    Error messages name ``function``."""
 
     def compute(
         query,
@@ -137,35 +137,35 @@ def separable_attention(
         \mathrm{den}_i &= \sum_r \varphi_r(q_i) \prod_m \sum_{j \in A_m(i)} \varphi_r(k^{(m)}_j) \\
         o_i &= \mathrm{num}_i / \mathrm{den}_i
 
-    The products are over channels: a tuple of keys weighs sum_r phi_r(q) phi_r(k1) .. phi_r(kN),
-    and its values are multiplied, as in :func:`nsimplex.attention`. These are the weights of this
-    kernel, not of a softmax. N = 1 is linear attention.
+    The products are taken channel by channel. A tuple of keys has the weight sum_r phi_r(q)
+    phi_r(k1) .. phi_r(kN), and its values are multiplied, as in :func:`nsimplex.attention`. These
+    are the weights of this kernel, not of a softmax. N = 1 is linear attention.
 
     Args:
         query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
         keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8; Hq a multiple of Hk.
         values: N tensors [B, Hk, T_m, Dv].
         features: a kind of :func:`feature_map`; or a function of one tensor, applied to the query
-            and every key; or None: query and keys hold features already.
+            and every key; or None if query and keys already contain features.
         causal, window: as in :func:`nsimplex.attention`.
         return_normalizer: return (out, den).
-        layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`;
-            ``features`` sees [B, heads, T, D] either way.
+        layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`.
+            ``features`` receives [B, heads, T, D] with either layout.
 
     Returns:
-        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_normalizer`` also
-        den [B, Hq, Tq], float32 or float64. Both differentiable, any number of times. A query with
-        den = 0 (no key on some axis, or features that are all zero) has out = 0 and zero gradients.
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order. With ``return_normalizer`` also
+        den [B, Hq, Tq], float32 or float64. Both are differentiable, any number of times. A query
+        with den = 0 (no key on some axis, or features that are all zero) has out = 0 and zero
+        gradients.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: 2 R (Dv + 1) (N + Hq / Hk) flops a token and key head for R features, about three
-        times that
-    with windows, about five times that backward; nothing of size T R Dv is kept. The CPU runs a
-    SIMD kernel in float32 or float64; other devices and derivatives of second order run
-    :func:`separable_reference`, whose work is quadratic. The bits do not depend on the number of
-    threads, those of ``features="random"`` apart.
+    Complexity: 2 R (Dv + 1) (N + Hq / Hk) flops per token and key head for R features. Windows take
+        about three times as many, and the backward pass about five times as many. Nothing of size
+        T R Dv is kept. The CPU runs a SIMD kernel in float32 or float64. Other devices and
+        derivatives of second order run :func:`separable_reference`, whose work is quadratic. The
+        bits do not depend on the number of threads, except with ``features="random"``.
 
     Sources: Katharopoulos et al., arXiv 2006.16236, equations 5 to 9, for N = 1.
 
@@ -189,8 +189,8 @@ def separable_reference(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`separable_attention` from plain tensor operations in O(Tq T_m), any dtype and device:
-    the oracle.
+    """:func:`separable_attention` computed with plain tensor operations in O(Tq T_m), for every
+    dtype and device. It is the reference for tests.
 
     Arguments, options and results are those of :func:`separable_attention`.
     """
@@ -198,19 +198,20 @@ def separable_reference(
 
 @checked_methods
 class SeparableCache(LayerCache):
-    """Causal separable attention token after token, in memory that does not grow with them.
+    """Causal separable attention for one token after another. The memory does not grow with the
+    number of tokens.
 
     >>> cache = SeparableCache([-1, 64])                  # -1: all keys; 64: the last 64 of them
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # the prompt, in chunks of any length
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # then one token after the other
 
-    gives what :func:`separable_attention` of the whole sequence with ``causal=True`` and these
-    windows gives, to rounding, however the sequence is cut. An axis without a window keeps its
-    state, [B, Hk, R, Dv + 1] in float32 or wider, one with a window the features and values of its
-    last keys. For inference only.
+    The outputs equal those of :func:`separable_attention` for the whole sequence with
+    ``causal=True`` and the same windows, up to rounding, for any division into chunks. An axis
+    without a window keeps its state, [B, Hk, R, Dv + 1] in float32 or wider. An axis with a window
+    keeps the features and values of its last keys. For inference only.
 
     Args:
-        window: one int an axis; -1: all keys.
+        window: one int per axis; -1: all keys.
         features: as in :func:`separable_attention`.
     """
 

@@ -16,14 +16,14 @@ __all__ = ["sparse_attention", "sparse_reference"]
 
 
 def _computed_by(operator: Callable, function: str) -> Callable:
-    """What calls an operator that takes the arguments of :func:`sparse_attention`, under the name
-    of a function."""
+    """Returns a function that calls ``operator`` with the arguments of :func:`sparse_attention`.
+    Error messages name ``function``."""
 
     def compute(
         query, keys, values, indices, offsets=None, *, return_lse=False, layout="bhtd", **options
     ):
         query, keys, values = heads_first(function, layout, query, keys, values)
-        # Sets [B, rows, k], as topk_keys gives them, are for all heads.
+        # topk_keys returns sets [B, rows, k], which all heads share.
         if options.get("pattern", "list") != "list" and indices.dim() == 3:
             indices = indices.unsqueeze(1)
         options = _operator_options(query, values, **options)
@@ -42,7 +42,7 @@ def _operator_options(
     scale: Scale = "standard",
     **as_they_are,
 ) -> dict[str, object]:
-    """The operator's keyword arguments, with scales computed."""
+    """The operator's keyword arguments, with the scales computed."""
     if scale == "unit" and reduce not in ("product", "sum", "mean"):
         raise ValueError(
             f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected "
@@ -72,7 +72,7 @@ def sparse_attention(
     return_lse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""N-simplicial attention over the tuples that a list names, instead of all admissible ones.
+    r"""N-simplicial attention over listed tuples only, instead of all admissible tuples.
 
     .. math::
         e_{iJ} &= s_1\, \mathrm{form}(q_i, k^{(1)}_{j_1}, \dots, k^{(N)}_{j_N})
@@ -81,66 +81,65 @@ def sparse_attention(
             \mathrm{reduce}(v^{(1)}_{j_1}, \dots, v^{(N)}_{j_N}) \\
         \mathrm{lse}_i &= \log \sum_J \exp e_{iJ}
 
-    Equal to :func:`nsimplex.attention` under the boolean mask that is true for the same tuples. The
-    list decides everything: one without later keys is causal. A tuple that stands twice counts
-    twice.
+    The result equals :func:`nsimplex.attention` under the boolean mask that is true for the same
+    tuples. No other mask applies: attention is causal if the list contains no later keys. A tuple
+    that is listed twice counts twice.
 
-    Shapes: B, Hq, Hk, Tq, T_m, D, Dv as in :func:`nsimplex.attention`. G is the number of lists of
-        a batch
-    entry, a divisor of Hk: 1 is shared by all heads, Hk is one a key head, neighbours share. The
-    leading dimension of lists is B, or 1 for all entries.
+    Shapes: B, Hq, Hk, Tq, T_m, D, Dv as in :func:`nsimplex.attention`. G is the number of lists per
+        batch entry, and divides Hk. With G = 1 all heads share one list, and with G = Hk every key
+        head has its own list. In between, neighbouring heads share a list. The leading dimension of
+        lists is B, or 1 for all entries.
 
     Args:
         query: [B, Hq, Tq, D], float32, float64, bfloat16 or float16.
         keys: N tensors [B, Hk, T_m, D], 1 <= N <= 8.
         values: N tensors [B, Hk, T_m, Dv].
-        indices: int32 or int64, as ``pattern`` says:
+        indices: int32 or int64. ``pattern`` determines the shape and the meaning:
 
             - "list": [nnz, N], any tuples.
-            - "product": [1 | B, G, Tq, k], sets I_i whose combinations I_i x .. x I_i are the
-              tuples of query i. [B, Tq, k] is one list for all heads.
-            - "path": [1 | B, G, T, k], all T_m = T: the tuples of the query at position p are the
+            - "product": [1 | B, G, Tq, k], sets I_i. The tuples of query i are all combinations
+              I_i x .. x I_i. [B, Tq, k] is one list for all heads.
+            - "path": [1 | B, G, T, k], all T_m = T. The tuples of the query at position p are the
               chains j1 in I_p, j2 in I_{j1}, .., jN in I_{j_{N-1}}. The queries are the last Tq of
               the T positions. [B, T, k] is one list for all heads.
 
-            A set that has fewer than k keys is filled up with -1 behind them.
+            A set with fewer than k keys is padded with -1 at its end.
         offsets: int64 [1 | B, G, Tq + 1], with "list" only: the tuples of query i are those from
-            offsets[.., i] to offsets[.., i + 1] - 1. Positions count through all of indices, so
-            lists may share tuples.
+            offsets[.., i] to offsets[.., i + 1] - 1. The offsets are row numbers of the whole of
+            ``indices``, so lists may share tuples.
         pattern: "list", "product" or "path".
         form: "product" or "determinant", as in :func:`nsimplex.attention`.
-        reduce: "product", "sum", "mean"; or a learned one, with weights for every key head: "mlp",
-            W2 gelu(W1 [v1, .., vN] + b1) + b2, or "mlp_symmetric", W3 gelu(W2 sum_m gelu(W1 vm +
-            b1) + b2) + b3.
+        reduce: "product", "sum", "mean"; or a learned reducer, with weights for every key head:
+            "mlp", W2 gelu(W1 [v1, .., vN] + b1) + b2, or "mlp_symmetric",
+            W3 gelu(W2 sum_m gelu(W1 vm + b1) + b2) + b3.
         reducer_weights: of a learned reducer, W1, b1, W2, b2 (, W3, b3), in the query's dtype:
             "mlp" [Hk, 2Dv, N Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv]; "mlp_symmetric" [Hk, 2Dv,
             Dv], [Hk, 2Dv], [Hk, 2Dv, 2Dv], [Hk, 2Dv], [Hk, Dv, 2Dv], [Hk, Dv].
-        scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`; "unit" is
+        scale: (s1, s2), s1 alone, "standard" or "unit", as in :func:`nsimplex.attention`. "unit" is
             not defined for learned reducers.
         return_lse: return (out, lse).
         layout: of query, keys, values and out: "bhtd" or "bthd", as in :func:`nsimplex.attention`.
 
     Returns:
-        out [B, Hq, Tq, Dv] in the query's dtype and memory order; with ``return_lse`` also lse [B,
+        out [B, Hq, Tq, Dv] in the query's dtype and memory order. With ``return_lse`` also lse [B,
         Hq, Tq], float32, or float64 for float64 inputs. Both are differentiable by query, keys,
         values and reducer weights, any number of times. A query without tuples has out = 0, lse =
         -inf and zero gradients.
 
     Raises:
-        ValueError: a rank, size or name that does not fit. On the CPU also offsets that fall or
-            leave the list, and keys out of range: no list makes the operator read elsewhere.
+        ValueError: a rank, size or name that does not fit. On the CPU also offsets that decrease or
+            leave the list, and keys out of range, so no list makes the operator read outside its
+            tensors.
         TypeError: a dtype that is not supported, or differs between the tensors.
 
-    Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, three
-        times as
-    many backward; O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels; learned
-    reducers, other devices, derivatives of second order, forward mode and ``torch.func`` transforms
-    run
-    :func:`sparse_reference`. The bits of a result do not depend on the number of threads.
+    Complexity: the forward pass takes O(#tuples (D + Dv)) operations for N = 2, and less than N
+        times that for larger N. The backward pass takes three times as many. Memory is
+        O(T (D + Dv)) besides the list. The CPU runs SIMD kernels. Learned reducers, other devices,
+        derivatives of second order, forward mode and ``torch.func`` transforms run
+        :func:`sparse_reference`. The bits of a result do not depend on the number of threads.
 
     Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of
-        sets and the
-    learned reducer, Pappone, "Beyond Attention as a Graph" (2025).
+        sets and the learned reducer, Pappone, "Beyond Attention as a Graph" (2025).
 
     Example:
         >>> q, k1, k2, v1, v2 = torch.randn(5, 1, 4, 128, 32)
@@ -167,17 +166,17 @@ def sparse_reference(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`sparse_attention` from plain tensor operations, for every dtype and device: the
-    oracle.
+    """:func:`sparse_attention` computed with plain tensor operations, for every dtype and device.
+    It is the reference for tests.
 
     Arguments, options and results are those of :func:`sparse_attention`. Forward and backward
-    gather the tuples of some queries at a time.
+    process the queries in groups, and gather the tuples of one group at a time.
     """
 
 
 def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:
-    """2 (D + Dv) flops for every query, head and tuple the list has room for; its contents are not
-    known."""
+    """2 (D + Dv) flops for every query, head and tuple that fits into the list. The contents of the
+    list are unknown here."""
     batch, heads, queries, dim = query
     if pattern == "list":
         entries, groups, _ = offsets
@@ -198,5 +197,5 @@ def _sparse_flops(
 def _sparse_backward_flops(
     query, keys, values, indices, offsets, *_, pattern="list", out_shape=None, **__
 ) -> int:
-    """Six products for each tuple where the forward has two."""
+    """The backward pass computes six products per tuple, and the forward pass two."""
     return 3 * _forward_flops(query, keys, values, indices, offsets, pattern)
