@@ -1,4 +1,4 @@
-"""What heads look at: weights of tuples, and their sums over axes or queries."""
+"""Weights of tuples, and their sums over axes or queries."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ def attention_weights(
         query: [B, Hq, Tq, D].
         keys: N tensors [B, Hk, T_m, D].
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` but ``augment``. ``reduce`` and the output
-            scale have no part in weights.
+        options: those of :func:`nsimplex.attention` except ``augment``. ``reduce`` and the output
+            scale do not affect the weights.
 
     Returns:
-        [B, Hq, Tq, T_1, .., T_N], float32, or float64 for float64 inputs; 0 where a tuple is
-        inadmissible. With dropout these are the weights after it. Differentiable, any number of
-        times; under ``torch.compile`` with static shapes.
+        [B, Hq, Tq, T_1, .., T_N], float32, or float64 for float64 inputs. An inadmissible tuple has
+        weight 0. Dropout is already applied. The weights are differentiable, any number of times,
+        and work under ``torch.compile`` with static shapes.
 
     Raises:
-        ValueError: more than 2^26 weights (256 MiB in float32), augment, or what attention refuses.
+        ValueError: more than 2^26 weights (256 MiB in float32), augment, or an argument that
+            attention refuses.
 
     Complexity: that of attention with Dv = D, and a few times the memory of the result.
 
@@ -57,15 +58,16 @@ def attention_marginals(
 ) -> Tensor:
     """The weight that a query puts on each key of one axis, summed over the other axes.
 
-    It is attention with ``reduce="sum"``, unit vectors as the values of that axis and zeros as the
-    others: no tuple is stored, and every option and derivative is the operator's.
+    The function calls attention with ``reduce="sum"``, with unit vectors as the values of that axis
+    and zeros as the values of the others. No tuple is stored. All options and derivatives of the
+    operator apply.
 
     Args:
         query, keys: as in :func:`nsimplex.attention`.
         axis: index into ``keys``.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention`; ``reduce`` and the output scale have no part
-            in it.
+        options: those of :func:`nsimplex.attention`. ``reduce`` and the output scale do not affect
+            the result.
 
     Returns:
         [B, Hq, Tq, T_axis] in the query's dtype.
@@ -89,14 +91,15 @@ def attention_received(
 ) -> Tensor:
     """The weight that each key of one axis receives, from all queries and the heads of its group.
 
-    It is the gradient of that axis' values in attention with ``reduce="sum"`` and Dv = 1, so memory
-    is O(T).
+    The function computes the gradient of that axis's values in attention with ``reduce="sum"`` and
+    Dv = 1, so memory is O(T).
 
     Args:
         query, keys, axis, layout, options: as in :func:`attention_marginals`.
 
     Returns:
-        [B, Hk, T_axis] in the query's dtype. Differentiable, through the reference.
+        [B, Hk, T_axis] in the query's dtype. It is differentiable; its derivatives run the
+        reference.
 
     Complexity: one forward and one backward with Dv = 1.
     """
@@ -105,7 +108,7 @@ def attention_received(
     zeros = [query.new_zeros(1).expand(*key.shape[:3], 1) for key in keys]
     flat = _summing(query, keys, zeros, options)
     out, lse = operators.attention(query, keys, zeros, **flat)
-    # In the dtype that the forward was computed in: autocast may have narrowed it.
+    # The backward pass needs the dtype of the forward pass, which autocast may have narrowed.
     query, keys, zeros = (
         query.to(out.dtype),
         [k.to(out.dtype) for k in keys],
@@ -134,6 +137,6 @@ def _key(keys: Sequence[Tensor], axis: int, function: str) -> Tensor:
 def _summing(
     query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
 ) -> dict[str, object]:
-    """The options of a sum of one-hot or unit values, whose output is made of weights alone."""
+    """Operator options for a sum of one-hot or unit values, whose output contains only weights."""
     flat = operator_options(query, keys, values, **(options | {"reduce": "sum"}))
     return flat | {"output_scale": 1.0}

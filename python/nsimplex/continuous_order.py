@@ -1,4 +1,4 @@
-"""Orders between two whole ones (experimental)."""
+"""Attention orders between two integers (experimental)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["continuous_order"]
 def continuous_order(
     keys: Sequence[Tensor], values: Sequence[Tensor], order: float
 ) -> tuple[list[Tensor], list[Tensor], tuple[float, float]]:
-    r"""Keys, values and scale of attention of an order n = N - 1 + a with 0 <= a <= 1.
+    r"""Keys, values and scale for attention of order n = N - 1 + a with 0 <= a <= 1.
 
     .. math::
         k^{(N)} &\leftarrow (1 - a)\,1 + a\,k^{(N)}, \qquad v^{(N)} \leftarrow (1 - a)\,1 +
         a\,v^{(N)} \\ s_1 &= D^{-N/2} / ((1 - a) + a \sqrt{D}), \qquad s_2 = D_v^{-(N-2)/2} / ((1 -
         a) + a \sqrt{D_v})
 
-    a = 1 is order N and a = 0 order N - 1, with the unit scales of either; at every order between
-    them the sensitivity to inputs of unit root mean square is 1 as well. A trained model's order
-    can be scaled so. For the product form and reducer. Unless ``mask`` or ``distinct`` ties the
-    axes together, a = 0 gives the output of order N - 1 exactly, and an lse that is larger by the
-    log of the number of keys that the query sees on the last axis.
+    a = 1 is order N and a = 0 is order N - 1, each with its unit scales. At every order between
+    them, the sensitivity to inputs of unit root mean square is also 1. The function can change the
+    order of a trained model gradually. It applies to the product form and the product reducer. Let
+    ``mask`` and ``distinct`` not couple the axes. Then a = 0 gives exactly the output of order
+    N - 1. Its lse is larger by the log of the number of keys that the query sees on the last axis.
 
     Args:
         keys, values: N >= 2 tensors each, as for :func:`nsimplex.attention`.
         order: n, from N - 1 to N.
 
     Returns:
-        (keys, values, scale) for ``attention(query, keys, values, scale=scale)``; all but the last
-        key and value are the given ones.
+        (keys, values, scale) for ``attention(query, keys, values, scale=scale)``. Only the last key
+        and the last value differ from the given ones.
 
     Raises:
         ValueError: fewer than 2 keys, or an order outside [N - 1, N].
@@ -62,8 +62,8 @@ def continuous_order(
         )
     a = order - (count - 1)
     dim, value_dim = keys[-1].size(-1), values[-1].size(-1)
-    # The product of N rows of unit root mean square has a norm of at most D^(N/2). A product of it
-    # with the blended key is at most (1 - a) + a sqrt(D) times that.
+    # The product of N rows of unit root mean square has a norm of at most D^(N/2). Multiplying it
+    # by the blended key increases this bound by a factor of at most (1 - a) + a sqrt(D).
     blended = lambda width: (1 - a) + a * width**0.5
     scale = (
         dim ** (-0.5 * count) / blended(dim),

@@ -13,13 +13,13 @@ __all__ = ["EquivariantClass", "TensorKind", "equivariant_classes"]
 
 @dataclass(frozen=True)
 class TensorKind:
-    """What an equivariant layer knows of a tensor: its order and which tuples it holds.
+    """Kind of a tensor in an equivariant layer: its order and the tuples that it may contain.
 
     Args:
-        order: 0: one row a graph, 1: nodes, 2: pairs, ...
-        symmetry: "ordered"; "loop_free": distinct entries only; "undirected": one tuple for all
-            orders of its entries.
-        loops: of an undirected tensor, whether hyperedges that name a node twice occur.
+        order: 0: one row per graph, 1: nodes, 2: pairs, ...
+        symmetry: "ordered"; "loop_free": distinct entries only; "undirected": one tuple represents
+            all orders of its entries.
+        loops: of an undirected tensor, whether it contains hyperedges that name a node twice.
     """
 
     order: int
@@ -51,9 +51,9 @@ class EquivariantClass:
     """A class of a layer k -> l: the equality patterns of (i, j) that share a weight.
 
     Attributes:
-        name: of the first member, like ``{i1 j1}{i2 j2}``.
-        members: partitions of i1 .. ik j1 .. jl, the number of the block of every position; more
-            than one only where a side is undirected.
+        name: name of the first member, like ``{i1 j1}{i2 j2}``.
+        members: partitions of i1 .. ik j1 .. jl, as the block number of every position. A class has
+            more than one member only if one of its sides is undirected.
         inputs: k.
     """
 
@@ -70,16 +70,18 @@ class EquivariantClass:
 
 @checked
 def equivariant_classes(input: Kind, output: Kind, classes: str = "all") -> list[EquivariantClass]:
-    """The classes of a layer between two kinds of tensors, in canonical order: that of its weights.
+    """The classes of a layer between two kinds of tensors, in canonical order, which is the order
+    of the layer's weights.
 
-    Canonical is the lexicographic order of the block numbers. Ordered tensors have b(k + l)
-    classes, the Bell number; loop-free ones sum_r C(k, r) C(l, r) r!; undirected ones 9 for 2 -> 2,
-    31 for 3 -> 3, and without loops min(k, l) + 1. Bias classes are those of 0 -> l.
+    The canonical order is the lexicographic order of the block numbers. Ordered tensors have
+    b(k + l) classes, the Bell number. Loop-free tensors have sum_r C(k, r) C(l, r) r! classes.
+    Undirected tensors have 9 for 2 -> 2, 31 for 3 -> 3, and without loops min(k, l) + 1. The bias
+    classes are the classes of 0 -> l.
 
     Args:
         input, output: kinds, or orders of ordered tensors.
-        classes: "all", for k + l <= 7; or "light": those that do not sum over the input, for k + l
-            <= 10.
+        classes: "all", for k + l <= 7; or "light", only the classes that do not sum over the input,
+            for k + l <= 10.
 
     Raises:
         ValueError: an order or a name that does not fit.

@@ -1,4 +1,4 @@
-"""Attention with one softmax a face."""
+"""Attention with one softmax per face."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def face_attention(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Attention with one softmax a face: the tuples that share a query and their first N-1 keys.
+    r"""Attention with one softmax per face. A face is the set of tuples that share a query and
+    their first N-1 keys.
 
     .. math::
         A_{iJ} &= \mathrm{softmax}_{j_N}(e_{iJ}) \quad\text{for every face } (i, j_1, \dots,
         j_{N-1}) \\ o_i &= \frac{s_2}{F_i} \sum_J A_{iJ}\; \mathrm{reduce}(v^{(1)}_{j_1}, \dots,
         v^{(N)}_{j_N})
 
-    with :math:`F_i` the number of faces of query i that have an admissible :math:`j_N`. N = 1 is
+    Here :math:`F_i` is the number of faces of query i that have an admissible :math:`j_N`. N = 1 is
     :func:`nsimplex.attention`.
 
     Args:
@@ -42,14 +43,13 @@ def face_attention(
 
     Returns:
         out [B, Hq, Tq, Dv] in the query's dtype and memory order; lse [B, Hq, Tq, T_1, ..,
-        T_{N-1}], -inf for a face without an admissible tuple, which has no part in the mean. A
-        query without any has out = 0. Both are differentiable, any number of times; under
-        ``torch.compile`` with static shapes.
+        T_{N-1}]. A face without an admissible tuple has lse = -inf and is excluded from the mean. A
+        query without any admissible tuple has out = 0. Both are differentiable, any number of
+        times, and work under ``torch.compile`` with static shapes.
 
     Raises:
-        ValueError: another normaliser, augment, or what attention refuses.
+        ValueError: another normaliser, augment, or an argument that attention refuses.
 
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor
-        operations; with
-    gradients the tuples are kept in memory.
+        operations. If gradients are recorded, the tuples are kept in memory.
     """

@@ -18,8 +18,8 @@ __all__ = ["IndexedCache", "KeyValueCache", "LayerCache", "LayerCaches"]
 
 @checked_methods
 class LayerCache:
-    """What one layer keeps of the tokens so far: the base of the caches, each of which says what
-    that is."""
+    """State that one layer keeps of the tokens so far. This is the base of the caches; each of them
+    describes its own state."""
 
     def __init__(self, cache) -> None:
         self._cache = cache
@@ -30,12 +30,12 @@ class LayerCache:
 
     @property
     def position(self) -> int:
-        """Tokens appended so far: the position of the next one."""
+        """Number of tokens appended so far, which is the position of the next token."""
         return self._cache.position()
 
     @property
     def nbytes(self) -> int:
-        """Memory of what is kept."""
+        """Memory of the stored state, in bytes."""
         return self._cache.bytes()
 
     def reset(self) -> None:
@@ -43,46 +43,48 @@ class LayerCache:
         self._cache.reset()
 
     def select(self, entries: Tensor) -> None:
-        """Replaces the batch by entries [B'] (int64) of it; repeated ones are copied (beam
-        search)."""
+        """Replaces the batch by its entries [B'] (int64). Repeated entries are copied (beam search)."""
         self._cache.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """``position`` and what is kept (``keys.<m>`` and ``values.<m>`` in the order of positions,
-        ``states.<m>``): plain tensors, so that torch.load(..., weights_only=True) reads what
-        torch.save wrote."""
+        """``position`` and the stored state (``keys.<m>`` and ``values.<m>`` in the order of positions,
+        ``states.<m>``). All values are plain tensors, so torch.load(..., weights_only=True) reads a
+        file that torch.save wrote."""
         return dict(self._cache.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continues where :meth:`state_dict` was taken, on the device of its tensors."""
+        """Continues from the point at which :meth:`state_dict` was called, on the device of the given
+        tensors."""
         self._cache.load_state(state)
 
 
 @checked_methods
 class KeyValueCache(LayerCache):
-    """Keys and values of the tokens so far, one ring of the last ``window[m]`` of them an axis.
+    """Keys and values of the tokens so far. Each axis has one ring buffer of its last ``window[m]``
+    tokens.
 
     >>> cache = KeyValueCache([32, 512])
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # the prompt, in chunks of any length
     >>> out = cache.attend(query, [k1, k2], [v1, v2])     # then one token after the other
 
-    gives what :func:`nsimplex.attention` of the whole sequence with ``causal=True`` and these
-    windows gives, to rounding, however the sequence is cut.
+    The outputs equal those of :func:`nsimplex.attention` for the whole sequence with
+    ``causal=True`` and the same windows, up to rounding, for any division into chunks.
 
-    Storage grows by doubling up to the windows, at most B Hk (D + Dv) sum_m w_m elements (twice
-    that while an unbounded axis grows). A single query attends to the rings as they lie, without a
-    copy; a longer chunk to a copy of the last w_m - 1 keys in order, followed by its own. Shapes,
-    dtype and device are those of the first chunk; batch entries and axes advance together. For
-    inference only: tensors that require a gradient are refused while gradients are recorded. Keys
-    with positions (rotary) are turned before they come here; ``position`` counts them. The C++
-    class is nsimplex/cache.h.
+    Storage grows by doubling up to the windows. It takes at most B Hk (D + Dv) sum_m w_m elements
+    (twice that while an unbounded axis grows). A single query attends to the ring buffers directly,
+    without a copy. A longer chunk attends to a copy of the last w_m - 1 keys in order, followed by
+    its own keys. The first chunk fixes shapes, dtype and device. Batch entries and axes advance
+    together. For inference only: tensors that require a gradient are refused while gradients are
+    recorded. Apply rotary positions to the keys before you append them; ``position`` is the
+    position of the next key. The C++ class is in nsimplex/cache.h.
 
     Args:
-        window: one int an axis: keys that the axis holds and a query sees, its own position
-            included; -1: all.
+        window: one int per axis: the number of keys that the axis keeps and a query sees, its own
+            position included; -1: all.
 
     Raises:
-        ValueError, TypeError: an argument that does not fit, in one line; the cache is as it was.
+        ValueError, TypeError: an argument that does not fit, in one line. The cache does not
+            change.
     """
 
     def __init__(self, window: Sequence[int]) -> None:
@@ -101,10 +103,11 @@ class KeyValueCache(LayerCache):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Appends the chunk of ``keys`` and ``values`` and attends with its queries [B, Hq, t, D].
 
-        Without keys: attends with the queries of the last t positions appended; t > 1 only while no
-        axis has dropped a key. ``options`` and the result are those of :func:`nsimplex.attention`,
-        without ``causal``, which is implied, ``window``, which is the cache's, and what counts keys
-        by their place in a tensor (key_lengths, key_masks, cu_seqlens, mask, distinct, dropout_p).
+        Without keys, it attends with the queries of the last t appended positions. Then t > 1 is
+        allowed only while no axis has dropped a key. ``options`` and the result are those of
+        :func:`nsimplex.attention`. ``causal`` is implied and ``window`` belongs to the cache, so
+        neither is an option. Options that name keys by their index are refused (key_lengths,
+        key_masks, cu_seqlens, mask, distinct, dropout_p).
         """
         for name, value in options.items():
             if name in ("causal", "window"):
@@ -124,14 +127,14 @@ class KeyValueCache(LayerCache):
             keys, values, window = self._cache.view(query)
         else:
             keys, values, window = self._cache.extend(query, [*keys], [*values])
-        pairs = [*zip(window[::2], window[1::2])]  # empty: every query sees every key
+        pairs = [*zip(window[::2], window[1::2])]  # empty if every query sees every key
         return attention(query, keys, values, causal=bool(pairs), window=pairs or None, **options)
 
 
 class IndexedCache(LayerCache):
-    """What a layer that chooses its keys keeps: keys and values of all tokens, the rows its indexer
-    scores them by and, where it attends along paths, the keys that every token chose. For inference
-    only."""
+    """State of a layer that selects its keys. The cache keeps the keys and values of all tokens, and
+    the rows by which the indexer scores them. If the layer attends along paths, the cache also
+    keeps the keys that every token chose. For inference only."""
 
     def __init__(self, order: int) -> None:
         super().__init__(classes.IndexedCache(order))
@@ -139,15 +142,15 @@ class IndexedCache(LayerCache):
     def extend(
         self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Appends a chunk: the keys and values of all tokens."""
+        """Appends a chunk and returns the keys and values of all tokens."""
         return self._cache.extend(query, [*keys], [*values])
 
     def append_index(self, rows: Tensor) -> Tensor:
-        """Appends rows [B, H, t, C] of the indexer: those of all tokens."""
+        """Appends rows [B, H, t, C] of the indexer and returns the rows of all tokens."""
         return self._cache.append_index(rows)
 
     def append_table(self, chosen: Tensor) -> Tensor:
-        """Appends chosen keys [B, t, k]: those of all tokens."""
+        """Appends chosen keys [B, t, k] and returns the chosen keys of all tokens."""
         return self._cache.append_table(chosen)
 
 
@@ -157,7 +160,7 @@ _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "drop
 
 @checked_methods
 class LayerCaches:
-    """The caches of a model's layers, which advance together: ``caches[i]`` is that of layer i."""
+    """The caches of a model's layers, which advance together. ``caches[i]`` is the cache of layer i."""
 
     def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
@@ -171,7 +174,7 @@ class LayerCaches:
 
     @property
     def position(self) -> int:
-        """Tokens appended so far, of the first layer."""
+        """Number of tokens appended so far to the first layer."""
         return self._caches.position()
 
     @property
@@ -182,20 +185,20 @@ class LayerCaches:
         self._caches.reset()
 
     def select(self, entries: Tensor) -> None:
-        """:meth:`KeyValueCache.select` of every layer."""
+        """Calls :meth:`KeyValueCache.select` for every layer."""
         self._caches.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Every layer's state under ``layers.<i>.``."""
+        """The state of every layer, under ``layers.<i>.``."""
         return dict(self._caches.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self._caches.load_state(state)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the state as a safetensors file, atomically; the C++ library reads it too."""
+        """Writes the state to a safetensors file, atomically. The C++ library can read it too."""
         self._caches.save(operator_path(path))
 
     def load(self, path: str | os.PathLike, device: torch.device | str = "cpu") -> None:
-        """Continues where :meth:`save` was called; RuntimeError for a file that does not fit."""
+        """Continues from a file of :meth:`save`. Raises RuntimeError for a file that does not fit."""
         self._caches.load(operator_path(path), torch.device(device))

@@ -1,4 +1,4 @@
-"""Attention over a set of tuples from the results over its parts."""
+"""Attention over a set of tuples, merged from the results over parts of the set."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ def merge(outs: Sequence[Tensor], lses: Sequence[Tensor]) -> tuple[Tensor, Tenso
         \mathrm{lse} &= \log \sum_p \exp \mathrm{lse}_p \\
         o &= \sum_p \exp(\mathrm{lse}_p - \mathrm{lse})\, o_p
 
-    Exact where no tuple belongs to two parts. For N >= 2 the parts are of tuples: cutting one key
-    axis into blocks makes such parts, cutting two axes needs every pair of their blocks.
+    The result is exact if no tuple belongs to two parts. For N >= 2 each part is a set of tuples.
+    If one key axis is cut into blocks, every block is a part. If two axes are cut, every pair of
+    their blocks is a part.
 
     Args:
         outs: P >= 1 tensors [.., Dv] of one floating dtype.
-        lses: P tensors [..], float32 or float64: ``return_lse=True`` gives them.
+        lses: P tensors [..], float32 or float64, as returned with ``return_lse=True``.
 
     Returns:
-        (out, lse), shaped like a part; ``out`` in the dtype and memory order of ``outs[0]``. A row
-        with lse = -inf in a part gets nothing from it; one with -inf in all parts has out = 0 and
-        lse = -inf. Differentiable in both arguments, any number of times, and under every
-        transform.
+        (out, lse), shaped like a part; ``out`` has the dtype and memory order of ``outs[0]``. If a
+        row has lse = -inf in a part, that part contributes nothing to it. A row with -inf in all
+        parts has out = 0 and lse = -inf. The results are differentiable in both arguments, any
+        number of times, and under every transform.
 
-    The normalisers softmax and relu merge so. With a sink only one part may have it. Results of
-    sigmoid simply add.
+    This formula holds for the normalisers softmax and relu. With softmax_sink, only one part may
+    include the sink. With sigmoid, add the outputs instead.
 
     Raises:
         ValueError: no parts, or shapes that differ.
         TypeError: dtypes that differ, or lses in low precision.
 
-    Complexity: P (Dv + 2) operations a row.
+    Complexity: P (Dv + 2) operations per row.
 
     Example:
         >>> q, k, v = torch.randn(3, 1, 2, 8, 4)

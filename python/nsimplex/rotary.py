@@ -23,46 +23,46 @@ def rotary(
     inverse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor:
-    r"""Turns queries or keys by their positions, for attention over tuples of any order.
+    r"""Rotates queries or keys by their positions, for attention over tuples of any order.
 
-    The head's channels are cut into chunks of p, and a chunk holds floor(p / 2) planes: channels
-    0-1, 2-3,
-    ...; the last channel of an odd p stays. With P planes in the head, plane c of row t turns by
-    :math:`\theta_{tc} = t\, \mathrm{base}^{-c/P}`:
+    The head's channels are cut into chunks of p. A chunk contains floor(p / 2) planes, made of
+    channels 0-1, 2-3, ...; the last channel of an odd p does not rotate. With P planes in the head,
+    plane c of row t rotates by :math:`\theta_{tc} = t\, \mathrm{base}^{-c/P}`:
 
     .. math::
         y_a = x_a \cos\theta - x_b \sin\theta, \qquad y_b = x_a \sin\theta + x_b \cos\theta
 
-    Every chunk turns by an element of SO(p), so determinants of p = N + 1 vectors keep their values
-    when all positions move together: with ``form="determinant"`` the logits of order N depend on
-    relative positions alone. So does the dot product (N = 1, p = 2: the usual RoPE). The product
-    form of N >= 2 does not.
+    Every chunk is rotated by an element of SO(p). Determinants of p = N + 1 vectors therefore keep
+    their values when all positions move together: with ``form="determinant"`` the logits of order N
+    depend on relative positions alone. The same holds for the dot product (N = 1, p = 2: the usual
+    RoPE). It does not hold for the product form of N >= 2.
 
     Args:
         x: [B, H, T, D], D a multiple of ``chunk``; float32, float64, bfloat16 or float16; any
             strides.
-        chunk: p, the channels that turn together: N + 1 for the determinant form, 2 for the dot
-            product.
-        base: of the frequencies.
-        offset: position of the first row. Only differences matter: keys of different lengths that
-            end at the same time take offset = -T_m, and queries -T_q.
+        chunk: p, the number of channels that rotate together: N + 1 for the determinant form, 2 for
+            the dot product.
+        base: base of the frequencies.
+        offset: position of the first row. Only differences between positions matter. For keys of
+            different lengths that end at the same time, use offset = -T_m, and -T_q for queries.
         positions: [T] or [B, T], integers or floating, instead of offset, offset + 1, ...; no
             gradient.
-        angles: radians instead of position times frequency, learned or supplied: [T, P], [T, H, P]
-            or [B, T, H, P], where B and H may be 1. Not together with ``positions`` or ``offset``.
-        inverse: turn the other way: undoes the same call without it.
+        angles: angles in radians, learned or supplied, instead of position times frequency:
+            [T, P], [T, H, P] or [B, T, H, P], where B and H may be 1. Not together with
+            ``positions`` or ``offset``.
+        inverse: rotate in the opposite direction. This undoes the same call without ``inverse``.
         layout: of x and the result: "bhtd", [B, H, T, D], or "bthd", [B, T, H, D].
 
     Returns:
-        A tensor like ``x`` in shape, dtype and memory order. Low precision turns in float32; angles
-        from positions are computed in float64. Differentiable in ``x`` and ``angles``, any number
-        of times.
+        A tensor like ``x`` in shape, dtype and memory order. Low precision is rotated in float32;
+        angles from positions are computed in float64. The result is differentiable in ``x`` and
+        ``angles``, any number of times.
 
     Raises:
         ValueError: a shape or number that does not fit, or two of positions, offset and angles.
         TypeError: a dtype that is not supported.
 
-    Complexity: one pass over ``x``; 6 operations a pair of channels.
+    Complexity: one pass over ``x``; 6 operations per pair of channels.
 
     Source: Su et al., "RoFormer" (arXiv 2104.09864), for p = 2.
 

@@ -1,5 +1,5 @@
-"""Choosing which tuples are computed: scores of pairs, their k best keys, and how an indexer learns
-them."""
+"""Selection of the tuples that attention computes: scores of pairs, the k best keys of each query,
+and the loss that trains an indexer."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def topk_keys(
         s_{ij} &= \sum_h w_{hi}\, \mathrm{act}(\mathrm{logit}_{hij}), \qquad
             I_i = \mathrm{TopK}_j\, s_{ij} \text{ over the admissible } j
 
-    With a query and a key of their own, a few channels wide and one key head, this is the indexer
-    of DeepSeek Sparse Attention; with q, k1 and lse of the layer before, the variant that spends no
+    With its own narrow query and key and one key head, this is the indexer of DeepSeek Sparse
+    Attention. With q, k1 and lse of the previous layer, it is the variant that needs no additional
     parameters.
 
     Args:
@@ -58,35 +58,34 @@ def topk_keys(
         k: at least 1. More than T is allowed.
         weights: w [B, H, Tq]; None: ones.
         scores: act: "relu", max(x, 0); or "softmax", exp(x - lse), over the admissible keys.
-        causal: query i sees j <= i + (T - Tq), aligned to the ends.
+        causal: query i sees j <= i + (T - Tq). Queries and keys are aligned at their ends.
         scale: None: D^-1/2.
         lse: [B, H, Tq], for "softmax" only; None: computed by one more pass over the keys.
-        key_lengths: int64 or int32 [B]: keys at and beyond it are not admissible. With ``causal``
-            where T = Tq only, as in :func:`nsimplex.attention`.
+        key_lengths: int64 or int32 [B]: keys at and beyond the length are not admissible. With
+            ``causal`` this needs T = Tq, as in :func:`nsimplex.attention`.
         adjacency: the admissible pairs: bool [Tq, T] or [1 or B, Tq, T]; or a sparse CSR tensor
-            [Tq, T], whose values have no meaning: then only the stored pairs are scored.
-        candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys, -1
-            for none, no key twice in a row: only these are scored.
+            [Tq, T]. Only the stored pairs of a CSR tensor are scored, and its values are ignored.
+        candidates: instead of ``adjacency`` a table int64 [1 or B, Tq, n] of admissible keys. Only
+            these are scored. -1 marks an empty entry, and no row contains a key twice.
         return_scores: return (indices, scores).
         layout: of query and key, as in :func:`nsimplex.attention`.
 
     Returns:
-        int64 [B, Tq, k], best first, -1 behind the last admissible key; with ``return_scores`` also
-        their scores, float32 or float64, -inf behind the last. Equal scores go to the lower index;
-        a score that is NaN or -inf is never chosen. No gradient passes (see :func:`indexer_loss`).
-        The result does not depend on the number of threads.
+        int64 [B, Tq, k], best first, -1 after the last admissible key. With ``return_scores`` also
+        their scores, float32 or float64, -inf after the last. Of equal scores the lower index comes
+        first. A score that is NaN or -inf is never chosen. No gradient passes (see
+        :func:`indexer_loss`). The result does not depend on the number of threads.
 
     Raises:
         ValueError: k < 1, a shape or a device that does not fit, an index or a length out of range.
         TypeError: a dtype that does not fit.
 
-    Complexity: 2 D flops for every head and admissible pair; O(T k) memory: no score is stored but
-        a tile's.
-    The CPU runs a SIMD kernel, but not for ``candidates`` and sparse CSR; all else plain tensor
-    operations.
+    Complexity: 2 D flops for every head and admissible pair. Memory is O(T k), since only one tile
+        of scores is stored at a time. The CPU runs a SIMD kernel, except for ``candidates`` and
+        sparse CSR; all other cases use plain tensor operations.
 
     Sources: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equation 1, for relu and weights; Pappone,
-    "Beyond Attention as a Graph" (2025), for softmax and reuse.
+        "Beyond Attention as a Graph" (2025), for softmax and reuse.
 
     Example:
         >>> q, k1 = torch.randn(1, 4, 64, 16), torch.randn(1, 1, 64, 16)
@@ -124,7 +123,8 @@ def topk_keys_reference(
     layout: Layout = "bhtd",
     **options,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`topk_keys` from plain tensor operations, for every dtype and device: the oracle."""
+    """:func:`topk_keys` computed with plain tensor operations, for every dtype and device. It is
+    the reference for tests."""
     query, key = heads_first("topk_keys_reference", layout, query, key)
     adjacency, candidates = _admissible(adjacency, candidates)
     indices, values = operators.topk_keys_reference(
@@ -143,29 +143,30 @@ def topk_tuples(
     layout: Layout = "bhtd",
     **options,
 ) -> tuple[Tensor, Tensor]:
-    r"""The ``count`` best tuples of every query, each scored for itself: as dear as dense
-    attention.
+    r"""The ``count`` best tuples of every query. Every tuple is scored separately, so this costs as
+    much as dense attention.
 
     .. math:: s_{iJ} = \sum_h w_{hi} \max(\mathrm{logit}_{hiJ}, 0)
 
-    with the logits, masks and windows of :func:`nsimplex.attention`. ``count`` = k^N has the budget
-    of the other selections at k; it is there to measure what those miss.
+    The logits, masks and windows are those of :func:`nsimplex.attention`. With ``count`` = k^N, a
+    query gets as many tuples as with the other selections at k. Compare with this function to
+    measure how much weight the cheaper selections miss.
 
     Args:
         query, keys: as in :func:`nsimplex.attention`.
-        count: tuples kept a query, at least 1.
+        count: number of tuples kept per query, at least 1.
         weights: w [B, Hq, Tq]; None: ones.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` but ``augment``; normalizer, reduce and dropout
-            have no part.
+        options: those of :func:`nsimplex.attention` except ``augment``. normalizer, reduce and
+            dropout do not affect the result.
 
     Returns:
-        (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]): a list for ``sparse_attention``,
-        each query's tuples best first; equal scores go to the tuple that is first in lexicographic
-        order.
+        (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]): a list for ``sparse_attention``.
+        Each query's tuples come best first. Of equal scores the first tuple in lexicographic order
+        comes first.
 
     Raises:
-        ValueError: count < 1, 2^62 tuples or more, or what attention refuses.
+        ValueError: count < 1, 2^62 tuples or more, or an argument that attention refuses.
 
     Complexity: 2 D flops for every head and admissible tuple, and sorting; memory O(T count).
 
@@ -195,15 +196,16 @@ def indexer_loss(
     logit_scale: float | None = None,
     layout: Layout = "bhtd",
 ) -> Tensor:
-    r"""How far an indexer's scores are from what an attention layer of order N attends to.
+    r"""The divergence between an indexer's scores and the attention of a layer of order N.
 
     .. math::
         \mathrm{loss} = \mathrm{mean}_i\, \mathrm{KL}(t_i \,\|\, p_i)
 
-    p_i is softmax_j(s_ij) for relu scores and s_ij / sum_j s_ij for softmax scores; t_i is the mass
-    that query i puts on key j, summed over axes and the other indices, divided by N, averaged over
-    heads and renormalised. Without ``indices`` j runs over all admissible keys (the dense warm-up),
-    with them over I_i, over whose tuples the layer's softmax is then taken.
+    p_i is softmax_j(s_ij) for relu scores and s_ij / sum_j s_ij for softmax scores. t_i is the
+    weight that query i puts on key j. It is summed over axes and the other indices, divided by N,
+    averaged over heads and renormalised. Without ``indices``, j runs over all admissible keys (the
+    dense warm-up). With ``indices``, j runs over I_i, and the layer's softmax is taken over the
+    tuples of I_i.
 
     Args:
         query_index: [B, H, Tq, D'], key_index [B, H', T, D'], weights [B, H, Tq]: as in
@@ -211,22 +213,22 @@ def indexer_loss(
             weights are not negative.
         query: [B, Hq, Tq, D], the attention layer's; keys: N tensors [B, Hk, T, D].
         lse: [B, H, Tq], for "softmax"; None: computed, with its gradient.
-        indices: the table that was chosen, [1 or B, Tq, k], or for "path" [1 or B, T, k]. What was
-            causal in choosing it is so here.
+        indices: the chosen table, [1 or B, Tq, k], or for "path" [1 or B, T, k]. A table that was
+            chosen causally makes the loss causal.
         pattern: of the layer: "product" or "path".
         form, logit_scale: of the layer, as in :func:`nsimplex.attention`.
-        layout: of the four of queries and keys, as in :func:`nsimplex.attention`.
+        layout: of the four arguments with queries and keys, as in :func:`nsimplex.attention`.
 
     Returns:
         A scalar: the mean over queries with an admissible key, 0 without any. Gradients reach
-        query_index, key_index, weights and lse, and never the layer's tensors; once differentiable.
+        query_index, key_index, weights and lse, and never the layer's tensors. The loss is
+        differentiable once.
 
     Raises:
-        ValueError, TypeError: what does not fit, by name.
+        ValueError, TypeError: an argument that does not fit, by name.
 
-    Complexity: about that of the layer's forward; memory O(T (D + k)), since the gradients are
-        computed
-    chunk by chunk along with the loss.
+    Complexity: about that of the layer's forward. Memory is O(T (D + k)), since the gradients are
+        computed chunk by chunk along with the loss.
 
     Source: DeepSeek-AI, "DeepSeek-V3.2-Exp" (2025), equations 3 and 4, for pairs.
     """
@@ -255,15 +257,16 @@ def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
     """The share of dense attention's weight that a selection keeps: mean exp(lse_sparse -
     lse_dense).
 
-    Exact where the selected tuples are admissible and come once: lse is the logarithm of the sum of
-    all weights before they are normalised.
+    The share is exact if the selected tuples are admissible and distinct. lse is the logarithm of
+    the sum of all weights before normalisation.
 
     Args:
         sparse_lse, dense_lse: [..], of ``sparse_attention`` and :func:`nsimplex.attention` with the
             same query, keys and scale.
 
     Returns:
-        A scalar, the mean over queries and heads that attend to something (NaN where none does).
+        A scalar, the mean over queries and heads that attend to at least one tuple (NaN if none
+        does).
     """
     return operators.retained_mass(sparse_lse, dense_lse)
 
@@ -271,7 +274,7 @@ def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
 def _admissible(
     adjacency: Tensor | None, candidates: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None]:
-    """(flags [1 or B, Tq, T], table): a sparse adjacency is a table of what it stores."""
+    """(flags [1 or B, Tq, T], table). A sparse adjacency becomes a table of its stored pairs."""
     if adjacency is not None and adjacency.layout == torch.sparse_csr:
         if candidates is not None:
             raise ValueError("[topk_keys] candidates: given beside adjacency, expected one of them")

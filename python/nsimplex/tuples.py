@@ -1,4 +1,4 @@
-"""Tables of keys, graphs and hyperedges as lists of tuples."""
+"""Lists of tuples made from tables of keys, graphs and hyperedges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """All tuples I_i x .. x I_i of a table of keys, as a list (indices, offsets).
 
     Args:
-        table: int64 [B, Tq, k], -1 for none.
+        table: int64 [B, Tq, k]; -1 marks an empty entry.
         order: N.
 
     Returns:
@@ -27,12 +27,12 @@ def product_list(table: Tensor, order: int) -> tuple[Tensor, Tensor]:
 
 @checked
 def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple[Tensor, Tensor]:
-    """All paths of a table of keys as a list: tuples with j1 in I_i, j2 in I_{j1}, ..
+    """All paths of a table of keys as a list of tuples, with j1 in I_i, j2 in I_{j1}, ..
 
     Args:
-        table: int64 [B, T, k], keys below T, -1 for none.
+        table: int64 [B, T, k], keys below T; -1 marks an empty entry.
         order: N.
-        queries: the last rows of the table, those of queries; None: all.
+        queries: the number of queries, which are the last rows of the table; None: all rows.
 
     Returns:
         (indices int64 [nnz, N], offsets int64 [B, 1, queries + 1]).
@@ -42,16 +42,17 @@ def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple
 
 @checked
 def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
-    """The table of a graph's neighbours, for the product pattern or, as walks, the path pattern.
+    """The table of a graph's neighbours. Use it with the product pattern or, for walks, with the path
+    pattern.
 
     Args:
-        adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values have no meaning;
-            entry (i, j) makes j a neighbour of i.
-        self_loops: i is its own neighbour, whatever the adjacency says.
+        adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values are ignored. Entry
+            (i, j) makes j a neighbour of i.
+        self_loops: every i is its own neighbour, regardless of the adjacency.
 
     Returns:
-        int64 [1 or B, T, largest degree], ascending, each neighbour once, -1 behind the last; one
-        column of -1 for a graph without edges.
+        int64 [1 or B, T, largest degree], ascending, each neighbour once, -1 after the last. A
+        graph without edges has one column of -1.
 
     Raises:
         ValueError: a shape that does not fit, or a CSR tensor whose indices are out of range.
@@ -68,15 +69,16 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
 def hyperedge_list(
     hyperedges: Tensor, nodes: int, *, permute: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The list of given hyperedges.
+    """The list of tuples that the given hyperedges define.
 
     Args:
         hyperedges: int64 [E, N + 1], nodes below ``nodes``.
         nodes: T, the number of queries.
-        permute: every hyperedge gives each of its nodes as query the tuples of the others in every
-            order; otherwise its first column is the query and the rest the tuple as it stands.
+        permute: if True, each node of a hyperedge becomes a query, and its tuples are the other
+            nodes in every order. If False, the first column is the query and the remaining columns
+            are the tuple.
 
     Returns:
-        (indices int64 [nnz, N], offsets int64 [1, 1, T + 1]); a tuple that comes twice counts once.
+        (indices int64 [nnz, N], offsets int64 [1, 1, T + 1]); repeated tuples count once.
     """
     return operators.hyperedge_list(hyperedges, nodes, permute=permute)
