@@ -1,7 +1,8 @@
-"""Causal structure from tables: which column causes which; causal graphs as rotary encodings.
+"""Causal structure from tables, and causal graphs as rotary encodings.
 
-Functions here prepare what a model is given: on the CPU, float64, outside of compiled graphs and of
-autograd. Errors name the argument, what was expected and what came.
+The functions here estimate which column causes which, and prepare inputs of a model. They run on
+the CPU in float64, outside of compiled graphs and of autograd. Errors name the argument, the
+expected value and the value received.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    # Not imported with the package, so that `python -m nsimplex.causal.cells` runs it once.
+    # The package does not import it, so that `python -m nsimplex.causal.cells` runs it once.
     if name == "read_h5ad":
         from .cells import read_h5ad
 

@@ -1,5 +1,7 @@
-"""Tables and graphs as float64 tensors, whatever holds their numbers: tensors, arrays, data frames,
-lists of rows."""
+"""Conversion of tables and graphs to float64 tensors.
+
+It accepts tensors, arrays, data frames and lists of rows.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ __all__ = ["as_double", "column_names"]
 
 
 def as_double(function: str, argument: str, values: Numbers) -> Tensor:
-    """The numbers in float64, or a TypeError of one line that names the argument."""
+    """The numbers as a float64 tensor. Raise a TypeError of one line that names the argument if
+    that fails."""
     refusal = f"[{function}] {argument}: expected numbers, got {describe(values)}"
     if isinstance(values, Tensor):
         if values.is_complex():
@@ -21,7 +24,7 @@ def as_double(function: str, argument: str, values: Numbers) -> Tensor:
         return values.to(torch.float64)
     try:
         if hasattr(values, "__array__"):
-            import numpy  # is there where an array is
+            import numpy  # installed if an array exists
 
             return torch.from_numpy(numpy.array(values, dtype=numpy.float64))
         return torch.as_tensor(values, dtype=torch.float64)
@@ -31,6 +34,6 @@ def as_double(function: str, argument: str, values: Numbers) -> Tensor:
 
 
 def column_names(table: object) -> list[str]:
-    """Those of a data frame; none where they are mere numbers from 0 on."""
+    """Column names of a data frame; none if they are just the numbers from 0 on."""
     columns = list(getattr(table, "columns", []))
     return [] if columns == list(range(len(columns))) else [str(column) for column in columns]

@@ -1,4 +1,4 @@
-"""Single-cell files as tables: h5ad through anndata (``pip install anndata``).
+"""Single-cell files as tables: reads h5ad through anndata (``pip install anndata``).
 
 python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
 nsimplex causal fit pbmc.csv --drop --out runs/pbmc
@@ -31,9 +31,9 @@ class CellTable(NamedTuple):
     """Observations of an AnnData file."""
 
     values: Tensor  #: float64 [cells, genes]
-    names: list[str]  #: of the genes
-    cells: list[str]  #: of the cells
-    labels: dict[str, list[str]]  #: columns of ``obs`` that hold words, one a cell
+    names: list[str]  #: names of the genes
+    cells: list[str]  #: names of the cells
+    labels: dict[str, list[str]]  #: columns of ``obs`` that hold words, one per cell
 
 
 def _open(path: str | os.PathLike[str]) -> Any:
@@ -51,7 +51,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
 
 
 def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> Tensor:
-    """The matrix that was asked for, whatever numbers it holds and in which order of bytes."""
+    """The selected matrix in float64, for any number type and byte order in the file."""
 
     def fail(why: str) -> ValueError:
         return ValueError(f"cannot read {os.fspath(path)}: {why}")
@@ -63,7 +63,7 @@ def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> T
     matrix = data.layers[layer] if layer else (data.raw if raw else data).X
     if matrix is None:
         raise fail("it has no X")
-    # A sparse matrix of a small file may stand for more numbers than there is room for.
+    # A sparse matrix in a small file may expand to more numbers than the memory can hold.
     needed, there = 8 * math.prod(matrix.shape), _memory()
     if needed > there:
         size = " x ".join(map(str, matrix.shape))
@@ -83,7 +83,7 @@ def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> T
 
 
 def _memory() -> int:
-    """Bytes of this machine, or fewer where the process may not have as many."""
+    """Bytes of memory of this machine, or the process limit if it is lower."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
@@ -99,11 +99,11 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
 
     Args:
         layer: the matrix of ``layers``; "": ``X``.
-        raw: ``raw.X`` with its genes instead.
+        raw: read ``raw.X`` with its genes instead.
 
     Raises:
         ModuleNotFoundError: anndata is not installed.
-        ValueError: the file cannot be read, or has no such matrix.
+        ValueError: the file cannot be read, or does not have the matrix.
     """
     data = _open(path)
     return _table(path, data, layer, raw)
@@ -123,7 +123,8 @@ def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> Ce
 
 
 def _most_variable(values: Tensor, count: int) -> list[int]:
-    """The columns of the largest variance of what is not missing; those without one come last."""
+    """The ``count`` columns of largest variance, without missing values. Columns without a variance
+    come last in the ranking."""
     there = ~values.isnan()
     number = there.sum(dim=0)
     mean = values.nan_to_num(0.0).sum(dim=0) / number
@@ -133,7 +134,7 @@ def _most_variable(values: Tensor, count: int) -> list[int]:
 
 
 def _labels(path: str, data: Any, name: str) -> list[str]:
-    """A column of ``obs``, one label a cell."""
+    """A column of ``obs``, one label per cell."""
     if name not in data.obs:
         known = ", ".join(map(printable, data.obs.columns)) or "none"
         raise ValueError(
@@ -193,7 +194,7 @@ def _convert(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes a csv of an h5ad file, and of its labels; returns the exit code."""
+    """Writes an h5ad file and its labels as csv files; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m nsimplex.causal.cells", description="h5ad as a table"
     )

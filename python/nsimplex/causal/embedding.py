@@ -1,4 +1,4 @@
-"""Causal graphs in hyperbolic space, and the rotary angles made of them."""
+"""Embeddings of causal graphs in hyperbolic space, and their rotary angles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .arrays import as_double
 
 
 class EmbeddingWarning(UserWarning):
-    """An embedding, and the angles made of it, carries nothing; the message says why."""
+    """An embedding and its angles carry no information; the message says why."""
 
 
 class CausalEmbedding(NamedTuple):
@@ -23,15 +23,15 @@ class CausalEmbedding(NamedTuple):
 
     tangents: Tensor  #: float64 [M, d]: z = r u, distance from the origin and direction
     generality: Tensor  #: float64 [M]: PageRank of the walk from effects to causes; sums to 1
-    loss: float  #: Eq. 15 at the end
-    hops: int  #: what was used
-    side: str  #: "both" or "causes", what was used
-    without_negatives: int  #: nodes that every other one attracts
+    loss: float  #: final value of Eq. 15
+    hops: int  #: the value used
+    side: str  #: "both" or "causes", the value used
+    without_negatives: int  #: number of nodes that every other node attracts
     seconds: float
 
 
 class CausalRanking(NamedTuple):
-    """How well distances tell which nodes lead to a node."""
+    """How well distances identify the ancestors of a node."""
 
     mean_rank: float  #: 1 is perfect
     map: float  #: mean over nodes of the average precision
@@ -58,12 +58,13 @@ def causal_embed(
     seed: int = 0,
     balanced: bool = True,
 ) -> CausalEmbedding:
-    r"""Places the nodes of a weighted graph in hyperbolic space: what is joined is near, what
-    causes much is near the origin.
+    r"""Embeds the nodes of a weighted graph in hyperbolic space.
 
-    Minimises, over all nodes m, with S_m the sum of :math:`e^{-d_{mn'}}` over all nodes n' but m
-    and N+(m), W_m that of
-    :math:`w_{mn}` over N+(m), and W the mean of those W_m that are not 0,
+    Connected nodes lie close to each other. Nodes that cause many others lie close to the origin.
+
+    For node m, S_m is the sum of :math:`e^{-d_{mn'}}` over all nodes n' except m and those in
+    N+(m). W_m is the sum of :math:`w_{mn}` over N+(m). W is the mean of all W_m that are not 0. The
+    function minimises, over all nodes m,
 
     .. math::
         \frac1M \sum_m \Big[ -\sum_{n \in N_+(m)} w_{mn} \log \frac{e^{-d_{mn}}}{e^{-d_{mn}} + S_m}
@@ -71,30 +72,34 @@ def causal_embed(
 
     Args:
         adjacency: [M, M], an array or a tensor, dense or sparse COO; ``adjacency[i, j]`` belongs to
-            i -> j. Magnitudes count, loops do not.
+            i -> j. Only magnitudes are used, and loops are ignored.
         dimension: d, 2 or more.
         optimiser: "tangent" (Adam on z), "radam" or "rsgd" (the paper's).
-        learning_rate: falls along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three.
-        hops: nodes that so many edges join attract each other; None: 1 for a hierarchy, else 2.
-            A hierarchy is a transitive closure in which some edge follows another.
+        learning_rate: decays along a half cosine to a hundredth; None: 1, 0.3 and 0.1 for the three
+            optimisers.
+        hops: nodes attract each other if a path of at most this many edges joins them. None: 1 for
+            a hierarchy, else 2. A hierarchy is a transitive closure in which some edge follows
+            another.
         side: "both", or "causes": a node's effects are among its negatives. None: "causes" for a
             hierarchy.
         weight: "paths", :math:`P_{mn} + P_{nm}` with :math:`P = \sum_h \mathrm{decay}^{h-1} |A|^h`;
             "direct", |A_mn|.
-        negatives: nodes that stand for all others in a step; 0: all. None: all up to 2,000 nodes,
-            else 512.
+        negatives: number of nodes that represent all others in a step; 0: all. None: all up to
+            2,000 nodes, else 512.
         generality, relative: :math:`\lambda_g`; with ``relative=False`` the pull is
             :math:`\lambda_g \pi_m d(m, o)`, as printed.
-        restart, dangling: of the PageRank; "uniform" or "eigenvector" for nodes without causes.
-        balanced: the magnitudes are first freed of units and of their common size, so that
-            :math:`D^{-1} A D` and c A give the same points; False: as given.
+        restart, dangling: parameters of the PageRank; "uniform" or "eigenvector" for nodes without
+            causes.
+        balanced: remove units and the common scale from the magnitudes first, so that
+            :math:`D^{-1} A D` and c A give the same points; False: use the magnitudes as given.
 
     Warns:
-        EmbeddingWarning: where most nodes with edges lie at the origin, all nodes in one point, or
-            no edge is there.
+        EmbeddingWarning: most nodes with edges lie at the origin, all nodes lie at one point, or
+            the graph has no edge.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was expected and what came.
+        ValueError, TypeError: the message names the argument, the expected value and the value
+            received.
 
     Source: Xu et al., arXiv 2509.16629, Eq. 11 to 21, with the corrections of
         docs/causal/embedding.md.
@@ -127,8 +132,11 @@ def causal_embed(
 
 @checked
 def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
-    """For every ancestor a of a node, a's rank by distance among a and all nodes that are no
-    ancestors; ties count against a."""
+    """Ranks of the ancestors of every node by distance.
+
+    The rank of an ancestor a is its rank among a and all nodes that are not ancestors. Ties count
+    against a.
+    """
     return CausalRanking(
         *operators.causal_ranking(
             as_double("causal_ranking", "tangents", tangents),
@@ -139,7 +147,8 @@ def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
 
 @checked
 def hyperbolic_distances(tangents: Tensor) -> Tensor:
-    """Distances [M, M] of points by their tangents [M, d], exact to rounding up to radius 300."""
+    """Distances [M, M] between points given by tangents [M, d], exact to rounding up to radius
+    300."""
     return operators.hyperbolic_distances(tangents)
 
 
@@ -147,8 +156,8 @@ def hyperbolic_distances(tangents: Tensor) -> Tensor:
 def hyperboloid_points(tangents: Tensor) -> Tensor:
     """(cosh r, sinh r u) [..., d + 1] of tangents z = r u [..., d]; differentiable.
 
-    A point farther out than the dtype can say, r about 88 in float32 and 700 in float64, is put at
-    the last radius that it can, in its own direction.
+    The largest radius r that the dtype can represent is about 88 in float32 and 700 in float64. A
+    point farther out is moved to that radius, in its own direction.
     """
     return operators.hyperboloid_points(tangents)
 
@@ -157,9 +166,10 @@ def hyperboloid_points(tangents: Tensor) -> Tensor:
 def ball_points(tangents: Tensor) -> Tensor:
     """tanh(r / 2) u [..., d] of tangents z = r u; differentiable.
 
-    Always inside the open unit ball: the norm is at most 1 - 4 eps of the dtype, which tanh reaches
-    at r = 15.2 in float32 and 35.3 in float64. Farther points keep their direction, lose their
-    distance and have a derivative of 0 along it: work with tangents out there.
+    The result is always inside the open unit ball. Its norm is at most 1 - 4 eps of the dtype,
+    which tanh reaches at r = 15.2 in float32 and 35.3 in float64. Farther points keep their
+    direction but lose their distance, and the derivative along the direction is 0. Use tangents for
+    such points.
     """
     return operators.ball_points(tangents)
 
@@ -168,8 +178,9 @@ def ball_points(tangents: Tensor) -> Tensor:
 def ball_tangents(ball: Tensor) -> Tensor:
     """The inverse of :func:`ball_points`, 2 artanh(|e|) e / |e|: always finite.
 
-    A point on or outside the sphere counts as the last one of the dtype before it, at r = 17.3 in
-    float32 and 37.4 in float64; the error of r is about eps e^r / 4 before that.
+    A point on or outside the sphere is treated as the last point inside it that the dtype can
+    represent, at r = 17.3 in float32 and 37.4 in float64. At smaller r, the error of r is about
+    eps e^r / 4.
     """
     return operators.ball_tangents(ball)
 
@@ -184,17 +195,19 @@ def causal_angles(
     head_scale: Tensor | None = None,
     leading: int = 0,
 ) -> Tensor:
-    """The rotary angles c e of points of the ball, as :func:`nsimplex.rotary` takes them.
+    """The rotary angles c e of points of the ball, in the form that :func:`nsimplex.rotary`
+    accepts.
 
     Args:
         ball: [M, d], coordinates e.
         heads: None: all heads share the table [leading + M, d]. Otherwise [leading + M, heads, d /
-            heads], where heads take consecutive coordinates. A head of D channels in chunks of p
+            heads], and heads take consecutive coordinates. A head of D channels in chunks of p
             (2; N + 1 for the determinant of order N) has D / p * floor(p / 2) planes.
         scale: c.
-        by_dimension: c sqrt(d) instead of c, which keeps the size of the angles whatever d is.
-        head_scale: [heads], learned: multiplies c head by head.
-        leading: tokens before the features, as <cls>, which do not turn.
+        by_dimension: use c sqrt(d) instead of c, so that the size of the angles does not depend on
+            d.
+        head_scale: [heads], learned: multiplies c per head.
+        leading: number of tokens before the features that are not rotated, such as <cls>.
 
     Differentiable in ``ball`` and ``head_scale``.
 

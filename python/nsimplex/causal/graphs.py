@@ -1,4 +1,4 @@
-"""Causal graphs against a known one, and how far scales alone would lead."""
+"""Comparison of causal graphs with a known graph, and baselines that use scales alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .arrays import as_double, column_names
 
 
 class CausalMetrics(NamedTuple):
-    """Edges of a graph against the true ones; docs/causal/graphs.md has the definitions."""
+    """Edges of a graph compared with the true edges; docs/causal/graphs.md has the definitions."""
 
     edges: int
     true_edges: int
@@ -24,7 +24,7 @@ class CausalMetrics(NamedTuple):
     extra: int
     missing: int
     shd: int  #: structural Hamming distance; a reversed edge counts one
-    sid: int | None  #: structural intervention distance; None where a graph has a cycle
+    sid: int | None  #: structural intervention distance; None if a graph has a cycle
     precision: float
     recall: float
     f1: float
@@ -32,40 +32,40 @@ class CausalMetrics(NamedTuple):
 
 
 class EdgeCurves(NamedTuple):
-    """How well scores of all pairs find the true edges."""
+    """How well the scores of all pairs identify the true edges."""
 
     auroc: float
     auprc: float
 
 
 class Sortability(NamedTuple):
-    """How well scales tell the causal order; 0.5 is chance."""
+    """How well scales predict the causal order; 0.5 is chance."""
 
     variance: float
     r2: float
 
 
 class CausalSimulation(NamedTuple):
-    """A table with the graph that it came from."""
+    """A table and the graph that generated it."""
 
     table: Tensor  #: float64 [observations, features]
     weights: Tensor  #: float64 [features, features], A_ij of i -> j
 
 
 class UsableTable(NamedTuple):
-    """Observations that a causal graph can be learned from."""
+    """Observations from which a causal graph can be learned."""
 
-    values: Tensor  #: float64 [rows, columns], whole
-    names: list[str]  #: of the columns; empty where the table has none
-    columns: list[int]  #: their numbers in the table
-    dropped: list[str]  #: what was left out, and why
+    values: Tensor  #: float64 [rows, columns], without missing values
+    names: list[str]  #: names of the columns; empty if the table has none
+    columns: list[int]  #: numbers of the columns in the table
+    dropped: list[str]  #: each dropped column and the reason
     dropped_rows: int
-    filled: int  #: values that a mean stands for
+    filled: int  #: number of values replaced by a mean
 
 
 @checked
 def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
-    """Compares two graphs [M, M] whose entries other than 0 are edges i -> j.
+    """Compares two graphs [M, M]. Every entry other than 0 is an edge i -> j.
 
     Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs",
         2015. O(M (M + edges)).
@@ -78,8 +78,8 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
 
 @checked
 def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
-    """AUROC and average precision of scores [M, M] of all ordered pairs; nan where the truth has no
-    edges or all."""
+    """AUROC and average precision of scores [M, M] of all ordered pairs; nan if the truth has no
+    edges or all edges."""
     return EdgeCurves(
         *operators.causal_edge_curves(
             as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)
@@ -89,8 +89,8 @@ def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
 
 @checked
 def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
-    """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan of a graph without
-    edges.
+    """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan for a graph
+    without edges.
 
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
@@ -104,7 +104,7 @@ def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
 
 @checked
 def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
-    """Answers that know nothing of causes: ``empty``, ``variance_sort``, ``r2_sort``, each
+    """Baselines that use no causal information: ``empty``, ``variance_sort``, ``r2_sort``, each
     (adjacency, scores)."""
     flat = operators.causal_baselines(as_double("causal_baselines", "table", table))
     return {
@@ -129,24 +129,24 @@ def simulate(
     sample_seed: int = 0,
     interventions: Mapping[int, float] | None = None,
 ) -> CausalSimulation:
-    """Draws a DAG, a model x_j = f_j(causes) + noise on it, and observations of that.
+    """Draws a DAG, a model x_j = f_j(causes) + noise on the DAG, and observations of the model.
 
     Args:
-        dag: a graph in place of a random one; its weights are drawn anew.
+        dag: a graph to use instead of a random one; its weights are drawn anew.
         graph: "er" (``degree * nodes`` edges of all pairs) or "sf" (Barabasi and Albert's growth by
             ``degree`` links).
-        mechanism: "linear", "mlp" (100 sigmoid units a column) or "gp" (functions of a Gaussian
+        mechanism: "linear", "mlp" (100 sigmoid units per column) or "gp" (functions of a Gaussian
             process, summed).
         noise: "gaussian", "exponential" or "gumbel", of mean 0 and standard deviation 1.
-        equal_variances: else every noise has a standard deviation of its own, 0.5 to 2.
-        weights: sizes of weights, of either sign.
-        seed: of graph and model; the same on every machine.
-        sample_seed: of the observations.
-        interventions: columns set to a value in every row, do(x_j = v). The noise of all others
-            stays what it is without, row by row.
+        equal_variances: if false, every noise has its own standard deviation, 0.5 to 2.
+        weights: range of the magnitudes of the weights, of either sign.
+        seed: seed of graph and model; the result is the same on every machine.
+        sample_seed: seed of the observations.
+        interventions: columns set to a value in every row, do(x_j = v). In each row, all other
+            columns keep the noise that they have without interventions.
 
     Raises:
-        ValueError: naming the argument, what was expected and what came.
+        ValueError: the message names the argument, the expected value and the value received.
     """
     set_to = dict(interventions or {})
     return CausalSimulation(
@@ -176,17 +176,19 @@ def usable_table(
     missing: str = "refuse",
     drop: bool = False,
 ) -> UsableTable:
-    """Observations as `causal_fit` takes them: whole, no column constant, no two equal.
+    """Observations that `causal_fit` accepts: no missing value, no constant column, no two equal
+    columns.
 
     Args:
-        table: [n, M], nan where a value is missing: a tensor, an array, a data frame; or a file:
+        table: [n, M], nan for a missing value: a tensor, an array, a data frame; or a file:
             csv, tsv, npy, npz (``read_h5ad`` reads h5ad).
-        names: of the columns; a file and a data frame have their own.
-        missing: "refuse"; "rows", which leaves out rows; "means" of the column's others.
-        drop: leave constant columns and copies out instead of refusing them.
+        names: names of the columns; a file and a data frame have their own.
+        missing: "refuse"; "rows" (drop rows with missing values); "means" (fill with the mean of
+            the column's other values).
+        drop: drop constant columns and copies instead of refusing them.
 
     Raises:
-        ValueError: naming the column and, where a value is missing, the row.
+        ValueError: the message names the column and, for a missing value, the row.
     """
     if not isinstance(table, Tensor) and isinstance(table, (str, os.PathLike)):
         file = read_table(table)

@@ -1,4 +1,4 @@
-"""From a table to the rotary angles of its columns, in scikit-learn's manner."""
+"""From a table to the rotary angles of its columns, with an interface like scikit-learn's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .embedding import ball_points, causal_angles, causal_embed
 from .graphs import usable_table
 from .structure import causal_fit
 
-#: The parameters that are those of :func:`causal_embed`.
+#: The parameters passed to :func:`causal_embed`.
 _EMBEDDING = (
     "dimension",
     "optimiser",
@@ -39,30 +39,29 @@ _EMBEDDING = (
     "dangling",
     "seed",
 )
-_PLAIN = ("names", "columns", "model")  # of what is fitted, in the JSON text of a file
+_PLAIN = ("names", "columns", "model")  # fitted attributes stored as JSON text in the file
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
 @checked_methods
 class CausalPipeline:
-    """Learns a causal graph of a table's columns, embeds it, and gives each column its rotary
-    angles.
+    """Learns a causal graph of a table's columns, embeds it, and computes the rotary angles of each
+    column.
 
         pipeline = CausalPipeline(dimension=8).fit(table)   # structure, then embedding
         angles = pipeline.encode(heads=4, leading=1)        # [1 + M, 4, 2], for nsimplex.rotary
-        values = pipeline.transform(other)                  # the same columns, of a file too
+        values = pipeline.transform(other)                  # the same columns; accepts a file, too
 
     Args:
-        estimator, nonlinear, standardise, threshold, seed: of :func:`causal_fit`.
-        missing, drop: of :func:`usable_table`.
+        estimator, nonlinear, standardise, threshold, seed: as in :func:`causal_fit`.
+        missing, drop: as in :func:`usable_table`.
         dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
-        generality, relative,
-            restart, dangling: of :func:`causal_embed`.
-        scale, by_dimension: of :func:`causal_angles`.
+            generality, relative, restart, dangling: as in :func:`causal_embed`.
+        scale, by_dimension: as in :func:`causal_angles`.
 
-    After ``fit``: ``names_`` (empty where the table has none), ``columns_`` (numbers of the columns
-    kept), ``adjacency_`` and ``scores_`` [M, M], ``model_``; and of the embedding ``tangents_`` [M,
-    d] and ``generality_`` [M].
+    ``fit`` sets ``names_`` (empty if the table has none), ``columns_`` (numbers of the columns
+    kept), ``adjacency_`` and ``scores_`` [M, M] and ``model_``. It also sets the embedding's
+    ``tangents_`` [M, d] and ``generality_`` [M].
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class CausalPipeline:
         }
 
     def set_params(self, **params: Any) -> CausalPipeline:
-        """Changes arguments of the constructor; what was fitted stays until the next ``fit``."""
+        """Changes arguments of the constructor. Fitted attributes stay until the next ``fit``."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
@@ -145,13 +144,14 @@ class CausalPipeline:
         required: Iterable[tuple[int, int]] = (),
         tiers: Sequence[int] = (),
     ) -> CausalPipeline:
-        """Learns the graph of a table [n, M] (a tensor, an array, a data frame) or a file of one,
-        and embeds it.
+        """Learns and embeds the graph of a table [n, M] (a tensor, an array, a data frame) or of a
+        file with a table.
 
         Args:
             target: not used; scikit-learn's pipelines pass it.
-            names: of the columns; a file and a data frame have their own.
-            forbidden, required, tiers: of :func:`causal_fit`, by the numbers of the columns kept.
+            names: names of the columns; a file and a data frame have their own.
+            forbidden, required, tiers: as in :func:`causal_fit`, by the numbers of the columns
+                kept.
         """
         kept = usable_table(table, names, missing=self.missing, drop=self.drop)
         fitted = causal_fit(
@@ -171,8 +171,8 @@ class CausalPipeline:
         return self.embed()
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:
-        """Embeds the learned graph again, with other parameters or weights; or one that is given,
-        without a fit."""
+        """Embeds the learned graph again, for example with other parameters. With ``adjacency``,
+        embeds that graph instead and needs no fit."""
         if adjacency is not None:
             self.adjacency_ = as_double("CausalPipeline", "adjacency", adjacency)
         result = causal_embed(
@@ -182,19 +182,19 @@ class CausalPipeline:
         return self
 
     def encode(self, heads: int | None = None, *, leading: int = 0) -> Tensor:
-        """Angles of the columns, as :func:`causal_angles` gives them; ``leading`` tokens before
-        them do not turn."""
+        """Angles of the columns from :func:`causal_angles`. The ``leading`` tokens before them are
+        not rotated."""
         ball = ball_points(self._fitted("tangents_"))
         return causal_angles(
             ball, heads=heads, scale=self.scale, by_dimension=self.by_dimension, leading=leading
         )
 
     def transform(self, table: Numbers | str | os.PathLike[str]) -> Tensor:
-        """The columns of another table [n, all columns] that were kept, float64; with
-        ``standardise`` less their means and divided by their deviations of the fit. Missing values
-        stay nan.
+        """The kept columns of another table [n, all columns], float64.
 
-        Of a file the columns are found by name, whatever their order, where both have names.
+        With ``standardise``, subtract the means of the fit and divide by its standard deviations.
+        Missing values stay nan. If the file and the fit both have names, columns of a file are
+        found by name, in any order.
         """
         columns = self._fitted("columns_")
         if isinstance(table, (str, os.PathLike)):
@@ -210,7 +210,7 @@ class CausalPipeline:
         return (values - self.mean_) / self.deviation_ if self.standardise else values
 
     def _places(self, names: list[str], columns: list[int], path: str) -> list[int]:
-        """Where a file with columns of these names has the columns of the fit."""
+        """Numbers of the fit's columns in a file whose columns have these names."""
         if not self.names_ or not names:
             return columns
         for name in self.names_:
@@ -223,12 +223,12 @@ class CausalPipeline:
     def fit_transform(
         self, table: Numbers | str | os.PathLike[str], target: None = None, **fit: Any
     ) -> Tensor:
-        """``fit``, then ``transform`` of the same table."""
+        """Calls ``fit``, then ``transform`` on the same table."""
         return self.fit(table, target, **fit).transform(table)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes parameters and what was fitted, whole or not at all: a safetensors file, which C++
-        reads, too."""
+        """Writes the parameters and fitted attributes to a safetensors file, completely or not at
+        all. C++ can read it, too."""
         text = {"parameters": self.get_params()}
         text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
         tensors = {
@@ -240,8 +240,8 @@ class CausalPipeline:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
-        """What ``save`` wrote, here or in C++; nothing but tensors and plain values is ever
-        read."""
+        """Reads a file that ``save`` wrote, here or in C++. It never reads anything but tensors and
+        plain values."""
         text, names, tensors = operators.causal_pipeline_read(operator_path(path))
         try:
             plain = json.loads(text)

@@ -16,20 +16,19 @@ from .arrays import as_double
 
 
 class CausalFit(NamedTuple):
-    """A causal graph of M columns; entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i
+    """A causal graph of M columns. Entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i
     A_ij + noise."""
 
-    adjacency: Tensor  #: float64 [M, M]: the graph, acyclic; 0 where there is no edge
-    weights: Tensor  #: float64 [M, M]: what the estimator gave before threshold and repair
-    scores: Tensor  #: float64 [M, M]: how sure each edge is, >= 0; to rank pairs
+    adjacency: Tensor  #: float64 [M, M]: the graph, acyclic; 0 means no edge
+    weights: Tensor  #: float64 [M, M]: the estimator's output before threshold and repair
+    scores: Tensor  #: float64 [M, M]: confidence per edge, >= 0; use it to rank pairs
     removed: Tensor  #: int64 [r, 2]: cause and effect of edges that closed cycles
-    model: str  #: what the estimator chose, or its name
-    seconds: float  #: of the fit
+    model: str  #: the model that the estimator chose, or the estimator's name
+    seconds: float  #: duration of the fit
 
 
 class FewRowsWarning(UserWarning):
-    """A table has fewer rows than columns, so that a graph learned from it shows strong effects at
-    most."""
+    """A table has fewer rows than columns, so a graph learned from it shows only strong effects."""
 
 
 @checked
@@ -48,27 +47,28 @@ def causal_fit(
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
 ) -> CausalFit:
-    """Learns which columns of a table cause which.
+    """Learns which columns of a table cause which other columns.
 
     Args:
         table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor,
             an array, a data frame. Converted to float64.
         estimator: "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears" or "spectral";
-            docs/causal/structure.md says what each assumes.
-        nonlinear: regressions that are not linear ("order" and "logdet").
-        standardise: divide columns by their standard deviation first; weights then refer to columns
-            so scaled.
-        threshold: edges with a smaller |weight| are dropped; None for 0.2, or 0 with "order".
-        sparsity: weight of the l1 norm; None for the estimator's own.
+            docs/causal/structure.md lists the assumptions of each.
+        nonlinear: use nonlinear regressions ("order" and "logdet").
+        standardise: divide columns by their standard deviation first; weights then refer to the
+            scaled columns.
+        threshold: drop edges with a smaller |weight|; None: 0.2, or 0 with "order".
+        sparsity: weight of the l1 norm; None: the estimator's own.
         rank: columns of the factors of "lowrank" and "paper-lowrank".
         sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
-        seed: of random starts, initial weights and batches.
-        forbidden: pairs (cause, effect) that are no edges.
+        seed: seed of random starts, initial weights and batches.
+        forbidden: pairs (cause, effect) that are not edges.
         required: pairs (cause, effect) that are edges.
-        tiers: one number a column; nothing of a later tier causes anything of an earlier one.
+        tiers: one number per column; no column of a later tier causes a column of an earlier tier.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was expected and what came.
+        ValueError, TypeError: the message names the argument, the expected value and the value
+            received.
 
     Warns:
         FewRowsWarning: the table has fewer rows than columns.
