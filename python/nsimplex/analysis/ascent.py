@@ -1,7 +1,7 @@
-"""The largest derivative of a function in directions of norm 1, by going backwards only.
+"""The largest derivative of a function over directions of norm 1, by backward passes only.
 
-Every tensor's leading axis counts problems, each climbed by itself. nsimplex/analysis.h
-has the same in C++.
+The leading axis of every tensor counts problems, and each problem is optimised separately.
+nsimplex/analysis.h has the same functions in C++.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor
 
 Function = Callable[..., Tensor]
 
-_GROWTH, _SHRINK = 1.3, 0.5  # of a step that helped, that did not
-_PATIENCE = 8  # steps without growth before the end
+_GROWTH, _SHRINK = 1.3, 0.5  # factors of the step size after a better value, after a worse value
+_PATIENCE = 8  # the ascent stops after this many steps without growth
 
 
 @dataclass(frozen=True)
 class Ascent:
-    """How long an ascent goes on, and how far the inputs go in its first step (a share of their
-    row's norm)."""
+    """Stopping rules of an ascent, and the size of the inputs' first step (a share of their row's
+    norm)."""
 
     steps: int = 200
     tolerance: float = 1e-9
@@ -30,8 +30,10 @@ class Ascent:
 
 
 def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = None) -> None:
-    """ValueError unless all inputs are floating [B, .., C] with the same B. A single one has a name
-    of its own."""
+    """Check that all inputs are floating [B, .., C] with the same B, or raise a ValueError.
+
+    Use ``argument`` for the name of a single input.
+    """
     if not inputs:
         raise ValueError(f"{name}: inputs: expected an input or more, got none")
     for i, x in enumerate(inputs):
@@ -49,7 +51,7 @@ def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = N
 
 
 def as_problems(values: Tensor, like: Tensor) -> Tensor:
-    """[B] as [B, 1, .., 1], to go with ``like``."""
+    """View [B] as [B, 1, .., 1], to broadcast with ``like``."""
     return values.view(-1, *[1] * (like.dim() - 1))
 
 
@@ -71,7 +73,7 @@ class Frobenius:
 
     @staticmethod
     def steepest(g: Tensor, otherwise: Tensor) -> Tensor:
-        """Where <g, .> is largest on the unit ball; where g is zero, as in ``otherwise``."""
+        """Maximiser of <g, .> on the unit ball. If g is zero, it is ``otherwise``."""
         length = as_problems(Frobenius.norm(g), g)
         return torch.where(length > 0, g / length, otherwise)
 
@@ -98,7 +100,7 @@ class InfRms:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where an input may go: rows of Euclidean norm up to the radius, or of that norm exactly."""
+    """Domain of an input: rows of Euclidean norm up to the radius, or of exactly that norm."""
 
     radius: float
     sphere: bool = False
@@ -111,8 +113,8 @@ class Rows:
 
 
 def _gradients(value: Tensor, wrt: Sequence[Tensor], differentiable: bool) -> list[Tensor]:
-    """Zeros where the value does not depend on a tensor: then autograd has no graph, or none of
-    it."""
+    """Gradients of the value. They are zero for tensors on which the value does not depend, because
+    autograd has no graph for these."""
     if not value.requires_grad:
         return [torch.zeros_like(x) for x in wrt]
     found = torch.autograd.grad(value, wrt, create_graph=differentiable, allow_unused=True)
@@ -136,10 +138,10 @@ def _form(output: Tensor, x: list[Tensor], directions: list[list[Tensor]], u: Te
 def directional(
     function: Function, inputs: Sequence[Tensor], directions: list[list[Tensor]]
 ) -> Tensor:
-    """D^k F(x)[a_1, .., a_k] for k directions, each with one tensor an input."""
+    """D^k F(x)[a_1, .., a_k] for k directions, each with one tensor per input."""
     x = _leaves(inputs)
     output = function(*x)
-    # The form is linear in u: its gradient is the derivative, wherever it is taken.
+    # The form is linear in u, so its gradient is the derivative at any u.
     u = torch.zeros_like(output).detach().requires_grad_()
     return _gradients(_form(output, x, directions, u), [u], False)[0]
 
@@ -152,8 +154,8 @@ def form_gradients(
     u: Tensor,
     move: bool,
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
-    """Gradients of <u, D^k F(x)[a_1, .., a_k]> with respect to the inputs, where they move, and to
-    the directions."""
+    """Gradients of <u, D^k F(x)[a_1, .., a_k]> with respect to the directions and, if ``move``, to
+    the inputs."""
     x, a = _leaves(inputs), [_leaves(direction) for direction in directions]
     wrt = (x if move else []) + [each for direction in a for each in direction]
     found = iter(_gradients(_form(function(*x), x, a, u), wrt, False))
@@ -168,7 +170,7 @@ def _choose(choice: Tensor, a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Te
 def random_direction(
     inputs: Sequence[Tensor], norm, active: list[Tensor] | None = None
 ) -> list[Tensor]:
-    """A random direction of norm 1 for each of the inputs, zero where not active."""
+    """A random direction of norm 1 per input, zero for inputs that are not active."""
     direction = [norm.steepest(torch.randn_like(x), torch.zeros_like(x)) for x in inputs]
     return (
         direction
@@ -189,10 +191,11 @@ def ascend(
     """The largest |D^k F(x)[a_1, .., a_k]| over directions of norm 1 and, with ``domains``, over
     inputs.
 
-    Directions go to where <u, D^k F[.]> is largest on the unit ball, u being what norms the
-    derivative, by turns (power iteration); inputs go along its gradient, projected. A step that
-    makes a problem smaller is taken back and halved. Returns values [B], inputs and directions: a
-    lower bound that is attained.
+    Let y be the derivative, and u such that <u, y> = |y| and <u, .> <= |.|. Directions are updated
+    in turn: each moves to the maximiser of <u, D^k F[.]> on the unit ball (power iteration). Inputs
+    take projected steps along the gradient of the same form. If a step lowers the value of a
+    problem, it is undone and the step size is halved. Returns values [B], inputs and directions.
+    The values are lower bounds that are attained.
     """
     x = [d.project(i) for d, i in zip(domains, inputs, strict=True)] if domains else list(inputs)
     derivative = directional(function, x, directions)
@@ -233,7 +236,7 @@ def ascend(
 
 
 def _moved(x: Tensor, slope: Tensor, domain: Rows, steps: Tensor) -> Tensor:
-    """A step along the gradient that moves no row further than the step's share of the radius."""
+    """Take a step along the gradient. No row moves further than the step's share of the radius."""
     longest = _row_norms(slope).flatten(1).amax(1)
     factor = torch.where(longest > 0, steps * domain.radius / longest, 0)
     return domain.project(x + as_problems(factor, x) * slope)

@@ -1,4 +1,4 @@
-"""Largest singular values of Jacobians, at a point and over a ball, beside the bounds for
+"""Largest singular values of Jacobians, at a point and over a ball, and the bounds for
 attention."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 class JacobianNorm(NamedTuple):
     value: Tensor  #: [B]: |J v| with |v| = 1, never above the norm and growing towards it
-    direction: Tensor  #: v, as the input
+    direction: Tensor  #: v, of the shape of the input
 
 
 class LipschitzEstimate(NamedTuple):
@@ -34,11 +34,11 @@ class LipschitzEstimate(NamedTuple):
 
 @checked
 def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> JacobianNorm:
-    """Largest singular value of the Jacobian of ``function`` at x [B, ..], one a problem.
+    """Largest singular value of the Jacobian of ``function`` at x [B, ..], one per problem.
 
-    Power iteration on J^T J with Frobenius norms, from a random direction; the Jacobian is never
-    formed. Entry b of function(x) must depend on entry b of x alone. Two forward, backward and
-    double backward passes a step.
+    The method is power iteration on J^T J with Frobenius norms, from a random direction. The
+    Jacobian is never formed. Entry b of function(x) must depend on entry b of x alone. Each step
+    costs two forward, backward and double backward passes.
 
     Example:
         >>> w = torch.diag(torch.tensor([3.0, 2.0]))
@@ -59,9 +59,9 @@ def lipschitz_constant(
     """The largest |J(x) v| over unit v and x whose every row has norm <= radius, from start [B, ..,
     C].
 
-    Gradient ascent in x and power iteration in v at a time: a lower bound of the local Lipschitz
-    constant. A start is one problem; take several and keep the best. Source: "How Smoothing is
-    N-simplicial Attention?", Definition 3.6.
+    Each step combines gradient ascent in x and power iteration in v. The result is a lower bound of
+    the local Lipschitz constant. Each start is one problem; use several and keep the best. Source:
+    "How Smoothing is N-simplicial Attention?", Definition 3.6.
     """
     check_problems("lipschitz_constant", [start], "start")
     if not radius > 0:
@@ -87,13 +87,12 @@ def lipschitz_bound(
     r"""Theorem 3.7 of "How Smoothing is N-simplicial Attention?", for softmax, product values and
     logits over sqrt(d).
 
-    With n tokens, a = sqrt(d) (K R)^(N+1), K the largest spectral norm of W_K^(m), m = 0..N, V that
-    of W_V^(m)::
+    Symbols: n tokens, a = sqrt(d) (K R)^(N+1), K the largest spectral norm of W_K^(m), m = 0..N, V
+    the largest spectral norm of W_V^(m)::
 
         printed      n sqrt(2n) N V^N R^(N-1) sqrt(1 + N^2 a^2)
-        proof        n sqrt(n) N V^N R^(N-1) (1 + a), what its proof arrives at
-        all_factors  n sqrt(n) V^N R^(N-1) (N + (N + 1) a), the query counted among a logit's
-        factors
+        proof        n sqrt(n) N V^N R^(N-1) (1 + a), the result of the theorem's proof
+        all_factors  n sqrt(n) V^N R^(N-1) (N + (N + 1) a), counts the query among a logit's factors
 
     ``output_scale`` is s2, times the norm of an output projection (our extension).
     """

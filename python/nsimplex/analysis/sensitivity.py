@@ -37,8 +37,8 @@ def inf_rms(x: Tensor) -> Tensor:
 
 @checked
 def inf_op(weights: Tensor, order: int) -> Tensor:
-    """The largest sum of absolute values over the last ``order`` axes: of attention weights, over
-    all but the query."""
+    """The largest sum of absolute values over the last ``order`` axes. For attention weights, these
+    are all axes but the query's."""
     if (
         order < 1
         or weights.dim() <= order
@@ -55,9 +55,9 @@ def inf_op(weights: Tensor, order: int) -> Tensor:
 
 class SensitivityEstimate(NamedTuple):
     value: Tensor  #: [B], the largest over blocks and starts
-    blocks: Tensor  #: [blocks, B]: of each input, or of each pair (i <= j, in that order)
-    inputs: list[Tensor]  #: where the value is attained, [B, ..] each
-    directions: list[list[Tensor]]  #: a; or a and b; one tensor an input
+    blocks: Tensor  #: [blocks, B]: per input, or per pair of inputs (i <= j, in that order)
+    inputs: list[Tensor]  #: the inputs that attain the value, [B, ..] each
+    directions: list[list[Tensor]]  #: a; or a and b; one tensor per input
 
 
 def _climb(
@@ -113,15 +113,16 @@ def sensitivity(
 ) -> SensitivityEstimate:
     """max |DF[a]| / |a|, |a| the sum of the inputs' inf-RMS norms: a lower bound that is attained.
 
-    The sum norm is extremal where one input is perturbed, so each is climbed by itself, together
-    with the inputs where ``input_rms`` gives the root mean square that their rows are projected
-    onto; without it they stay.
+    Under the sum norm, the maximum is attained by a perturbation of a single input. The ascent
+    therefore treats each input separately. If ``input_rms`` is given, the inputs move as well, and
+    their rows are projected onto this root mean square. Otherwise the inputs are fixed.
 
     Args:
-        function: of as many tensors [B, .., C_i]; entry b of its value depends on entries b alone.
-        inputs: where the ascent starts.
-        input_rms: one number an input; None: the sensitivity at these inputs.
-        starts: random directions from which each input is climbed.
+        function: takes as many tensors [B, .., C_i]; entry b of its value depends on entries b
+            alone.
+        inputs: starting point of the ascent.
+        input_rms: one number per input; None: the sensitivity at these inputs.
+        starts: number of random directions from which the ascent starts per input.
     """
     blocks = [(i,) for i in range(len(inputs))]
     return _climb("sensitivity", function, inputs, blocks, input_rms, starts, options)
@@ -149,7 +150,7 @@ def _normalized(
     scale: tuple[float, float],
     input_rms: Sequence[float] | None,
 ) -> tuple[float, float, list[float]]:
-    """c1 and c2 with the norms of the inputs in them, and these norms."""
+    """c1 and c2 with the norms of the inputs included, and these norms."""
     norms = [1.0] * (2 * order + 1) if input_rms is None else list(input_rms)
     if min(order, head_dim, value_dim) < 1 or len(norms) != 2 * order + 1 or min(norms) <= 0:
         raise ValueError(
@@ -170,12 +171,12 @@ def sensitivity_bounds(
     scale: tuple[float, float],
     input_rms: Sequence[float] | None = None,
 ) -> list[float]:
-    """What bounds the sensitivity of attention to q, k_1.., v_1.., for product form and softmax
-    with factors (s1, s2).
+    """Bounds of the sensitivity of attention to q, k_1.., v_1.., for product form and softmax with
+    factors (s1, s2).
 
-    With c1 = s1 D^((N+1)/2), c2 = s2 Dv^((N-1)/2) and inputs of unit inf-RMS: c1 c2 for q and every
-    k, c2 for every v; their largest bounds the whole, 1 with the scales of ``"unit"``.
-    ``input_rms`` are other norms, in that order.
+    Let c1 = s1 D^((N+1)/2), c2 = s2 Dv^((N-1)/2), and let inputs have unit inf-RMS. The bounds are
+    c1 c2 for q and every k, and c2 for every v. The largest of them bounds the whole; it is 1 with
+    the scales of ``"unit"``. ``input_rms`` gives other norms, in that order.
     """
     c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
     return [(c1 * c2 if i <= order else c2) / norm for i, norm in enumerate(norms)]
@@ -189,11 +190,11 @@ def sharpness_bounds(
     scale: tuple[float, float],
     input_rms: Sequence[float] | None = None,
 ) -> list[float]:
-    """What bounds the sharpness for every pair of q, k_1.., v_1.. (i <= j, in that order).
+    """Bounds of the sharpness for every pair of q, k_1.., v_1.. (i <= j, in that order).
 
-    With inputs of unit inf-RMS: c2 (c1 + 2 c1^2) for two of q and k, 2 c1^2 c2 for one of them with
-    itself, c1 c2 for one of them and a value, c2 for two values, 0 for a value with itself. The
-    largest is 3 with the scales of ``"unit"``.
+    With inputs of unit inf-RMS, the bounds are c2 (c1 + 2 c1^2) for two of q and k, 2 c1^2 c2 for
+    one of them with itself, c1 c2 for one of them and a value, c2 for two values, and 0 for a value
+    with itself. The largest is 3 with the scales of ``"unit"``.
     """
     c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
 

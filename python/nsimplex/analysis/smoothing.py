@@ -1,9 +1,8 @@
-"""How far tokens have collapsed into one: diagnostics of tensors, and of every layer of a model as
-it runs.
+"""Diagnostics of token collapse, for tensors and for every layer of a running model.
 
-Tokens are rows of X [.., n, d]; every batch dimension stands on its own. Functions compute in
-float64 and, but for ``minimal_residual``, carry gradients. Errors name the argument, what was
-expected and what came.
+Tokens are rows of X [.., n, d]. Batch entries are independent. Functions compute in float64, and
+all except ``minimal_residual`` support gradients. Errors name the argument, the expected value and
+the value received.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ __all__ = [
 class MinimalResidual(NamedTuple):
     """The smallest ||X - 1 u^T||_{1,inf} over u."""
 
-    norm: Tensor  #: [..], reached by ``offset``
-    lower: Tensor  #: [..], certified: no u stays below
+    norm: Tensor  #: [..], attained by ``offset``
+    lower: Tensor  #: [..], certified: no u gives a smaller norm
     offset: Tensor  #: u, [.., d]
 
 
 class CollapseBound(NamedTuple):
     """Both sides of Theorem 3.1 for one head and one X."""
 
-    residual: float  #: ||res(X)||, from below
-    next_residual: float  #: ||res(X')||, as reached
+    residual: float  #: ||res(X)||, a lower bound
+    next_residual: float  #: ||res(X')||, the value attained
     next_norm: float  #: ||X'||
-    bound: float  #: the right side, with ||res(X)|| from above
+    bound: float  #: the right side, with an upper bound of ||res(X)||
     gamma: float
     beta: float  #: beta'
     logit_range: float  #: the largest range of a row of the logits' remainder E, scaled
 
     @property
     def assumption_holds(self) -> bool:
-        """Whether the lemma behind the theorem may be used: |E_ij - E_ij'| <= 1.256."""
+        """Whether the assumption of the theorem's lemma holds: |E_ij - E_ij'| <= 1.256."""
         return self.logit_range <= 1.256
 
 
@@ -61,7 +60,7 @@ class CollapseBound(NamedTuple):
 def collapse_bound(
     keys: Sequence[Tensor], values: Sequence[Tensor], tokens: Tensor, output: Tensor | None = None
 ) -> CollapseBound:
-    r"""How far one head of attention collapses tokens, beside the bound of Theorem 3.1:
+    r"""The token collapse by one head of attention, and the bound of Theorem 3.1:
 
     .. math:: \|res(X')\| \le \frac{4 \gamma}{\sqrt d} \beta' \|X\|^{2(N-1)} \|res(X)\|^3
 
@@ -69,30 +68,30 @@ def collapse_bound(
         keys: W_K^(0), the queries', to W_K^(N), each [C, d].
         values: W_V^(1) to W_V^(N), each [C, Dv].
         tokens: X [n, C].
-        output: [Dv, E], a head's slice of an output projection: X' is multiplied by it, the bound
-            by its norm.
+        output: [Dv, E], a head's slice of an output projection. X' is multiplied by it, and the
+            bound by its norm.
 
-    Product form and values, softmax, logits over sqrt(d), no mask, no skip; float64 on the CPU,
-    without gradients. O(n^(2N+1)): for few tokens. Source: "How Smoothing is N-simplicial
-    Attention?", Theorem 3.1.
+    The theorem is for product form and values, softmax, logits over sqrt(d), no mask and no skip.
+    The function computes in float64 on the CPU, without gradients. It takes O(n^(2N+1)) and is
+    meant for few tokens. Source: "How Smoothing is N-simplicial Attention?", Theorem 3.1.
     """
     return CollapseBound(*operators.collapse_bound(list(keys), list(values), tokens, output))
 
 
 @checked
 def composite_norm(tokens: Tensor) -> Tensor:
-    """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf): the largest sum of magnitudes of a column times that
-    of a row, [..].
+    """||X||_{1,inf} = sqrt(||X||_1 ||X||_inf), [..]: the geometric mean of the largest column sum
+    and the largest row sum of magnitudes.
 
-    Not a norm: neither convex nor subadditive. Source: Dong et al., "Attention is not all you
-    need".
+    It is not a norm, because it is neither convex nor subadditive. Source: Dong et al., "Attention
+    is not all you need".
     """
     return operators.composite_norm(tokens)
 
 
 @checked
 def mean_residual(tokens: Tensor) -> Tensor:
-    """X - 1 mean(X)^T, [.., n, d]; its ``composite_norm`` is an upper bound of the smallest
+    """X - 1 mean(X)^T, [.., n, d]. Its ``composite_norm`` is an upper bound of the smallest
     residual."""
     return operators.mean_residual(tokens)
 
@@ -102,7 +101,8 @@ def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual
     """The smallest ||X - 1 u^T||_{1,inf} over u, up to a relative gap of ``tolerance``, with a
     certified lower bound.
 
-    On the CPU and without gradients; 1 ms a matrix at n = d = 8, for n and d up to some hundred.
+    It runs on the CPU and without gradients. It takes 1 ms per matrix at n = d = 8, and is meant
+    for n and d up to a few hundred.
     """
     return MinimalResidual(*operators.minimal_residual(tokens, tolerance))
 
@@ -110,7 +110,7 @@ def minimal_residual(tokens: Tensor, tolerance: float = 1e-7) -> MinimalResidual
 @checked
 def effective_rank(tokens: Tensor) -> Tensor:
     """exp of the entropy of the singular values' shares, [..]: 1 for one direction, min(n, d) at
-    most, 0 for X = 0, NaN where X holds a NaN or an infinity.
+    most, 0 for X = 0, NaN if X holds a NaN or an infinity.
 
     Source: Roy and Vetterli, "The effective rank: a measure of effective dimensionality".
     """
@@ -119,19 +119,19 @@ def effective_rank(tokens: Tensor) -> Tensor:
 
 @checked
 def mean_cosine(tokens: Tensor) -> Tensor:
-    """Mean of the cosines of all pairs of different tokens, [..]; NaN for less than two tokens."""
+    """Mean cosine of all pairs of different tokens, [..]; NaN for fewer than two tokens."""
     return operators.mean_cosine(tokens)
 
 
 @checked
 def dirichlet_energy(tokens: Tensor) -> Tensor:
     """1/n sum_i sum_j ||x_i - x_j||^2 over all pairs of tokens, [..]. Source: Rusch et al., "A
-    survey on oversmoothing in graph neural networks", all tokens neighbours of each other."""
+    survey on oversmoothing in graph neural networks", with all tokens neighbours of each other."""
     return operators.dirichlet_energy(tokens)
 
 
 def _minimal_norm(tokens: Tensor) -> Tensor:
-    """The norm of the minimal residual, NaN where there is none."""
+    """The norm of the minimal residual, NaN if there is none."""
     bad = ~tokens.isfinite().flatten(-2).all(-1)
     return minimal_residual(tokens.masked_fill(bad[..., None, None], 0)).norm.masked_fill(
         bad, torch.nan
@@ -139,10 +139,10 @@ def _minimal_norm(tokens: Tensor) -> Tensor:
 
 
 class LayerSmoothing(NamedTuple):
-    """What a module gave, once: one number a batch element, float64 on the CPU; NaN where its
-    output has a NaN or an infinity."""
+    """Metrics of one output of a module. Each is one number per batch element, float64 on the CPU,
+    and NaN if the element's output has a NaN or an infinity."""
 
-    name: str  #: of the module
+    name: str  #: name of the module
     residual: Tensor  #: ||X - 1 u^T||_{1,inf}
     ratio: Tensor  #: residual over ||X||_{1,inf}
     effective_rank: Tensor
@@ -151,7 +151,7 @@ class LayerSmoothing(NamedTuple):
 
 
 class SmoothingMonitor:
-    """Watches what modules of a model give while it runs.
+    """Measures the outputs of a model's modules while the model runs.
 
     >>> with SmoothingMonitor(model) as monitor:
     ...     model(batch)
@@ -159,13 +159,14 @@ class SmoothingMonitor:
 
     Args:
         model: any ``torch.nn.Module``.
-        modules: names (as of ``model.named_modules()``) of those to watch; without it all entries
-            of every ``ModuleList``, which is where models keep their layers.
-        exact: the smallest residual in place of the mean one: slower, for small matrices.
+        modules: names (as in ``model.named_modules()``) of the modules to watch. By default, all
+            entries of every ``ModuleList``, because models keep their layers there.
+        exact: use the smallest residual instead of the mean residual. It is slower and meant for
+            small matrices.
 
-    ``layers`` has an entry for each time that a watched module ran, in this order. Of an output
-    that is a tuple or a list the first entry counts; one that is no floating point tensor [.., n,
-    d] is refused. Outputs are read, never changed, and kept out of autograd.
+    ``layers`` has one entry per run of a watched module, in the order of the runs. If an output is
+    a tuple or a list, its first entry is measured. An output that is not a floating point tensor
+    [.., n, d] is refused. Outputs are read but never changed, and the metrics have no gradients.
     """
 
     def __init__(
