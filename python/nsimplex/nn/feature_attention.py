@@ -64,8 +64,8 @@ class FeaturePositions(nn.Module):
 class FeatureAttention(SimplicialAttention):
     """Self-attention among the tokens of a :class:`FeatureTransformer`.
 
-    With a relative encoding, the layer also has the parameters ``relative.weight`` [D, D],
-    ``content_bias`` and ``position_bias`` [H, D / H].
+    With a relative encoding, the layer has the parameters ``relative.weight`` [D, D],
+    ``content_bias`` and ``position_bias`` [H, D / H] besides those of :class:`SimplicialAttention`.
     """
 
     def __init__(
