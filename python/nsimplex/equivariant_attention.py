@@ -33,7 +33,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EquivariantAttentionClass:
-    """A class that attends, and how many weight matrices make its queries and its keys."""
+    """A class that attends, and the numbers of weight matrices that compute its queries and
+    keys."""
 
     own: EquivariantClass
     query_weights: int
@@ -44,17 +45,19 @@ class EquivariantAttentionClass:
 def equivariant_attention_classes(
     input: Kind, output: Kind, *, keys: str = "paper", global_classes: bool = True
 ) -> list[EquivariantAttentionClass]:
-    """The classes of Attn_{k->l} that attend: those of L_{k->l} that sum over the input, 1 of 1 ->
-    1, 4 of 2 -> 1, 10 of 2 -> 2. The others are light: a look-up and a learned map.
+    """The classes of Attn_{k->l} that attend. They are the classes of L_{k->l} that sum over the
+    input: 1 of 1 -> 1, 4 of 2 -> 1, 10 of 2 -> 2. The other classes are light: a look-up and a
+    learned map.
 
-    Queries and keys of a class are light layers to tuples of u distinct nodes, u^k weights where
-    the input is ordered (Proposition 1 of the paper).
+    Queries and keys of a class are light layers to tuples of u distinct nodes. They have u^k
+    weights if the input is ordered (Proposition 1 of the paper).
 
     Args:
         input, output: kinds, or orders of ordered tensors.
-        keys: "paper": keys see all input tuples over their nodes; "node": where query and key share
-            a node, only the tuples (n, .., n) of the key's other nodes.
-        global_classes: whether classes count that sum over keys without sharing a node with them.
+        keys: "paper": keys see all input tuples over their nodes; "node": if query and key share a
+            node, keys see only the tuples (n, .., n) of the key's other nodes.
+        global_classes: whether to include the classes that sum over keys without sharing a node
+            with them.
 
     Raises:
         ValueError: orders or names that do not fit.
@@ -71,17 +74,17 @@ def equivariant_attention_classes(
 
 @dataclass(frozen=True)
 class EquivariantAttentionPlan:
-    """Which input tuples each output tuple attends to, class by class; see
+    """The input tuples to which each output tuple attends in each class; see
     :func:`equivariant_attention_plan`.
 
     Attributes:
         input, output: kinds of the two lists.
-        form: "softmax", or "kernel": then all forms can use it.
-        keys, global_classes: which classes and weights there are.
+        form: "softmax", or "kernel", which supports all forms.
+        keys, global_classes: the options that determine the classes and weights.
         rows: m and m', the rows of features of the two lists.
-        weight_counts: matrices of the weights of queries and keys, and classes.
-        tensors, parts: as the operators take them; the last tensor is a fingerprint, so that
-            changed ones are refused.
+        weight_counts: the numbers of query matrices, key matrices and classes.
+        tensors, parts: arguments of the operators. The last tensor is a fingerprint, by which the
+            operators refuse tensors that were changed.
     """
 
     input: TensorKind
@@ -109,24 +112,25 @@ def equivariant_attention_plan(
     input_loops: bool = True,
     output_loops: bool = True,
 ) -> EquivariantAttentionPlan:
-    """The plan of attention from features of one list of tuples to features of another over the
-    same nodes.
+    """The plan of attention from features of one list of tuples to features of another list over
+    the same nodes.
 
-    Made once for two lists, on the CPU, and used by every layer between them in every step.
+    Compute it once per pair of lists, on the CPU. Every layer between the two lists uses it in
+    every step.
 
     Args:
         input, output: lists of tuples.
-        form: "softmax"; a plan for "kernel" serves all forms.
-        keys, global_classes: as of :func:`equivariant_attention_classes`.
-        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice
-            occur.
+        form: "softmax"; or "kernel", whose plan supports all forms.
+        keys, global_classes: as in :func:`equivariant_attention_classes`.
+        input_loops, output_loops: of undirected lists, whether they contain hyperedges that name a
+            node twice.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
-            those of
+        ValueError: lists over different nodes, a repeated node that the symmetry or
+            ``input_loops`` and ``output_loops`` exclude, orders beyond those of
             :func:`equivariant_classes`.
 
-    Complexity: O(C (m + m')) time and memory for the look-ups of all classes, radix sorts and
+    Complexity: O(C (m + m')) time and memory for the look-ups of all classes, with radix sorts and
         merges.
     """
     kinds, options = _list_kinds(
@@ -156,8 +160,9 @@ def equivariant_attention_plan(
 
 
 class EquivariantAttentionWeights(NamedTuple):
-    """Weights of attention from C to D channels, H heads of d channels in queries and keys and e in
-    values, for the classes of :func:`equivariant_attention_classes` in their order."""
+    """Weights of attention from C to D channels. There are H heads, with d channels in queries and
+    keys and e in values. The classes are those of :func:`equivariant_attention_classes`, in the
+    same order."""
 
     query: Tensor  #: [sum of query_weights, C, H d]
     query_bias: Tensor  #: [classes, H d]
@@ -179,42 +184,43 @@ def equivariant_attention(
     directions: Tensor | None = None,
     features: str = "relu",
 ) -> Tensor:
-    """The classes of Attn_{k->l} that sum over the input, on lists of tuples: for every output
+    """The classes of Attn_{k->l} that sum over the input, on lists of tuples. For every output
     tuple j
 
         y_j = sum_h sum_mu  sum_{i: (i, j) in mu} s(q_j, k_i) / Z_j  x_i w^V_{h,mu} w^O_{h,mu}
 
-    with Z_j the sum of s where ``normalise`` says so. A class without an admissible key contributes
-    exactly 0, with gradient 0. With ``normalise`` and constant features the layer cannot see how
-    many keys there are: degrees have to come as features.
+    With ``normalise``, Z_j is the sum of s; otherwise it is 1. A class without an admissible key
+    contributes exactly 0, with gradient 0. With ``normalise`` and constant features the layer
+    cannot see the number of keys: provide degrees as features.
 
     Args:
         x: [m, C] in the order of the input list, floating.
         weights: see :class:`EquivariantAttentionWeights`.
-        plan: of the two lists.
+        plan: plan of the two lists.
         heads: H.
         form: s(q, k). "softmax": exp(q . k / sqrt(d)). "kernel": phi(q) . phi(k), exactly over the
-            keys of the class, in linear time. "decoupled": the same over keys that may share a node
-            with the query beyond what the class says, the paper's approximation.
+            keys of the class, in linear time. "decoupled": the same as "kernel", but the keys may
+            share nodes with the query that the class does not allow. This is the paper's
+            approximation.
         normalise: divide by Z_j; "softmax" always does.
         directions: W [d, features] of phi, fixed; see :func:`orthogonal_directions`.
-        features: of x' = x / d^(1/4), "relu": relu(x' W) + 1e-3; "exponential": exp(x' W - |x'|^2 /
-            2) + 1e-30 (in float64 1e-200), positive random features of the softmax. With
-            ``normalise`` the exponents of a query are lowered by their largest, and those of all
-            keys of a graph and head by theirs: the normaliser cancels that.
+        features: phi as a function of x' = x / d^(1/4). "relu": relu(x' W) + 1e-3; "exponential":
+            exp(x' W - |x'|^2 / 2) + 1e-30 (in float64 1e-200), positive random features of the
+            softmax. With ``normalise`` the largest exponent of each query is subtracted from its
+            exponents. The largest exponent among all keys of a graph and head is subtracted from
+            theirs. The normaliser cancels both.
 
     Returns:
-        [m', D] in the order of the output list, differentiable any number of times. Queries, keys
-        and values are made anew in the backward pass: x and the weights are all that is kept.
+        [m', D] in the order of the output list, differentiable any number of times. The backward
+        pass computes queries, keys and values again, so only x and the weights are kept.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: softmax visits every pair once, keeping O(rows). The kernel form takes O(features e)
-        for each
-    look-up of every tuple: sums over a class are differences of sums over groups of tuples that
-    agree on some nodes, made in float64; groups of at most 32 keys are visited pair by pair. The
-    bits do not depend on the number of threads.
+    Complexity: softmax visits every pair once and keeps O(rows). The kernel form takes
+        O(features e) for each look-up of every tuple. Sums over a class are differences of sums
+        over groups of tuples that agree on some nodes, computed in float64. Groups of at most 32
+        keys are visited pair by pair. The bits do not depend on the number of threads.
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv
         2009.14794.
@@ -245,8 +251,8 @@ def orthogonal_directions(
     generator: torch.Generator | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Random directions W [dim, features], orthogonal in blocks of ``dim``: columns of random
-    orthogonal matrices, each as long as a normal vector.
+    """Random directions W [dim, features], orthogonal in blocks of ``dim``. They are columns of
+    random orthogonal matrices, and each has the length of a normal vector.
 
     Raises:
         ValueError: dim or features below 1.

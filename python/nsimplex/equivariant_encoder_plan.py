@@ -1,4 +1,5 @@
-"""What encoders of higher-order transformers look up between two lists of tuples."""
+"""Plans of the look-ups that encoders of higher-order transformers make between two lists of
+tuples."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ class EquivariantEncoderPlan:
     """See :func:`equivariant_encoder_plan`.
 
     Attributes:
-        attention: of the classes that sum over the input.
-        light: of the light classes k -> l.
-        mlp: of a lightweight MLP, or None.
-        pattern_rows: of a pointwise MLP, the rows of every equality pattern of the output tuples.
+        attention: plan of the classes that sum over the input.
+        light: plan of the light classes k -> l.
+        mlp: plan of a lightweight MLP, or None.
+        pattern_rows: for a pointwise MLP, the rows of every equality pattern of the output tuples.
     """
 
     attention: EquivariantAttentionPlan
@@ -54,21 +55,22 @@ def equivariant_encoder_plan(
     output_loops: bool = True,
     mlp: str = "automatic",
 ) -> EquivariantEncoderPlan:
-    """The plan of encoders from features of one list of tuples to features of another over the same
-    nodes.
+    """The plan of encoders from features of one list of tuples to features of another list over the
+    same nodes.
 
-    Made once for two lists, on the CPU, and used by all layers between them in every step.
+    Compute it once per pair of lists, on the CPU. All layers between the two lists use it in every
+    step.
 
     Args:
         input, output: lists of tuples.
-        form, keys, global_classes, input_loops, output_loops: as of
+        form, keys, global_classes, input_loops, output_loops: as in
             :func:`nsimplex.equivariant_attention_plan`.
-        mlp: "lightweight", "pointwise", or "automatic": lightweight up to l = 3, pointwise beyond
-            and for loop-free tuples.
+        mlp: "lightweight", "pointwise", or "automatic", which is lightweight up to l = 3, and
+            pointwise for larger l and for loop-free tuples.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
-            those of
+        ValueError: lists over different nodes, a repeated node that the symmetry or
+            ``input_loops`` and ``output_loops`` exclude, orders beyond those of
             :func:`nsimplex.equivariant_classes`.
     """
     loops = {"input_loops": input_loops, "output_loops": output_loops}

@@ -1,5 +1,5 @@
-"""Equivariant linear layers on dense tensors, and on lists of tuples: sets, graphs and
-hypergraphs."""
+"""Equivariant linear layers on dense tensors and on lists of tuples (sets, graphs and
+hypergraphs)."""
 
 from __future__ import annotations
 
@@ -36,41 +36,40 @@ def equivariant_linear(
     node_counts: Tensor | None = None,
     nodes: int | None = None,
 ) -> Tensor:
-    r"""The equivariant linear layer L_{k->l} on dense tensors; with ``classes="light"`` its
-    lightweight form.
+    r"""The equivariant linear layer L_{k->l} on dense tensors. With ``classes="light"`` it is the
+    lightweight form of the layer.
 
     .. math::
         y_j = \sum_\mu w_\mu^T \sum_{i : (i, j) \in \mu} x_i + b_{\lambda(j)}
             \qquad i \in [n]^k,\; j \in [n]^l
 
-    over the classes of :func:`equivariant_classes`, with a mean over the i of a class in place of
-    the sum by default. A loop-free order neither reads nor writes entries with equal indices. An
-    undirected input is expected to be symmetric, and each of its tuples counts in all its orders:
-    the layer is the ordered one with tied weights (and, for the mean, one mean over all members of
-    a class).
+    The sum over mu runs over the classes of :func:`equivariant_classes`. By default, a mean over i
+    replaces the sum over i. A loop-free order neither reads nor writes entries with equal indices.
+    An undirected input is expected to be symmetric, and each of its tuples counts in all its
+    orders. The layer is then the ordered layer with tied weights (and, for the mean, one mean over
+    all members of a class).
 
     Args:
         x: [B, n, .., n, C] with k axes of nodes, floating.
         weight: [classes, C, D].
-        bias: [bias classes, D], its classes those of 0 -> l.
+        bias: [bias classes, D]; the bias classes are those of 0 -> l.
         input, output: kinds, or orders of ordered tensors.
         classes: "all" or "light".
-        pooling: "mean", where no contributing tuple gives 0, or "sum".
-        node_counts: int64 [B], nodes of each graph of a padded batch: entries beyond are not read
-            and come out as 0.
-        nodes: n; needed where k = 0.
+        pooling: "mean", which is 0 if no tuple contributes, or "sum".
+        node_counts: int64 [B], the number of nodes of each graph of a padded batch. Entries beyond
+            it are not read, and are 0 in the result.
+        nodes: n; required if k = 0.
 
     Returns:
-        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times: the layer is
-        composed of tensor operations.
+        [B, n, .., n, D] with l axes of nodes. Differentiable any number of times, since the layer
+        is composed of tensor operations.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. Diagonals, sums and broadcasts of the
-        diagram basis,
-    whose weights are a Moebius transform of the classes', and products with them before anything is
-    broadcast; never n^(k + l).
+    Complexity: O(b(k + l) n^max(k, l)) times C, D or C D. The layer computes diagonals, sums and
+        broadcasts of the diagram basis, whose weights are a Moebius transform of the weights of the
+        classes. It multiplies by the weights before it broadcasts, so it never takes n^(k + l).
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 14; Godfrey et al., arXiv
         2303.06208.
@@ -94,14 +93,14 @@ def equivariant_linear(
 
 @dataclass(frozen=True)
 class EquivariantPlan:
-    """Which input tuples meet which output tuples, class by class; see :func:`equivariant_plan`.
+    """The pairs of input and output tuples that belong to each class; see :func:`equivariant_plan`.
 
     Attributes:
         input, output: kinds of the two lists.
         classes: "all" or "light".
         rows: m and m', the rows of features of the two lists.
-        class_counts: of the weight and of the bias of a layer.
-        tensors, parts: as the operators take them, which check the numbers before they follow them.
+        class_counts: the numbers of classes of a layer's weight and bias.
+        tensors, parts: arguments of the operators, which check these numbers before they use them.
     """
 
     input: TensorKind
@@ -129,24 +128,25 @@ def equivariant_plan(
     input_loops: bool = True,
     output_loops: bool = True,
 ) -> EquivariantPlan:
-    """The plan of layers from features of one list of tuples to features of another over the same
-    nodes.
+    """The plan of layers from features of one list of tuples to features of another list over the
+    same nodes.
 
-    Made once for two lists, on the CPU, and used by every layer between them in every step.
+    Compute it once per pair of lists, on the CPU. Every layer between the two lists uses it in
+    every step.
 
     Args:
         input, output: lists of tuples.
         classes: "all" or "light".
-        input_loops, output_loops: of undirected lists, whether hyperedges that name a node twice
-            occur.
+        input_loops, output_loops: of undirected lists, whether they contain hyperedges that name a
+            node twice.
 
     Raises:
-        ValueError: lists over different nodes, a repeated node where none should be, orders beyond
-            those of
+        ValueError: lists over different nodes, a repeated node that the symmetry or
+            ``input_loops`` and ``output_loops`` exclude, orders beyond those of
             :func:`equivariant_classes`, or more than 2^31 look-ups.
 
-    Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes: radix sorts
-        and merges.
+    Complexity: O(C (m + m')) time and memory for the C look-ups of b(k + l) classes. The plan is
+        computed with radix sorts and merges.
     """
     kinds, options = _list_kinds("equivariant_plan", input, output, input_loops, output_loops)
     tensors, parts = operators.equivariant_plan(
@@ -166,8 +166,8 @@ def equivariant_plan(
 def _list_kinds(
     function: str, input: TupleBatch, output: TupleBatch, input_loops: bool, output_loops: bool
 ) -> tuple[list[TensorKind], dict]:
-    """The kinds of two lists over the same nodes, and what the operators that make plans take of
-    them."""
+    """The kinds of two lists over the same nodes, and the keyword arguments that describe these
+    kinds to the operators that make plans."""
     if not torch.equal(input.node_offsets, output.node_offsets):
         raise ValueError(
             f"[{function}] output: expected the nodes of the input, got other node_offsets"
@@ -185,29 +185,30 @@ def _list_kinds(
 def equivariant_linear_sparse(
     x: Tensor, weight: Tensor, bias: Tensor | None, plan: EquivariantPlan, *, pooling: str = "mean"
 ) -> Tensor:
-    """:func:`equivariant_linear` on lists of tuples: sums run over the tuples of the input list
-    only, and only those of the output list are written.
+    """:func:`equivariant_linear` on lists of tuples. Sums run only over the tuples of the input
+    list, and only the tuples of the output list are written.
 
     Args:
         x: [m, C] in the order of the input list, floating.
         weight: [classes, C, D], for ``plan.class_list()``.
-        bias: [bias classes, D], those of 0 -> l, or None.
-        plan: of the two lists.
-        pooling: "mean": divided by how many tuples of the list contribute, none: 0; or "sum".
+        bias: [bias classes, D], whose classes are those of 0 -> l, or None.
+        plan: plan of the two lists.
+        pooling: "mean", which divides by the number of listed tuples that contribute, and is 0 if
+            there are none; or "sum".
 
     Returns:
         [m', D] in the order of the output list, differentiable any number of times. Sums over a
-        class are differences of sums over groups of tuples; these run in float64, counts are
+        class are differences of sums over groups of tuples. These run in float64, and counts are
         integers.
 
     Raises:
         ValueError, TypeError: an argument that does not fit, in one line.
 
-    Complexity: O(b(k + l) (m + m') C) for the sums and a product with the weights, by chunks of
-        rows. Memory
-    beside the output is that of the group sums, in float64; for the gradient x and weight are kept
-    and sums made again. A gradient of a gradient makes and keeps all sums, [m', classes C] of the
-    classes that apply to a tuple. The bits do not depend on the number of threads.
+    Complexity: O(b(k + l) (m + m') C) for the sums, and a product with the weights, in chunks of
+        rows. Memory besides the output is that of the group sums, in float64. For the gradient, x
+        and weight are kept, and the sums are computed again. A gradient of a gradient computes and
+        keeps all sums, [m', classes C] of the classes that apply to a tuple. The bits do not depend
+        on the number of threads.
 
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 1 and 15.
     """
@@ -221,8 +222,8 @@ def equivariant_linear_sparse(
 
 
 def _product_flops(channels: int, out: int, parts: list[int]) -> int:
-    """Of the products of all parts, each given as rows, three numbers, how many classes,
-    classes."""
+    """Flops of the products of all parts. Each part is given as its rows, three numbers, the count
+    of its classes, and the classes."""
     total, at = 0, 0
     while at < len(parts):
         rows, classes = parts[at], parts[at + 4]
@@ -238,5 +239,6 @@ def _linear_flops(x, weight, bias, plan, parts, pooling="mean", *, out_shape=Non
 
 @register_flop_formula(operators.equivariant_linear_sparse_backward)
 def _linear_backward_flops(grad, x, weight, bias, plan, parts, pooling, output_mask, **_) -> int:
-    """One product for the gradient of x and one for that of the weights."""
+    """The backward pass computes one product for the gradient of x and one for the gradient of the
+    weights."""
     return sum(output_mask[:2]) * _product_flops(weight[1], weight[2], parts)

@@ -43,18 +43,19 @@ class LayerCache:
         self._cache.reset()
 
     def select(self, entries: Tensor) -> None:
-        """Replaces the batch by its entries [B'] (int64). Repeated entries are copied (beam search)."""
+        """Replaces the batch by its entries [B'] (int64). Repeated entries are copied (beam
+        search)."""
         self._cache.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """``position`` and the stored state (``keys.<m>`` and ``values.<m>`` in the order of positions,
-        ``states.<m>``). All values are plain tensors, so torch.load(..., weights_only=True) reads a
-        file that torch.save wrote."""
+        """``position`` and the stored state (``keys.<m>`` and ``values.<m>`` in the order of
+        positions, ``states.<m>``). All values are plain tensors, so torch.load(...,
+        weights_only=True) reads a file that torch.save wrote."""
         return dict(self._cache.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continues from the point at which :meth:`state_dict` was called, on the device of the given
-        tensors."""
+        """Continues from the point at which :meth:`state_dict` was called, on the device of the
+        given tensors."""
         self._cache.load_state(state)
 
 
@@ -132,8 +133,8 @@ class KeyValueCache(LayerCache):
 
 
 class IndexedCache(LayerCache):
-    """State of a layer that selects its keys. The cache keeps the keys and values of all tokens, and
-    the rows by which the indexer scores them. If the layer attends along paths, the cache also
+    """State of a layer that selects its keys. The cache keeps the keys and values of all tokens,
+    and the rows by which the indexer scores them. If the layer attends along paths, the cache also
     keeps the keys that every token chose. For inference only."""
 
     def __init__(self, order: int) -> None:
@@ -160,7 +161,8 @@ _BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "drop
 
 @checked_methods
 class LayerCaches:
-    """The caches of a model's layers, which advance together. ``caches[i]`` is the cache of layer i."""
+    """The caches of a model's layers, which advance together. ``caches[i]`` is the cache of layer
+    i."""
 
     def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
@@ -200,5 +202,6 @@ class LayerCaches:
         self._caches.save(operator_path(path))
 
     def load(self, path: str | os.PathLike, device: torch.device | str = "cpu") -> None:
-        """Continues from a file of :meth:`save`. Raises RuntimeError for a file that does not fit."""
+        """Continues from a file of :meth:`save`. Raises RuntimeError for a file that does not
+        fit."""
         self._caches.load(operator_path(path), torch.device(device))

@@ -42,8 +42,8 @@ def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple
 
 @checked
 def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
-    """The table of a graph's neighbours. Use it with the product pattern or, for walks, with the path
-    pattern.
+    """The table of a graph's neighbours. Use it with the product pattern or, for walks, with the
+    path pattern.
 
     Args:
         adjacency: bool [T, T] or [B, T, T], or sparse CSR [T, T], whose values are ignored. Entry
