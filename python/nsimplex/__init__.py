@@ -1,7 +1,7 @@
-"""Higher-order attention: N-simplicial attention and its relatives, as PyTorch operators.
+"""Higher-order attention: N-simplicial attention and related operators for PyTorch.
 
-The operators live in libnsimplex.so, beside this file in lib/, and in ``torch.ops.nsimplex``; the
-functions and modules here only give them defaults and names.
+libnsimplex.so, in lib/ beside this file, implements the operators and registers them in
+``torch.ops.nsimplex``. The functions and modules here only give them defaults and names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Pictures of the classes of equivariant layers: ``python -m nsimplex.class_pictures FOLDER
 [--orders 4]``.
 
-One SVG for every k -> l, drawn from the classes themselves: a node for every block, the input tuple
-as a path i1, i2, .. and the output tuple as a path j1, j2, .. over them. What only the input has is
-on the left, what both have in the middle, what only the output has on the right.
+The command writes one SVG for every k -> l, drawn from the classes. Every block is a node. The
+input tuple is a path i1, i2, .. over the nodes, and the output tuple is a path j1, j2, .. Nodes of
+the input alone are on the left, nodes of both tuples in the middle, and nodes of the output alone
+on the right.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ markerWidth="9" markerHeight="9" orient="auto">\
 
 
 def _columns(each: EquivariantClass) -> list[list[int]]:
-    """Blocks that only the input has, that both have, that only the output has; empty ones left
+    """Blocks of the input alone, of both tuples, and of the output alone. Empty columns are left
     out."""
     member, inputs = each.members[0], each.inputs
     first, second = set(member[:inputs]), set(member[inputs:])
@@ -43,7 +44,7 @@ def _columns(each: EquivariantClass) -> list[list[int]]:
 
 
 def _places(columns: list[list[int]], height: float) -> dict[int, tuple[float, float]]:
-    """Where the node of every block is: each column centred."""
+    """Position of the node of every block. Each column is centred."""
     return {
         block: (
             _CELL * (x + 1) / (len(columns) + 1),
@@ -55,13 +56,15 @@ def _places(columns: list[list[int]], height: float) -> dict[int, tuple[float, f
 
 
 def _step(start, end, bend: float) -> str:
-    """A path from node to node, bent to one side; from a node to itself a loop on that side."""
+    """A path from node to node, bent to one side. A path from a node to itself is a loop on that
+    side."""
     (x, y), (u, v) = start, end
     if start == end:
         side = -1 if bend > 0 else 1
         return f"M{x - 7:.1f} {y + side * (_RADIUS - 1)}c-14 {side * 26} 28 {side * 26} 14 0"
     along = math.atan2(v - y, u - x)
-    # It leaves and enters a little to the side, so that steps to and fro do not meet.
+    # The path leaves and enters a little to the side, so that steps in opposite directions do not
+    # meet.
     turn = -math.copysign(0.45, bend)
     points = (
         (x + _RADIUS * math.cos(along + turn), y + _RADIUS * math.sin(along + turn)),
@@ -72,7 +75,7 @@ def _step(start, end, bend: float) -> str:
 
 
 def _names(x: float, y: float, names: list[str]) -> str:
-    """What a node is in the two tuples, on two lines where one is too short."""
+    """Labels of a node in the two tuples. They take two lines if one line is too short."""
     inputs, outputs = ([n for n in names if n[0] == side] for side in "ij")
     lines = [names]
     if len(names) > 2:
@@ -93,7 +96,7 @@ def _cell(each: EquivariantClass, height: float) -> str:
     sides = (("i", member[:inputs], _INPUT, 12.0), ("j", member[inputs:], _OUTPUT, -12.0))
     for side, path, colour, usual in sides:
         for start, end in itertools.pairwise(path):
-            # The output's step lies on the other side of the input's, whichever way that goes.
+            # The steps of input and output lie on opposite sides, for any direction of the input's.
             bend = abs(usual) if start != end and (end, start) in steps else usual
             parts.append(
                 f'<path d="{_step(places[start], places[end], bend)}" fill="none" '
@@ -108,7 +111,7 @@ def _cell(each: EquivariantClass, height: float) -> str:
         ]
         is_input, is_output = block in member[:inputs], block in member[inputs:]
         stroke = _INPUT if is_input else _OUTPUT
-        # Dashed: this node runs through all others that there are, and the class sums over it.
+        # A dashed node runs through all other nodes, and the class sums over it.
         dash = "" if is_output else ' stroke-dasharray="3 2"'
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" fill="#ffffff" stroke="{stroke}" '
@@ -124,10 +127,10 @@ def _cell(each: EquivariantClass, height: float) -> str:
 
 
 def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
-    """All classes of a layer between two kinds of tensors, as one SVG, in canonical order.
+    """All classes of a layer between two kinds of tensors as one SVG, in canonical order.
 
-    Blue is the input tuple, orange the output tuple. A dashed node is one that the class sums over:
-    it runs through all nodes that are not in the picture already.
+    The input tuple is blue and the output tuple is orange. The class sums over a dashed node, which
+    runs through all nodes that are not already in the picture.
     """
     every = equivariant_classes(input, output, classes)
     columns = min(len(every), _COLUMNS)

@@ -1,8 +1,8 @@
-"""Sets, graphs and hypergraphs as lists of tuples of nodes, many in one batch without padding.
+"""Sets, graphs and hypergraphs as lists of tuples of nodes. One batch holds many, without padding.
 
-Functions here prepare data: on the CPU, int64, outside of compiled graphs; only features carry
-gradients. Rows of what they build ascend lexicographically, each once. Errors name the argument,
-what was expected and what came.
+The functions here prepare data: on the CPU, in int64, outside of compiled graphs. Only features
+carry gradients. The functions return rows in ascending lexicographic order, each row once. Errors
+name the argument, the expected value and the received value.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ __all__ = [
 class TupleBatch:
     """B hypergraphs, each a list of k-tuples of its nodes, one after the other.
 
-    Nodes are numbered through the batch: graph g owns ``node_offsets[g]`` to ``node_offsets[g + 1]
-    - 1``, and its tuples are the rows from ``tuple_offsets[g]`` to ``tuple_offsets[g + 1]``.
-      Features are tensors of their own,
-    [m, d], in the order of these rows. What belongs to a node lives on the diagonal: for k = 2 on
-    the loop (i, i). k = 1 is a set of points. ``tuple_batch()`` makes one that is checked.
+    Nodes are numbered through the batch: graph g owns the nodes ``node_offsets[g]`` to
+    ``node_offsets[g + 1] - 1``, and its tuples are the rows from ``tuple_offsets[g]`` to
+    ``tuple_offsets[g + 1]``. Features are separate tensors, [m, d], in the order of these rows. A
+    feature of a node belongs to the diagonal: for k = 2 to the loop (i, i). k = 1 is a set of
+    points. ``tuple_batch()`` makes a batch and checks it.
     """
 
     tuples: Tensor  #: int64 [m, k]
     tuple_offsets: Tensor  #: int64 [B + 1]
     node_offsets: Tensor  #: int64 [B + 1]
-    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple for
-    #: all orders
+    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple
+    #: represents all orders of its entries
     symmetry: str = "ordered"
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class TupleBatch:
 
     @property
     def nodes(self) -> int:
-        """Nodes of the whole batch."""
+        """Number of nodes of the whole batch."""
         return int(self.node_offsets[-1])
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor, str]:
@@ -92,21 +92,21 @@ class TupleBatch:
 
 
 class DerivedTuples(NamedTuple):
-    """A batch whose rows were made from the rows of something else."""
+    """A batch whose rows were derived from the rows of another object."""
 
     batch: TupleBatch
-    origin: Tensor  #: int64 [m]: the row that each row comes from, -1 for a new one
+    origin: Tensor  #: int64 [m]: the source row of each row, -1 for a new row
 
 
 class Adjacency(NamedTuple):
-    """Neighbours of every node as compressed sparse rows, each once, ascending."""
+    """Neighbours of every node as compressed sparse rows, ascending, each neighbour once."""
 
     offsets: Tensor  #: int64 [n + 1]
     neighbours: Tensor  #: int64
 
 
 class LineGraph(NamedTuple):
-    """A graph whose nodes are the edges of another."""
+    """A graph whose nodes are the edges of another graph."""
 
     batch: TupleBatch
     shared: Tensor  #: int64 [m]: the node that the two edges share
@@ -139,18 +139,19 @@ def tuple_batch(
     node_offsets: Tensor | None = None,
     symmetry: str = "ordered",
 ) -> TupleBatch:
-    """A batch whose parts have been checked.
+    """Makes a batch and checks its parts.
 
     Args:
         tuples: int64 [m, k], node numbers of the whole batch.
-        nodes: of a single graph, which has the nodes 0 to nodes - 1; needs no offsets.
+        nodes: number of nodes of a single graph, whose nodes are 0 to nodes - 1. No offsets are
+            needed.
         tuple_offsets: int64 [B + 1], rows of each graph.
         node_offsets: int64 [B + 1], nodes of each graph.
         symmetry: "ordered", "loop_free" or "undirected".
 
     Raises:
-        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a tuple
-            that comes twice; equal entries when loop-free, falling ones when undirected.
+        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a repeated
+            tuple; equal entries when loop-free, descending entries when undirected.
         TypeError: another dtype than int64.
     """
     if (nodes is None) == (tuple_offsets is None) or (tuple_offsets is None) != (
@@ -168,7 +169,7 @@ def tuple_batch(
 
 @_checked
 def check_features(batch: TupleBatch, features: Tensor, name: str = "features") -> None:
-    """Raises unless features are floating point [m, d] without NaN and infinity."""
+    """Raises an error unless features are floating point [m, d] without NaN and infinity."""
     _operators.graph_check_features(batch.tuples, features, name)
 
 
@@ -181,14 +182,14 @@ def edge_tuples(
     both_directions: bool = True,
     loops: bool = False,
 ) -> DerivedTuples:
-    """The graph of edges int64 [E, 2] between the nodes 0 to nodes - 1; ``origin`` counts edges.
+    """The graph of edges int64 [E, 2] between the nodes 0 to nodes - 1. ``origin`` numbers edges.
 
     Args:
-        edges: each once, where directions do not count also not as (i, j) and (j, i).
-        nodes: isolated ones included.
-        symmetry: "undirected" gives one ascending pair an edge.
-        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i). False
-            for edges that come in both directions already, as those of PyTorch Geometric's
+        edges: each edge once. If directions do not count, (i, j) and (j, i) are the same edge.
+        nodes: number of nodes, isolated ones included.
+        symmetry: "undirected" gives one ascending pair per edge.
+        both_directions: when ordered or loop-free, an edge (i, j) gives (i, j) and (j, i). Use
+            False for edges that are already listed in both directions, such as PyTorch Geometric's
             ``edge_index.t()``.
         loops: add (i, i) for every node that has none.
     """
@@ -205,11 +206,12 @@ def complete_tuples(
     symmetry: str = "ordered",
     loops: bool = True,
 ) -> TupleBatch:
-    """All tuples of the nodes of every graph: n^k when ordered, those with distinct entries when
-    loop-free; when undirected one of every multiset, or with ``loops=False`` of every set.
+    """All tuples of the nodes of every graph. When ordered these are n^k tuples, and when loop-free
+    those with distinct entries. When undirected there is one tuple per multiset, or with
+    ``loops=False`` one per set.
 
     Args:
-        nodes: how many each graph has; a single number is one graph.
+        nodes: number of nodes of each graph; a single number is one graph.
         order: k.
     """
     return TupleBatch(*_operators.graph_complete(_counts(nodes), order, symmetry, loops), symmetry)
@@ -217,13 +219,14 @@ def complete_tuples(
 
 @_checked
 def with_loops(batch: TupleBatch) -> DerivedTuples:
-    """The batch and the tuple (i, .., i) of every node that lacks it."""
+    """The batch, with the tuple (i, .., i) added for every node that lacks it."""
     return _derived(_operators.graph_with_loops(*batch._parts()), batch.symmetry)
 
 
 @_checked
 def all_orders(batch: TupleBatch) -> DerivedTuples:
-    """The ordered batch of an undirected one: every order of the entries of every tuple."""
+    """The ordered batch that corresponds to an undirected one: every order of the entries of every
+    tuple."""
     return _derived(_operators.graph_all_orders(*batch._parts()), "ordered")
 
 
@@ -231,19 +234,20 @@ def all_orders(batch: TupleBatch) -> DerivedTuples:
 def project_tuples(
     batch: TupleBatch, order: int, symmetry: str | None = None, *, all_nodes: bool | None = None
 ) -> TupleBatch:
-    """E -> E', what a layer from the batch's order to a lower one is computed on.
+    """E -> E': the tuples of a lower order on which a layer from the batch's order is computed.
 
-    All tuples of ``order`` entries over the entries of each tuple, loops included, duplicates
-    merged; with distinct entries when loop-free, ascending when undirected; the empty tuple of
-    every graph for order 0. The batch itself for its own order.
+    The result contains all tuples of ``order`` entries over the entries of each tuple, loops
+    included, duplicates merged. The entries are distinct when loop-free and ascending when
+    undirected. For order 0 it is the empty tuple of every graph. For the batch's own order it is
+    the batch itself.
 
     Args:
-        order: from 0 to the batch's.
+        order: from 0 to the batch's order.
         symmetry: None: the batch's.
         all_nodes: for orders from 1 to the one below the batch's, whether a node that is in no
-            tuple gets (i, .., i) too; for order 1 row i is then that of node i. None: for order 1
-            such nodes are an error, since the rows of those behind them would move up in silence;
-            for higher orders they are left out.
+            tuple gets (i, .., i) too. For order 1, row i then belongs to node i. None: for order 1
+            such nodes are an error, because without them the rows of later nodes would shift
+            silently. For higher orders they are left out.
     """
     symmetry = batch.symmetry if symmetry is None else symmetry
     return TupleBatch(
@@ -253,7 +257,7 @@ def project_tuples(
 
 @_checked
 def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
-    """One batch of the graphs of all, which have one order and symmetry."""
+    """One batch with the graphs of all batches, which must have the same order and symmetry."""
     symmetries = sorted({batch.symmetry for batch in batches})
     if len(symmetries) != 1:
         raise ValueError(
@@ -266,7 +270,7 @@ def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
 
 @_checked
 def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
-    """The graphs of a batch, each with its nodes counted from 0."""
+    """The graphs of a batch. The nodes of each graph are numbered from 0."""
     return _batches(_operators.graph_split(*batch._parts()), batch.symmetry)
 
 
@@ -281,9 +285,9 @@ def derived_features(features: Tensor, origin: Tensor) -> Tensor:
 def node_and_edge_features(
     graph: DerivedTuples, node_features: Tensor, edge_features: Tensor
 ) -> Tensor:
-    """Features [m, dv + de] of a graph or hypergraph with loops: node features [n, dv] on the loops
-    (i, .., i), then edge features [E, de] on the rows that come from an edge, zero elsewhere.
-    Differentiable.
+    """Features [m, dv + de] of a graph or hypergraph with loops. The first dv columns are the node
+    features [n, dv], on the loops (i, .., i). The other de columns are the edge features [E, de],
+    on the rows that come from an edge. All other entries are zero. Differentiable.
 
     Args:
         graph: of any order, from :func:`edge_tuples` with ``loops=True`` or :func:`with_loops`.
@@ -299,28 +303,28 @@ def node_and_edge_features(
 
 @_checked
 def adjacency(batch: TupleBatch) -> Adjacency:
-    """Neighbours of every node: the other nodes of its tuples, whatever the places. Loops make
-    none."""
+    """Neighbours of every node: the other nodes of its tuples, at any position. Loops add no
+    neighbours."""
     return Adjacency(*_operators.graph_adjacency(*batch._parts()))
 
 
 @_checked
 def node_degrees(batch: TupleBatch) -> Tensor:
-    """How many neighbours every node has: int64 [n]."""
+    """Number of neighbours of every node: int64 [n]."""
     return adjacency(batch).offsets.diff()
 
 
 @_checked
 def connected_components(batch: TupleBatch) -> Tensor:
-    """One number for all nodes that tuples connect: int64 [n], from 0 in the order of their lowest
-    nodes."""
+    """One number per connected component, the same for all nodes that tuples connect: int64 [n],
+    from 0 in the order of the components' lowest nodes."""
     return _operators.graph_components(*batch._parts())
 
 
 @_checked
 def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
-    """The pairs of nodes of a graph that have one label, undirected and without loops: a partition
-    of its nodes as a graph.
+    """The pairs of nodes of a graph that have the same label, undirected and without loops. This
+    represents a partition of the nodes as a graph.
 
     Args:
         labels: int64 [n], any numbers.
@@ -331,36 +335,36 @@ def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
 
 @_checked
 def component_cliques(batch: TupleBatch) -> TupleBatch:
-    """Every connected component completed to a clique: a partition of the nodes, whatever edges
-    were predicted."""
+    """Every connected component completed to a clique. The result is a partition of the nodes for
+    any predicted edges."""
     return TupleBatch(*_operators.graph_component_cliques(*batch._parts()), "undirected")
 
 
 @_checked
 def simplices(batch: TupleBatch, largest: int) -> list[TupleBatch]:
-    """The cliques of a graph of 1, 2, .. ``largest`` nodes, an undirected batch for each size."""
+    """The cliques of a graph with 1, 2, .. ``largest`` nodes, as one undirected batch per size."""
     return _batches(_operators.graph_simplices(*batch._parts(), largest), "undirected")
 
 
 @_checked
 def line_graph(batch: TupleBatch) -> LineGraph:
-    """The line graph of an undirected graph without loops: its nodes are the rows of the batch, its
-    edges (undirected) the pairs of rows that share a node."""
+    """The line graph of an undirected graph without loops. Its nodes are the rows of the batch. Its
+    edges (undirected) are the pairs of rows that share a node."""
     parts = _operators.graph_line(*batch._parts())
     return LineGraph(TupleBatch(*parts[:3], "undirected"), parts[3])
 
 
 @_checked
 def laplacian_eigenvectors(batch: TupleBatch, count: int) -> LaplacianEigenvectors:
-    r"""The lowest eigenvectors of each graph's normalised Laplacian, encodings of its nodes.
+    r"""The lowest eigenvectors of each graph's normalised Laplacian, which encode its nodes.
 
     .. math:: L = I - D^{-1/2} A D^{-1/2} = U^\top \mathrm{diag}(\mathrm{values})\, U
 
-    with A from ``adjacency()`` and a row of zeros for a node without neighbours. The first vector
-    of a connected graph has value 0 and says no more than the degrees. Signs: the entry of largest
-    magnitude is positive, the first of those within 1e-6 of it. Where an eigenvalue is repeated the
-    vectors are one orthonormal basis of many. Graphs with fewer nodes than ``count`` have zeros in
-    the columns they lack.
+    A is the matrix of ``adjacency()``. A node without neighbours has a row of zeros. The first
+    vector of a connected graph has value 0 and depends only on the degrees. Each vector's sign
+    makes its entry of largest magnitude positive; among entries within 1e-6 of that magnitude, the
+    first one counts. If an eigenvalue is repeated, the vectors are one of many orthonormal bases.
+    Graphs with fewer nodes than ``count`` have zeros in the missing columns.
 
     Source: Kim et al., "Transformers Generalize DeepSets and Can be Extended to Graphs and
         Hypergraphs", equation 31.
@@ -376,11 +380,11 @@ def chain_graphs(nodes: Tensor | Sequence[int] | int) -> TupleBatch:
 
 @_checked
 def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatch:
-    """An undirected graph that grows by preferential attachment: node ``links`` is joined to all
-    before it, every later one to ``links`` different nodes, each drawn with a probability in
-    proportion to its links so far.
+    """An undirected graph that grows by preferential attachment. Node ``links`` is joined to all
+    nodes before it. Every later node is joined to ``links`` different nodes, each drawn with a
+    probability proportional to its current number of links.
 
-    It has links (nodes - links) edges, the same on every machine for the same seed.
+    The graph has links (nodes - links) edges. It is the same on every machine for the same seed.
 
     Source: Barabasi and Albert, "Emergence of scaling in random networks", Science 286 (1999).
     """
@@ -389,11 +393,11 @@ def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatc
 
 @_checked
 def random_point_sets(sets: int, least: int, most: int, *, seed: int = 0) -> PointSets:
-    """Sets of uniform points in the unit square, each of ``least`` to ``most`` points, every number
-    as likely.
+    """Sets of uniform points in the unit square. Each set has ``least`` to ``most`` points, and
+    every number of points is equally likely.
 
-    Coordinates are multiples of 2^-22 below 1, and the points of a set differ. The same on every
-    machine for the same seed; a set does not depend on how many there are.
+    Coordinates are multiples of 2^-22 below 1, and the points of a set differ. The result is the
+    same on every machine for the same seed. A set does not depend on the number of sets.
     """
     return PointSets(*_operators.graph_point_sets(sets, least, most, seed))
 
@@ -403,11 +407,11 @@ def delaunay_graph(points: Tensor, node_offsets: Tensor | None = None) -> TupleB
     """The edges of the Delaunay triangulation of each set of points: no circle through the corners
     of a triangle has a point inside.
 
-    Exact for points on a grid, to which every set is moved first: 2^22 steps in the smallest power
-    of two that is not below its extent in x or y. Points of ``random_point_sets()`` are on it
-    already. Points on one line are joined to their neighbours on it, two points to each other;
-    where more than three lie on an empty circle, the polygon is cut into triangles from its lowest
-    number on. O(n log n), sets in parallel.
+    The result is exact for points on a grid, and every set is first moved to its grid: 2^22 steps
+    in the smallest power of two that is not below the set's extent in x or y. Points of
+    ``random_point_sets()`` are already on it. Points on one line are joined to their neighbours on
+    the line, and two points to each other. If more than three points lie on an empty circle, their
+    polygon is cut into triangles that start from its lowest number. O(n log n), sets in parallel.
 
     Args:
         points: floating point [n, 2].

@@ -1,20 +1,23 @@
-"""Graphs, tuples and tables from files.
+"""Reads graphs, tuples and tables from files.
 
-A file that cannot be used is a ValueError of one line: "cannot read PATH: WHY", with the line or
-row. Nothing pickled is ever read.
+A file that cannot be used raises a ValueError with one line: "cannot read PATH: WHY", with the line
+or row. Pickled data is never read.
 
-Texts of rows and columns are read by one set of rules. The bytes are UTF-8, or UTF-16 with a byte
-order mark, and lines end with LF, CR LF or CR. These arguments say how; what is not given, the text
-decides, and a ReadingWarning tells what was decided by the values alone:
+All text files with rows and columns follow the same rules. The bytes are UTF-8, or UTF-16 with a
+byte order mark, and lines end with LF, CR LF or CR. The following arguments control the reading. If
+an argument is not given, the text decides, and a ReadingWarning reports each decision that depends
+on the values alone:
 
-- ``header``: whether the first row has names. It has where it holds words that are no values, where
-  it has one cell less than every other row or begins with an empty one, and where it has three or
-  more consecutive whole numbers, or whole numbers above columns that all hold fractions.
-- ``index``: whether the first column has the names of the rows. It has where the header has no name
-  for it, and where its cells are different names.
+- ``header``: whether the first row contains names. By default it does in three cases: it contains
+  words that are not values; or it has one cell less than every other row, or begins with an empty
+  cell; or it has three or more consecutive whole numbers, or whole numbers above columns that
+  contain only fractions.
+- ``index``: whether the first column contains the names of the rows. By default it does in two
+  cases: the header has no name for it, or its cells are different names.
 - ``delimiter``: "comma", "tab", "semicolon", "pipe" or "space" (runs of blanks).
-- ``comment``: a line that begins with this character is passed over; "": no line is. Without it,
-  lines with # above the first row are; in lists of edges, lines with # or % anywhere.
+- ``comment``: lines that begin with this character are skipped; "": no line is skipped. By default,
+  lines with # above the first row are skipped. In lists of edges, lines with # or % are skipped
+  anywhere.
 """
 
 from __future__ import annotations
@@ -46,8 +49,8 @@ _Path = str | os.PathLike[str]
 
 
 class ReadingWarning(UserWarning):
-    """How a text was read was decided by its values alone; the message names the argument that says
-    otherwise."""
+    """The values alone decided how a text was read. The message names the argument that overrides
+    the decision."""
 
 
 def _warn(path: _Path, guesses: str) -> None:
@@ -56,36 +59,34 @@ def _warn(path: _Path, guesses: str) -> None:
 
 
 class EdgeFile(NamedTuple):
-    """Edges as a file lists them: in its order, repetitions and loops included."""
+    """Edges as listed in a file, in its order, repetitions and loops included."""
 
     edges: Tensor  #: int64 [E, 2]
-    weights: Tensor  #: float64 [E], or [0] where the file has none
-    names: list[str]  #: of the nodes; empty where the file numbers them
+    weights: Tensor  #: float64 [E], or [0] if the file has none
+    names: list[str]  #: names of the nodes; empty if the file numbers them
     nodes: int
 
 
 class TupleFile(NamedTuple):
-    """Tuples as a file lists them: in its order, repetitions included."""
+    """Tuples as listed in a file, in its order, repetitions included."""
 
-    tuples: Tensor  #: int64 [m, k], columns of types numbered through
-    nodes: int  #: of all types, or one more than the largest
-    type_sizes: (
-        Tensor  #: int64 [k]: how many nodes the type of each column has, or [0] without types
-    )
+    tuples: Tensor  #: int64 [m, k]; nodes of all types are numbered consecutively
+    nodes: int  #: number of nodes of all types, or one more than the largest
+    type_sizes: Tensor  #: int64 [k]: number of nodes of each column's type, or [0] without types
 
 
 class TableFile(NamedTuple):
     """Numbers in rows and named columns."""
 
-    values: Tensor  #: float64 [rows, columns]; NaN where missing
-    columns: list[str]  #: their names; empty where there are none
-    labels: list[str]  #: names of the rows; empty where there are none
+    values: Tensor  #: float64 [rows, columns]; a missing value is NaN
+    columns: list[str]  #: names of the columns; empty if there are none
+    labels: list[str]  #: names of the rows; empty if there are none
 
 
 @checked
 def read_graphs(path: _Path) -> TupleBatch:
-    """Undirected graphs of a file, one batch: lines of graph6, or an npy array of graph6 strings,
-    in C order."""
+    """Reads the undirected graphs of a file as one batch. The file contains lines of graph6, or is
+    an npy array of graph6 strings, in C order."""
     return TupleBatch(*operators.read_graphs(operator_path(path)), "undirected")
 
 
@@ -98,14 +99,15 @@ def read_edges(
     delimiter: str = "",
     comment: str | None = None,
 ) -> EdgeFile:
-    """Lines "from to" or "from to weight", between blanks, tabs, commas or semicolons; # and %
-    begin comments.
+    """Reads lines "from to" or "from to weight", separated by blanks, tabs, commas or semicolons. #
+    and % begin comments.
 
-    A header may name the columns of sources, targets and weights, in any order and among others, as
-    Gephi, Cytoscape, SNAP, igraph and causal tools do: source and target, from and to, node1 and
-    node2, cause and effect, .. Where every node is a number from 0 on these are the nodes, as many
-    as the largest says; but numbers in quotes, and numbers far above the number of edges, are
-    names, in ascending order. Otherwise nodes are names, numbered as they come.
+    A header may name the columns of sources, targets and weights, in any order and among others,
+    with the names that Gephi, Cytoscape, SNAP, igraph and causal tools use: source and target, from
+    and to, node1 and node2, cause and effect, .. If every node is a number from 0 on, these numbers
+    are the nodes, and the largest number determines how many nodes there are. However, numbers in
+    quotes, and numbers far above the number of edges, are names, in ascending order. Otherwise
+    nodes are names, numbered in the order of their first appearance.
     """
     *file, guesses = operators.read_edges(operator_path(path), header, index, delimiter, comment)
     _warn(path, guesses)
@@ -123,16 +125,16 @@ def read_tuples(
     delimiter: str = "",
     comment: str | None = None,
 ) -> TupleFile:
-    """Tuples from npz, npy, a text such as csv, or a file *.safetensors.
+    """Reads tuples from npz, npy, a text such as csv, or a file *.safetensors.
 
     Args:
-        path: an npz may hold ``nums_type``, the number of nodes of each column's type; then its
-            columns count their nodes from 0, each for itself. Pickled arrays beside are not read.
-        key: the array in an npz or safetensors file; "": train_data, test_data or the only one of
+        path: an npz may contain ``nums_type``, the number of nodes of each column's type. Then
+            every column counts its own nodes from 0. Pickled arrays in the same file are not read.
+        key: the array in an npz or safetensors file; "": train_data, test_data or the only array of
             two dimensions.
         width: expected k; None: any.
-        header, index, delimiter, comment: of a text, as this module says; numbers are nodes and
-            never a header.
+        header, index, delimiter, comment: for a text, as described at the top of this module.
+            Numbers are nodes and never a header.
     """
     *file, guesses = operators.read_tuples(
         operator_path(path), key, width or 0, header, index, delimiter, comment
@@ -155,18 +157,20 @@ def read_table(
     use_columns: Sequence[str] = (),
     leave_out: Sequence[str] = (),
 ) -> TableFile:
-    """A table from npy, npz or a text such as csv; which of them it is, its bytes say.
+    """Reads a table from npy, npz or a text such as csv. The bytes of the file determine its
+    format.
 
     Args:
-        path: cells of a text may be quoted. A number nearer to 0 than any float64 is 0; one beyond
-            the largest is an error.
-        key: the array in an npz; "": the only one of two dimensions.
-        header, index, delimiter, comment: of a text, as this module says.
-        allow_missing: an empty cell, NA, N/A, NaN, null, nil, None, in capitals or not, also <NA>,
-            #N/A and -nan, and ?, - and a point give nan; otherwise they are errors.
-        missing_words: further words that give nan.
-        use_columns, leave_out: names of columns to read, and to pass over, of a text; x0, x1, ..
-            where it has no names. What is not read may hold anything.
+        path: cells of a text may be quoted. A number nearer to 0 than any float64 is 0; a number
+            beyond the largest float64 is an error.
+        key: the array in an npz; "": the only array of two dimensions.
+        header, index, delimiter, comment: for a text, as described at the top of this module.
+        allow_missing: whether missing values become nan; otherwise they are errors. A missing value
+            is an empty cell, NA, N/A, NaN, null, nil or None, in upper or lower case, or <NA>,
+            #N/A, -nan, ?, - or a point.
+        missing_words: further words that become nan.
+        use_columns, leave_out: names of columns of a text to read and to skip. Columns without
+            names are called x0, x1, .. A skipped column may contain anything.
     """
     *file, guesses = operators.read_table(
         operator_path(path),

@@ -3,7 +3,7 @@
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
 RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md`
-has the arrays of the file.
+describes the arrays of the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._whole_file import whole_file
 
 __all__ = ["ATOM_FEATURES", "BOND_FEATURES", "BadMolecule", "convert", "main"]
 
-#: Name of each categorical feature of an atom and how many values it has: codes 0, 1, ..
+#: Name of each categorical feature of an atom, and its number of values. The codes are 0, 1, ..
 ATOM_FEATURES = {
     "atomic_number": 119,
     "chirality": 4,  # none, clockwise, counter-clockwise, other
@@ -47,7 +47,8 @@ _BOND_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS")
 
 
 class BadMolecule(ValueError):
-    """A line that is no molecule with a target: the message names it and says why."""
+    """A line that does not contain a valid molecule with a target. The message names the line and
+    the reason."""
 
 
 class _Molecule(NamedTuple):
@@ -60,7 +61,8 @@ class _Molecule(NamedTuple):
 
 
 def _code(names: Sequence[str], value: Any) -> int:
-    """The place of an enumerator among the names; behind the last one for any other."""
+    """The index of an enumerator among the names. Any other enumerator gets the index after the
+    last."""
     name = str(value)
     return names.index(name) if name in names else len(names)
 
@@ -92,7 +94,7 @@ def _bond_codes(bond: Any) -> list[int]:
 
 
 class _Chemistry:
-    """What is needed of RDKit."""
+    """The parts of RDKit that this module uses."""
 
     def __init__(self, bits: int, radius: int, hydrogens: bool) -> None:
         try:
@@ -100,7 +102,7 @@ class _Chemistry:
             from rdkit.Chem import rdFingerprintGenerator
         except ImportError as error:
             raise SystemExit("molecules: RDKit is needed: python -m pip install rdkit") from error
-        RDLogger.DisableLog("rdApp.*")  # what is wrong is said here, with the line
+        RDLogger.DisableLog("rdApp.*")  # this module reports errors itself, with the line
         self._chem = Chem
         self._hydrogens = hydrogens
         self._morgan = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
@@ -134,7 +136,8 @@ def _lines(path: Path, smiles: str, target: str) -> Iterator[tuple[int, str, str
 
 
 def _number(text: str) -> float:
-    """A finite number; ``float`` alone would take 1_000 and digits of other scripts, too."""
+    """Parses a finite number. ``float`` alone would also accept 1_000 and digits of other
+    scripts."""
     try:
         value = float(text) if text.isascii() and "_" not in text else np.nan
     except ValueError:
@@ -168,16 +171,17 @@ def convert(
 
     Args:
         source: csv with a header.
-        result: npz; written whole or not at all.
+        result: npz. It is written completely or not at all.
         target: column of the numbers to predict.
         smiles: column of the molecules.
-        bits: of the Morgan fingerprints, a multiple of 8.
-        radius: of the Morgan fingerprints; 2 is ECFP4.
-        hydrogens: as atoms of their own; otherwise they are counted at the atom they belong to.
-        skip_bad: leave out lines that are no molecule with a finite target.
+        bits: length of the Morgan fingerprints, a multiple of 8.
+        radius: radius of the Morgan fingerprints; 2 is ECFP4.
+        hydrogens: whether hydrogens become separate atoms. Otherwise the atom that they belong
+            to counts them.
+        skip_bad: leave out lines that do not contain a molecule with a finite target.
 
     Returns:
-        How many molecules were written, and what was wrong with each line that was left out.
+        The number of written molecules, and one error message per line that was left out.
 
     Raises:
         BadMolecule: a line that cannot be used, unless ``skip_bad``.
