@@ -24,9 +24,9 @@ def continuous_order(
 
     a = 1 is order N and a = 0 is order N - 1, each with its unit scales. At every order between
     them, the sensitivity to inputs of unit root mean square is also 1. The function can change the
-    order of a trained model gradually. It applies to the product form and the product reducer. Let
-    ``mask`` and ``distinct`` not couple the axes. Then a = 0 gives exactly the output of order
-    N - 1. Its lse is larger by the log of the number of keys that the query sees on the last axis.
+    order of a trained model gradually. It applies to the product form and the product reducer.
+    Unless ``mask`` or ``distinct`` couples the axes, a = 0 gives exactly the output of order N - 1.
+    Its lse is then larger by the log of the number of keys that the query sees on the last axis.
 
     Args:
         keys, values: N >= 2 tensors each, as for :func:`nsimplex.attention`.

@@ -48,9 +48,9 @@ def topk_keys(
         s_{ij} &= \sum_h w_{hi}\, \mathrm{act}(\mathrm{logit}_{hij}), \qquad
             I_i = \mathrm{TopK}_j\, s_{ij} \text{ over the admissible } j
 
-    With its own narrow query and key and one key head, this is the indexer of DeepSeek Sparse
-    Attention. With q, k1 and lse of the previous layer, it is the variant that needs no additional
-    parameters.
+    With a separate query and key of few channels and one key head, this is the indexer of DeepSeek
+    Sparse Attention. With q, k1 and lse of the previous layer, it is the variant that needs no
+    additional parameters.
 
     Args:
         query: [B, H, Tq, D], float32, float64, bfloat16 or float16.
