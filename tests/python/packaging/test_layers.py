@@ -6,7 +6,7 @@ import sys
 import pytest
 
 CLEAN = {
-    "include/nsimplex/attention.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/version.h>\n",
+    "include/nsimplex/cache.h": "#include <ATen/core/Tensor.h>\n#include <nsimplex/version.h>\n",
     "src/kernels/cpu/tile.cc": '#include "kernels/cpu/tile.h"\n#include <hwy/highway.h>\n',
     "src/attention/attention/op.cpp": '#include "support/log.h"\n#include <torch/torch.h>\n',
     "src/nn/block.cpp": '#include "attention/attention/op.h"\n#include <nsimplex/attention.h>\n',
