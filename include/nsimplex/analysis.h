@@ -291,7 +291,7 @@ struct LayerReading {
   int64_t order = 0;           ///< N of its attention; 0: the embedding
   bool attends_to_all = true;  ///< false: over chosen tuples, or separable
 
-  // Of what it passes on, [T, C], as analysis_smoothing.h has them.
+  // Of what it passes on, [T, C], as the functions above say.
   at::Tensor residual;  ///< ||X - 1 mean(X)^T||_{1,inf}
   at::Tensor ratio;     ///< over ||X||_{1,inf}
   at::Tensor effective_rank, mean_cosine, dirichlet_energy;

@@ -33,7 +33,7 @@ struct Safetensors {
 /// The tensors are views of one copy of the file in memory: writing to one changes neither the file
 /// nor another reader, and a change of the file does not reach them. Every length, offset and shape
 /// is checked first, as the format demands (ranges without holes or overlaps that fill the file), and
-/// so are the checksums of a file that has them (io/safetensors_checksums.h). Anything wrong throws
+/// so are the checksums of a file that has them (io/safetensors_header.h). Anything wrong throws
 /// one InputError with the file's name and what was wrong.
 Safetensors read_safetensors(const std::string& path);
 

@@ -80,7 +80,7 @@ TEST_P(ReaderWork, GrowsWithTheBytes) {
   const double growth = static_cast<double>(larger) / static_cast<double>(size);
   EXPECT_GT(one.steps, 100) << "the readers are not compiled to be counted";
   EXPECT_LT(static_cast<double>(four.steps), 1.3 * growth * static_cast<double>(one.steps));
-  // The factor that source.h states, beside what does not grow: a window of zlib and the like.
+  // The factor that input_file.h states, beside what does not grow: a window of zlib and the like.
   EXPECT_LT(four.memory, kMostMemory * static_cast<int64_t>(larger) + (1 << 17));
 }
 

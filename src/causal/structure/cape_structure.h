@@ -44,7 +44,7 @@ class PaperModel {
   at::Tensor one_, possible_, l1_;
 };
 
-/// How long the estimator of paper.h goes on, for those who count its steps without running it.
+/// How long the estimator `paper` goes on, for those who count its steps without running it.
 
 inline constexpr int64_t kPaperBatch = 128;   ///< rows of a batch
 inline constexpr int64_t kPaperEpochs = 100;  ///< for each value of alpha and rho

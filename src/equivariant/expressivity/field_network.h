@@ -34,7 +34,7 @@ constexpr uint64_t mix(uint64_t seed, uint64_t value) { return reduce(random_bit
 
 namespace nsimplex::equivariant {
 
-/// One channel of a dense tensor [n, .., n] over the field of prime_field.h.
+/// One channel of a dense tensor [n, .., n] over the prime field.
 struct FieldTensor {
   int64_t order = 0, nodes = 0;
   std::vector<uint64_t> values;  ///< nodes^order

@@ -94,7 +94,7 @@ enum class ListPattern {
   path      ///< chains: the next key is one of the set of the key before
 };
 
-/// The lists of a call, checked (tuple_list.h). A list is for a batch entry, or all, and a group of
+/// The lists of a call, checked (see above). A list is for a batch entry, or all, and a group of
 /// neighbouring key heads.
 struct TupleLists {
   ListPattern pattern = ListPattern::list;

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Carves aligned arrays out of a task's scratch. Rounds as scratch sizes in plan.cc do.
+/// Carves aligned arrays out of a task's scratch. Rounds as scratch sizes in plans do.
 template <class R>
 class Arena {
  public:
