@@ -141,7 +141,7 @@ Output dispatch(const Call& call);
 Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
 
-/// The plain ATen version (attention_reference.cpp): any dtype and device, differentiable any number of
+/// The ATen version (attention_reference.cpp): any dtype and device, differentiable any number of
 /// times.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);

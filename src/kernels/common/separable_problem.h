@@ -3,7 +3,7 @@
 #include "kernels/common/attention_problem.h"
 
 // Plain description of one separable (linear-time) N-simplicial attention call. No ownership;
-// strides are in elements and channels are contiguous, as in attention_problem.h. T is double or float.
+// strides are in elements, channels are contiguous, as in attention_problem.h. T: double or float.
 //
 //     num_i = sum_r q_i[r] prod_m (sum_{j in A_m(i)} k^m_j[r] v^m_j)     products over channels
 //     den_i = sum_r q_i[r] prod_m (sum_{j in A_m(i)} k^m_j[r])
