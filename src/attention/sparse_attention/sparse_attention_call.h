@@ -106,7 +106,7 @@ Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
 Gradients dispatch_reference(const BackwardCall& call);
 
-/// The ATen version (sparse_attention_reference.cpp): any dtype and device, differentiable any number
+/// ATen version (sparse_attention_reference.cpp): any dtype and device, differentiable any number
 /// of times.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
