@@ -10,93 +10,93 @@
 
 namespace nsimplex {
 
-/// Tensors by name: what a cache is saved as.
+/// Tensors by name: the form in which a cache is saved.
 using CacheState = std::map<std::string, at::Tensor>;
 
-/// Keys and values that a chunk of queries attends to.
+/// The keys and values that a chunk of queries attends to.
 struct CachedKeys {
-  std::vector<at::Tensor> keys, values;  ///< one an axis, [B, Hk, T_m, D] and [B, Hk, T_m, Dv]
-  std::vector<Window> window;            ///< one an axis, causal; empty: every query sees every key
+  std::vector<at::Tensor> keys, values;  ///< one per axis, [B, Hk, T_m, D] and [B, Hk, T_m, Dv]
+  std::vector<Window> window;  ///< one per axis, causal; empty: every query sees every key
 };
 
-/// What one layer keeps of the tokens so far. A handle, as tensors are: copies share what they
-/// keep.
+/// The state that one layer keeps of the tokens so far. It is a handle, like a tensor: copies share
+/// the state.
 class NSIMPLEX_API LayerCache {
  public:
   virtual ~LayerCache() = default;
 
-  /// Keys that each axis sees; -1: all.
+  /// How many keys each axis sees; -1: all.
   virtual const std::vector<int64_t>& window() const = 0;
 
-  virtual int64_t position() const = 0;  ///< tokens so far: the position of the next
-  virtual int64_t bytes() const = 0;     ///< memory of what is kept
+  virtual int64_t position() const = 0;  ///< number of tokens so far: the position of the next one
+  virtual int64_t bytes() const = 0;     ///< memory of the state
 
-  /// Forgets all tokens, shapes and storage.
+  /// Forgets all tokens, the shapes and the storage.
   virtual void reset() = 0;
 
-  /// Replaces the batch by entries [B'] (int64) of it, in this order; repeated ones are copied
+  /// Replaces the batch by its entries [B'] (int64), in this order. Repeated entries are copied
   /// (beam search). O(bytes).
   virtual void select(const at::Tensor& entries) = 0;
 
-  /// Everything kept, by name, and `position`. Copies.
+  /// The whole state by name, and `position`. Copies.
   virtual CacheState state() const = 0;
 
-  /// Continues where state() was taken, in a cache of the same kind and windows; else refused.
+  /// Continues from a state(). The cache must have the same kind and windows, otherwise it throws.
   virtual void load_state(const CacheState& state) = 0;
 
-  /// An empty one of the same kind and windows.
+  /// An empty cache of the same kind and windows.
   virtual std::shared_ptr<LayerCache> fresh() const = 0;
 
-  /// Takes over what `other`, a fresh() one of this, keeps.
+  /// Takes over the state of `other`, which must be a fresh() cache of this one.
   virtual void take(LayerCache& other) = 0;
 };
 
-/// Keys and values of the tokens so far, so that causal self-attention goes on without computing
-/// them again (decoding).
+/// Keys and values of the tokens so far. With them causal self-attention continues without
+/// computing them again (decoding).
 ///
 ///     KeyValueCache cache({32, 512});                // the last keys seen on each axis
 ///     cache.attend(query, {k1, k2}, {v1, v2});       // the prompt, in chunks of any length
 ///     cache.attend(next_query, {k1, k2}, {v1, v2});  // one token after the other
 ///
-/// gives what attention() of the whole sequence with causal = true and these windows gives, to
-/// rounding, however the sequence is cut.
+/// The result equals that of attention() over the whole sequence with causal = true and these
+/// windows, to rounding, however the sequence is cut.
 ///
-/// Every axis holds its last w_m keys and values in a ring, the key of position t in slot t mod
-/// w_m; -1 holds all. Storage grows by doubling up to that: at most B Hk (D + Dv) sum_m w_m
-/// elements (twice that while an unbounded axis grows). Softmax does not care about the order of
-/// keys, so a single query attends to the ring as it lies, without a copy; a longer chunk attends
-/// to a copy of the last w_m - 1 keys in order, followed by the chunk's own.
+/// Every axis holds its last w_m keys and values in a ring: the key of position t is in slot t mod
+/// w_m. A window of -1 holds all keys. Storage doubles until it has this size, so it is at most B
+/// Hk (D + Dv) sum_m w_m elements (twice that while an unbounded axis grows). Softmax does not
+/// depend on the order of keys, so a single query attends to the ring without a copy. A longer
+/// chunk attends to a copy of the last w_m - 1 keys in order, followed by the chunk's own keys.
 ///
-/// Batch entries advance together: a chunk has the same number of tokens for all of them and all
-/// axes. Shapes, dtype and device are those of the first chunk. For inference only: tensors that
-/// require a gradient are refused while gradients are recorded. Keys with positions (rotary) are
-/// turned before they come here; position() counts them.
+/// Batch entries advance together: a chunk has the same number of tokens for all entries and axes.
+/// The first chunk determines shapes, dtype and device. The cache is for inference only: it refuses
+/// tensors that require a gradient while gradients are recorded. Apply rotary positions to the keys
+/// before you append them; position() counts the tokens.
 ///
-/// A handle, as tensors are: copies share one cache. Not for two threads at a time.
+/// A handle, like a tensor: copies share one cache. It is not safe for two threads at a time.
 ///
-/// Errors: c10::ValueError, c10::TypeError or c10::NotImplementedError with one line; what a call
-/// refuses by itself leaves the cache as it was.
+/// Errors: c10::ValueError, c10::TypeError or c10::NotImplementedError with one line. A refused
+/// call leaves the cache unchanged.
 class NSIMPLEX_API KeyValueCache : public LayerCache {
  public:
-  /// `window`: keys that an axis holds and a query sees, its own position included; -1: all.
+  /// `window`: how many keys an axis holds and a query sees, its own position included; -1: all.
   explicit KeyValueCache(std::vector<int64_t> window);
 
-  /// Appends a chunk: N keys [B, Hk, t, D], N values [B, Hk, t, Dv], t >= 0. O(t) copies, O(T) when
-  /// storage grows.
+  /// Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], t >= 0. Copies O(t), or
+  /// O(T) when the storage grows.
   void append(at::TensorList keys, at::TensorList values);
 
-  /// Appends the chunk and attends with its queries [B, Hq, t, D]. Of the options, causal is
-  /// implied, windows are the cache's, and what counts keys by their place in a tensor (lengths,
-  /// masks, documents, distinct, dropout) is refused.
+  /// Appends the chunk and attends with its queries [B, Hq, t, D]. The options imply causal, and
+  /// the windows are the cache's. Options that refer to keys by their place in a tensor (lengths,
+  /// masks, documents, distinct, dropout) are refused.
   AttentionOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                          const AttentionOptions& options = {});
 
-  /// Attends with the queries of the last t positions appended; t > 1 only while no axis has
+  /// Attends with the queries of the last t positions appended. t > 1 works only while no axis has
   /// dropped a key.
   AttentionOutput attend(const at::Tensor& query, const AttentionOptions& options = {}) const;
 
-  /// What attend() attends to, for callers that call the operator themselves; the first one
-  /// appends. Valid until the cache changes.
+  /// The keys and values that attend() would use, for callers that call the operator themselves.
+  /// The first function appends. The result is valid until the cache changes.
   CachedKeys extend(const at::Tensor& query, at::TensorList keys, at::TensorList values);
   CachedKeys view(const at::Tensor& query) const;
 
@@ -106,8 +106,8 @@ class NSIMPLEX_API KeyValueCache : public LayerCache {
   void reset() override;
   void select(const at::Tensor& entries) override;
 
-  /// `position`, and once there are tokens `keys.<m>` and `values.<m>`, the held ones in the order
-  /// of their positions.
+  /// `position` and, once there are tokens, `keys.<m>` and `values.<m>` in the order of their
+  /// positions.
   CacheState state() const override;
   void load_state(const CacheState& state) override;
   std::shared_ptr<LayerCache> fresh() const override;
@@ -139,8 +139,8 @@ class NSIMPLEX_API LayerCaches {
   CacheState state() const;
   void load_state(const CacheState& state);
 
-  /// The state as a safetensors file, and from it to a device. What cannot be read or belongs to
-  /// other windows throws a std::runtime_error of one line.
+  /// Writes the state as a safetensors file, and reads it to a device. A file that cannot be read
+  /// or has other windows throws a std::runtime_error with one line.
   void save(const std::string& path) const;
   void load(const std::string& path, c10::Device device = c10::kCPU);
 
@@ -148,23 +148,23 @@ class NSIMPLEX_API LayerCaches {
   std::vector<std::shared_ptr<LayerCache>> layers_;
 };
 
-/// What a layer that chooses its keys keeps: the keys and values of all tokens, the rows its
-/// indexer scores them by, and, where it attends along paths, the keys that every token chose. A
-/// chain can reach any token, so nothing is ever dropped.
+/// The state of a layer that chooses its keys: the keys and values of all tokens and the rows that
+/// its indexer scores them by. If the layer attends along paths, it also has the keys that every
+/// token chose. A path can reach any token, so nothing is ever dropped.
 ///
-/// Shapes, dtypes and device are those of the first chunk. For inference only. Not for two threads
-/// at a time.
+/// The first chunk determines shapes, dtypes and device. For inference only. Not safe for two
+/// threads at a time.
 class NSIMPLEX_API IndexedCache : public LayerCache {
  public:
   explicit IndexedCache(int64_t order);
 
-  /// Appends a chunk, as KeyValueCache::extend() does: the keys and values of all tokens.
+  /// Appends a chunk, like KeyValueCache::extend(). Returns the keys and values of all tokens.
   CachedKeys extend(const at::Tensor& query, at::TensorList keys, at::TensorList values);
 
-  /// Appends rows [B, H, t, C] of the indexer: those of all tokens, [B, H, T, C].
+  /// Appends rows [B, H, t, C] of the indexer. Returns those of all tokens, [B, H, T, C].
   at::Tensor append_index(const at::Tensor& rows);
 
-  /// Appends chosen keys [B, t, k]: those of all tokens, [B, T, k].
+  /// Appends chosen keys [B, t, k]. Returns those of all tokens, [B, T, k].
   at::Tensor append_table(const at::Tensor& chosen);
 
   const std::vector<int64_t>& window() const override;  ///< -1 on every axis
@@ -173,7 +173,7 @@ class NSIMPLEX_API IndexedCache : public LayerCache {
   void reset() override;
   void select(const at::Tensor& entries) override;
 
-  /// As KeyValueCache::state(), with `index` and `table` where there are any.
+  /// Like KeyValueCache::state(), with `index` and `table` if there are any.
   CacheState state() const override;
   void load_state(const CacheState& state) override;
   std::shared_ptr<LayerCache> fresh() const override;

@@ -7,12 +7,13 @@
 
 namespace nsimplex {
 
-/// Input of a user that cannot be used: one line that names the argument or file, what was expected
-/// and what came. Layers, models and readers of files throw it; operators throw c10::ValueError and
-/// c10::TypeError, as PyTorch's do. The command line prints it and exits with 2.
+/// An error in the user's input. The message is one line that names the argument or file, the
+/// expectation and the value. Layers, models and readers of files throw it. Operators throw
+/// c10::ValueError and c10::TypeError, like those of PyTorch. The command line prints the message
+/// and exits with 2.
 struct NSIMPLEX_API InputError : std::runtime_error {
-  /// Names in a message come from files, too: control characters, line ends, bytes that are no
-  /// UTF-8 and marks that turn the direction of writing are escaped, as in \x1b.
+  /// A message may contain names from files. Control characters, line ends, bytes that are not
+  /// UTF-8 and marks that change the direction of writing are escaped, as in \x1b.
   explicit InputError(const std::string& message);
 };
 

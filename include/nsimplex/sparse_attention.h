@@ -6,16 +6,17 @@
 
 namespace nsimplex {
 
-/// What `indices` and `offsets` of sparse_attention() mean. G lists a batch entry: 1 is shared by
-/// all heads, as many as key heads is one a key head; G divides the key heads, and neighbours
-/// share. The leading dimension is B, or 1 for lists shared by the batch.
+/// The meaning of `indices` and `offsets` of sparse_attention(). There are G lists per batch entry.
+/// G = 1 is shared by all heads. If G is the number of key heads, each has its own. Otherwise G
+/// divides the key heads, and neighbouring heads share a list. The leading dimension is B, or 1 for
+/// lists shared by the batch.
 enum class TuplePattern {
-  /// Any tuples. indices [nnz, N]: tuple t is (j1, .., jN) = indices[t]. offsets int64
-  /// [1 | B, G, Tq + 1]: the tuples of query i are those from offsets[.., i] to offsets[.., i + 1],
-  /// positions in all of indices, so that lists may share tuples.
+  /// Any tuples. indices [nnz, N]: tuple t is (j1, .., jN) = indices[t]. offsets int64 [1 | B, G,
+  /// Tq + 1]: the tuples of query i are those from offsets[.., i] to offsets[.., i + 1]. These
+  /// positions refer to all of indices, so lists may share tuples.
   list,
   /// Every combination of one set of keys. indices [1 | B, G, Tq, k]: the tuples of query i are I_i
-  /// x .. x I_i with I_i = indices[.., i, :], filled up with -1 behind its keys.
+  /// x .. x I_i with I_i = indices[.., i, :], padded with -1 after its keys.
   product,
   /// Chains. indices [1 | B, G, T, k], all T_m = T: the tuples of a query at position p have j1 in
   /// I_p, j2 in I_{j1}, .., jN in I_{j_{N-1}}. The queries are the last Tq of the T positions.
@@ -48,43 +49,43 @@ struct SparseAttentionOptions {
 ///     o_i   = s2 sum_J softmax_J(e_iJ) reduce(v1_{j1}, .., vN_{jN})
 ///     lse_i = log sum_J exp(e_iJ)
 ///
-/// Equal to attention() under the boolean mask that is true for the same tuples. The list decides
-/// everything: there is no causal mask here, a list without later keys is causal. A tuple that
-/// stands twice counts twice.
+/// The result equals attention() with a boolean mask that is true for the same tuples. Only the
+/// list counts: there is no causal mask here, but a list without later keys is causal. A tuple that
+/// is listed twice counts twice.
 ///
 /// Shapes: query [B, Hq, Tq, D]; keys N of [B, Hk, T_m, D]; values N of [B, Hk, T_m, Dv], N <= 8;
 /// indices and offsets as TuplePattern says, int32 or int64. dtypes of the other tensors: float32,
 /// float64, bfloat16, float16; accumulation and lse are never below float32.
 ///
 /// A query without tuples has out = 0, lse = -inf and zero gradients. Both outputs are
-/// differentiable by query, keys, values and reducer weights, any number of times. Results do not
+/// differentiable in query, keys, values and reducer weights, any number of times. Results do not
 /// depend on the number of threads.
 ///
-/// Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, three
-/// times as many backward; O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels;
-/// learned reducers, other devices and derivatives of second order run ATen calls, chunk by chunk,
-/// with the tuples of a chunk in memory.
+/// Complexity: O(#tuples (D + Dv)) operations for N = 2, less than N times that for larger N, and
+/// three times as many backward. O(T (D + Dv)) memory besides the list. The CPU runs SIMD kernels.
+/// Learned reducers, other devices and second derivatives run ATen calls, chunk by chunk, with the
+/// tuples of a chunk in memory.
 ///
-/// Errors: c10::ValueError or c10::TypeError with one line that names the argument, what was
-/// expected and what came. On the CPU offsets that fall or leave the list and keys out of range are
-/// refused, so that no list makes it read elsewhere.
+/// Errors: c10::ValueError or c10::TypeError. The message is one line that names the argument, the
+/// expectation and the value. On the CPU, offsets that fall or leave the list and keys out of range
+/// are refused, so no list can cause a read out of bounds.
 ///
-/// Sources: lists and paths, "How Smoothing is N-simplicial Attention?", section 2.3; products of
-/// top-k sets and the learned reducer, Pappone, "Beyond Attention as a Graph"; product form: Clift et al.,
-/// arXiv 1909.00668.
+/// Sources: lists and paths: "How Smoothing is N-simplicial Attention?", section 2.3; products of
+/// top-k sets and the learned reducer: Pappone, "Beyond Attention as a Graph"; product form: Clift
+/// et al., arXiv 1909.00668.
 NSIMPLEX_API AttentionOutput
 sparse_attention(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                  const at::Tensor& indices, const std::optional<at::Tensor>& offsets = std::nullopt,
                  const SparseAttentionOptions& options = {});
 
-/// The same from plain ATen calls, whatever the dtype and device.
+/// The same function from plain ATen calls, for any dtype and device.
 NSIMPLEX_API AttentionOutput sparse_attention_reference(
     const at::Tensor& query, at::TensorList keys, at::TensorList values, const at::Tensor& indices,
     const std::optional<at::Tensor>& offsets = std::nullopt,
     const SparseAttentionOptions& options = {});
 
-/// Tuples of a call, over batch entries, query heads and queries: what its flops are counted by, 2
-/// (D + Dv) a tuple forward and three times that backward. O(size of the list).
+/// The number of tuples of a call, over batch entries, query heads and queries. The flops are 2 (D
+/// + Dv) per tuple forward and three times that backward. O(size of the list).
 NSIMPLEX_API double sparse_attention_tuples(const at::Tensor& query, at::TensorList keys,
                                             at::TensorList values, const at::Tensor& indices,
                                             const std::optional<at::Tensor>& offsets = std::nullopt,

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Marks what libnsimplex.so exports; everything else is hidden.
+/// Marks the symbols that libnsimplex.so exports; all others are hidden.
 
 #define NSIMPLEX_API __attribute__((visibility("default")))
 
