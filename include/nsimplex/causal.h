@@ -8,96 +8,102 @@
 #include <string>
 #include <vector>
 
-/// Which columns of a table cause which: a directed acyclic graph from observations.
+/// Learns a directed acyclic graph from observations: which columns of a table cause which others.
 namespace nsimplex {
 
-/// A causal graph of M columns; A_ij belongs to the edge i -> j, in the model x_j = sum_i x_i A_ij
-/// + noise. All tensors on the CPU.
+/// A causal graph of M columns. A_ij belongs to the edge i -> j in the model x_j = sum_i x_i A_ij +
+/// noise. All tensors are on the CPU.
 struct CausalFit {
   at::Tensor adjacency;  ///< float64 [M, M]: the graph, acyclic; 0 where there is no edge
-  at::Tensor weights;    ///< float64 [M, M]: what the estimator gave before threshold and repair
-  at::Tensor scores;     ///< float64 [M, M]: how sure each edge is, >= 0; to rank pairs
-  at::Tensor removed;    ///< int64 [r, 2]: cause and effect of edges that closed cycles
-  std::string model;     ///< what the estimator chose, or its name
-  double seconds;        ///< of the fit
+  at::Tensor weights;    ///< float64 [M, M]: the estimate before threshold and repair
+  at::Tensor scores;     ///< float64 [M, M]: confidence in each edge, >= 0; use it to rank pairs
+  /// int64 [r, 2]: cause and effect of edges that were removed to break cycles
+  at::Tensor removed;
+  std::string model;  ///< the model that the estimator chose, or the estimator's name
+  double seconds;     ///< duration of the fit
 };
 
-/// Learns a causal graph from a table [n, M], float64 on the CPU: observations in rows, n >= 2 and
-/// M >= 2, finite, no column constant. docs/causal/structure.md says what each estimator assumes.
+/// Learns a causal graph from a table [n, M], float64 on the CPU. Rows are observations, n >= 2 and
+/// M >= 2. All values must be finite and no column constant. docs/causal/structure.md describes the
+/// assumptions of each estimator.
 ///
-/// Columns are centred and, with `standardise`, divided by their standard deviation; weights refer
-/// to columns so scaled. Then edges of |weight| < threshold go, and of every cycle the weakest edge
-/// (never a required one). Of equal options every machine gives the same graph, but for rounding.
+/// Columns are centred and, with `standardise`, divided by their standard deviation. Weights refer
+/// to these scaled columns. Then edges with |weight| < threshold are removed, and in every cycle
+/// the weakest edge is removed (never a required one). With equal options every machine gives the
+/// same graph, except for rounding.
 ///
-/// Throws c10::ValueError that names the argument, what was expected and what came.
+/// Throws c10::ValueError that names the argument, the expectation and the value.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
 
-/// Causal graphs against a known one. Graphs are float64 [M, M] on the CPU, A_ij of i -> j, entries
-/// other than 0 being edges; the diagonal does not count. Errors are c10::ValueError and
+/// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, A_ij belongs to i
+/// -> j, and nonzero entries are edges. The diagonal is ignored. Errors are c10::ValueError and
 /// c10::TypeError that name the argument. docs/causal/graphs.md has the definitions.
 
 struct CausalMetrics {
   int64_t edges = 0, true_edges = 0;
   int64_t reversed = 0, extra = 0, missing = 0;
   int64_t shd = 0;             ///< structural Hamming distance; a reversed edge counts one
-  std::optional<int64_t> sid;  ///< structural intervention distance; none where a graph has a cycle
+  std::optional<int64_t> sid;  ///< structural intervention distance; absent if a graph has a cycle
   double precision = 0, recall = 0, f1 = 0, fdr = 0;  ///< of directed edges; recall is TPR
 };
 
 /// Complexity: O(M (M + edges)).
+///
 /// Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs",
 /// 2015.
 NSIMPLEX_API CausalMetrics causal_metrics(const at::Tensor& graph, const at::Tensor& truth);
 
-/// Of scores of all ordered pairs of different columns; NaN where the truth has no edges or all.
+/// Areas under the curves of scores over all ordered pairs of different columns. NaN if the truth
+/// has no edges or all of them.
 struct EdgeCurves {
   double auroc = 0, auprc = 0;
 };
 NSIMPLEX_API EdgeCurves edge_curves(const at::Tensor& scores, const at::Tensor& truth);
 
-/// How well scales tell the causal order of a table [n, M]: 0.5 is chance, NaN of a graph without
-/// edges. Complexity: O(n M^2 + M^3).
+/// How well the scales of the columns reveal the causal order of a table [n, M]. 0.5 is chance; NaN
+/// for a graph without edges. Complexity: O(n M^2 + M^3).
 struct Sortability {
   double variance = 0;  ///< varsortability
-  double r2 = 0;        ///< R2-sortability, which no change of units changes
+  double r2 = 0;        ///< R2-sortability; it does not depend on units
 };
 NSIMPLEX_API Sortability causal_sortability(const at::Tensor& table, const at::Tensor& graph);
 
-/// Answers that know nothing of causes: `empty`, `variance_sort`, `r2_sort`, each with coefficients
-/// and scores, float64 [M, M]. No column of the table [n, M] may be constant.
+/// Baselines that use no causal information: `empty`, `variance_sort`, `r2_sort`, each with
+/// coefficients and scores, float64 [M, M]. No column of the table [n, M] may be constant.
 struct CausalBaseline {
   std::string name;
   at::Tensor adjacency, scores;
 };
 NSIMPLEX_API std::vector<CausalBaseline> causal_baselines(const at::Tensor& table);
 
-/// A table with the graph that it came from.
+/// A table and the graph that generated it.
 struct CausalSimulation {
   at::Tensor table;    ///< float64 [observations, features]
   at::Tensor weights;  ///< float64 [features, features], A_ij of i -> j, a DAG
 };
 
-/// Draws a graph, a structural equation model on it, and observations of that:
+/// Draws a graph, a structural equation model on it, and observations of the model:
 ///
 ///     x_j = f_j(x_i : i -> j) + e_j
 ///
-/// CausalMechanism says what f_j is and CausalNoise how e_j, of mean 0, is distributed. do(x_j = v)
-/// sets x_j to v in every row and leaves all other equations as they are. Two calls that differ in
-/// `interventions` alone draw the same model and the same noise, row by row, so that their tables
-/// show what the intervention does to each single observation.
+/// CausalMechanism defines f_j, and CausalNoise defines the distribution of e_j, which has mean 0.
+/// do(x_j = v) sets x_j to v in every row and leaves all other equations unchanged. Two calls that
+/// differ only in `interventions` draw the same model and the same noise for each row, so their
+/// tables show the effect of the intervention on each single observation.
 ///
-/// The same on every machine for the same seeds, up to the rounding of exp, log and cos.
-/// Complexity: O(n (edges h + M)) with h = 1 for linear, 100 hidden units and 256 features else.
+/// Equal seeds give the same result on every machine, up to the rounding of exp, log and cos.
+/// Complexity: O(n (edges h + M)) with h = 1 for linear, 100 for mlp (hidden units) and 256 for
+/// additive_gp (features).
 ///
-/// Throws c10::ValueError that names the option: numbers out of range, a graph with a cycle, an
-/// intervention on a column that is not there, or twice on one.
+/// Throws c10::ValueError that names the option: a number out of range, a graph with a cycle, an
+/// intervention on a column that does not exist, or two on the same column.
 ///
 /// Source: the protocol of Zheng et al., "DAGs with NO TEARS", NeurIPS 2018, and "Learning sparse
 /// nonparametric DAGs", AISTATS 2020.
 NSIMPLEX_API CausalSimulation simulate_causal(const CausalSimulationOptions& options);
 
-/// The same on a graph that is given: float64 [M, M], entries other than 0 are edges. Their weights
-/// are drawn anew; `options.graph`, `nodes` and `degree` are not used.
+/// Simulates a given graph: float64 [M, M], nonzero entries are edges. Their weights are drawn
+/// anew. `options.graph`, `nodes` and `degree` are not used.
 NSIMPLEX_API CausalSimulation simulate_causal(const at::Tensor& graph,
                                               const CausalSimulationOptions& options);
 

@@ -10,98 +10,101 @@ namespace nsimplex {
 /// Estimators of a causal graph from a table; docs/causal/structure.md compares them.
 enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral, paper_lowrank };
 
-/// What becomes of rows of a table that miss a value. refuse: an error that names the first one;
-/// rows: they are left out; means: the mean of what the column has takes its place.
+/// How to treat rows of a table with missing values. refuse: an error that names the first one.
+/// rows: leave these rows out. means: replace the value by the mean of its column.
 enum class MissingValues { refuse, rows, means };
 
-/// cause -> effect, columns of the table by number.
+/// The edge cause -> effect between columns of the table, by number.
 struct CausalEdge {
   int64_t cause, effect;
   bool operator==(const CausalEdge&) const = default;
 };
 
-/// What is known of the graph before a table is seen.
+/// Prior knowledge about the graph.
 struct EdgeConstraints {
   std::vector<CausalEdge> forbidden = {};
   std::vector<CausalEdge> required = {};
-  /// One number a column, or none at all: nothing of a later tier causes anything of an earlier
-  /// one.
+  /// One number per column, or empty. A column of a later tier never causes one of an earlier tier.
   std::vector<int64_t> tiers = {};
 };
 
 struct CausalFitOptions {
   StructureEstimator estimator = StructureEstimator::order;
-  bool nonlinear = false;                ///< order, logdet: regressions that are not linear
-  bool standardise = false;              ///< columns divided by their standard deviation first
-  std::optional<double> threshold = {};  ///< edges with a smaller |weight| go; 0.2, for order none
-  std::optional<double> sparsity = {};  ///< weight of the l1 norm; each estimator's own where unset
+  bool nonlinear = false;    ///< order, logdet: nonlinear regressions
+  bool standardise = false;  ///< divide columns by their standard deviation first
+  /// removes edges with a smaller |weight|; 0.2, none for order
+  std::optional<double> threshold = {};
+  std::optional<double> sparsity = {};  ///< weight of the l1 norm; unset: the estimator's default
   int64_t rank = 40;                    ///< lowrank, paper_lowrank: columns of U, V
-  bool sample = false;                  ///< paper, paper_lowrank: Z drawn, not its mean
+  bool sample = false;                  ///< paper, paper_lowrank: Z is sampled, instead of its mean
   int64_t seed = 0;
   EdgeConstraints constraints = {};
-  /// Called between steps; what it throws ends the fit.
+  /// Called between steps. It may throw to stop the fit.
   std::function<void()> checkpoint = {};
 };
 
-/// How points move; docs/causal/embedding.md compares them.
+/// Optimisers of the points; docs/causal/embedding.md compares them.
 enum class EmbeddingOptimiser {
   rsgd,    ///< Riemannian gradient descent, Eq. 19 to 21
-  radam,   ///< Riemannian Adam: first moment carried along geodesics, one second moment a point
+  radam,   ///< Riemannian Adam: first moment carried along geodesics, one second moment per point
   tangent  ///< Adam on the points' tangent vectors at the origin
 };
 
-/// Weights of attracting pairs. paths: P_mn + P_nm of P = sum over h <= hops of decay^(h-1) |A|^h;
-/// direct: |A_mn|, so that effects that are no direct ones attract with weight 0.
+/// Weights of attracting pairs. paths: P_mn + P_nm of P = sum over h <= hops of decay^(h-1) |A|^h.
+/// direct: |A_mn|, so that indirect effects attract with weight 0.
 enum class AttractionWeight { paths, direct };
 
-/// Which nodes attract m, N+(m). both: those that a directed path of at most `hops` edges joins
-/// with m in either direction; causes: those such a path comes from. All others but m repel.
+/// N+(m), the nodes that attract m. both: nodes that a directed path of at most `hops` edges
+/// connects with m in either direction. causes: nodes from which such a path leads to m. All other
+/// nodes repel.
 enum class AttractionSide { both, causes };
 
-/// What becomes of a walk from effects to causes at a node without causes. uniform: it goes on
-/// anywhere; eigenvector: it ends, and the leading eigenvector of what is left is taken.
+/// How a walk from effects to causes continues at a node without causes. uniform: it goes on to a
+/// random node. eigenvector: it ends, and the leading eigenvector of the remaining matrix is used.
 enum class DanglingRule { uniform, eigenvector };
 
 struct CausalEmbeddingOptions {
   int64_t dimension = 3;
   EmbeddingOptimiser optimiser = EmbeddingOptimiser::tangent;
   int64_t steps = 300;
-  /// Falls along a half cosine to a hundredth; unset: 1 for tangent, 0.3 for radam, 0.1 for rsgd.
+  /// Decays along a half cosine to a hundredth. Unset: 1 for tangent, 0.3 for radam, 0.1 for rsgd.
   std::optional<double> learning_rate = {};
 
   std::optional<int64_t> hops = {};         ///< unset: 1 for a hierarchy, 2 otherwise
   std::optional<AttractionSide> side = {};  ///< unset: causes for a hierarchy, else both
   AttractionWeight weight = AttractionWeight::paths;
   double decay = 0.5;
-  /// Nodes that stand for all as negatives, drawn anew each step; 0: all of them. Unset: all up
-  /// to 2,000 nodes, 512 beyond.
+  /// The number of nodes that represent all nodes as negatives, drawn anew in each step. 0: all
+  /// nodes. Unset: all up to 2,000 nodes, 512 beyond.
   std::optional<int64_t> negatives = {};
 
-  /// |A| is first freed of the units of nodes and of its common size, as docs/causal/embedding.md
-  /// says; false: as it is given.
+  /// Removes the units of nodes and the common size from |A| first, as docs/causal/embedding.md
+  /// describes. false: uses |A| as given.
   bool balanced = true;
 
   /// lambda_g. 0.7 keeps mean rank and MAP within a tenth of the best strength on the graphs of
-  /// docs/causal/embedding.md, small and large, dense and sparse, and radii in the order of effects.
+  /// docs/causal/embedding.md, small and large, dense and sparse. It also keeps the radii in the
+  /// order of effects.
   double generality = 0.7;
-  /// lambda_g multiplies sqrt(W_m W) M pi_m log cosh r_m, which weighs as much as the node's pairs
-  /// do and ends at the origin; false: pi_m r_m, as printed.
+  /// lambda_g multiplies sqrt(W_m W) M pi_m log cosh r_m, which has as much weight as the node's
+  /// pairs and vanishes at the origin. false: pi_m r_m, as printed.
   bool relative = true;
   double restart = 0.15;  ///< w of Eq. 18
   DanglingRule dangling = DanglingRule::uniform;
 
   int64_t seed = 0;
-  /// Called before every step with its number; what it throws ends the embedding.
+  /// Called before every step with its number. It may throw to stop the embedding.
   std::function<void(int64_t step)> checkpoint = {};
 };
 
-/// Random DAGs with `degree` edges a node.
+/// Random DAGs with `degree` edges per node.
 enum class CausalGraph {
-  erdos_renyi,  ///< ER-k: k M edges, at most M (M - 1) / 2, drawn from all pairs
+  erdos_renyi,  ///< Erdos-Renyi ER-k: k M edges, at most M (M - 1) / 2, drawn from all pairs
   scale_free    ///< SF-k: Barabasi and Albert's growth by k links a node, k (M - k) edges
 };
 
-/// f_j of x_j = f_j(causes) + noise. Weights w are uniform in +-[weight_low, weight_high].
+/// Mechanisms f_j of x_j = f_j(causes) + noise. Weights w are uniform in +-[weight_low,
+/// weight_high].
 enum class CausalMechanism {
   linear,      ///< sum_i w_ij x_i
   mlp,         ///< w2 . sigmoid(W1 x_causes), 100 hidden units
@@ -124,7 +127,7 @@ struct CausalSimulationOptions {
   int64_t observations = 1000;
   CausalMechanism mechanism = CausalMechanism::linear;
   CausalNoise noise = CausalNoise::gaussian;
-  /// Every noise has the standard deviation 1; otherwise each one of its own, uniform in [0.5, 2].
+  /// Every noise has the standard deviation 1. false: each has its own, uniform in [0.5, 2].
   bool equal_variances = true;
   double weight_low = 0.5, weight_high = 2.0;
   int64_t seed = 0;         ///< of graph, weights and functions

@@ -11,15 +11,15 @@
 
 namespace nsimplex {
 
-/// What a CausalPipeline is made with; the options of causal_fit(), causal_embed() and
-/// causal_angles() that are worth saving.
+/// Options of a CausalPipeline: the options of causal_fit(), causal_embed() and causal_angles()
+/// that are saved with it.
 struct CausalPipelineOptions {
   StructureEstimator estimator = StructureEstimator::order;
   bool nonlinear = false;
   bool standardise = false;
   std::optional<double> threshold = {};
   MissingValues missing = MissingValues::refuse;
-  bool drop = false;  ///< constant columns and copies are left out instead of refused
+  bool drop = false;  ///< leave constant columns and copies out instead of refusing them
   int64_t dimension = 3;
   EmbeddingOptimiser optimiser = EmbeddingOptimiser::tangent;
   int64_t steps = 300;
@@ -39,53 +39,56 @@ struct CausalPipelineOptions {
   int64_t seed = 0;
 };
 
-/// What a pipeline knows after fit(); after embed() of a given graph only that and its points.
+/// State of a pipeline after fit(). After embed() of a given graph it holds only that graph and its
+/// points.
 struct CausalPipelineState {
-  std::vector<std::string> names;  ///< of the columns kept; empty where the table has none
+  std::vector<std::string> names;  ///< of the columns kept; empty if the table has no names
   std::vector<int64_t> columns;    ///< their numbers in the table
-  std::string model;               ///< what the estimator chose
+  std::string model;               ///< the model that the estimator chose
   at::Tensor mean, deviation;      ///< float64 [M], of the columns kept
   at::Tensor adjacency, scores;    ///< float64 [M, M]
   at::Tensor tangents;             ///< float64 [M, d]
   at::Tensor generality;           ///< float64 [M]
 };
 
-/// From a table to the rotary angles of its columns:
+/// Turns a table into rotary angles of its columns:
 ///
 ///     CausalPipeline pipeline({.dimension = 8});
 ///     pipeline.fit(table);                                  // structure, then embedding
 ///     const at::Tensor angles = pipeline.encode(4, 1);      // [1 + M, 4, 2], for rotary()
-///     const at::Tensor values = pipeline.transform(other);  // the same columns, scaled as there
+///     const at::Tensor values = pipeline.transform(other);  // the same columns, scaled as in fit
 ///     pipeline.save("genes.safetensors");
 ///
-/// Files are those of Python's nsimplex.causal.pipeline.CausalPipeline, and may go either way.
+/// The files are the same as those of Python's nsimplex.causal.pipeline.CausalPipeline: each
+/// language reads the other's.
 ///
-/// Throws c10::ValueError and c10::TypeError that name the argument, what was expected and what
-/// came; of files InputError "cannot read FILE: WHY".
+/// Throws c10::ValueError and c10::TypeError that name the argument, the expectation and the value.
+/// For files it throws InputError "cannot read FILE: WHY".
 class NSIMPLEX_API CausalPipeline {
  public:
   explicit CausalPipeline(CausalPipelineOptions options = {}) : options_(std::move(options)) {}
 
-  /// Learns the graph of a table [n, all columns], float64, NaN where a value is missing, and
-  /// embeds it. `names`: of the columns, or none. Constraints are by the columns kept.
+  /// Learns the graph of a table [n, all columns], float64, with NaN for missing values, and embeds
+  /// it. `names` are those of all columns, or none. Constraints refer to the columns kept.
   CausalPipeline& fit(const at::Tensor& table, std::vector<std::string> names = {},
                       const EdgeConstraints& constraints = {});
 
-  /// The same of a file: csv, tsv, npy or npz.
+  /// The same for a file: csv, tsv, npy or npz.
   CausalPipeline& fit(const std::string& path, const EdgeConstraints& constraints = {});
 
-  /// Embeds the learned graph again, with other options; or a given one [M, M], without a fit.
+  /// Embeds the learned graph again with changed options, or a given one [M, M] without a fit.
   CausalPipeline& embed(const std::optional<at::Tensor>& adjacency = std::nullopt);
 
-  /// Angles of the columns as causal_angles() gives them: [leading + M, d], or [leading + M, heads,
-  /// d / heads].
+  /// Angles of the columns in the form of causal_angles(): [leading + M, d], or [leading + M,
+  /// heads, d / heads].
   at::Tensor encode(int64_t heads = 0, int64_t leading = 0) const;
 
-  /// The columns of another table [n, all columns] that were kept, float64; with `standardise` less
-  /// their means and divided by their deviations of the fit. Missing values stay NaN.
+  /// The kept columns of another table [n, all columns], float64. With `standardise` the means of
+  /// the fit are subtracted and the columns are divided by the deviations of the fit. Missing
+  /// values stay NaN.
   at::Tensor transform(const at::Tensor& table) const;
 
-  /// One safetensors file, whole or not at all.
+  /// Writes one safetensors file, either completely or not at all.
   void save(const std::string& path) const;
   static CausalPipeline load(const std::string& path);
 
