@@ -22,9 +22,9 @@ struct EquivariantLinearOptions {
   bool bias = true;
 };
 
-/// L_{k->l}, or with ClassSet::light its lightweight form, as a module: equivariant_linear() and
-/// equivariant_linear_sparse() with parameters `weight` [classes, C, D], normal with variance 1 /
-/// (3 classes C) at first, and `bias` [bias classes, D], zero at first.
+/// L_{k->l}, or with ClassSet::light its lightweight form, as a module. It calls
+/// equivariant_linear() and equivariant_linear_sparse(). Parameters: `weight` [classes, C, D],
+/// initially normal with variance 1 / (3 classes C), and `bias` [bias classes, D], initially zero.
 ///
 /// Errors: c10::ValueError for orders that do not fit, or a plan of other kinds or classes.
 class NSIMPLEX_API EquivariantLinearImpl : public torch::nn::Cloneable<EquivariantLinearImpl> {
@@ -56,9 +56,9 @@ TORCH_MODULE(EquivariantLinear);
 /// sets, graphs and hypergraphs of any order. Dense tensors are complete lists
 /// (complete_tuples()). The Python package has the same modules with the same parameter names.
 
-/// The random directions W [dim, features] of kernel attention: a buffer `directions`, drawn once.
-/// A model has one for all its layers of one head dim, and draws it anew before every training
-/// step.
+/// The random directions W [dim, features] of kernel attention, a buffer `directions`. A model
+/// shares one of these among all layers with the same head dim, and redraws it before every
+/// training step.
 class NSIMPLEX_API RandomFeaturesImpl : public torch::nn::Cloneable<RandomFeaturesImpl> {
  public:
   /// features = 0: max(1, floor(dim ln dim)).
@@ -85,18 +85,18 @@ struct EquivariantAttentionOptions {
   FeatureMap features = FeatureMap::relu;
 };
 
-/// Attn_{k->l} with all its classes: equivariant_attention(), and for those classes that do not sum
-/// over the input the light layer, without a bias.
+/// Attn_{k->l} with all its classes: equivariant_attention(), and the light layer without a bias
+/// for the classes that do not sum over the input.
 ///
 /// Parameters: those of EquivariantAttentionWeights as query_weight, query_bias, key_weight,
-/// key_bias, value_weight, output_weight, and light.weight. Weights are normal with variance 1 / (3
-/// fan_in) at first, biases zero.
+/// key_bias, value_weight, output_weight, and light.weight. Weights are initially normal with
+/// variance 1 / (3 fan_in), biases zero.
 ///
 /// Errors: c10::ValueError for orders or widths that do not fit, or a plan of other kinds.
 class NSIMPLEX_API EquivariantAttentionImpl
     : public torch::nn::Cloneable<EquivariantAttentionImpl> {
  public:
-  /// `features` of the kernel forms; absent: the layer's own.
+  /// `features` are for the kernel forms; absent: the layer makes its own.
   explicit EquivariantAttentionImpl(const EquivariantAttentionOptions& options,
                                     RandomFeatures features = nullptr);
 
@@ -117,20 +117,20 @@ class NSIMPLEX_API EquivariantAttentionImpl
 };
 TORCH_MODULE(EquivariantAttention);
 
-/// MLP_{l->l}.
+/// Form of MLP_{l->l}.
 enum class MlpForm {
   automatic,    ///< lightweight up to l = 3, pointwise beyond and for loop-free tuples
   lightweight,  ///< two light layers l -> l
-  pointwise,    ///< row by row, with weights of its own for every equality pattern of a tuple
+  pointwise,    ///< row by row, with separate weights for every equality pattern of a tuple
 };
 
-/// A linear layer on every tuple by itself, with a matrix for every equality pattern of its entries
-/// (the classes of 0 -> l): `weight` [patterns, C, D], `bias` [patterns, D].
+/// A linear layer on every tuple separately, with one matrix for every equality pattern of its
+/// entries (the classes of 0 -> l): `weight` [patterns, C, D], `bias` [patterns, D].
 class NSIMPLEX_API PatternLinearImpl : public torch::nn::Cloneable<PatternLinearImpl> {
  public:
   PatternLinearImpl(const TensorKind& kind, int64_t in_channels, int64_t out_channels);
 
-  /// x [m, C] -> [m, D]; rows: of every pattern, int64, each row once.
+  /// x [m, C] -> [m, D]. rows: int64 per pattern, with each row exactly once.
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& rows);
 
   void reset() override;
@@ -150,33 +150,33 @@ enum class EncoderForm {
 
 struct EquivariantEncoderOptions {
   EquivariantAttentionOptions attention;
-  int64_t hidden = 0;  ///< of the MLP; 0: out_channels
+  int64_t hidden = 0;  ///< width of the MLP; 0: out_channels
   MlpForm mlp = MlpForm::automatic;
-  double dropout = 0.0;   ///< of what attention gives, and in the MLP after both layers
-  bool residual = false;  ///< adds A to Attn(..): of one list, where C = D
+  double dropout = 0.0;   ///< of the attention's output, and of both layers of the MLP
+  bool residual = false;  ///< adds A to Attn(..); requires one list and C = D
   EncoderForm form = EncoderForm::standard;
 };
 
-/// What an encoder looks up between two lists of tuples, made once for all layers and steps.
+/// The look-ups of an encoder between two lists of tuples, made once for all layers and steps.
 struct EquivariantEncoderPlan {
   EquivariantAttentionPlan attention;
   EquivariantPlan light;                 ///< the light classes k -> l
   std::optional<EquivariantPlan> mlp;    ///< of a lightweight MLP
-  std::vector<at::Tensor> pattern_rows;  ///< of a pointwise one: the rows of every pattern of l
+  std::vector<at::Tensor> pattern_rows;  ///< of a pointwise MLP: the rows of every pattern of l
 
   NSIMPLEX_API EquivariantEncoderPlan to(at::Device device) const;
 };
 
-/// The plan of encoders with these options: attention's kinds, form and classes, and the MLP's form
-/// count.
+/// Makes the plan of encoders with these options. Only the kinds, form and classes of the attention
+/// and the form of the MLP matter.
 ///
 /// Errors: c10::ValueError for lists of other kinds than the options', and those of
 /// equivariant_attention_plan() and equivariant_plan().
 NSIMPLEX_API EquivariantEncoderPlan equivariant_encoder_plan(
     const TupleBatch& input, const TupleBatch& output, const EquivariantEncoderOptions& options);
 
-/// Enc_{k->l}: attention and an MLP, without an identity around attention, since its light classes
-/// carry the input through learned maps.
+/// Enc_{k->l}: attention and an MLP. There is no skip connection around attention by default, since
+/// its light classes carry the input through learned maps.
 ///
 /// Parameters: attention.*, mlp_in.*, mlp_out.* and, in the standard form, norm_attention.*,
 /// norm_mlp.*.
@@ -206,38 +206,38 @@ class NSIMPLEX_API EquivariantEncoderImpl : public torch::nn::Cloneable<Equivari
 };
 TORCH_MODULE(EquivariantEncoder);
 
-/// Message passing between the nodes of graphs: what equivariant layers are compared with.
+/// Message passing between the nodes of graphs, as baselines for equivariant layers.
 ///
-/// All layers take nodes x [n, C] and messages, and give [n, D] in time and memory O(e (C + D)) for
-/// e messages, without padding. Bits do not depend on the number of threads.
+/// All layers take nodes x [n, C] and messages and return [n, D]. They take O(e (C + D)) time and
+/// memory for e messages, without padding. Bits do not depend on the number of threads.
 
-/// Who hears whom: node target[m] hears node source[m]. Rows of a list of pairs become messages:
-/// (i, j) lets j hear i; undirected ones go both ways; loops are none.
+/// Messages: node target[m] receives from node source[m]. The rows of a list of pairs become
+/// messages: (i, j) is a message from i to j. Undirected rows go both ways. Loops are skipped.
 struct GraphMessages {
   at::Tensor source, target;  ///< int64 [e]
-  at::Tensor rows;            ///< int64 [e]: the row of the list that a message comes from
+  at::Tensor rows;            ///< int64 [e]: the row of the list that each message comes from
   int64_t nodes = 0;          ///< n
 };
 
 /// Errors: c10::ValueError for a batch of another order than 2.
 NSIMPLEX_API GraphMessages graph_messages(const TupleBatch& graph);
 
-/// Every node hears its k nearest nodes of the same graph, of equal distances the one with the
-/// lower number first, all others where a graph has fewer; Euclidean, points [n, d]. `nodes`: a
+/// Every node receives from its k nearest nodes of the same graph (Euclidean distances of points
+/// [n, d]). Ties go to the lower number. A graph with fewer nodes uses all others. `nodes` is a
 /// batch of any order. O(sum over graphs of n_g^2 d).
 NSIMPLEX_API GraphMessages nearest_neighbours(const TupleBatch& nodes, const at::Tensor& points,
                                               int64_t k);
 
 struct MessageLayerOptions {
   int64_t in_channels = 0, out_channels = 0;
-  int64_t edge_channels = 0;  ///< of features [e, edge_channels] that come with messages; 0: none
+  int64_t edge_channels = 0;  ///< width of message features [e, edge_channels]; 0: none
 };
 
-/// Graph convolution (GCN). With d_i one more than the messages that i hears and h = x W,
+/// Graph convolution (GCN). With d_i = 1 + the number of messages to i, and h = x W,
 ///
 ///     y_i = h_i / d_i + sum_{j -> i} m_ji / sqrt(d_i d_j) + b
 ///
-/// where m_ji = h_j, or with features of messages ReLU(h_j + U e_ji).
+/// where m_ji = h_j, or ReLU(h_j + U e_ji) with message features.
 ///
 /// Source: Kipf and Welling, ICLR 2017; features as Hu et al., arXiv 2005.00687.
 class NSIMPLEX_API GraphConvolutionImpl : public torch::nn::Cloneable<GraphConvolutionImpl> {
@@ -258,7 +258,7 @@ TORCH_MODULE(GraphConvolution);
 ///
 ///     y_i = BatchNorm(ReLU(W2 ReLU(W1 (x_i + sum_{j -> i} m_ji) + b1) + b2))
 ///
-/// where m_ji = x_j, or with features of messages ReLU(x_j + U e_ji).
+/// where m_ji = x_j, or ReLU(x_j + U e_ji) with message features.
 ///
 /// Source: Xu et al., ICLR 2019; features as Hu et al., arXiv 1905.12265.
 class NSIMPLEX_API GraphIsomorphismImpl : public torch::nn::Cloneable<GraphIsomorphismImpl> {
@@ -275,12 +275,12 @@ class NSIMPLEX_API GraphIsomorphismImpl : public torch::nn::Cloneable<GraphIsomo
 };
 TORCH_MODULE(GraphIsomorphism);
 
-/// Graph attention (GAT), heads summed: with h = x W of a head,
+/// Graph attention (GAT) with summed heads. For each head, with h = x W,
 ///
 ///     y_i = sum_heads sum_{j in N(i) + i} alpha_ij h_j + b,
 ///     alpha_i = softmax over j of LeakyReLU(a . h_j + c . h_i),  slope 0.2
 ///
-/// Every head has D channels. Features of messages are not used: edge_channels must be 0.
+/// Every head has D channels. Message features are not supported: edge_channels must be 0.
 ///
 /// Source: Velickovic et al., ICLR 2018.
 class NSIMPLEX_API GraphAttentionImpl : public torch::nn::Cloneable<GraphAttentionImpl> {
@@ -297,11 +297,11 @@ class NSIMPLEX_API GraphAttentionImpl : public torch::nn::Cloneable<GraphAttenti
 };
 TORCH_MODULE(GraphAttention);
 
-/// A node that hears all of its graph and that all of it hear: with v [B, C] its state,
+/// A virtual node that exchanges messages with all nodes of its graph. With its state v [B, C],
 ///
 ///     v' = v + ReLU(W2 ReLU(W1 (v + sum_{i in graph} x_i) + b1) + b2)
 ///
-/// A model adds v to every node before its next layer. v is zero at first.
+/// A model adds v to every node before its next layer. v is initially zero.
 ///
 /// Source: Gilmer et al., ICML 2017; Hu et al., arXiv 2005.00687.
 class NSIMPLEX_API VirtualNodeImpl : public torch::nn::Cloneable<VirtualNodeImpl> {

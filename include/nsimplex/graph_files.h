@@ -6,89 +6,92 @@
 #include <string>
 #include <vector>
 
-/// Graphs, tuples and tables from files. Which format a file has, its bytes say, except where a
-/// name is given below. A file that cannot be used is a c10::ValueError of one line: "cannot read
-/// PATH: WHY", with the line or row. Nothing pickled is ever read.
+/// Reads graphs, tuples and tables from files. The bytes of a file determine its format, except for
+/// the names given below. An unusable file is a c10::ValueError with one line: "cannot read PATH:
+/// WHY", with the line or row. Nothing pickled is ever read.
 namespace nsimplex {
 
-/// Undirected graphs of a file, one batch: lines of graph6, or an npy array of graph6 strings, in C
-/// order. Format: https://users.cecs.anu.edu.au/~bdm/data/formats.txt
+/// Reads the undirected graphs of a file as one batch: lines of graph6, or an npy array of graph6
+/// strings, in C order. Format: https://users.cecs.anu.edu.au/~bdm/data/formats.txt
 NSIMPLEX_API TupleBatch read_graphs(const std::string& path);
 
-/// How a text of rows and columns is read. What is not given here, the text decides: the first row
-/// has names where it holds words that are no values, where it has a cell less than the other rows
-/// or begins with an empty one, and where it has consecutive whole numbers or whole numbers above
-/// fractions; the first column has row names where the header has no name for it or where its cells
-/// are different names. Bytes are UTF-8, or UTF-16 with a byte order mark; lines end with LF, CR LF
+/// How to read a text of rows and columns. Options that are not set are guessed from the text.
+///
+/// The first row has names if it holds words that are not values, if it has one cell less than the
+/// other rows or begins with an empty cell, or if it has consecutive whole numbers or whole numbers
+/// above fractions. The first column has row names if the header has no name for it or if its cells
+/// are different names. Bytes are UTF-8, or UTF-16 with a byte order mark. Lines end with LF, CR LF
 /// or CR.
 struct TextFileOptions {
   std::optional<bool> header;  ///< whether the first row has names
   std::optional<bool> index;   ///< whether the first column has the names of the rows
-  std::string delimiter;       ///< comma, tab, semicolon, pipe or space; "": what the text shows
-  /// A line that begins with this character is a comment; absent: # above the first row, and % too
-  /// in lists of edges, anywhere.
+  std::string delimiter;       ///< comma, tab, semicolon, pipe or space; "": guessed from the text
+  /// A line that begins with this character is a comment. Absent: # above the first row; in lists
+  /// of edges, # and % anywhere.
   std::optional<std::string> comment;
 };
 
-/// Edges as a file lists them: in its order, repetitions and loops included.
+/// The edges of a file in its order, including repetitions and loops.
 struct EdgeFile {
   at::Tensor edges;                ///< int64 [E, 2]
   at::Tensor weights;              ///< float64 [E], or [0] where the file has none
-  std::vector<std::string> names;  ///< of the nodes; empty where the file numbers them
+  std::vector<std::string> names;  ///< of the nodes; empty if the file numbers them
   int64_t nodes = 0;
-  std::string guesses;  ///< what was decided by the values alone, so that it may be wrong; or ""
+  std::string guesses;  ///< decisions based on the values alone, which may be wrong; or ""
 };
 
-/// Lines "from to" or "from to weight", between blanks, tabs, commas or semicolons; # and % begin
-/// comments. A header may name the columns of sources, targets and weights, in any order and among
-/// others. Where every node is a number from 0 on these are the nodes, as many as the largest says,
-/// but numbers in quotes and numbers far above the number of edges are names, in ascending order;
-/// otherwise they are names, numbered as they come.
+/// Reads lines "from to" or "from to weight", separated by blanks, tabs, commas or semicolons. #
+/// and % begin comments. A header may name the columns of sources, targets and weights, in any
+/// order and among other columns. If every node is a number from 0 on, the numbers are the nodes,
+/// and the largest one gives their count. But numbers in quotes, and numbers far above the number
+/// of edges, are names in ascending order. Other nodes are names, numbered in the order in which
+/// they appear.
 NSIMPLEX_API EdgeFile read_edges(const std::string& path, const TextFileOptions& options = {});
 
-/// Tuples as a file lists them: in its order, repetitions included.
+/// The tuples of a file in its order, including repetitions.
 struct TupleFile {
   at::Tensor tuples;  ///< int64 [m, k]
-  int64_t nodes = 0;  ///< of all types, or one more than the largest
+  int64_t nodes = 0;  ///< of all types, or one more than the largest number
 
-  /// int64 [k]: how many nodes the type of each column has, or [0] without types. The columns of
-  /// `tuples` are numbered through: those of column c begin at the sum of the sizes before it.
+  /// int64 [k]: the number of nodes of each column's type, or [0] without types. The columns of
+  /// `tuples` share one numbering: the nodes of column c begin at the sum of the sizes before it.
   at::Tensor type_sizes;
   std::string guesses;  ///< as in EdgeFile
 };
 
 struct TupleFileOptions {
-  /// Of npz the array: "" is train_data, test_data, or the only one of two dimensions. Of a file
-  /// *.safetensors the tensor: "" is the only one of two dimensions.
+  /// The array of an npz; "" is train_data, test_data, or the only one with two dimensions. Or the
+  /// tensor of a *.safetensors file; "" is the only one with two dimensions.
   std::string key;
   int64_t width = 0;  ///< expected k; 0: any
   TextFileOptions text = {};
 };
 
-/// Tuples from npz, npy, csv, tsv, or a file *.safetensors. Integers may come as floating point
-/// numbers without fraction. An npz may hold nums_type, the number of nodes of each column's type;
-/// then the columns count their nodes from 0, each for itself.
+/// Reads tuples from npz, npy, csv, tsv, or a *.safetensors file. Integers may be stored as
+/// floating point numbers without a fraction. An npz may hold nums_type, the number of nodes of
+/// each column's type. Then every column counts its nodes from 0.
 NSIMPLEX_API TupleFile read_tuples(const std::string& path, const TupleFileOptions& options = {});
 
-/// Numbers in rows and named columns.
+/// A table of numbers with named columns.
 struct TableFile {
   at::Tensor values;                 ///< float64 [rows, columns]; NaN where missing
-  std::vector<std::string> columns;  ///< their names; empty where there are none
-  std::vector<std::string> labels;   ///< names of the rows; empty where there are none
+  std::vector<std::string> columns;  ///< names of the columns; empty if there are none
+  std::vector<std::string> labels;   ///< names of the rows; empty if there are none
   std::string guesses;               ///< as in EdgeFile
 };
 
 struct TableFileOptions {
   TextFileOptions text = {};
-  bool allow_missing = true;  ///< an empty cell, NA, N/A, NaN, null, None, ?, - and the like
-  std::string key;            ///< of npz: the array; "" where it has one of two dimensions
-  std::vector<std::string> missing_words = {};  ///< further ones
+  /// reads an empty cell, NA, N/A, NaN, null, None, ?, - and similar words as missing
+  bool allow_missing = true;
+  std::string key;  ///< the array of an npz; "" if it has only one with two dimensions
+  std::vector<std::string> missing_words = {};  ///< further words for missing values
   std::vector<std::string> use = {};            ///< names of the columns to read; empty: all
-  std::vector<std::string> leave_out = {};      ///< names of columns to pass over
+  std::vector<std::string> leave_out = {};      ///< names of the columns to skip
 };
 
-/// A table from npy, npz or a text, csv for example; cells may be quoted. A number nearer to 0 than
-/// any double is 0; one beyond the largest double is an error.
+/// Reads a table from npy, npz or a text, for example csv. Cells may be quoted. A number that is
+/// too small for a double is read as 0. A number that is too large is an error.
 NSIMPLEX_API TableFile read_table(const std::string& path, const TableFileOptions& options = {});
 
 }  // namespace nsimplex

@@ -2,11 +2,12 @@
 
 namespace nsimplex {
 
-/// Which tuples a tensor over tuples of nodes may hold, and what two orders of one tuple mean.
+/// Which tuples a tensor over tuples of nodes may hold, and whether the order of their entries
+/// counts.
 enum class Symmetry {
-  ordered,    ///< any tuple: (i, j) and (j, i) are two, (i, i) is a loop
+  ordered,    ///< any tuple: (i, j) and (j, i) differ, (i, i) is a loop
   loop_free,  ///< ordered, with distinct entries
-  undirected  ///< one tuple for all orders of its entries: the ascending one; loops allowed
+  undirected  ///< one ascending tuple for all permutations of its entries; loops allowed
 };
 
 }  // namespace nsimplex
