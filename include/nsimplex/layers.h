@@ -14,25 +14,24 @@
 #include <variant>
 #include <vector>
 
-/// Layers made of N-simplicial attention, as `torch::nn` modules. The Python package has the same
-/// modules with the same parameter names (nsimplex.nn), so that weights move freely between the
-/// two.
+/// Layers with N-simplicial attention, as `torch::nn` modules. The Python package has the same
+/// modules with the same parameter names (nsimplex.nn), so weights can be moved between the two.
 ///
 /// Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq query heads, Hk
-/// key/value heads, D head dim. Weights are applied as x W^T. Options that cannot be built throw
-/// nsimplex::InputError (a std::runtime_error) that names the option; tensors of a wrong shape
+/// key/value heads, D head dim. Weights are applied as x W^T. Invalid options throw
+/// nsimplex::InputError (a std::runtime_error) that names the option. Tensors of a wrong shape
 /// throw c10::Error.
 namespace nsimplex {
 
-/// What is divided by its own root mean square, per head and without a gain, before attention.
-/// Only `qkv` with ScalePreset::unit carries the sensitivity guarantee of Scale::unit.
+/// Which projections are RMS-normalised (per head, no gain) before attention. Only `qkv` with
+/// ScalePreset::unit carries the sensitivity guarantee of Scale::unit.
 enum class HeadNorm { none, qk, qkv };
 
 enum class ScalePreset { standard, unit };
 
-/// Starting values of a layer's weights: every weight is normal with variance 1 / (3 fan_in), the
+/// Initial values of a layer's weights. Every weight is normal with variance 1 / (3 fan_in), the
 /// variance of torch's own Linear (0.021 for a width of 768, GPT-2's 0.02). The projection that
-/// writes to the residual stream is multiplied by residual_gain; a model of L blocks passes (2
+/// writes to the residual stream is multiplied by residual_gain. A model of L blocks passes (2
 /// L)^-1/2, so that the sum of its 2 L branches starts with the variance of one.
 struct Initialization {
   std::optional<at::Generator> generator;  ///< absent: torch's default generator
@@ -46,7 +45,7 @@ struct SimplicialAttentionOptions {
   int64_t head_dim = 0;  ///< D; 0: dim / heads
   int64_t order = 2;     ///< N, the number of key axes; 1 is ordinary attention
 
-  /// Empty: every axis attends to the input itself. Else N widths, one a context tensor.
+  /// Empty: every axis attends to the input itself. Otherwise N widths, one per context tensor.
   std::vector<int64_t> context_dims;
 
   HeadNorm norm = HeadNorm::none;
@@ -57,35 +56,34 @@ struct SimplicialAttentionOptions {
   Reduce reduce = Reduce::product;
 
   /// Whether the output is divided by 2N + 1, the number of projections of x. Attention with
-  /// ScalePreset::unit has sensitivity 1 to each of q, k and v; where all are projected from one x
-  /// of unit RMS, by matrices of RMS norm 1 at most, these add up to 2N + 1, and to 1 with the
-  /// factor. Cesista, "Sensitivity and Sharpness of n-Simplicial Attention", has the operator's
-  /// part.
+  /// ScalePreset::unit has sensitivity 1 to each of q, k and v. If all are projected from one x of
+  /// unit RMS by matrices of RMS norm at most 1, these add up to 2N + 1, and to 1 with the factor.
+  /// The operator's bounds are in Cesista, "Sensitivity and Sharpness of n-Simplicial Attention".
   bool unit_layer = false;
 
-  /// Rotary position encoding of q and every k (nsimplex/rotary.h): chunks of N + 1 channels for
-  /// form determinant, whose logits then depend on relative positions alone, pairs for product. The
-  /// product form has that invariance for N = 1 only: N >= 2 is refused unless allow_non_invariant.
+  /// Rotary position encoding of q and every k (nsimplex/rotary.h). The determinant form uses
+  /// chunks of N + 1 channels, and its logits then depend only on relative positions. The product
+  /// form uses pairs; it has this invariance for N = 1 only, so N >= 2 is refused unless
+  /// allow_non_invariant is set.
   bool rotary = false;
   double rotary_base = 10000.0;
   bool allow_non_invariant = false;
 };
 
-/// Some tokens of a sequence, for self-attention among them alone.
+/// Selected tokens of a sequence that attend only to one another.
 struct SelectedTokens {
-  /// int64 [B, T], rising: their places in the sequence, which rotary, causal mask and windows go
-  /// by.
+  /// int64 [B, T], ascending: their positions in the sequence. Rotary, causal mask and windows use
+  /// them.
   at::Tensor positions;
-  std::optional<at::Tensor> key_lengths;  ///< int64 [B]: those that are there
-  /// bool [B, T, T], what each may attend to, on every axis. It and a window cost memory for every
-  /// tuple.
+  std::optional<at::Tensor> key_lengths;  ///< int64 [B]: how many of them are real
+  /// bool [B, T, T]: what each token may attend to, on every axis. With it or a window, memory
+  /// grows with the number of tuples.
   std::optional<at::Tensor> adjacency;
 };
 
-/// What an indexer reuses (nsimplex/sparse_layers.h): tensors as a layer's attention call had
-/// them.
+/// Tensors of a layer's attention call that an indexer reuses (nsimplex/sparse_layers.h).
 struct ReusedPairs {
-  at::Tensor query;                              ///< [B, Hq, T, D], positions turned in
+  at::Tensor query;                              ///< [B, Hq, T, D], with positions applied
   at::Tensor key;                                ///< k^(1), [B, Hk, T, D]
   std::optional<at::Tensor> lse = std::nullopt;  ///< [B, Hq, T], for softmax; absent: computed
 };
@@ -96,33 +94,33 @@ struct ReusedPairs {
 ///   y = concat_heads(attention(q, k, v)) Wo                     (see nsimplex/attention.h)
 ///
 /// Parameters: without contexts `qkv.weight` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN, one head
-/// after the other; with contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,
+/// after the other. With contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,
 /// context_dims[m]], rows k, v. Always `output.weight` [C, Hq D]. No biases. Cost: the projections
 /// and the operator's 4 D flop for every admissible tuple and query head.
 class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
  public:
   explicit SimplicialAttentionImpl(const SimplicialAttentionOptions& options);
 
-  /// x [B, T, C] -> [B, T, C]. contexts: none for self-attention, else one tensor an axis, [B, T_m,
-  /// context_dims[m]], lengths free. key_lengths, int64 [N, B] or [B], masks the keys at and beyond
-  /// a length, on each axis.
+  /// x [B, T, C] -> [B, T, C]. contexts: none for self-attention, otherwise one tensor per axis,
+  /// [B, T_m, context_dims[m]], of any length. key_lengths, int64 [N, B] or [B], masks the keys at
+  /// and beyond a length, on each axis.
   virtual at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                              const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
-  /// Goes on where the cache, one of make_cache(), is: x [B, t, C], the next t tokens of a causal
-  /// self-attention, t >= 1. Equals those rows of forward(whole sequence) to rounding.
+  /// Continues from a cache of make_cache(): x [B, t, C] holds the next t tokens of a causal
+  /// self-attention, t >= 1. The result equals those rows of forward(whole sequence) to rounding.
   virtual at::Tensor forward(const at::Tensor& x, LayerCache& cache);
 
-  /// Among selected tokens, x [B, T, C], of a longer sequence: self-attention only.
+  /// Self-attention among selected tokens, x [B, T, C], of a longer sequence.
   at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
 
-  /// An empty cache with the layer's windows; an axis without a window holds `unbounded` keys, -1:
+  /// An empty cache with the layer's windows. An axis without a window holds `unbounded` keys; -1:
   /// all. Throws InputError for a layer that is not causal or has contexts.
   virtual std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   virtual void reset_parameters(const Initialization& init = {});
 
-  /// From now on every forward() leaves its pairs, detached, for an indexer of a later layer.
+  /// From now on every forward() stores its pairs, detached, for an indexer of a later layer.
   void keep_pairs() { keeps_pairs_ = true; }
   const std::optional<ReusedPairs>& pairs() const { return pairs_; }
 
@@ -130,7 +128,7 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   std::vector<at::Tensor> heads_of(const at::Tensor& x, int64_t first_position = 0,
                                    const std::optional<at::Tensor>& positions = std::nullopt);
 
-  /// What attention takes from the layer's options; causal and windows apart.
+  /// The layer's options for attention(), without causal and windows.
   AttentionOptions attention_options() const;
 
   const SimplicialAttentionOptions& options() const { return options_; }
@@ -138,14 +136,14 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
  protected:
   /// [B, Hq, T, D] -> [B, T, C].
   at::Tensor join_heads(const at::Tensor& out);
-  /// Leaves q and k^(1) of heads_of(), and lse where it is over the pairs themselves.
+  /// Stores q and k^(1) of heads_of(), and lse if it is over the pairs themselves.
   void leave_pairs(const std::vector<at::Tensor>& heads,
                    const std::optional<at::Tensor>& lse = std::nullopt);
-  /// The factors that the options come to.
+  /// The factors that the options imply.
   Scale scale() const;
-  /// Throws InputError unless tokens can go on from a cache.
+  /// Throws InputError unless the layer can continue from a cache.
   void require_cacheable() const;
-  /// How many keys a cache holds of each axis: its window, or `unbounded` where it has none.
+  /// How many keys a cache holds per axis: the window, or `unbounded` if there is none.
   std::vector<int64_t> cache_window(int64_t unbounded) const;
 
  private:
@@ -162,8 +160,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(SimplicialAttention);
 
-/// y = x / sqrt(mean(x^2) + eps) * weight over the last axis. Parameter: `weight` [dim], ones at
-/// first.
+/// y = x / sqrt(mean(x^2) + eps) * weight over the last axis. Parameter: `weight` [dim], initially
+/// ones.
 class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
  public:
   explicit RMSNormImpl(int64_t dim, double eps = 1e-6);
@@ -176,10 +174,10 @@ class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(RMSNorm);
 
-/// N-simplicial attention with a separable kernel (nsimplex/separable_attention.h) in place of the softmax,
-/// in time linear in the length: features of q and every k, products of the values. Parameters and
-/// projections are those of SimplicialAttention with the same options; form and reduce are product,
-/// scale has no part, contexts and key lengths are refused.
+/// N-simplicial attention with a separable kernel (nsimplex/separable_attention.h) instead of the
+/// softmax, in time linear in the length. It uses features of q and every k, and products of the
+/// values. Parameters and projections are those of SimplicialAttention with the same options. form
+/// and reduce are product, and scale has no effect. Contexts and key lengths are refused.
 class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
  public:
   explicit SeparableAttentionImpl(const SimplicialAttentionOptions& options,
@@ -189,7 +187,7 @@ class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
                      const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
   at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;
 
-  /// States, which do not grow, of the axes without a window, `unbounded` or not.
+  /// Axes without a window have states, which do not grow, whatever `unbounded` is.
   std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const override;
 
  private:
@@ -235,7 +233,7 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerBlockOptions& options);
 
-  /// Around any attention layer for self-attention.
+  /// A block around any attention layer for self-attention.
   TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp);
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
@@ -251,7 +249,7 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
 
   const SimplicialAttention& attention() const { return attention_; }
 
-  /// What forward(x) gives to the attention: x, normalised.
+  /// The input that forward(x) passes to the attention: x, normalised.
   at::Tensor attention_input(const at::Tensor& x) { return attention_norm_->forward(x); }
 
  private:
