@@ -6,7 +6,7 @@ libnsimplex.so, in lib/ beside this file, implements the operators and registers
 
 from __future__ import annotations
 
-from . import analysis, causal, graph, nn
+from . import analysis, causal, graph, nn, text
 from ._build_info import VERSION as __version__
 from ._library import PACKAGE as _PACKAGE
 from .attention import attention, reference
@@ -119,6 +119,7 @@ __all__ = [
     "separable_reference",
     "sparse_attention",
     "sparse_reference",
+    "text",
     "topk_keys",
     "topk_keys_reference",
     "topk_tuples",

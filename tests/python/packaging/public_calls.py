@@ -5,9 +5,15 @@ from __future__ import annotations
 import torch
 
 import nsimplex
-from nsimplex import analysis, causal, graph
+from nsimplex import analysis, causal, graph, text
 
-MODULES = {"nsimplex": nsimplex, "graph": graph, "causal": causal, "analysis": analysis}
+MODULES = {
+    "nsimplex": nsimplex,
+    "graph": graph,
+    "causal": causal,
+    "analysis": analysis,
+    "text": text,
+}
 
 
 def public_functions() -> dict[str, object]:
@@ -368,4 +374,6 @@ CALLS = {
     "analysis.effective_rank": lambda: ([torch.randn(3, 4)], {}),
     "analysis.mean_cosine": lambda: ([torch.randn(3, 4)], {}),
     "analysis.dirichlet_energy": lambda: ([torch.randn(3, 4)], {}),
+    "text.encode_file": lambda: ([text.ByteTokenizer(), "/nonexistent/text.txt"], {}),
+    "text.load_tokenizer": lambda: (["/nonexistent/tokenizer.json"], {}),
 }

@@ -9,10 +9,10 @@ from types import ModuleType
 import pytest
 
 import nsimplex
-from nsimplex import analysis, causal, graph, nn
+from nsimplex import analysis, causal, graph, nn, text
 
 #: Modules that belong to the interface; all others below the package only hold its parts.
-MODULES = {"analysis", "causal", "graph", "nn"}
+MODULES = {"analysis", "causal", "graph", "nn", "text"}
 
 
 def public_names(module):
@@ -36,7 +36,7 @@ def public_names(module):
 
 
 @pytest.mark.parametrize(
-    "module", [nsimplex, nn, graph, causal, analysis], ids=lambda module: module.__name__
+    "module", [nsimplex, nn, graph, causal, analysis, text], ids=lambda module: module.__name__
 )
 def test_all_is_complete(module):
     said = set(module.__all__)

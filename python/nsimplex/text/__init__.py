@@ -1,0 +1,25 @@
+"""Texts as tokens: tokenizers, and token files in the form of nanoGPT's.
+
+>>> tokenizer = nsimplex.text.load_tokenizer("tokenizer.json")
+>>> nsimplex.text.encode_file(tokenizer, "novels.txt", "novels.bin")
+"""
+
+from .token_files import encode_file
+from .tokenizers import (
+    ByteTokenizer,
+    JsonTokenizer,
+    SentencePieceTokenizer,
+    StreamDecoder,
+    Tokenizer,
+    load_tokenizer,
+)
+
+__all__ = [
+    "ByteTokenizer",
+    "JsonTokenizer",
+    "SentencePieceTokenizer",
+    "StreamDecoder",
+    "Tokenizer",
+    "encode_file",
+    "load_tokenizer",
+]
