@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods
+from .._printable import printable
 from ..kv_cache import LayerCaches
+from ..text import Tokenizer
+from . import generation
 from .blocks import FeedForward, TransformerBlock
 from .checks import MOST_AXES, require, require_name, require_whole
 from .layers import RMSNorm, SimplicialAttention
+from .saved_model import load_weights, read_saved_model, require_fits
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
 
@@ -101,12 +106,52 @@ class LanguageModel(nn.Module):
         require_whole(at, least=0, every=o.every)
         require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
         require(o.mlp_ratio >= 0, f"{at}mlp_ratio: expected 0 or more, got {o.mlp_ratio}")
+        #: Turns texts into tokens for :meth:`generate`; None: prompts are token numbers.
+        self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
         self.blocks = nn.ModuleList(self._blocks())
         self.norm = RMSNorm(o.dim)
         if not o.tied:
             self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
         self.reset_parameters(generator)
+
+    @classmethod
+    def from_run(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        non_finite: bool = False,
+    ) -> LanguageModel:
+        """The trained model of a folder that ``nsimplex lm train`` writes, in evaluation mode.
+
+        The checksums of the file are verified if it has them; files of version 0.1 have none. The
+        names and shapes of all tensors must be those of the model. :attr:`tokenizer` is the one of
+        the run; it is None if the run read token files.
+
+        Args:
+            path: the folder, its checkpoint.safetensors or a model.safetensors. Beside the latter,
+                tokenizer.model is read if it exists.
+            device, dtype: of the weights; None: the CPU, and as in the file.
+            non_finite: accept weights that are not finite.
+
+        Raises:
+            ValueError: "cannot read PATH: WHY" or "cannot use PATH: WHY", in one line.
+        """
+        saved = read_saved_model(path)
+        try:
+            options = LanguageModelOptions.from_map(saved.options)
+            require_fits(saved, options)
+            with torch.device("meta"):
+                model = cls(options)
+        except (ValueError, TypeError) as error:
+            if str(error).startswith("cannot read"):
+                raise
+            raise ValueError(f"cannot read {printable(saved.path)}: {error}") from None
+        load_weights(model, saved, non_finite)
+        model.tokenizer = saved.tokenizer
+        return model.to(device=device, dtype=dtype).eval()
 
     def _attention(self, simplicial: bool) -> SimplicialAttention:
         o = self.options
@@ -259,3 +304,61 @@ class LanguageModel(nn.Module):
         for layer in layers:
             layer.measures_mass = False
         return [layer.retained_mass.item() for layer in layers]
+
+    def generate(
+        self,
+        prompts: str | Sequence | Tensor,
+        max_new_tokens: int,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        eos: int | Sequence[int] | None = None,
+        stream: bool = False,
+        caches: bool = True,
+    ) -> str | list | Tensor | Iterator:
+        """Continues prompts by up to ``max_new_tokens`` tokens each.
+
+        The result has the form of the prompts, and begins with them:
+
+        - a text -> a text; a list of texts -> a list of texts (through :attr:`tokenizer`);
+        - a list of token numbers -> such a list; a list of such lists -> a list of such lists;
+        - int64 [T] or [B, T] -> int64 [T'] or [B, T']. A row that ended early repeats its last
+          token.
+
+        Prompts may have different lengths. Those of one length share their passes, and the others
+        have passes of their own, so that each continues as if it were alone (to rounding).
+
+        A token is drawn from softmax(logits / temperature) among the ``top_k`` likeliest, and of
+        those among the likeliest that together reach the probability ``top_p``. Prompt number r
+        draws with ``seed`` + r, and its n-th draw depends on that number and n alone. Equal seeds
+        therefore give equal tokens. ``nsimplex lm sample`` draws in the same way.
+
+        Args:
+            prompts: see above. An empty text begins as texts of the training begin.
+            temperature: 0: always the likeliest token; of equals the smallest.
+            top_k, top_p: None: all tokens.
+            seed: from 0; None: drawn from torch's generator.
+            eos: a token, or several, that end a prompt's continuation. It is the last token of the
+                result; a text leaves it out.
+            stream: return an iterator over the steps: the new token of a prompt, or a list with one
+                entry per prompt (None after its end). Texts come in pieces, and joined pieces are
+                the new text.
+            caches: whether keys and values of earlier tokens are kept (:meth:`make_cache`).
+                Otherwise every step is a pass over the last ``context`` tokens. The results are
+                equal, to rounding, as long as prompt and continuation fit into the context.
+
+        Raises:
+            ValueError, TypeError: an argument that does not fit, in one line.
+        """
+        vocabulary = self.options.vocabulary
+        given = generation.prompts_of(prompts, self.tokenizer, vocabulary)
+        require_whole("[LanguageModel] ", least=0, max_new_tokens=max_new_tokens)
+        if seed is None:
+            seed = int(torch.randint(2**62, ()))
+        require_whole("[LanguageModel] ", least=0, seed=seed)
+        how = generation.sampling(temperature, top_k, top_p, eos, vocabulary)
+        tokens = generation.steps(self, given.rows, max_new_tokens, how, seed, caches)
+        finish = generation.stream if stream else generation.whole
+        return finish(given, self.tokenizer, tokens, how.eos)
