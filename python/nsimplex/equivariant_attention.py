@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ._arguments import checked
 from ._library import operators
+from ._pytree import TensorRecord, tensor_record
 from .equivariant_classes import (
     EquivariantClass,
     Kind,
@@ -72,10 +73,13 @@ def equivariant_attention_classes(
     ]
 
 
+@tensor_record("tensors")
 @dataclass(frozen=True)
-class EquivariantAttentionPlan:
+class EquivariantAttentionPlan(TensorRecord):
     """The input tuples to which each output tuple attends in each class; see
     :func:`equivariant_attention_plan`.
+
+    A plan is a pytree: compiled and exported programs take one as an argument.
 
     Attributes:
         input, output: kinds of the two lists.
@@ -95,10 +99,7 @@ class EquivariantAttentionPlan:
     rows: tuple[int, int]
     weight_counts: tuple[int, int, int]
     tensors: list[Tensor]
-    parts: list[int]
-
-    def to(self, device: torch.device | str) -> EquivariantAttentionPlan:
-        return replace(self, tensors=[t.to(device) for t in self.tensors])
+    parts: tuple[int, ...]
 
 
 @checked
@@ -155,7 +156,7 @@ def equivariant_attention_plan(
     )
     rows = input.tuples.size(0), output.tuples.size(0)
     return EquivariantAttentionPlan(
-        *kinds, form, keys, global_classes, rows, counts, tensors, parts
+        *kinds, form, keys, global_classes, rows, counts, tensors, tuple(parts)
     )
 
 

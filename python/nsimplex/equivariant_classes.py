@@ -7,10 +7,12 @@ from functools import lru_cache
 
 from ._arguments import checked
 from ._library import operators
+from ._pytree import constant_record
 
 __all__ = ["EquivariantClass", "TensorKind", "equivariant_classes"]
 
 
+@constant_record
 @dataclass(frozen=True)
 class TensorKind:
     """Kind of a tensor in an equivariant layer: its order and the tuples that it may contain.

@@ -3,12 +3,13 @@ tuples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ._arguments import checked, describe
+from ._pytree import TensorRecord, tensor_record
 from .equivariant_attention import EquivariantAttentionPlan, equivariant_attention_plan
 from .equivariant_classes import TensorKind, equivariant_classes
 from .equivariant_linear import EquivariantPlan, equivariant_plan
@@ -17,9 +18,11 @@ from .graph import TupleBatch
 __all__ = ["EquivariantEncoderPlan", "equivariant_encoder_plan"]
 
 
+@tensor_record("attention", "light", "mlp", "pattern_rows")
 @dataclass(frozen=True)
-class EquivariantEncoderPlan:
-    """See :func:`equivariant_encoder_plan`.
+class EquivariantEncoderPlan(TensorRecord):
+    """See :func:`equivariant_encoder_plan`. A plan is a pytree: compiled and exported programs take
+    one as an argument.
 
     Attributes:
         attention: plan of the classes that sum over the input.
@@ -32,15 +35,6 @@ class EquivariantEncoderPlan:
     light: EquivariantPlan
     mlp: EquivariantPlan | None
     pattern_rows: list[Tensor]
-
-    def to(self, device: torch.device | str) -> EquivariantEncoderPlan:
-        return replace(
-            self,
-            attention=self.attention.to(device),
-            light=self.light.to(device),
-            mlp=self.mlp and self.mlp.to(device),
-            pattern_rows=[rows.to(device) for rows in self.pattern_rows],
-        )
 
 
 @checked

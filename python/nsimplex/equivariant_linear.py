@@ -3,7 +3,8 @@ hypergraphs)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked
 from ._library import operators
+from ._pytree import TensorRecord, tensor_record
 from .equivariant_classes import (
     EquivariantClass,
     Kind,
@@ -91,9 +93,12 @@ def equivariant_linear(
     )
 
 
+@tensor_record("tensors")
 @dataclass(frozen=True)
-class EquivariantPlan:
+class EquivariantPlan(TensorRecord):
     """The pairs of input and output tuples that belong to each class; see :func:`equivariant_plan`.
+
+    A plan is a pytree: compiled and exported programs take one as an argument.
 
     Attributes:
         input, output: kinds of the two lists.
@@ -109,10 +114,7 @@ class EquivariantPlan:
     rows: tuple[int, int]
     class_counts: tuple[int, int]
     tensors: list[Tensor]
-    parts: list[int]
-
-    def to(self, device: torch.device | str) -> EquivariantPlan:
-        return replace(self, tensors=[t.to(device) for t in self.tensors])
+    parts: tuple[int, ...]
 
     def class_list(self) -> list[EquivariantClass]:
         """The classes of the layer, in the order of its weights."""
@@ -160,7 +162,7 @@ def equivariant_plan(
     )
     rows = input.tuples.size(0), output.tuples.size(0)
     counts = len(equivariant_classes(*kinds, classes)), len(equivariant_classes(0, kinds[1]))
-    return EquivariantPlan(*kinds, classes, rows, counts, tensors, parts)
+    return EquivariantPlan(*kinds, classes, rows, counts, tensors, tuple(parts))
 
 
 def _list_kinds(
@@ -221,7 +223,7 @@ def equivariant_linear_sparse(
     return operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
 
 
-def _product_flops(channels: int, out: int, parts: list[int]) -> int:
+def _product_flops(channels: int, out: int, parts: Sequence[int]) -> int:
     """Flops of the products of all parts. Each part is given as its rows, three numbers, the count
     of its classes, and the classes."""
     total, at = 0, 0

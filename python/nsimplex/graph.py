@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.data._utils.collate import collate as _collate
+from torch.utils.data._utils.collate import default_collate_fn_map as _default_collate
 
 from ._arguments import checked as _checked
 from ._library import operators as _operators
+from ._pytree import TensorRecord as _TensorRecord
+from ._pytree import tensor_record as _tensor_record
 
 __all__ = [
     "Adjacency",
@@ -29,6 +33,7 @@ __all__ = [
     "barabasi_albert_graph",
     "chain_graphs",
     "check_features",
+    "collate_graphs",
     "complete_tuples",
     "component_cliques",
     "concatenate_graphs",
@@ -50,15 +55,17 @@ __all__ = [
 ]
 
 
+@_tensor_record("tuples", "tuple_offsets", "node_offsets")
 @dataclass(frozen=True)
-class TupleBatch:
+class TupleBatch(_TensorRecord):
     """B hypergraphs, each a list of k-tuples of its nodes, one after the other.
 
     Nodes are numbered through the batch: graph g owns the nodes ``node_offsets[g]`` to
     ``node_offsets[g + 1] - 1``, and its tuples are the rows from ``tuple_offsets[g]`` to
     ``tuple_offsets[g + 1]``. Features are separate tensors, [m, d], in the order of these rows. A
     feature of a node belongs to the diagonal: for k = 2 to the loop (i, i). k = 1 is a set of
-    points. ``tuple_batch()`` makes a batch and checks it.
+    points. ``tuple_batch()`` makes a batch and checks it. A batch is a pytree, and a DataLoader
+    with :func:`collate_graphs` makes one batch of many samples.
     """
 
     tuples: Tensor  #: int64 [m, k]
@@ -269,6 +276,44 @@ def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
 
 
 @_checked
+def collate_graphs(samples: Sequence[Any]) -> Any:
+    """One batch of many samples: the ``collate_fn`` of a DataLoader of graphs.
+
+    A sample is a :class:`TupleBatch`, a tensor, a number, a string, or a tuple, list or dict of
+    these. All samples have the same structure, and so has the result. A tuple becomes a list, as in
+    torch's ``default_collate``. Graphs go through :func:`concatenate_graphs`. Tensors are
+    concatenated along their first dimension, so that features keep the order of the rows; tensors
+    without dimensions are stacked. Numbers become a tensor with one entry per sample.
+
+    Raises:
+        ValueError: no samples, graphs of different orders or symmetries, or samples that differ in
+            structure.
+        TypeError: a sample with row numbers of its own, such as :class:`DerivedTuples`. Use its
+            ``batch`` instead.
+
+    Complexity: O(size of the samples).
+
+    Example:
+        >>> one = tuple_batch(torch.tensor([[0, 1], [1, 2]]), 3)
+        >>> samples = [(one, torch.randn(2, 4), label) for label in (0, 1)]
+        >>> batch, x, label = collate_graphs(samples)
+        >>> batch.graphs, x.shape, label
+        (2, torch.Size([4, 4]), tensor([0, 1]))
+    """
+    if not samples:
+        raise ValueError("[collate_graphs] samples: expected at least one, got none")
+    try:
+        return _collate(samples, collate_fn_map=_COLLATE)
+    except (AttributeError, KeyError, RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0]
+        if said.startswith("["):
+            raise
+        raise ValueError(
+            f"[collate_graphs] samples: expected samples of one structure, got an error: {said}"
+        ) from error
+
+
+@_checked
 def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
     """The graphs of a batch. The nodes of each graph are numbered from 0."""
     return _batches(_operators.graph_split(*batch._parts()), batch.symmetry)
@@ -432,3 +477,22 @@ def _counts(nodes: Tensor | Sequence[int] | int) -> Tensor:
 
 def _batches(flat: Sequence[Tensor], symmetry: str) -> list[TupleBatch]:
     return [TupleBatch(*flat[at : at + 3], symmetry) for at in range(0, len(flat), 3)]
+
+
+def _collate_tensors(tensors: Sequence[Tensor], *, collate_fn_map: object) -> Tensor:
+    return torch.cat(tensors) if tensors[0].dim() else torch.stack(tensors)
+
+
+def _refuse_rows(samples: Sequence[object], *, collate_fn_map: object) -> None:
+    raise TypeError(
+        "[collate_graphs] samples: expected graphs, tensors, numbers and strings, got "
+        f"{type(samples[0]).__name__}, which numbers rows or nodes of its own graph"
+    )
+
+
+_COLLATE = {
+    **_default_collate,
+    Tensor: _collate_tensors,
+    TupleBatch: lambda batches, *, collate_fn_map: concatenate_graphs(batches),
+    (DerivedTuples, Adjacency, LineGraph, PointSets): _refuse_rows,
+}

@@ -11,6 +11,7 @@ import pytest
         ("classes.md", {}),
         ("linear.md", {"out": (4, 9, 16), "small": (4, 9, 16), "per_node": (3, 16)}),
         ("attention.md", {"per_node": (3, 16), "out": (7, 16)}),
+        ("plan.md", {"per_graph": (3, 4)}),
     ],
 )
 def test_the_example_runs(root, page, shapes):

@@ -258,6 +258,7 @@ CALLS = {
     "graph.all_orders": lambda: ([_pairs()], {}),
     "graph.project_tuples": lambda: ([_pairs(), 1, "undirected"], dict(all_nodes=True)),
     "graph.concatenate_graphs": lambda: ([[_pairs(), _pairs()]], {}),
+    "graph.collate_graphs": lambda: ([[(_pairs(), 1), (_pairs(), 2)]], {}),
     "graph.split_graphs": lambda: ([_pairs()], {}),
     "graph.derived_features": lambda: ([torch.randn(3, 2), torch.tensor([0, -1, 2])], {}),
     "graph.node_and_edge_features": lambda: ([_graph(), torch.randn(4, 2), torch.randn(2, 3)], {}),
