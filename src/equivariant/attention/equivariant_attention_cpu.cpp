@@ -143,8 +143,8 @@ class CpuRun {
                    [&](int64_t task, int) { kernels::run_class_output(problem, task); });
   }
 
-  // The base-2 logarithm of the sum of all weights in place of the maximum; infinite where there
-  // are none, so that no weight is met again.
+  // Replaces the maximum by the base-2 logarithm of the sum of all weights. It is infinite for a
+  // query without keys, so that all its weights are 0.
   void to_log_sums() {
     const Tensor all = sums_.select(2, value_.size(2));
     shift_ = (shift_ + all.log2())
@@ -232,8 +232,8 @@ class CpuRun {
                    [&](int64_t task, int worker) { run(tasks[task], scratch.of(worker)); });
   }
 
-  // The tables that rows of a side meet: those of a term's relation and of those that it subtracts
-  // or adds again.
+  // Runs the tables that rows of a side read: those of a term's relation and of its extensions,
+  // which are subtracted or added back.
   void run_tables(const AttentionTerm& term, const Tensor& skip, TupleSide side) {
     if (softmax_ || all_small(relation_of(term))) return;
     kernels::TableAttention<T> problem;

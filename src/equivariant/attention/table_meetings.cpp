@@ -172,7 +172,7 @@ int64_t MeetingMaker::group_map(int64_t relation, Side side, int64_t rows) {
   return known->second;
 }
 
-// Whether the tables that a side meets are made ahead, all of them.
+// Whether all tables that a side reads are computed beforehand.
 bool MeetingMaker::all_large(const AttentionRelation& relation, Side side) {
   const auto& own = side == Side::queries ? relation.query_offsets : relation.key_offsets;
   const auto& others = side == Side::queries ? relation.key_offsets : relation.query_offsets;

@@ -22,7 +22,7 @@ struct RelationMatch {
   Blocks kept;
 };
 
-/// Which tables of a plan's terms are met at once.
+/// Finds the tables of a plan's terms that the same rows read (docs/equivariant/plan.md).
 class MeetingMaker {
  public:
   /// Both outlive it.
@@ -31,7 +31,7 @@ class MeetingMaker {
   /// Of the plan's next relation.
   void add_relation(RelationMatch match) { matches_.push_back(std::move(match)); }
 
-  /// The meetings of a term whose relations are known.
+  /// Adds the meetings of a term whose relations are known.
   void add_to(AttentionTerm& term) {
     term.queries_meet = meetings(term, Side::queries);
     term.keys_meet = meetings(term, Side::keys);

@@ -27,7 +27,7 @@ inline std::vector<kernels::TableMember> table_members(const PlanTensors& plan,
   return members;
 }
 
-/// visit(problem) with the groups and members of every meeting of a term's `side`.
+/// Calls visit(problem) with the groups and members of every meeting of a term's `side`.
 template <class T, class Visit>
 void for_each_meeting(const ClassCall& call, const AttentionTerm& term, kernels::TupleSide side,
                       kernels::TableAttention<T> problem, Visit&& visit) {

@@ -50,9 +50,9 @@ inline MatchedBlocks matched_blocks(const std::vector<int8_t>& match) {
 
 }  // namespace nsimplex::equivariant
 
-// Which input tuples meet which output tuples: what every sparse layer between two lists of tuples
-// looks up, be it a sum or attention. Plain C++; graphs of a batch never meet, since their nodes
-// have different numbers.
+// Joins two lists of tuples on shared nodes. Every sparse layer, of sums or of attention, looks up
+// its input tuples by this join. Plain C++. Tuples of different graphs of a batch never match,
+// since their nodes have different numbers.
 
 namespace nsimplex::equivariant {
 

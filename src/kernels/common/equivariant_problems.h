@@ -95,8 +95,8 @@ struct ClassSumsTransposed : ClassPart {
 // Plain description of attention between two lists of tuples, as far as it is loops: everything
 // that is a matrix product or elementwise is done outside. No ownership.
 //
-// Queries and keys meet in groups: all queries of a group see all keys of it, but for pairs that
-// share a node they must not share. A query and a key are in at most one group of a relation.
+// Every query of a group sees all keys of the group, except for pairs that share a node which they
+// must not share. A query and a key are in at most one group of a relation.
 
 namespace nsimplex::kernels {
 
@@ -151,12 +151,12 @@ struct PairAttention {
   double* grad_value = nullptr;
 };
 
-/// The table of a group that so many rows of the other side make, or so many rows meet, is made
-/// ahead, in blocks of at most as many rows and once for all who meet it: work that one thread does
-/// not have to do alone.
+/// If more rows than this make a table, or more rows read it, the table is computed beforehand and
+/// once for all rows that read it, in blocks of at most this many rows, so that several threads
+/// share the work.
 inline constexpr int64_t kLargeTableGroup = 512;
-inline constexpr bool is_large_table(int64_t making, int64_t meeting) {
-  return making > 0 && std::max(making, meeting) > kLargeTableGroup;
+inline constexpr bool is_large_table(int64_t making, int64_t reading) {
+  return making > 0 && std::max(making, reading) > kLargeTableGroup;
 }
 
 /// Tables of the groups of a relation, added or subtracted.
@@ -168,9 +168,9 @@ struct TableMember {
   int64_t group_of(int64_t rows) const { return groups == nullptr ? rows : groups[rows]; }
 };
 
-/// The weight q . k summed without pairs: of groups of keys tables of k (v, 1)^T, which every query
-/// of a group meets; their sum where there are several. For keys it is the other way round. All of
-/// it in double, since tables are subtracted from each other.
+/// The weight q . k summed without pairs: a group of keys has a table, the sum of k (v, 1)^T, which
+/// every query of the group reads. Several tables are added first. For keys the sides change roles.
+/// Tables are in double, since they are subtracted from each other.
 template <class T>
 struct TableAttention {
   int64_t groups = 0;                ///< of rows of the side that is written

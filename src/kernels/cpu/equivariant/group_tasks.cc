@@ -52,7 +52,7 @@ class TaskCutter {
   std::vector<GroupTask> tasks_;
 };
 
-// Of each group of a member's relation how many rows meet its table.
+// The number of rows that read the table of each group of a member's relation.
 template <class T>
 std::vector<int64_t> rows_that_meet(const TableAttention<T>& problem, const TableMember& member) {
   std::vector<int64_t> meeting(member.relation.groups, 0);
@@ -109,7 +109,7 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
       plan.first_block.push_back(std::ssize(plan.blocks));
     }
   }
-  // Met by a row, a table costs as much as a row put into it.
+  // A row that reads a table costs as much as a row that is added to it.
   TaskCutter cutter(equivariant::kTaskTableRows);
   for (int64_t g = 0; g < problem.groups; ++g) {
     const int64_t met = problem.offsets[g + 1] - problem.offsets[g];
@@ -127,7 +127,7 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
     } else if (made == 0) {
       cutter.add(g, met, 1);
     } else {
-      // One task makes the table, so one task meets it.
+      // One task computes the table, so one task reads it.
       cutter.add(g, 1, std::min(made + met, equivariant::kTaskTableRows));
     }
   }

@@ -135,7 +135,7 @@ class PairPass {
     }
   }
 
-  // keep[j]: 1 where the row and column j may meet, 0 where they may not.
+  // keep[j]: 1 if the row and column j are an admissible pair, else 0.
   void find_kept(int64_t row, int64_t columns, T* keep) {
     const int64_t own_blocks = by_query() ? problem_.query_only : problem_.key_only;
     const int64_t other_blocks = by_query() ? problem_.key_only : problem_.query_only;
@@ -220,7 +220,7 @@ class PairPass {
       most = std::max(most, scores[j]);
       finite &= scores[j] == scores[j];
     }
-    // Nothing may be met, and there is no NaN that must come out: weights of 0.
+    // No pair is admissible, and there is no NaN to propagate: all weights are 0.
     if (std::isinf(most) && most < 0) return finite ? T{0} : most;
     T& shift = problem_.shift[state];
     if (most > shift) {

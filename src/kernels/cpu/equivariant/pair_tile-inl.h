@@ -38,10 +38,10 @@ HWY_INLINE void copy_row(const T* from, int64_t count, T* to) {
   for (; c < count; ++c) to[c] = from[c];
 }
 
-/// Up to kPairChunk rows of one side, a column each, as the other side's rows meet them. They lie
-/// channel by channel, so that a vector is of columns and what they cost is shared by all rows that
-/// meet them; or row by row, so that a vector is of channels; or both. Products over channels are
-/// the former's but of few columns, sums over columns the latter's but of many.
+/// Up to kPairChunk rows of one side, packed as columns for the rows of the other side. They are
+/// packed channel by channel, so that a vector holds columns and all rows of the other side share
+/// the cost of packing; or row by row, so that a vector holds channels; or both ways. Products over
+/// channels use the first way except for few columns, sums over columns the second except for many.
 template <class T>
 class PairPanel {
  public:

@@ -1,4 +1,4 @@
-// Rows that make a table and rows that meet it, for one SIMD target (toggled guard).
+// Rows that make a table and rows that read it, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_
 #undef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_
@@ -62,7 +62,7 @@ class TableRows {
     }
   }
 
-  /// Before rows meet a table: there are products with it and with its transpose.
+  /// Prepares a table for the rows that read it: products with it and with its transpose follow.
   void turn(const double* table) {
     if (!writes_queries_) {
       transpose(values_, features_, table, padded_features_, turned_, padded_values_);

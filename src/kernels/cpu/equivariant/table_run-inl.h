@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
-/// Which rows make which tables, and which meet them.
+/// Which rows make which tables, and which rows read them.
 template <class T>
 class TableRun {
  public:
@@ -100,7 +100,7 @@ class TableRun {
     }
   }
 
-  // What a group meets of one member.
+  // The table of one member that a group reads.
   struct Met {
     std::span<const int32_t> others;
     double sign;

@@ -36,8 +36,8 @@ void run_pairs_backward(const PairAttention<float>& problem, TupleSide side, con
 void run_pairs_backward(const PairAttention<double>& problem, TupleSide side, const GroupTask& task,
                         void* scratch);
 
-/// How tables are cut: tables of small groups are made and met in one task, those of large ones
-/// (of the other side) are summed over blocks of rows first.
+/// How the work on tables is divided: one task computes and reads the table of a small group. The
+/// tables of large groups (of the other side) are summed over blocks of rows first.
 struct TablePlan {
   TupleSide side = TupleSide::queries;  ///< that is written
   struct Block {
