@@ -11,7 +11,7 @@
 namespace nsimplex::io {
 namespace {
 
-constexpr double kLargestExact = 0x1p53;  // double counts one by one up to here
+constexpr double kLargestExact = 0x1p53;  // up to here, double represents every integer
 
 template <class T>
 T load(const uint8_t* bytes) {

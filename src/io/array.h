@@ -36,8 +36,8 @@ struct Array {
   /// All elements as numbers. 64-bit integers are rounded to double. Fails for strings.
   std::vector<double> doubles() const;
 
-  /// All elements as integers; floating ones are accepted where they have no fraction and are
-  /// exact, up to 2^53. Fails for strings, fractions, NaN and what int64 cannot hold.
+  /// All elements as integers. Floating numbers are accepted if they have no fraction and are
+  /// exact, up to 2^53. Fails for strings, fractions, NaN and numbers that int64 cannot hold.
   std::vector<int64_t> integers() const;
 
   /// All elements as strings, UTF-8, without trailing NULs. Fails for numbers.

@@ -29,7 +29,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What a line has outside quotes: each separator, and words between blanks.
+// The parts of a line outside quotes: each separator, and words between blanks.
 struct Line {
   std::array<int64_t, kSeparators.size()> separators{};
   int64_t words = 0;
@@ -131,7 +131,7 @@ bool Cells::skip_comment() {
   }
   const auto end =
       std::find_if(rest_.begin() + begin, rest_.end(), [&](char c) { return ends_cell(c); });
-  if (is_missing(rest_.substr(begin, end - rest_.begin() - begin))) return false;  // as "#N/A" is
+  if (is_missing(rest_.substr(begin, end - rest_.begin() - begin))) return false;  // like "#N/A"
   const std::string_view comment = take_line(rest_);
   if (rows() == 0) comment_above_ = comment.substr(std::min(begin + 1, comment.size()));
   ++comments_;
@@ -139,7 +139,7 @@ bool Cells::skip_comment() {
   return true;
 }
 
-// Reads a line, or several where quotes hold their ends. One that has a single empty cell without
+// Reads a line, or several if quotes hold their ends. A line with a single empty cell without
 // quotes is blank.
 void Cells::read_row() {
   const int64_t line = line_;
@@ -182,7 +182,7 @@ void Cells::skip_blanks() {
   while (!rest_.empty() && skipped(rest_.front())) rest_.remove_prefix(1);
 }
 
-// Leaves rest_ at the delimiter or line end behind the cell.
+// Leaves rest_ at the delimiter or line end after the cell.
 void Cells::read_cell() {
   const size_t first = std::min(rest_.find_first_not_of(' '), rest_.size());
   if (rest_.substr(first).starts_with('"')) {
@@ -211,7 +211,7 @@ void Cells::read_quoted() {
   std::string_view cell = whole.substr(1, at - 1);
   rest_ = whole.substr(at + 1);
   rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
-  // Blanks behind the quote were the delimiter where blanks delimit.
+  // If blanks delimit, blanks after the quote were the delimiter.
   const bool parted = separator_ == ' ' && rest_.size() < whole.size() - at - 1;
   if (!rest_.empty() && !parted && !ends_cell(rest_.front())) {
     fail_here("expected the end of the cell behind " + quoted_name(cell));

@@ -12,30 +12,32 @@
 
 namespace nsimplex::io {
 
-/// What stands between the cells of a line. `detect`: see Cells. `space`: runs of blanks and tabs.
+/// The separator of cells in a line. `detect`: see Cells. `space`: runs of blanks and tabs.
 enum class Delimiter { detect, comma, tab, semicolon, pipe, space };
 
 struct CellsOptions {
   Delimiter delimiter = Delimiter::detect;
-  /// Whether blanks are delimiters where nothing else is; no where cells hold phrases.
+  /// Whether blanks are delimiters if there is no other delimiter. Set it to false if cells hold
+  /// phrases.
   bool detect_blanks = true;
-  /// Commas and semicolons end words between blanks, too.
+  /// Whether commas and semicolons also end words between blanks.
   bool loose = false;
   /// A line that begins with one of these characters is a comment, ..
   std::string_view comments;
   bool comments_anywhere = true;  ///< .. or only before the first row
 };
 
-/// The cells of a text table (RFC 4180): lines of cells between delimiters; a cell in double quotes
-/// may hold delimiters, line ends and doubled quotes. Blank lines and blanks around cells do not
-/// count; lines end with LF, CR LF or CR. A first line "sep=;", as Excel writes it, names the
+/// The cells of a text table (RFC 4180): lines of cells between delimiters. A cell in double quotes
+/// may hold delimiters, line ends and doubled quotes. Blank lines and blanks around cells are
+/// ignored. Lines end with LF, CR LF or CR. A first line "sep=;", as Excel writes it, names the
 /// delimiter.
 ///
-/// The delimiter is the first of tab, comma, semicolon and bar that stands as often in the second
-/// line as in the first, or once more (a header without a name for its column of row names); else
-/// blanks where both lines have as many words; else the first that occurs; else the comma.
+/// The delimiter is the first of tab, comma, semicolon and bar that occurs as often in the second
+/// line as in the first, or once more (if the header has no name for the column of row names).
+/// Otherwise it is blanks if both lines have the same number of words, otherwise the first one that
+/// occurs, otherwise the comma.
 ///
-/// Takes time proportional to the bytes. The bytes of the source must live as long as this.
+/// The time is proportional to the bytes. The bytes of the source must outlive this object.
 class Cells {
  public:
   explicit Cells(const Source& source, const CellsOptions& options = {});
@@ -46,15 +48,15 @@ class Cells {
   std::span<const std::string_view> row(int64_t row) const {
     return std::span(cells_).subspan(begin_[row], begin_[row + 1] - begin_[row]);
   }
-  /// Whether a cell stands in quotes.
+  /// Whether a cell is in quotes.
   bool is_quoted(int64_t row, size_t column) const { return quoted_[begin_[row] + column]; }
   /// The number of a row's first line in the file, from 1.
   int64_t line(int64_t row) const { return lines_[row]; }
 
   Delimiter delimiter() const { return delimiter_; }
   int64_t comments() const { return comments_; }
-  /// The comment on the line right above the first row, without the character that begins it; empty
-  /// where there is none.
+  /// The comment on the line right above the first row, without the character that begins it. It is
+  /// empty if there is none.
   std::string_view comment_above() const { return comment_above_; }
 
  private:

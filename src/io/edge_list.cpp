@@ -12,8 +12,8 @@
 namespace nsimplex::io {
 namespace {
 
-// What programs call the ends of edges, in small letters without signs and without "id" at the end:
-// Gephi, Cytoscape, SNAP, igraph, the karate club data sets, causal tools.
+// Names that programs use for the ends of edges, in lower case, without signs and without "id" at
+// the end: Gephi, Cytoscape, SNAP, igraph, the karate club data sets, causal tools.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kEnds = {
     {{"source", "target"},
      {"src", "dst"},
@@ -35,7 +35,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kEnds = 
      {"protein1", "protein2"}}};
 constexpr std::array<std::string_view, 7> kWeights = {"weight", "weights",  "w",          "score",
                                                       "value",  "strength", "coefficient"};
-constexpr int64_t kSparse = 16;  // node numbers so many times the ends of edges are names
+// node numbers above this multiple of the number of edge ends are names
+constexpr int64_t kSparse = 16;
 
 std::string plain(std::string_view word) {
   std::string result;
@@ -49,7 +50,7 @@ std::string plain(std::string_view word) {
   return result;
 }
 
-// Graphs of formats whose lines would pass for edges, or give a baffling message.
+// Refuses formats for graphs whose lines would pass for edges or give a confusing message.
 void refuse_other_formats(const Source& source, std::string_view text) {
   const size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   const std::string_view begin = text.substr(first, 256);
@@ -73,7 +74,7 @@ struct Columns {
   std::optional<int64_t> weight;
 };
 
-// The columns that a header names; nothing where it names no pair of ends.
+// The columns that a header names. Returns nothing if it names no pair of ends.
 template <class Words>
 std::optional<Columns> named_columns(const Words& words) {
   std::vector<std::string> names;
@@ -82,7 +83,7 @@ std::optional<Columns> named_columns(const Words& words) {
     const auto found = std::ranges::find(names, name);
     return found == names.end() ? std::nullopt : std::optional<int64_t>(found - names.begin());
   };
-  // "id1", "id2" lose no "id", which is at their beginning.
+  // "id1" and "id2" keep their "id", which is at their beginning.
   const auto pair = [&](std::string_view from, std::string_view to) -> std::optional<Columns> {
     const auto first = find(from), second = find(to);
     if (!first || !second) return std::nullopt;
@@ -98,7 +99,7 @@ std::optional<Columns> named_columns(const Words& words) {
   return pair("id1", "id2");
 }
 
-// A header that names the ends, or any two names above nodes that are all numbers.
+// Whether there is a header that names the ends, or any two names above nodes that are all numbers.
 bool has_header(const Cells& cells) {
   const auto names = cells.row(0);
   if (is_edge_header(names)) return true;
@@ -128,7 +129,7 @@ Columns columns_of(const Source& source, const TextGrid& grid, bool& roles) {
   return columns;
 }
 
-// "1 2" in one cell: a line with blanks and another delimiter.
+// Refuses "1 2" in one cell: a line with blanks and another delimiter.
 void refuse_mixed_delimiters(const TextGrid& grid, int64_t row, int64_t column) {
   const std::string_view cell = grid.at(row, column);
   const size_t blank = cell.find(' ');
@@ -138,7 +139,7 @@ void refuse_mixed_delimiters(const TextGrid& grid, int64_t row, int64_t column) 
   }
 }
 
-// The numbers of all ends, or nothing where one is a name.
+// The numbers of all ends. Returns nothing if one is a name.
 bool number_nodes(const std::vector<std::string_view>& ends, bool quoted, EdgeList& list) {
   int64_t largest = 0;
   for (const std::string_view end : ends) {
@@ -207,7 +208,7 @@ EdgeList parse_edge_list(const Source& source, const TextOptions& options) {
       ends.push_back(grid.at(row, column));
       in_quotes = in_quotes || grid.is_quoted(row, column);
     }
-    // networkx.write_edgelist() ends each line with the data of the edge, {} where it has none.
+    // networkx.write_edgelist() ends each line with the data of the edge, or {} if it has none.
     if (!columns.weight || grid.at(row, *columns.weight) == "{}") continue;
     const auto weight = parse_number(grid.at(row, *columns.weight));
     if (!weight) {

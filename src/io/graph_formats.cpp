@@ -16,7 +16,7 @@ namespace nsimplex::io {
 namespace {
 
 constexpr std::string_view kHeader = ">>graph6<<";
-// Formats of the same family: their name in a header, and the characters that a code begins with.
+// Related formats: their name in a header, and the characters that begin a code.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"sparse6", ":;"}, {"digraph6", "&"}, {"planar_code", ""}};
 constexpr uint8_t kZero = 63, kLast = 126;  // a character is six bits plus 63
@@ -26,7 +26,7 @@ std::span<const uint8_t> as_bytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// A number of `characters` times six bits, the highest first.
+// A number made of `characters` times six bits, the highest first.
 int64_t number(const Source& code, size_t begin, size_t characters) {
   int64_t result = 0;
   for (const uint8_t letter : code.part(begin, characters)) {
@@ -53,14 +53,14 @@ SimpleGraph parse_graph6(const Source& source) {
       code.fail("not graph6: it holds " + quoted_name({reinterpret_cast<const char*>(&letter), 1}));
     }
   }
-  // A tilde says that three characters with the size follow, two that six do.
+  // One tilde is followed by three characters with the size, two tildes by six.
   const size_t tildes = text.starts_with("~~") ? 2 : text.starts_with("~") ? 1 : 0;
   const size_t size_characters = tildes == 0 ? 1 : 3 * tildes;
   SimpleGraph graph;
   graph.nodes = number(code, tildes, size_characters);
   const size_t begin = tildes + size_characters;
   const auto n = static_cast<uint64_t>(graph.nodes);
-  // Else the number of pairs would not fit, and no file is so long.
+  // Otherwise the number of pairs would overflow, and no file is so long.
   if (n >> 32 != 0) code.fail("graph6 of " + std::to_string(n) + " nodes is truncated");
   const uint64_t pairs = n == 0 ? 0 : n * (n - 1) / 2;
   const uint64_t expected = (pairs + kBits - 1) / kBits;
@@ -120,7 +120,7 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 // A tag: <name a="b">, <name a="b"/> or </name>.
 struct Tag {
-  std::string_view name;  // without a prefix of a name space
+  std::string_view name;  // without the prefix of a name space
   std::vector<std::pair<std::string_view, std::string>> attributes;
   bool closes = false, empty = false;
 
@@ -137,7 +137,7 @@ class Tags {
  public:
   Tags(const Source& source, std::string_view text) : source_(source), text_(text) {}
 
-  // The next tag; nothing at the end.
+  // The next tag, or nothing at the end.
   std::optional<Tag> next() {
     before_.clear();
     while (true) {
@@ -214,7 +214,7 @@ class Tags {
     return tag;
   }
 
-  // With characters in place of entities.
+  // The text with characters instead of entities.
   std::string plain(std::string_view text) const {
     constexpr std::pair<std::string_view, char> kNamed[] = {
         {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};

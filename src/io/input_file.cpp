@@ -14,16 +14,17 @@
 namespace nsimplex::io {
 namespace {
 
-// Of a file that does not tell its size. It grows from here on, but some in /proc go on for terabytes.
+// For a file that does not report its size. The buffer grows from here, up to a limit because some
+// files in /proc never end.
 constexpr size_t kFirstRoom = 64 * 1024, kMostUnsized = size_t{1} << 30;
 
 }  // namespace
 
 FileBytes::FileBytes(const std::string& path) {
   const OpenFile file(path);
-  // One more than the size, so that an end is seen and not assumed.
+  // One byte more than the size, so that the end is seen and not assumed.
   const size_t expected = file.size() > 0 ? static_cast<size_t>(file.size()) + 1 : kFirstRoom;
-  // Memory of its own pages: nothing is cleared twice, and vectors of any width can be loaded from it.
+  // Separate pages: nothing is cleared twice, and vectors of any width can be loaded from them.
   const auto require = [&](void* memory) {
     if (memory == MAP_FAILED) file.fail(std::strerror(errno));
     data_ = static_cast<uint8_t*>(memory);
@@ -76,9 +77,9 @@ uint64_t Source::little(uint64_t begin, int count) const {
 }
 
 OpenFile::OpenFile(const std::string& path) : path_(path) {
-  // The system would take what is before it for the path.
+  // The system would take the part before it as the path.
   if (path.find('\0') != std::string::npos) fail("a path with a zero byte");
-  // Non-blocking, so that opening a named pipe by mistake fails below instead of waiting for a writer.
+  // Non-blocking, so that a named pipe is refused below instead of waiting for a writer.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) fail(std::strerror(errno));
   struct stat facts{};
@@ -98,7 +99,7 @@ OpenFile::OpenFile(const std::string& path) : path_(path) {
 OpenFile::~OpenFile() { ::close(file_); }
 
 int64_t OpenFile::read(int64_t offset, void* to, int64_t count) const {
-  // Linux reads at most 2 GiB - 4 KiB a call.
+  // Linux reads at most 2 GiB - 4 KiB per call.
   constexpr int64_t kLargest = int64_t{1} << 30;
   int64_t filled = 0;
   while (filled < count) {

@@ -9,19 +9,20 @@
 
 namespace nsimplex::io {
 
-/// The bytes of a whole file, in memory of this process from a page's beginning on.
+/// The bytes of a whole file, in this process' memory, starting at a page boundary.
 ///
-/// It is a copy and not a mapping: whatever happens to the file afterwards, what was read stays. A file that changes
-/// while it is read is refused. Special files without a size, as those below /proc, are read to their end.
+/// This is a copy and not a mapping, so later changes of the file do not affect it. A file that
+/// changes while it is read is refused. Special files without a size, such as those below /proc,
+/// are read to their end.
 class FileBytes {
  public:
-  /// Throws InputError when `path` is missing, unreadable, not a regular file or larger than memory.
+  /// Throws InputError if `path` is missing, unreadable, not a regular file or larger than memory.
   explicit FileBytes(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;
 
-  /// They may be written to, which changes nothing but this object.
+  /// They may be written to; this changes only this object.
   std::span<uint8_t> bytes() const { return {data_, size_}; }
 
  private:
@@ -32,16 +33,16 @@ class FileBytes {
 /// The contents of a regular file. Throws InputError as FileBytes does.
 std::string read_text(const std::string& path);
 
-/// At the peak a parser holds so many bytes of memory for each byte of the file (for each byte that
-/// it unpacks to, for a compressed one): a graph6 character holds six edges of 16 bytes, and a
-/// vector that grows holds its numbers up to three times.
+/// The largest number of bytes of memory that a parser holds per byte of the file, or per unpacked
+/// byte for a compressed file. For example, a graph6 character holds six edges of 16 bytes, and a
+/// growing vector holds its numbers up to three times.
 inline constexpr int64_t kMostMemory = 320;
 
-/// Bytes to be parsed and the name that errors give them: a path, or a path and a part of the file.
+/// Bytes to parse and their name in errors: a path, or a path and a part of the file.
 ///
-/// The parsers of this folder take untrusted bytes: whatever these are, they return or throw an
-/// InputError, in time and memory proportional to the bytes (to what the bytes unpack to, for
-/// compressed ones: at most 1032 times as many, deflate's own limit).
+/// The parsers of this folder take untrusted bytes. For any bytes they either return or throw an
+/// InputError, with time and memory proportional to the bytes (to the unpacked bytes for compressed
+/// files: at most 1032 times as many, deflate's own limit).
 struct Source {
   std::string name;
   std::span<const uint8_t> bytes;
@@ -54,22 +55,22 @@ struct Source {
   }
   bool starts_with(std::string_view magic) const { return text().starts_with(magic); }
 
-  /// `count` bytes from `begin` on; fails as truncated where there are not so many.
+  /// `count` bytes from `begin` on; fails as truncated if there are fewer.
   std::span<const uint8_t> part(uint64_t begin, uint64_t count) const;
 
   /// A little-endian number of 1 to 8 bytes.
   uint64_t little(uint64_t begin, int count) const;
 
-  /// A part of these bytes under a name of its own.
+  /// A part of these bytes under its own name.
   Source inner(const std::string& part_name, std::span<const uint8_t> part_bytes) const {
     return {name + ", " + part_name, part_bytes};
   }
 };
 
-/// A regular file that is open for reading, and what it looked like then.
+/// A regular file that is open for reading, with its state at that time.
 class OpenFile {
  public:
-  /// Throws InputError when `path` is missing, unreadable or not a regular file.
+  /// Throws InputError if `path` is missing, unreadable or not a regular file.
   explicit OpenFile(const std::string& path);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
@@ -77,11 +78,12 @@ class OpenFile {
 
   int64_t size() const { return size_; }
 
-  /// Reads up to `count` bytes from `offset` on; fewer at the end of the file alone. May be called by several threads.
+  /// Reads up to `count` bytes from `offset` on; fewer only at the end of the file. Several threads
+  /// may call it.
   int64_t read(int64_t offset, void* to, int64_t count) const;
 
-  /// Throws InputError when the file has another size or time of change than it had when it was opened. One without a
-  /// size is special and may change.
+  /// Throws InputError if the file's size or time of change differs from when it was opened. A
+  /// special file without a size may change.
   void require_unchanged() const;
 
   /// Throws InputError "cannot read PATH: WHY".

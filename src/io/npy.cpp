@@ -9,7 +9,8 @@
 namespace nsimplex::io {
 namespace {
 
-// The header is a Python dictionary with three known keys; this reads no more of the language.
+// The header is a Python dictionary with three known keys. This parser reads only this part of the
+// language.
 class HeaderParser {
  public:
   explicit HeaderParser(const Source& source, std::string_view text)
@@ -62,7 +63,7 @@ class HeaderParser {
     return result;
   }
 
-  // A name, or a list of fields; the brackets in it are those of the list and of its entries.
+  // A name, or a list of fields. Brackets in it belong to the list and its entries.
   std::string descr() {
     if (peek() != '[') return string();
     const size_t begin = at_;
@@ -102,7 +103,7 @@ class HeaderParser {
       }
       extents.push_back(extent);
       at_ = end - text_.data();
-      take('L');  // as NumPy on Python 2 wrote long integers
+      take('L');  // Python 2 wrote long integers with an L
       if (!take(',') && peek() != ')') bad();
     }
     return extents;
@@ -131,7 +132,8 @@ void set_type(const Source& source, const std::string& descr, Array& array) {
   const auto any_of = [&](std::initializer_list<int64_t> sizes) {
     return std::find(sizes.begin(), sizes.end(), size) != sizes.end();
   };
-  constexpr int64_t kLongest = int64_t{1} << 40;  // no string is longer, so that 4 x size fits
+  // no string is longer, so that 4 x size does not overflow
+  constexpr int64_t kLongest = int64_t{1} << 40;
   std::optional<ElementKind> kind;
   switch (descr.size() >= 3 && (order == '<' || order == '|' || order == '=') ? descr[1] : '?') {
     case 'b':
@@ -160,7 +162,7 @@ void set_type(const Source& source, const std::string& descr, Array& array) {
   array.width = *kind == ElementKind::text ? 4 * size : size;
 }
 
-// Bytes that a shape needs; fails where they are more than any file has.
+// Bytes that a shape needs. Fails if no file can have so many.
 uint64_t needed_bytes(const Source& source, const Array& array) {
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) return 0;
   uint64_t size = array.width;
@@ -173,11 +175,12 @@ uint64_t needed_bytes(const Source& source, const Array& array) {
   return size;
 }
 
-// Elements in Fortran order, the first axis fastest, into C order.
+// Converts elements in Fortran order, with the first axis fastest, to C order.
 std::vector<uint8_t> c_order(const Array& array, std::span<const uint8_t> data) {
   std::vector<uint8_t> result(data.size());
   if (data.empty()) return result;
-  // Without axes of extent 1 an element takes two steps on average, however many axes there are.
+  // Axes of extent 1 are removed first, so that an element takes two steps on average for any
+  // number of axes.
   std::vector<int64_t> shape;
   std::ranges::copy_if(array.shape, std::back_inserter(shape), [](int64_t e) { return e != 1; });
   const size_t dims = shape.size();
@@ -221,7 +224,7 @@ NpyHeader parse_npy_header(const Source& source) {
 
 namespace {
 
-// Type and shape; fails where `size` bytes are not what they need.
+// Type and shape. Fails if they do not need exactly `size` bytes.
 Array described(const Source& source, const NpyHeader& header, uint64_t size) {
   if (header.is_pickled()) {
     source.fail("its elements are pickled Python objects, which are never read");
@@ -260,8 +263,7 @@ std::string npy_bytes(std::span<const double> values, std::span<const int64_t> s
   std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (";
   for (const int64_t size : shape) header.append(std::to_string(size)).append(", ");
   header.append("), }");
-  // Elements begin at a multiple of 64 bytes, behind 10 bytes and a header that ends with a
-  // newline.
+  // Elements begin at a multiple of 64 bytes, after 10 bytes and a header that ends with a newline.
   header.append(63 - (10 + header.size()) % 64, ' ').append("\n");
   std::string bytes(kNpyMagic);
   bytes.append("\x01").push_back('\0');

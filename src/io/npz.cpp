@@ -18,7 +18,7 @@ constexpr uint64_t kZip64Fields = 1;    // the number of that part
 constexpr uint64_t kStored = 0, kDeflated = 8, kEncrypted = 1;
 constexpr uint64_t kBestRatio = 1032;  // what deflate can reach (zlib's technical details)
 
-// The end record, last in the file but for a comment.
+// The end record, which is last in the file except for a comment.
 uint64_t find_end(const Source& source) {
   const uint64_t size = source.bytes.size();
   if (size >= kEndSize) {
@@ -33,7 +33,7 @@ uint64_t find_end(const Source& source) {
   source.fail("not a zip archive, or truncated: it has no directory");
 }
 
-// The first `size` bytes of what raw deflate packed. `whole`: they are all, which is checked.
+// The first `size` bytes that raw deflate packed. `whole`: they are all, which is checked.
 std::vector<uint8_t> inflated(const Source& source, std::span<const uint8_t> packed, uint64_t size,
                               bool whole) {
   constexpr uint64_t kMostAtOnce = std::numeric_limits<uInt>::max();
@@ -43,7 +43,7 @@ std::vector<uint8_t> inflated(const Source& source, std::span<const uint8_t> pac
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) source.fail("zlib could not start");
   stream.next_in = const_cast<Bytef*>(packed.data());
   uint64_t read = 0, written = 0;
-  uint8_t none = 0;  // zlib wants a place to write even where nothing is to come
+  uint8_t none = 0;  // zlib needs a place to write even if there is no output
   int state = Z_OK;
   while (state == Z_OK && (whole || written < size)) {
     const auto room_in = static_cast<uInt>(std::min(packed.size() - read, kMostAtOnce));
@@ -105,7 +105,8 @@ void Zip::read_directory(uint64_t begin, uint64_t size, uint64_t count) {
   if (entries_.size() != count) source_.fail("its directory is damaged");
 }
 
-// Sizes and place of an entry beyond 4 GiB, in this order, each only where its short field says so.
+// Sizes and place of an entry beyond 4 GiB, in this order; each exists only if its short field says
+// so.
 void Zip::read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size) {
   source_.part(begin, size);
   for (uint64_t at = begin; at + 4 <= begin + size;) {
@@ -121,8 +122,8 @@ void Zip::read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size) {
   }
 }
 
-// No byte of the archive is part of two entries, so that what all of them unpack to is bounded by
-// the archive, and none is called as another.
+// No byte of the archive is part of two entries, so the archive's size bounds the size of
+// everything that it unpacks to. No two entries have the same name.
 void Zip::check_entries(uint64_t directory) const {
   std::vector<const ZipEntry*> order;
   for (const ZipEntry& entry : entries_) order.push_back(&entry);

@@ -13,7 +13,7 @@ namespace nsimplex::io {
 
 inline constexpr std::string_view kZipMagic = "PK\x03\x04";
 
-/// A file in a zip archive, as the archive's directory describes it.
+/// A file in a zip archive, from the archive's directory.
 struct ZipEntry {
   std::string name;
   uint64_t flags = 0, method = 0, crc = 0;
@@ -21,24 +21,24 @@ struct ZipEntry {
   uint64_t header = 0;            ///< where its local header begins
 };
 
-/// A zip archive, of more than 4 GiB too (zip64); entries that are stored or deflated. The bytes of
-/// the source must live as long as this.
+/// A zip archive, also of more than 4 GiB (zip64), with stored or deflated entries. The bytes of
+/// the source must outlive this object.
 /// Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 class Zip {
  public:
-  /// Reads the directory; fails where there is none or it is damaged, where entries share bytes of
-  /// the archive, or have the same name.
+  /// Reads the directory. Fails if there is none, if it is damaged, or if entries share bytes of
+  /// the archive or have the same name.
   explicit Zip(Source source);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
-  /// What an entry unpacks to. Fails for encryption, other methods of compression, data that do not
-  /// unpack to the size and checksum that the directory has, and sizes that deflate cannot reach.
-  /// Takes at most 1032 times the bytes of the entry, deflate's own limit.
+  /// Unpacks an entry. Fails for encryption, other methods of compression, data that do not match
+  /// the size and checksum of the directory, and sizes that deflate cannot reach. It takes at most
+  /// 1032 times the bytes of the entry, deflate's own limit.
   std::vector<uint8_t> contents(const ZipEntry& entry) const;
 
-  /// The first `most` bytes of what an entry unpacks to, or all; no more is unpacked, and the
-  /// checksum is not looked at.
+  /// The first `most` bytes of the unpacked entry, or all. Only these are unpacked, and the
+  /// checksum is not checked.
   std::vector<uint8_t> beginning(const ZipEntry& entry, uint64_t most) const;
 
  private:
@@ -53,9 +53,9 @@ class Zip {
 };
 
 /// Arrays by name, as numpy.savez and numpy.savez_compressed write them: a zip archive of npy
-/// files. Folders and other files in the archive are passed over; an array is read when it is asked
-/// for, so that one of pickled objects is no hindrance to the others. The bytes of the source must
-/// live as long as this.
+/// files. Folders and other files in the archive are skipped. An array is read when it is
+/// requested, so one with pickled objects does not affect the others. The bytes of the source must
+/// outlive this object.
 class Npz {
  public:
   explicit Npz(const Source& source);
@@ -67,11 +67,11 @@ class Npz {
 
   bool has(const std::string& name) const { return by_name_.contains(name); }
 
-  /// Fails where there is no such array or parse_npy() does; what the header asks for is compared
-  /// with the size in the directory before anything is unpacked.
+  /// Fails if there is no such array or if parse_npy() fails. The header is compared with the size
+  /// in the directory before anything is unpacked.
   Array read(const std::string& name) const;
 
-  /// The only array of two dimensions and of plain elements; fails where there is none or several. Only
+  /// The only array with two dimensions and plain elements. Fails if there is none or several. Only
   /// headers are unpacked to find it.
   Array read_matrix() const;
 

@@ -36,7 +36,8 @@ void sync_folder_of(const std::string& path) {
   const int error = errno;
   ::close(handle);
   errno = error;
-  // Some network file systems cannot flush a folder and say EINVAL; nothing more can be done there.
+  // Some network file systems cannot flush a folder and return EINVAL. Nothing more can be done
+  // then.
   if (status != 0 && error != EINVAL) fail(folder);
 }
 
@@ -59,7 +60,7 @@ FolderLock::FolderLock(const std::string& folder)
   if (::flock(handle_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
   ::close(handle_);
-  // A file system without locks is no reason not to run.
+  // A file system without locks is no reason to stop.
   handle_ = -1;
   if (error == EWOULDBLOCK) throw InputError(folder + " is in use by another process");
 }
@@ -87,7 +88,8 @@ void reached(WriteStage stage, const std::string& path) {
   throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
 }
 
-// What stands at `path` and is no file is not replaced; a link is, and not what it leads to.
+// Something at `path` that is not a file is not replaced. A link itself is replaced, and not its
+// target.
 void require_replaceable(const std::string& path) {
   struct stat facts{};
   if (::lstat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))
@@ -95,8 +97,8 @@ void require_replaceable(const std::string& path) {
   throw InputError("cannot write " + path + ": it is not a regular file");
 }
 
-// A new file that nobody else has opened. What has its name already was left over by a writer that ended, or is a link
-// that would lead elsewhere: it goes, and not what it leads to.
+// Creates a new file that nobody else has opened. An existing file of that name was left over by a
+// writer that ended, or is a link to another place. It is removed; the target of a link is not.
 int create_exclusively(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const int file = ::open(path.c_str(), kFlags, 0666);
@@ -125,7 +127,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t size) {
-  // Linux writes at most 2 GiB - 4 KiB a call.
+  // Linux writes at most 2 GiB - 4 KiB per call.
   constexpr size_t kLargest = size_t{1} << 30;
   for (const char* next = static_cast<const char*>(data); size > 0;) {
     const ssize_t count = ::write(file_, next, std::min(size, kLargest));

@@ -39,7 +39,8 @@ at::Tensor view(const Source& source, const std::shared_ptr<FileBytes>& file, ui
   return at::from_blob(data, entry.shape, [file](void*) {}, options);
 }
 
-// Compares the data with the checksums, which are taken out of the metadata; false where there are none.
+// Compares the data with the checksums and removes these from the metadata. Returns false if there
+// are none.
 bool check_data(const Source& source, SafetensorsHeader& header) {
   const auto found = header.metadata.extract(std::string(kTensorChecksums));
   const bool sealed = !header.metadata.extract(std::string(kHeaderChecksum)).empty();
@@ -93,7 +94,7 @@ const at::Tensor* Safetensors::find(const std::string& name) const {
 
 namespace {
 
-// Data from here on suit any vector load of a reader that maps the file.
+// The data start at a multiple of this, which suits any vector load of a reader that maps the file.
 constexpr size_t kAlignment = 64;
 
 std::string_view dtype_name(const NamedTensor& each) {
@@ -104,7 +105,7 @@ std::string_view dtype_name(const NamedTensor& each) {
                               c10::toString(each.tensor.scalar_type()));
 }
 
-// The bytes as they lie in the file.
+// The bytes in the order of the file.
 at::Tensor data_of(const NamedTensor& each) { return each.tensor.detach().cpu().contiguous(); }
 
 std::string checksum_of(const at::Tensor& data) {
@@ -120,7 +121,8 @@ void write_safetensors(const std::string& path, const Safetensors& contents) {
     return a->tensor.element_size() > b->tensor.element_size();
   });
 
-  // Field by field: an ordered object of nlohmann's looks through all it has for each that comes.
+  // Field by field, because an ordered object of nlohmann's searches all its fields for each new
+  // one.
   std::string tensors;
   const auto field = [](const std::string& name, const nlohmann::ordered_json& value) {
     return nlohmann::ordered_json(name).dump().append(":").append(value.dump());

@@ -22,7 +22,7 @@ struct NamedTensor {
 struct Safetensors {
   std::vector<NamedTensor> tensors;             ///< in the order of their data
   std::map<std::string, std::string> metadata;  ///< the header's "__metadata__", without checksums
-  bool checked = false;  ///< of what was read: the file had checksums, and they fit
+  bool checked = false;  ///< after reading: the file had checksums, and they match
 
   /// The tensor called `name`, or nullptr.
   const at::Tensor* find(const std::string& name) const;
@@ -30,21 +30,21 @@ struct Safetensors {
 
 /// Reads float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool tensors.
 ///
-/// The tensors are views of one copy of the file in memory: writing to one changes neither the file
-/// nor another reader, and a change of the file does not reach them. Every length, offset and shape
-/// is checked first, as the format demands (ranges without holes or overlaps that fill the file), and
-/// so are the checksums of a file that has them (io/safetensors_header.h). Anything wrong throws
-/// one InputError with the file's name and what was wrong.
+/// The tensors are views of one copy of the file in memory. Writing to one changes neither the file
+/// nor another reader, and a change of the file does not affect them. Every length, offset and
+/// shape is checked first, as the format demands (ranges without holes or overlaps that fill the
+/// file), and so are the checksums if the file has them (io/safetensors_header.h). Any fault throws
+/// one InputError with the file's name and the reason.
 Safetensors read_safetensors(const std::string& path);
 
-/// Writes the file atomically (AtomicFile): the larger elements first, so that each tensor is
-/// aligned to its dtype, the data from a multiple of 64 bytes; with checksums of the header and of
-/// every tensor, which a bit that flips anywhere no longer fits. The bytes depend on the arguments
-/// alone. Tensors of any device and strides; throws std::invalid_argument for a dtype the format
-/// lacks or a name used twice.
+/// Writes the file atomically (AtomicFile). Larger elements come first, so that each tensor is
+/// aligned to its dtype, and the data begin at a multiple of 64 bytes. The file has checksums of
+/// the header and of every tensor, which detect any flipped bit. The bytes depend only on the
+/// arguments. Tensors may have any device and strides. Throws std::invalid_argument for a dtype
+/// that the format lacks or a name used twice.
 void write_safetensors(const std::string& path, const Safetensors& contents);
 
-/// The dtype of Torch that a type of the format is.
+/// Torch's dtype for a type of the format.
 constexpr c10::ScalarType scalar_type(SafetensorsType type) {
   switch (type) {
     case SafetensorsType::f64:

@@ -20,7 +20,8 @@ std::string crc(std::string_view bytes) {
   return text;
 }
 
-// Where the value stands; npos where there is none. Inside other texts of the header its quotes are escaped.
+// The position of the value, or npos if there is none. Inside other texts of the header its quotes
+// are escaped.
 size_t place_of_value(std::string_view head) {
   std::string key(1, '"');
   key.append(kHeaderChecksum).append("\":\"");
@@ -52,8 +53,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Takes the header as it is parsed, one value after the other: a tree of it would be many times as
-// large, and nlohmann's own parser with a callback searches a parent for each of its children.
+// Takes the values of the header one after the other while it is parsed. A tree of it would be many
+// times as large, and nlohmann's own parser with a callback searches a parent for each of its
+// children.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(const Source& source, uint64_t size) : source_(source), size_(size) {}
@@ -181,7 +183,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return std::string(kMetadata).append(".").append(printable(field_.substr(0, 40)));
   }
 
-  // Whether the value that begins belongs to a field of a tensor that nobody needs.
+  // Whether the value that begins now belongs to a field of a tensor that is not needed.
   bool skips() {
     const bool known = field_ == "dtype" || field_ == "shape" || field_ == "data_offsets";
     if (skipped_ == 0 && (place_ != Place::tensor || known)) return false;
@@ -189,7 +191,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // A value that is no object, no array and not what was expected here, or is not needed.
+  // Handles a value that is not an object or array and either is not needed or was not expected
+  // here.
   bool scalar() const {
     const bool known = field_ == "dtype" || field_ == "shape" || field_ == "data_offsets";
     if (skipped_ == 0 && (place_ != Place::tensor || known)) unexpected();
@@ -215,7 +218,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     bad("has no " + field_);
   }
 
-  // Checks a tensor by itself.
+  // Checks one tensor.
   void finish() {
     if (!has_dtype_) bad("has no dtype");
     if (!has_shape_) bad("has no shape");
@@ -251,7 +254,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   const Source& source_;
   const uint64_t size_;  // of the data
   Place place_ = Place::outside;
-  int64_t skipped_ = 0;  // objects and arrays that are open and not needed
+  int64_t skipped_ = 0;  // open objects and arrays that are not needed
   std::unordered_set<std::string> names_;
   std::string name_, field_;
   SafetensorsEntry entry_;
@@ -260,7 +263,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool has_dtype_ = false, has_shape_ = false, has_range_ = false;
 };
 
-// The ranges of all tensors, in the order of their data, fill the file.
+// Checks that the ranges of all tensors, in the order of their data, fill the file.
 void check_ranges(const Source& source, const SafetensorsHeader& header, uint64_t size) {
   uint64_t filled = 0;
   for (const SafetensorsEntry& each : header.entries) {

@@ -40,49 +40,51 @@ inline constexpr std::string_view kMetadata = "__metadata__";
 
 }  // namespace nsimplex::io
 
-// Checksums of a safetensors file, as text in its "__metadata__", where other readers leave them alone.
+// Checksums of a safetensors file, as text in its "__metadata__", which other readers ignore.
 
 namespace nsimplex::io {
 
-/// Of the tensors: a JSON object with the checksum of each tensor's bytes by its name.
+/// For the tensors: a JSON object with the checksum of each tensor's bytes by its name.
 inline constexpr std::string_view kTensorChecksums = "tensor_checksums";
-/// Of the bytes before the data: the header's length and the header, this value being eight zeros.
+/// For the bytes before the data: the header's length and the header, with eight zeros in place of
+/// this value.
 inline constexpr std::string_view kHeaderChecksum = "header_checksum";
 inline constexpr std::string_view kNoChecksum = "00000000";
 
-/// CRC-32 (the polynomial of zlib) in eight hexadecimal digits: every change of up to 32 bits in a row is seen.
+/// CRC-32 (the polynomial of zlib) in eight hexadecimal digits. It detects every change of up to 32
+/// bits in a row.
 std::string checksum(std::span<const uint8_t> bytes);
 
-/// Puts the checksum into a header whose metadata have kNoChecksum under kHeaderChecksum. `head` is the length and the
-/// header.
+/// Puts the checksum into a header whose metadata have kNoChecksum under kHeaderChecksum. `head` is
+/// the length and the header.
 void seal_header(std::string& head);
 
 enum class Seal { none, whole, broken };
 
-/// Whether a header has a checksum, and whether it fits.
+/// Whether a header has a checksum, and whether it matches.
 Seal seal_of(std::string_view head);
 
 struct SafetensorsEntry {
   std::string name;
   SafetensorsType type = SafetensorsType::f32;
   std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;  ///< its bytes, counted from the first behind the header
+  uint64_t begin = 0, end = 0;  ///< its bytes, counted from the first one after the header
 };
 
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;        ///< in the order of their data
   std::map<std::string, std::string> metadata;  ///< "__metadata__"
-  uint64_t data = 0;                            ///< where the data begin in the file
+  uint64_t data = 0;                            ///< offset of the data in the file
 };
 
-/// The header of a safetensors file, of which `source` has all bytes: 8 bytes little-endian length,
-/// then JSON.
+/// Parses the header of a safetensors file, whose bytes are all in `source`: 8 bytes little-endian
+/// length, then JSON.
 ///
-/// Fails for what is truncated, a header of more than 100 MB, JSON of another form, a name or field
-/// given twice, dtypes that are not in kSafetensorsDtypes, more than kMostAxes axes, and data that
-/// are not as long as the shape, overlap, leave a hole or end before the file does. Takes time
-/// proportional to the bytes of the header (times the logarithm of the number of tensors, where
-/// they do not come in the order of their data) and at most 64 times their memory.
+/// Fails for a truncated file, a header of more than 100 MB, JSON of another form, a name or field
+/// given twice, dtypes that are not in kSafetensorsDtypes, more than kMostAxes axes, and data whose
+/// size does not match the shape, or that overlap, leave a hole or end before the file does. The
+/// time is proportional to the bytes of the header (times the logarithm of the number of tensors if
+/// they are not in the order of their data). The memory is at most 64 times the header.
 SafetensorsHeader parse_safetensors_header(const Source& source);
 
 }  // namespace nsimplex::io

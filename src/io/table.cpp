@@ -53,7 +53,7 @@ Table table_of(const Array& array, const TableOptions& options) {
   return table;
 }
 
-// What may help whoever meets a cell that is no number.
+// Advice for a cell that is not a number.
 std::string advice(const TextGrid& grid, int64_t row, std::string_view cell) {
   if (is_too_large(cell)) return ", which is too large: a double holds up to 1.8e308";
   if (row == 0 && !grid.reading().header) return " (--header yes takes the first row as names)";

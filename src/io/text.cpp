@@ -10,12 +10,12 @@
 namespace nsimplex::io {
 namespace {
 
-// from_chars takes a minus but no plus.
+// from_chars accepts a minus but no plus.
 std::string_view without_plus(std::string_view text) {
   return text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
 }
 
-// A whole text as a number. `large`: it is written as one and beyond what double holds.
+// Parses a whole text as a number. `large`: it is written as a number but too large for a double.
 std::optional<double> parse_double(std::string_view text, bool& large) {
   text = without_plus(text);
   double value = 0;
@@ -27,8 +27,9 @@ std::optional<double> parse_double(std::string_view text, bool& large) {
   }
   if (error == std::errc()) return std::isfinite(value) ? std::optional(value) : std::nullopt;
 
-  // Out of range above or below? The place of the first digit that is not 0, beside the point, and
-  // the exponent say it: the result is about 10^(place + exponent), and nowhere near 1.
+  // The number is out of range. The place of the first nonzero digit, relative to the point, and
+  // the exponent tell whether it is too large or too small: the result is about 10^(place +
+  // exponent), and far from 1.
   const bool minus = text.starts_with('-');
   if (minus) text.remove_prefix(1);
   const size_t e = std::min(text.find_first_of("eE"), text.size());
@@ -160,7 +161,7 @@ Text::Text(const Source& source) : view_(source.text()) {
     decoded_ = decode_utf16(source, view_, little);
     view_ = decoded_;
   } else if (!take(kUtf8Mark)) {
-    // Before UTF-8 is checked: of a binary file the line of a wrong byte says nothing.
+    // Before UTF-8 is checked, because the line of a wrong byte means nothing in a binary file.
     constexpr size_t kLooked = 1024;
     if (view_.substr(0, kLooked).find('\0') != std::string_view::npos) {
       source.fail("neither npy, npz nor text");

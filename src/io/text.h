@@ -9,33 +9,35 @@
 
 namespace nsimplex::io {
 
-/// A whole text as a number, as people write them: "-1.5e3", "+2"; not "inf", "nan", "0x10" or
-/// "1 ". What is nearer to 0 than any double is 0; what is beyond the largest double is nothing.
+/// Parses a whole text as a number, as people write them: "-1.5e3", "+2", but not "inf", "nan",
+/// "0x10" or "1 ". A number that is too small for a double is 0. For one that is too large it
+/// returns nothing.
 std::optional<double> parse_number(std::string_view text);
 
 /// Whether a text is written as a number, but beyond the largest double (1.8e308): "1e400".
 bool is_too_large(std::string_view text);
 
-/// A whole text as an integer of 64 bits: "-12", "+3".
+/// Parses a whole text as an integer of 64 bits: "-12", "+3".
 std::optional<int64_t> parse_integer(std::string_view text);
 
-/// What stands for a missing number: nothing; NA, N/A, NaN, null, nil and None in capitals or not,
-/// also as <NA>, #N/A, #NA and -nan; ?, - and a point.
+/// Whether a cell means a missing number: it is empty; NA, N/A, NaN, null, nil or None in any case,
+/// also as <NA>, #N/A, #NA and -nan; or ?, - or a point.
 bool is_missing(std::string_view text);
 
-/// Whether a word is not a name but meant as a value: it begins as a number does, or it is one of
-/// the words for infinity, true and false, in capitals or not.
+/// Whether a word is meant as a value and not as a name: it begins like a number, or it is one of
+/// the words for infinity, true and false, in any case.
 bool is_like_value(std::string_view text);
 
-/// What a text file says, as UTF-8 without a byte order mark. Every reader of text goes through
-/// this, so that encodings are settled in one place.
+/// The contents of a text file, as UTF-8 without a byte order mark. Every reader of text uses this
+/// class, so encodings are handled in one place.
 ///
-/// A byte order mark tells UTF-8 and UTF-16 (either byte order) apart; without one the bytes are
-/// UTF-8. Fails for bytes that are not valid in that encoding, with the line; for UTF-32, gzip and
-/// files with zero bytes, which are no text. Line ends are left as they are: see take_line().
+/// A byte order mark distinguishes UTF-8 and UTF-16 (either byte order). Without a mark the bytes
+/// are UTF-8. Fails, with the line, for bytes that are not valid in that encoding. Also fails for
+/// UTF-32, gzip and files with zero bytes, which are not text. Line ends stay as they are: see
+/// take_line().
 class Text {
  public:
-  /// The bytes of `source` must live as long as this.
+  /// The bytes of `source` must outlive this object.
   explicit Text(const Source& source);
   Text(const Text&) = delete;  // the view may be of this object's own string
   Text& operator=(const Text&) = delete;

@@ -120,17 +120,17 @@ TextGrid::Header TextGrid::find_header() const {
   return find_numeric_header(0);
 }
 
-// Whether the whole numbers of the first row, from a column on, are names.
+// Whether the whole numbers of the first row, from a given column on, are names.
 TextGrid::Header TextGrid::find_numeric_header(size_t begin) const {
   const auto names = cells_.row(0).subspan(begin);
   const bool possible =
       rules_.numeric_names && names.size() >= 2 && cells_.rows() > 1 &&
       std::ranges::all_of(names, [](auto cell) { return parse_integer(cell).has_value(); });
   if (!possible || !all_differ(names)) return {false, nullptr};
-  // Two numbers follow one another by chance.
+  // Two numbers can be consecutive by chance.
   bool consecutive = names.size() >= 3;
   for (size_t column = 1; column < names.size() && consecutive; ++column) {
-    // In this order nothing overflows.
+    // This order of operations cannot overflow.
     consecutive = *parse_integer(names[column]) - 1 == *parse_integer(names[column - 1]);
   }
   if (consecutive) return {true, "its numbers are consecutive"};
@@ -168,7 +168,7 @@ bool TextGrid::are_row_numbers() const {
   return true;
 }
 
-// Whether every row ends with a delimiter, so that its last cell is no cell.
+// Whether every row ends with a delimiter, so that its last cell is not a cell.
 bool TextGrid::last_is_empty(bool shorter) const {
   const size_t last = cells_.row(first_row_).size() - 1;
   if (last == 0 || rows() < 2) return false;
@@ -194,7 +194,7 @@ bool TextGrid::find_index(bool shorter) {
   return rules_.named_rows && are_row_names(false);
 }
 
-// A comment right above the first row has the names where it has as many words as there are
+// A comment right above the first row has the names if its number of words equals the number of
 // columns.
 bool TextGrid::take_comment_names() {
   const auto words = words_of_comment(cells_.comment_above(), cells_.delimiter());
@@ -271,7 +271,7 @@ std::vector<size_t> TextGrid::find_columns(const std::vector<std::string>& wante
   return found;
 }
 
-// Columns that are not wanted are not looked at: their cells may be anything.
+// Skipped columns are not looked at: their cells may be anything.
 void TextGrid::select_columns() {
   if (options_.use.empty() && options_.leave_out.empty()) return;
   const std::vector<size_t> used = find_columns(options_.use, "--use-columns");

@@ -22,7 +22,7 @@ Tuples tuples_of(const Array& array) {
   return {array.shape[1], array.integers(), {}, {}};
 }
 
-// The array that holds the tuples: the one asked for, or the one with a name that says so.
+// The array that holds the tuples: the requested one, or the one with a fitting name.
 Array main_array(const Source& source, const Npz& file, const std::string& key) {
   if (!key.empty()) return file.read(key);
   const bool train = file.has("train_data"), test = file.has("test_data");
@@ -63,7 +63,7 @@ Tuples tuples_of_npz(const Source& source, const std::string& key) {
 }
 
 Tuples tuples_of_text(const Source& source, const TextOptions& options) {
-  // Numbers are nodes here, and never names of columns.
+  // Numbers are nodes here, never names of columns.
   const TextGrid grid(source, options, {.numeric_names = false});
   Tuples tuples{grid.width(), {}, {}, grid.reading()};
   tuples.values.reserve(grid.rows() * grid.width());
