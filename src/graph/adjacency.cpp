@@ -10,7 +10,7 @@
 namespace nsimplex::graph {
 namespace {
 
-// Disjoint sets with path halving; the lowest node of a set stands for it.
+// Disjoint sets with path halving. The lowest node of a set represents it.
 class DisjointSets {
  public:
   explicit DisjointSets(int64_t nodes) : parent_(nodes) {
@@ -86,8 +86,8 @@ class CliqueSearch {
   }
 
  private:
-  // Adds `node`, a neighbour of all of the clique; `candidates` are neighbours of it and of them,
-  // of higher rank, ascending by number.
+  // Adds `node`, a neighbour of the whole clique. `candidates` are common neighbours of higher
+  // rank, ascending by number.
   void grow(int64_t node, const std::vector<int64_t>& candidates) {
     clique_.push_back(node);
     std::vector<int64_t> ascending = clique_;

@@ -9,7 +9,7 @@
 namespace nsimplex::graph {
 namespace {
 
-// What lies around an edge {u, v}, found by marking the neighbours of both ends.
+// The surroundings of an edge {u, v}, found by marking the neighbours of both ends.
 class Surroundings {
  public:
   explicit Surroundings(const Adjacency& graph) : graph_(graph), marks_(graph.nodes(), 0) {}
@@ -30,8 +30,8 @@ class Surroundings {
     return std::ranges::count(graph_[u], kOfBoth, [&](int64_t node) { return marks_[node]; });
   }
 
-  // Squares u, k, w, v without a diagonal. `corners`: how many k there are; `most`: the most w that
-  // one k has.
+  // Squares u, k, w, v without a diagonal. `corners`: the number of k. `most`: the largest number
+  // of w for one k.
   struct Squares {
     int64_t corners = 0, most = 0;
   };
@@ -54,7 +54,7 @@ class Surroundings {
   static constexpr uint8_t kOfFirst = 1, kOfSecond = 2, kOfBoth = 3;
 
   const Adjacency& graph_;
-  std::vector<uint8_t> marks_;  // which ends a node is a neighbour of
+  std::vector<uint8_t> marks_;  // which ends of the edge a node is a neighbour of
 };
 
 double balanced_curvature(const Surroundings& around, int64_t u, int64_t v, double degree_u,

@@ -10,14 +10,14 @@ namespace nsimplex::graph {
 enum class Curvature {
   plain,      ///< 4 - deg u - deg v (Forman)
   augmented,  ///< 4 - deg u - deg v + 3 T (Forman with triangles as faces)
-  balanced    ///< with squares too; 0 where an end has degree 1
+  balanced    ///< with squares too; 0 if an end has degree 1
 };
 inline constexpr Curvature kCurvatures[] = {Curvature::plain, Curvature::augmented,
                                             Curvature::balanced};
 
-/// The curvature of every edge of one simple graph: `edges` [m, 2], undirected, no loops, each
-/// once; `graph` its neighbours. O(m D^2) at most, D the largest degree; `balanced` looks at the
-/// neighbours of neighbours, the others at neighbours.
+/// The curvature of every edge of one simple graph. `edges` is [m, 2], undirected, without loops
+/// and repetitions; `graph` has its neighbours. O(m D^2) at most, where D is the largest degree.
+/// `balanced` uses the neighbours of neighbours, the others only neighbours.
 ///
 /// Source of `balanced`: Topping et al., "Understanding over-squashing and bottlenecks on graphs
 /// via curvature", definition 1.
@@ -28,14 +28,14 @@ struct CurvatureSummary {
   double mean = 0, minimum = 0;
 };
 
-/// A graph beside its line graph, for each of kCurvatures; nothing where it has no edges.
+/// A graph and its line graph, for each of kCurvatures; absent if it has no edges.
 struct CurvatureComparison {
   std::optional<CurvatureSummary> graph[3], line_graph[3];
   int64_t nodes = 0, edges = 0, line_edges = 0;
 };
 
-/// One simple graph, as edge_curvatures() takes it. Its line graph has a node an edge, and an edge
-/// for each pair of edges that meet: O(sum of squared degrees) of them.
+/// Compares one simple graph, given as for edge_curvatures(). Its line graph has one node per edge
+/// and one edge per pair of adjacent edges: O(sum of squared degrees) of them.
 CurvatureComparison compare_with_line_graph(const Rows& edges, int64_t nodes);
 
 }  // namespace nsimplex::graph

@@ -19,8 +19,8 @@ void add_edge(Edges& edges, int64_t i, int64_t j) {
   edges.push_back({std::min(i, j), std::max(i, j)});
 }
 
-// Whether d is inside or on the circle through a, b, c, which turn left. The determinant has at
-// most 4 kGridBits + 5 bits.
+// Whether d is inside or on the circle through a, b, c, which are in counterclockwise order. The
+// determinant has at most 4 kGridBits + 5 bits.
 bool in_circle(GridPoint a, GridPoint b, GridPoint c, GridPoint d) {
   const auto from_d = [&](GridPoint p) { return std::array<int64_t, 2>{p.x - d.x, p.y - d.y}; };
   const auto [ax, ay] = from_d(a);
@@ -34,9 +34,9 @@ bool in_circle(GridPoint a, GridPoint b, GridPoint c, GridPoint d) {
          0;
 }
 
-// The diagonals of the Delaunay triangulation of a convex polygon whose corners turn left: the
-// triangle on the side from the first to the last corner is the one with an empty circle, and
-// leaves two polygons.
+// The diagonals of the Delaunay triangulation of a convex polygon with corners in counterclockwise
+// order. The triangle on the side from the first to the last corner is the one with an empty
+// circle. It leaves two polygons.
 void cut_polygon(std::span<const GridPoint> points, std::span<const int64_t> corners,
                  Edges& edges) {
   if (corners.size() < 4) return;
@@ -55,7 +55,7 @@ void cut_polygon(std::span<const GridPoint> points, std::span<const int64_t> cor
 }  // namespace
 
 std::vector<GridPoint> snap_to_grid(std::span<const double> points) {
-  // Of halves, since the extent itself may overflow.
+  // From halves, since the extent itself may overflow.
   double low[2] = {kInfinity, kInfinity}, extent = 0;
   const auto above_low = [&](size_t i) { return points[i] / 2 - low[i % 2]; };
   for (size_t i = 0; i < points.size(); ++i) low[i % 2] = std::min(low[i % 2], points[i] / 2);
@@ -98,10 +98,10 @@ std::vector<int64_t> delaunay_edges(std::span<const GridPoint> points) {
     const int64_t i = number(edge), j = number(*edge.twin());
     if (i < j) edges.push_back({i, j});
   }
-  // The library takes corners of cells for one where their coordinates agree to 128 units in the
-  // last place. The cells around such a corner are those of points on one circle, or nearly: that
-  // polygon is cut with exact arithmetic. It is convex: directions between points of so coarse a
-  // grid differ by more than what the library neglects.
+  // The library merges corners of cells whose coordinates agree to 128 units in the last place. The
+  // cells around such a corner belong to points on one circle, or nearly. That polygon is cut with
+  // exact arithmetic. It is convex, because directions between points of so coarse a grid differ by
+  // more than the library's tolerance.
   std::vector<int64_t> corners;
   for (const Diagram::vertex_type& vertex : diagram.vertices()) {
     corners.clear();

@@ -14,16 +14,17 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// A factor of more than this many times the entries of its matrix is not thin.
+// A factor is thin if it has at most this many times the entries of its matrix.
 constexpr int64_t kThinFactor = 16;
-// Below the spectrum, so that what is inverted is positive definite; near it, so that the lowest
-// eigenvalues, 5e-9 apart for a chain of 30000 nodes, are inverted to numbers far apart.
+// The shift is below the spectrum, so the inverted matrix is positive definite. It is near the
+// spectrum, so that the lowest eigenvalues (5e-9 apart for a chain of 30000 nodes) have very
+// different inverses.
 constexpr double kShift = -1e-6;
 constexpr double kTolerance = 1e-10;
 constexpr int kRestarts = 1000;
-constexpr int64_t kBasis = 32;  // Lanczos vectors at least: the more, the fewer restarts
+constexpr int64_t kBasis = 32;  // fewest Lanczos vectors; more of them need fewer restarts
 
-// Says how large it will be before it is computed.
+// A factorisation that estimates its size before it is computed.
 struct Factor : Eigen::SimplicialLDLT<SparseMatrix> {
   int64_t planned_entries() const { return m_matrix.nonZeros(); }
   bool is_thin(const SparseMatrix& of) const {
@@ -31,7 +32,7 @@ struct Factor : Eigen::SimplicialLDLT<SparseMatrix> {
   }
 };
 
-// A transformed matrix: the lowest eigenvalues become the largest, none is below 0.
+// A transformed matrix: the lowest eigenvalues become the largest, and none is below 0.
 class Inverse {
  public:
   explicit Inverse(const SparseMatrix& matrix) : shifted_(matrix) {
@@ -63,7 +64,7 @@ class Flipped {
   double highest_;
 };
 
-// What Spectra iterates on: a transformed matrix in which the pairs that were found count 0.
+// The matrix for Spectra: a transformed matrix in which the pairs found so far have eigenvalue 0.
 template <class Transformed>
 class Deflated {
  public:
@@ -99,8 +100,8 @@ class Search {
 
   std::optional<Eigenpairs> run(int64_t count) {
     if (!add(count)) return std::nullopt;
-    // An iteration starts from one vector and sees one of a repeated eigenvalue. So the rest of the
-    // space is searched until there is nothing that belongs before the last of `count`.
+    // An iteration starts from one vector and finds only one vector of a repeated eigenvalue. So
+    // the rest of the space is searched until nothing in it comes before the last of `count`.
     while (true) {
       const double last = found_.values[count - 1];
       if (!add(1)) return std::nullopt;
@@ -154,10 +155,10 @@ Eigenpairs dense_eigenpairs(const SparseMatrix& matrix, int64_t count) {
   return {solver.eigenvalues().head(count), solver.eigenvectors().leftCols(count)};
 }
 
-// How many eigenvalues lie below a number: as many as the diagonal of a factor has entries below 0
-// (Sylvester's law of inertia).
+// The number of eigenvalues below a number. It equals the number of negative entries on the
+// diagonal of a factor (Sylvester's law of inertia).
 int64_t eigenvalues_below(double number, const SparseMatrix& matrix, Factor& factor) {
-  double aside = 0;  // where an entry of the diagonal is exactly 0
+  double aside = 0;  // used if an entry of the diagonal is exactly 0
   for (int attempt = 0; attempt < 8; ++attempt) {
     factor.setShift(-number * (1 + aside));
     factor.factorize(matrix);
@@ -190,7 +191,7 @@ double second_eigenvalue(const SparseMatrix& matrix, double highest) {
   if (matrix.rows() <= kDenseRows || !factor.is_thin(matrix)) {
     return lowest_eigenpairs(matrix, 2, highest).values[1];
   }
-  // Not a half: 1 is an eigenvalue of bipartite graphs, often many times.
+  // Not one half, because 1 is an eigenvalue of bipartite graphs, often many times.
   constexpr double kShare = 0.4877;
   double low = 0, high = highest;
   while (high - low > std::max(1e-12 * high, 1e-15)) {

@@ -1,6 +1,5 @@
-// Batches of tuples made from edges, nodes or other batches: tensors around tuple_lists.
-//
-// Graphs that are made rather than read: tensors around the generators, and their operators.
+// Makes batches of tuples from edges, nodes or other batches: tensors around tuple_lists. It also
+// has the tensors around the generators of graphs, and their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/graph.h>
@@ -19,7 +18,7 @@ using graph::TupleList;
 
 namespace {
 
-// Edges as rows to be checked: ascending pairs where directions do not count.
+// Edges as rows for the check: ascending pairs if directions do not count.
 Tensor comparable_edges(const Tensor& edges, bool directed) {
   if (directed) return edges.contiguous();
   return at::stack({edges.amin(1), edges.amax(1)}, 1);
@@ -56,8 +55,7 @@ DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions&
                                    "edges");
   };
   const auto fault = fault_of(unique, symmetry);
-  // Where nothing is wrong with them as arcs and no loop is at fault, an edge came in both
-  // directions.
+  // If they are valid as arcs and there is no loop, some edge occurs in both directions.
   const bool looped = symmetry == Symmetry::loop_free &&
                       edges.select(1, 0).eq(edges.select(1, 1)).any().item<bool>();
   const bool twice = fault && !looped && !fault_of(edges.contiguous(), Symmetry::ordered);
@@ -145,7 +143,7 @@ TupleBatch project_tuples(const TupleBatch& batch, int64_t order, std::optional<
     TORCH_CHECK_VALUE(order == 1 || wanted != Symmetry::loop_free,
                       "[project_tuples] all_nodes: loop-free tuples of order ", order,
                       " hold no node alone, expected order 1");
-    // One entry is distinct in itself, so order 1 has a row for every node in any symmetry.
+    // A single entry is always distinct, so order 1 has a row for every node in any symmetry.
     return graph::to_batch(graph::with_loops(graph::ContiguousBatch(projected).view()),
                            projected.node_offsets, wanted)
         .batch;
@@ -197,7 +195,7 @@ Tensor derived_features(const Tensor& features, const Tensor& origin) {
     TORCH_CHECK_VALUE(low >= -1 && high < rows, "[derived_features] origin: expected rows -1 to ",
                       rows - 1, ", got ", low, " to ", high);
   }
-  // A row of zeros in front is what -1 stands for.
+  // The row of zeros in front represents -1.
   const Tensor padded = at::constant_pad_nd(features, {0, 0, 1, 0});
   return padded.index_select(0, (origin + 1).to(features.device()));
 }
@@ -217,7 +215,7 @@ Tensor node_and_edge_features(const DerivedTuples& graph, const Tensor& node_fea
                     edge_features.sizes());
   const Tensor first = tuples.select(1, 0), loop = (tuples == first.unsqueeze(1)).all(1);
   const Tensor node = at::where(loop, first, -1);
-  // A batch has no tuple twice, so loops are counted for nodes.
+  // A batch has no repeated tuples, so the number of loops is the number of nodes that have one.
   const int64_t lack = graph.batch.nodes() - loop.sum().item<int64_t>();
   TORCH_CHECK_VALUE(lack == 0 || node_features.size(1) == 0,
                     "[node_and_edge_features] graph: ", lack, " of ", graph.batch.nodes(),

@@ -17,7 +17,7 @@ using at::Tensor;
 
 namespace {
 
-// The errors of this library's functions are c10's.
+// Converts errors of the readers into c10's, which this library's functions throw.
 template <class Read>
 auto reading(Read&& read) {
   try {
@@ -53,7 +53,7 @@ Tensor to_tensor(const std::vector<double>& numbers) {
   return at::tensor(numbers, at::TensorOptions(at::kDouble));
 }
 
-// The matrix of integers in a safetensors file that holds the tuples.
+// The matrix of integers that holds the tuples in a safetensors file.
 Tensor tuples_of_safetensors(const std::string& path, const std::string& key) {
   const io::Safetensors file = io::read_safetensors(path);
   const Tensor* found = key.empty() ? nullptr : file.find(key);

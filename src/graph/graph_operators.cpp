@@ -1,4 +1,4 @@
-// The functions of nsimplex/graph*.h as operators, for Python: a batch is its three tensors and the
+// The functions of nsimplex/graph*.h as operators, for Python. A batch is its three tensors and the
 // name of its symmetry, in this order.
 
 #include <ATen/ATen.h>
@@ -41,7 +41,7 @@ Derived parts(const DerivedTuples& derived) {
   return {batch.tuples, batch.tuple_offsets, batch.node_offsets, derived.origin};
 }
 
-// A batch of a flat list of tensors, three each.
+// Batch number `at` of a flat list with three tensors per batch.
 TupleBatch nth(at::TensorList flat, size_t at, Symmetry symmetry) {
   return {flat[3 * at], flat[3 * at + 1], flat[3 * at + 2], symmetry};
 }

@@ -1,4 +1,4 @@
-// What tuples say about their nodes: tensors around the Torch-free code of this folder.
+// Properties of nodes that follow from tuples: tensors around the Torch-free code of this folder.
 
 #include <ATen/ATen.h>
 #include <nsimplex/graph.h>

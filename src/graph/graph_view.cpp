@@ -1,4 +1,4 @@
-// Tensors in, checked batches out.
+// Turns tensors into checked batches.
 
 #include "graph/graph_view.h"
 

@@ -10,13 +10,13 @@
 
 namespace nsimplex::graph {
 
-/// "ordered", "loop_free" or "undirected"; anything else is a c10::ValueError that names
+/// Parses "ordered", "loop_free" or "undirected". Anything else is a c10::ValueError that names
 /// `function`.
 Symmetry parse_symmetry(std::string_view name, const char* function);
 
 }  // namespace nsimplex::graph
 
-// Between tensors and what the Torch-free code of this folder takes and gives.
+// Conversions between tensors and the types of this folder's Torch-free code.
 
 namespace nsimplex::graph {
 
@@ -36,23 +36,23 @@ class ContiguousBatch {
   TupleBatch batch_;
 };
 
-/// One that has been checked: check_tuples() under this name.
+/// A batch that check_tuples() has checked, under this name.
 class CheckedBatch : public ContiguousBatch {
  public:
   CheckedBatch(const TupleBatch& batch, const char* name);
 };
 
-/// An int64 tensor that takes the numbers over.
+/// Moves the numbers into an int64 tensor.
 at::Tensor to_tensor(std::vector<int64_t> numbers);
 
 /// Sorted rows over the nodes of `node_offsets` as a batch.
 DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry symmetry);
 
-/// Refuses what is not int64 on the CPU, of `dims` dimensions.
+/// Refuses tensors that are not int64 on the CPU with `dims` dimensions.
 void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
                    const char* shape);
 
-/// The offsets of graphs with n nodes, contiguous; refuses what does not rise from 0 to n.
+/// The offsets of graphs with n nodes, contiguous. Refuses offsets that do not rise from 0 to n.
 at::Tensor checked_offsets(const char* name, const at::Tensor& node_offsets, int64_t n);
 
 /// Refuses a matrix of floating point numbers that holds a NaN or infinity.

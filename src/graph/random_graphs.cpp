@@ -15,7 +15,7 @@ std::vector<int64_t> preferential_attachment(int64_t nodes, int64_t links, uint6
   std::vector<int64_t> targets;
   for (int64_t node = links; node < nodes; ++node) {
     targets.clear();
-    // A uniform end of a uniform edge is a node in proportion to its links.
+    // A uniform end of a uniform edge is a node in proportion to its degree.
     const auto ends = static_cast<int64_t>(edges.size());
     while (static_cast<int64_t>(targets.size()) < links) {
       const int64_t target =

@@ -11,7 +11,7 @@
 namespace nsimplex::graph {
 namespace {
 
-// Bits of a pass: as many places to write to as the first-level cache and its page table hold.
+// Bits per pass: as many places to write to as the first-level cache and its page table hold.
 constexpr int kDigitBits = 8;
 constexpr uint64_t kDigits = uint64_t{1} << kDigitBits;
 constexpr int kKeyBits = 64;
@@ -21,8 +21,8 @@ struct Keyed {
   int64_t row;
 };
 
-// Sorts by the lower `bits` of the keys; equal ones stay in order. Passes read and write memory
-// from front to back, which sorting row numbers alone would not.
+// Sorts by the lower `bits` of the keys; equal keys keep their order. Each pass reads and writes
+// memory from front to back. Sorting only row numbers would not.
 void sort_by_key(std::vector<Keyed>& items, std::vector<Keyed>& spare, int bits) {
   for (int shift = 0; shift < bits; shift += kDigitBits) {
     std::array<int64_t, kDigits> place{};
@@ -40,7 +40,7 @@ bool ascends(const Rows& rows) {
   return true;
 }
 
-// The values of rows that one key holds whole.
+// The values of rows that fit into a single key.
 std::vector<int64_t> values_of_keys(const std::vector<Keyed>& items, int64_t width, int bits) {
   const uint64_t mask = bits == kKeyBits ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   std::vector<int64_t> values(items.size() * width);
@@ -63,7 +63,7 @@ SortedRows sort_rows(const Rows& rows, int64_t limit) {
     sorted.values.assign(rows.values, rows.values + rows.count * rows.width);
     return sorted;
   }
-  // As many columns as fit make one key; keys are sorted from the last to the first.
+  // As many columns as fit make one key. Keys are sorted from the last to the first.
   const int bits = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(limit - 1, 1)));
   const int64_t columns = kKeyBits / bits;
   std::vector<Keyed> items(rows.count), spare(rows.count);
@@ -125,12 +125,12 @@ class Enumeration {
   std::vector<size_t> place_;
 };
 
-// Room for the tuples of one row or graph after another, counted before they are made.
+// Counts the tuples of one row or graph after another before they are made.
 class Room {
  public:
   explicit Room(int64_t order) : order_(order) {}
 
-  // `tuples`: -1 where they are beyond int64.
+  // `tuples` is -1 if their number is beyond int64.
   void take(int64_t tuples) {
     const int64_t width = std::max<int64_t>(order_, 1);
     if (tuples < 0 || tuples > (kMostEntries - entries_) / width) {
@@ -144,7 +144,7 @@ class Room {
   int64_t order_, entries_ = 0;
 };
 
-// Different orders of a row that ascends; -1 beyond int64.
+// The number of different permutations of an ascending row; -1 beyond int64.
 int64_t permutation_count(std::span<const int64_t> ascending) {
   __int128 count = 1;
   for (size_t at = 0, equal = 0; at < ascending.size(); ++at) {
@@ -174,8 +174,8 @@ TupleList sorted_unique(const TupleList& list, int64_t limit) {
 }
 
 int64_t complete_count(int64_t nodes, int64_t order, Symmetry symmetry, bool loops) {
-  // Each step multiplies by how many values the next entry has; for unordered tuples a division by
-  // the step keeps the product the number of (multi)sets so far.
+  // Each step multiplies by the number of values of the next entry. For unordered tuples a division
+  // by the step keeps the product equal to the number of (multi)sets so far.
   __int128 count = 1;
   for (int64_t step = 0; step < order; ++step) {
     const bool sets = symmetry == Symmetry::undirected;
@@ -262,7 +262,7 @@ std::vector<int64_t> offsets_of_sorted(const TupleList& list,
   const Rows rows = list.rows();
   int64_t row = 0;
   for (size_t graph = 1; graph < node_offsets.size(); ++graph) {
-    // Empty tuples: one a graph.
+    // Empty tuples: one per graph.
     if (list.width == 0) {
       row = std::min<int64_t>(row + 1, list.count());
     } else {
@@ -277,7 +277,8 @@ namespace {
 
 using Fault = std::optional<std::string>;
 
-// Numbers of nodes that no memory holds come from damaged files; here they are still a clear error.
+// Numbers of nodes that no memory holds come from damaged files. Here they still give a clear
+// error.
 constexpr int64_t kMostNodes = int64_t{1} << 40;
 
 std::string text(int64_t number) { return std::to_string(number); }
@@ -320,7 +321,7 @@ Fault find_repetition(const TupleView& batch, const std::string& name) {
     }
     return std::nullopt;
   }
-  // Nodes are numbered through the batch, so equal rows are of one graph.
+  // Nodes are numbered through the batch, so equal rows belong to the same graph.
   const SortedRows sorted = sort_rows(tuples, batch.node_offsets.back());
   const Rows rows{sorted.values.data(), tuples.count, tuples.width};
   for (int64_t i = 1; i < rows.count; ++i) {

@@ -23,7 +23,8 @@ struct Rows {
   std::span<const int64_t> all() const { return {values, static_cast<size_t>(count * width)}; }
 };
 
-/// Rows of one width in lexicographic order. A plain loop: they are too short for a call of memcmp.
+/// Compares rows of one width in lexicographic order. A plain loop, since they are too short for
+/// memcmp.
 inline std::strong_ordering compare_rows(std::span<const int64_t> a, std::span<const int64_t> b) {
   size_t i = 0;
   while (i < a.size() && a[i] == b[i]) ++i;
@@ -41,11 +42,11 @@ inline bool rows_equal(const Rows& rows, int64_t a, int64_t b) {
 
 struct SortedRows {
   std::vector<int64_t> values;  ///< the rows
-  std::vector<int64_t> order;   ///< the number that each had before
+  std::vector<int64_t> order;   ///< the original number of each row
 };
 
-/// The rows in lexicographic order, equal ones as they stand. Entries are in [0, limit). A radix
-/// sort: O(count width log(limit)), and memory for two copies of the numbers.
+/// Sorts rows in lexicographic order; equal ones keep their order. Entries are in [0, limit). A
+/// radix sort: O(count width log(limit)) time, and memory for two copies of the numbers.
 SortedRows sort_rows(const Rows& rows, int64_t limit);
 
 /// A checked TupleBatch (nsimplex/graph.h) without Torch.
@@ -70,7 +71,7 @@ inline bool same_tuples(const TupleView& a, const TupleView& b) {
 struct TupleList {
   int64_t width = 0;
   std::vector<int64_t> values;  ///< [count, width], one after the other
-  std::vector<int64_t> origin;  ///< [count]: the row each was made from, -1 for none
+  std::vector<int64_t> origin;  ///< [count]: the source row of each, -1 if there is none
 
   int64_t count() const { return static_cast<int64_t>(origin.size()); }
   Rows rows() const { return {values.data(), count(), width}; }
@@ -86,43 +87,45 @@ struct TupleList {
 
 }  // namespace nsimplex::graph
 
-// Lists of tuples made from nodes or from other lists. Rows ascend lexicographically, each comes
-// once; since nodes are numbered through the batch, the rows of a graph are together.
+// Lists of tuples made from nodes or from other lists. Rows ascend lexicographically without
+// repetitions. Since nodes are numbered through the batch, the rows of a graph are together.
 
 namespace nsimplex::graph {
 
-/// The highest order of tuples that are made: enumerations go one level deeper for each entry.
+/// The highest order of generated tuples: enumerations go one level deeper for each entry.
 inline constexpr int64_t kMostOrder = 64;
 
-/// The most entries of a list that is made, 32 GiB of them; functions that would make more throw an InputError before
-/// they do.
+/// The most entries of a generated list (32 GiB). Functions that would make more throw an
+/// InputError first.
 inline constexpr int64_t kMostEntries = int64_t{1} << 32;
 
-/// The rows (of one entry or more, in [0, limit)) in lexicographic order, of equal ones the first.
+/// The rows (of one entry or more, in [0, limit)) in lexicographic order; of equal ones, the first.
 TupleList sorted_unique(const TupleList& list, int64_t limit);
 
-/// How many tuples complete_tuples() makes of a graph with `nodes` nodes; -1 beyond int64.
+/// The number of tuples that complete_tuples() makes of a graph with `nodes` nodes; -1 beyond
+/// int64.
 int64_t complete_count(int64_t nodes, int64_t order, Symmetry symmetry, bool loops);
 
 /// All tuples of the nodes of every graph: n^k when ordered, n (n - 1) .. (n - k + 1) without
-/// repeated entries, one of every multiset (with loops) or set when undirected. A tuple with any
-/// equal entries counts as a loop here. Values only; `origin` is -1. `order` is at most kMostOrder.
+/// repeated entries; when undirected, one per multiset (with loops) or set. Here a tuple with any
+/// equal entries counts as a loop. Values only; `origin` is -1. `order` is at most kMostOrder.
 TupleList complete_tuples(std::span<const int64_t> node_offsets, int64_t order, Symmetry symmetry,
                           bool loops);
 
 /// The batch's tuples and (i, .., i) for every node that lacks it.
 TupleList with_loops(const TupleView& batch);
 
-/// Every order of the entries of every tuple; of equal ones only one.
+/// Every permutation of every tuple; of equal ones only one.
 TupleList all_orders(const TupleView& batch);
 
-/// E -> E': all tuples of `order` entries over the entries of each tuple, whatever tuples share
-/// merged; with distinct entries when loop_free, ascending when undirected. For order 0 the empty
-/// tuple of every graph. `order` is at most the batch's and kMostOrder. `origin` is the first row of those that
-/// a tuple came from.
+/// E -> E': all tuples of `order` entries over the entries of each tuple, without duplicates. They
+/// have distinct entries when loop_free and ascend when undirected. For order 0 it is the empty
+/// tuple of every graph. `order` is at most the batch's and kMostOrder. `origin` is the first row
+/// that gave the tuple.
 TupleList project(const TupleView& batch, int64_t order, Symmetry symmetry);
 
-/// For graphs that own the nodes of `node_offsets`, how many rows lie before each graph's: [B + 1].
+/// The number of rows before each graph's, for graphs that own the nodes of `node_offsets`: [B +
+/// 1].
 std::vector<int64_t> offsets_of_sorted(const TupleList& list,
                                        std::span<const int64_t> node_offsets);
 
@@ -130,7 +133,7 @@ std::vector<int64_t> offsets_of_sorted(const TupleList& list,
 /// ..", or none. `tuples` is what the list of tuples is called there.
 std::optional<std::string> find_tuple_fault(const TupleView& batch, const char* tuples = "tuples");
 
-/// The first thing that is wrong with offsets, which rise from 0.
+/// The first fault of offsets, which must rise from 0.
 std::optional<std::string> find_offset_fault(const char* name, std::span<const int64_t> offsets);
 
 /// "(1, 4)"
