@@ -6,7 +6,7 @@
 
 namespace nsimplex {
 
-/// Runs a call of plain code; its InputError becomes the c10::ValueError "[function] WHY" of the
+/// Runs a call of plain code. Its InputError becomes the c10::ValueError "[function] WHY" of the
 /// public functions.
 template <class Call>
 auto as_function(const char* function, Call&& call) {

@@ -1,6 +1,6 @@
-// What every operator computes in under torch.autocast: one kernel above all of them, which casts
-// the arguments, and below which autocast is off. An operator without a line here would be computed
-// by products that autocast narrows one by one, and meet tensors of two dtypes.
+// The dtype in which every operator computes under torch.autocast. One kernel above all operators
+// casts the arguments, and autocast is off below it. Without a line here, an operator would be
+// computed by products that autocast narrows one by one, and would meet tensors of two dtypes.
 
 #include "support/autocast.h"
 
@@ -16,9 +16,9 @@ namespace {
 using at::Tensor;
 
 enum class Rule {
-  narrow,    // what is multiplied in autocast's dtype, as torch's own products are
+  narrow,    // multiplied in autocast's dtype, like torch's own products
   wide,      // in float32: sums over many terms, losses, and choices, which 16 bits would change
-  as_given,  // in the dtype that comes
+  as_given,  // in the dtype of the arguments
 };
 
 constexpr std::string_view kMultiplied[] = {"query", "keys", "values", "reducer_weights"};
@@ -111,7 +111,7 @@ constexpr const char* kAsGiven[] = {
     "sparse_attention_reference_backward",
 };
 
-// Float64 stays as it is, and so does what is not floating.
+// Float64 stays unchanged, and so do tensors that are not floating.
 c10::IValue cast(const c10::IValue& value, at::ScalarType type, c10::DeviceType device) {
   if (value.isTensor()) return at::autocast::cached_cast(type, value.toTensor(), device);
   if (!value.isTensorList()) return value;

@@ -4,7 +4,7 @@
 
 namespace nsimplex {
 
-/// Autocast is off while it lives: what torch's products below compute in is the caller's choice.
+/// Turns autocast off while it lives: the caller chooses the dtype of torch's products below.
 class NoAutocast {
  public:
   explicit NoAutocast(c10::DeviceType device)

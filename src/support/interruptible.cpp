@@ -8,10 +8,10 @@
 namespace nsimplex {
 namespace {
 
-std::mutex mutex;  // of the two below
+std::mutex mutex;  // protects the two below
 int living = 0;
 bool installed = false;
-struct sigaction host;  // what handled SIGINT before
+struct sigaction host;  // the handler of SIGINT before
 
 std::atomic<bool> came = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
@@ -47,7 +47,7 @@ Interruptible::~Interruptible() {
   const std::lock_guard lock(mutex);
   if (--living > 0 || !installed) return;
   installed = false;
-  // Somebody else may have taken the signal over meanwhile.
+  // Other code may have taken over the signal in the meantime.
   struct sigaction now = {};
   if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) == 0 ||
       now.sa_sigaction != note_interrupt) {

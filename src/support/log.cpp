@@ -18,7 +18,8 @@ bool environment_flag(const char* name) {
 void log_line(std::string_view message) {
   std::string line = "nsimplex: ";
   line.append(printable(message)).append("\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines of threads do not mix
+  // one call, so that lines of different threads do not mix
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void log_warning(std::string_view message) { log_line(std::string("warning: ").append(message)); }

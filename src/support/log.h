@@ -13,11 +13,11 @@ void log_line(std::string_view message);
 /// Writes "nsimplex: warning: <message>" as one line to standard error.
 void log_warning(std::string_view message);
 
-/// The same, once a process for each key.
+/// The same, once per process for each key.
 void log_warning_once(std::string_view key, std::string_view message);
 
-/// Tells, once for each reason and only where NSIMPLEX_WARN_FALLBACK=1, that an operator goes by
-/// its reference version: right, but slow.
+/// Reports that an operator uses its reference version, which is correct but slow. It reports each
+/// reason once, and only if NSIMPLEX_WARN_FALLBACK=1.
 void warn_fallback(std::string_view operation, std::string_view reason);
 
 }  // namespace nsimplex

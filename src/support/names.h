@@ -8,13 +8,13 @@
 
 #include "support/error.h"
 
-/// Enums as commands and Python name them: a table of each is beside what it belongs to.
+/// Enums under their names in commands and Python. The table of each enum is beside its definition.
 namespace nsimplex::causal {
 
 template <class Value, size_t count>
 using Names = std::array<std::pair<std::string_view, Value>, count>;
 
-/// The names alone.
+/// Only the names.
 template <class Value, size_t count>
 std::vector<std::string> names_of(const Names<Value, count>& names) {
   std::vector<std::string> only;
@@ -22,7 +22,7 @@ std::vector<std::string> names_of(const Names<Value, count>& names) {
   return only;
 }
 
-/// The name of a value that has one.
+/// The name of a value.
 template <class Value, size_t count>
 std::string_view name_of(const Names<Value, count>& names, Value value) {
   for (const auto& [name, known] : names) {

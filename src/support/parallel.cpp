@@ -7,8 +7,8 @@
 #include <exception>
 #include <mutex>
 
-// The number of MKL's threads in the calling thread, 0 for that of the process; returns the last
-// one. Null where torch has another BLAS.
+// Sets the number of MKL's threads in the calling thread (0: that of the process) and returns the
+// previous one. Null if torch has another BLAS.
 extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace nsimplex {
@@ -18,7 +18,7 @@ int thread_count() { return at::get_num_threads(); }
 namespace detail {
 namespace {
 
-// MKL on one thread, in this thread.
+// Limits MKL to one thread in this thread.
 class MklOnOneThread {
  public:
   MklOnOneThread() : before_(set(1)) {}
@@ -66,9 +66,9 @@ void parallel_tasks(int64_t tasks, TaskFunction function, void* context) {
   if (workers <= 1 || at::in_parallel_region()) {
     region.work(0);
   } else {
-    // The C entry point, and not the header's at::parallel_for: that template is compiled by our
-    // compiler and becomes a serial loop, or a second OpenMP runtime, when its flags differ from
-    // torch's.
+    // This is the C entry point instead of the header's at::parallel_for. Our compiler would
+    // compile that template and make it a serial loop, or a second OpenMP runtime, if its flags
+    // differ from torch's.
     const AOTITorchError status = torch_parallel_for(
         0, workers, 1,
         [](int64_t begin, int64_t end, void* state) {

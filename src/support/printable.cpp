@@ -4,7 +4,7 @@
 
 namespace nsimplex {
 
-// The table of well-formed sequences is that of the Unicode standard, section 3.9.
+// The table of well-formed sequences is in section 3.9 of the Unicode standard.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t at) {
     return at < text.size() ? static_cast<uint8_t>(text[at]) : uint8_t{0};
@@ -41,7 +41,7 @@ bool is_utf8(std::string_view text) {
 
 uint32_t utf8_character(std::string_view text) {
   const size_t length = utf8_length(text);
-  // Of the first byte the bits that belong to the character, by the number of bytes.
+  // The bits of the first byte that belong to the character, by the number of bytes.
   constexpr uint32_t kFirst[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
   uint32_t character = static_cast<uint8_t>(text[0]) & kFirst[length];
   for (size_t at = 1; at < length; ++at) {
@@ -75,7 +75,7 @@ namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
 
-// Whether a terminal takes a character for more than a letter to be shown.
+// Whether a character does more on a terminal than show a letter.
 bool acts(uint32_t character) {
   constexpr uint32_t kArabicMark = 0x061c, kZeroWidthMark = 0xfeff;
   const auto within = [&](uint32_t first, uint32_t last) {
@@ -126,7 +126,7 @@ std::string quoted_name(std::string_view text) {
   constexpr size_t kMost = 40, kLongestCharacter = 4;
   std::string_view shown = text;
   if (text.size() > kMost) {
-    size_t end = kMost;  // not within a character
+    size_t end = kMost;  // the end must not be within a character
     while (end > kMost - kLongestCharacter && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) {
       --end;
     }

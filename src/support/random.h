@@ -6,8 +6,8 @@
 
 namespace nsimplex {
 
-/// 64 random bits that depend on (seed, index) alone: the index-th output of SplitMix64, whose
-/// state is a counter (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+/// 64 random bits that depend only on (seed, index): the index-th output of SplitMix64, whose state
+/// is a counter (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
 /// 2014). The seed is mixed first, so that seeds 1, 2, 3 give unrelated streams.
 constexpr uint64_t random_bits(uint64_t seed, uint64_t index) {
   constexpr auto mix = [](uint64_t z) {
@@ -27,7 +27,7 @@ constexpr uint64_t random_below(uint64_t bound, uint64_t bits) {
 /// A number in [0, 1) from 64 random bits.
 constexpr double random_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-/// Numbers one after the other, the same on every machine: random_bits() of a seed and a count.
+/// A sequence of numbers that is the same on every machine: random_bits() of a seed and a count.
 class RandomStream {
  public:
   explicit constexpr RandomStream(uint64_t seed) : seed_(seed) {}
@@ -38,7 +38,7 @@ class RandomStream {
   /// With mean 1: P(x > t) = exp(-t).
   double exponential() { return -std::log(1.0 - unit()); }
 
-  /// Of the standard normal distribution (Box and Muller), from two draws.
+  /// From the standard normal distribution (Box and Muller), with two draws.
   double normal() {
     const double radius = std::sqrt(2.0 * exponential());
     return radius * std::cos(2 * std::numbers::pi * unit());

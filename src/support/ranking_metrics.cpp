@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Calls step(positives, negatives) for the examples of each different score, the highest first. False, without a call,
-// where a score is not a number: such scores have no order.
+// Calls step(positives, negatives) for the examples of each different score, the highest first.
+// Returns false, without a call, if a score is NaN: such scores have no order.
 template <class Step>
 [[nodiscard]] bool by_falling_score(std::span<const double> scores,
                                     std::span<const uint8_t> positive, Step&& step) {

@@ -17,15 +17,15 @@ using at::Tensor;
 using Linear = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
                       c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
 
-// Multiply-adds from which a call of oneDNN, some 10 microseconds, costs less than it saves.
+// Smallest number of multiply-adds for which a call of oneDNN, about 10 microseconds, saves time.
 constexpr int64_t kLeastWork = 1 << 20;
-// Terms of a sum up to which oneDNN never cuts it into parts, one for each thread.
+// Longest sum that oneDNN never splits into one part per thread.
 constexpr int64_t kLongestSum = 1 << 12;
-// Numbers of a transposed product from which oneDNN is the faster one.
+// Smallest size of a transposed product for which oneDNN is faster.
 constexpr int64_t kLeastTransposed = 1 << 12;
-// Rows of a transposed product that a thread adds up, and what oneDNN takes them in multiples of.
+// Rows of a transposed product that one thread adds up, and the step in which oneDNN takes them.
 constexpr int64_t kTransposedRows = kLongestSum, kTransposedStep = 512;
-// MKL's parts of a transposed product, and the rows that each has at least.
+// MKL's parts of a transposed product, and the fewest rows of each.
 constexpr int64_t kMklParts = 16, kLeastMklRows = 256;
 
 bool has_avx512_unknown_to_mkl() {
@@ -36,7 +36,7 @@ bool has_avx512_unknown_to_mkl() {
 #endif
 }
 
-// torch's own layer of oneDNN, which torch.compile uses; none where torch is built without it.
+// torch's own interface to oneDNN, which torch.compile uses; absent if torch is built without it.
 const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
   static const auto found = []() -> std::optional<c10::TypedOperatorHandle<Linear>> {
     if (!has_avx512_unknown_to_mkl()) return std::nullopt;
@@ -47,7 +47,7 @@ const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
   return found;
 }
 
-// oneDNN reads the right side as it is, and where that has gaps by a plain loop.
+// oneDNN reads the right side in place. If that has gaps, it uses a plain loop.
 bool in_one_piece(const Tensor& matrix) {
   return matrix.is_contiguous() || matrix.t().is_contiguous();
 }
