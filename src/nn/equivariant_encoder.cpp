@@ -20,7 +20,7 @@ bool is_lightweight(const EquivariantEncoderOptions& options) {
 // The rows of every equality pattern of the tuples of a list, in the order of the classes 0 -> l.
 std::vector<Tensor> rows_of_patterns(const TupleBatch& batch, const TensorKind& kind) {
   const int64_t order = batch.order();
-  // As a number: the first position with the same entry, of every position.
+  // A number per pattern: for every position, the first position with the same entry.
   Tensor own = at::zeros({batch.size()}, at::kLong);
   for (int64_t p = 0; p < order; ++p) {
     const Tensor same = batch.tuples.eq(batch.tuples.narrow(1, p, 1)).to(at::kByte);

@@ -141,8 +141,9 @@ Tensor FeatureAttentionImpl::turned(const Tensor& heads) const {
   return rotary(heads, {.chunk = chunk, .angles = positions_->angles()});
 }
 
-// Features of the softmax kernel, linear in the length. Only the numerator turns (Su et al., arXiv
-// 2104.09864, equation 19): turned features have no sign, and their sum no lower bound.
+// Features of the softmax kernel, linear in the length. Only the numerator is rotated (Su et al.,
+// arXiv 2104.09864, equation 19): rotated features may be negative, and their sum has no lower
+// bound.
 Tensor FeatureAttentionImpl::perform(const std::vector<Tensor>& parts) const {
   const FeatureOptions features{.kind = Feature::random, .seed = seed_, .orthogonal = true};
   const Tensor query = feature_map(parts[0], features), key = feature_map(parts[1], features);
@@ -155,7 +156,7 @@ Tensor FeatureAttentionImpl::perform(const std::vector<Tensor>& parts) const {
   return turned(query).matmul(state) / weight;
 }
 
-// q_m k_n + q_m r_{m-n} + u k_n + v r_{m-n}; the extra token stands at column 0.
+// q_m k_n + q_m r_{m-n} + u k_n + v r_{m-n}; the extra token is at column 0.
 Tensor FeatureAttentionImpl::attend_relatively(const std::vector<Tensor>& parts) {
   const Tensor &query = parts[0], &key = parts[1], &value = parts[2];
   const int64_t tokens = query.size(2), width = query.size(3);

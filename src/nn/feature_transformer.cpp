@@ -14,7 +14,8 @@ namespace {
 using at::Tensor;
 using detail::require;
 
-// Of the frequencies of periodic values, as Gorishniy et al. choose it for standardised columns.
+// Deviation of the frequencies of periodic values, as Gorishniy et al. choose it for standardised
+// columns.
 constexpr double kFrequencyDeviation = 0.1;
 
 FeatureTransformerOptions checked(FeatureTransformerOptions o) {
@@ -102,7 +103,7 @@ void FeatureTransformerImpl::reset_parameters(const std::optional<at::Generator>
   if (identity_) normal(identity_->weight, generator);
   if (encoding_) normal(encoding_->weight, generator);
   positions_->reset_parameters();
-  // The sum of the 2 L branches starts with the variance of one.
+  // So that the sum of the 2 L branches starts with the variance of one.
   const double gain = 1.0 / std::sqrt(2.0 * static_cast<double>(options_.layers));
   for (const auto& block : *blocks_) {
     block->as<TransformerBlockImpl>()->reset_parameters({generator, gain});

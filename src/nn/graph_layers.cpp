@@ -1,4 +1,4 @@
-// Who hears whom: messages of pairs and of nearest neighbours.
+// Messages between the nodes of pairs and between nearest neighbours.
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
@@ -65,7 +65,7 @@ namespace {
 
 using at::Tensor;
 
-// [rows, ..] summed into [size, ..] by int64 index [rows].
+// Sums [rows, ..] into [size, ..] by an int64 index [rows].
 Tensor segment_sum(const Tensor& rows, const Tensor& index, int64_t size) {
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = size;
@@ -78,7 +78,7 @@ void check_input(const char* layer, const Tensor& x, const GraphMessages& messag
                     layer, "] x: expected [", messages.nodes, ", ", channels, "], got ", x.sizes());
 }
 
-// What nodes say: themselves, or with features of messages ReLU(themselves + U e).
+// The messages of nodes: their features x, or ReLU(x + U e) with message features e.
 Tensor messages_of(const char* layer, const Tensor& x, const GraphMessages& messages,
                    torch::nn::Linear& projection, const std::optional<Tensor>& edges,
                    int64_t channels) {
@@ -169,7 +169,7 @@ Tensor GraphAttentionImpl::forward(const Tensor& x, const GraphMessages& message
   check_input("GraphAttention", x, messages, options_.in_channels);
   const int64_t n = messages.nodes;
   const Tensor h = linear_->forward(x).view({n, heads_, options_.out_channels});
-  // A node hears itself as well.
+  // A node also receives from itself.
   const Tensor self = at::arange(n, messages.source.options());
   const Tensor source = at::cat({messages.source, self}), target = at::cat({messages.target, self});
   const Tensor logits = at::leaky_relu(

@@ -22,7 +22,7 @@ inline void initialize(at::Tensor& weight, const std::optional<at::Generator>& g
 
 namespace nsimplex {
 
-/// Normal with variance 1 / (3 fan_in), that of torch's own Linear.
+/// Normal with variance 1 / (3 fan_in), like torch's own Linear.
 inline void initialize_weight(at::Tensor& weight, int64_t fan_in) {
   const at::NoGradGuard no_grad;
   weight.normal_(0, 1 / std::sqrt(3 * static_cast<double>(std::max<int64_t>(fan_in, 1))));

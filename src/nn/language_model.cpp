@@ -48,7 +48,7 @@ Number parse_number(const std::string& key, std::string_view text) {
 }
 
 std::string format_number(double number) {
-  // Shortest text that reads back as the same number.
+  // The shortest text that reads back as the same number.
   std::array<char, 32> text;
   const auto result = std::to_chars(text.data(), text.data() + text.size(), number);
   return {text.data(), result.ptr};
@@ -77,7 +77,7 @@ std::string format_windows(const std::vector<Window>& windows) {
   return text;
 }
 
-// How one field is written and read.
+// How to write and read one field.
 struct Field {
   std::string name;
   std::function<std::string(const LanguageModelOptions&)> get;

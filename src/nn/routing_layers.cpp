@@ -95,13 +95,13 @@ void check_adjacency(const Tensor& adjacency, const Tensor& x) {
       adjacency.sizes());
 }
 
-// ceil(share * real): a product that is a whole number but for its rounding is that number. 0.07 of
-// 100 tokens are 7, and not 8.
+// ceil(share * real), except that a product within rounding of a whole number counts as that
+// number: 0.07 of 100 tokens is 7, not 8.
 Tensor rounded_up(double share, const Tensor& real) {
   return (real.to(at::kDouble) * share * (1 - 1e-12)).ceil().to(at::kLong);
 }
 
-// bool [B, length]: places at and beyond each entry's count.
+// bool [B, length]: true at positions at and beyond each entry's count.
 Tensor beyond(const Tensor& counts, int64_t length) {
   return at::arange(length, counts.options()) >= counts.unsqueeze(1);
 }
@@ -109,7 +109,7 @@ Tensor beyond(const Tensor& counts, int64_t length) {
 }  // namespace
 
 struct ExpertChoiceImpl::Chosen {
-  Tensor positions;  // int64 [B, K], rising; 0 behind the last
+  Tensor positions;  // int64 [B, K], ascending; 0 after the last one
   Tensor counts;     // int64 [B]
 };
 
@@ -146,7 +146,7 @@ ExpertChoiceImpl::Chosen ExpertChoiceImpl::choose(const Tensor& scores,
   const Tensor best =
       std::get<1>(masked.sort(/*stable=*/true, /*dim=*/-1, /*descending=*/true)).narrow(1, 0, most);
   const Tensor missing = beyond(chosen.counts, most);
-  // By place, the missing ones last.
+  // Sorted by position, with the missing ones last.
   chosen.positions =
       std::get<0>(best.masked_fill(missing, length).sort(-1)).masked_fill(missing, 0);
   return chosen;
@@ -160,7 +160,7 @@ Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& l
   if (lengths) check_lengths(*lengths, x);
   if (adjacency) check_adjacency(*adjacency, x);
   const int64_t batch = x.size(0), length = x.size(1), channels = x.size(2);
-  // Padding may hold anything: it is read nowhere but where it passes.
+  // Padding may hold anything. Only its pass-through reads it.
   const Tensor real = lengths ? x.masked_fill(beyond(*lengths, length).unsqueeze(-1), 0) : x;
   const Tensor scores = router_->forward(real).squeeze(-1);
   const Chosen chosen = choose(scores.detach(), lengths);
@@ -179,7 +179,7 @@ Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& l
   const Tensor score = scores.gather(1, chosen.positions);
   const Tensor weight = (options_.sigmoid ? score.sigmoid() : score).masked_fill(missing, 0);
   const Tensor update = out * weight.unsqueeze(-1);
-  // A sum as any residual: of two dtypes under autocast it has the wider one.
+  // A sum like any residual: with two dtypes under autocast it has the wider one.
   return x + at::zeros(x.sizes(), update.options()).scatter_add(1, rows, update);
 }
 

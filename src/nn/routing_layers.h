@@ -8,9 +8,9 @@ namespace nsimplex::detail {
 /// [B, T, C].
 void check_selected(const SelectedTokens& tokens, const at::Tensor& x);
 
-/// The mask that some tokens of a sequence take along when they attend among themselves: windows
-/// around their positions [B, T], and their adjacency, on every axis. bool, broadcastable to
-/// [B, 1, T, T_1, .., T_N]; absent where all is admissible.
+/// The mask for selected tokens of a sequence that attend among themselves: windows around their
+/// positions [B, T], and their adjacency, on every axis. bool, broadcastable to [B, 1, T, T_1, ..,
+/// T_N]; absent if everything is admissible.
 std::optional<at::Tensor> induced_mask(const SelectedTokens& tokens,
                                        const std::vector<Window>& window, int64_t order);
 

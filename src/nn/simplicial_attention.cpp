@@ -12,13 +12,13 @@
 namespace nsimplex {
 namespace {
 
-// Far below any norm that is not noise, so that the norm stays unit; only protects an all-zero
-// head.
+// Far below any norm that is not noise, so normalised heads keep norm 1. It only protects an
+// all-zero head.
 constexpr double kHeadNormEpsilon = 1e-6;
 
 using detail::require;
 
-// Checks the options and fills in those that are derived from others.
+// Checks the options and fills in the derived ones.
 SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   const char* at = "[SimplicialAttention] ";
   require(o.dim > 0, at, "dim: expected a positive width, got ", o.dim);
@@ -106,7 +106,7 @@ void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
 }
 
 // All projections in one product: [B, T, C] -> q, k1..kN, v1..vN, each [B, T, heads, D]. Queries
-// and keys lie side by side, so that normalising and turning them is one pass too.
+// and keys are adjacent, so that normalising and rotating them is one pass too.
 std::vector<at::Tensor> SimplicialAttentionImpl::project_self(
     const at::Tensor& x, int64_t first_position, const std::optional<at::Tensor>& positions) {
   const auto& o = options_;

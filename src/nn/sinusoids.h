@@ -6,8 +6,8 @@
 
 namespace nsimplex::detail {
 
-/// sin and cos by turns, float64 [rows, dim], of positions [rows] as Vaswani et al. (arXiv
-/// 1706.03762) have them: channels 2c and 2c + 1 turn by 10000^(-2c / dim) a position.
+/// Alternating sin and cos, float64 [rows, dim], of positions [rows], as in Vaswani et al. (arXiv
+/// 1706.03762): channels 2c and 2c + 1 turn by 10000^(-2c / dim) per position.
 inline at::Tensor sinusoids(const at::Tensor& positions, int64_t dim) {
   const at::Tensor channels = at::arange(0, dim, 2, positions.options().dtype(at::kDouble));
   const at::Tensor angles = positions.to(at::kDouble).unsqueeze(1) *

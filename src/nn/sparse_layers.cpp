@@ -62,7 +62,7 @@ IndexParts SparseAttentionImpl::index_of(const Tensor& x, int64_t first_position
   return indexer_->project(x.detach(), pairs, first_position);
 }
 
-// The keys of the last queries: [B, t, k].
+// The chosen keys of the last queries: [B, t, k].
 Tensor SparseAttentionImpl::choose(const IndexParts& index) const {
   const at::NoGradGuard no_grad;
   const TopkOptions topk{.weights = index.weights,
@@ -72,7 +72,7 @@ Tensor SparseAttentionImpl::choose(const IndexParts& index) const {
   return topk_keys(index.query, index.key, selection_.keys, topk).indices;
 }
 
-// The indexer's loss, over all admissible keys where none are chosen yet.
+// The indexer's loss, over all admissible keys if none are chosen yet.
 Tensor SparseAttentionImpl::alignment_loss(const IndexParts& index, const Tensor& query,
                                            at::TensorList keys,
                                            const std::optional<Tensor>& chosen) const {
@@ -138,7 +138,7 @@ Tensor SparseAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
   IndexParts index = index_of(x, first);
   const CachedKeys cached = held->extend(all[0], all.slice(1, order), all.slice(1 + order));
   index.key = held->append_index(index.key);
-  index.lse.reset();  // the source's may be over fewer keys than are scored here
+  index.lse.reset();  // the source's lse may be over fewer keys than are scored here
   Tensor chosen = choose(index);
   if (selection_.pattern == TuplePattern::path) chosen = held->append_table(chosen);
   return join_heads(attend(all[0], cached.keys, cached.values, chosen).out);

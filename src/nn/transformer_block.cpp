@@ -16,7 +16,7 @@ FeedForwardOptions complete(FeedForwardOptions o) {
   require(o.dim > 0, "[FeedForward] dim: expected a positive width, got ", o.dim);
   require(o.hidden >= 0, "[FeedForward] hidden: expected a positive width, got ", o.hidden);
   if (o.hidden == 0) {
-    // 8/3 gives the gated MLP, with its three matrices, the size of the plain one with two.
+    // With 8/3 the gated MLP, which has three matrices, is as large as the plain one with two.
     const int64_t usual = o.activation == Activation::swiglu ? (8 * o.dim + 2) / 3 : 4 * o.dim;
     o.hidden = (usual + 7) / 8 * 8;
   }
