@@ -9,8 +9,9 @@
 namespace nsimplex::data {
 namespace {
 
-constexpr double kOneNode = 0.9;     // of the negatives differ from their positive in one node
-constexpr int kMostAttempts = 1000;  // at a negative
+// share of the negatives that differ from their positive in one node
+constexpr double kOneNode = 0.9;
+constexpr int kMostAttempts = 1000;  // attempts per negative
 
 bool has_repeated(std::vector<int64_t> tuple) {
   std::sort(tuple.begin(), tuple.end());
@@ -27,7 +28,7 @@ void check_files(const io::Tuples& train, const io::Tuples& test) {
     fail("test: expected the nums_type of train: types and their numbers of nodes differ");
   }
   if (train.count() == 0 || test.count() == 0) fail("train, test: expected a tuple in each");
-  // Each has an embedding, in a tuple or not: a file of a line must not ask for gigabytes.
+  // Each node has an embedding, in a tuple or not. A file with one line must not ask for gigabytes.
   constexpr int64_t kFewNodes = 1'000'000, kMostUnused = 16;
   if (train.nodes() / kMostUnused > std::max(kFewNodes, std::ssize(train.values))) {
     fail("train: expected nodes that are numbered from 0 on, got " + std::to_string(train.nodes()) +
@@ -50,7 +51,7 @@ void check_files(const io::Tuples& train, const io::Tuples& test) {
 }
 
 struct Unsplit {
-  HyperedgeSplits splits;       // all training tuples to learn from, nothing to validate by yet
+  HyperedgeSplits splits;       // all training tuples for training, no validation tuples yet
   std::vector<int64_t> firsts;  // the first training row of each different tuple
 };
 
@@ -90,7 +91,7 @@ HyperedgeSplits split_hyperedges(const io::Tuples& train, const io::Tuples& test
   KnownTuples held_out(splits.typed);
   const auto validation = static_cast<size_t>(share * static_cast<double>(firsts.size()));
   RandomStream draws(seed);
-  for (size_t i = 0; i < validation; ++i) {  // the first ones of a random order
+  for (size_t i = 0; i < validation; ++i) {  // the first ones in a random order
     std::swap(firsts[i], firsts[i + draws.below(std::ssize(firsts) - static_cast<int64_t>(i))]);
     held_out.insert(splits.row(train, firsts[i]));
   }
@@ -165,7 +166,8 @@ Cooccurrence cooccurrence(const HyperedgeSplits& splits) {
   } else {
     result.types.push_back({0, splits.nodes, 0});
   }
-  std::vector<std::map<int64_t, int64_t>> shared(splits.nodes);  // tuples with each other node
+  // per other node: the number of shared tuples
+  std::vector<std::map<int64_t, int64_t>> shared(splits.nodes);
   for (int64_t row = 0; row < tuples.count(); ++row) {
     const auto tuple = splits.row(tuples, row);
     for (const int64_t i : tuple) {

@@ -14,8 +14,8 @@ using at::Tensor;
 
 namespace {
 
-// Codes numbered anew, those of a feature that occur from 0 on, and how many these are: models have
-// no channels for what a file lacks.
+// Renumbers codes, so that those of a feature that occur have numbers from 0 on, and counts them.
+// Models need no channels for codes that a file lacks.
 std::pair<Tensor, Tensor> number_what_occurs(std::vector<uint8_t> codes, int64_t rows,
                                              int64_t features) {
   std::vector<int64_t> counts;
@@ -37,7 +37,7 @@ std::pair<Tensor, Tensor> number_what_occurs(std::vector<uint8_t> codes, int64_t
   return {at::tensor(codes, at::kByte).view({rows, features}), at::tensor(counts, at::kLong)};
 }
 
-// Codes [rows, features] and how many of each feature occur.
+// Codes [rows, features] and the number of codes of each feature that occur.
 std::pair<Tensor, Tensor> read_codes(const io::Npz& npz, const std::string& name,
                                      const std::string& categories) {
   const io::Array array = npz.read(name);
@@ -93,7 +93,7 @@ Tensor one_hot(const Tensor& codes, const Tensor& categories) {
       .scatter_(1, codes.to(at::kLong) + first, 1.0);
 }
 
-// The rows that belong to some graphs, and how many each has.
+// The rows that belong to chosen graphs, and the number of rows per graph.
 struct Chosen {
   Tensor rows, counts;
 };
@@ -171,7 +171,7 @@ MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers
                          offsets_of(bonds.counts), node_offsets, Symmetry::undirected};
   const DerivedTuples both = all_orders(links);
   DerivedTuples pairs = with_loops(both.batch);
-  // Rows of the links themselves, -1 for loops.
+  // Row numbers of the links, -1 for loops.
   pairs.origin = at::where(
       pairs.origin < 0, pairs.origin,
       at::cat({both.origin, at::zeros({1}, at::kLong)}).index_select(0, pairs.origin.clamp_min(0)));

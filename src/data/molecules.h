@@ -7,10 +7,10 @@
 
 namespace nsimplex::data {
 
-/// Molecules one after the other, as the npz files of `python -m nsimplex.molecules` hold them, but
-/// that codes are numbered anew: those of a feature that occur in the file, from 0 on.
+/// Molecules one after the other, as in the npz files of `python -m nsimplex.molecules`. Codes are
+/// renumbered: those of a feature that occur in the file have numbers from 0 on.
 struct Molecules {
-  at::Tensor atoms;            ///< uint8 [n, a]: a code of each categorical feature
+  at::Tensor atoms;            ///< uint8 [n, a]: one code per categorical feature
   at::Tensor atom_offsets;     ///< int64 [B + 1], from 0 to n
   at::Tensor atom_categories;  ///< int64 [a]: codes of each feature
   at::Tensor bonds;            ///< int64 [E, 2]: atoms of the molecule from 0 on, ascending
@@ -24,29 +24,30 @@ struct Molecules {
   int64_t fingerprint_bits() const { return 8 * fingerprints.size(1); }
 };
 
-/// Throws InputError, of one line with the file and the array, where one is missing, does not fit
-/// to the others or holds something else.
+/// Throws InputError, with one line that names the file and the array, if an array is missing, does
+/// not fit the others or has invalid contents.
 Molecules read_molecules(const std::string& path);
 
-/// Some molecules as one batch of graphs: ordered pairs, both directions of every bond and the loop
-/// of every atom.
+/// Some molecules as one batch of graphs: ordered pairs, with both directions of every bond and the
+/// loop of every atom.
 struct MoleculeGraphs {
   TupleBatch pairs;
-  at::Tensor features;  ///< fp32 [m, node_channels + edge_channels]: of loops the atom's, of others
-                        ///< the bond's; 1 at the code of each feature, else 0
+  /// fp32 [m, node_channels + edge_channels]: for loops the atom's, for others the bond's; 1 at the
+  /// code of each feature, else 0
+  at::Tensor features;
 };
 
-/// How many channels atoms and bonds have there: all codes of all features.
+/// The number of channels of atoms and bonds there: all codes of all features.
 int64_t atom_channels(const Molecules& molecules);
 int64_t bond_channels(const Molecules& molecules);
 
 inline constexpr int64_t kSizeChannels = 2;  ///< atoms, bonds
 
-/// How many atoms and bonds each molecule has, in standard deviations from the mean of all: fp32
-/// [B, kSizeChannels].
+/// The number of atoms and bonds of each molecule, in standard deviations from the mean of all:
+/// fp32 [B, kSizeChannels].
 at::Tensor molecule_sizes(const Molecules& molecules);
 
-/// The molecules of these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
+/// The molecules with these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
 /// channels of atoms after those of their codes, one row for all atoms of a molecule.
 MoleculeGraphs molecule_graphs(const Molecules& molecules, const at::Tensor& numbers,
                                const at::Tensor& more = {});

@@ -21,7 +21,8 @@ ValueBins::ValueBins(const Tensor& values, int64_t count) {
   const Tensor sorted = std::get<0>(flat.index({flat.ne(0)}).sort());
   const int64_t size = sorted.size(0);
   if (size == 0) throw InputError("bins: expected a table with a value that is not zero");
-  // at::quantile refuses more than 2^24 numbers; the value at a place will do as well.
+  // at::quantile refuses more than 2^24 numbers. The value at a place in the sorted order is good
+  // enough.
   const Tensor places = at::arange(1, count, at::kLong) * size / count;
   edges_ = sorted.index_select(0, places.to(at::kLong).clamp_max(size - 1));
 }
@@ -168,8 +169,8 @@ void keep_columns(Observations& observations, const Tensor& columns) {
   observations.values = observations.values.index_select(1, columns);
 }
 
-// Mean squared difference of any two rows over what both have; infinite where that is nothing, and
-// of a row to itself.
+// Mean squared difference of any two rows over the columns that both have. It is infinite if there
+// are none, and between a row and itself.
 Tensor distances(const Tensor& values, const Tensor& present) {
   const Tensor known = values.mul(present), squares = known.square();
   const Tensor sums =

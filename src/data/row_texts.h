@@ -8,30 +8,30 @@
 
 namespace nsimplex::data {
 
-/// What a file says of each row of a table: one text a row, in the order of the table.
+/// One text per row of a table, in the order of the table.
 struct RowTexts {
   std::vector<std::string> texts;
-  std::vector<int64_t> lines;  ///< of the file, where they stand
-  io::TextReading reading;     ///< what was decided to read it
+  std::vector<int64_t> lines;  ///< the lines of the file that hold them
+  io::TextReading reading;     ///< decisions made while reading it
 };
 
-/// From a text of one column, in the order of the rows, or of two: names of rows and what is said
-/// of them, joined by name where the observations have names, too. `what` is what messages call it
-/// ("label"). `numbers`: a first line of numbers is one unless there is one line too many; else the
+/// Reads a text of one column in the order of the rows, or of two columns: names of rows and texts,
+/// joined by name if the observations have names too. `what` is the noun in messages ("label").
+/// `numbers`: a first line of numbers is data unless there is one line too many. Otherwise the
 /// first line is a header.
 ///
-/// Fails, with the line, for rows without a text, two texts of a name, another number of rows than
+/// Fails, with the line, for rows without a text, two texts for a name, another number of rows than
 /// the observations have, and more than two columns.
 RowTexts read_row_texts(const io::Source& source, const Observations& observations,
                         const std::string& what, bool numbers);
 
 struct RowNumbers {
   at::Tensor values;        ///< float64 [N]
-  io::TextReading reading;  ///< what was decided to read a text
+  io::TextReading reading;  ///< decisions made while reading a text
 };
 
-/// A finite number of each row of `observations`, from a text as read_row_texts() reads it, or from
-/// npy or npz. Throws InputError as it does, and for what is no number.
+/// Reads a finite number per row of `observations`, from a text like read_row_texts(), or from npy
+/// or npz. Throws InputError like it, and for values that are not numbers.
 RowNumbers read_row_numbers(const std::string& path, const Observations& observations);
 
 }  // namespace nsimplex::data

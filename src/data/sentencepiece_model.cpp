@@ -13,12 +13,13 @@
 namespace nsimplex::data {
 namespace {
 
-// What is wrong, as the caller is told.
+// A fault in the form in which the caller is told.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One field of a protocol buffer: of a number only `number` is set, of text or a message `bytes` as well.
+// One field of a protocol buffer. For a number only `number` is set, for text or a message also
+// `bytes`.
 struct Field {
   uint64_t number = 0;
   bool is_bytes = false;
@@ -91,7 +92,7 @@ void check_piece(std::string_view bytes) {
     if (field.number == 1 && field.is_bytes) {
       const std::span text(reinterpret_cast<const uint8_t*>(field.bytes.data()),
                            field.bytes.size());
-      io::Text({"a piece", text});  // throws where it is not UTF-8
+      io::Text({"a piece", text});  // throws if it is not UTF-8
     }
     if (field.number == 2 &&
         !std::isfinite(std::bit_cast<float>(static_cast<uint32_t>(field.value)))) {
@@ -100,8 +101,8 @@ void check_piece(std::string_view bytes) {
   }
 }
 
-// A unit of a double-array trie as Darts-clone lays it out. From the node of unit i, byte c leads to unit
-// (i ^ offset(i) ^ c), which is the one that was meant if its label is c.
+// A unit of a double-array trie in the layout of Darts-clone. From the node of unit i, byte c leads
+// to unit (i ^ offset(i) ^ c), which is the right one if its label is c.
 struct Unit {
   uint32_t bits;
 
@@ -111,8 +112,9 @@ struct Unit {
   uint32_t offset() const { return (bits >> 10) << ((bits & 0x200U) >> 6); }
 };
 
-// The table is a trie of texts to be replaced, and behind it what replaces them: texts that end with a zero byte. The
-// trie's values are places in the second part. Follows every way that some text can take.
+// The table is a trie of texts to be replaced, followed by their replacements: texts that end with
+// a zero byte. The trie's values are places in the second part. This follows every path that some
+// text can take.
 void check_normalizer_table(std::string_view table) {
   if (table.empty()) return;
   if (table.size() < 4) throw Fault("a table of the normalizer without a size");
@@ -178,7 +180,7 @@ std::string fault_of_sentencepiece(std::string_view model) {
   try {
     check_model(model);
     return "";
-  } catch (const std::runtime_error& fault) {  // Fault, or what io::Text says of a piece
+  } catch (const std::runtime_error& fault) {  // Fault, or the error of io::Text for a piece
     return fault.what();
   }
 }

@@ -5,11 +5,12 @@
 
 namespace nsimplex::data {
 
-/// Why a serialized SentencePiece model must not reach the library that reads it; empty if nothing is wrong.
+/// The reason why a serialized SentencePiece model must not reach the library that reads it; empty
+/// if it is safe.
 ///
-/// A checkpoint carries such a model, and it may come from anywhere. The library checks most of it, but follows
-/// the tables of its text normalizer without looking where they lead. So this function reads the message as
-/// sentencepiece_model.proto describes it and refuses
+/// A checkpoint carries such a model, and it may come from anywhere. The library checks most of it,
+/// but it follows the tables of its text normalizer without checking where they lead. So this
+/// function reads the message as sentencepiece_model.proto describes it and refuses
 ///   - bytes that are not a message of that shape, or that end too early;
 ///   - pieces that are not UTF-8, and scores that are not finite;
 ///   - a table of the normalizer from which some text leads outside of it.

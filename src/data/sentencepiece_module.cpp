@@ -15,7 +15,7 @@ const SentencePieceProcessor& processor_of(const void* processor) {
   return *static_cast<const SentencePieceProcessor*>(processor);
 }
 
-// Runs `work`, which returns SentencePiece's status; nothing is thrown across the module's border.
+// Runs `work`, which returns SentencePiece's status. No exception crosses the module's border.
 template <typename Work>
 bool answered(void* sink, NsimplexSentencePiece::TextSink fail, const Work& work) {
   std::string why;

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the module nsimplex_sentencepiece.so offers. Only plain types cross its border, because it sees other
-/// libraries than the rest of the process does: src/data/CMakeLists.txt says why it is a module.
+/// The interface of the module nsimplex_sentencepiece.so. Only plain types cross its border,
+/// because it uses other libraries than the rest of the process: src/data/CMakeLists.txt says why
+/// it is a module.
 ///
-/// A function that answers `bool` returns false for a failure and then calls `fail` with a line of text.
+/// A function that returns `bool` returns false for a failure and then calls `fail` with a line of
+/// text.
 struct NsimplexSentencePiece {
-  /// Receives text or token numbers; `sink` is what the caller passed.
+  /// Receives text or token numbers; `sink` is the caller's pointer.
   using TextSink = void (*)(void* sink, const char* text, size_t size);
   using TokenSink = void (*)(void* sink, const int* tokens, size_t count);
 

@@ -36,7 +36,7 @@ io::SimpleGraph graph_of(const io::EdgeList& list) {
   return graph;
 }
 
-// A line of graph6 has no two words; comments and blank lines come before edges only.
+// A line of graph6 never has two words; only lists of edges have comments and blank lines first.
 bool lists_edges(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = io::take_line(text);

@@ -66,7 +66,7 @@ std::vector<std::string> matching_files(const std::string& folder, const std::st
     if (entry->is_regular_file(error) && ::fnmatch(glob.c_str(), subject.c_str(), 0) == 0) {
       paths.push_back(entry->path());
     }
-    error.clear();  // a dangling link is no text, and no reason to stop
+    error.clear();  // a dangling link is not a text, and not a reason to stop
   }
   if (error) throw InputError("cannot read " + folder + ": " + error.message());
   std::sort(paths.begin(), paths.end());

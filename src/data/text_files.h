@@ -8,7 +8,8 @@
 
 namespace nsimplex::data {
 
-/// The bytes of one text, read from its file or from standard input: a copy, which a change of the file does not reach.
+/// The bytes of one text, read from its file or from standard input: a copy, which later changes of
+/// the file do not affect.
 struct Text {
   std::string name;  ///< path, or "-"
   std::span<const uint8_t> bytes;
@@ -17,13 +18,13 @@ struct Text {
 
 /// Opens texts for training or evaluation, in the order given.
 ///
-/// Each source is a file, a folder, or "-" for standard input. A folder means every file below it
-/// whose name (or, where `glob` has a slash, whose path below the folder) matches `glob`, in the
-/// byte order of the paths; names that begin with a dot, links to folders, empty files and binary
-/// files are left out. A file is binary when its first 64 KiB hold a zero byte.
+/// Each source is a file, a folder, or "-" for standard input. A folder stands for every file below
+/// it whose name matches `glob` (or whose path below the folder does, if `glob` has a slash), in
+/// the byte order of the paths. Names that begin with a dot, links to folders, empty files and
+/// binary files are left out. A file is binary if its first 64 KiB hold a zero byte.
 ///
-/// Throws InputError that names the source when it is missing, unreadable, empty or binary, or when
-/// nothing in a folder is text.
+/// Throws InputError that names the source if it is missing, unreadable, empty or binary, or if a
+/// folder has no text.
 std::vector<Text> open_texts(const std::vector<std::string>& sources,
                              const std::string& glob = "*");
 

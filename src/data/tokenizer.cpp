@@ -30,7 +30,7 @@ class ByteTokenizer final : public Tokenizer {
   std::string model_;
 };
 
-// U+FFFD, which decoders put where bytes do not make a character yet.
+// U+FFFD, which decoders emit while bytes do not make a character yet.
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 }  // namespace
@@ -42,7 +42,7 @@ std::string StreamDecoder::next(int32_t token) {
   const std::string text = tokenizer_.decode(tokens_);
   if (!tokenizer_.is_bytes() && text.ends_with(kReplacement)) return "";
   const std::string added = text.substr(shown_.size());
-  // One token stays as context: a subword model drops the space before its first token.
+  // One token remains as context: a subword model drops the space before its first token.
   tokens_ = {token};
   shown_ = tokenizer_.decode(tokens_);
   return added;
@@ -57,8 +57,9 @@ std::string StreamDecoder::finish() {
 
 namespace {
 
-// The module lies in lib beside the program's bin. It looks into its own libraries first, and nothing of it is seen by
-// others; an address sanitizer refuses that order, and then the shared name does no harm that it would not report.
+// The module is in lib beside the program's bin. It searches its own libraries first, and its
+// symbols are not visible to others. An address sanitizer refuses that order; then the shared name
+// is harmless, or the sanitizer would report it.
 const NsimplexSentencePiece& module(const std::string& name) {
   static const auto functions = []() -> decltype(&nsimplex_sentencepiece) {
     const auto path = executable_folder().parent_path() / "lib" / "nsimplex_sentencepiece.so";
@@ -75,13 +76,13 @@ const NsimplexSentencePiece& module(const std::string& name) {
   return *functions();
 }
 
-// What a call of the module returns: its result, or why it failed.
+// The result of a call of the module, or the reason for its failure.
 template <typename Result>
 struct Answer {
   Result result;
   std::string failure;
 
-  // The module calls one of these two with this object as the sink.
+  // The module calls one of these two, with this object as the sink.
   static void add(void* self, const typename Result::value_type* items, size_t count) {
     static_cast<Answer*>(self)->result.assign(items, items + count);
   }

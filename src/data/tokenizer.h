@@ -17,26 +17,26 @@ class Tokenizer {
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
 
-  /// Put between two texts; -1: nothing.
+  /// The token between two texts; -1: none.
   virtual int32_t separator() const { return -1; }
 
-  /// True when token numbers are the bytes themselves, so that a text needs no encoding.
+  /// True if token numbers are the bytes themselves, so that a text needs no encoding.
   virtual bool is_bytes() const { return false; }
 
-  /// The model it was made from, as load_tokenizer takes it; empty for bytes.
+  /// The model it was made from, for load_tokenizer(); empty for bytes.
   virtual const std::string& model() const = 0;
 };
 
-/// Tokens are bytes: a vocabulary of 256, every input representable.
+/// Tokens are bytes: a vocabulary of 256 that represents every input.
 std::unique_ptr<Tokenizer> byte_tokenizer();
 
-/// Subword tokens of a serialized SentencePiece model; empty `model`: byte_tokenizer(). `name` is
-/// what an InputError calls a model that cannot be used.
+/// Subword tokens of a serialized SentencePiece model; an empty `model` gives byte_tokenizer().
+/// `name` is the model's name in an InputError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& model, const std::string& name);
 
-/// Decodes a growing sequence of tokens piece by piece, for a terminal: next() returns the text
-/// that a token adds. Bytes of a character that is not whole yet are held back until it is, or
-/// until finish().
+/// Decodes a growing sequence of tokens piece by piece, for a terminal. next() returns the text
+/// that a token adds. Bytes of an incomplete character are held back until it is complete, or until
+/// finish().
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -46,7 +46,7 @@ class StreamDecoder {
 
  private:
   const Tokenizer& tokenizer_;
-  std::vector<int32_t> tokens_;  // those whose text may still change
+  std::vector<int32_t> tokens_;  // tokens whose text may still change
   std::string shown_;            // text of tokens_ already returned
 };
 

@@ -145,7 +145,7 @@ uint64_t Tokens::fingerprint() const {
 }
 
 Split split(const Tokens& tokens) {
-  // In whole numbers: 0.9 * size would round differently from size to size.
+  // In integers, since 0.9 * size would round differently for different sizes.
   const int64_t boundary = tokens.size() - tokens.size() / 10;
   return {{0, boundary}, {boundary, tokens.size()}};
 }

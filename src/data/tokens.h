@@ -15,17 +15,17 @@
 
 namespace nsimplex::data {
 
-/// The tokens of several texts, one after the other. Byte tokens stay where the texts are; subword
-/// tokens are encoded once into memory, texts apart by the tokenizer's separator.
+/// The tokens of several texts, one after the other. Byte tokens stay in the texts. Subword tokens
+/// are encoded once into memory, with the tokenizer's separator between texts.
 class Tokens {
  public:
   Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer);
 
-  /// Files of token numbers, little-endian uint16 without a header, as nanoGPT's data scripts write
-  /// them, one after the other. They stay in their files, which are read window by window; so they may
-  /// be larger than memory. Throws InputError where a file is missing, empty, of an odd number of
-  /// bytes or holds a number that is not below `vocabulary`; copy() and fingerprint() do where a
-  /// file has changed since. O(tokens).
+  /// Files of token numbers, one after the other: little-endian uint16 without a header, like those
+  /// of nanoGPT's data scripts. They are read window by window, so they may be larger than memory.
+  /// Throws InputError if a file is missing, empty, has an odd number of bytes or holds a number
+  /// that is not below `vocabulary`. copy() and fingerprint() throw if a file has changed since.
+  /// O(tokens).
   static Tokens of_uint16_files(const std::vector<std::string>& paths, int64_t vocabulary);
 
   int64_t size() const { return size_; }
@@ -33,7 +33,7 @@ class Tokens {
   /// Copies tokens [begin, begin + count) to `out`; the range must lie inside.
   void copy(int64_t begin, int64_t count, int64_t* out) const;
 
-  /// Depends on every token and on nothing else: tells a changed text on resuming. O(size()).
+  /// Depends only on every token: it detects a changed text on resuming. O(size()).
   uint64_t fingerprint() const;
 
  private:
@@ -45,7 +45,7 @@ class Tokens {
     void copy(int64_t begin, int64_t count, uint16_t* out) const;
   };
 
-  // A run of tokens, wherever they lie.
+  // A run of consecutive tokens.
   struct Piece {
     int64_t begin;
     std::variant<std::span<const uint8_t>, std::span<const int32_t>, Uint16File> run;
@@ -56,7 +56,7 @@ class Tokens {
   Tokens() = default;
   void append(Piece piece);
 
-  // visit(a run of tokens that goes on where the last one ended) for all of a piece, block by block.
+  // Calls visit(run) for all of a piece, block by block; each run continues the last one.
   template <class Visit>
   static void for_each_block(const Piece& piece, Visit&& visit);
 
@@ -70,15 +70,15 @@ struct Slice {
   int64_t size() const { return end - begin; }
 };
 
-/// The split of nanoGPT: the first 90 % of the tokens train, the last 10 % validate. Contiguous, so
-/// that no validation window overlaps a training window; the same text always splits at the same
-/// token.
+/// The split of nanoGPT: the first 90 % of the tokens are for training, the last 10 % for
+/// validation. Both are contiguous, so no validation window overlaps a training window. The same
+/// text is always split at the same token.
 struct Split {
   Slice train, validation;
 };
 Split split(const Tokens& tokens);
 
-/// Windows of tokens for next-token prediction: targets are inputs one token later.
+/// Windows of tokens for next-token prediction: targets are the inputs one token later.
 struct Batch {
   at::Tensor inputs, targets;  ///< int64 [B, T]
 };
@@ -88,7 +88,7 @@ struct Batch {
 /// nothing else.
 class BatchSampler {
  public:
-  /// Throws InputError when `slice` is too short for one window.
+  /// Throws InputError if `slice` is too short for one window.
   BatchSampler(const Tokens& tokens, Slice slice, int64_t batch, int64_t context, uint64_t seed);
 
   Batch next();
