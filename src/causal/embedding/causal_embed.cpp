@@ -1,9 +1,9 @@
-// Between the models of hyperbolic space, composed of ATen's operators: differentiable everywhere
-// but where the formulas have no derivative.
+// Conversions between the models of hyperbolic space, composed of ATen's operators. They are
+// differentiable wherever the formulas have a derivative.
 //
-// The public functions: tensors to graphs and points, torch's threads to the loops.
-//
-// The functions of nsimplex/causal_embedding.h as operators, for Python: options by name.
+// The file also has the public functions of nsimplex/causal_embedding.h, which turn tensors into
+// graphs and points and run the loops on torch's threads, and their operators for Python, with
+// options by name.
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
@@ -28,17 +28,17 @@ namespace {
 
 using at::Tensor;
 
-// What vectors of the last dimension are divided by before they are squared.
+// The divisor of vectors of the last dimension before they are squared.
 Tensor size_of(const Tensor& vectors) { return vectors.detach().abs().amax(-1, true).clamp_min(1); }
 
-// Vectors x of the last dimension as |x| and x / |x|, computed in double: the rim of the ball takes
-// the digits of a narrower type.
+// Vectors x of the last dimension as |x| and x / |x|, in double: near the rim of the ball a
+// narrower type loses its digits.
 class Polar {
  public:
   explicit Polar(const Tensor& vectors) : wide_(vectors.to(at::kDouble)) {
     const Tensor size = size_of(wide_), scaled = wide_ / size;
     const Tensor squares = scaled.square().sum(-1, true);
-    // The norm has no derivative at 0: there its place is taken by 1.
+    // The norm has no derivative at 0, so 1 takes its place there.
     zero_ = squares == 0;
     const Tensor norm = squares.masked_fill(zero_, 1).sqrt();
     radius_ = norm * size;
@@ -77,7 +77,8 @@ void check_vectors(const char* function, const char* argument, const Tensor& vec
 
 Tensor hyperboloid_points(const Tensor& tangents) {
   check_vectors("hyperboloid_points", "tangents", tangents);
-  // Sums of a few thousand derivatives are finite, too: those of double are not made in a wider type.
+  // Below the largest radius, so that sums of a few thousand derivatives are finite too: for double
+  // there is no wider type.
   const double most = std::min(std::asinh(0.5 * limits_of(tangents.scalar_type()).largest), 700.0);
   const Tensor space = Polar(tangents).along(
       1, [most](const Tensor& radius) { return radius.clamp_max(most).sinh(); });
@@ -155,7 +156,7 @@ Points to_points(const char* function, const Tensor& tangents) {
                     "] tangents: expected shape [M, d] on the CPU, got ", tangents.sizes(), " on ",
                     tangents.device());
   const Tensor rows = tangents.detach().to(at::kDouble).contiguous();
-  // Not above catches NaN, too.
+  // This form also catches NaN.
   TORCH_CHECK_VALUE(rows.norm(2, 1).le(kLargestRadius).all().item<bool>(), "[", function,
                     "] tangents: expected rows of norm ", kLargestRadius, " or less");
   return Points(TableView(rows.const_data_ptr<double>(), rows.size(0), rows.size(1)));
@@ -200,7 +201,7 @@ CausalRanking causal_ranking(const Tensor& tangents, const Tensor& adjacency) {
 std::string causal_embedding_warning(const Tensor& tangents,
                                      const std::optional<Tensor>& adjacency) {
   constexpr const char* kName = "causal_embedding_warning";
-  causal::to_points(kName, tangents);  // checks them
+  causal::to_points(kName, tangents);  // to_points() checks them
   const Tensor rows = tangents.detach().to(at::kDouble).contiguous();
   const causal::Matrix points =
       causal::TableView(rows.const_data_ptr<double>(), rows.size(0), rows.size(1));

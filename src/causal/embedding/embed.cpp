@@ -18,14 +18,15 @@ namespace nsimplex::causal {
 namespace {
 
 constexpr double kLogGrid = 1 << 20;  // log b is rounded to one over this
-constexpr double kBalanced = 1e-13;   // of the residual that is left, by the first one
-constexpr double kMostLog = 6.9078;   // log 1000
+// the residual, relative to the first one, at which the iteration stops
+constexpr double kBalanced = 1e-13;
+constexpr double kMostLog = 6.9078;  // log 1000
 
 struct Edge {
   int64_t cause, effect;
 };
 
-// What log b changes by when the unknowns [x; mu] change: x_j - x_i - mu, edge by edge.
+// The change of log b when the unknowns [x; mu] change: x_j - x_i - mu, edge by edge.
 Vector changes(const std::vector<Edge>& edges, const Vector& unknowns) {
   const double mean = unknowns[unknowns.size() - 1];
   Vector all(std::ssize(edges));
@@ -35,7 +36,7 @@ Vector changes(const std::vector<Edge>& edges, const Vector& unknowns) {
   return all;
 }
 
-// The transpose of that.
+// The transpose of changes().
 Vector gathered(const std::vector<Edge>& edges, const Vector& values, int64_t unknowns) {
   Vector sums = Vector::Zero(unknowns);
   for (int64_t at = 0; at < values.size(); ++at) {
@@ -46,8 +47,9 @@ Vector gathered(const std::vector<Edge>& edges, const Vector& values, int64_t un
   return sums;
 }
 
-// What is left of `logs` when the best change is added: conjugate gradients of the normal equations,
-// whose unknowns have directions that change nothing; started at zero they stay out of these.
+// The residual of `logs` after the best change is added. Conjugate gradients of the normal
+// equations. Some directions of their unknowns change nothing; started at zero, the iteration never
+// enters them.
 Vector residual(const std::vector<Edge>& edges, Vector logs, int64_t nodes) {
   const int64_t unknowns = nodes + 1;
   Vector slope = -gathered(edges, logs, unknowns), direction = slope;
@@ -81,7 +83,7 @@ SparseGraph balanced(const SparseGraph& graph) {
   if (edges.empty()) return magnitudes;
   Vector logs(std::ssize(edges));
   for (int64_t at = 0; at < logs.size(); ++at) logs[at] = std::log(magnitudes.valuePtr()[at]);
-  logs.array() -= logs.mean();  // a part of mu that costs no digits
+  logs.array() -= logs.mean();  // a part of mu that loses no digits
   logs = residual(edges, logs, graph.rows());
   for (int64_t at = 0; at < logs.size(); ++at) {
     const double rounded = std::round(logs[at] * kLogGrid) / kLogGrid;
@@ -92,7 +94,7 @@ SparseGraph balanced(const SparseGraph& graph) {
 
 namespace {
 
-// Of the rows that are counted.
+// The reason for the given rows only.
 std::string why_blank(const Matrix& tangents, const std::vector<int64_t>& counted,
                       const char* nodes) {
   int64_t central = 0;
@@ -142,7 +144,7 @@ std::string why_blank(const Matrix& tangents) {
 namespace {
 
 constexpr double kStart = 1e-3;     // standard deviation of the first coordinates
-constexpr double kLastRate = 0.01;  // of the learning rate, at the last step
+constexpr double kLastRate = 0.01;  // the last step's learning rate relative to the first
 constexpr int64_t kAllNegatives = 2000, kSomeNegatives = 512;
 
 template <class Number>
@@ -184,7 +186,7 @@ Matrix first_points(int64_t nodes, int64_t dimension, RandomStream& draws) {
   return points;
 }
 
-// `count` of the numbers in `all`, sorted: the first ones of a shuffle that stops there.
+// Draws `count` of the numbers in `all`, sorted: the first ones of an incomplete shuffle.
 std::vector<int64_t> draw(std::vector<int64_t>& all, int64_t count, RandomStream& draws) {
   for (int64_t at = 0; at < count; ++at) {
     std::swap(all[at], all[at + draws.below(std::ssize(all) - at)]);

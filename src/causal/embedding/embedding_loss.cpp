@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kRows = 32;  // nodes of a task
 
-// The gradient of a node by z = r u, from df/dr and df/du = -sinh r / 2 turn: along u, and across
-// it by 1 / r.
+// The gradient of a node with respect to z = r u, from df/dr and df/du = -sinh r / 2 turn: along u,
+// and across it divided by r.
 Vector by_tangent(const Points& points, int64_t node, double radial, const Vector& turn) {
   const auto u = points.direction(node);
   const double r = points.radius(node);
@@ -26,7 +26,7 @@ double nearness(const Points& points, int64_t from, int64_t to) {
   return 1 / (grown * grown);
 }
 
-// f(r) and its slope. log cosh r as it does not overflow.
+// f(r) and its slope. log cosh r in a form that does not overflow.
 double pull(PullShape shape, double r) {
   if (shape == PullShape::distance) return r;
   return r + std::log1p(std::exp(-2 * r)) - std::numbers::ln2;
@@ -79,7 +79,8 @@ void ContrastiveLoss::attract(const Points& points, int64_t node, const Points& 
 
 void ContrastiveLoss::differentiate(const Points& points, int64_t node, const Points& negatives,
                                     const Sums& sums, Matrix& gradient) const {
-  // A node outside C repels C; one of C repels, and is repelled by, all. Its own pairs come after.
+  // A node outside C repels C. A node of C repels all nodes and is repelled by all. Its own pairs
+  // follow.
   const bool chosen = sums.place[node] >= 0;
   const Points& others = chosen ? points : negatives;
   Eigen::ArrayXd weights = Eigen::ArrayXd::Zero(others.padded());
@@ -152,8 +153,9 @@ LossGradient ContrastiveLoss::operator()(const Points& points,
 namespace {
 
 constexpr double kLongestMove = 1;
-// The second moment forgets as fast as the first: gradients of a node change by orders of magnitude
-// while its cluster finds its place (0.999 leaves ten times as many nodes in wrong places).
+// The second moment decays as fast as the first, because gradients of a node change by orders of
+// magnitude while its cluster finds its place (0.999 leaves ten times as many nodes in wrong
+// places).
 constexpr double kFirst = 0.9, kSecond = 0.9, kEpsilon = 1e-12;
 
 void cap(Matrix& points, int64_t point) {

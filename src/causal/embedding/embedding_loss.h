@@ -15,13 +15,13 @@ namespace nsimplex::causal {
 
 struct LossGradient {
   double loss = 0;  ///< the sum over nodes; Eq. 15 divides it by their number
-  Matrix gradient;  ///< of the sum, by the tangent vectors [nodes, dimension]
+  Matrix gradient;  ///< of the sum, with respect to the tangent vectors [nodes, dimension]
 };
 
-/// How the pull to the origin grows with the distance from it, f. distance: r, as printed; its slope
-/// does not end at the origin, where it holds every node that it outweighs. log_cosh: log cosh r,
-/// the same less log 2 far out, but r^2 / 2 near the origin: stronger pulls bring nodes nearer, and
-/// none into one point.
+/// The pull to the origin, f, as a function of the distance. distance: r, as printed. Its slope
+/// does not vanish at the origin, so every node that it outweighs collapses there. log_cosh: log
+/// cosh r, which is r - log 2 far out but r^2 / 2 near the origin. Stronger pulls bring nodes
+/// nearer, but none into one point.
 enum class PullShape { distance, log_cosh };
 
 /// The loss of Eq. 15 to 17:
@@ -29,10 +29,11 @@ enum class PullShape { distance, log_cosh };
 ///     sum_m  sum_{n in N+(m)} -w_mn log(e^-d_mn / (e^-d_mn + S_m))  +  generality_m f(r_m),
 ///     S_m = (|N-| / |N- and C|) sum_{n in N-(m) and C} e^-d_mn,
 ///
-/// with N-(m) all nodes but m and N+(m), and C the nodes that stand for all as negatives.
+/// where N-(m) is all nodes but m and N+(m), and C the nodes that represent all as negatives.
 class ContrastiveLoss {
  public:
-  /// `generality` [nodes]: how strongly each is drawn to the origin. Both outlive this.
+  /// `generality` [nodes]: the strength with which each is drawn to the origin. Both must outlive
+  /// this object.
   ContrastiveLoss(const Attraction& attraction, const Eigen::ArrayXd& generality,
                   PullShape shape = PullShape::distance)
       : attraction_(attraction), generality_(generality), shape_(shape) {}
@@ -53,8 +54,8 @@ class ContrastiveLoss {
   PullShape shape_;
 };
 
-/// Moves points, rows z = r u, against a gradient by z. One step moves a point no further than 1,
-/// or its tangent coordinates by no more than a few learning rates, and to no radius beyond
+/// Moves points, rows z = r u, against a gradient with respect to z. One step moves a point at most
+/// by 1, or its tangent coordinates at most by a few learning rates, and never beyond
 /// kLargestRadius.
 class PointOptimiser {
  public:
@@ -66,7 +67,7 @@ class PointOptimiser {
 std::unique_ptr<PointOptimiser> make_optimiser(EmbeddingOptimiser kind, int64_t nodes,
                                                int64_t dimension);
 
-/// What a learning rate is where none is given.
+/// The default learning rate.
 double default_learning_rate(EmbeddingOptimiser kind);
 
 }  // namespace nsimplex::causal

@@ -5,7 +5,7 @@
 namespace nsimplex::causal {
 namespace {
 
-// P of the options; its entries are where paths are.
+// P of the options; it has an entry for every path.
 SparseGraph path_strengths(const SparseGraph& magnitudes, const AttractionOptions& options) {
   SparseGraph sum = magnitudes, paths = magnitudes;
   for (int64_t hop = 2; hop <= options.hops; ++hop) {
@@ -77,7 +77,7 @@ SparseGraph transitive_closure(const SparseGraph& graph) {
 
 namespace {
 
-// The pairs that edges, loops aside, and two edges after each other lead to.
+// The pairs connected by one edge, loops aside, or by two consecutive edges.
 struct Reached {
   SparseGraph once, twice;
 };
@@ -126,7 +126,7 @@ Eigen::ArrayXd causal_pagerank(const SparseGraph& graph, double restart, Danglin
 
 namespace {
 
-constexpr double kTie = 1e-12;  // relative: what rounding can say of sinh(d / 2)^2
+constexpr double kTie = 1e-12;  // relative rounding error of sinh(d / 2)^2
 
 struct NodeRanks {
   double rank_sum = 0, precision = 0;

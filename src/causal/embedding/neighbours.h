@@ -16,7 +16,7 @@ namespace nsimplex::causal {
 /// A weighted graph; entry (i, j) belongs to i -> j.
 using SparseGraph = Eigen::SparseMatrix<double, Eigen::RowMajor, int64_t>;
 
-/// Which pairs of nodes attract each other, and how much.
+/// Which pairs of nodes attract each other, and how strongly.
 struct AttractionOptions {
   int64_t hops = 2;
   AttractionWeight weight = AttractionWeight::paths;
@@ -24,8 +24,8 @@ struct AttractionOptions {
   AttractionSide side = AttractionSide::both;
 };
 
-/// The pairs (m, n) of nodes that a directed path of at most `hops` edges joins, in either
-/// direction: sorted lists of n, one for each m. A pair is in the lists of both its nodes.
+/// The pairs (m, n) of nodes that a directed path of at most `hops` edges connects, in either
+/// direction: sorted lists of n, one per m. A pair is in the lists of both its nodes.
 class Attraction {
  public:
   Attraction(const SparseGraph& graph, const AttractionOptions& options);
@@ -45,7 +45,7 @@ class Attraction {
     return std::span(pairs_).subspan(begin_[node], begin_[node + 1] - begin_[node]);
   }
 
-  /// How many N-(m) has: all nodes but m and N+(m).
+  /// The size of N-(m): all nodes but m and N+(m).
   int64_t negatives(int64_t node) const;
 
   /// W_m, the sum of w_mn over N+(m), of every node [nodes].
@@ -56,33 +56,36 @@ class Attraction {
   std::vector<Pair> pairs_;
 };
 
-/// An edge of weight 1 from every node to all that paths lead to, itself left out; O(M edges).
+/// Adds an edge of weight 1 from every node to all nodes that it has paths to, except itself; O(M
+/// edges).
 SparseGraph transitive_closure(const SparseGraph& graph);
 
-/// Whether every two edges i -> j -> k have their i -> k: the graph is its own transitive closure.
+/// Whether every two edges i -> j -> k have their i -> k, that is, the graph is its own transitive
+/// closure.
 bool is_closure(const SparseGraph& graph);
 
-/// Whether the graph is a transitive closure that shows it: two edges i -> j -> k are in it.
-/// Without such edges every graph is its own closure, causes of one outcome, say, and no hierarchy.
+/// Whether the graph is a transitive closure with at least two edges i -> j -> k. Without such
+/// edges every graph is its own closure, for example the causes of one outcome, and not a
+/// hierarchy.
 bool is_hierarchy(const SparseGraph& graph);
 
-/// pi of Eq. 18: where a walk stays that goes from effects to causes, each by its share of the
-/// effect's |A|, and with probability `restart` anywhere. Every acyclic graph has nodes without
-/// causes, for which the equation says nothing; see DanglingRule. Sums to 1; power iteration until
-/// it moves by less than 1e-12.
+/// pi of Eq. 18: the stationary distribution of a walk that goes from effects to causes, each in
+/// proportion to its share of the effect's |A|, and with probability `restart` anywhere. Every
+/// acyclic graph has nodes without causes, which the equation does not cover; see DanglingRule.
+/// Sums to 1. Power iteration stops when it moves by less than 1e-12.
 Eigen::ArrayXd causal_pagerank(const SparseGraph& graph, double restart, DanglingRule rule);
 
-/// How well distances answer which nodes are a node's ancestors (Nickel and Kiela, arXiv
-/// 1705.08039, section 4.1).
+/// How well distances identify a node's ancestors (Nickel and Kiela, arXiv 1705.08039, section
+/// 4.1).
 struct Ranking {
   double mean_rank = 0;       ///< over all pairs of a node and an ancestor; 1 is perfect
   double mean_precision = 0;  ///< mean over nodes of their average precision
   int64_t pairs = 0;
 };
 
-/// For every edge a -> n of `ancestry`, the rank of a among a and all nodes that are no ancestors
-/// of n (n itself left out), by their distance from n, ties counted against a. Time O(nodes^2
-/// dimension), with no edges NaN.
+/// For every edge a -> n of `ancestry`, the rank of a by its distance from n, among a and all nodes
+/// that are not ancestors of n (without n itself). Ties count against a. Time O(nodes^2 dimension);
+/// NaN without edges.
 Ranking rank_ancestors(const Points& points, const SparseGraph& ancestry, const TaskLoop& loop);
 
 }  // namespace nsimplex::causal

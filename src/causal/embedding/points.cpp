@@ -89,8 +89,8 @@ Vector exponential(const Vector& z, const Vector& move) {
   const double length = move.norm(), stretch = sinh_over(length);
   const double along = from.direction.dot(move);
   const Vector across = move - along * from.direction;
-  // cosh(length) p + stretch move, over cosh r: sinh and cosh of r differ by rounding alone far
-  // out.
+  // cosh(length) p + stretch move, over cosh r: far out, sinh and cosh of r differ only by
+  // rounding.
   const double cosh = std::cosh(from.radius);
   const Vector reached =
       (std::cosh(length) * std::tanh(from.radius) + stretch * along) * from.direction +
@@ -101,7 +101,7 @@ Vector exponential(const Vector& z, const Vector& move) {
 
 Vector transport(const Vector& z, const Vector& to, const Vector& vector) {
   const Polar from(z), there(to);
-  Vector across = there.direction - from.direction;  // keeps its digits at small angles
+  Vector across = there.direction - from.direction;  // accurate for small angles
   across -= from.direction.dot(across) * from.direction;
   const double sin = across.norm();
   if (sin == 0) return vector;
@@ -113,7 +113,7 @@ Vector transport(const Vector& z, const Vector& to, const Vector& vector) {
   const double area = 2 * std::atan2(product * sin, rest + product * gap);
   const Vector side = across / sin;
   const double x = from.direction.dot(vector), y = side.dot(vector);
-  // Towards the origin's side: against the way from u to v.
+  // Towards the origin's side: against the direction from u to v.
   const double turned_x = std::cos(area) * x + std::sin(area) * y;
   const double turned_y = std::cos(area) * y - std::sin(area) * x;
   return vector + (turned_x - x) * from.direction + (turned_y - y) * side;

@@ -11,21 +11,21 @@
 
 namespace nsimplex::causal {
 
-/// Nodes by their lists of neighbours.
+/// The neighbours of every node, as lists.
 using Neighbours = std::vector<std::vector<int64_t>>;
 
-/// Where the edges of a matrix lead: i -> j where A_ij is not 0. Rising numbers.
+/// The effects of every node: i -> j if A_ij is not 0. Ascending numbers.
 Neighbours effects_of(const Matrix& graph);
 
-/// Where they come from.
+/// The causes of every node.
 Neighbours causes_of(const Matrix& graph);
 
-/// The nodes with every cause before its effects, of several such orders the one with the least
-/// numbers first; nothing where there is a cycle. O(M^2).
+/// The nodes with every cause before its effects; of several such orders, the one with the least
+/// numbers first. Nothing if there is a cycle. O(M^2).
 std::optional<std::vector<int64_t>> causal_order(const Matrix& graph);
 
-/// Which columns paths lead to from each column, itself included, while edges are added: rows of
-/// bits. Complexity: O(M^2 / 64) for an edge that makes a column reachable, else O(1).
+/// The columns that each column has paths to, itself included, while edges are added: rows of bits.
+/// Complexity: O(M^2 / 64) for an edge that makes a column reachable, else O(1).
 class Paths {
  public:
   explicit Paths(int64_t features);
@@ -43,11 +43,11 @@ class Paths {
   std::vector<uint64_t> bits_;
 };
 
-/// Makes a graph a directed acyclic one and returns the edges this took away, the strongest first.
+/// Makes a graph acyclic and returns the removed edges, the strongest first.
 ///
-/// Edges are taken in, required ones first and then by falling |weight| (of equal ones the first in
-/// row-major order), unless they close a cycle with those already in: what goes is the weakest edge
-/// of every cycle. A graph without cycles stays as it is.
+/// Edges are added one by one, required ones first and then by descending |weight| (ties: the first
+/// in row-major order), unless they close a cycle with those already added. So the weakest edge of
+/// every cycle is removed. A graph without cycles stays unchanged.
 ///
 /// Complexity: O(M^2 log M) for the order and O(M^2 / 64) for every edge that makes a column
 /// reachable from another.

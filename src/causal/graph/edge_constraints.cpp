@@ -69,7 +69,7 @@ AllowedEdges::AllowedEdges(const EdgeConstraints& constraints, int64_t features)
 }
 
 void AllowedEdges::require_acyclic(const EdgeConstraints& constraints) const {
-  // Columns without a required cause among those left go first, round by round.
+  // Columns without a required cause among the remaining ones go first, round by round.
   std::vector<char> placed(static_cast<size_t>(features_), 0);
   const auto open = [&](const CausalEdge& edge) {
     return placed[static_cast<size_t>(edge.cause)] == 0;

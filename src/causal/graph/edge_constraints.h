@@ -6,20 +6,19 @@
 
 namespace nsimplex::causal {
 
-/// EdgeConstraints over `features` columns as two tables that a loop can read.
+/// EdgeConstraints over `features` columns, as two tables for fast look-ups.
 class AllowedEdges {
  public:
-  /// Throws InputError that names the constraint and its columns where a column is out
-  /// of range or an edge starts and ends at one, where an edge is both required and forbidden (a
-  /// tier forbids, too), where the tiers are not one a column, and where required edges close a
-  /// cycle.
+  /// Throws InputError that names the constraint and its columns if a column is out of range, an
+  /// edge starts and ends at one column, an edge is both required and forbidden (also by a tier),
+  /// the number of tiers is not the number of columns, or required edges close a cycle.
   AllowedEdges(const EdgeConstraints& constraints, int64_t features);
 
   int64_t features() const { return features_; }
   bool allowed(int64_t cause, int64_t effect) const { return allowed_[at(cause, effect)] != 0; }
   bool required(int64_t cause, int64_t effect) const { return required_[at(cause, effect)] != 0; }
 
-  /// True where nothing is known: every edge between two columns is allowed and none required.
+  /// True without constraints: every edge between two columns is allowed and none is required.
   bool unconstrained() const { return unconstrained_; }
 
  private:

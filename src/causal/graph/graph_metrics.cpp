@@ -89,15 +89,15 @@ BestThreshold best_threshold(const Matrix& weights, const Matrix& truth) {
 
 namespace {
 
-// What the true graph says of interventions on one node, adjusted for a set Z. Z is right for (i,
-// j) where no directed walk from i to j meets Z and Z blocks every other walk that does not come
-// back to i; on walks, a collider is open where it is in Z itself.
+// Checks what the true graph says of interventions on one node with adjustment for a set Z. Z is
+// right for (i, j) if no directed walk from i to j meets Z and Z blocks every other walk that does
+// not return to i. On walks, a collider is open if it is in Z itself.
 class AdjustmentCheck {
  public:
   explicit AdjustmentCheck(const Matrix& truth)
       : causes_(causes_of(truth)), effects_(effects_of(truth)), adjusted_(causes_.size()) {}
 
-  // How many j the adjustment of i for Z gets wrong.
+  // The number of j for which the adjustment of i for Z is wrong.
   int64_t errors(int64_t cause, const std::vector<int64_t>& adjustment) {
     cause_ = cause;
     seen_.assign(causes_.size(), {});
@@ -113,7 +113,7 @@ class AdjustmentCheck {
     for (size_t node = 0; node < seen_.size(); ++node) {
       const std::array<bool, kKinds>& reached = seen_[node];
       const bool descends = reached[kDirected] || reached[kDirectedThroughSet];
-      // A node of Z is taken for no descendant of i; any other for one that Z isolates.
+      // A node of Z counts as no descendant of i; any other counts as one that Z isolates.
       count += adjusted_[node] != 0
                    ? descends
                    : reached[kDirectedThroughSet] || reached[kUp] || reached[kDown];
@@ -124,7 +124,7 @@ class AdjustmentCheck {
 
  private:
   // Walks from i by their last edge: directed all the way, without Z before the end or with it, or
-  // of another shape, their last edge against its direction (up) or along it (down), and open.
+  // of another shape, with their last edge against its direction (up) or along it (down), and open.
   enum Kind { kDirected, kDirectedThroughSet, kUp, kDown, kKinds };
   struct Walk {
     int64_t end;
@@ -180,10 +180,10 @@ std::optional<int64_t> intervention_distance(const Matrix& graph, const Matrix& 
 
 namespace {
 
-// Of the diagonal, so that a covariance without full rank can be inverted.
+// Added to the diagonal, so that a covariance without full rank can be inverted.
 constexpr double kRidge = 1e-10;
 
-// Sets of nodes, one a node, as rows of bits.
+// Sets of nodes, one per node, as rows of bits.
 class NodeSets {
  public:
   explicit NodeSets(size_t nodes) : words_((nodes + 63) / 64), bits_(nodes * words_, 0) {}

@@ -11,7 +11,8 @@
 namespace nsimplex::causal {
 namespace {
 
-// How many bytes the character at the front of `text` has, or 0 where there is none that XML takes.
+// The number of bytes of the character at the front of `text`, or 0 if it is not a character of
+// XML.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
   const uint8_t lead = byte(0);
@@ -47,7 +48,7 @@ std::string xml_text(std::string_view text) {
     } else if (c == '"') {
       result += "&quot;";
     } else if (c == '\r') {
-      result += "&#13;";  // as it stands readers make a line feed of it
+      result += "&#13;";  // readers would convert it to a line feed
     } else if (size == 1 && static_cast<uint8_t>(c) < 0x20 && c != '\t' && c != '\n') {
       result += {'\xE2', '\x90', static_cast<char>(0x80 + c)};
     } else {
@@ -66,7 +67,7 @@ std::string shortest(double value) {
   return std::string(buffer, end);
 }
 
-// With every character of `special` replaced by what stands for it.
+// The text with every character of `special` replaced by its escape.
 std::string escaped(const std::string& text, std::string_view special,
                     const std::vector<std::string>& replacements) {
   std::string result;
@@ -81,7 +82,7 @@ std::string escaped(const std::string& text, std::string_view special,
   return result;
 }
 
-// visit(source, target, weight) for every edge.
+// Calls visit(source, target, weight) for every edge.
 template <class Visit>
 void each_edge(const NamedGraph& graph, Visit&& visit) {
   for (Eigen::Index source = 0; source < graph.weights.rows(); ++source) {
@@ -95,8 +96,8 @@ void each_edge(const NamedGraph& graph, Visit&& visit) {
 }  // namespace
 
 std::string text_cell(const std::string& name) {
-  // What a reader would not take for a name as it stands: parts of the syntax, a comment, the mark
-  // that UTF-8 may begin with, and words for values.
+  // Names that a reader would not take as names need quotes: parts of the syntax, a comment, the
+  // mark that may begin UTF-8, and words for values.
   const bool plain = !name.empty() && name.front() != '#' && name.front() != '%' &&
                      !name.starts_with("\xef\xbb\xbf") && !name.starts_with("sep=") &&
                      name.find_first_of(" ,;|\t\r\n\"") == std::string::npos &&
@@ -133,7 +134,7 @@ std::string table_csv(const std::vector<std::string>& names, TableView table) {
 std::string adjacency_csv(const NamedGraph& graph) {
   const Matrix& weights = graph.weights;
   const std::vector<std::string_view> names(graph.names.begin(), graph.names.end());
-  // Else columns that are called source and target would make a list of edges of it.
+  // Otherwise columns called source and target would make it a list of edges.
   return named_rows_csv(graph.names, TableView(weights.data(), weights.rows(), weights.cols()),
                         io::is_edge_header(names));
 }

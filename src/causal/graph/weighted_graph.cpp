@@ -55,8 +55,8 @@ GraphFile graph_of_list(io::EdgeList list) {
   return graph;
 }
 
-// Whether a text has as many columns as rows, and whether its first line has their names; nothing
-// where it is no square.
+// Whether a text has as many columns as rows, and if so whether its first line has their names.
+// Returns nothing if it is not square.
 std::optional<io::HeaderLine> square(const io::Cells& cells) {
   const auto rows = static_cast<size_t>(cells.rows());
   if (rows < 2) return std::nullopt;
@@ -68,7 +68,8 @@ std::optional<io::HeaderLine> square(const io::Cells& cells) {
   return std::nullopt;
 }
 
-// Whether the first column repeats the names of the first line, as no list of edges does.
+// Whether the first column repeats the names of the first line, which never happens in lists of
+// edges.
 bool has_row_names(const io::Cells& cells) {
   const auto names = cells.row(0);
   if (static_cast<size_t>(cells.rows()) != names.size() || !names[0].empty()) return false;
@@ -85,7 +86,7 @@ std::optional<GraphFile> matrix_of_text(const io::Source& source, const io::Text
   if (cells.rows() == 0) return std::nullopt;
   if (io::is_edge_header(cells.row(0)) && !has_row_names(cells)) return std::nullopt;
   const bool may_be_list = cells.row(0).size() <= kMostListColumns;
-  // "0 1" and "1 2" below each other are edges, whatever their square means.
+  // "0 1" above "1 2" are edges, although they form a square.
   if (may_be_list && cells.delimiter() == io::Delimiter::space) return std::nullopt;
   const std::optional<io::HeaderLine> header = square(cells);
   if (!header && may_be_list) return std::nullopt;
@@ -119,8 +120,8 @@ GraphFile read_graph(const std::string& path, const io::TextOptions& options) {
 
 namespace {
 
-// The names of the nodes of a list of numbers, where every number is the name of a column; nothing
-// elsewhere.
+// The names of the nodes of a list of numbers, if every number is the name of a column. Otherwise
+// nothing.
 std::vector<std::string> numbers_as_names(const GraphFile& graph,
                                           const std::vector<std::string>& columns) {
   std::vector<std::string> names(static_cast<size_t>(graph.nodes));
@@ -165,7 +166,7 @@ Matrix graph_over(const GraphFile& graph, const std::vector<std::string>& column
     }
     const std::string& node_name = names[static_cast<size_t>(node)];
     const auto found = numbers.find(node_name);
-    // A number between those of a list is no node, and has no name.
+    // A number between those of a list is not a node and has no name.
     if (found == numbers.end() && (graph.complete || !graph.names.empty())) {
       fail(quoted_name(node_name).append(" is no column of the table"));
     }

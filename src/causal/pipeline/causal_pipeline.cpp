@@ -1,4 +1,6 @@
-// Files of pipelines as operators, for Python, which keeps parameters and state itself.
+// The class CausalPipeline: fit, embed, encode, transform, and its files. The last part has
+// operators for Python's pipeline, which keeps parameters and state itself and shares only the
+// files.
 
 #include "causal/pipeline/causal_pipeline.h"
 

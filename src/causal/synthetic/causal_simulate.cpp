@@ -1,4 +1,5 @@
-// simulate_causal() and its operator, for Python: options by name, interventions as two tensors.
+// simulate_causal() and its operator for Python, with options by name and interventions as two
+// tensors.
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>

@@ -27,7 +27,7 @@ std::vector<int64_t> permutation(int64_t count, RandomStream& draws) {
   return numbers;
 }
 
-// `count` different pairs i < j of all (Floyd's sampling), rising.
+// `count` different pairs i < j, drawn from all (Floyd's sampling), ascending.
 std::vector<int64_t> random_pairs(int64_t nodes, int64_t count, RandomStream& draws) {
   const int64_t all = nodes * (nodes - 1) / 2;
   std::unordered_set<int64_t> chosen;
@@ -64,7 +64,7 @@ std::vector<int64_t> random_dag(CausalGraph graph, int64_t nodes, int64_t degree
 
 namespace {
 
-constexpr Eigen::Index kHiddenUnits = 100;  // of the published protocol
+constexpr Eigen::Index kHiddenUnits = 100;  // from the published protocol
 constexpr Eigen::Index kFeatures =
     256;  // of a Gaussian process: errors of its kernel are 1 / sqrt(256)
 
@@ -96,9 +96,9 @@ class Mlp : public Mechanism {
   Vector output_;
 };
 
-// A function drawn from a Gaussian process is a_1 cos(w_1 x + b_1) + .. with normal a and w and
-// uniform b (Rahimi and Recht, "Random features for large-scale kernel machines", NeurIPS 2007):
-// one that can be asked anywhere, as interventions need it, where draws at given points cannot.
+// A function drawn from a Gaussian process: a_1 cos(w_1 x + b_1) + .. with normal a and w and
+// uniform b (Rahimi and Recht, "Random features for large-scale kernel machines", NeurIPS 2007). It
+// can be evaluated anywhere, as interventions require; draws at given points cannot.
 class AdditiveProcess : public Mechanism {
  public:
   AdditiveProcess(Eigen::Index causes, RandomStream& draws)
@@ -163,7 +163,7 @@ double draw_noise(CausalNoise noise, RandomStream& draws) {
 
 namespace {
 
-// Streams of one seed that have nothing to do with each other.
+// Independent random streams of one seed.
 enum class Purpose : uint64_t { graph, weights, mechanisms, noise };
 
 uint64_t seed_for(uint64_t seed, Purpose purpose) {

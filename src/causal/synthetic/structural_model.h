@@ -12,10 +12,10 @@
 
 namespace nsimplex::causal {
 
-/// cause, effect of each edge of a random DAG, one after the other. Its causal order is a random
-/// permutation of the nodes, so that neither their numbers nor, in a scale free graph, their ages
-/// tell it. ER: min(degree nodes, all pairs) edges, every set of so many pairs as likely;
-/// SF: graph::preferential_attachment(). The same on every machine for the same seed.
+/// The edges of a random DAG as cause, effect, one after the other. Its causal order is a random
+/// permutation of the nodes, so neither their numbers nor, in a scale-free graph, their ages reveal
+/// it. ER: min(degree nodes, all pairs) edges, all sets of this size equally likely; SF:
+/// graph::preferential_attachment(). The same seed gives the same graph on every machine.
 std::vector<int64_t> random_dag(CausalGraph graph, int64_t nodes, int64_t degree, uint64_t seed);
 
 /// f of x = f(causes) + noise.
@@ -27,35 +27,33 @@ class Mechanism {
   virtual Vector operator()(const Matrix& causes) const = 0;
 };
 
-/// A number of +-[low, high], every one as likely.
+/// A number uniform in +-[low, high].
 double signed_weight(double low, double high, RandomStream& draws);
 
-/// A mechanism of k = weights.size() causes; what it needs besides comes from `draws`. `weights`
-/// are the coefficients of a linear one; other kinds show only in them which causes there are.
+/// A mechanism of k = weights.size() causes, with its random parameters from `draws`. `weights` are
+/// the coefficients of a linear one. For other kinds they only show which causes exist.
 std::unique_ptr<Mechanism> make_mechanism(const CausalSimulationOptions& options, Vector weights,
                                           RandomStream& draws);
 
 /// A number of mean 0 and standard deviation 1.
 double draw_noise(CausalNoise noise, RandomStream& draws);
 
-/// A structural equation model (nsimplex/causal.h): drawn once, then observed as often as
-/// one likes.
+/// A structural equation model (nsimplex/causal.h): drawn once, then observed any number of times.
 class StructuralModel {
  public:
   /// On a random graph of the options. Throws InputError that names the option.
   explicit StructuralModel(const CausalSimulationOptions& options);
 
-  /// On a given one: entries other than 0 are edges. Throws InputError for one with a cycle, too.
+  /// On a given graph: nonzero entries are edges. Also throws InputError for one with a cycle.
   StructuralModel(const Matrix& graph, const CausalSimulationOptions& options);
 
   int64_t features() const { return weights_.rows(); }
 
-  /// [M, M]: coefficients of linear mechanisms, elsewhere numbers of the same distribution that
-  /// only say which edges there are.
+  /// [M, M]: coefficients of linear mechanisms. For others, numbers of the same distribution that
+  /// only show which edges exist.
   const Matrix& weights() const { return weights_; }
 
-  /// A table [observations, M]. The noise of row r and column j depends on the seeds, r and j
-  /// alone.
+  /// A table [observations, M]. The noise of row r and column j depends only on the seeds, r and j.
   Matrix sample(int64_t observations, int64_t sample_seed,
                 std::span<const Intervention> interventions) const;
 
