@@ -12,7 +12,7 @@ using at::Tensor;
 
 Tensor row_norms(const Tensor& x) { return x.norm(2, -1, /*keepdim=*/true); }
 
-// x / length, and `otherwise` where the length is zero.
+// x / length, or `otherwise` if the length is zero.
 Tensor normalized(const Tensor& x, const Tensor& length, const Tensor& otherwise) {
   return at::where(length > 0, x / length, otherwise);
 }
@@ -63,7 +63,7 @@ Tensors leaves(const Tensors& tensors) {
   return leaves;
 }
 
-// Gradients of a sum, zeros where it does not depend on a tensor: a linear function has no second
+// Gradients of a sum, with zeros if it does not depend on a tensor. A linear function has no second
 // derivative, and autograd then has no graph either.
 Tensors gradients(const Tensor& sum, const Tensors& wrt, bool differentiable) {
   Tensors found(wrt.size());
@@ -86,7 +86,7 @@ Tensor dot(const Tensors& a, const Tensors& b) {
   return sum;
 }
 
-// <u, D^kF(x)[a_1, .., a_k]>, summed over problems, which are independent.
+// <u, D^kF(x)[a_1, .., a_k]>, summed over the problems, which are independent.
 Tensor form(const Tensor& output, const Tensors& x, const std::vector<Tensors>& directions,
             const Tensor& u) {
   Tensor value = (u * output).sum();
@@ -101,7 +101,7 @@ Tensor directional(const TensorFunction& function, const Tensors& inputs,
   const at::AutoGradMode on(true);
   const Tensors x = leaves(inputs);
   const Tensor output = function(x);
-  // The form is linear in u, so that its gradient there is the derivative, wherever it is taken.
+  // The form is linear in u, so its gradient with respect to u is the derivative, at any u.
   const Tensor u = at::zeros_like(output).detach().requires_grad_();
   return gradients(form(output, x, directions, u), {u}, false)[0];
 }
@@ -133,10 +133,10 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kGrowth = 1.3, kShrink = 0.5;  // of a step that helped, that did not
+constexpr double kGrowth = 1.3, kShrink = 0.5;  // factors of a step after success and after failure
 constexpr int64_t kPatience = 8;                // steps without growth before the end
 
-// Of each problem from `a` where `choice`, from `b` elsewhere.
+// For each problem `a` if `choice` is true, otherwise `b`.
 Tensors choose(const Tensor& choice, const Tensors& a, const Tensors& b) {
   Tensors chosen;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -161,7 +161,7 @@ class Ascent {
     steps_ = at::full_like(now_.value, step);
   }
 
-  // One step of the inputs and of the direction whose turn it is.
+  // One step of the inputs and of the direction with number `turn`.
   void advance(size_t turn) {
     const Tensor u = norming(derivative_, problem_.norm);
     const bool move = !problem_.domains.empty();

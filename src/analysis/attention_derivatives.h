@@ -4,20 +4,20 @@
 
 namespace nsimplex::analysis {
 
-/// Attention with all its tuples written out, for statements about its parts: queries [B, T, D], N
-/// keys of the same shape. K and its derivatives are [B, T^N, D], weights A [B, T, T^N].
+/// Attention with all its tuples stored, for statements about its parts. Queries are [B, T, D], and
+/// the N keys have the same shape. K and its derivatives are [B, T^N, D], weights A [B, T, T^N].
 struct WrittenOut {
   int64_t order = 1;
   double logit_scale = 1;
 
-  /// Elementwise product over the tuples of rows, one of each of `rows`.
+  /// Elementwise product over the tuples with one row of each of `rows`.
   static at::Tensor products(const Tensors& rows);
 
   /// A(q, k_1.., k_N).
   at::Tensor weights(const Tensors& inputs) const;
 
-  /// The second derivative of A along a and b as [L] prints it, which leaves out the term with the
-  /// second derivative of K, and that term: s1 A_iJ <q_i, [A, d2K]_iJ>.
+  /// The second derivative of A along a and b as [L] prints it, without the term that contains the
+  /// second derivative of K; and that missing term: s1 A_iJ <q_i, [A, d2K]_iJ>.
   at::Tensor printed_second(const Tensors& inputs, const Tensors& a, const Tensors& b) const;
   at::Tensor missing_second(const Tensors& inputs, const Tensors& a, const Tensors& b) const;
 };

@@ -42,7 +42,7 @@ double widest_columns(const Tensor& rows) {
   return widest;
 }
 
-// What the bounds are made of, for one head and one X.
+// The factors of the bounds, for one head and one X.
 struct Factors {
   double gamma = 1, logit_range = 0, largest_key = 0, largest_value = 0;
 };
@@ -109,8 +109,9 @@ Tensor apply(const PureHead& head, const Tensor& tokens, const std::optional<Tup
 
 SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
   const Tensor residual = tokens - offset;
-  // Of the product of (constant + residual) over the axes: what has none, one, more residuals. They
-  // are kept apart, since E is small beside the rest and would drown in its rounding.
+  // The product of (constant + residual) over the axes, split into parts with no, one and more
+  // residuals. They are kept apart, since E is small relative to the rest and would be lost in its
+  // rounding.
   Tensor none = at::ones({head.head_dim()}, tokens.options());
   Tensor one = at::zeros({head.head_dim()}, tokens.options()), more = one;
   for (size_t axis = 0; axis < head.keys.size(); ++axis) {
@@ -186,7 +187,7 @@ CollapseLemmas collapse_lemmas(const PureHead& head, const Tensor& tokens, const
   const Tensor residual = tokens - offset;
   Tensor additive = at::zeros({1}, tokens.options());
   for (size_t axis = 0; axis < head.keys.size(); ++axis) {
-    Tensor own = residual.matmul(head.keys[axis]);  // times the other axes' constants
+    Tensor own = residual.matmul(head.keys[axis]);  // to be multiplied by the other axes' constants
     for (size_t other = 0; other < head.keys.size(); ++other) {
       if (other != axis) own = own * offset.matmul(head.keys[other]);
     }
@@ -201,7 +202,7 @@ CollapseLemmas collapse_lemmas(const PureHead& head, const Tensor& tokens, const
     const auto size = of.abs().max().item<double>();
     return size > 0 ? difference.abs().max().item<double>() / size : 0.0;
   };
-  // Where 1 - D <= 0 the lower inequality says nothing.
+  // For 1 - D <= 0 the lower inequality is void.
   const Tensor below = at::where(shift < 1, weights / ((1 - shift) * separable),
                                  std::numeric_limits<double>::infinity());
   return {.additive = relative(logits.first - additive.flatten(1), logits.first),

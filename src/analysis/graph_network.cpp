@@ -13,11 +13,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kMargin = 10;  // of a difference over rounding
+constexpr double kMargin = 10;  // required ratio of a difference to rounding
 
 double largest(const Tensor& values) { return values.abs().max().item<double>(); }
 
-// [n^k, 2 (number of pairs)]: of every pair of positions, neighbours or not and equal or not.
+// [n^k, 2 (number of pairs)]: for every pair of positions, whether they are neighbours and whether
+// they are equal.
 Tensor features(const io::SimpleGraph& graph, int64_t order) {
   const int64_t n = graph.nodes;
   const auto relations = equivariant::pair_relations(graph);
@@ -83,7 +84,7 @@ GraphReadout GraphNetwork::operator()(const io::SimpleGraph& graph,
                                       const std::function<void()>& between) {
   if (between) between();
   GraphReadout readout{pass(graph)};
-  // Relabelings may happen to round alike; one unit in the last place is never a difference.
+  // Relabelings may round alike by chance. One unit in the last place never counts as a difference.
   readout.rounding = std::numeric_limits<double>::epsilon() * largest(readout.values);
   for (int64_t r = 0; r < options_.relabelings; ++r) {
     if (between) between();

@@ -16,27 +16,27 @@ struct GraphNetworkOptions {
   int64_t layers = 5;
   int64_t channels = 4;
   int64_t relabelings = 3;
-  uint64_t seed = 1;  ///< of the relabelings; weights are torch's
+  uint64_t seed = 1;  ///< of the relabelings; weights use torch's generator
 };
 
-/// What a network says of a graph, [channels], and by how much that changes where only the order of
-/// the nodes does: the rounding of sums.
+/// The output of a network for a graph, [channels], and the amount by which it changes if only the
+/// order of the nodes changes: the rounding of sums.
 struct GraphReadout {
   at::Tensor values;
   double rounding = 0;
 };
 
-/// A network of encoders Enc_{k->k} and a readout Enc_{k->0} with random weights, in double, on the
-/// relations (neighbours, equal) of all pairs of each k-tuple of nodes. Weights are as an encoder
-/// draws them, layer norms keep values from fading.
+/// A network of encoders Enc_{k->k} and a readout Enc_{k->0} with random weights, in double. Its
+/// inputs are the relations (neighbours, equal) of all pairs of each k-tuple of nodes. Weights are
+/// drawn like an encoder's; layer norms keep values from vanishing.
 ///
-/// It cannot tell apart what k-WL does not (see equivariant/expressivity), and may miss what
-/// rounding hides.
+/// It cannot distinguish graphs that k-WL does not distinguish (see equivariant/expressivity), and
+/// it may miss differences that rounding hides.
 class GraphNetwork {
  public:
   explicit GraphNetwork(const GraphNetworkOptions& options);
 
-  /// `between`, where given, is called before every pass, to stop by an exception. The plan of each
+  /// `between`, if given, is called before every pass and may throw to stop. The plan of each
   /// number of nodes is kept.
   GraphReadout operator()(const io::SimpleGraph& graph, const std::function<void()>& between = {});
 
@@ -53,7 +53,7 @@ class GraphNetwork {
   std::map<int64_t, Plans> plans_;
 };
 
-/// Whether two graphs differ by more than ten times the rounding of either.
+/// Whether two graphs differ by more than ten times the rounding error of either.
 bool told_apart(const GraphReadout& a, const GraphReadout& b);
 
 }  // namespace nsimplex::analysis

@@ -11,7 +11,7 @@
 namespace nsimplex::analysis {
 namespace {
 
-// keys_of(row): the keys that may follow a row (i, j1, ..) of a query.
+// keys_of(row) returns the keys that may follow a row (i, j1, ..) of a query.
 MaskRows grow(
     int64_t nodes, int64_t order,
     const std::function<const std::vector<int64_t>&(const std::vector<int64_t>&)>& keys_of) {
@@ -87,7 +87,7 @@ namespace {
 
 using graph::Adjacency;
 
-// Pairs (from, to) as compressed rows, each once.
+// Pairs (from, to) as compressed rows, without repetitions.
 Adjacency compress(std::vector<std::pair<int64_t, int64_t>> pairs, int64_t nodes) {
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
@@ -101,7 +101,7 @@ Adjacency compress(std::vector<std::pair<int64_t, int64_t>> pairs, int64_t nodes
   return rows;
 }
 
-// Distances of the nodes that are reached; `queue` holds these afterwards, the farthest last.
+// Distances of the nodes that are reached. Afterwards `queue` holds these nodes, the farthest last.
 void search(const Adjacency& neighbours, int64_t start, std::vector<int64_t>& distances,
             std::vector<int64_t>& queue) {
   queue.assign(1, start);

@@ -12,7 +12,7 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// What attention is called with in a layer: q, k1..kN, v1..vN and the options.
+// The arguments of a layer's attention call: q, k1..kN, v1..vN and the options.
 struct Call {
   Tensors heads;
   AttentionOptions options;
@@ -38,7 +38,7 @@ Tensor alignments(const Tensors& text, int64_t order) {
   const auto directions = [](const Tensor& rows) {
     return rows / rows.norm(2, -1, /*keepdim=*/true).clamp_min(1e-300);
   };
-  Tensors keys;  // a head in place of a problem: [Hk, T, D]
+  Tensors keys;  // heads take the place of problems: [Hk, T, D]
   for (int64_t m = 1; m <= order; ++m) keys.push_back(directions(text[m]).squeeze(0));
   const Tensor products = analysis::WrittenOut::products(keys).unsqueeze(0);  // [1, Hk, J, D]
   const int64_t group = text[0].size(1) / products.size(1);
@@ -46,7 +46,7 @@ Tensor alignments(const Tensors& text, int64_t order) {
   return directions(text[0]).matmul(grouped.transpose(2, 3)).abs();
 }
 
-// One text at a time: all weights are there at once.
+// Reads one text at a time, since all weights are in memory at once.
 void read_weights(LayerReading& reading, const Call& call) {
   Tensors ranges, alignment, entropies, relative;
   for (int64_t b = 0; b < call.heads[0].size(0); ++b) {
@@ -91,7 +91,7 @@ void read_sensitivity(LayerReading& reading, const Call& call, const AscentOptio
   reading.sensitivity_bound = at::tensor(bounds, at::kDouble);
 }
 
-// The block at the hidden states x that come to it.
+// Reads the block at its input, the hidden states x.
 void read_block(LayerReading& reading, TransformerBlock& block, const Tensor& x,
                 const ModelReadingOptions& options) {
   SimplicialAttention layer = block->attention();

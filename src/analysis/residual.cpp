@@ -1,7 +1,7 @@
 // One linear programme of residual.h: u_j, t_ij, a, b with
 //     min w_a a + w_b b,   t_ij >= |x_ij - u_j|,   sum_i t_ij <= a,   sum_j t_ij <= b,
 // by a primal-dual interior point method with Mehrotra's predictor and corrector. Its dual has a
-// multiplier p_j a column and q_i a row, sum p = w_a, sum q = w_b; for any of them
+// multiplier p_j per column and q_i per row, sum p = w_a, sum q = w_b. For any of them
 //     sum_j min_v sum_i (p_j + q_i) |x_ij - v|
 // is a lower bound, which weighted medians compute exactly.
 
@@ -18,7 +18,7 @@ namespace nsimplex::analysis {
 namespace {
 
 constexpr int kMostProgrammes = 100;
-constexpr double kNearSlopes = 1e-7;  // slopes that differ by less are one
+constexpr double kNearSlopes = 1e-7;  // slopes that differ by less count as equal
 
 double median(Eigen::VectorXd values) {
   const auto middle = values.begin() + (values.size() - 1) / 2;
@@ -26,7 +26,7 @@ double median(Eigen::VectorXd values) {
   return *middle;
 }
 
-// What one programme says of the plane: slope a + b >= height, and a point of the set.
+// The result of one programme in the plane: slope a + b >= height, and a point of the set.
 struct Line {
   double slope, height;
   ResidualNorms point;
@@ -43,8 +43,8 @@ double crossing(const Line& flat, const Line& steep) {
   return (steep.height - flat.height) / (steep.slope - flat.slope);
 }
 
-// The corners of what is above all lines, of rising slope, and between the rays b >= a / n and
-// b <= d a, in which all (a, b) lie.
+// The corners of the region above all lines, with ascending slopes, and between the rays b >= a / n
+// and b <= d a, which contain all (a, b).
 std::vector<Corner> corners_of(const std::vector<Line>& lines, double n, double d) {
   std::vector<size_t> hull;  // lines that are needed
   for (size_t k = 0; k < lines.size(); ++k) {
@@ -66,8 +66,8 @@ std::vector<Corner> corners_of(const std::vector<Line>& lines, double n, double 
   return corners;
 }
 
-// A slope that cuts the corner off: that of the points on both sides of it, so that an edge of the
-// set is found at once; NaN where no slope lies between.
+// A slope that cuts the corner off: that of the points on both sides of it, which finds an edge of
+// the set at once; NaN if no slope lies between.
 double slope_at(const std::vector<Line>& lines, size_t after) {
   constexpr double kBeyond = 16;
   if (after == 0) return lines.front().slope / kBeyond;
@@ -104,7 +104,7 @@ ResidualMinimum minimal_residual(const Eigen::Ref<const TokenMatrix>& tokens, do
   own /= size;
 
   const double n = static_cast<double>(own.rows()), d = static_cast<double>(own.cols());
-  std::vector<Line> lines;  // of rising slope
+  std::vector<Line> lines;  // by ascending slope
   const auto solve = [&](double slope) {
     // slope = lambda^2; weights lambda and 1 / lambda.
     const double lambda = std::sqrt(slope);
@@ -141,7 +141,7 @@ using Eigen::ArrayXXd;
 using Eigen::VectorXd;
 
 constexpr int kIterations = 100;
-constexpr double kGap = 1e-10;        // of the value: where the iteration stops
+constexpr double kGap = 1e-10;        // relative gap of the value at which the iteration stops
 constexpr double kToBoundary = 0.99;  // share of the longest feasible step
 constexpr double kShortStep = 1e-8;   // shorter steps gain nothing any more
 
@@ -159,7 +159,7 @@ double least_weighted_distance(const ArrayXd& values, const ArrayXd& weights) {
   return 0;  // no values
 }
 
-// Slacks or multipliers, or a step of them: of t >= x - u, t >= u - x, of columns, of rows.
+// Slacks or multipliers, or a step of them: for t >= x - u, t >= u - x, columns and rows.
 struct Parts {
   ArrayXXd above, below;  // [n, d]
   ArrayXd columns, rows;  // [d], [n]
@@ -177,7 +177,7 @@ struct Parts {
     columns += length * step.columns;
     rows += length * step.rows;
   }
-  // The longest length <= 1 with this + length * step >= 0.
+  // The largest length <= 1 with this + length * step >= 0.
   double room(const Parts& step) const {
     const auto of = [](const auto& values, const auto& steps) {
       return (steps < 0).select(-values / steps, 1.0).minCoeff();
@@ -203,7 +203,7 @@ class InteriorPoint {
         weight_rows_(weight_rows),
         n_(tokens.rows()),
         d_(tokens.cols()) {
-    // Around u = 0, feasible on both sides; all that follows stays so.
+    // The start u = 0 is feasible on both sides, and every iterate stays feasible.
     offset_ = VectorXd::Zero(d_);
     const double margin = tokens.abs().maxCoeff();
     const ArrayXXd bounds = tokens.abs() + margin;
@@ -248,7 +248,7 @@ class InteriorPoint {
     return {offset_, residual_norms(TokenMatrix(tokens_.matrix()), offset_), lower};
   }
 
-  // Newton's matrix, from slacks and multipliers as they are. Eliminating the steps of t leaves
+  // Newton's matrix, from the current slacks and multipliers. Eliminating the steps of t leaves
   // those of u, p, q, a, b.
   void factorize() {
     const ArrayXXd above = multipliers_.above / slacks_.above;
@@ -300,7 +300,7 @@ class InteriorPoint {
     return step;
   }
 
-  // One predictor and corrector; the shorter of both sides' step lengths.
+  // One predictor and corrector step. Returns the shorter of both sides' step lengths.
   double advance() {
     factorize();
     const double gap = slacks_.dot(multipliers_);

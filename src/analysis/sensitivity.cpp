@@ -19,7 +19,7 @@ using at::Tensor;
 // For each block the inputs that its directions perturb: {i}, or {i, j}.
 using Blocks = std::vector<std::vector<size_t>>;
 
-// For each direction and input, [blocks x copies]: 1 where the block's direction perturbs it.
+// For each direction and input, [blocks x copies]: 1 if the block's direction perturbs it.
 std::vector<Tensors> active_inputs(const Blocks& blocks, size_t inputs, int64_t copies,
                                    const at::TensorOptions& options) {
   std::vector<Tensors> active;
@@ -36,7 +36,7 @@ std::vector<Tensors> active_inputs(const Blocks& blocks, size_t inputs, int64_t 
   return active;
 }
 
-// Every block and start is a problem of its own: [blocks, starts, B] of them, climbed at once.
+// Every block and start is a separate problem: [blocks, starts, B] of them, climbed at once.
 SensitivityEstimate climb(const TensorFunction& function, const Tensors& inputs,
                           const SensitivityOptions& options, const Blocks& blocks) {
   const int64_t problems = inputs[0].size(0), copies = options.starts * problems;
@@ -113,7 +113,7 @@ SensitivityEstimate sharpness(const TensorFunction& function, const Tensors& inp
 
 namespace {
 
-// Attention of inputs divided by their norms: c1 and c2 then hold the norms.
+// Attention of inputs divided by their norms; c1 and c2 then contain the norms.
 struct Normalized {
   double c1, c2;
   std::vector<double> norms;  // of q, k_1.., v_1..

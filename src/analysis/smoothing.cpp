@@ -1,5 +1,4 @@
-// How far tokens have collapsed into one: the functions of nsimplex/analysis.h and their
-// operators.
+// The collapse diagnostics of nsimplex/analysis.h and their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
@@ -24,7 +23,7 @@ Tensor checked(const char* name, const Tensor& tokens) {
   return tokens.to(at::kDouble);
 }
 
-// Of an empty dimension 0.
+// The largest sum, or 0 for an empty dimension.
 Tensor largest(const Tensor& sums) { return sums.size(-1) == 0 ? sums.sum(-1) : sums.amax(-1); }
 
 }  // namespace
@@ -69,7 +68,7 @@ MinimalResidual minimal_residual(const Tensor& tokens, double tolerance) {
 
 Tensor effective_rank(const Tensor& tokens) {
   const Tensor own = checked("effective_rank", tokens);
-  // The decomposition refuses a NaN or an infinity; a matrix that holds one has no rank: NaN.
+  // The decomposition refuses a NaN or an infinity. The rank of a matrix that contains one is NaN.
   const Tensor bad = own.isfinite().flatten(-2).all(-1).logical_not();
   const Tensor values = at::linalg_svdvals(own.masked_fill(bad.unsqueeze(-1).unsqueeze(-1), 0));
   const Tensor sum = values.sum(-1, true);
@@ -83,8 +82,8 @@ Tensor mean_cosine(const Tensor& tokens) {
   const Tensor own = checked("mean_cosine", tokens);
   const Tensor length = at::linalg_vector_norm(own, 2, {-1}, true);
   const Tensor units = own / at::where(length == 0, 1, length);
-  // The cosines of all pairs sum to the square of the sum, those with themselves to how many are
-  // not 0.
+  // The cosines of all pairs sum to the square of the sum. The cosines of tokens with themselves
+  // sum to the number of nonzero tokens.
   const Tensor pairs = units.sum(-2).square().sum(-1) - units.square().sum({-2, -1});
   const auto n = static_cast<double>(own.size(-2));
   return pairs / (n * (n - 1));

@@ -16,7 +16,7 @@ void Statement::add(bool holds, double slack) {
 }
 
 void Statement::add_bound(double left, double right, double tolerance) {
-  // 0 <= 0 leaves no room, and 0 / 0 would say nothing.
+  // 0 <= 0 leaves no room, and 0 / 0 would be undefined.
   add(left <= right * (1 + tolerance), left == right ? 1.0 : right / left);
 }
 
