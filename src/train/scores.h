@@ -11,7 +11,8 @@
 #include "io/output_file.h"
 #include "support/ranking_metrics.h"
 
-// What a few repetitions of an experiment say.
+// Summary statistics over a few runs, metrics of predictions against true labels, and the log of a
+// training run (metrics.jsonl).
 namespace nsimplex::training {
 
 /// Mean of n values and its 95 % confidence interval, mean +- t s / sqrt(n) with Student's t of n -
