@@ -1,4 +1,4 @@
-// `nsimplex analyze curvature`: discrete Ricci curvatures of graphs beside their line graphs.
+// `nsimplex analyze curvature`: compares discrete Ricci curvatures of graphs and their line graphs.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -32,9 +32,9 @@ struct CurvatureOptions : CommonOptions {
 
 constexpr const char* kNames[] = {"plain", "augmented", "balanced"};  // of kCurvatures
 constexpr int64_t kGraphsOfATask = 256;
-// What the paper states: means rise in all molecules, minima in at least 95 %.
+// The paper's claims: means rise in all molecules, minima in at least 95 %.
 constexpr double kMeanShare = 1.0, kMinimumShare = 0.95;
-// Sums of a few fractions: two means that are equal differ by less.
+// Each mean is a sum of a few fractions, so two equal means differ by less than this.
 constexpr double kCurvatureRounding = 1e-9;
 
 std::vector<CurvatureComparison> compare_all(const std::vector<io::SimpleGraph>& graphs,
@@ -64,14 +64,14 @@ class Mean {
     sum_ += value;
     ++count_;
   }
-  double value() const { return sum_ / static_cast<double>(count_); }  // NaN of none
+  double value() const { return sum_ / static_cast<double>(count_); }  // NaN if empty
 
  private:
   double sum_ = 0;
   int64_t count_ = 0;
 };
 
-// One figure of one curvature, of graphs beside their line graphs.
+// One metric of one curvature, for graphs and their line graphs.
 struct Figure {
   std::string curvature, name;
   Statement rises, does_not_fall;
@@ -130,7 +130,7 @@ Json summary_of(const std::vector<CurvatureComparison>& results) {
           {"tokens_ratio", tokens_ratio.value()}};
 }
 
-// Of every graph, for each curvature: mean and minimum, of the graph and of its line graph.
+// For every graph and curvature: mean and minimum, of the graph and of its line graph.
 void write_graphs(const std::string& path, const std::vector<CurvatureComparison>& results) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   io::Safetensors file;
@@ -149,7 +149,7 @@ void write_graphs(const std::string& path, const std::vector<CurvatureComparison
   io::write_safetensors(path, file);
 }
 
-// A figure of no graph is "-" for people and null in JSON.
+// A metric without graphs is "-" in the table and null in JSON.
 std::string shown(double value, int digits) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
 }

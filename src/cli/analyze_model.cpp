@@ -1,5 +1,4 @@
-// `nsimplex analyze model`: what goes on between the layers of a trained language model, over a
-// text.
+// `nsimplex analyze model`: diagnostics between the layers of a trained language model over a text.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -27,7 +26,7 @@ struct ModelCommand : CommonOptions {
   bool skip_derivatives = false;
 };
 
-constexpr int64_t kMostContext = 64;  // by default: all tuples of a window are written out
+constexpr int64_t kMostContext = 64;  // default limit, since all tuples of a window are stored
 
 // Windows spread evenly over the slice.
 Tensor windows_of(const data::Tokens& tokens, data::Slice slice, int64_t windows, int64_t context) {
@@ -48,7 +47,7 @@ std::string kind_of(const LayerReading& reading) {
   return reading.attends_to_all ? order : order + ", chosen or separable";
 }
 
-// Means over the windows; null where a figure does not apply.
+// Means over the windows; null if a metric does not apply.
 Json figures_of(const LayerReading& reading) {
   Json figures;
   const auto add = [&](const char* name, const Tensor& values) {

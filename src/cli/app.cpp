@@ -46,11 +46,11 @@ void add_product_commands(CLI::App& app, Session& session) {
 }
 
 int fail(int code, std::string_view message) {
-  log_line(message);  // which escapes what a terminal would act on
+  log_line(message);  // it escapes characters that a terminal would act on
   return code;
 }
 
-// An argument as a shell would need it to be typed again, on one line whatever it holds.
+// Quotes an argument for a shell, on one line for any contents.
 std::string quote(const std::string& argument) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
@@ -73,7 +73,7 @@ std::string quote(const std::string& argument) {
   return quoted + "'";
 }
 
-// Runs the command and turns what it throws into one line and an exit code.
+// Runs the command and turns exceptions into one line and an exit code.
 int run_action(const std::function<int()>& action) {
   try {
     return action();
@@ -85,7 +85,7 @@ int run_action(const std::function<int()>& action) {
     return fail(kBadInput, error.what());
   } catch (const c10::Error& error) {
     const std::string_view why = error.what_without_backtrace();
-    // As PyTorch's allocator of CPU memory says it, with the line of its source in front.
+    // PyTorch's allocator of CPU memory puts a source line in front of this message.
     const size_t bytes = why.find("you tried to allocate");
     return fail(kFailed, bytes == why.npos
                              ? std::string(why)

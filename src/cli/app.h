@@ -7,16 +7,16 @@
 
 namespace nsimplex::cli {
 
-/// Memory of tensors stays with the process once it is freed, and takes huge pages from 2 MB on,
-/// where system and C library allow. Otherwise every tensor of a step that is larger than 32 MB is
-/// cleared by the system page by page: a third of the time of a pass over half a million edges.
+/// Makes the process keep the memory of freed tensors and use huge pages from 2 MB on, if system
+/// and C library allow. Otherwise the system clears every tensor of a step above 32 MB page by
+/// page, which takes a third of the time of a pass over half a million edges.
 ///
-/// To be called before the first tensor is made. A THP_MEM_ALLOC_ENABLE of the environment, which
-/// decides on huge pages, is left as it is.
+/// Call this before the first tensor is made. If THP_MEM_ALLOC_ENABLE, which controls huge pages,
+/// is set in the environment, it is not changed.
 void keep_freed_memory();
 
-/// A program: its name as a user types it, what it is for, what its help says at the end, and the
-/// function that adds its commands.
+/// A program: its name as a user types it, its purpose, the last text of its help, and the function
+/// that adds its commands.
 struct Program {
   const char* name;
   const char* summary;
@@ -27,11 +27,11 @@ struct Program {
 /// The program nsimplex.
 extern const Program kProduct;
 
-/// The command line of a program. Parsing it puts into `session` what is to be run.
+/// The command line of a program. Parsing it stores the command to run in `session`.
 std::unique_ptr<CLI::App> make_app(const Program& program, Session& session);
 
-/// Runs a program on its arguments, the first of which is the program itself, and returns the exit
-/// code of the process: 0, 1 (the run failed), 2 (bad usage or input) or 130 (interrupted).
+/// Runs a program on its arguments, the first of which is the program itself. Returns the exit code
+/// of the process: 0, 1 (the run failed), 2 (bad usage or input) or 130 (interrupted).
 int run(const Program& program, std::span<char* const> arguments);
 
 }  // namespace nsimplex::cli

@@ -16,9 +16,9 @@
 namespace nsimplex::cli {
 namespace {
 
-constexpr double kKeptKeys = 2.0 / 3.0;     // of --key-masks
-constexpr double kKeptTuples = 3.0 / 4.0;   // of --mask boolean, and what is finite of additive
-constexpr int64_t kDropoutSeed = 20250711;  // which tuples are dropped is part of the case
+constexpr double kKeptKeys = 2.0 / 3.0;     // for --key-masks
+constexpr double kKeptTuples = 3.0 / 4.0;   // for --mask boolean, and the finite share of additive
+constexpr int64_t kDropoutSeed = 20250711;  // the choice of dropped tuples is part of the case
 
 // Options whose names come from flags that complete() has checked.
 void set_names(const AttentionCase& shape, AttentionOptions& options) {
@@ -35,7 +35,7 @@ void set_names(const AttentionCase& shape, AttentionOptions& options) {
                                                 : Distinct::with_query;
 }
 
-// A mask over all tuples; the additive one is shared by the heads.
+// A mask over all tuples. All heads share the additive one.
 at::Tensor make_mask(const AttentionCase& shape, at::Generator& generator) {
   std::vector<int64_t> sizes{shape.batch, shape.mask == "additive" ? 1 : shape.heads, shape.seq};
   sizes.insert(sizes.end(), shape.keys.begin(), shape.keys.end());
@@ -235,7 +235,7 @@ void complete(AttentionCase& shape) {
   shape.dtype = dtype_name(scalar_type(shape.dtype));
 }
 
-// Written by the build from bench/cases/attention.txt and bench/cases/attention_speed.txt.
+// The build makes these from bench/cases/attention.txt and bench/cases/attention_speed.txt.
 extern const char* const kVerificationCases;
 extern const char* const kSpeedCases;
 

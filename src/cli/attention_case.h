@@ -11,36 +11,36 @@
 
 namespace nsimplex::cli {
 
-/// One shape of the dense operator, as flags: those of `bench attention` and of every line of
+/// One shape of the dense operator, as flags: of `bench attention` and of every line of
 /// bench/cases/attention.txt.
 struct AttentionCase {
   int order = 2;
-  int64_t batch = 1, heads = 4, kv_heads = 0;   ///< kv_heads 0: as heads
+  int64_t batch = 1, heads = 4, kv_heads = 0;   ///< kv_heads 0: as many as heads
   int64_t seq = 2048, dim = 64, value_dim = 0;  ///< value_dim 0: as dim
   std::vector<int64_t> keys;                    ///< length of each key axis; empty: as seq
-  std::vector<int64_t> window;                  ///< one for all axes or one an axis; -1: unbounded
-  std::vector<int64_t> key_lengths;             ///< valid keys of each batch entry, on every axis
+  std::vector<int64_t> window;       ///< one for all axes, or one per axis; -1: unbounded
+  std::vector<int64_t> key_lengths;  ///< valid keys per batch entry, on every axis
   bool causal = false;
   std::string form = "product", reduce = "product", normalizer = "softmax";
   std::string scale = "standard";
   std::string distinct = "none";
   std::vector<int64_t> documents;  ///< lengths of packed documents; empty: one
-  bool key_masks = false;          ///< every axis leaves out some keys
+  bool key_masks = false;          ///< every axis masks some keys
   std::string mask = "none";       ///< none, boolean or additive
   double dropout = 0.0;
   std::string dtype = "float32";
   double amplitude = 1.0;     ///< standard deviation of query, keys and values
-  bool heads_inside = false;  ///< tensors lie as [batch, row, head, channel] in memory
+  bool heads_inside = false;  ///< tensors are [batch, row, head, channel] in memory
 };
 
-/// Adds the flags of a case to a command; the defaults are those `shape` has.
+/// Adds the flags of a case to a command, with the values of `shape` as defaults.
 void add_attention_flags(CLI::App& command, AttentionCase& shape);
 
-/// Fills in what follows from other fields and refuses what cannot be run (InputError).
+/// Fills in derived fields and refuses impossible cases (InputError).
 void complete(AttentionCase& shape);
 
-/// The dtype of a name, short ("bf16") or long ("bfloat16"), and the long name; InputError for
-/// others.
+/// The dtype for a short ("bf16") or long ("bfloat16") name, and the long name. InputError for
+/// other names.
 at::ScalarType scalar_type(const std::string& dtype);
 std::string dtype_name(at::ScalarType type);
 
@@ -51,7 +51,7 @@ struct AttentionInputs {
   AttentionOptions options;
 };
 
-/// Random inputs of a completed case; the same seed gives the same numbers in every dtype
+/// Random inputs of a completed case. The same seed gives the same numbers in every dtype
 /// (rounded).
 AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
 
@@ -60,11 +60,11 @@ struct NamedCase {
   AttentionCase shape;  ///< completed
 };
 
-/// The tables of bench/cases, which the build puts into the executable.
+/// The tables of bench/cases, which the build embeds in the executable.
 std::vector<NamedCase> verification_cases();
 std::vector<NamedCase> speed_cases();
 
-/// Looks a name up in both tables; InputError when there is none.
+/// Looks a name up in both tables; InputError if there is none.
 AttentionCase find_case(const std::string& name);
 
 }  // namespace nsimplex::cli

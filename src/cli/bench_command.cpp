@@ -75,8 +75,8 @@ struct BenchOptions : CommonOptions {
 using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorList,
                                   const AttentionOptions&);
 
-// One call of the pass, ready to be repeated. The backward pass is timed alone, on a graph that is
-// kept.
+// One call of the pass, ready to be repeated. The backward pass is timed separately, on a graph
+// that is kept.
 std::function<void()> prepare(Attention* attention, const AttentionInputs& inputs, bool backward) {
   if (!backward) {
     return [=] {
@@ -95,7 +95,7 @@ std::function<void()> prepare(Attention* attention, const AttentionInputs& input
   };
 }
 
-// What was measured with one number of threads.
+// The measurements with one number of threads.
 struct Row {
   int threads;
   double milliseconds, gflops, sgemm_gflops, reference_milliseconds;
@@ -169,7 +169,7 @@ std::string title(const AttentionCase& shape, const std::string& pass) {
   return text + (shape.causal ? ", causal\n" : "\n");
 }
 
-// Windows that make an order affordable at long sequences, where none is asked for.
+// Default windows that make an order affordable for long sequences.
 std::vector<int64_t> usual_window(int order) {
   if (order == 2) return {32, 512};
   if (order == 3) return {8, 16, 64};

@@ -33,7 +33,7 @@ struct SparseInputs {
   SparseAttentionOptions options;
 };
 
-// Sets of different keys up to each position, chosen at random: [1, 1, seq, size], shared by all.
+// Random sets of different keys up to each position: [1, 1, seq, size], shared by all heads.
 Tensor causal_sets(const SparseOptions& o, at::Generator& generator) {
   const int64_t size = std::min(o.size, o.seq);
   Tensor sets = at::empty({1, 1, o.seq, size}, at::kLong);
@@ -45,7 +45,7 @@ Tensor causal_sets(const SparseOptions& o, at::Generator& generator) {
   return sets;
 }
 
-// `size` random tuples a query of keys up to its position, in lexicographic order.
+// `size` random tuples per query, of keys up to its position, in lexicographic order.
 void make_list(const SparseOptions& o, at::Generator& generator, SparseInputs& inputs) {
   const Tensor limits = at::arange(1, o.seq + 1).view({-1, 1, 1});
   Tensor tuples =
@@ -87,8 +87,8 @@ SparseInputs make_sparse_inputs(const SparseOptions& o) {
 using Operator = AttentionOutput(const Tensor&, at::TensorList, at::TensorList, const Tensor&,
                                  const std::optional<Tensor>&, const SparseAttentionOptions&);
 
-// One call of the pass, ready to be repeated. The backward pass is timed alone, on a graph that is
-// kept.
+// One call of the pass, ready to be repeated. The backward pass is timed separately, on a graph
+// that is kept.
 std::function<void()> prepare(Operator* run, const SparseInputs& inputs, bool backward) {
   if (!backward) {
     return [=] {

@@ -2,8 +2,9 @@
 
 namespace nsimplex::cli {
 
-/// The Python interpreter that this build took torch from, which has what the report needs; empty for a build whose
-/// interpreter is not on the machine where it runs: a wheel, or a LibTorch without Python.
+/// The Python interpreter from which this build took torch, which has the packages that the report
+/// needs. It is empty if the interpreter is not on the machine where the build runs: for a wheel,
+/// or a LibTorch without Python.
 extern const char* const kBuildPython;
 
 }  // namespace nsimplex::cli

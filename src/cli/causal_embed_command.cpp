@@ -156,7 +156,8 @@ struct EmbedOptions : CommonOptions {
   EmbeddingFlags embedding;
 };
 
-// Whether a list has more kinds than classes: more nodes share a second node than a first one.
+// Whether a hierarchy's list of edges has kinds first: more nodes share a second node than a first
+// one.
 bool gathers(const causal::GraphFile& file) {
   std::vector<int64_t> first(static_cast<size_t>(file.nodes)), second(first);
   for (const auto& edge : file.edges) {
@@ -174,14 +175,14 @@ bool is_hierarchy(const causal::GraphFile& file) {
   return causal::is_hierarchy(graph);
 }
 
-// What a list of edges names first, and what is said of it where that was guessed.
+// Which end a list of edges names first, and the message if this was guessed.
 struct FirstNamed {
   bool effect = false;
   std::string guess;
 };
 
-// Without --pairs and a header only a hierarchy may name the effect first: these are written "kind,
-// of what".
+// Without --pairs and a header, only a hierarchy may name the effect first: these are written "dog,
+// mammal".
 FirstNamed first_named(const EmbedOptions& o, const causal::GraphFile& file) {
   if (o.pairs != "auto") return {o.pairs == "effect-cause", ""};
   if (file.complete || file.edges.empty() || file.roles || !is_hierarchy(file)) return {};
@@ -222,7 +223,7 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
   };
   try {
     return causal_embed(adjacency, options);
-  } catch (const c10::ValueError& error) {  // of an option
+  } catch (const c10::ValueError& error) {  // caused by an option
     throw InputError(error.what_without_backtrace());
   }
 }

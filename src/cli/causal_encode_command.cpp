@@ -23,7 +23,7 @@ struct EncodeOptions : CommonOptions {
 
 struct Ball {
   at::Tensor points;
-  std::vector<std::string> names;  // empty: the file has none
+  std::vector<std::string> names;  // empty if the file has none
 };
 
 Ball read_ball(const std::string& path) {
@@ -39,7 +39,7 @@ Ball read_ball(const std::string& path) {
           names_in(file, ball->dim() == 2 ? ball->size(0) : 0)};
 }
 
-// Of every token: those before the features, then these.
+// Names of all tokens: those before the features, then these.
 std::vector<std::string> token_names(const std::vector<std::string>& features, int64_t tokens) {
   const int64_t leading = tokens - std::ssize(features);
   std::vector<std::string> names;
@@ -48,7 +48,7 @@ std::vector<std::string> token_names(const std::vector<std::string>& features, i
   return names;
 }
 
-// A row a token, with its name before it, head by head.
+// One row per token: its name, then its angles head by head.
 std::string csv(const at::Tensor& angles, const std::vector<std::string>& tokens) {
   std::string text;
   const int64_t heads = angles.dim() == 3 ? angles.size(1) : 1, planes = angles.size(-1);

@@ -85,7 +85,7 @@ void add_causal_classify(CLI::App& parent, Session& session) {
 
 namespace {
 
-// Of the k-means clusters of a table against what is known, in percent as the paper has them.
+// Scores of the k-means clusters of a table against the true labels, in percent as in the paper.
 training::Scores cluster_scores(const at::Tensor& table, const data::Labels& labels,
                                 uint64_t seed) {
   const at::Tensor found = training::k_means(table, std::ssize(labels.classes), seed);
@@ -165,8 +165,8 @@ struct RegressOptions : StudyOptions {
   double noise = 0.1;
 };
 
-// A target of known kind: the sum over `parts` drawn columns, in deviations, of w_j tanh(x_j), and
-// of w_j x_j x_k over neighbours among them; with noise of a share of its deviation.
+// A synthetic target: the sum over `parts` random columns, in deviations, of w_j tanh(x_j), and of
+// w_j x_j x_k over neighbours among them. The noise has a given share of its deviation.
 at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(o.seed);
   const at::Tensor columns = data::most_variable(values, o.columns);

@@ -101,7 +101,7 @@ namespace {
 using causal::Matrix;
 using causal::TableView;
 
-constexpr double kUsualThreshold = 0.3;  // of most published figures
+constexpr double kUsualThreshold = 0.3;  // in most published results
 
 struct FitOptions : CommonOptions {
   CausalTableOptions table;
@@ -112,8 +112,8 @@ struct FitOptions : CommonOptions {
   int64_t rank = 40;
 };
 
-// How often a fit calls its checkpoint, where that can be known: `paper` and `paper-lowrank` go
-// through batches, at most so many; the others end when nothing moves any more.
+// How often a fit calls its checkpoint, if that is known: `paper` and `paper-lowrank` go through at
+// most this number of batches. The others stop at convergence.
 int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
   const bool in_batches = options.estimator == StructureEstimator::paper ||
                           options.estimator == StructureEstimator::paper_lowrank;
@@ -155,7 +155,7 @@ std::vector<std::string> edge_names(const at::Tensor& edges,
   return all;
 }
 
-// The answer beside the baselines, as JSON and as text.
+// The result and the baselines, as JSON and as text.
 class FitReport {
  public:
   FitReport(const FitOptions& options, const CausalTable& table, const CausalFit& fit,
@@ -173,7 +173,7 @@ class FitReport {
       answers_.push_back(
           score_graph(each.name, each.structure.weights, each.structure.scores, truth_));
     }
-    // By the truth, or what was delivered in its place.
+    // Relative to the truth, or to the result if there is none.
     const Matrix& reference = truth_ ? *truth_ : graph_;
     varsortability_ = causal::sortability(causal::column_variances(view(prepared_)), reference);
     r2_sortability_ = causal::sortability(causal::column_r2(view(prepared_)), reference);
@@ -261,7 +261,7 @@ class FitReport {
 int run_fit(const FitOptions& o) {
   const CausalTable table = read_causal_table(o.table);
   Json read{{"table", to_json(table.reading)}};
-  std::optional<Matrix> truth;  // says what is wrong with it before a long fit
+  std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
   const Matrix& values = table.observations.values;
   const std::string warning = causal::few_rows_warning(values.rows(), values.cols());

@@ -27,8 +27,8 @@ struct PerturbOptions : FeatureExperimentOptions {
   PerturbedTableOptions table;
 };
 
-// What makes simulated tables would do nothing to one that is given. Options of config.toml are
-// there with their defaults, so that the values alone tell what was asked for.
+// Options of simulated tables have no effect on a given one. Options from config.toml are present
+// with their defaults, so only the values show which were set.
 void refuse_simulation_options(const PerturbOptions& given) {
   const PerturbOptions plain;
   const auto refuse = [](bool changed, const char* option) {
@@ -45,7 +45,7 @@ void refuse_simulation_options(const PerturbOptions& given) {
   refuse(given.task.asked != plain.task.asked, "--asked");
 }
 
-// Tables 2 (scGPT) and 3 of the paper, on real cells: not to be compared with simulated ones.
+// Tables 2 (scGPT) and 3 of the paper, on real cells. They cannot be compared with simulated cells.
 const std::map<std::string, training::Scores>& published() {
   static const std::map<std::string, training::Scores> figures{
       {"none", {{"single", 0.234}, {"double", 0.238}}},
@@ -61,7 +61,7 @@ const std::map<std::string, training::Scores>& published() {
 
 class Perturb {
  public:
-  /// `table`: nothing where tables are simulated.
+  /// `table`: absent if tables are simulated.
   Perturb(PerturbOptions options, std::optional<PerturbedTable> table)
       : options_(std::move(options)),
         table_(std::move(table)),
@@ -95,7 +95,7 @@ class Perturb {
       split = training::split_perturbations(table_->rows, options_.task.unseen, seed);
       say_split(*split, seed);
     }
-    // Of a run that continues: whether there is anything that it has not come to.
+    // For a run that continues: whether anything is left to do.
     const auto& references = training::perturbation_baseline_names();
     const auto is_left = [&](const std::string& name) {
       return log_.find(key_of(name, seed)) == nullptr;
@@ -127,7 +127,7 @@ class Perturb {
     }
   }
 
-  // Which perturbations are asked for, so that others can ask for the same.
+  // Reports which perturbations are predicted, so that other programs can use the same ones.
   void say_split(const training::PerturbationSplit& split, uint64_t seed) {
     Json line{{"task", "perturb"}, {"seed", seed}, {"read", table_->read}};
     line["columns"] = table_->rows.features.size();
@@ -212,7 +212,7 @@ int run_perturb(const PerturbOptions& given) {
     refuse_simulation_options(options);
     table = read_perturbed_table(options.table);
     training::check_asking(options.task, std::ssize(table->rows.features));
-    // A share that leaves nothing to learn from is told before anything is written.
+    // A share that leaves nothing for training is reported before anything is written.
     training::split_perturbations(table->rows, options.task.unseen, options.seed);
   }
   return Perturb(std::move(options), std::move(table)).run();

@@ -26,7 +26,7 @@ struct PredictOptions : CommonOptions {
   TextFlags text;
 };
 
-// The columns of the model, by name, in its order; whole rows.
+// The columns of the model, by name and in its order. Every row must be complete.
 at::Tensor model_columns(const training::FeatureModel& model, const data::Observations& observed,
                          const std::string& path) {
   std::map<std::string, std::vector<int64_t>> places;
@@ -55,7 +55,7 @@ at::Tensor model_columns(const training::FeatureModel& model, const data::Observ
   return values;
 }
 
-// One answer a row: a class with the probability of every class, or a number.
+// One prediction per row: a class with the probability of every class, or a number.
 class Predictions {
  public:
   Predictions(const training::FeatureModel& model, const data::Observations& observed,

@@ -31,7 +31,7 @@ struct SimulateOptions : CommonOptions {
   std::vector<std::string> interventions;
 };
 
-// "COLUMN:VALUE"; of columns without names the number, x3 or 3.
+// Parses "COLUMN:VALUE". A column without a name is given by its number, x3 or 3.
 Intervention parse_intervention(const std::string& text, const std::vector<std::string>& names) {
   const size_t colon = text.rfind(':');
   const std::string column = unquoted(text.substr(0, colon));

@@ -93,7 +93,7 @@ StudyTable study_table(const StudyOptions& o) {
 }
 
 data::Labels study_labels(const StudyOptions& o, StudyTable& table) {
-  // Rows that --counts dropped have labels too.
+  // Rows that --counts removed have labels too.
   data::Labels labels = data::read_labels(o.labels, table.file);
   say_reading(o.labels, fmt::format("{} labels", labels.numbers.size(0)), labels.reading);
   table.read["labels"] = to_json(labels.reading);

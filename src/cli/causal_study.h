@@ -11,7 +11,7 @@
 #include "data/observations.h"
 #include "train/feature_study.h"
 
-/// What `nsimplex causal classify`, `cluster` and `regress` have in common: encodings compared on a
+/// Shared code of `nsimplex causal classify`, `cluster` and `regress`, which compare encodings on a
 /// table of observations.
 namespace nsimplex::cli {
 
@@ -24,17 +24,17 @@ struct StudyOptions : FeatureExperimentOptions {
   double least_present = 0.1;
 };
 
-/// Adds the table and what is done to it first.
+/// Adds the table and its preprocessing.
 void add_study_options(CLI::App& command, StudyOptions& options);
 
-/// The options as a study takes them.
+/// The options in the form that a study takes.
 training::FeatureStudyOptions study_options(StudyOptions options);
 
-/// Adds --save-models, of the commands whose models answer for rows.
+/// Adds --save-models, for commands whose models predict rows.
 void add_save_models(CLI::App& command, StudyOptions& options);
 
-/// The table of the file, and what is left of it after --counts and imputation; `rows`: which of
-/// the file's rows that has; `read`: what was decided to read files, of the table and by option.
+/// The table of the file after --counts and imputation. `rows`: the rows of the file that remain.
+/// `read`: the decisions made while reading files, of the table and per option.
 struct StudyTable {
   data::Observations file, observations;
   at::Tensor rows;
@@ -42,41 +42,41 @@ struct StudyTable {
 };
 StudyTable study_table(const StudyOptions& options);
 
-/// Labels, and numbers of the file of --target, of the rows that a table has kept.
+/// Labels, and the numbers in the file of --target, for the rows that the table has kept.
 data::Labels study_labels(const StudyOptions& options, StudyTable& table);
 at::Tensor study_target(const std::string& path, StudyTable& table);
 
-/// Throws InputError where --save-models has no folder to write to, or one with such a file in it.
+/// Throws InputError if --save-models has no folder, or one that holds such a file already.
 void require_room_for_models(const StudyOptions& options);
 
-/// Writes what a trial came to and keeps it for the summary.
+/// Writes the result of each trial and keeps it for the summary.
 class StudyLog {
  public:
   StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
            std::vector<std::string> figures, bool lower_is_better,
            std::map<std::string, training::Scores> published = {});
 
-  /// Runs `trials`, then writes the summary and the table, also where Ctrl-C ended them.
+  /// Runs `trials`, then writes the summary and the table, also after Ctrl-C.
   int run(const std::function<void()>& trials);
 
-  /// Adds what `judge` gives, or, in a run that continues, what the earlier part of it has of this
-  /// trial. `besides`: what else the line says, asked after `judge`.
+  /// Adds the result of `judge`, or, in a run that continues, the result that the earlier part has
+  /// for this trial. `besides`: further fields of the line, computed after `judge`.
   void add(
       const std::string& encoding, const std::string& trial,
       const std::function<training::Scores()>& judge,
       const std::function<Json()>& besides = [] { return Json::object(); });
 
-  /// With --save-models: writes the model that `study` trained last, of columns with the names of
-  /// `table` and with these classes, none where it answers numbers.
+  /// With --save-models: writes the model that `study` trained last, with the names of the columns
+  /// of `table` and these classes (none for a model that predicts numbers).
   void keep(const training::FeatureStudy& study, const StudyTable& table,
             const std::vector<std::string>& classes, int64_t split, uint64_t seed) const;
 
-  /// Adds what a model gives that no seed changes and no encoding belongs to, once a split.
+  /// Adds the result of a model that depends on no seed and no encoding, once per split.
   void refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
              const std::function<training::Scores()>& judge);
 
-  /// Adds what `judge` gives for every chosen encoding with this seed. `split`: which of the
-  /// splits, from 0, where there are some.
+  /// Adds the result of `judge` for every chosen encoding with this seed. `split`: the number of
+  /// the split, from 0, if there are several.
   using Judge = std::function<training::Scores(const std::string& encoding, uint64_t seed,
                                                const training::FeatureEvents& events)>;
   void compare(const training::FeatureStudy& study, uint64_t seed, std::optional<int64_t> split,

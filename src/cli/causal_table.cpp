@@ -56,7 +56,7 @@ bool is_name(const std::string& name, const std::vector<std::string>& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The ways to read "CAUSE:EFFECT" with two names, which may hold colons.
+// All ways to read "CAUSE:EFFECT" as two names, which may contain colons.
 std::vector<CausalEdge> named_edges(const std::string& option, const std::string& text,
                                     const std::vector<std::string>& names) {
   std::vector<CausalEdge> edges;
@@ -68,7 +68,7 @@ std::vector<CausalEdge> named_edges(const std::string& option, const std::string
   return edges;
 }
 
-// One "CAUSE:EFFECT", by names, in quotes or not, or by numbers.
+// Parses one "CAUSE:EFFECT", by names, in quotes or not, or by numbers.
 CausalEdge parse_edge(const std::string& option, const std::string& text,
                       const std::vector<std::string>& names) {
   const std::vector<CausalEdge> edges = named_edges(option, text, names);
@@ -91,7 +91,8 @@ CausalEdge parse_edge(const std::string& option, const std::string& text,
   return {find_column(option, cause, names), find_column(option, effect, names)};
 }
 
-// Edges between commas; names in double quotes, and names of a single edge, may hold commas.
+// Edges separated by commas. Names in double quotes, and names of a single edge, may contain
+// commas.
 std::vector<CausalEdge> parse_edges(const std::string& option,
                                     const std::vector<std::string>& lists,
                                     const std::vector<std::string>& names) {
@@ -197,7 +198,7 @@ causal::Matrix CausalTable::graph(const std::string& path, Json& read) const {
   const causal::GraphFile file = causal::read_graph(path);
   say_reading(path, size_of_graph(file), file.reading);
   read = to_json(file.reading);
-  // A list names columns that have no name as this program does: x0, x1, ..
+  // Columns without names are called x0, x1, .. in a list, as in this program.
   const bool named = file.complete || !all_names.empty();
   const causal::Matrix all =
       causal::graph_over(file, named ? all_names : column_names(all_columns), all_columns, path);

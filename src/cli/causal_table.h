@@ -14,19 +14,19 @@
 
 namespace nsimplex::cli {
 
-/// Names of columns that have none: x0, x1, ..
+/// Names for columns without names: x0, x1, ..
 std::vector<std::string> column_names(int64_t count);
 
 /// "3 nodes and 2 edges".
 std::string size_of_graph(const causal::GraphFile& graph);
 
-/// The number of a column, by its name or, where none is called so, by its number; InputError
-/// "OPTION: .." otherwise.
+/// Finds a column by name, or by index if no column has that name. Otherwise InputError "OPTION:
+/// ..".
 int64_t find_column(const std::string& option, const std::string& column,
                     const std::vector<std::string>& names);
 
-/// Writes STEM.csv (the matrix), STEM.tsv (the edges), STEM.graphml and STEM.dot into a folder,
-/// each of them whole or not at all.
+/// Writes STEM.csv (the matrix), STEM.tsv (the edges), STEM.graphml and STEM.dot into a folder.
+/// Each file is written completely or not at all.
 void write_graph(const std::string& folder, const std::string& stem,
                  const causal::NamedGraph& graph);
 
@@ -38,10 +38,10 @@ struct ConstraintFlags {
 /// Adds --forbid, --require and --tiers.
 void add_constraint_options(CLI::App& command, ConstraintFlags& flags);
 
-/// By the names of columns. InputError that names the option.
+/// Looks up the names of columns. InputError that names the option.
 EdgeConstraints constraints_of(const ConstraintFlags& flags, const std::vector<std::string>& names);
 
-/// What the commands of `nsimplex causal` that read tables have in common.
+/// Shared code of the commands of `nsimplex causal` that read tables.
 
 struct CausalTableOptions {
   std::string path, key, missing = "refuse";
@@ -49,22 +49,22 @@ struct CausalTableOptions {
   bool drop = false;
 };
 
-/// Adds TABLE, --key, --missing, --drop and how a text is read.
+/// Adds TABLE, --key, --missing, --drop and the options for reading a text.
 void add_table_options(CLI::App& command, CausalTableOptions& options);
 
 struct CausalTable {
   causal::Observations observations;
-  std::vector<std::string> names;      ///< one a column: the file's, or x0, x1, ..
-  std::vector<std::string> all_names;  ///< of the columns left out, too; the file's, or none
+  std::vector<std::string> names;      ///< one per column: the file's, or x0, x1, ..
+  std::vector<std::string> all_names;  ///< also of the columns left out; the file's, or none
   int64_t all_columns = 0;
-  io::TextReading reading;  ///< what was decided to read a text
+  io::TextReading reading;  ///< decisions made while reading a text
 
-  /// A graph file over the columns that are kept; says how it was read, and keeps it in `read`.
-  /// InputError where it does not fit.
+  /// Reads a graph file over the kept columns, reports how it was read, and stores this in `read`.
+  /// InputError if it does not fit.
   causal::Matrix graph(const std::string& path, Json& read) const;
 };
 
-/// Says on standard error how a text was read. InputError of one line for what cannot be used.
+/// Reports on standard error how a text was read. InputError with one line for an unusable file.
 CausalTable read_causal_table(const CausalTableOptions& options);
 
 }  // namespace nsimplex::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-// CLI11 with what it is told of types; its own header is included nowhere else, since all sources
-// have to see the same.
+// CLI11 with its settings for types. Its own header is included nowhere else, since all sources
+// must see the same settings.
 
 #include <CLI/CLI.hpp>
 
@@ -13,9 +13,9 @@
 #include <type_traits>
 #include <vector>
 
-// Torch's logging header makes vectors streamable, "1 2", wherever it is included, and CLI11 would
-// then write the defaults of lists that way, which --config cannot read back. They are "[1,2]" in
-// all files, whatever these include.
+// Torch's logging header, wherever it is included, makes vectors streamable as "1 2". CLI11 would
+// then write the defaults of lists in this form, which --config cannot read back. Here they are
+// "[1,2]" in all files.
 template <class List, class Stream>
   requires std::same_as<std::remove_cvref_t<List>,
                         std::vector<typename std::remove_cvref_t<List>::value_type>>
@@ -26,7 +26,8 @@ class CLI::detail::is_ostreamable<List, Stream> {
 
 namespace nsimplex::cli {
 
-/// A whole text as an integer, with a plus or not; false where it is none or out of range.
+/// Parses a whole text as an integer, with an optional plus. False if it is not an integer or out
+/// of range.
 template <std::integral Integer>
 bool to_integer(const std::string& text, Integer& number) noexcept {
   const char* first = text.data();
@@ -38,8 +39,8 @@ bool to_integer(const std::string& text, Integer& number) noexcept {
 
 }  // namespace nsimplex::cli
 
-// Of 64 bits CLI11 takes what is out of range, and -1 where there is no sign, for the largest
-// number.
+// For 64-bit types, CLI11 reads numbers that are out of range, and -1 for unsigned types, as the
+// largest number.
 template <>
 inline bool CLI::detail::integral_conversion<uint64_t>(const std::string& input,
                                                        uint64_t& output) noexcept {

@@ -23,7 +23,7 @@ namespace {
 bool is_flag(const CLI::Option& option) { return option.get_expected_min() == 0; }
 bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
-// The option or argument of that name; the names of others are suggested.
+// The option or argument with that name. For an unknown name it suggests a similar one.
 CLI::Option& option_of(CLI::App& command, const std::string& name) {
   CLI::Option* option = command.get_option_no_throw("--" + name);
   if (option == nullptr) option = command.get_option_no_throw(name);
@@ -36,8 +36,8 @@ CLI::Option& option_of(CLI::App& command, const std::string& name) {
                        : with_suggestion(message, "--" + name, option_names(&command), 2));
 }
 
-// What CLI11 splits on the command line, lists at a comma and texts in brackets, is split in the
-// file already: a member goes in as it stands.
+// On the command line CLI11 splits lists at commas and texts in brackets. The file is already
+// split, so a member is passed on unchanged.
 void add_members(CLI::Option& option, const std::vector<std::string>& members) {
   const char delimiter = option.get_delimiter();
   const bool brackets = option.get_allow_extra_args();
@@ -54,7 +54,7 @@ void set_option(CLI::Option& option, const TomlEntry& entry) {
   if (is_flag(option)) {
     option.add_result(option.get_flag_value(entry.name, entry.values.front()));
   } else if (entry.values.empty()) {
-    option.add_result("{}");  // an empty list, to CLI11
+    option.add_result("{}");  // CLI11's form of an empty list
   } else {
     add_members(option, entry.values);
   }
@@ -65,7 +65,7 @@ class CommandConfig : public CLI::ConfigTOML {
  public:
   explicit CommandConfig(CLI::App& app) : app_(app) {}
 
-  // Sets the options itself, since CLI11 would split the texts again, and leaves nothing to it.
+  // Sets the options itself, since CLI11 would split the texts again, and returns nothing to it.
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     const std::string text(std::istreambuf_iterator<char>(input), {});
     std::vector<const CLI::Option*> known;
@@ -100,7 +100,7 @@ class CommandConfig : public CLI::ConfigTOML {
   CLI::App& app_;
 };
 
-// The default of an option as values: CLI11 shows a list as [1,2].
+// The default of an option as values. CLI11 shows a list as [1,2].
 std::vector<std::string> default_values(const CLI::Option& option) {
   std::string text = option.get_default_str();
   if (text.empty()) return is_flag(option) ? CLI::results_t{"false"} : CLI::results_t{};
@@ -115,7 +115,7 @@ bool same_value(const std::string& a, const std::string& b) {
                     first == second);
 }
 
-// A run that continues computes what it would have computed.
+// A run that continues must compute the same results, so other options are refused.
 void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>& entries) {
   static const std::set<std::string> kOfThisCall = {"resume", "threads", "json", "help"};
   for (const CLI::Option* option : command.get_options()) {

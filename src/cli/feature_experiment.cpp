@@ -34,7 +34,7 @@ constexpr causal::Names<FeatureAggregate, 3> kAggregates{{{"mean", FeatureAggreg
                                                           {"max", FeatureAggregate::max},
                                                           {"cls", FeatureAggregate::cls}}};
 
-// Makes a preset the default of what was not asked for, in files and help as well.
+// Makes a preset the default of all options that were not given, also in files and in the help.
 void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::string& name) {
   const FeatureTransformerOptions model = feature_preset(name);
   const training::FeatureTrainingOptions training = training::preset_training(name);
@@ -143,7 +143,7 @@ void complete(FeatureExperimentOptions& o) {
   o.making.embedding.checkpoint = [](int64_t) { interrupt::check(); };
   o.restoring.batch = o.answering.batch;
   o.restoring.learning_rate = o.answering.learning_rate;
-  // What a model refuses is said before anything is written or learned.
+  // An invalid model is reported before anything is written or trained.
   FeatureTransformerOptions shape = o.model;
   shape.features = 1;
   for (const std::string& name : chosen_encodings(o)) {

@@ -15,50 +15,50 @@
 
 namespace nsimplex::cli {
 
-/// A mean and its interval for people, "+1.5 [+0.9, +2.1]"; one value has no interval, which is
-/// said, and of none there is "-".
+/// A mean and its interval as text, "+1.5 [+0.9, +2.1]". One value has no interval, and the text
+/// says so. Without values it is "-".
 std::string interval_text(const training::Interval& of,
                           const std::function<std::string(double)>& format);
 
-/// What the commands that compare encodings of features have in common.
+/// Shared code of the commands that compare encodings of features.
 
 struct FeatureExperimentOptions : CommonOptions {
-  std::vector<std::string> encodings;  ///< empty: all that the backbone takes
+  std::vector<std::string> encodings;  ///< empty: all that the backbone supports
   int64_t seeds = 5;
   FeatureTransformerOptions model{.dim = 32, .heads = 4, .layers = 2};
   std::string preset, backbone = "softmax", aggregate = "cls", identity = "none";
   training::FeatureTrainingOptions restoring{.epochs = 10}, answering{.epochs = 20};
   training::EncodingOptions making;
   std::string estimator = "order";
-  double threshold = -1;  ///< of the learned graph; below 0: the estimator's own
-  double sparsity = -1;   ///< the same
+  double threshold = -1;  ///< of the learned graph; below 0: the estimator's default
+  double sparsity = -1;   ///< below 0: the estimator's default
   EmbeddingFlags embedding;
 };
 
 /// Adds --encodings, --seeds, the model's shape, its training and the three steps of an encoding.
 void add_feature_options(CLI::App& command, FeatureExperimentOptions& options);
 
-/// Reads the words among the options into the structures they belong to.
+/// Converts the names among the options into the structures that they belong to.
 void complete(FeatureExperimentOptions& options);
 
-/// The encodings to compare, in the order in which they are shown.
+/// The encodings to compare, in the order of the table.
 std::vector<std::string> chosen_encodings(const FeatureExperimentOptions& options);
 
-/// A progress bar for each training that reports to it, and the end of all of them by Ctrl-C.
+/// A progress bar for each training that reports to it. Ctrl-C ends all of them.
 training::FeatureEvents watched(const std::string& label, bool quiet);
 
-/// Figures of encodings over paired trials: the same data, split and seed.
+/// Metrics of encodings over paired trials: the same data, split and seed.
 class FeatureResults {
  public:
-  /// `figures` in the order in which they are shown; `published`: the paper's, by encoding.
+  /// `figures` are in the order of the table; `published` are the paper's, by encoding.
   FeatureResults(std::string task, std::vector<std::string> figures, bool lower_is_better,
                  std::map<std::string, training::Scores> published = {});
 
-  /// `trial`: SPLIT/SEED, or what there is of it. One of a split alone belongs to all seeds of it.
+  /// `trial` is SPLIT/SEED, or one of the two. A trial of a split alone counts for all its seeds.
   void add(const std::string& encoding, const std::string& trial, const training::Scores& scores);
 
-  /// One line an encoding: mean and sample deviation of every figure, and what `cape` is better by
-  /// in the trials that both have, with its 95 % interval.
+  /// One line per encoding: mean and sample deviation of every metric, and the advantage of `cape`
+  /// over the trials that both have, with its 95 % interval.
   std::vector<Json> summary() const;
   std::string table(int digits) const;
 

@@ -40,7 +40,7 @@ class Experiment {
  public:
   Experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment)
       : options_(options), experiment_(experiment), log_(options), results_(experiment) {
-    if (options.resume.empty()) remove_state();  // of a run that is written over
+    if (options.resume.empty()) remove_state();  // of a run that is overwritten
   }
 
   int run() {
@@ -82,7 +82,8 @@ class Experiment {
     return {{"task", experiment_.task}, {"model", model}, {"seed", seed}};
   }
 
-  // What an earlier part of this run found for a training that it ended; nullptr: it is to be done.
+  // The result of a training that an earlier part of this run finished; nullptr if it still has to
+  // run.
   const Json* finished(const GraphArm& arm, uint64_t seed) const {
     Json key = line_of(arm.name, seed);
     key["stopped"] = false;
@@ -101,7 +102,7 @@ class Experiment {
     results_.add(arm.name, result_of(line));
   }
 
-  // Nothing is drawn where nothing is trained; the references of that data are known.
+  // Data are drawn only for trainings; the references of finished ones are known.
   void take_finished(uint64_t seed) {
     for (const Json& line : log_.earlier()) {
       const auto name = line.find("model");
@@ -117,11 +118,12 @@ class Experiment {
     }
   }
 
-  // The file that keeps the training at work, and what it says of which training that is.
+  // The file with the state of the current training, and the text in it that identifies this
+  // training.
   std::string state_file() const { return options_.out + "/" + training::kCheckpointFile; }
   void remove_state() const {
     if (options_.out.empty()) return;
-    std::error_code ignored;  // one that stays is of a training that is known to be finished
+    std::error_code ignored;  // a remaining file belongs to a finished training
     std::filesystem::remove(state_file(), ignored);
   }
   std::string state_key(const GraphArm& arm, uint64_t seed) const {
@@ -147,7 +149,7 @@ class Experiment {
       const std::string key = state_key(arm, seed);
       if (!options_.resume.empty()) start = training::read_graph_state(state_file(), key);
       events.save = [this, key](const training::GraphState& state) {
-        log_.sync();  // points that the state has behind it are not found again
+        log_.sync();  // the state refers to these points, so they must be on disk first
         training::write_graph_state(state_file(), key, state);
       };
     }
@@ -165,7 +167,7 @@ class Experiment {
       validated = fmt::format("  validation {} {:.4f}", name, value);
       Json line = line_of(arm.name, seed);
       line["epoch"] = point.epoch;
-      if (log_.find(line) != nullptr) return;  // it was reached before the run ended the last time
+      if (log_.find(line) != nullptr) return;  // an earlier part of the run wrote it already
       line["step"] = point.step;
       line["loss"] = point.loss;
       add_scores(line, point.validation, "validation_");
@@ -219,7 +221,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   const auto add = [&](const char* name, auto& value, const char* text) {
     return command.add_option(name, value, text)->group(group);
   };
-  // Ranges are checked with each model's own values.
+  // Ranges are checked together with each model's own values.
   add("--epochs", o.epochs, "Epochs of every model");
   add("--batch", o.batch, "Examples of a step");
   add("--lr", o.learning_rate, "Learning rate after warm-up");

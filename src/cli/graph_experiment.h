@@ -11,33 +11,34 @@
 #include "train/encoder_network.h"
 #include "train/graph_training.h"
 
-/// What the commands of `nsimplex graph` that train have in common: models beside each other, over
-/// several seeds, with the paper's figures in the same table.
+/// Shared code of the commands of `nsimplex graph` that train: they compare models over several
+/// seeds and show the paper's results in the same table.
 namespace nsimplex::cli {
 
-/// Options of every such command. What is not given is each model's own.
+/// Options of every such command. Each model has its own defaults.
 struct GraphExperimentOptions : CommonOptions {
-  std::vector<std::string> models;  ///< names of arms; empty: all
+  std::vector<std::string> models;  ///< names of models; empty: all
   int64_t seeds = 1;
   std::optional<int64_t> epochs, batch, evaluate_every, patience;
   std::optional<double> learning_rate, warmup, clip, weight_decay, ema, max_seconds, redraw;
-  std::string feature_map = "relu";  ///< of the kernel form
+  std::string feature_map = "relu";  ///< for the kernel form
   int64_t features = 0;
 };
 
-/// What random features the models of the kernel form have.
+/// The random features of models of the kernel form.
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options);
 
-/// Adds --models, --seeds and what overrides the training of all models.
+/// Adds --models, --seeds and the options that override the training of all models.
 void add_experiment_options(CLI::App& command, GraphExperimentOptions& options,
                             const std::vector<std::string>& models);
 
 /// One of the models of an experiment.
 struct GraphArm {
-  std::string name;                         ///< as --models has it
+  std::string name;                         ///< as in --models
   training::GraphTrainingOptions training;  ///< its own, before overrides
   std::function<std::shared_ptr<training::GraphModel>()> make;
-  training::Scores published;  ///< the paper's figures under the names of the task's; may be empty
+  /// the paper's results under the names of the task's metrics; may be empty
+  training::Scores published;
 };
 
 /// A model of the paper that is not trained here.
@@ -51,15 +52,15 @@ struct GraphExperiment {
   std::vector<GraphArm> arms;  ///< trained one after the other on the data of each seed
   std::vector<PublishedScores> published = {};
   std::function<std::unique_ptr<training::GraphTask>(uint64_t seed)> draw;
-  std::vector<std::string> shown = {};  ///< figures in the table; empty: all
-  double scale = 1.0;                   ///< figures are shown times this: 100 for percentages
-  int digits = 4;                       ///< of figures in the table
-  Json reading = nullptr;               ///< what was decided to read the data, for each result
+  std::vector<std::string> shown = {};  ///< metrics in the table; empty: all
+  double scale = 1.0;                   ///< factor of metrics in the table: 100 for percentages
+  int digits = 4;                       ///< digits of metrics in the table
+  Json reading = nullptr;               ///< decisions made while reading the data, for each result
 };
 
-/// Trains every chosen arm for every seed, shows progress, writes points, results and means to the
-/// run directory and as JSON, and prints the table. Ctrl-C ends the training at work with what it
-/// reached, shows all there is, and throws Interrupted.
+/// Trains every chosen model for every seed, shows progress, writes points, results and means to
+/// the run directory and as JSON, and prints the table. Ctrl-C stops the current training with its
+/// result so far, shows all results, and throws Interrupted.
 int run_experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment);
 
 }  // namespace nsimplex::cli

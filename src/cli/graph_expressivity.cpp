@@ -29,9 +29,9 @@ struct ExpressivityOptions : CommonOptions {
   bool attention() const { return form != "linear"; }
 };
 
-// A network holds a few tensors of nodes^3 numbers of 8 bytes for each thread: 1 GiB each here.
+// A network holds a few tensors of nodes^3 numbers of 8 bytes per thread: 1 GiB each at this size.
 constexpr int64_t kMostNodes = 512;
-// Rows that attention takes: softmax looks at all pairs of them, kernels keep look-ups of each.
+// Largest number of rows for attention: softmax visits all pairs of rows, kernels keep look-ups.
 constexpr int64_t kMostSoftmaxRows = 8000, kMostKernelRows = 50'000;
 
 int64_t most_nodes(const ExpressivityOptions& options) {
@@ -41,7 +41,7 @@ int64_t most_nodes(const ExpressivityOptions& options) {
   return static_cast<int64_t>(nodes + 1e-9);
 }
 
-// Graphs in groups of as many: each is compared with the others of its group.
+// Graphs in groups of equal size: each graph is compared with the others of its group.
 struct GraphSet {
   std::string name;
   std::vector<io::SimpleGraph> graphs;
@@ -76,11 +76,12 @@ GraphSet read(const std::string& path, const ExpressivityOptions& options) {
 }
 
 struct Kinds {
-  std::vector<int64_t> numbers;  // of each graph; those of a group and a kind are not told apart
-  int64_t layers = 0;            // of the deepest network that was needed
+  // per graph; equal numbers in a group mean that the graphs are not distinguished
+  std::vector<int64_t> numbers;
+  int64_t layers = 0;  // of the deepest network that was needed
 };
 
-using Progress = std::function<void(int64_t)>;  // gets the number of graphs that are done
+using Progress = std::function<void(int64_t)>;  // gets the number of finished graphs
 
 Kinds kinds_by_refinement(const GraphSet& set, int64_t order, const Progress& progress) {
   Kinds kinds{std::vector<int64_t>(set.graphs.size())};
@@ -120,7 +121,7 @@ struct PairsTold {
   int64_t pairs = 0, distinguished = 0, layers = 0;
 };
 
-// differ(i, j): whether graphs i and j are told apart.
+// differ(i, j): whether graphs i and j are distinguished.
 template <class Differ>
 PairsTold count_pairs(const GraphSet& set, int64_t layers, const Differ& differ) {
   PairsTold outcome{.layers = layers};
@@ -134,7 +135,7 @@ PairsTold count_pairs(const GraphSet& set, int64_t layers, const Differ& differ)
   return outcome;
 }
 
-// One graph after the other: the operators have all threads.
+// One graph after the other, since the operators use all threads.
 PairsTold compare_by_attention(const GraphSet& set, const ExpressivityOptions& options,
                                const Progress& progress) {
   const auto form = options.form == "softmax" ? AttentionForm::softmax : AttentionForm::kernel;
@@ -173,7 +174,7 @@ std::vector<GraphSet> sets_of(const ExpressivityOptions& options) {
 }
 
 int run_expressivity(const ExpressivityOptions& options) {
-  // Not CLI11's excludes(), which counts what config.toml says for a default as asked for.
+  // CLI11's excludes() would count a default in config.toml as given.
   if (options.exact && options.form != "linear") {
     throw InputError("--exact: expected no --form beside it, got " + options.form);
   }
@@ -190,7 +191,7 @@ int run_expressivity(const ExpressivityOptions& options) {
     try {
       outcome = compare(set, options);
     } catch (const Interrupted&) {
-      interrupted = true;  // the files before are whole
+      interrupted = true;  // the files before are complete
       break;
     }
     const double seconds = watch.seconds();

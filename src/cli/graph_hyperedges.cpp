@@ -19,7 +19,7 @@ using training::HyperedgeTask;
 constexpr int64_t kHyperedgeWidth = 64;
 constexpr double kHeadDropout = 0.1;
 
-// Files with more positives are trained in larger steps, and fewer of them, unless --full is given.
+// Files with more positives are trained in fewer, larger steps, unless --full is given.
 constexpr int64_t kSmall = 10000;
 
 struct HyperedgesOptions : GraphExperimentOptions {
@@ -32,7 +32,7 @@ struct HyperedgesOptions : GraphExperimentOptions {
   bool full = false, paper = false;
 };
 
-// Table 4 of the paper, of the files whose types have so many nodes.
+// Table 4 of the paper, for the files whose types have these numbers of nodes.
 struct Published {
   std::vector<int64_t> type_sizes;
   std::vector<std::pair<std::string, std::pair<double, double>>> auc_and_aupr;
@@ -61,7 +61,8 @@ training::Scores published(const std::vector<int64_t>& type_sizes, const std::st
   return {};
 }
 
-// What the models share: sizes of table 6e, by how large the files are unless they are given.
+// Shared settings of the models: sizes of table 6e, which depend on the size of the files by
+// default.
 struct Settings {
   int64_t layers;
   TensorKind input, output;
@@ -143,7 +144,7 @@ int run_hyperedges(const HyperedgesOptions& o) {
   const training::HyperedgeTaskOptions task_options{.negatives = o.negatives,
                                                     .positive_weight = o.paper ? 1.0 : 5.0,
                                                     .redraw = o.select == "published"};
-  // Models read the co-occurrence of the training tuples that a seed leaves.
+  // Models read the co-occurrence of the training tuples that remain for a seed.
   const auto shared = std::make_shared<data::Cooccurrence>();
   GraphExperiment experiment{
       .task = "hyperedges",

@@ -20,7 +20,7 @@ struct MoleculesOptions : GraphExperimentOptions {
   double dropout = 0.0;
 };
 
-// What all models are made of.
+// Settings that all models share.
 struct MoleculeSettings {
   std::shared_ptr<const data::Molecules> molecules;
   int64_t atoms, bonds;  // channels

@@ -57,7 +57,7 @@ GraphResult result_of(const Json& line) {
     return found != line.end() && found->is_number() ? found->get<double>() : std::nan("");
   };
   for (const auto& [name, value] : scores_of(line)) {
-    if (name == "best_epoch") break;  // figures come first
+    if (name == "best_epoch") break;  // metrics come first
     const auto behind = [&](const std::string& prefix) { return name.substr(prefix.size()); };
     if (name.starts_with("last_")) {
       result.last_test.emplace_back(behind("last_"), value);

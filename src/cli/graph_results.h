@@ -10,16 +10,15 @@
 
 namespace nsimplex::cli {
 
-/// Adds figures to a line, their names behind a prefix.
+/// Adds metrics to a line, with a prefix before their names.
 void add_scores(Json& line, const training::Scores& scores, const std::string& prefix = "");
 
-/// What add_scores() and the fields of a result wrote: figures of a model that needs no training,
-/// and of one that was trained, as far as tables and means need them. A figure that was no number is
-/// none again.
+/// The inverse of add_scores() and of the fields of a result, for the metrics that tables and means
+/// need: of a model without training, or of a trained one. A metric that was NaN is NaN again.
 training::Scores scores_of(const Json& line);
 training::GraphResult result_of(const Json& line);
 
-/// What the models of an experiment came to, over the seeds so far.
+/// The results of the models of an experiment over the seeds so far.
 class GraphResults {
  public:
   explicit GraphResults(const GraphExperiment& experiment) : experiment_(experiment) {}
@@ -27,19 +26,19 @@ class GraphResults {
   void add(const std::string& arm, const training::GraphResult& result);
   void add_reference(const std::string& name, const training::Scores& scores);
 
-  /// One line a trained model, with means and deviations, and one for each model that the paper
-  /// alone has figures of.
+  /// One line per trained model, with means and deviations, and one per model that only the paper
+  /// has results for.
   std::vector<Json> summary() const;
 
-  /// One row a model: figures of the best epoch, the first of them of the last one, the paper's.
-  /// Empty where there is nothing to show.
+  /// One row per model: metrics of the best epoch, the first metric of the last epoch, and the
+  /// paper's. Empty if there is nothing to show.
   std::string table() const;
 
  private:
   using Results = std::vector<training::GraphResult>;  // of one model, seed by seed
 
   std::vector<std::string> figure_names() const;
-  std::vector<std::string> published_names() const;  ///< figures that the paper has of a model
+  std::vector<std::string> published_names() const;  ///< metrics that the paper has for a model
   std::string figure(const training::Spread& of, size_t seeds) const;
   std::vector<std::string> row(const GraphArm& arm, const Results& results,
                                const std::vector<std::string>& names) const;

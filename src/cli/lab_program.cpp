@@ -43,7 +43,7 @@ const FormerName* former_name(std::string_view group, std::string_view command) 
   return found == kFormerNames.end() ? nullptr : &*found;
 }
 
-// The place of the first argument behind --config, the one option that stands before a command.
+// The position of the first argument after --config, the only option that may precede a command.
 size_t first_word(std::span<char* const> arguments) {
   size_t place = 1;
   while (place < arguments.size()) {

@@ -163,7 +163,7 @@ struct SampleOptions : CommonOptions {
   training::SamplingOptions sampling;
 };
 
-// Without a prompt a text starts as texts do after one another.
+// Without a prompt, a text starts like a text that follows another one.
 std::vector<int32_t> first_tokens(const data::Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<int32_t> tokens = tokenizer.encode(prompt);
   if (tokens.empty() && tokenizer.separator() >= 0) tokens = {tokenizer.separator()};
@@ -172,7 +172,7 @@ std::vector<int32_t> first_tokens(const data::Tokenizer& tokenizer, const std::s
   return tokens;
 }
 
-// Bytes at the end of a text that begin a character of UTF-8 and do not end it.
+// The number of bytes at the end of a text that begin a UTF-8 character but do not complete it.
 size_t begun_character(std::string_view text) {
   constexpr size_t kMost = 3;
   for (size_t back = 1; back <= std::min(kMost, text.size()); ++back) {
@@ -184,8 +184,9 @@ size_t begun_character(std::string_view text) {
   return 0;
 }
 
-// What a model says nobody has looked at: on a terminal everything is escaped that would act on it,
-// line breaks and tabs apart. A token may be a part of a character, which waits for the rest.
+// Nobody has checked the output of a model. On a terminal every character that would act on it is
+// escaped, except line breaks and tabs. A token may be part of a character, which waits for the
+// rest.
 class TerminalText {
  public:
   std::string next(std::string_view added) {

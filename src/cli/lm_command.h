@@ -11,7 +11,7 @@
 #include "data/tokens.h"
 #include "train/checkpoint.h"
 
-// What the commands `nsimplex lm ...` share; each has its own file.
+// Shared code of the commands `nsimplex lm ...`; each has its own file.
 namespace nsimplex::cli {
 
 void add_lm_train(CLI::App& parent, Session& session);
@@ -28,27 +28,27 @@ void add_text_options(CLI::App& command, TextOptions& text);
 /// Opens and tokenizes the texts.
 data::Tokens open_tokens(const TextOptions& text, const data::Tokenizer& tokenizer);
 
-/// The model of a run directory or file, ready to use.
+/// The model of a run directory or file, ready for use.
 struct LoadedModel {
   LanguageModel model;
   std::unique_ptr<data::Tokenizer> tokenizer;
   int64_t step;
   training::TextRecord text;
 };
-/// Throws InputError where a weight is not finite, unless `non_finite` says that this is wanted.
+/// Throws InputError if a weight is not finite, unless `non_finite` allows it.
 LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite = false);
 
 /// --non-finite, for load_model().
 void add_non_finite(CLI::App& command, bool& non_finite);
 
-/// A text to judge a model by; without sources that of its run.
+/// A text for evaluating a model. Without sources it is the text of the model's run.
 struct RecordedText : TextOptions {
   std::string split = "validation";
 };
 /// MODEL, --text, --glob and --split.
 void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model);
 
-/// Opens and tokenizes it; says on standard error where the text of the run has changed.
+/// Opens and tokenizes it. Reports on standard error if the text of the run has changed.
 data::Tokens open_recorded(const RecordedText& text, const LoadedModel& model);
 
 /// train, validation, or all of the tokens.

@@ -74,8 +74,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder is fresh when nothing in it would be lost: it is empty but for what the same command
-// leaves behind when it is killed before its first checkpoint.
+// A folder is fresh if nothing in it would be lost: it is empty, except for files that the same
+// command leaves behind if it is killed before its first checkpoint.
 void require_fresh(const fs::path& folder, const std::string& config) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path& path = entry.path();
@@ -131,7 +131,8 @@ Run resume_run(const TrainOptions& options) {
   TextOptions text = options.text;
   if (text.sources.empty()) text = {run.start.text.sources, run.start.text.glob};
   run.tokens = open_tokens(text, *run.tokenizer);
-  // Sums differ in their last bits with the number of threads, so a run keeps the one it was given.
+  // Sums differ in their last bits with the number of threads, so a run keeps its number of
+  // threads.
   if (options.threads > 0) run.start.training.threads = options.threads;
   CommonOptions common = options;
   common.threads = run.start.training.threads;

@@ -10,7 +10,7 @@
 
 namespace nsimplex::cli {
 
-/// Steps, batches, rates and validation of a training.
+/// Adds steps, batches, rates and validation of a training.
 void add_training_flags(CLI::App& command, training::TrainingOptions& options);
 
 struct TrainOptions : CommonOptions, ModelFlags {
@@ -22,8 +22,8 @@ struct TrainOptions : CommonOptions, ModelFlags {
 
 void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options);
 
-/// A resumed run computes what it would have computed; an option that would change that is an
-/// InputError.
+/// A resumed run computes the same results as an uninterrupted one. An option that would change
+/// them is an InputError.
 void refuse_changes(const TrainOptions& options);
 
 }  // namespace nsimplex::cli

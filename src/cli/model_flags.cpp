@@ -7,8 +7,8 @@
 namespace nsimplex::cli {
 namespace {
 
-// Keys that each axis of a simplicial layer sees by default: one long axis, the others short, so
-// that a layer costs about as much as ordinary attention over its product.
+// Default windows of a simplicial layer: one long axis, the others short. The layer then costs
+// about as much as ordinary attention over the product of the windows.
 constexpr int64_t kLongWindow = 256, kShortWindow = 16;
 
 std::vector<int64_t> default_window(int64_t order) {
@@ -54,7 +54,7 @@ void add_choice_flags(CLI::App& command, ModelFlags& o) {
 }
 
 LanguageModelOptions language_model_options(const ModelFlags& options, int64_t vocabulary) {
-  // Names become enums where a checkpoint's do: one table, in the model.
+  // Names become enums by the same table of the model that checkpoints use.
   auto fields = to_map(options.model);
   fields["vocabulary"] = std::to_string(vocabulary);
   fields["sparse"] = options.sparse;

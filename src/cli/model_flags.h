@@ -13,20 +13,20 @@ namespace nsimplex::cli {
 /// The language model that a command line describes.
 struct ModelFlags {
   LanguageModelOptions model;
-  std::vector<int64_t> window;  ///< keys of each axis; empty: by order
+  std::vector<int64_t> window;  ///< keys of each axis; empty: the default of the order
   std::string sparse = "window", indexer = "reuse", indexer_scores = "softmax";
   std::string preset = "standard", norm = "none", mlp = "swiglu";
   bool untied = false;
 };
 
-/// Width, depth, windows, numbers of keys: what models that are compared have in common.
-/// `window` says what an absent --window means.
+/// Adds width, depth, windows and numbers of keys, which compared models share. `window` describes
+/// the default of --window.
 void add_shape_flags(CLI::App& command, ModelFlags& flags, const std::string& window);
 
-/// Which tuples the simplicial layers compute, and their scale.
+/// Adds the choice of tuples of the simplicial layers, and their scale.
 void add_choice_flags(CLI::App& command, ModelFlags& flags);
 
-/// The model that was asked for.
+/// The model that the options describe.
 LanguageModelOptions language_model_options(const ModelFlags& flags, int64_t vocabulary);
 
 }  // namespace nsimplex::cli

@@ -31,8 +31,8 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// The candidate that `word` was probably meant to be; empty when nothing is near. Words far longer
-// than any name are not looked at: each would cost time that grows with its length.
+// The candidate that `word` was probably meant to be; empty if none is close. Words far longer than
+// any name are skipped, since each would cost time that grows with its length.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   constexpr size_t kLongest = 100;
   std::string best;
@@ -79,7 +79,7 @@ std::string with_suggestion(std::string message, const std::string& word,
 
 namespace {
 
-// Far above any machine: a typo must not ask the pool for a billion threads.
+// Far above any machine, so that a typo does not ask the pool for a billion threads.
 constexpr int kMaxThreads = 4096;
 
 std::string indent_lines(const std::string& text) {
@@ -213,7 +213,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
     const std::string type = option->get_type_name();
-    // Behind the colon CLI11 spells out the checks; the error message says them when they matter.
+    // After the colon CLI11 lists the checks. The error message has them when they matter.
     return " " + type.substr(0, type.find(':')) + (option->get_required() ? " (required)" : "");
   }
 

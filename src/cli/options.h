@@ -16,7 +16,7 @@
 
 namespace nsimplex::cli {
 
-/// The command that was typed, as far as it was understood.
+/// The command that was typed, as far as it could be parsed.
 CLI::App& typed_command(CLI::App& app);
 
 /// "nsimplex lm train"
@@ -25,40 +25,40 @@ std::string full_name(const CLI::App& command);
 /// Names of options of a command and of those above it: "--steps".
 std::vector<std::string> option_names(const CLI::App* app);
 
-/// `message`, and what `word` was probably meant to be where one of `candidates` is near it. The
-/// suggestion is shown without its first `skipped` letters.
+/// `message`, with a suggestion if one of `candidates` is close to `word`. The suggestion is shown
+/// without its first `skipped` letters.
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped = 0);
 
-/// Options that commands share; the options of a command derive from this. A command offers those
-/// that act in it.
+/// Options that commands share; the options of a command derive from this. A command offers only
+/// those that have an effect in it.
 struct CommonOptions {
   std::string out;         ///< run directory; empty: nothing is written
-  bool overwrite = false;  ///< an earlier run in it may be written over
+  bool overwrite = false;  ///< an earlier run in it may be overwritten
   std::string resume;      ///< the run directory of a run to continue; empty: a new run
   uint64_t seed = 1;
-  int threads = 0;  ///< 0: torch's own choice
+  int threads = 0;  ///< 0: torch's default
   std::string device = "cpu";
   bool json = false;  ///< JSON lines on standard output, no progress
 
-  // Filled in by the framework before the command runs.
-  std::string command_name;  ///< nsimplex lab chains, for example
-  std::string resumes_by;    ///< the file that a run needs to continue; empty: none does
+  // The framework fills these in before the command runs.
+  std::string command_name;  ///< for example nsimplex lab chains
+  std::string resumes_by;    ///< the file that a run needs to continue; empty: no run can
   std::vector<const std::string*> inputs;  ///< CommandText::inputs
-  std::string command_line;                ///< what was typed: the command to repeat
-  std::string config_toml;                 ///< every option of the command as read by --config
+  std::string command_line;                ///< the typed command, to repeat it
+  std::string config_toml;                 ///< every option of the command, as --config reads it
 
   c10::Device torch_device() const;
 };
 
-/// What the parsed command line asks for. The command runs after parsing, so that an error of the
-/// run is never taken for an error of usage.
+/// The command to run. It runs after parsing, so that an error of the run is never reported as an
+/// error of usage.
 struct Session {
   std::string command_line;
   std::function<int()> action;
 };
 
-/// Which of the common options act in a command. What would do nothing is not offered.
+/// Which of the common options have an effect in a command. The others are not offered.
 struct ActingOptions {
   bool out = true, seed = true, threads = true, device = false;
 };
@@ -66,33 +66,33 @@ struct ActingOptions {
 struct CommandText {
   std::string name;
   std::string summary;   ///< one line
-  std::string examples;  ///< one command a line, shown by --help
+  std::string examples;  ///< one command per line, shown by --help
   ActingOptions acts = {};
 
-  /// Whether it has --resume: it reads config.toml of a run and leaves out what metrics.jsonl has.
+  /// Whether it has --resume: it reads config.toml of a run and skips work that metrics.jsonl has.
   bool resumes = false;
 
-  /// Options of a command that resumes which name files to read, or are empty or other words: the
-  /// run folder keeps what the files were like, and the run continues with the same ones alone.
+  /// Options that name files to read, or are empty or other words, of a command that resumes. The
+  /// run folder records the state of the files, and the run continues only with the same files.
   std::vector<const std::string*> inputs = {};
 
-  /// What it writes into --out beside config.toml and metrics.jsonl.
+  /// The files that it writes into --out besides config.toml and metrics.jsonl.
   std::vector<std::string> files = {};
 };
 
-/// Adds a command with its help and its common options, which show the defaults `options` has.
+/// Adds a command with its help and its common options, with the values of `options` as defaults.
 CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOptions& options);
 
-/// Makes the device, the seed and the thread count of `options` true for this process.
+/// Applies the device, the seed and the thread count of `options` to this process.
 void apply(const CommonOptions& options);
 
-/// Throws InputError where --out names a folder with something of an earlier run in it, which a new
-/// run would write over: lines in metrics.jsonl, config.toml of another run, or one of `files`, the
-/// names that the command writes besides. --overwrite permits it.
+/// Throws InputError if --out names a folder with parts of an earlier run that a new run would
+/// overwrite: lines in metrics.jsonl, config.toml of another run, or one of `files`, which are
+/// further outputs of the command. --overwrite permits it.
 void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files);
 
-/// Runs a command as its options say, which `files` belong to. Where it is interrupted and can
-/// continue, standard error says how.
+/// Runs a command with its options; `files` are its outputs. If it is interrupted and can continue,
+/// standard error says how.
 int run_command(const CommonOptions& options, const std::vector<std::string>& files,
                 const std::function<int()>& run);
 
@@ -117,7 +117,7 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
   return [&command, group](const std::string& name, auto& value, const std::string& text) {
     CLI::Option* option =
         command.add_option(name, value, text)->capture_default_str()->group(group);
-    // CLI11 cuts numbers to six digits; config.toml has them whole.
+    // CLI11 shortens numbers to six digits; config.toml has all digits.
     if constexpr (std::floating_point<std::remove_cvref_t<decltype(value)>>) {
       option->default_str(fmt::format("{}", value));
     }
@@ -128,11 +128,11 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
 
-/// One line about a command line that could not be parsed; an unknown option or command is named
-/// first, with the nearest one that exists.
+/// One line about a command line that could not be parsed. An unknown option or command is named
+/// first, with the nearest known one.
 std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error);
 
-/// Help with the default behind the description, so that the columns stay short.
+/// Help with the default after the description, so that the columns stay short.
 std::shared_ptr<CLI::Formatter> help_formatter();
 
 }  // namespace nsimplex::cli

@@ -31,9 +31,9 @@ namespace nsimplex::cli::interrupt {
 namespace {
 
 volatile std::sig_atomic_t flag = 0;
-volatile std::sig_atomic_t asked = 0;  // whether anybody reads the flag
+volatile std::sig_atomic_t asked = 0;  // whether the flag is ever read
 
-// Only what POSIX allows in a handler: flags, write(), unlink(), signal() and _exit().
+// A handler may use only what POSIX allows: flags, write(), unlink(), signal() and _exit().
 extern "C" void on_signal(int signal) {
   if (!asked) {
     io::abandon_temporary();
@@ -146,7 +146,7 @@ void ProgressBar::update(int64_t done, std::string_view detail) {
   detail_ = detail;
   pending_ = true;
   const auto since = Clock::now() - drawn_;
-  const bool first = done > start_ && drawn_at_ <= start_;  // a sign of life
+  const bool first = done > start_ && drawn_at_ <= start_;  // an early first update
   if (first || since >= (terminal_ ? kTerminalInterval : kPipedInterval)) draw();
 }
 

@@ -13,53 +13,54 @@
 
 namespace nsimplex::cli {
 
-/// Fields stay in the order in which a command writes them, which is the documented one.
+/// Fields keep the order in which a command writes them, which is the documented one.
 using Json = nlohmann::ordered_json;
 
-/// The object with the field `kind` before all others: what the line is about, the word by which
-/// readers tell lines apart.
+/// The object with the field `kind` before all others. It names the topic of the line, and readers
+/// distinguish lines by it.
 Json of_kind(std::string_view kind, const Json& object);
 
-/// Writes one object of a kind as one line to standard output. Text that is not UTF-8 is replaced,
-/// never an error; numbers that JSON does not know (NaN, infinities) become null.
+/// Writes one object of a kind as one line to standard output. Text that is not UTF-8 is replaced
+/// and never an error. Numbers that JSON cannot express (NaN, infinities) become null.
 void print_json_line(std::string_view kind, const Json& object);
 
-/// The exit code of a command that was told to stop, as a shell gives it for Ctrl-C.
+/// The exit code of a command that was told to stop, which is a shell's for Ctrl-C.
 constexpr int kInterruptedCode = 130;
 
-/// Thrown where a command stops because it was told to; the process exits with kInterruptedCode.
+/// Thrown if a command stops because it was told to; the process exits with kInterruptedCode.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// Ctrl-C and SIGTERM. Until a command asks for the first time whether a signal has come, a signal ends the process
-/// at once with 130: files are being read and nothing is lost. From then on the first signal asks the command to stop
-/// at the next good moment (a training step, a benchmark round) and to keep what it reached; the second one ends the
-/// process at once.
+/// Ctrl-C and SIGTERM. Until a command first asks whether a signal has come, a signal ends the
+/// process at once with 130: files are being read and nothing is lost. From then on the first
+/// signal asks the command to stop at the next good moment (a training step, a benchmark round) and
+/// to keep its results. The second one ends the process at once.
 namespace interrupt {
 
-/// Installs the handlers; SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file that may
-/// not grow are errors of the write.
+/// Installs the handlers. SIGPIPE and SIGXFSZ are ignored, so that a closed pipe and a file that
+/// may not grow are errors of the write.
 void install();
 
-/// True once a signal has come. The first call is defer(), too.
+/// True once a signal has come. The first call also calls defer().
 bool requested();
 
-/// From here on the command has something to keep, and a signal waits for requested() or check().
+/// From here on the command has results to keep, and a signal waits for requested() or check().
 void defer();
 
-/// Throws Interrupted when a signal has come.
+/// Throws Interrupted if a signal has come.
 void check();
 
 }  // namespace interrupt
 
-/// Thrown when standard output was closed by its reader (`nsimplex ... | head`); the process ends
+/// Thrown if the reader of standard output closed it (`nsimplex ... | head`); the process ends
 /// quietly.
 struct OutputClosed : std::exception {
   const char* what() const noexcept override { return "standard output was closed"; }
 };
 
-/// Writes text to standard output at once. Results go here; everything else goes to standard error.
+/// Writes text to standard output at once. Results go there; everything else goes to standard
+/// error.
 void print(std::string_view text);
 
 /// A plain text table: the first column is left-aligned, the others right-aligned.
@@ -81,22 +82,22 @@ class Table {
 ///     bar.finish();
 class ProgressBar {
  public:
-  ProgressBar(std::string label, int64_t total, bool quiet);  ///< total 0: nobody knows it
+  ProgressBar(std::string label, int64_t total, bool quiet);  ///< total 0: unknown
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// Work done so far, out of `total`; `detail` is shown behind the rate. Cheap: draws ten times a
-  /// second at most on a terminal, once in ten seconds otherwise.
+  /// The work done so far, out of `total`; `detail` is shown after the rate. Cheap: it draws at
+  /// most ten times per second on a terminal, and otherwise once in ten seconds.
   void update(int64_t done, std::string_view detail = {});
 
-  /// Work that was done before this run (a resumed training), which must not count for the rate.
+  /// Work that was done before this run (a resumed training), which does not count for the rate.
   void start_at(int64_t done);
 
-  /// Prints a line of its own above the bar.
+  /// Prints a separate line above the bar.
   void note(std::string_view line);
 
-  /// Draws the last state and ends the line; called by the destructor too.
+  /// Draws the last state and ends the line. The destructor calls it too.
   void finish();
 
  private:
@@ -113,14 +114,14 @@ class ProgressBar {
   bool pending_ = false, finished_ = false;
 };
 
-/// "4.2s", "3m05s", "2h07m": for people.
+/// "4.2s", "3m05s", "2h07m", for display.
 std::string format_duration(double seconds);
 
-/// {statement, draws, holds, violations, median_slack}: what every `analyze` command says of a
-/// statement; commands add to it. A slack that is no number becomes null.
+/// {statement, draws, holds, violations, median_slack}, the fields that every `analyze` command
+/// reports for a statement; commands add to them. A slack that is NaN becomes null.
 Json to_json(const analysis::Statement& statement);
 
-/// The same as a table, one row a statement.
+/// The same as a table, with one row per statement.
 std::string statements_table(const std::vector<analysis::Statement>& statements);
 
 }  // namespace nsimplex::cli

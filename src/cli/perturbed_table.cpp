@@ -64,7 +64,7 @@ void check_without_table(const PerturbedTableOptions& o) {
 
 namespace {
 
-// The label of each row and where it stands.
+// The label of each row and its line.
 struct PerturbationTexts {
   std::string path;
   data::RowTexts texts;
@@ -86,7 +86,7 @@ class TargetReader {
     }
   }
 
-  // The columns of a label, ascending; throws a text that says why it has none.
+  // The columns of a label, ascending. Throws the reason if it has none.
   std::vector<int64_t> targets_of(const std::string& label) {
     const auto [known, added] = known_.try_emplace(label);
     if (added) known->second = parse(label);
@@ -100,7 +100,7 @@ class TargetReader {
 
   std::vector<int64_t> parse(const std::string& label) const {
     if (is_control(label)) return {};
-    // A column may have a plus in its name.
+    // A column's name may contain a plus.
     if (const auto whole = columns_.find(label); whole != columns_.end()) return {whole->second};
     std::vector<int64_t> targets;
     for (size_t begin = 0; begin <= label.size();) {
@@ -129,7 +129,7 @@ class TargetReader {
   std::unordered_map<std::string, std::vector<int64_t>> known_;
 };
 
-// The labels in a column of the table; nothing where no column is called so.
+// The labels in a column of the table; absent if no column has this name.
 std::optional<data::RowTexts> column_texts(const io::Source& source, io::TextOptions text,
                                            const std::string& column) {
   if (source.starts_with(io::kNpyMagic) || source.starts_with(io::kZipMagic)) return std::nullopt;
@@ -154,7 +154,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
 }
 
-// Different names: what a label says must be one column.
+// Names must differ, since a label must name exactly one column.
 void require_different(const std::vector<std::string>& features, const std::string& path) {
   std::vector<std::string> names = features;
   std::ranges::sort(names);

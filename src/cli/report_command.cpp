@@ -24,9 +24,10 @@ struct ReportOptions : CommonOptions {
   std::string directory;
 };
 
-// The interpreter runs isolated (-I): neither the current folder nor the environment adds to what it imports. The
-// program adds two folders itself: the package that was built with this executable, and the user's own packages. The
-// package may be missing, or lack matplotlib: one line instead of a traceback.
+// The interpreter runs isolated (-I): neither the current folder nor the environment adds to its
+// imports. The program adds two folders: the package that was built with this executable, and the
+// user's own packages. If the package or matplotlib is missing, it prints one line instead of a
+// traceback.
 constexpr char kProgram[] = R"(
 import site, sys
 package = sys.argv.pop(1)
@@ -41,7 +42,8 @@ except ImportError as error:
 sys.exit(main())
 )";
 
-// $NSIMPLEX_PYTHON, which the wheel's script sets to its own, else the interpreter of the build.
+// $NSIMPLEX_PYTHON, which the wheel's script sets to its own; otherwise the interpreter of the
+// build.
 std::string python() {
   const char* named = std::getenv("NSIMPLEX_PYTHON");
   if (named && *named) return named;
@@ -49,13 +51,13 @@ std::string python() {
   throw std::runtime_error("report needs a Python with nsimplex; name it in NSIMPLEX_PYTHON");
 }
 
-// An executable in a build folder brings the package that was built with it.
+// An executable in a build folder uses the package that was built with it.
 std::string own_package() {
   const fs::path package = executable_folder().parent_path() / "python";
   return fs::exists(package / "nsimplex") ? package.string() : "";
 }
 
-// Runs the page maker and returns its exit code; its standard error is ours. It ends when this process does.
+// Runs the page maker and returns its exit code. It shares our standard error and ends with us.
 int run_python(const std::string& interpreter, const std::string& directory) {
   const std::string package = own_package();
   const pid_t parent = getpid();

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a run that begins anew would lose something: a file without lines holds nothing, and the
-// same command leaves the same config.toml when it is ended before its first line.
+// Whether a new run would lose something. A file without lines holds nothing, and the same command
+// leaves the same config.toml if it is ended before its first line.
 bool holds_a_run(const fs::path& file, const CommonOptions& options) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return false;
@@ -99,8 +99,8 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   make_run_directory(options.out);
   lock_.emplace(options.out);
   if (options.resume.empty()) {
-    refuse_earlier_run(options, {});  // another run may have ended since the command looked
-    write_inputs(options);            // before config.toml, without which no run continues
+    refuse_earlier_run(options, {});  // another run may have ended since the first check
+    write_inputs(options);            // before config.toml, which marks a run that can continue
     io::write_text(options.out + "/" + kConfigFile, config_file(options));
   }
   file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
@@ -113,14 +113,14 @@ RunLog::~RunLog() noexcept(false) {
   try {
     file_->sync();
   } catch (const std::exception&) {
-    // What is on its way already says why the run ends; otherwise nobody else would say that lines
-    // may be lost.
+    // An exception that is already being thrown says why the run ends. Otherwise this is the only
+    // report that lines may be lost.
     if (std::uncaught_exceptions() == 0) throw;
   }
 }
 
-// Takes the lines of an earlier part of the run; returns how many bytes they have. What a process
-// that was ended leaves unfinished is at the end alone: anything else is damage, and stays.
+// Reads the lines of an earlier part of the run and returns their number of bytes. A process that
+// was ended leaves an unfinished line only at the end. Any other fault is damage and stays.
 int64_t RunLog::read_earlier(const std::string& path) {
   if (!std::filesystem::exists(path)) return 0;
   const std::string text = io::read_text(path);
@@ -185,8 +185,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One input in kInputsFile: {"file": "cells.csv", "bytes": 1234, "checksum": "0a1b2c3d"}. Of words
-// that are no file, as a column's name in place of one, there is nothing.
+// One input in kInputsFile: {"file": "cells.csv", "bytes": 1234, "checksum": "0a1b2c3d"}. Absent
+// for a word that is not a file, for example the name of a column instead of one.
 std::optional<Json> input_of(const std::string& path) {
   std::error_code ignored;
   if (path.empty() || !fs::is_regular_file(path, ignored)) return std::nullopt;

@@ -17,69 +17,69 @@ namespace nsimplex::cli {
 /// Name of the file with the options of a run.
 inline constexpr char kConfigFile[] = "config.toml";
 
-/// What config.toml of a run holds: the command that was typed as a comment, then every option.
+/// The contents of a run's config.toml: the typed command as a comment, then every option.
 std::string config_file(const CommonOptions& options);
 
-/// Creates the run directory and proves that it can be written; InputError otherwise.
+/// Creates the run directory and checks that it can be written; InputError otherwise.
 void make_run_directory(const std::string& path);
 
-/// Whether the run that `folder` holds can be continued by the command of `options`.
+/// Whether the command of `options` can continue the run in `folder`.
 bool can_continue(const CommonOptions& options, const std::string& folder);
 
-/// Tells on standard error how a run that was interrupted goes on, where it can.
+/// Reports on standard error how an interrupted run can continue, if it can.
 void say_how_to_continue(const CommonOptions& options);
 
-/// What a command finds out, one JSON object a line: into metrics.jsonl of the run directory, where
-/// --out names one, beside config.toml, and to standard output where `shown` with --json. Every
-/// line is written through at once, so that an interrupted run keeps what it reached; lines are
-/// flushed to disk once a second and at the end. The directory is locked as long as this lives.
+/// The results of a command, one JSON object per line. They go into metrics.jsonl of the run
+/// directory beside config.toml, if --out is given, and with --json to standard output if `shown`.
+/// Every line is written through at once, so an interrupted run keeps its results. Lines are
+/// flushed to disk once per second and at the end. The directory is locked while this object lives.
 ///
-/// A run that continues (--resume) adds to the lines that are there. A last line that is not whole,
-/// as a killed process leaves it, goes first; a line that is there already is not written again.
+/// A run that continues (--resume) adds to the existing lines. An incomplete last line, as a killed
+/// process leaves it, is removed first. A line that exists already is not written again.
 class RunLog {
  public:
-  /// Throws InputError where the directory cannot be written, is in use by another process or
-  /// holds an earlier run.
+  /// Throws InputError if the directory cannot be written, is in use by another process or holds an
+  /// earlier run.
   explicit RunLog(const CommonOptions& options);
-  /// Throws std::runtime_error where the last lines cannot be flushed and nothing else has failed.
+  /// Throws std::runtime_error if the last lines cannot be flushed and nothing else has failed.
   ~RunLog() noexcept(false);
 
-  /// Writes a line of a kind (`of_kind`). Throws std::runtime_error where it cannot be stored.
+  /// Writes a line of a kind (`of_kind`). Throws std::runtime_error if it cannot be stored.
   void write(std::string_view kind, const Json& line, bool shown = true);
 
-  /// Flushes to disk what was written: a checkpoint that counts on it may follow.
+  /// Flushes all lines to disk, for a checkpoint that relies on them.
   void sync();
 
-  /// For the end of a command: tells on standard error that the run had been finished already, where
-  /// it was resumed and no line was new.
+  /// For the end of a command: reports on standard error that a resumed run was finished already,
+  /// if no line was new.
   void say_if_finished() const;
 
-  /// The lines that the run had when it was resumed; none of a new run.
+  /// The lines that the run had when it was resumed; empty for a new run.
   const std::vector<Json>& earlier() const { return earlier_; }
 
-  /// The last of them that has all fields of `key`; nullptr where there is none.
+  /// The last of them that has all fields of `key`; nullptr if there is none.
   const Json* find(const Json& key) const;
 
  private:
   int64_t read_earlier(const std::string& path);
 
   std::vector<Json> earlier_;
-  std::set<std::string> known_;  // the same lines as they are written
+  std::set<std::string> known_;  // the same lines as text
   std::optional<io::FolderLock> lock_;
   std::optional<io::LineFile> file_;
   std::chrono::steady_clock::time_point synced_;
-  std::string resumed_;  // the folder; empty: a new run
+  std::string resumed_;  // the folder; empty for a new run
   bool json_, added_ = false;
 };
 
-/// Name of the file with sizes and checksums of the files that a run reads.
+/// The name of the file with sizes and checksums of the files that a run reads.
 inline constexpr char kInputsFile[] = "inputs.json";
 
 /// Writes the sizes and checksums of `options.inputs` into the folder of a new run.
 void write_inputs(const CommonOptions& options);
 
-/// Throws InputError with the name of the first input that is not as it was when the run in
-/// `options.resume` began. A run without kInputsFile, of an earlier version, is not checked.
+/// Throws InputError with the name of the first input that has changed since the run in
+/// `options.resume` began. A run of an earlier version, without kInputsFile, is not checked.
 void check_inputs(const CommonOptions& options);
 
 }  // namespace nsimplex::cli

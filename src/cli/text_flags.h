@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "io/text_grid.h"
 
-/// How commands read texts of rows and columns, and what they say of it.
+/// How commands read texts of rows and columns, and how they report it.
 namespace nsimplex::cli {
 
 struct TextFlags {
@@ -17,30 +17,31 @@ struct TextFlags {
   std::vector<std::string> missing_words, use, leave_out;
 };
 
-/// Adds --header, --index, --delimiter and --comment; for tables --na-values, --use-columns and
-/// --leave-out, too.
+/// Adds --header, --index, --delimiter and --comment; for tables also --na-values, --use-columns
+/// and --leave-out.
 void add_text_options(CLI::App& command, TextFlags& flags, bool table);
 
 io::TextOptions text_options(const TextFlags& flags);
 
-/// What was decided to read a text, as one line of standard error: "PATH: read 3 rows of 2 columns;
-/// first row taken as names (--header no to read it as data)". Nothing of arrays. The line is held
-/// back until show_readings(), so that input which cannot be used gets its error and nothing else.
+/// Reports the decisions made while reading a text as one line on standard error: "PATH: read 3
+/// rows of 2 columns; first row taken as names (--header no to read it as data)". Arrays have no
+/// such line. The line is held back until show_readings(), so that an unusable input prints only
+/// its error.
 void say_reading(const std::string& path, const std::string& size, const io::TextReading& reading);
 
-/// Writes the lines that were held back; the log of a run does when it begins.
+/// Writes the lines that were held back. The log of a run calls it at its start.
 void show_readings();
 
-/// The same for machines: header, index, delimiter and, in words, the decisions; null of arrays.
+/// The same as JSON: header, index, delimiter and the decisions in words; null for arrays.
 Json to_json(const io::TextReading& reading);
 
 /// "3 rows of 2 columns".
 std::string size_of_table(int64_t rows, int64_t columns);
 
-/// The names of a list, which commas part; a name in double quotes may hold commas.
+/// The names of a list separated by commas; a name in double quotes may contain commas.
 std::vector<std::string> split_names(const std::string& text, char separator = ',');
 
-/// A name without the double quotes around it, and two of them within it as one.
+/// A name without its surrounding double quotes; doubled ones within it become single.
 std::string unquoted(std::string_view text);
 
 }  // namespace nsimplex::cli

@@ -59,7 +59,7 @@ class TomlReader {
     while (next() == ' ' || next() == '\t') ++at_;
   }
 
-  // Blanks, comments and empty lines.
+  // Skips blanks, comments and empty lines.
   void skip_lines() {
     for (;;) {
       skip_blanks();
@@ -71,7 +71,7 @@ class TomlReader {
     }
   }
 
-  // What is left of the line, for errors.
+  // The rest of the line, for errors.
   std::string rest() const {
     const std::string_view line = text_.substr(at_);
     return quoted_name(line.substr(0, line.find_first_of("\r\n")));
@@ -103,7 +103,7 @@ class TomlReader {
       return entry;
     }
     entry.values.push_back(scalar());
-    for (skip_blanks(); take(","); skip_blanks()) {  // a list as the command line has it
+    for (skip_blanks(); take(","); skip_blanks()) {  // a list in the syntax of the command line
       skip_blanks();
       entry.list = true;
       entry.values.push_back(scalar());
@@ -119,7 +119,7 @@ class TomlReader {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  // Of a list, after its bracket.
+  // Members of a list, after its bracket.
   std::vector<std::string> members() {
     std::vector<std::string> values;
     const int64_t first_line = line_;
@@ -140,7 +140,7 @@ class TomlReader {
     return bare();
   }
 
-  // A number, a truth or a word.
+  // A number, a boolean or a word.
   std::string bare() {
     constexpr std::string_view kEnds = ",]#\r\n";
     const size_t begin = at_;
@@ -185,17 +185,17 @@ class TomlReader {
         text += text_[at_++];
       }
     }
-    // Up to two marks may stand before the three that end a text.
+    // Up to two quotation marks may precede the three that end a text.
     for (int more = 0; many_lines && more < 2 && take(one); ++more) text += mark;
     return text;
   }
 
-  // What a backslash that was just read stands for.
+  // The character of an escape whose backslash was just read.
   std::string escaped(bool many_lines) {
     if (many_lines) {
       const size_t begin = at_;
       skip_blanks();
-      if (at_newline()) {  // the text goes on at the next letter
+      if (at_newline()) {  // the text continues at the next letter
         while (at_newline() || next() == ' ' || next() == '\t') {
           at_newline() ? take_newline() : skip_blanks();
         }
@@ -214,7 +214,7 @@ class TomlReader {
     fail("expected \\\\, \\\", \\n, \\t or \\u0041, got " + quoted_name(text_.substr(at_ - 1, 2)));
   }
 
-  // A letter as UTF-8, of its number in so many hexadecimal digits.
+  // A character as UTF-8, from its number in this many hexadecimal digits.
   std::string character(size_t digits) {
     const std::string_view word = text_.substr(at_, digits);
     constexpr std::string_view kDigits = "0123456789abcdef";
@@ -240,7 +240,7 @@ class TomlReader {
   int64_t line_ = 1;
 };
 
-// Whether TOML takes `text` for a number: 5, -0.5, 1e-8; no 007, no .5, no 5.
+// Whether TOML reads `text` as a number: 5, -0.5, 1e-8, but not 007, .5 or 5.
 bool is_number(std::string_view text) {
   const auto digits = [&] {
     const auto count = std::min(text.find_first_not_of("0123456789"), text.size());

@@ -20,14 +20,15 @@
 namespace nsimplex::cli {
 namespace {
 
-// Inputs of this standard deviation keep |logit| far below 30, where the absolute gates hold.
+// Inputs with this standard deviation keep |logit| far below 30, for which the absolute limits
+// hold.
 constexpr double kModerateAmplitude = 1.0;
 constexpr double kForwardGate = 2e-5, kGradientGate = 1e-4;
 
 using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorList,
                                   const AttentionOptions&);
 
-// Everything that the operator computes for a case.
+// All results of the operator for a case.
 struct Outcome {
   at::Tensor out, lse;
   std::vector<at::Tensor> gradients;  // query, keys, values, then those of mask and sink
@@ -47,8 +48,8 @@ Outcome compute(Attention* attention, const AttentionInputs& inputs, at::ScalarT
   add_option(options.mask);
   add_option(options.sink);
   const AttentionOutput output = attention(leaves[0], keys, values, options);
-  // lse takes part with a weight of its own for each query, so that its gradient is checked too.
-  // Rows without a tuple have lse = -inf and no gradient.
+  // lse has its own weight for each query, so that its gradient is checked too. Rows without a
+  // tuple have lse = -inf and no gradient.
   const at::Tensor lse_weight = inputs.grad_out.select(-1, 0)
                                     .to(output.lse.scalar_type())
                                     .masked_fill(output.lse.isneginf(), 0);
@@ -64,7 +65,7 @@ double relative_error(const at::Tensor& value, const at::Tensor& exact) {
   return scale > 0 ? difference / scale : difference;
 }
 
-// The most tuples that a query of the case has, at least 2.
+// The largest number of tuples of a query of the case, at least 2.
 double tuples_of_a_query(const AttentionCase& shape) {
   double most = 1;
   for (int axis = 0; axis < shape.order; ++axis) {
@@ -88,16 +89,16 @@ double epsilon(at::ScalarType dtype) {
   }
 }
 
-// Gradients come from exp(logit - lse), and a float32 lse is right to half an epsilon of its size:
-// with logits of hundreds that is more than all other rounding. The plain version may be luckier.
-// Beyond 256 they come from the maximum and the sum instead.
+// Gradients come from exp(logit - lse), and a float32 lse is correct to half an epsilon of its
+// size. With logits of hundreds this is more than all other rounding. The plain version may be
+// luckier. Beyond 256 gradients come from the maximum and the sum instead.
 double lse_rounding(const at::Tensor& lse, at::ScalarType dtype) {
   if (lse.numel() == 0) return 0.0;
   const double held = dtype == at::kDouble ? epsilon(at::kDouble) : epsilon(at::kFloat);
   return 0.5 * held * std::min(lse.abs().max().item<double>(), 256.0);
 }
 
-// Collects tensors and keeps the one that comes nearest to its limit.
+// Collects tensors and keeps the one that is closest to its limit.
 class Worst {
  public:
   Worst(double rounding, double gate) : rounding_(rounding), gate_(gate) {}
@@ -120,7 +121,7 @@ class Worst {
 };
 
 bool same_bits(const Outcome& a, const Outcome& b) {
-  // equal() with NaN and -0 in mind: compare the bytes, not the numbers.
+  // equal() for NaN and -0 as well: compares the bytes, not the numbers.
   const auto bytes = [](const at::Tensor& tensor) { return tensor.contiguous().view(at::kByte); };
   const auto same = [&](const at::Tensor& x, const at::Tensor& y) {
     return x.numel() == 0 || at::equal(bytes(x), bytes(y));
@@ -190,8 +191,8 @@ std::vector<NamedCase> chosen_cases(const VerifyOptions& options) {
   return chosen;
 }
 
-// What repeats one case here: the SIMD level that was forced, the threads and the seed belong to
-// it.
+// The command that repeats one case here. The forced SIMD level, the threads and the seed are part
+// of it.
 std::string repeat_command(const VerifyOptions& options, const std::string& name) {
   const char* simd = std::getenv("NSIMPLEX_SIMD");
   std::string command = simd ? fmt::format("NSIMPLEX_SIMD={} ", simd) : "";
