@@ -3,8 +3,8 @@
 #include "cli/app.h"
 #include "cli/options.h"
 
-/// The laboratory: experiments that test what the papers claim, each a command of nsimplex-lab.
-/// It is built on the library and the product's commands, and nothing below it knows it.
+/// The laboratory: experiments that test the papers' claims. Each one is a command of nsimplex-lab.
+/// It uses the library and the product's commands, and neither depends on it.
 namespace nsimplex::lab {
 
 /// The program nsimplex-lab, which `nsimplex lab` runs.

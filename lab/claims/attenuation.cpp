@@ -85,7 +85,7 @@ BallPair pair_at_distance(double first, double distance, int64_t dimension, Rand
 
 namespace {
 
-// One query, one key and one direction of gaps, as the paper's figure has them.
+// One query, one key and one direction of gaps, as in the paper's figure.
 class FixedPair {
  public:
   explicit FixedPair(const AttenuationOptions& options)
@@ -144,7 +144,7 @@ std::vector<AttenuationPoint> attenuation_path(const AttenuationOptions& options
 
 namespace {
 
-// What a statement compares: y is to fall as x grows.
+// The two quantities that a statement compares: y should decrease as x increases.
 struct Case {
   double x, y;
 };
@@ -152,8 +152,8 @@ double fall(const Case& one, const Case& other) {
   return one.x <= other.x ? one.y - other.y : other.y - one.y;
 }
 
-// A drawn query with a drawn key and with itself, and what the statements say of them: each member
-// that tests one returns its slack.
+// A random query with a random key and with itself. Each member tests one statement and returns its
+// slack.
 class Draw {
  public:
   Draw(const AttenuationOptions& options, RandomStream& random)
@@ -198,7 +198,7 @@ class Draw {
   double general_at_norm() {
     const double second = random_.unit(), radius = 2 * std::atanh(second);
     const double least = std::abs(distance_ - radius), most = distance_ + radius;
-    const auto first = [&] {  // a norm that some point at this distance from e_n has
+    const auto first = [&] {  // a norm of some point at this distance from e_n
       const double norm = std::tanh(0.5 * (least + (most - least) * random_.unit()));
       return Case{1 - norm, bound(gap_of(norm, second, distance_))};
     };
@@ -242,7 +242,7 @@ class Draw {
   double equal_general() { return fall(by_generality(score_of), by_generality(score_of)); }
 
  private:
-  static constexpr double kNear = 1e-10;  // two ways to the same number
+  static constexpr double kNear = 1e-10;  // tolerance between two formulas for the same number
 
   BallPair any_pair() { return random_pair(options_.planes, random_); }
 
@@ -257,7 +257,7 @@ class Draw {
   static double bound_of(const Draw& draw, const Vector& gap) { return draw.bound(gap.norm()); }
   static double score_of(const Draw& draw, const Vector& gap) { return draw.score(gap); }
 
-  // m anywhere, n at the draw's distance in a random direction.
+  // m is anywhere, n at the draw's distance in a random direction.
   Case by_generality(double (*value)(const Draw&, const Vector&)) {
     const double first = random_.unit();
     const BallPair pair = pair_at_distance(first, distance_, options_.planes, random_);

@@ -7,8 +7,8 @@
 
 namespace nsimplex::causal {
 
-/// A statement of a paper put to the test: by how much each draw kept to it. What is below 0 by
-/// more than rounding violates it; what is not a number, too.
+/// A statement of a paper that is tested, with the slack of each draw. A slack that is below 0 by
+/// more than rounding, or not a number, is a violation.
 struct Claim {
   std::string source, text;
   std::vector<double> slacks = {};

@@ -6,7 +6,7 @@
 #include "cli/run_folder.h"
 #include "lab/claims/claim.h"
 
-/// What the commands that put statements of CAPE's paper to the test have in common.
+/// Shared code of the commands that test statements of CAPE's paper.
 namespace nsimplex::cli {
 
 struct AngleOptions : CommonOptions {
@@ -18,7 +18,7 @@ struct AngleOptions : CommonOptions {
 /// Adds --planes, --scale and --by-dimension.
 void add_angle_options(CLI::App& command, AngleOptions& options);
 
-/// A test's own options with planes, scale, by_dimension and seed as the command line has them.
+/// A test's own options, with planes, scale, by_dimension and seed from the command line.
 template <class Test>
 Test with_angles(Test test, const AngleOptions& options) {
   test.planes = options.planes;
@@ -28,8 +28,8 @@ Test with_angles(Test test, const AngleOptions& options) {
   return test;
 }
 
-/// A line each: task, source, statement, draws, holds, violations, median_slack, share. Then, where
-/// not --json, the table of all.
+/// Writes one line per statement: task, source, statement, draws, holds, violations, median_slack,
+/// share. Without --json it also prints a table of all.
 void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
                    const std::vector<causal::Claim>& claims);
 

@@ -19,7 +19,7 @@ namespace {
 
 struct Enough {};  // thrown from a checkpoint to end a fit
 
-// Seconds that the processors worked for this process since it was made.
+// Processor seconds of this process since the object was made.
 class ProcessorStopwatch {
  public:
   double seconds() const {
@@ -44,7 +44,7 @@ EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
     if (checkpoint) checkpoint();
     seconds = watch.seconds();
     if (begun == 0) {
-      watch = ProcessorStopwatch();  // what went before belongs to no epoch
+      watch = ProcessorStopwatch();  // excludes the time before the first epoch
       seconds = 0;
     }
     if (begun == batches || (begun > 0 && seconds > budget)) throw Enough();
@@ -63,7 +63,7 @@ double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t s
   CausalEmbeddingOptions options;
   options.dimension = dimension;
   options.steps = steps;
-  options.negatives = 0;  // all of them, as the paper has it
+  options.negatives = 0;  // all of them, as in the paper
   ProcessorStopwatch watch;
   options.checkpoint = [&](int64_t step) {
     if (checkpoint) checkpoint();
@@ -97,7 +97,7 @@ constexpr std::array kFigures{"step_one", "step_two", "order"};
 
 // Seconds of one size, run by run.
 struct Size {
-  std::string over;  // what varies: rows or columns
+  std::string over;  // the varying dimension: rows or columns
   int64_t rows, columns, batches = 0, timed = 0;
   std::array<std::vector<double>, kFigures.size()> seconds = {};
 
@@ -154,7 +154,7 @@ class Complexity {
     log_.write("complexity", line);
   }
 
-  // What the paper says that times grow with; -1: nothing.
+  // The exponent of growth that the paper states; -1: none.
   static double published(const std::string& over, size_t figure) {
     if (figure == 2) return -1;
     if (over == "rows") return figure == 0 ? 1 : -1;

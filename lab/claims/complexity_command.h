@@ -5,16 +5,16 @@
 #include <cstdint>
 #include <functional>
 
-/// How long the steps of causal encodings take (section G.4 of Xu et al., arXiv 2509.16629), in
-/// seconds of processor time, which a busy machine does not stretch; of one thread they are those
-/// of the clock on a quiet one.
+/// The duration of the steps of causal encodings (section G.4 of Xu et al., arXiv 2509.16629) in
+/// seconds of processor time, which does not grow on a busy machine. With one thread on a quiet
+/// machine this equals the time on the clock.
 namespace nsimplex::training {
 
-/// Seconds of an epoch of Step I as the paper has it, StructureEstimator::paper: of as many of its
-/// batches as begin within `budget` seconds, at least one, scaled to all of them.
+/// Seconds of an epoch of Step I as in the paper (StructureEstimator::paper). It times the batches
+/// that begin within `budget` seconds, at least one, and scales their time to the whole epoch.
 struct EpochSeconds {
   double seconds;
-  int64_t batches, timed;  ///< of the epoch; of these so many were timed
+  int64_t batches, timed;  ///< batches of the epoch, and how many of them were timed
 };
 EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
                                   const std::function<void()>& checkpoint = {});

@@ -42,13 +42,13 @@ Placement placement_of(const Matrix& tangents, TableView graph) {
 
 namespace {
 
-constexpr double kLeastAccuracy = 0.938;                 // as Fig. S1 has it
-constexpr double kLargestNoise = std::numbers::pi / 12;  // of an angle, there
-constexpr int64_t kGrid = 5;                             // of Fig. S1, in each direction
+constexpr double kLeastAccuracy = 0.938;                             // from Fig. S1
+constexpr double kLargestNoise = std::numbers::pi / 12;              // of an angle, from Fig. S1
+constexpr int64_t kGrid = 5;                                         // of Fig. S1, per direction
 constexpr std::array<int64_t, 7> kNoises{1, 2, 5, 10, 20, 50, 100};  // N of Fig. S3
-constexpr double kErrors = 4.5;        // standard errors that a true statement stays within
+constexpr double kErrors = 4.5;  // standard errors that bound the deviation of a true statement
 constexpr double kSmallBound = 0.01;   // of the last test of Prop. A.10
-constexpr int64_t kMostAverages = 20;  // of as many noises as that takes
+constexpr int64_t kMostAverages = 20;  // of the number of noises that the test needs
 constexpr double kCopyNoise = 0.1;     // of the noisy copy of Prop. A.8
 
 struct Mean {
@@ -63,7 +63,7 @@ Mean mean_of(const std::vector<double>& values) {
   return {mean, deviation, deviation / std::sqrt(count)};
 }
 
-// What is left of `errors` standard errors.
+// The remaining share of `errors` standard errors.
 double within(double expected, const Mean& drawn) {
   return kErrors - std::abs(drawn.mean - expected) / drawn.error;
 }
@@ -109,7 +109,7 @@ class Experiment {
 
   double kept(double sigma) const { return std::exp(-scale_ * scale_ * sigma * sigma); }
 
-  // xi_N, so often drawn.
+  // Draws of xi_N.
   std::vector<double> average_biases(const Pair& pair, double sigma, int64_t noises,
                                      int64_t repetitions) {
     const double clean = pair.score(pair.gap);
@@ -180,7 +180,7 @@ class Experiment {
           const auto all = average_biases(pair, sigma, noises, options_.repetitions);
           const Mean mean = mean_of(all);
           result_.biases.push_back({sigma, noises, equal, clean, mean.mean, mean.deviation, limit});
-          // The bound itself, and the one that holds with a quarter of the exponent's divisor.
+          // The bound itself, and the valid one with a quarter of the exponent's divisor.
           for (const double divisor : {8.0, 2.0}) {
             for (const double bound : {0.5, 0.1, 0.01}) {
               const double epsilon = pair.score.norms() * std::sqrt(divisor * std::log(2 / bound) /
@@ -200,7 +200,7 @@ class Experiment {
     return static_cast<double>(beyond) / static_cast<double>(all.size());
   }
 
-  // As printed, around 0: with eps half of the limit, and N so large that the bound is 1 %.
+  // As printed, around 0: eps is half of the limit, and N is so large that the bound is 1 %.
   void tails() {
     if (options_.sigmas.empty()) return;
     const double sigma = *std::ranges::max_element(options_.sigmas);
@@ -221,9 +221,9 @@ class Experiment {
     step();
   }
 
-  // Projections W_q = 1 and W_k that turns each plane by omega: covariances of query and key are
-  // [[cos, -sin], [sin, cos]] there, so that those that the proof assumes positive are, for |omega|
-  // < pi / 2.
+  // W_q = 1, and W_k turns each plane by omega. The covariances of query and key are then [[cos,
+  // -sin], [sin, cos]], so those that the proof assumes to be positive are positive for |omega| <
+  // pi / 2.
   void distinctions() {
     Claim proof{"Prop. A.8, proof", "without the sine a noisy copy scores above another feature"};
     Claim drawn{"Prop. A.8", "with it, too: projections drawn"};

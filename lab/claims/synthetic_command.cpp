@@ -73,7 +73,7 @@ namespace {
 using training::PlacedGraph;
 using training::PlacementTrial;
 
-// What has to be reached for points to show the graph.
+// Values that points must reach to show the graph.
 constexpr double kEdgeArea = 0.8, kGeneralityCorrelation = 0.4;
 
 struct SyntheticOptions : CommonOptions {
@@ -90,7 +90,7 @@ struct SyntheticOptions : CommonOptions {
   double generality = CausalEmbeddingOptions{}.generality;
 };
 
-// Embeddings of one kind, over the graphs that were drawn.
+// Embeddings of one kind over all graphs.
 struct SyntheticArm {
   const PlacedGraph* first;
   std::vector<double> areas, correlations, own_areas, own_correlations, radii;
@@ -130,7 +130,8 @@ class Synthetic {
   void run_graph(uint64_t seed, const std::function<void()>& placed) {
     const training::Stopwatch watch;
     training::PlacementOptions study = options_.study;
-    // Of their own, or random features of a fit are drawn from the numbers that made the table.
+    // A separate seed. Otherwise random features of a fit would use the numbers that made the
+    // table.
     const auto own_seed = [&](uint64_t which) {
       return static_cast<int64_t>(random_bits(seed, which) >> 1);
     };
@@ -251,7 +252,7 @@ class Synthetic {
   std::vector<PlacementTrial> trials_;
 };
 
-// What is judged is tried.
+// The value for the verdict is always tried.
 template <class Number>
 void include(std::vector<Number>& tried, Number judged) {
   if (std::ranges::find(tried, judged) == tried.end()) tried.push_back(judged);

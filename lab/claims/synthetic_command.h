@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-/// From made-up tables to points, to see whether points show the graph (Fig. 3 of Xu et al., arXiv
-/// 2509.16629).
+/// Embeds graphs from synthetic tables and tests whether the points show the graph (Fig. 3 of Xu et
+/// al., arXiv 2509.16629).
 namespace nsimplex::training {
 
 struct PlacementOptions {
@@ -15,29 +15,29 @@ struct PlacementOptions {
   CausalFitOptions structure;
   CausalEmbeddingOptions embedding;  ///< without its generality and hops
   std::vector<int64_t> hops;         ///< k and
-  std::vector<double> generalities;  ///< lambda_g, all pairs of which are tried with both graphs
+  std::vector<double> generalities;  ///< lambda_g; all pairs are tried with both graphs
 };
 
 /// One embedding of one graph.
 struct PlacedGraph {
-  bool learned;                                      ///< else the true graph
+  bool learned;                                      ///< false: the true graph
   int64_t hops;                                      ///< k
   double generality;                                 ///< lambda_g
-  bool relative;                                     ///< else pi and weights as given, as printed
-  double edge_area, generality_correlation;          ///< by the true graph
-  double own_edge_area, own_generality_correlation;  ///< by the graph that was embedded
+  bool relative;                                     ///< false: pi and weights as given, as printed
+  double edge_area, generality_correlation;          ///< relative to the true graph
+  double own_edge_area, own_generality_correlation;  ///< relative to the embedded graph
   double mean_radius;
   CausalEmbedding embedding;
 };
 
 struct PlacementTrial {
-  at::Tensor truth;  ///< [M, M], 1 for an edge: weights of a nonlinear model mean nothing
+  at::Tensor truth;  ///< [M, M], 1 for an edge; weights of a nonlinear model have no meaning
   CausalFit fit;
   CausalMetrics metrics;  ///< of the learned graph
   std::vector<PlacedGraph> placed;
 };
 
-/// The paper's own choice: lambda_g = 0.1 on pi that sums to 1, weights as given, two hops.
+/// The paper's choice: lambda_g = 0.1, where pi sums to 1, weights as given, two hops.
 inline constexpr double kPrintedGenerality = 0.1;
 inline constexpr int64_t kPrintedHops = 2;
 

@@ -14,8 +14,8 @@
 
 namespace nsimplex::cli {
 
-/// The weights of a head for a counterexample: PREFIXkey_weight.0 .. N, PREFIXvalue_weight.1 .. N,
-/// PREFIXoutput_weight.
+/// Adds the weights of a head for a counterexample: PREFIXkey_weight.0 .. N, PREFIXvalue_weight.1
+/// .. N, PREFIXoutput_weight.
 inline void add_weights(io::Safetensors& file, const std::string& prefix,
                         const analysis::PureHead& head) {
   for (size_t m = 0; m < head.keys.size(); ++m) {
@@ -27,21 +27,21 @@ inline void add_weights(io::Safetensors& file, const std::string& prefix,
   if (head.output) file.tensors.push_back({prefix + "output_weight", *head.output});
 }
 
-/// Statements put to the test, by name. Of each that is violated the first counterexample goes to
+/// Tested statements by name. The first counterexample of each violated statement is written to
 /// disk.
 class Verdicts {
  public:
-  /// Counterexamples go into this folder; nowhere if it is empty.
+  /// Counterexamples go into this folder, or nowhere if it is empty.
   explicit Verdicts(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Adds one draw to the statement of this name, with `add`; where it is the first that violates
-  /// it, writes counterexample-K.safetensors.
+  /// Adds one draw to the statement with this name by calling `add`. If it is the first violation,
+  /// writes counterexample-K.safetensors.
   void test(const std::string& name, const std::function<io::Safetensors()>& counterexample,
             const std::function<void(analysis::Statement&)>& add);
 
   std::vector<analysis::Statement> statements() const;
 
-  /// One object a statement: to_json() and `counterexample`, the file's name or null.
+  /// One object per statement: to_json() and `counterexample`, the file's name or null.
   std::vector<Json> lines() const;
 
  private:

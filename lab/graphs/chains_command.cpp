@@ -56,7 +56,7 @@ std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global,
                                       .head = {.out_channels = 2, .normalised = true}});
 }
 
-// Models and figures of table 1.
+// Models and results of table 1.
 std::vector<GraphArm> chain_arms(const training::KernelFeatureOptions& features) {
   const training::GraphTrainingOptions training{.epochs = 100, .batch = 16, .learning_rate = 1e-3};
   return {

@@ -1,4 +1,4 @@
-// Predicted pairs as partitions of their sets.
+// Turns predicted pairs into partitions of their sets.
 
 #include "lab/graphs/pair_task.h"
 
@@ -106,7 +106,8 @@ Tensor PairTask::loss(const Tensor& outputs, const GraphBatch& batch) const {
   const Tensor rows = proper_rows(batch.output);
   const Tensor logits = outputs.flatten().index_select(0, rows);
   const Tensor targets = batch.targets.index_select(0, rows);
-  // Sets of one point have no pairs: a batch of them alone is no mean over nothing.
+  // Sets with one point have no pairs. This avoids a mean over nothing for a batch of such sets
+  // only.
   const Tensor entropy =
       at::binary_cross_entropy_with_logits(logits, targets, {}, {}, at::Reduction::Sum) /
       static_cast<double>(std::max<int64_t>(rows.size(0), 1));
@@ -118,7 +119,7 @@ Tensor PairTask::loss(const Tensor& outputs, const GraphBatch& batch) const {
         .index_add(0, sets.index_select(0, rows), values);
   };
   const Tensor likely = logits.sigmoid();
-  // A set without edges and without likely pairs has nothing to find: eps keeps it at 1 - 0.
+  // For a set without edges and without likely pairs, eps keeps this term at 1 - 0.
   const Tensor f1 = 2 * sum(likely * targets) / (sum(likely + targets) + 1e-12);
   return entropy + loss_.soft_f1 * (1 - f1).sum();
 }
@@ -207,12 +208,12 @@ namespace {
 
 using at::Tensor;
 
-// The part of every node, where `joined` [m] says which ordered pairs belong together.
+// The part of every node; `joined` [m] marks the ordered pairs that belong together.
 std::vector<int64_t> parts_of(const TupleBatch& pairs, const Tensor& joined) {
   const Tensor upper = pairs.tuples.select(1, 0) < pairs.tuples.select(1, 1);
   const Tensor rows = (joined & upper).nonzero().flatten();
   const Tensor tuples = pairs.tuples.index_select(0, rows);
-  // Rows stay in their order, so that those of a graph begin where the rows before it end.
+  // Rows keep their order, so those of a graph begin after the rows of the graphs before it.
   const Tensor offsets = at::searchsorted(rows, pairs.tuple_offsets);
   const Tensor labels =
       connected_components({tuples, offsets, pairs.node_offsets, Symmetry::undirected});

@@ -8,27 +8,27 @@
 
 namespace nsimplex::training {
 
-/// Sets of points whose pairs are labelled: 1 for those that are edges.
+/// Sets of points with labelled pairs: 1 for edges.
 struct PairSets {
   at::Tensor features;  ///< [n, d], of the points
   TupleBatch edges;     ///< undirected, without loops, over the same nodes
-  at::Tensor kinds;     ///< int64 [sets], from 0 on; undefined: all of one kind
+  at::Tensor kinds;     ///< int64 [sets], from 0 on; undefined: all have one kind
 };
 
 struct PairLoss {
-  double soft_f1 = 0.0;  ///< weight of the sum over sets of 1 - soft F1, beside cross entropy
+  double soft_f1 = 0.0;  ///< weight of the sum over sets of 1 - soft F1, added to the cross entropy
 };
 
-/// Which pairs of a set are edges. Input: the points; output: all ordered pairs of each set, one
-/// logit. Loops count neither in loss nor in figures.
+/// Predicts which pairs of a set are edges. Input: the points. Output: all ordered pairs of each
+/// set, one logit each. Loops count neither in the loss nor in metrics.
 ///
-/// The loss is the mean binary cross entropy, and where soft_f1 says so 1 - 2 sum p t / (sum p +
-/// sum t) of each set, p the probabilities and t the targets.
+/// The loss is the mean binary cross entropy, plus soft_f1 times 1 - 2 sum p t / (sum p + sum t) of
+/// each set, where p are the probabilities and t the targets.
 ///
 /// Source: Serviansky et al., arXiv 2002.08772.
 class PairTask : public GraphTask {
  public:
-  /// The sets of training, validation and test split.
+  /// The sets of the training, validation and test split.
   PairTask(std::array<PairSets, 3> splits, const PairLoss& loss);
 
   int64_t size(GraphSplit split) const override;
@@ -36,9 +36,8 @@ class PairTask : public GraphTask {
                    const at::Generator& generator) override;
   at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const override;
 
-  /// Figures of ordered pairs, edges taken where a logit is positive: f1, precision, recall,
-  /// accuracy, and accuracy_with_loops, where loops count as pairs that are rightly told to be no
-  /// edges.
+  /// Metrics of ordered pairs, with positive logits as edges: f1, precision, recall, accuracy, and
+  /// accuracy_with_loops, in which loops count as pairs that are correctly predicted as no edges.
   std::unique_ptr<GraphScorer> scorer() const override;
 
  private:
@@ -46,12 +45,11 @@ class PairTask : public GraphTask {
   PairLoss loss_;
 };
 
-/// The same where edges join what belongs together: whatever is predicted is completed to a
-/// partition, each connected component being a part.
+/// The same for edges that join points of the same part. The prediction is completed to a
+/// partition: each connected component is a part.
 ///
-/// Figures are means over sets of those of partition_scores(): f1, rand_index,
-/// adjusted_rand_index; and the same of each kind, NAME_f1 and so on, for the names of the kinds
-/// that there are.
+/// Metrics are means over sets of those of partition_scores(): f1, rand_index, adjusted_rand_index.
+/// There are the same metrics for each kind that occurs, NAME_f1 and so on.
 class PartitionTask : public PairTask {
  public:
   PartitionTask(std::array<PairSets, 3> splits, const PairLoss& loss,
@@ -66,18 +64,18 @@ class PartitionTask : public PairTask {
 
 struct ChainOptions {
   int64_t train = 40, validation = 20, test = 20;  ///< chains
-  int64_t nodes = 20, test_nodes = 200;            ///< of one; validation has those of training
+  int64_t nodes = 20, test_nodes = 200;  ///< nodes per chain; validation uses those of training
 };
 
-/// Chains of nodes, one of whose ends carries a label as a one-hot vector; every node is to be
-/// told the label. Input: pairs, both directions of each link and the loop of every node, all
-/// features zero but those of the loop at the end. Output: nodes, two logits. Figures: micro_f1 and
-/// macro_f1 over all nodes of a split.
+/// Chains of nodes. One end of each carries a label as a one-hot vector, and every node must
+/// predict this label. Input: pairs, with both directions of each link and the loop of every node;
+/// all features are zero except those of the loop at the end. Output: nodes, two logits. Metrics:
+/// micro_f1 and macro_f1 over all nodes of a split.
 ///
 /// Sources: Gu et al., arXiv 2009.06211; Kim, Oh and Hong, arXiv 2110.14416, appendix A.2.4.
 class ChainTask : public GraphTask {
  public:
-  /// Labels are drawn from `seed`.
+  /// `seed` determines the labels.
   ChainTask(const ChainOptions& options, uint64_t seed);
 
   int64_t size(GraphSplit split) const override;
@@ -86,7 +84,7 @@ class ChainTask : public GraphTask {
   at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const override;
   std::unique_ptr<GraphScorer> scorer() const override;
 
-  /// The more frequent label of the test split for all nodes.
+  /// Predicts the more frequent label of the test split for all nodes.
   std::vector<std::pair<std::string, Scores>> references() const override;
 
  private:

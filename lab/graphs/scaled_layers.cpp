@@ -61,7 +61,7 @@ PassCost measure_pass(GraphModel& model, const GraphBatch& batch, bool forward_o
 
 namespace {
 
-// A line of /proc/self/status in bytes.
+// A value of /proc/self/status in bytes.
 std::optional<int64_t> status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -71,7 +71,7 @@ std::optional<int64_t> status_bytes(const std::string& name) {
   return std::nullopt;
 }
 
-// Makes the high-water mark what is resident now.
+// Sets the high-water mark to the current resident memory.
 bool reset_peak() {
   std::ofstream file("/proc/self/clear_refs");
   file << "5" << std::flush;

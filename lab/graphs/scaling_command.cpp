@@ -68,7 +68,7 @@ std::vector<ScalingArm> scaling_arms() {
           {"kernel", false, [] { return make_encoders(AttentionForm::kernel); }}};
 }
 
-// Edges 2^5, 2^6, .. 2^14; in full 2^5, 2^5.5, .. 2^20.
+// Edges 2^5, 2^6, .. 2^14; with --full 2^5, 2^5.5, .. 2^20.
 std::vector<int64_t> edges_of(const ScalingOptions& options) {
   if (!options.edges.empty()) return options.edges;
   std::vector<int64_t> edges;
@@ -79,7 +79,7 @@ std::vector<int64_t> edges_of(const ScalingOptions& options) {
   return edges;
 }
 
-// What one model costs at one size, seed by seed.
+// The costs of one model at one size, seed by seed.
 struct Measured {
   double edges = 0.0;
   std::vector<double> plan, forward, backward, peak;
@@ -120,8 +120,8 @@ class Scaling {
   }
 
  private:
-  // Whether the next size stays below the limits, going on as from the size before the last to the
-  // last; at first with the square of the edges.
+  // Whether the next size should stay below the limits. It extrapolates from the last two sizes,
+  // and at first assumes growth with the square of the edges.
   bool fits(const std::string& name, int64_t edges) const {
     const auto found = measured_.find(name);
     if (found == measured_.end()) return true;
@@ -157,7 +157,7 @@ class Scaling {
     at::manual_seed(seed);
     const auto model = arm.make();
     if (measured_.find(arm.name) == measured_.end()) {
-      pass(*model, batch);  // what is made at a first call is not counted
+      pass(*model, batch);  // work of the first call is not counted
     }
     const PassCost cost = pass(*model, batch);
     std::vector<Measured>& known = measured_[arm.name];
@@ -184,7 +184,7 @@ class Scaling {
     return training::measure_pass(model, batch, options_.forward_only);
   }
 
-  // log cost = slope log edges + .., over the larger half of the sizes.
+  // Fits log cost = slope log edges + .. over the larger half of the sizes.
   template <class Value>
   double slope(const std::vector<Measured>& known, const Value& value) const {
     std::vector<double> x, y;

@@ -114,7 +114,7 @@ struct DelaunayOptions : SetExperimentOptions {
   bool full = false, paper = false;
 };
 
-// Table 3: accuracy, precision, recall, F1. The accuracy counts loops as pairs that are no edges.
+// Table 3: accuracy, precision, recall, F1. The accuracy counts loops as pairs that are not edges.
 Scores published(double accuracy, double precision, double recall, double f1) {
   return {
       {"f1", f1}, {"precision", precision}, {"recall", recall}, {"accuracy_with_loops", accuracy}};
@@ -143,8 +143,8 @@ std::map<std::string, Scores> published_of(bool fifty) {
           {"siam-3", published(0.895, 0.578, 0.622, 0.587)}};
 }
 
-// Models of table 6d as the released code trains them, or (--paper) as the appendix says; smaller
-// ones that train in minutes without --full.
+// Models of table 6d as in the released code, or (--paper) as in the appendix. Without --full they
+// are smaller and train in minutes.
 SetArmOptions sizes_of(const DelaunayOptions& o) {
   SetArmOptions arms{.in_channels = 2, .neighbours = {0, 5, 10}};
   if (!o.full) {
@@ -193,7 +193,8 @@ int run_delaunay(const DelaunayOptions& o) {
       .arms = set_arms(with_options(sizes_of(o), o)),
       .draw = [&](uint64_t seed) -> std::unique_ptr<training::GraphTask> {
         // The appendix adds the soft F1, here with the weight of the entropy; the released code
-        // does not. Short runs need it: most pairs are no edges, and entropy alone stays at that.
+        // does not. Short runs need it: most pairs are not edges, and with the entropy alone
+        // training stays at predicting no edges.
         const double soft_f1 = !o.full ? 1.0 / kBatch : o.paper ? 1.0 / 32 : 0.0;
         return std::make_unique<training::PairTask>(
             std::array<PairSets, 3>{draw(train, o, 3 * seed), draw(validation, o, 3 * seed + 1),
@@ -201,7 +202,7 @@ int run_delaunay(const DelaunayOptions& o) {
             training::PairLoss{.soft_f1 = soft_f1});
       },
       .digits = 3};
-  // The paper's figures are of 50 points and of 20 to 80.
+  // The paper has results for 50 points and for 20 to 80 points.
   const bool fifty = o.least == 50 && o.most == 50;
   if (fifty || (o.least == 20 && o.most == 80)) {
     std::map<std::string, Scores> known = published_of(fifty);
@@ -253,7 +254,7 @@ namespace {
 using data::LabelledSets;
 using training::PairSets;
 
-constexpr int64_t kShortSets = 6000, kFullSets = 900'000;  // full: as many as the paper's data has
+constexpr int64_t kShortSets = 6000, kFullSets = 900'000;  // full: the size of the paper's data
 constexpr double kTrain = 0.6, kValidation = 0.2;          // shares of the sets
 
 struct JetsOptions : SetExperimentOptions {
@@ -262,13 +263,13 @@ struct JetsOptions : SetExperimentOptions {
   bool full = false, paper = false;
 };
 
-// Models of table 6d as the released code trains them, or (--paper) as the appendix says; smaller
-// ones that train in minutes without --full.
+// Models of table 6d as in the released code, or (--paper) as in the appendix. Without --full they
+// are smaller and train in minutes.
 SetArmOptions sizes_of(const JetsOptions& o, int64_t channels) {
   SetArmOptions arms{.in_channels = channels, .neighbours = {0, 5, 10}};
   if (!o.full) {
-    // Small batches: the first thing learned is that all points are one part, and it takes
-    // thousands of steps to get beyond it.
+    // Small batches: training first learns that all points are one part, and it takes thousands of
+    // steps to get past this.
     const training::GraphTrainingOptions training{
         .epochs = 10, .batch = 16, .learning_rate = 1e-3, .warmup = 1, .decays = true};
     arms.encoders.training = arms.linear.training = training;
@@ -319,7 +320,8 @@ std::unique_ptr<training::GraphTask> draw(const JetsOptions& o, const LabelledSe
   const auto count = static_cast<double>(sets.size());
   const auto first = static_cast<int64_t>(kTrain * count);
   const auto second = first + static_cast<int64_t>(kValidation * count);
-  // As released: minus the soft F1 of every set of a batch, beside the mean entropy of a pair.
+  // As in the released code: minus the soft F1 of every set of a batch, plus the mean entropy of a
+  // pair.
   return std::make_unique<training::PartitionTask>(
       std::array<PairSets, 3>{part(sets, 0, first), part(sets, first, second),
                               part(sets, second, sets.size())},

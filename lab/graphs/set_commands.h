@@ -26,22 +26,22 @@ struct SetArmOptions {
     training::GraphTrainingOptions training;
   } linear;
 
-  std::vector<int64_t> neighbours;  ///< of the graph networks, one model each
+  std::vector<int64_t> neighbours;  ///< of the graph networks, one model per entry
 };
 
-/// Options of the commands that have these models.
+/// Options of the commands that use these models.
 struct SetExperimentOptions : GraphExperimentOptions {
-  std::optional<int64_t> width, layers;  ///< of all models; without them their own
+  std::optional<int64_t> width, layers;  ///< of all models; absent: each model's own
 };
 
 /// Adds add_experiment_options() and --width and --layers.
 void add_set_options(CLI::App& command, SetExperimentOptions& options, const SetArmOptions& arms);
 
-/// Puts what was asked for in the place of a command's own sizes.
+/// Replaces a command's own sizes by those that were given.
 SetArmOptions with_options(SetArmOptions arms, const SetExperimentOptions& options);
 
-/// softmax and kernel (higher-order transformers), s2g and s2g-plus, gnn0, gnn5, .. on nearest
-/// neighbours. Pairs are judged the same way in both orders.
+/// softmax and kernel (higher-order transformers), s2g and s2g-plus, and gnn0, gnn5, .. on nearest
+/// neighbours. Pairs are evaluated the same way in both orders.
 std::vector<GraphArm> set_arms(const SetArmOptions& options);
 
 }  // namespace nsimplex::cli

@@ -59,7 +59,7 @@ LabelledSets select_sets(const LabelledSets& sets, const Tensor& numbers) {
 namespace {
 
 constexpr double kCharmFlight = 2.0, kBottomFlight = 4.0;            // mean, mm
-constexpr double kSpread = 0.15;                                     // of tracks about their jet
+constexpr double kSpread = 0.15;                                     // of tracks around their jet
 constexpr double kTransverseError = 0.03, kLongitudinalError = 0.1;  // mm
 
 struct Jet {
@@ -67,7 +67,7 @@ struct Jet {
   int64_t tracks;
 };
 
-// How far along the jet its vertices lie.
+// Distances along the jet of its vertices.
 std::vector<double> draw_vertices(JetKind kind, RandomStream& draws) {
   std::vector<double> distances = {0.0};
   if (kind == JetKind::bottom) distances.push_back(kBottomFlight * draws.exponential());
@@ -77,7 +77,8 @@ std::vector<double> draw_vertices(JetKind kind, RandomStream& draws) {
   return distances;
 }
 
-// A straight line from a point `distance` along the jet, as it passes the origin.
+// A straight line from a point at `distance` along the jet, described at its closest approach to
+// the origin.
 std::array<float, kJetFeatures> draw_track(const Jet& jet, double distance, RandomStream& draws) {
   const double azimuth = jet.azimuth + kSpread * draws.normal();
   const double pseudorapidity = jet.pseudorapidity + kSpread * draws.normal();

@@ -53,7 +53,7 @@ std::vector<SpeedUpPoint> speed_up(std::span<const CurvePoint> x, std::span<cons
 
 namespace {
 
-constexpr double kSpike = 5.0;   // times the running median
+constexpr double kSpike = 5.0;   // relative to the running median
 constexpr size_t kSettled = 10;  // steps before one can be a spike
 constexpr double kLargestInt8 = 127.0;
 
@@ -126,7 +126,7 @@ namespace {
 
 constexpr int64_t kMassWindows = 8;  // validation windows that the retained mass is measured on
 
-// An arm in training.
+// A model in training.
 struct Contender {
   std::unique_ptr<Learner> learner;
   int64_t steps = 0;
@@ -137,7 +137,7 @@ struct Contender {
   ArmResult result;
 };
 
-// Weights that an earlier arm has under the same name and in the same shape are taken from it.
+// Takes over weights that an earlier model has under the same name and with the same shape.
 void share_first_weights(std::vector<Contender>& contenders) {
   std::map<std::string, at::Tensor> first;
   for (Contender& contender : contenders) {
@@ -177,7 +177,7 @@ void update(Contender& contender, int64_t step, const std::vector<data::Batch>& 
   ++contender.loss_steps;
 }
 
-// Validates, and closes the interval since the last point.
+// Validates, and ends the interval since the last point.
 ArmPoint measure(Contender& contender, int64_t step, const TrainingOptions& training,
                  const Corpus& corpus, int64_t context) {
   ArmPoint point;
@@ -212,8 +212,7 @@ std::optional<double> retained_mass(LanguageModel& model, const Corpus& corpus, 
   return std::accumulate(masses.begin(), masses.end(), 0.0) / static_cast<double>(masses.size());
 }
 
-// The order in which arms take their turns goes round, so that none is always the first to see a
-// batch.
+// Rotates the order in which models take their turns, so that no model always sees a batch first.
 template <class Body>
 void by_turns(std::vector<Contender>& contenders, int64_t step, Body&& body) {
   for (size_t turn = 0; turn < contenders.size(); ++turn) {

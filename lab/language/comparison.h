@@ -13,7 +13,7 @@
 #include "data/tokens.h"
 #include "train/training_options.h"
 
-// How much sooner one model learns than another, read off their loss curves.
+// How much sooner one model learns than another, according to their loss curves.
 namespace nsimplex::training {
 
 struct CurvePoint {
@@ -21,12 +21,12 @@ struct CurvePoint {
   double loss = 0.0;
 };
 
-/// Centred moving average over 2 * reach + 1 points; towards the ends over as many as there are on
-/// both sides, so that a straight line stays itself.
+/// Centred moving average over 2 * reach + 1 points. Near the ends it uses as many points as both
+/// sides have, so that a straight line stays unchanged.
 std::vector<CurvePoint> smooth(std::span<const CurvePoint> curve, int64_t reach);
 
-/// The first step at which a curve is at or below `loss`, on straight lines between its points;
-/// absent where it never is.
+/// The first step at which a curve, linear between its points, is at or below `loss`; absent if
+/// there is none.
 std::optional<double> first_step_at(std::span<const CurvePoint> curve, double loss);
 
 struct SpeedUpPoint {
@@ -38,7 +38,7 @@ struct SpeedUpPoint {
 ///
 ///     t_Y(L_X(t)) / t - 1,    t_Y(l) the first step at which Y reaches l
 ///
-/// Steps whose loss Y never reaches are left out, as are those where X stands above Y's first
+/// Steps whose loss Y never reaches are left out, and so are steps where X is above Y's first
 /// point, which Y has passed before it was first measured. (Pappone, "Beyond attention as a graph",
 /// Figure 9.)
 std::vector<SpeedUpPoint> speed_up(std::span<const CurvePoint> x, std::span<const CurvePoint> y);
@@ -47,23 +47,23 @@ std::vector<SpeedUpPoint> speed_up(std::span<const CurvePoint> x, std::span<cons
 struct Arm {
   std::string name;
   LanguageModelOptions model;
-  int64_t steps = 0;  ///< of its schedule; 0: those of the training options
+  int64_t steps = 0;  ///< of its schedule; 0: from the training options
 };
 
-/// What a comparison trains on and judges by.
+/// The data for training and evaluation of a comparison.
 struct Corpus {
   data::Tokens tokens;
   data::Split split;
 };
 
-/// One arm at one step of its training.
+/// One model at one step of its training.
 struct ArmPoint {
   size_t arm = 0;
   int64_t step = 0;
-  double train_loss = 0.0;               ///< mean since the point before, nats a token
+  double train_loss = 0.0;               ///< mean since the point before, nats per token
   std::optional<double> auxiliary_loss;  ///< of its indexers
   double val_loss = 0.0;
-  double seconds = 0.0;  ///< median of a step so far, times the steps
+  double seconds = 0.0;  ///< median time of a step so far, times the steps
 };
 
 struct ArmResult {
@@ -77,60 +77,62 @@ struct ArmResult {
 };
 
 struct ComparisonEvents {
-  std::function<void(int64_t done, double loss)> step;  ///< updates of all arms so far
+  std::function<void(int64_t done, double loss)> step;  ///< updates of all models so far
   std::function<void(const ArmPoint&)> point;
 };
 
-/// Trains all arms at once, by turns: update t of every arm sees the same batch, and weights that
-/// two arms share by name and shape start equal. Since the arms take turns within every step, a
+/// Trains all models in turns: update t of every model sees the same batch, and weights that two
+/// models share by name and shape start equal. Since the models take turns within every step, a
 /// machine that is slower for a while is slower for all of them, and their times can be compared.
 ///
-/// Every random number comes from training.seed. An arm with fewer steps sees the first batches of
-/// the others. What an event throws ends the comparison. Throws InputError and Diverged as Trainer.
+/// Every random number comes from training.seed. A model with fewer steps sees the first batches of
+/// the others. An exception of an event ends the comparison. Throws InputError and Diverged like
+/// Trainer.
 std::vector<ArmResult> train_arms(const std::vector<Arm>& arms, const TrainingOptions& training,
                                   const Corpus& corpus, c10::Device device,
                                   const ComparisonEvents& events = {});
 
-/// Median seconds of a step of each arm, by turns, on models that are thrown away; those of a dense
-/// warm-up are not counted.
+/// Median seconds per step of each model, in turns, on models that are thrown away. Steps of a
+/// dense warm-up are not counted.
 std::vector<double> time_steps(const std::vector<Arm>& arms, const TrainingOptions& training,
                                const Corpus& corpus, c10::Device device, int64_t steps);
 
-/// How the gradients of a model's matrices are spread, the worst of them each.
+/// How the gradients of a model's matrices are distributed; each value is the worst of all
+/// matrices.
 struct GradientShape {
   double peak = 0.0;        ///< largest magnitude over the root mean square
   double kurtosis = 0.0;    ///< E g^4 / (E g^2)^2: 3 for normal gradients
   double int8_error = 0.0;  ///< relative error of rounding to 255 steps of the largest magnitude
 };
 
-/// Of the gradients that the last update left, embeddings left out.
+/// For the gradients that the last update left, without embeddings.
 GradientShape gradient_shape(LanguageModelImpl& model);
 
 /// Steps whose gradient norm is more than five times the median of those before; the first ten
-/// steps are none.
+/// steps never count.
 int64_t count_spikes(const std::vector<double>& gradient_norms);
 
 /// A model that was trained at one rate.
 struct RateTrial {
-  LanguageModel model{nullptr};  ///< at the end, or from before the step that diverged
+  LanguageModel model{nullptr};  ///< at the end, or before the step that diverged
   bool diverged = false;
   double early_loss = std::numeric_limits<double>::quiet_NaN();  ///< validation, after a tenth
   double val_loss = std::numeric_limits<double>::quiet_NaN();
   int64_t spikes = 0;
   GradientShape gradient;
 
-  /// Whether it came to the end, and lower than where it stood after a tenth of the steps.
+  /// Whether it finished, with a lower loss than after a tenth of the steps.
   bool stable() const { return !diverged && val_loss < early_loss; }
 };
 
-/// What is told of a training as it goes on.
+/// Events of a training in progress.
 struct RateTrialEvents {
   std::function<void(int64_t, double)> step;  ///< every step with its loss; may throw
   /// The model after a tenth of the steps, unless its loss is no longer finite.
   std::function<void(LanguageModel&)> early;
 };
 
-/// Trains one model as train_arms() would alone; a loss or gradient that is no longer finite is a
+/// Trains one model like train_arms() would alone. A loss or gradient that is not finite is a
 /// result here.
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
                         const Corpus& corpus, c10::Device device,

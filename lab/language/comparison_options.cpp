@@ -173,7 +173,7 @@ NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
   return arm;
 }
 
-// Adds hidden units to the MLPs until the model has as many weights as asked for, or nearly.
+// Adds hidden units to the MLPs until the model has about as many weights as requested.
 void widen(LanguageModelOptions& model, int64_t weights) {
   const int64_t unit =
       model.layers * model.dim * (model.mlp == Activation::swiglu ? 3 : 2);  // weights of one
@@ -199,7 +199,7 @@ std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names
     }
     named.push_back(named_arm(name, base));
     if (!named.back().wide) {
-      const LanguageModel model(named.back().arm.model);  // refuses what cannot be built
+      const LanguageModel model(named.back().arm.model);  // throws for an invalid model
       most = std::max(most, training::parameter_count(*model));
     }
   }

@@ -11,14 +11,14 @@
 #include "lab/language/comparison.h"
 #include "train/training_options.h"
 
-// What the commands that compare language models read.
+// Data and options of the commands that compare language models.
 namespace nsimplex::cli {
 
 /// Texts, or files of token numbers.
 struct CorpusFlags {
   TextOptions text;
   std::string tokenizer;
-  std::vector<std::string> token_files;  ///< one, or one to train and one to validate on
+  std::vector<std::string> token_files;  ///< one, or one for training and one for validation
   int64_t vocabulary = 0;                ///< of the token files; 0: 65536
 };
 void add_corpus_flags(CLI::App& command, CorpusFlags& flags);
@@ -29,12 +29,12 @@ struct OpenCorpus {
 };
 OpenCorpus open_corpus(const CorpusFlags& flags);
 
-/// Two lines for people: how much text, how it is trained on.
+/// Two lines of text that describe the data and the training.
 std::string describe(const training::Corpus& corpus, const training::TrainingOptions& training,
                      int64_t context);
 
-/// What the commands have in common that train several language models by turns. The defaults take
-/// minutes on two cores.
+/// Shared options of the commands that train several language models in turns. With the defaults
+/// they take minutes on two cores.
 struct ComparisonOptions : CommonOptions, CorpusFlags, ModelFlags {
   std::vector<std::string> arms;  ///< see comparison_arms()
   int64_t seeds = 1;              ///< counted up from `seed`
@@ -43,14 +43,15 @@ struct ComparisonOptions : CommonOptions, CorpusFlags, ModelFlags {
   ComparisonOptions();
 };
 
-/// --arms, --seeds and those of text, model and training, with the defaults that `options` has.
+/// Adds --arms, --seeds and the options of text, model and training, with the values of `options`
+/// as defaults.
 void add_comparison_flags(CLI::App& command, ComparisonOptions& options);
 
-/// A quarter of the context on every axis and as many keys, where nothing else was asked for.
+/// Sets a quarter of the context for every axis and for the number of keys, unless they were given.
 /// Throws InputError that names a training option out of its range.
 void complete(ComparisonOptions& options);
 
-/// The models of a comparison from their names: NAME[:WORD]..., NAME one of
+/// The models of a comparison from their names. NAME[:WORD]... has a NAME
 ///
 ///     ordinary   no simplicial layer
 ///     window     windowed simplicial layers
@@ -58,17 +59,17 @@ void complete(ComparisonOptions& options);
 ///     path       the same along paths
 ///     linear     separable simplicial layers
 ///
-/// and words that change it: reuse or light, relu or softmax (the indexer's; default reuse,
-/// softmax), loss (its alignment loss, with the weight of `base`), wide (an MLP so wide that the
-/// model has as many weights as the largest of those that are not wide). Everything else is
-/// `base`'s. Throws InputError that names the arm.
+/// and words that change it: reuse or light, relu or softmax (for the indexer; default reuse,
+/// softmax), loss (its alignment loss, with the weight of `base`), and wide (an MLP so wide that
+/// the model has as many weights as the largest one that is not wide). Everything else is from
+/// `base`. Throws InputError that names the model.
 std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names,
                                            const LanguageModelOptions& base);
 
 /// The eight indexers: relu and softmax scores, reuse and light, without and with the loss.
 std::vector<std::string> indexer_arms();
 
-/// training::train_arms with a progress bar named `label`, until Ctrl-C (Interrupted).
+/// Calls training::train_arms with a progress bar named `label`. Ctrl-C stops it (Interrupted).
 std::vector<training::ArmResult> train_arms_shown(
     const std::string& label, const std::vector<training::Arm>& arms,
     const training::TrainingOptions& training, const training::Corpus& corpus,

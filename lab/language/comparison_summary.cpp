@@ -28,8 +28,8 @@ using training::Arm;
 using training::ArmResult;
 using training::Interval;
 
-constexpr int64_t kSmoothing = 2;  // validations on either side
-constexpr size_t kAllPairs = 3;    // so many arms are compared each with each
+constexpr int64_t kSmoothing = 2;  // validations on each side
+constexpr size_t kAllPairs = 3;    // up to this number of models, every pair is compared
 
 std::string percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
 
@@ -39,7 +39,7 @@ double mean(const std::vector<training::SpeedUpPoint>& points) {
   return sum / static_cast<double>(points.size());
 }
 
-// One arm over another, in one number a seed.
+// One model relative to another, with one number per seed.
 struct Pair {
   size_t arm, over;
   std::vector<double> differences;           // of the last validation loss
@@ -80,7 +80,7 @@ std::vector<Pair> pairs_of(size_t arms) {
   return pairs;
 }
 
-// Seeds' mean of one field, "-" where no arm has it.
+// The mean over seeds of one field, "-" if no result has it.
 std::string mean_of(const std::vector<const ArmResult*>& results,
                     const std::function<std::optional<double>(const ArmResult&)>& field,
                     const std::function<std::string(double)>& format) {

@@ -16,7 +16,7 @@
 namespace nsimplex::cli {
 namespace {
 
-constexpr int64_t kTimedSteps = 15;  // by which equal time is measured out
+constexpr int64_t kTimedSteps = 15;  // steps that measure the speed for equal time
 
 struct CompareOptions : ComparisonOptions {
   std::vector<std::string> equal = {"tokens", "time"};
@@ -28,11 +28,10 @@ struct CompareOptions : ComparisonOptions {
   }
 };
 
-// Figure 8 of Pappone, "Beyond attention as a graph": nanoGPT of 124 million weights, layers 4, 8
+// Figure 8 of Pappone, "Beyond attention as a graph": nanoGPT with 124 million weights, layers 4, 8
 // and 12 2-simplicial, 60 million tokens. Batch, rate and data are not published; these are
-// nanoGPT's rate and a batch that one machine holds.
-// What was asked for stays. The rest is the default from then on, in config.toml as well: read
-// back, it is asked for.
+// nanoGPT's rate and a batch that fits one machine. Options that were given stay. The others become
+// defaults, also in config.toml: when it is read back, they count as given.
 void apply_fig8(CLI::App& command, CompareOptions& o) {
   const auto set = [&](const char* flag, auto& value, const auto& of_figure) {
     CLI::Option* option = command.get_option(flag);
@@ -57,7 +56,7 @@ void apply_fig8(CLI::App& command, CompareOptions& o) {
   set("--eval-every", o.training.eval_every, 25);
 }
 
-// Steps of each arm, so that all take as long as the fastest one takes for training.steps.
+// Numbers of steps per model, so that all take as long as the fastest one takes for training.steps.
 std::vector<training::Arm> equal_in_time(std::vector<training::Arm> arms, const CompareOptions& o,
                                          const training::Corpus& corpus) {
   const std::vector<double> seconds =
@@ -109,7 +108,7 @@ int run_compare(const CompareOptions& given) {
       }
     }
   } catch (const Interrupted&) {
-    report();  // of the seeds that are whole
+    report();  // for the complete seeds
     throw;
   }
   report();
@@ -182,7 +181,7 @@ std::string relative_percent(double ratio) { return fmt::format("{:+.1f} %", 100
 void refit_published(RunLog& log, bool json) {
   Table table({"task", "arm", "alpha refitted", "beta", "R^2", "alpha printed", "gain in alpha",
                "printed gain"});
-  double refitted = 0.0, printed = 0.0;  // of the transformer, which comes before its rival
+  double refitted = 0.0, printed = 0.0;  // for the transformer, which comes before its rival
   for (const PublishedLosses& each : kPublishedLosses) {
     const training::Line line = fit({kPublishedSizes.begin(), kPublishedSizes.end()},
                                     {each.losses.begin(), each.losses.end()});

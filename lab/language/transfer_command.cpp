@@ -1,5 +1,5 @@
-// `nsimplex lab transfer`: whether the best learning rate of a small language model stays where
-// it is as the model grows, with the scales `standard` and `unit`.
+// `nsimplex lab transfer`: tests whether the best learning rate of a small language model stays the
+// same as the model grows, with the scales `standard` and `unit`.
 
 #include "lab/language/transfer_command.h"
 
@@ -151,7 +151,7 @@ struct TransferOptions : ComparisonOptions {
   }
 };
 
-// The models: for every scale the smallest one, then every axis from there.
+// The models: for every scale the smallest one, then its growth along every axis.
 std::vector<TransferCell> cells_of(const TransferOptions& o) {
   std::vector<TransferCell> cells;
   for (const std::string& scale : o.scales) {
@@ -179,7 +179,7 @@ LanguageModelOptions model_of(const TransferOptions& o, const TransferCell& cell
   return language_model_options(flags, vocabulary);
 }
 
-// Figures of the simplicial layers, the largest of the layers, read in double.
+// Diagnostics of the simplicial layers, as the largest over the layers, computed in double.
 Json readings_of(LanguageModel& model, const TransferOptions& o, const training::Corpus& corpus) {
   const data::Slice slice = corpus.split.validation;
   const std::vector<int64_t> starts{slice.begin};

@@ -1,5 +1,5 @@
-// `nsimplex lab lipschitz`: the largest derivatives of N-simplicial attention over a ball of
-// tokens, beside the bounds of the literature.
+// `nsimplex lab lipschitz`: compares the largest derivatives of N-simplicial attention over a ball
+// of tokens with the bounds of the literature.
 
 #include "lab/lipschitz/lipschitz_command.h"
 
@@ -27,18 +27,18 @@ namespace {
 
 using analysis::Statement;
 
-// The bound's exponents: in the tokens, and in the width where logits are large.
+// The bound's exponents: in the tokens, and in the width for large logits.
 constexpr double kMostInTokens = 1.5, kMostInDim = 0.5;
-constexpr double kNear = 0.1;  // of exponents that are the same
+constexpr double kNear = 0.1;  // tolerance for equal exponents
 
-// (place on the axis, constant), in rising order.
+// (place on the axis, constant), ascending.
 using Line = std::vector<std::pair<double, double>>;
-// By tokens, dim and radius, the axis' own being 0.
+// By tokens, dim and radius; the axis' own value is 0.
 using Lines = std::map<std::tuple<double, double, double>, Line>;
 
 enum class Axis { tokens, dim, radius };
 
-// The lines of two points or more.
+// The lines with two points or more.
 Lines lines_along(Axis axis, const std::vector<LipschitzPoint>& points, int64_t order) {
   Lines lines;
   for (const LipschitzPoint& point : points) {
@@ -53,7 +53,7 @@ Lines lines_along(Axis axis, const std::vector<LipschitzPoint>& points, int64_t 
   return lines;
 }
 
-// Exponent by least squares of the logarithms.
+// Exponent from a least squares fit of the logarithms.
 double exponent(std::span<const std::pair<double, double>> line) {
   std::vector<double> x, y;
   for (const auto& point : line) {
@@ -74,7 +74,7 @@ GrowthStatement at_most(Axis axis, double most, const std::string& text,
   return {statement, {{"exponent", training::median(exponents)}}};
 }
 
-// Lines of the order beside those of order 1 with the same width and radius.
+// Lines of the order and those of order 1 with the same width and radius.
 GrowthStatement beside_pairs(const std::vector<LipschitzPoint>& points, int64_t order) {
   Statement statement(
       fmt::format("exponent in the tokens not above that of order 1, order {}", order));
@@ -83,7 +83,7 @@ GrowthStatement beside_pairs(const std::vector<LipschitzPoint>& points, int64_t 
   for (const auto& each : lines_along(Axis::tokens, points, order)) {
     const auto pair = pairs.find(each.first);
     if (order == 1 || pair == pairs.end()) continue;
-    // Over the same tokens: a longer line of order 1 may be flatter at its end.
+    // Over the same tokens, since a longer line of order 1 may be flatter at its end.
     const std::span same(pair->second);
     const Line& line = each.second;
     const double difference =
@@ -148,7 +148,7 @@ std::vector<LipschitzPoint> sweep_of(const LipschitzOptions& options) {
   return points;
 }
 
-// One number a draw, by the name of the bound.
+// One number per draw, by the name of the bound.
 using Bounds = std::map<std::string, std::vector<double>>;
 
 Bounds bounds_of(const LipschitzPoint& point, const ProjectedAttention& attention,
@@ -175,7 +175,7 @@ Bounds bounds_of(const LipschitzPoint& point, const ProjectedAttention& attentio
   return bounds;
 }
 
-// Every problem as many times as there are starts, one after the other.
+// Repeats every problem once per start, one after the other.
 ProjectedAttention repeated(const ProjectedAttention& attention, int64_t starts) {
   ProjectedAttention all;
   for (const Tensor& each : attention.keys) all.keys.push_back(each.repeat_interleave(starts, 0));
@@ -203,10 +203,11 @@ class LipschitzExperiment {
   LipschitzExperiment(const LipschitzOptions& options, RunLog& log)
       : options_(options), log_(log), verdicts_(options.out) {}
 
-  // Draws weights, climbs from some draws of tokens each, and compares the best with every bound.
+  // Draws weights, climbs from several draws of tokens each, and compares the best with every
+  // bound.
   void measure(LipschitzPoint point) {
-    // Points of one order and width have the same weights, and those that differ in the radius
-    // alone the same directions, so that what they differ by is not the draw.
+    // Points of one order and width have the same weights. Those that differ only in the radius
+    // also have the same directions, so that the draw does not cause their difference.
     at::manual_seed(options_.seed + 1000 * static_cast<uint64_t>(point.order) +
                     1000000 * static_cast<uint64_t>(point.dim));
     const ProjectedAttention drawn = analysis::random_attention(

@@ -16,14 +16,14 @@ struct LipschitzPoint {
 
 struct GrowthStatement {
   analysis::Statement statement;
-  Json figures;  ///< what else there is to say of it
+  Json figures;  ///< further values
 };
 
-/// What "How Smoothing is N-simplicial Attention?" says of how the constant of one order grows, a
-/// draw being a line of points that differ in one of tokens, width and radius alone: its exponent
-/// in the tokens is 3/2 at most, and not above that of order 1; that in the width is 1/2 at most;
-/// it goes to zero with the radius as R^(N-1), so not at all for N = 1; and it grows where the
-/// radius is large. Lines of order 1 are used for other orders, points of other orders than these
+/// The claims of "How Smoothing is N-simplicial Attention?" on the growth of the constant of one
+/// order. A draw is a line of points that differ only in tokens, width or radius. The exponent in
+/// the tokens is at most 3/2 and not above that of order 1. The exponent in the width is at most
+/// 1/2. The constant goes to zero with the radius as R^(N-1), so not at all for N = 1, and it grows
+/// for large radii. Lines of order 1 are used for other orders; points of other orders than these
 /// are not.
 std::vector<GrowthStatement> lipschitz_growth(const std::vector<LipschitzPoint>& points,
                                               int64_t order);

@@ -84,7 +84,7 @@ class Propositions {
     return drawn;
   }
 
-  // left <= right, one number a draw each.
+  // Tests left <= right, with one number per draw each.
   void bound(const std::string& name, const Tensor& left, const Tensor& right) {
     Statement statement(c10::str(name, ", order ", options_.order));
     for (int64_t draw = 0; draw < options_.draws; ++draw) {
@@ -93,7 +93,7 @@ class Propositions {
     statements_.push_back(statement);
   }
 
-  // Two formulas: the slack is their relative difference, in the largest norm.
+  // Tests two formulas: the slack is their relative difference, in the largest norm.
   void equal(const std::string& name, const Tensor& formula, const Tensor& exact) {
     Statement statement(c10::str(name, ", order ", options_.order));
     const Tensor size = largest(exact.abs()), off = largest((formula - exact).abs());
@@ -114,7 +114,7 @@ class Propositions {
     bound("Lemma 6: |o x_t| <= D^((N-1)/2)", largest(rms(all)), ones_like_draws(all) * product());
   }
 
-  // Proposition 8, and what is said of a matrix of any signs.
+  // Proposition 8, and the bound for a matrix with any signs.
   void brackets(const Tensor& weights) {
     const Tensor x = WrittenOut::products(rows(options_.order)),
                  y = WrittenOut::products(rows(options_.order));

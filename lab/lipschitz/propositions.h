@@ -9,9 +9,9 @@
 
 namespace nsimplex::analysis {
 
-/// N-simplicial attention as the theorems of "How Smoothing is N-simplicial Attention?" have it:
-/// softmax, product form and values, s1 = d^-1/2, s2 = 1, one head, no skip and no output
-/// projection. Every problem has weights of its own.
+/// N-simplicial attention as in the theorems of "How Smoothing is N-simplicial Attention?":
+/// softmax, product form and values, s1 = d^-1/2, s2 = 1, one head, no skip connection and no
+/// output projection. Every problem has its own weights.
 struct ProjectedAttention {
   Tensors keys;    ///< W_K^(m), m = 0..N, the query's first: [B, C, d]
   Tensors values;  ///< W_V^(m), m = 1..N: [B, C, d]
@@ -31,11 +31,11 @@ struct PropositionOptions {
   int64_t draws = 1000;
 };
 
-/// What Cesista, "Sensitivity and Sharpness of n-Simplicial Attention", proves on the way, each put
-/// to the test on as many random draws (torch's generator) of rows of unit root mean square:
-/// Proposition 5, Lemma 6, the three inequalities of Proposition 8, |Bx| <= |B| |x|, the bounds on
-/// dV, dK, dA, d2V and d2A with the scales of Scale::unit; and whether d2A and d2V are what is
-/// printed, which they are for N = 1 only, d2A with the term that is left out.
+/// Tests the intermediate results of Cesista, "Sensitivity and Sharpness of n-Simplicial
+/// Attention", on random draws (torch's generator) of rows with unit root mean square: Proposition
+/// 5, Lemma 6, the three inequalities of Proposition 8, |Bx| <= |B| |x|, and the bounds on dV, dK,
+/// dA, d2V and d2A with the scales of Scale::unit. It also tests the printed formulas of d2A and
+/// d2V, which are right for N = 1 only, and d2A with the missing term.
 std::vector<Statement> test_propositions(const PropositionOptions& options);
 
 }  // namespace nsimplex::analysis

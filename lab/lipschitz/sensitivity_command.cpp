@@ -1,5 +1,5 @@
-// `nsimplex lab sensitivity`: how far attention carries perturbations of its inputs, once and
-// twice differentiated, beside the bounds for its scales.
+// `nsimplex lab sensitivity`: compares sensitivity and sharpness of attention, its first and second
+// derivatives with respect to its inputs, with the bounds for its scales.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -28,12 +28,13 @@ const std::string kUnitNorms = "1:1:1";
 struct SensitivityCommand : CommonOptions {
   std::vector<int64_t> orders{1, 2}, dims{4, 16};
   std::vector<std::string> scales{"unit", "standard"}, norms{kUnitNorms};
-  // With 3 tokens sharpness ends at 1.784, and with fewer starts not all seeds find more.
+  // With 3 tokens the sharpness reaches only 1.784, and with fewer starts some seeds miss larger
+  // values.
   int64_t tokens = 4, starts = 16, steps = 60, draws = 1000;
   bool skip_sharpness = false;
 };
 
-// Positive finite numbers with colons between; none where it is something else.
+// Positive finite numbers separated by colons; empty for any other text.
 std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> numbers;
   for (const std::string& part : CLI::detail::split(text, ':')) {
@@ -77,8 +78,8 @@ struct Case {
   }
 };
 
-// A layer: q, every k and every v projected from one input by rotations, which keep the root mean
-// square; one set for each problem, of the second half none.
+// A layer: q, every k and every v are projected from one input by rotations, which keep the root
+// mean square. There is one set of rotations per problem, and none for the second half.
 TensorFunction layer_function(const Case& each, const SensitivityCommand& options) {
   Tensors rotations;
   for (int64_t i = 0; i < 2 * each.order + 1; ++i) {
@@ -94,8 +95,8 @@ TensorFunction layer_function(const Case& each, const SensitivityCommand& option
   };
 }
 
-// Where the ascents start, one problem each: the first half normal, the other half with all keys
-// near +-sqrt(D) e_1 and all values near +-sqrt(D) e_2, which is where the bounds are attained.
+// The starts of the ascents, one problem each. The first half is normal. The other half has all
+// keys near +-sqrt(D) e_1 and all values near +-sqrt(D) e_2, where the bounds are attained.
 Tensors starts_of(const Case& each, const SensitivityCommand& options) {
   const int64_t problems = 2 * options.starts;
   Tensors inputs;
@@ -112,7 +113,7 @@ Tensors starts_of(const Case& each, const SensitivityCommand& options) {
   return inputs;
 }
 
-// What is wrong with a pair of scales, or nothing.
+// The fault of a pair of scales, or nothing.
 std::string check_scales(const std::string& text) {
   if (text == "unit" || text == "standard" || numbers_of(text).size() == 2) return {};
   return fmt::format("expected unit, standard or LOGIT:OUTPUT, got '{}'", text);
@@ -169,7 +170,7 @@ class SensitivityExperiment {
   }
 
  private:
-  // What is climbed, from where, and the root mean square of each input's rows.
+  // The function to climb, its starts, and the root mean square of each input's rows.
   struct Subject {
     std::string name;
     TensorFunction function;
@@ -177,8 +178,8 @@ class SensitivityExperiment {
     std::vector<double> rms;
   };
 
-  // One statement: where every start led to, a draw each, against the largest bound. The bounds of
-  // the inputs (pairs of inputs) one by one are counted apart.
+  // One statement: each start is a draw, and its result is compared with the largest bound. The
+  // bounds of single inputs (pairs of inputs) are counted separately.
   template <class Estimate>
   void test(const Case& each, const Subject& subject, const std::string& kind, Estimate estimate,
             const std::vector<double>& bounds) {
@@ -216,7 +217,7 @@ class SensitivityExperiment {
     if (statement.violations() + single.violations() > 0) save(each, name, found);
   }
 
-  // Rows of the root mean square asked for: the inputs that stay.
+  // Rows with the given root mean square, for inputs that stay fixed.
   static Tensors projected(const Subject& subject) {
     Tensors inputs;
     for (size_t i = 0; i < subject.starts.size(); ++i) {

@@ -32,7 +32,7 @@ std::string task_name(const MatchCommandOptions& options) {
   return fmt::format("match{}", options.task.task.arity);
 }
 
-// What tells an arm from the others of its run.
+// Adds the fields that distinguish a model from the others of its run.
 void add_arm(Json& line, const MatchCommandOptions& options, const MatchArm& arm) {
   line["task"] = task_name(options);
   line["depth"] = arm.depth;
@@ -70,7 +70,7 @@ std::vector<std::string> result_row(const MatchArm& arm, uint64_t seed,
           fmt::format("{:.1f}", result.seconds)};
 }
 
-// One seed of every arm.
+// Trains one seed of every model.
 std::vector<training::MatchResult> train(const MatchCommandOptions& options,
                                          const std::vector<MatchArm>& arms, uint64_t seed,
                                          RunLog& log) {
@@ -117,7 +117,7 @@ std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
           add({.order = order, .depth = depth});
           continue;
         }
-        // With one key axis paths and products are the same tuples.
+        // With one key axis, paths and products are the same tuples.
         const bool path = sparse == "path" && order > 1;
         for (const int64_t k : options.topk) {
           add({.order = order,
@@ -155,7 +155,7 @@ int run_match(const MatchCommandOptions& options) {
     try {
       results = train(complete, arms, seed, log);
     } catch (const Interrupted&) {
-      interrupted = true;  // the seeds before are whole
+      interrupted = true;  // the seeds before are complete
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const Json line = result_line(options, arms[i], seed, results[i]);
@@ -170,7 +170,7 @@ int run_match(const MatchCommandOptions& options) {
 
 namespace {
 
-constexpr int64_t kLargestModulus = 1 << 20;  // of an embedding that still fits into memory
+constexpr int64_t kLargestModulus = 1 << 20;  // largest embedding that fits into memory
 
 // Text of a command, with {0} for its name.
 struct MatchText {
@@ -195,7 +195,7 @@ const std::vector<MatchText>& match_texts() {
   return texts;
 }
 
-// What is compared.
+// Adds the options that define the compared models.
 void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command.add_option("--order", options.orders, "Orders to train")
@@ -234,7 +234,7 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
       ->capture_default_str();
 }
 
-// The task, the reference model and how it is trained.
+// Adds the options of the task, the reference model and its training.
 void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   training::MatchOptions& task = options.task;

@@ -11,13 +11,13 @@ namespace nsimplex::cli {
 struct MatchCommandOptions : CommonOptions {
   training::MatchOptions task;
   std::vector<int64_t> orders = {1, 2}, depths = {1}, topk = {4};
-  std::vector<int64_t> beside = {0};  // 0 is no order
+  std::vector<int64_t> beside = {0};  // 0 is not an order
   std::vector<std::string> sparse = {"dense"};
   int64_t seeds = 1;
   std::string labels = "balanced", norm = "none", equal = "parameters";
 };
 
-/// The models that the options ask for, in the order in which they take turns.
+/// The models that the options define, in the order in which they take turns.
 std::vector<training::MatchArm> match_arms(const MatchCommandOptions& options);
 
 /// Trains them and returns the exit code.

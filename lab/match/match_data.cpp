@@ -30,12 +30,12 @@ void check(const MatchTask& task) {
   at_least_two("modulus", task.modulus);
 }
 
-// Labels one sequence after the other; the sets are kept between them.
+// Labels one sequence after the other and keeps the sets in between.
 class Labeller {
  public:
   explicit Labeller(const MatchTask& task) : task_(task), is_sum_(task.modulus) {}
 
-  // Writes the labels of x and returns their number of ones.
+  // Writes the labels of x and returns the number of ones.
   int64_t label(const int64_t* x, float* labels) {
     sums_ = {0};
     for (int64_t m = 1; m < task_.arity; ++m) add_one_of(x);
@@ -51,7 +51,7 @@ class Labeller {
   }
 
  private:
-  // sums := {s + x_j mod M}, each once: sums of one position more.
+  // sums := {s + x_j mod M} without repetitions: sums with one position more.
   void add_one_of(const int64_t* x) {
     larger_.clear();
     for (const int64_t sum : sums_) {
@@ -66,15 +66,15 @@ class Labeller {
   }
 
   const MatchTask& task_;
-  std::vector<char> is_sum_;  // zeros between calls
+  std::vector<char> is_sum_;  // all zero between calls
   std::vector<int64_t> sums_, larger_;
 };
 
 }  // namespace
 
 MatchTask match_task(int64_t arity) {
-  // Half of the labels are 1 near M = T, T^2 / 2 and T^3 / 6 divided by log 2; a smaller modulus is
-  // easier to learn and leaves enough sequences whose labels are balanced.
+  // Half of the labels are 1 if M is near T, T^2 / 2 and T^3 / 6 divided by log 2. A smaller
+  // modulus is easier to learn and leaves enough sequences with balanced labels.
   switch (arity) {
     case 2:
       return {.arity = 2, .modulus = 13, .length = 8};
@@ -124,7 +124,7 @@ MatchSequences draw_match(int64_t count, const MatchTask& task, const at::Genera
 
 namespace {
 
-constexpr int64_t kLeastRatio = 3;  // hidden units for each channel
+constexpr int64_t kLeastRatio = 3;  // hidden units per channel
 
 int64_t index_weights(const MatchArm& arm, const MatchSize& size) {
   if (arm.tuples == MatchTuples::dense) return 0;

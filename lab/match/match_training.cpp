@@ -20,7 +20,7 @@
 namespace nsimplex::training {
 namespace {
 
-constexpr double kEmbeddingDeviation = 1.0;  // numbers are symbols: far apart from the first step
+constexpr double kEmbeddingDeviation = 1.0;  // numbers are symbols, which should start far apart
 
 SimplicialAttention make_attention(const MatchArm& arm, const MatchSize& size, HeadNorm norm) {
   SimplicialAttentionOptions attention;
@@ -32,10 +32,10 @@ SimplicialAttention make_attention(const MatchArm& arm, const MatchSize& size, H
   SelectionOptions selection;
   selection.pattern = arm.tuples == MatchTuples::path ? TuplePattern::path : TuplePattern::product;
   selection.keys = arm.topk;
-  // Any weight would do: the loss reaches the indexer alone, and AdamW's steps do not depend on the
+  // Any weight works: the loss reaches only the indexer, and AdamW's steps do not depend on the
   // scale of a gradient.
   selection.loss_weight = 1.0;
-  // A first layer has no layer before it whose scores could be reused.
+  // A first layer has no previous layer whose scores it could reuse.
   selection.indexer = {.heads = kMatchIndexHeads,
                        .index_dim = kMatchIndexDim,
                        .source = IndexSource::light,
@@ -60,7 +60,7 @@ MatchModel::MatchModel(const MatchArm& arm, const MatchSize& size, HeadNorm norm
 
   const at::NoGradGuard no_grad;
   embedding_->weight.normal_(0.0, kEmbeddingDeviation, generator);
-  // The branches of all blocks together start with the variance that those of one have.
+  // The branches of all blocks together start with the variance of those of one block.
   const double gain = 1.0 / std::sqrt(static_cast<double>(arm.depth));
   for (size_t i = 0; i < blocks_->size(); ++i) {
     blocks_->at<TransformerBlockImpl>(i).reset_parameters({generator, gain});
@@ -105,7 +105,7 @@ bool is_prime(int64_t number) {
   return number >= 2;
 }
 
-// One arm in training.
+// A model in training.
 class Contestant {
  public:
   Contestant(const MatchOptions& o, const MatchArm& arm, const at::Generator& generator)
@@ -116,7 +116,7 @@ class Contestant {
     result_.parameters = parameter_count(model_);
   }
 
-  // Update `number`, counted from 1. Returns the loss.
+  // Makes update `number`, counted from 1. Returns the loss.
   double step(int64_t number, const MatchSequences& batch, double rate) {
     const Stopwatch watch;
     const at::Tensor loss =
@@ -132,7 +132,7 @@ class Contestant {
     return value;
   }
 
-  // The share of right answers after update `number`.
+  // The accuracy after update `number`.
   double evaluate(int64_t number, const MatchSequences& data, int64_t batch) {
     const Stopwatch watch;
     const at::NoGradGuard no_grad;
@@ -192,8 +192,8 @@ void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
     if (arm.tuples != MatchTuples::dense) require_positive("topk", arm.topk);
     size_of(o, arm);
   }
-  // M is prime, so that no number but 0 matches itself alone. Whether there are sequences is said
-  // first: that depends on the size of M.
+  // M must be prime, so that no number but 0 matches itself alone. Whether sequences exist depends
+  // on the size of M and is reported first.
   const std::string expected = "expected a prime, got " + std::to_string(o.task.modulus);
   const bool prime = is_prime(o.task.modulus);
   try {
@@ -212,8 +212,8 @@ std::vector<MatchResult> train_match(
     const std::function<void(size_t arm, const MatchPoint&)>& report) {
   const auto& o = options;
   check_match(o, arms);
-  // Streams of their own, so that arms do not depend on each other: each arm's weights start from
-  // the same state, and the sequences are theirs in common.
+  // Separate random streams make models independent of each other: each model's weights start from
+  // the same state, and all share the sequences.
   const auto stream = [&](uint64_t which) {
     return at::make_generator<at::CPUGeneratorImpl>(3 * seed + which);
   };

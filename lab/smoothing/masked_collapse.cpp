@@ -18,7 +18,7 @@ Tensor all_tuples(int64_t n, int64_t axes) {
   return axes == 1 ? columns.front().unsqueeze(1) : at::cartesian_prod(columns);
 }
 
-// The product of all rows but the one of `axis`, for each tuple: [tuples, width].
+// The product of all rows except that of `axis`, for each tuple: [tuples, width].
 Tensor others(const std::vector<Tensor>& rows, const Tensor& tuples, size_t axis) {
   Tensor product = at::ones({tuples.size(0), rows.front().size(1)}, rows.front().options());
   for (size_t m = 0; m < rows.size(); ++m) {
@@ -28,7 +28,7 @@ Tensor others(const std::vector<Tensor>& rows, const Tensor& tuples, size_t axis
   return product;
 }
 
-// 1 at [t, j] where the token of the axis is j.
+// 1 at [t, j] if the token of the axis is j.
 Tensor which(const Tensor& tuples, size_t axis, int64_t n) {
   const Tensor column = tuples.select(1, static_cast<int64_t>(axis));
   return column.unsqueeze(1).eq(at::arange(n)).to(at::kDouble);
@@ -59,7 +59,7 @@ TokenDerivatives token_derivatives(const PureHead& head, const Tensor& tokens) {
     result.logits += which(tuples, m, n).unsqueeze(2) * own.unsqueeze(1);
   }
 
-  // Of the tuples of keys, which are the same for every query.
+  // For the tuples of keys, which are the same for every query.
   const Tensor key_tuples = all_tuples(n, order);
   Tensor of_values = at::zeros({key_tuples.size(0), n, head.values[0].size(1), tokens.size(1)},
                                tokens.options());  // [K, j, out, in]
@@ -80,7 +80,7 @@ using at::Tensor;
 
 namespace {
 
-// The least softmax weight of the tuples of a mask.
+// The smallest softmax weight of the tuples of a mask.
 double least_weight(const PureHead& head, const Tensor& tokens, const TupleMask& mask) {
   const Tensor counts = mask.offsets.flatten().diff();
   const Tensor query = at::arange(counts.size(0)).repeat_interleave(counts);
@@ -90,7 +90,7 @@ double least_weight(const PureHead& head, const Tensor& tokens, const TupleMask&
     product = product * keys.index_select(0, mask.indices.select(1, m));
   }
   const Tensor logits = product.sum(-1) * head.logit_scale();
-  // Every query's tuples lie one after the other.
+  // The tuples of each query are consecutive.
   double least = 1;
   const Tensor offsets = mask.offsets.flatten();
   for (int64_t i = 0; i < counts.size(0); ++i) {

@@ -1,5 +1,5 @@
-// `nsimplex lab smoothing`: the theorem on collapse and its lemmas put to the test, and
-// collapse against depth.
+// `nsimplex lab smoothing`: tests the theorem on collapse and its lemmas, and measures collapse as
+// a function of depth.
 
 #include "lab/smoothing/smoothing_command.h"
 
@@ -27,9 +27,9 @@ namespace {
 using analysis::Statement;
 using at::Tensor;
 
-// Steps of the proof that are equalities hold up to this, relative.
+// Relative tolerance for equalities in the proof.
 constexpr double kRounding = 1e-9;
-// The minimiser on both sides has a gap of 1e-7.
+// Tolerance when both sides use the minimiser, which has a gap of 1e-7.
 constexpr double kTolerance = 1e-6;
 
 std::string suffix(bool assumption) { return assumption ? "" : ", without its assumption"; }
@@ -46,7 +46,7 @@ struct Draw {
   }
 };
 
-// Few, of sizes over two decades, near to each other or not.
+// A few tokens, with sizes over two decades, close to each other or not.
 Tensor any_tokens(RandomStream& random) {
   const int64_t n = 2 + random.below(4), d = 1 + random.below(8);
   const double scale = std::pow(10, -1.5 + 2 * random.unit());
@@ -230,7 +230,7 @@ std::vector<std::string> row_of(const DepthCurve& curve, int64_t layers) {
   return row;
 }
 
-// The stacks, as a table of those in float64.
+// Runs the stacks and returns a table of those in float64.
 std::string watch_stacks(const SmoothingOptions& options, Verdicts& verdicts, RunLog& log) {
   const int64_t layers = options.depth.layers;
   Table table({"||res|| / ||X|| at layer", "radius", "rate", "0", fmt::format("{}", layers / 4),
@@ -254,7 +254,7 @@ std::string watch_stacks(const SmoothingOptions& options, Verdicts& verdicts, Ru
   return table.text();
 }
 
-// What no theorem speaks of: distant tokens, continuous time, large entries.
+// Measures effects that no theorem covers: distant tokens, continuous time, large entries.
 void measure_beside(const SmoothingOptions& options, Verdicts& verdicts, RunLog& log) {
   const int64_t orders = std::min(options.order, kMostDeepOrders);
   const auto write = [&](const Json& line) { record(log, line, !line.contains("seed")); };

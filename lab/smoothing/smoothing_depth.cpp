@@ -45,7 +45,8 @@ DepthArm unmasked(const std::string& name, int64_t order, int64_t tokens, TokenN
   arm.name = with_norm(name, norm);
   arm.order = order;
   arm.norm = norm;
-  arm.gap = static_cast<double>(tokens) / static_cast<double>(tokens - 1);  // all see all
+  // every token sees all tokens
+  arm.gap = static_cast<double>(tokens) / static_cast<double>(tokens - 1);
   return arm;
 }
 
@@ -69,7 +70,7 @@ DepthArm masked(const std::string& name, const MaskRows& rows, TokenNorm norm) {
 
 constexpr int64_t kBestKeys = 4;
 
-// The keys of largest logits with the first projection, ascending.
+// The keys with the largest logits of the first projection, ascending.
 analysis::KeySets best_keys(const analysis::PureHead& head, const Tensor& tokens, int64_t count) {
   const Tensor logits = tokens.matmul(head.keys[0]).matmul(tokens.matmul(head.keys[1]).t());
   const int64_t nodes = tokens.size(0);

@@ -27,7 +27,7 @@ double ratio_of(const Tensor& tokens) {
   return (minimal_residual(tokens).norm / composite_norm(tokens)).item<double>();
 }
 
-// What the separable operator makes of the head.
+// Applies the separable operator with the head's weights.
 Tensor separable(const PureHead& head, const Tensor& tokens) {
   const auto project = [&](const Tensor& weights) {
     return tokens.matmul(weights).unsqueeze(0).unsqueeze(0);
@@ -97,7 +97,7 @@ void test_squashing(int64_t order, const DepthSettings& settings, uint64_t seed,
   const Tensor start = at::randn({settings.tokens, settings.channels}, at::kDouble);
   for (const DepthArm& arm : masked_arms(order, settings.tokens, TokenNorm::rms, seed)) {
     Json distances = Json::array(), norms = Json::array();
-    // Half as many layers leave some tokens out of reach.
+    // With half as many layers some tokens are out of reach.
     const std::vector<analysis::PureHead> half(layers.begin(), layers.begin() + depth / 2);
     const Tensor near = influences(arm, half, start), all = influences(arm, layers, start);
     for (int64_t j = 0; j < settings.tokens; ++j) {
@@ -131,7 +131,7 @@ using at::Tensor;
 
 constexpr int64_t kPoints = 10;
 constexpr double kCollapsed = 0.1;
-constexpr double kLargest = 1e100;  // of an entry: orders above 1 reach infinity in finite time
+constexpr double kLargest = 1e100;  // of an entry; orders above 1 reach infinity in finite time
 
 struct FlowArm {
   bool runge_kutta = false, normalised = false, identity = false;

@@ -29,7 +29,7 @@ struct Mask {
   int64_t centre = 0, radius = 0;
 };
 
-// A window, a band, random keys or paths over these, with a centre that sees itself.
+// A window, a band, random keys or paths over these, with a centre that attends to itself.
 Mask any_mask(int64_t order, RandomStream& random) {
   while (true) {
     const int64_t nodes = 3 + random.below(6);
@@ -143,7 +143,7 @@ using analysis::KeySets;
 using analysis::MaskRows;
 using at::Tensor;
 
-// [S 3.1]'s constant, of Gharan and Trevisan.
+// The constant of [S 3.1], from Gharan and Trevisan.
 constexpr double kConstant = 2 * 48;
 
 struct Family {
@@ -151,14 +151,14 @@ struct Family {
   std::vector<int64_t> edges;
 };
 
-// Every pair of a clique on nodes first .. last - 1.
+// Adds every pair of a clique on the nodes first .. last - 1.
 void add_clique(std::vector<int64_t>& edges, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) {
     for (int64_t j = i + 1; j < last; ++j) edges.insert(edges.end(), {i, j});
   }
 }
 
-// Connected graphs on n nodes, a power of two.
+// Connected graphs on n nodes, where n is a power of two.
 std::vector<Family> families(int64_t n, uint64_t seed) {
   Family chain{"chain", {}}, cycle{"cycle", {}}, star{"star", {}}, complete{"complete", {}},
       tree{"tree", {}}, grid{"grid", {}}, cube{"hypercube", {}}, barbell{"barbell", {}},
@@ -258,7 +258,7 @@ class MaskExperiment {
   const std::function<void(const Json&)>& write_;
 };
 
-// Every position sees itself and the one before; the last sees all.
+// Every position attends to itself and the one before; the last attends to all.
 KeySets summary_keys(int64_t nodes) {
   KeySets keys = analysis::window_keys(nodes, 2);
   keys.back() = analysis::window_keys(nodes, nodes).back();
@@ -288,8 +288,8 @@ void test_masks(uint64_t seed, Verdicts& verdicts, const std::function<void(cons
       both("4 random keys", analysis::random_keys(nodes, 4, random));
     }
   }
-  // The tuples of the last position join all, but nothing comes back from there: the skeleton is a
-  // complete graph, while information goes from one position to the next.
+  // The tuples of the last position connect all positions, but nothing returns from there. So the
+  // skeleton is a complete graph, while information moves only from one position to the next.
   for (const int64_t nodes : {40, 160, 640}) {
     experiment.test_mask("window 2 and a summary", analysis::product_mask(summary_keys(nodes), 2));
   }
