@@ -31,12 +31,12 @@ struct Range {
   int64_t size() const { return std::max<int64_t>(end - begin, 0); }
 };
 
-/// Which keys of an axis a query may see, by position: an interval, both ends of which never fall
-/// from one query to the next.
+/// Which keys of an axis a query may see, by position: an interval. From one query to the next,
+/// neither end decreases.
 struct Visibility {
   int64_t length = 0;             ///< T_m, of the tensor
   int64_t offset = 0;             ///< T_m - Tq: bottom-right alignment
-  int64_t left = -1, right = -1;  ///< window; -1 unbounded; left counts the query's own position
+  int64_t left = -1, right = -1;  ///< window; -1: unbounded; left counts the query's own position
   bool causal = false;
   const int64_t* lengths = nullptr;  ///< [batch] valid keys, or null; masks only
   /// Packed documents, or null: [queries] bounds of each query's document, the same for all axes
@@ -57,8 +57,9 @@ struct Visibility {
     return range;
   }
 
-  /// Of the queries [0, count), those that see at least one key. Exact but for documents, where it
-  /// is an interval that holds them: a document's last queries may see nothing.
+  /// Of the queries [0, count), those that see at least one key. This is exact except for
+  /// documents, where it is an interval that contains them: a document's last queries may see
+  /// nothing.
   Range queries(int64_t batch, int64_t count) const {
     const int64_t valid = lengths ? std::min(length, lengths[batch]) : length;
     Range range{0, count};
@@ -70,7 +71,7 @@ struct Visibility {
   }
 };
 
-/// The interval of keys that `queries` may see, the first and the last of which see some key.
+/// The interval of keys that `queries` may see. The first and the last of them must see some key.
 inline Range visible_keys(const Visibility& visible, int64_t batch, Range queries) {
   if (queries.size() == 0) return {0, 0};
   return {visible.of(batch, queries.begin).begin, visible.of(batch, queries.end - 1).end};
@@ -89,7 +90,7 @@ enum class Normalizer {
   relu           ///< max(x, 0) / sum max(x, 0); lse is the logarithm of that sum
 };
 
-/// Whether weights are exponentials over a common sum, which a softmax state stands for.
+/// Whether weights are exponentials over a common sum, which a softmax state represents.
 constexpr bool exponential(Normalizer normalizer) {
   return normalizer == Normalizer::softmax || normalizer == Normalizer::softmax_sink;
 }
@@ -98,7 +99,7 @@ constexpr bool exponential(Normalizer normalizer) {
 enum class Distinct {
   none,
   axes,       ///< j_m == j_m' for some m != m'
-  with_query  ///< these, and j_m == i + (T_m - Tq) for some m
+  with_query  ///< these, and those with j_m == i + (T_m - Tq) for some m
 };
 
 template <class T>
@@ -108,8 +109,8 @@ struct DenseAxis {
   const bool* mask = nullptr;  ///< [batch, length], contiguous: true takes part; null: all do
 };
 
-/// A mask over [batch, heads, queries, T_1, .., T_N], of booleans (true: admissible) or of logits
-/// to add (minus infinity: inadmissible); neither pointer: no mask. Stride 0 broadcasts.
+/// A mask over [batch, heads, queries, T_1, .., T_N]: booleans (true: admissible) or logits to add
+/// (minus infinity: inadmissible). No mask if both pointers are null. Stride 0 broadcasts.
 template <class T>
 struct TupleMask {
   const bool* admissible = nullptr;
@@ -141,7 +142,7 @@ struct DenseProblem {
   TupleMask<T> mask;
   const Accum<T>* sink = nullptr;  ///< [heads], with softmax_sink
 
-  /// Whether a query sees a key on every axis. (Masks may still leave it without a tuple.)
+  /// Whether a query sees a key on every axis. (A mask may still leave it without a tuple.)
   bool active(int64_t entry, int64_t query) const {
     for (int m = 0; m < order; ++m) {
       if (axes[m].visible.of(entry, query).size() == 0) return false;
@@ -149,8 +150,8 @@ struct DenseProblem {
     return true;
   }
 
-  /// From the first active query of a batch entry to the last. All between them are active, but for
-  /// documents.
+  /// From the first active query of a batch entry to the last. Except for documents, all queries
+  /// between them are active.
   Range active_queries(int64_t entry) const {
     Range range{0, queries};
     for (int m = 0; m < order; ++m) {
@@ -168,12 +169,12 @@ struct DenseForward : DenseProblem<T> {
   Rows<T> out;              ///< [batch, heads, queries, value_dim]
   Accum<T>* lse = nullptr;  ///< [batch, heads, queries], contiguous; natural log
 
-  /// [batch, heads, queries]: written in place of out and lse, for the rows whose lse is already
-  /// known to be large. The other rows are left out.
+  /// [batch, heads, queries]: written instead of out and lse, for the rows whose lse is already
+  /// known to be large. Other rows are skipped.
   SoftmaxState<Accum<T>>* states = nullptr;
   const Accum<T>* known_lse = nullptr;
 
-  /// Whether the row at this place of lse is to be computed.
+  /// Whether to compute the row at this place of lse.
   bool wants(int64_t statistic) const { return !states || is_large_lse(known_lse[statistic]); }
 };
 
@@ -182,9 +183,9 @@ struct DenseBackward : DenseProblem<T> {
   Rows<const T> out, grad_out;
   const Accum<T>* lse = nullptr;
   const Accum<T>* grad_lse = nullptr;  ///< null: zero
-  /// [batch, heads, queries], of the rows whose lse is large; null: none is.
+  /// [batch, heads, queries], for the rows whose lse is large; null: there are none
   const SoftmaxState<Accum<T>>* states = nullptr;
-  Rows<T> grad_query;  ///< a null data pointer: not wanted (here and below)
+  Rows<T> grad_query;  ///< null data pointer: not wanted (here and below)
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
   Accum<T>* grad_sink = nullptr;  ///< [heads]
 };

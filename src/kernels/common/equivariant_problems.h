@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <span>
 
-// Plain description of what happens to the rows of a class before and after its loops over pairs
-// and tables. No ownership. Rows are [heads, channels], `stride` apart where others lie between.
+// Plain description of the work on the rows of a class before and after its loops over pairs and
+// tables. No ownership. Rows are [heads, channels], `stride` apart if others lie between them.
 
 namespace nsimplex::kernels {
 
-/// to[r] += the rows of products that places[r] names.
+/// to[r] += the rows of products with the numbers places[r].
 template <class T>
 struct SeenRows {
   int64_t rows = 0, columns = 0, width = 0;
@@ -29,13 +29,13 @@ struct ClassOutput {
   T* out = nullptr;
   int64_t out_stride = 0;
 
-  /// Backward, where there is a gradient of `out`.
+  /// Backward, if there is a gradient of `out`.
   const T* grad_out = nullptr;
   int64_t grad_out_stride = 0;
-  bool weights_are_shares = false;  ///< w is divided by its sum already
+  bool weights_are_shares = false;  ///< w is already divided by its sum
   T* grad = nullptr;                ///< [rows, heads, values + 1]
 
-  /// Where tables have left sums of (g_out . v) k and of k: they become the gradient of the query.
+  /// If tables left sums of (g_out . v) k and of k, these become the gradient of the query.
   int64_t features = 0;
   double* grad_query = nullptr;      ///< [rows, heads, features]
   const double* key_sums = nullptr;  ///< [rows, heads, features]
@@ -58,12 +58,12 @@ struct SegmentSums {
   To* to = nullptr;            ///< [segments, channels]
 };
 
-/// One term: a class and a look-up of the same output row, and how often the latter counts.
+/// One term: a class, a look-up of the same output row, and the coefficient of the look-up.
 struct ClassTerm {
   int32_t to_class, lookup, coefficient;
 };
 
-/// Outputs of one pattern: their classes' sums from their look-ups, or the transpose.
+/// Outputs of one pattern: the sums of their classes from their look-ups, or the transpose.
 struct ClassPart {
   int64_t rows = 0, classes = 0, lookups = 0, terms = 0;
   const ClassTerm* term = nullptr;  ///< [terms], by class; of the transpose by look-up
@@ -82,7 +82,7 @@ struct ClassSums : ClassPart {
 };
 
 /// The transpose: grad_lookups[j, t] = sum of coefficient / count[j, c] * grad_sums[j, c] over the
-/// terms of look-up t, where lookup[j, t] names a source; what does not is not written.
+/// terms of look-up t, if lookup[j, t] names a source. Other entries are not written.
 template <class T>
 struct ClassSumsTransposed : ClassPart {
   int64_t channels = 0;
@@ -92,11 +92,12 @@ struct ClassSumsTransposed : ClassPart {
 
 }  // namespace nsimplex::kernels
 
-// Plain description of attention between two lists of tuples, as far as it is loops: everything
-// that is a matrix product or elementwise is done outside. No ownership.
+// Plain description of the loops of attention between two lists of tuples. Matrix products and
+// elementwise work are done outside. No ownership.
 //
-// Every query of a group sees all keys of the group, except for pairs that share a node which they
-// must not share. A query and a key are in at most one group of a relation.
+// Queries and keys meet in groups: all queries of a group see all its keys, except for pairs that
+// share a node which they must not share. A query and a key are in at most one common group of a
+// relation.
 
 namespace nsimplex::kernels {
 
@@ -124,8 +125,8 @@ enum class PairWeight {
 
 inline constexpr int64_t kMaxTupleBlocks = 7;  ///< distinct nodes of a tuple
 
-/// One weight a pair: what is summed over the keys of a query, and its gradients. Sums run in
-/// double over chunks of keys, which are summed in T.
+/// One weight per pair: the sums over the keys of a query, and their gradients. Sums are in double
+/// over chunks of keys, which are summed in T.
 template <class T>
 struct PairAttention {
   TupleRelation relation;
@@ -133,14 +134,14 @@ struct PairAttention {
   int64_t heads = 0;
   HeadRows<T> query, key, value;  ///< a softmax's query times log2(e) and the scale
 
-  /// A pair is left out where a node of these of its key is one of these of its query.
+  /// A pair is skipped if one of these nodes of its key is one of these nodes of its query.
   int64_t key_only = 0, query_only = 0;
   const int32_t* key_nodes[kMaxTupleBlocks] = {};    ///< [rows of keys] each
   const int32_t* query_nodes[kMaxTupleBlocks] = {};  ///< [rows of queries] each
 
-  int64_t largest_group = INT64_MAX;  ///< keys of the groups that count
+  int64_t largest_group = INT64_MAX;  ///< largest number of keys of the groups that count
 
-  /// Forward: taken over and written back, so that the pairs of several relations add up.
+  /// Forward: read and written back, so that the pairs of several relations add up.
   T* shift = nullptr;      ///< [queries, heads]: the running maximum of a softmax
   double* sums = nullptr;  ///< [queries, heads, value width + 1]: of w v and of w
 
@@ -151,9 +152,9 @@ struct PairAttention {
   double* grad_value = nullptr;
 };
 
-/// If more rows than this make a table, or more rows read it, the table is computed beforehand and
-/// once for all rows that read it, in blocks of at most this many rows, so that several threads
-/// share the work.
+/// If at least this number of rows makes or meets the table of a group, the table is made in
+/// advance, in blocks of at most this number of rows and once for all rows that meet it. So a
+/// single thread need not do this work alone.
 inline constexpr int64_t kLargeTableGroup = 512;
 inline constexpr bool is_large_table(int64_t making, int64_t reading) {
   return making > 0 && std::max(making, reading) > kLargeTableGroup;
@@ -168,12 +169,12 @@ struct TableMember {
   int64_t group_of(int64_t rows) const { return groups == nullptr ? rows : groups[rows]; }
 };
 
-/// The weight q . k summed without pairs: a group of keys has a table, the sum of k (v, 1)^T, which
-/// every query of the group reads. Several tables are added first. For keys the sides change roles.
-/// Tables are in double, since they are subtracted from each other.
+/// The weight q . k summed without pairs. Groups of keys have tables of k (v, 1)^T, which every
+/// query of a group meets; several tables are added up. For keys the roles are exchanged.
+/// Everything is in double, since tables are subtracted from each other.
 template <class T>
 struct TableAttention {
-  int64_t groups = 0;                ///< of rows of the side that is written
+  int64_t groups = 0;                ///< of rows of the written side
   const int32_t* offsets = nullptr;  ///< [groups + 1]
   const int32_t* rows = nullptr;
   std::span<const TableMember> members;
@@ -181,14 +182,14 @@ struct TableAttention {
   HeadRows<T> query, key, value;
   const uint8_t* skip = nullptr;  ///< [queries]: those that take no part
 
-  /// Queries: sums as of PairAttention. With gradients g_out of a query's result also what the
-  /// gradient of the query is made of once its sum of w is known, for the tables of both are one.
+  /// Queries: sums as in PairAttention. With gradients g_out of a query's result, also the parts of
+  /// the query's gradient, which is computed once its sum of w is known; one table serves both.
   double* sums = nullptr;
   HeadRows<T> grad_out;          ///< [queries]
   double* grad_query = nullptr;  ///< [queries, heads, width]: of (g_out . v) k
   double* key_sums = nullptr;    ///< [queries, heads, width]: of k
 
-  /// Keys: as of PairAttention.
+  /// Keys: as in PairAttention.
   const T* grad = nullptr;
   double* grad_key = nullptr;
   double* grad_value = nullptr;
@@ -205,8 +206,9 @@ enum class HeadFeatureMap {
   exponential,  ///< phi(x)_f = exp(x . w_f - half_square |x|^2 - shift) + floor
 };
 
-/// What is written: features of the rectifier at once; of exponentials first the exponents without
-/// the shift and in its place the largest of each head row, then, by a pass of its own, the rest.
+/// The output. Features of the rectifier are written at once. For exponentials, the first pass
+/// writes exponents without the shift, and the largest exponent of each head row in its place; a
+/// second pass writes the rest.
 template <class T>
 struct HeadFeatures {
   HeadFeatureMap map = HeadFeatureMap::relu;
@@ -216,10 +218,10 @@ struct HeadFeatures {
   T floor = 0;
   T* to = nullptr;  ///< [rows, heads, features]
   T half_square = 0;
-  T* shift = nullptr;  ///< [rows, heads], of exponentials, whose exponents are then at most 0
+  T* shift = nullptr;  ///< [rows, heads], for exponentials: then all exponents are at most 0
 };
 
-/// The gradient of x from that of its features; the shift of exponentials counts as a constant.
+/// The gradient of x from that of its features. The shift of exponentials counts as a constant.
 template <class T>
 struct HeadFeaturesBackward {
   HeadFeatureMap map = HeadFeatureMap::relu;

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 // The 16-bit storage types of kernels, as bits with conversions; kernels compute in fp32. Their
-// layout is that of every other library's bfloat16 and half.
+// layout is that of bfloat16 and half in other libraries.
 
 namespace nsimplex::kernels {
 
@@ -19,7 +19,7 @@ struct Fp16 {
   uint16_t bits;
 };
 
-/// What a kernel computes with: softmax statistics and other accumulations are never below fp32.
+/// The type for computations: softmax statistics and other accumulations are never below fp32.
 template <class T>
 using Accum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -31,8 +31,8 @@ constexpr float to_accum(Bf16 value) {
 constexpr float to_accum(Fp16 value) {
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
   const uint32_t rest = static_cast<uint32_t>(value.bits & 0x7fffu) << 13;
-  // The exponent field of fp16, read as one of fp32, is 112 too low: the product restores that, for
-  // subnormal numbers too. Infinity and NaN keep the highest exponent.
+  // The exponent field of fp16, read as that of fp32, is 112 too low. The product corrects this,
+  // also for subnormal numbers. Infinity and NaN keep the highest exponent.
   const float scaled = std::bit_cast<float>(rest) * 0x1p112f;
   const uint32_t bits = rest >= 0x0f800000u ? rest | 0x7f800000u : std::bit_cast<uint32_t>(scaled);
   return std::bit_cast<float>(sign | bits);
@@ -55,7 +55,7 @@ constexpr T from_accum(Accum<T> value) {
     if (value != value) return with_sign(0x7e00u);
     if (rest >= 0x477ff000u) return with_sign(0x7c00u);  // rounds to 2^16 or more: infinity
     if (rest < 0x38800000u) {
-      // Below 2^-14, where fp16 counts in 2^-24: adding 0.5 makes that fp32's last place.
+      // Below 2^-14, where fp16 has steps of 2^-24: adding 0.5 makes this the last place of fp32.
       const float counted = std::bit_cast<float>(rest) + 0.5f;
       return with_sign(std::bit_cast<uint32_t>(counted) - std::bit_cast<uint32_t>(0.5f));
     }

@@ -9,8 +9,8 @@
 //     den_i = sum_r q_i[r] prod_m (sum_{j in A_m(i)} k^m_j[r])
 //     o_i   = num_i / den_i, or 0 where den_i = 0
 //
-// A_m(i) is the interval that the axis' Visibility says; of that only window, offset and causal are
-// used here.
+// A_m(i) is the interval of the axis' Visibility, of which only window, offset and causal are used
+// here.
 
 namespace nsimplex::kernels {
 
@@ -19,7 +19,7 @@ struct SeparableAxis {
   Rows<const T> key, value;  ///< features [batch, kv_heads, length, features]; value_dim channels
   Visibility visible;
 
-  /// A_m(query), with begin <= end always; neither end falls from one query to the next.
+  /// A_m(query), always with begin <= end. From one query to the next, neither end decreases.
   Range keys(int64_t query) const {
     const int64_t position = query + visible.offset, length = visible.length;
     const int64_t right = visible.causal ? 0 : visible.right;
@@ -28,7 +28,7 @@ struct SeparableAxis {
     return {std::clamp<int64_t>(begin, 0, length), std::clamp<int64_t>(end, 0, length)};
   }
 
-  /// Whether keys leave while queries go on. An axis without this only gathers them.
+  /// Whether keys leave the window as queries advance. An axis without this only gathers them.
   bool sliding() const { return visible.left >= 0; }
 };
 
@@ -48,12 +48,12 @@ struct SeparableForward : SeparableProblem<T> {
 
 template <class T>
 struct SeparableBackward : SeparableProblem<T> {
-  /// What the forward wrote, and the gradients of it.
+  /// The results of the forward, and their gradients.
   Rows<const T> out, grad_out;
   const T* normalizer = nullptr;
   const T* grad_normalizer = nullptr;  ///< as normalizer, or null: zero
-  /// Written. Gradients of values are partial sums, one array [batch, kv_heads, length, value_dim]
-  /// for each slice of the plan, `slice_stride` apart.
+  /// Outputs. Gradients of values are partial sums, one array [batch, kv_heads, length, value_dim]
+  /// per slice of the plan, `slice_stride` apart.
   Rows<T> grad_query;
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
   int64_t slice_stride[kMaxOrder] = {};

@@ -5,12 +5,12 @@
 
 #include "kernels/common/attention_problem.h"
 
-// Which lists of tuples may be read: everything that a kernel trusts of a list is checked here
+// Checks that lists of tuples are safe to read: everything that a kernel relies on is checked here
 // first, in one pass, without Torch. Index is int32_t or int64_t.
 
 namespace nsimplex::kernels {
 
-/// The first thing that is wrong with a list.
+/// The first fault of a list.
 struct ListFault {
   enum class Kind {
     none,
@@ -18,7 +18,7 @@ struct ListFault {
     offset_order,     ///< offsets[at] = value is below its predecessor of the same row of offsets
     offset_range,     ///< offsets[at] = value is above the number of tuples, `limit`
     index_range,      ///< indices[at] = value is outside [0, limit)
-    index_behind_gap  ///< indices[at] = value stands behind a -1 of the same set
+    index_behind_gap  ///< indices[at] = value comes after a -1 of the same set
   };
   Kind kind = Kind::none;
   int64_t at = 0;  ///< element, counted through the flat array
@@ -27,8 +27,8 @@ struct ListFault {
   explicit operator bool() const { return kind != Kind::none; }
 };
 
-/// Offsets [rows, queries + 1] into a list of `tuples` tuples: every row starts at 0 or more, never
-/// falls and ends at `tuples` or less.
+/// Checks offsets [rows, queries + 1] into a list of `tuples` tuples: every row starts at 0 or
+/// more, never decreases and ends at `tuples` or less.
 inline ListFault find_offset_fault(const int64_t* offsets, int64_t rows, int64_t queries,
                                    int64_t tuples) {
   using Kind = ListFault::Kind;
@@ -44,7 +44,7 @@ inline ListFault find_offset_fault(const int64_t* offsets, int64_t rows, int64_t
   return {};
 }
 
-/// Tuples [tuples, order] of keys: entry m lies in [0, lengths[m]).
+/// Checks tuples [tuples, order] of keys: entry m is in [0, lengths[m]).
 template <class Index>
 ListFault find_tuple_fault(const Index* indices, int64_t tuples, int order,
                            const int64_t* lengths) {
@@ -59,7 +59,7 @@ ListFault find_tuple_fault(const Index* indices, int64_t tuples, int order,
   return {};
 }
 
-/// Sets [sets, size] of keys in [0, length), each filled up with -1 behind its keys.
+/// Checks sets [sets, size] of keys in [0, length), each padded with -1 after its keys.
 template <class Index>
 ListFault find_set_fault(const Index* indices, int64_t sets, int64_t size, int64_t length) {
   for (int64_t set = 0; set < sets; ++set) {
@@ -76,7 +76,7 @@ ListFault find_set_fault(const Index* indices, int64_t sets, int64_t size, int64
   return {};
 }
 
-/// Keys of a checked set: those before its first -1.
+/// The keys of a checked set: those before its first -1.
 inline int64_t set_size(const int64_t* set, int64_t size) {
   return std::find(set, set + size, int64_t{-1}) - set;
 }
@@ -84,17 +84,17 @@ inline int64_t set_size(const int64_t* set, int64_t size) {
 }  // namespace nsimplex::kernels
 
 // Plain description of attention over lists of tuples, shared by every device: a dense problem
-// without windows and masks, and the lists that say which of its tuples there are.
+// without windows and masks, and the lists of its tuples.
 
 namespace nsimplex::kernels {
 
 enum class ListPattern {
   list,     ///< any tuples
   product,  ///< the combinations of a set of keys with itself
-  path      ///< chains: the next key is one of the set of the key before
+  path      ///< chains: the next key is in the set of the previous key
 };
 
-/// The lists of a call, checked (see above). A list is for a batch entry, or all, and a group of
+/// The checked lists of a call. A list belongs to one batch entry, or all, and to a group of
 /// neighbouring key heads.
 struct TupleLists {
   ListPattern pattern = ListPattern::list;
@@ -102,7 +102,7 @@ struct TupleLists {
   const int64_t* offsets = nullptr;  ///< list: [entries, groups, queries + 1]
   int64_t entries = 1, groups = 1;   ///< entries: 1 or the batch
   int64_t rows = 0;                  ///< sets of a list: of the queries, or of all positions (path)
-  int64_t size = 0;                  ///< list: the order; else the most keys of a set
+  int64_t size = 0;  ///< list: the order; otherwise the largest number of keys in a set
 
   /// The list of a batch entry and a key head.
   int64_t number(int64_t batch, int64_t head, int64_t kv_heads) const {
@@ -113,7 +113,8 @@ struct TupleLists {
   }
 };
 
-/// `dense` has no windows, lengths, masks, sink or dropout, and softmax; its axes' lengths are T_m.
+/// `dense` has no windows, lengths, masks, sink or dropout, and uses softmax; its axes have length
+/// T_m.
 template <class T>
 struct SparseForward {
   DenseForward<T> dense;
@@ -126,15 +127,15 @@ struct SparseBackward {
   TupleLists lists;
 };
 
-/// Tuples that follow each other in a list and differ in their last key only.
+/// Consecutive tuples of a list that differ only in their last key.
 struct TupleRun {
   const int64_t* leading;  ///< keys of axes 1 .. N-1
-  int changed;             ///< first axis whose key differs from the run before; 0 for the first
+  int changed;             ///< first axis whose key differs from the previous run; 0 for the first
   const int64_t* last;     ///< keys of axis N, `stride` apart
   int64_t stride, count;   ///< count >= 1
 };
 
-/// The runs of an explicit list: neighbours with equal leading keys.
+/// The runs of an explicit list: consecutive tuples with equal leading keys.
 template <class Visit>
 void for_each_listed_run(const TupleLists& lists, int64_t list, int64_t queries, int64_t query,
                          Visit&& visit) {
@@ -153,9 +154,9 @@ void for_each_listed_run(const TupleLists& lists, int64_t list, int64_t queries,
   }
 }
 
-/// The runs of products and paths: the keys of every axis come from a set, which for paths is that
-/// of the key before. Levels are opened one by one, so that a run knows what it shares with the one
-/// before.
+/// The runs of products and paths. The keys of every axis come from a set; for paths it is the set
+/// of the previous key. Levels are opened one by one, so a run knows which keys it shares with the
+/// previous one.
 template <class Visit>
 void for_each_set_run(const TupleLists& lists, int order, int64_t list, int64_t row,
                       Visit&& visit) {
@@ -190,7 +191,7 @@ void for_each_set_run(const TupleLists& lists, int order, int64_t list, int64_t 
   }
 }
 
-/// visit(run) for all tuples of a query, in the order of its list.
+/// Calls visit(run) for all tuples of a query, in the order of its list.
 template <class Visit>
 void for_each_run(const TupleLists& lists, int order, int64_t list, int64_t queries, int64_t query,
                   Visit&& visit) {

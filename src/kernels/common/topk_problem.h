@@ -18,13 +18,13 @@ struct TopkProblem {
   double logit_scale = 1.0;
   Rows<const R> query;              ///< [batch, heads, queries, dim]
   Rows<const R> key;                ///< [batch, kv_heads, visible.length, dim]
-  Visibility visible;               ///< keys by position; both ends never fall
+  Visibility visible;               ///< keys by position; neither end decreases
   const R* weights = nullptr;       ///< [batch, heads, queries], or null: ones
   const R* lse = nullptr;           ///< the same, or null: act is max(., 0)
   const bool* adjacency = nullptr;  ///< rows of visible.length flags, or null: all
   int64_t adjacency_batch_stride = 0, adjacency_query_stride = 0;
 
-  /// [batch, queries, k], best first, ties to the lowest index; -1 and minus infinity behind the
+  /// [batch, queries, k], best first, ties to the lowest index; -1 and minus infinity after the
   /// last one. A score that is NaN or minus infinity is never chosen.
   int64_t* indices = nullptr;
   R* scores = nullptr;

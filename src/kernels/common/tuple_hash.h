@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-// Which tuples dropout keeps: a pure function of the seed and of where the tuple lies, so that
-// forward and backward, every device and every cut into tasks agree without storing anything. The
-// 32-bit key of a tuple is the exclusive or of one hash for its row (seed, batch entry, query head,
-// query) and one for every (axis, key): whatever axis a kernel vectorises over, a tile needs one
-// constant a row and one vector of key hashes.
+// Which tuples dropout keeps: a pure function of the seed and the position of the tuple. So forward
+// and backward, every device and every split into tasks agree without storing anything. The 32-bit
+// key of a tuple is the exclusive or of one hash for its row (seed, batch entry, query head, query)
+// and one for every (axis, key). For any axis that a kernel vectorises over, a tile therefore needs
+// one constant per row and one vector of key hashes.
 
 namespace nsimplex::kernels {
 
@@ -22,7 +22,7 @@ constexpr uint64_t splitmix64(uint64_t x) {
 }
 
 /// The finaliser of 32-bit MurmurHash3 (Austin Appleby, public domain): a bijection in which every
-/// bit of the input reaches every bit of the output.
+/// bit of the input affects every bit of the output.
 constexpr uint32_t fmix32(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
   x = (x ^ (x >> 13)) * 0xC2B2AE35u;

@@ -24,8 +24,8 @@ void class_output(const ClassOutput<T>& problem, int64_t task) {
     for (int64_t h = 0; h < problem.heads; ++h) {
       const double* const sums = problem.sums + (row * problem.heads + h) * wide;
       const double all = sums[values];
-      // Exactly 0 without an admissible key: not what differences of tables leave. And 0 where the
-      // difference has lost the positive sum of w; a NaN is not below 0 and stays.
+      // Exactly 0 without an admissible key, since differences of tables leave rounding errors.
+      // Also 0 if the difference has lost the positive sum of w. A NaN is not below 0 and stays.
       const bool none = problem.counts != nullptr ? problem.counts[row] == 0 : all == 0;
       const bool empty = none || (problem.normalise && all <= 0);
       const double inverse = empty ? 0 : problem.normalise ? 1 / all : problem.factor;

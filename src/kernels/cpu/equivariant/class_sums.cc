@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
-/// 1 / count, 0 of an empty class; 1 where nothing is divided.
+/// 1 / count, or 0 for an empty class; 1 if nothing is divided.
 HWY_INLINE double share(const int32_t* counts, int64_t place) {
   if (counts == nullptr) return 1;
   return counts[place] == 0 ? 0 : 1 / static_cast<double>(counts[place]);
@@ -57,7 +57,7 @@ void sum_lookups(const ClassSumsTransposed<T>& problem, int64_t task) {
       const int64_t t = term->lookup;
       for (next = term; next != end && next->lookup == t; ++next) {
       }
-      // Only what some source will add up.
+      // Only entries that some source will add up.
       if (problem.lookup[row * problem.lookups + t] < 0) continue;
       for_channels(channels, [&](auto sum, int64_t c) HWY_ATTR {
         sum.clear();

@@ -16,7 +16,8 @@ Sides sides_of(const TupleRelation& relation, TupleSide side) {
                                     : Sides{relation.key_offsets, relation.query_offsets};
 }
 
-// Groups in a row until they cost enough for a task; a group that costs more is cut by its rows.
+// Consecutive groups form a task once they cost enough. A group that costs more is split by its
+// rows.
 class TaskCutter {
  public:
   explicit TaskCutter(int64_t most) : most_(most) {}
@@ -52,7 +53,7 @@ class TaskCutter {
   std::vector<GroupTask> tasks_;
 };
 
-// The number of rows that read the table of each group of a member's relation.
+// For each group of a member's relation, the number of rows that meet its table.
 template <class T>
 std::vector<int64_t> rows_that_meet(const TableAttention<T>& problem, const TableMember& member) {
   std::vector<int64_t> meeting(member.relation.groups, 0);
@@ -109,7 +110,7 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
       plan.first_block.push_back(std::ssize(plan.blocks));
     }
   }
-  // A row that reads a table costs as much as a row that is added to it.
+  // A table that a row meets costs as much as a row that is added to it.
   TaskCutter cutter(equivariant::kTaskTableRows);
   for (int64_t g = 0; g < problem.groups; ++g) {
     const int64_t met = problem.offsets[g + 1] - problem.offsets[g];
@@ -127,7 +128,7 @@ TablePlan plan_tables(const TableAttention<T>& problem, TupleSide side) {
     } else if (made == 0) {
       cutter.add(g, met, 1);
     } else {
-      // One task computes the table, so one task reads it.
+      // If one task makes the table, the same task meets it.
       cutter.add(g, 1, std::min(made + met, equivariant::kTaskTableRows));
     }
   }

@@ -20,9 +20,9 @@ namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// finish(vector of sums, row, first column) for all columns of rows [inner] times matrix [inner,
-/// columns], whose rows are padded to kChannelStep. Several rows at once: each alone would wait for
-/// its own sums.
+/// Calls finish(vector of sums, row, first column) for all columns of rows [inner] times matrix
+/// [inner, columns], whose rows are padded to kChannelStep. It takes several rows at once, since
+/// each alone would wait for its own sums.
 template <int kRows, class T, class Finish>
 HWY_INLINE void times_matrix(const T* const* rows, int64_t inner, const T* matrix, int64_t columns,
                              Finish&& finish) {
@@ -42,10 +42,10 @@ HWY_INLINE void times_matrix(const T* const* rows, int64_t inner, const T* matri
   }
 }
 
-/// Rows of heads that are taken at once.
+/// Rows of heads that are processed at once.
 constexpr int kHeadRows = 4;
 
-/// visit(number of head rows as a constant, first row x head) for all heads of the rows of a task.
+/// Calls visit(number of head rows as a constant, first row x head) for all heads of a task's rows.
 template <class Visit>
 HWY_INLINE void for_head_rows(int64_t rows, int64_t heads, int64_t task, Visit&& visit) {
   const int64_t end = std::min((task + 1) * kTaskRows, rows) * heads;
@@ -55,7 +55,7 @@ HWY_INLINE void for_head_rows(int64_t rows, int64_t heads, int64_t task, Visit&&
   for (; at < end; ++at) visit(std::integral_constant<int, 1>(), at);
 }
 
-/// As much of a vector as fits into `count` places.
+/// The part of a vector that fits into `count` places.
 template <class D, class T>
 HWY_INLINE void store_some(D d, hn::Vec<D> value, T* to, int64_t count) {
   if (count >= static_cast<int64_t>(hn::Lanes(d))) return hn::StoreU(value, d, to);
@@ -71,7 +71,7 @@ HWY_INLINE T dot_self(const T* row, int64_t width) {
   return sum;
 }
 
-/// Features of the rectifier; of exponentials the exponents and the largest of each head row.
+/// Features of the rectifier, or the exponents of exponentials and their maximum per head row.
 template <class T>
 void features(const HeadFeatures<T>& problem, int64_t task) {
   const int64_t features = problem.features, heads = problem.heads;
@@ -90,7 +90,7 @@ void features(const HeadFeatures<T>& problem, int64_t task) {
           if (!relu) {
             return store_some(d, hn::Sub(sum, hn::Set(d, less[r])), to, features - f);
           }
-          // This order lets a NaN through.
+          // this order propagates a NaN
           const auto zero = hn::Zero(d);
           const auto positive = hn::IfThenElse(hn::Lt(sum, zero), zero, sum);
           store_some(d, hn::Add(positive, hn::Set(d, problem.floor)), to, features - f);
@@ -105,7 +105,7 @@ void features(const HeadFeatures<T>& problem, int64_t task) {
   });
 }
 
-/// From exponents to exponentials, in place.
+/// Turns exponents into exponentials, in place.
 template <class T>
 void exponentials(const HeadFeatures<T>& problem, int64_t task) {
   const hn::ScalableTag<T> d;
@@ -131,7 +131,7 @@ void exponentials(const HeadFeatures<T>& problem, int64_t task) {
   }
 }
 
-/// The gradients of products from those of features: of the rectifier 0 where it was flat.
+/// The gradients of products from those of features; for the rectifier 0 where it was flat.
 template <class T>
 HWY_INLINE void find_slopes(HeadFeatureMap map, const double* grad, const T* features, T floor,
                             int64_t count, T* to) {

@@ -81,7 +81,7 @@ class PairPass {
 
   bool by_query() const { return side_ == TupleSide::queries; }
   bool softmax() const { return problem_.weight == PairWeight::softmax; }
-  // The gradient of a query does not depend on the weights where they are products.
+  // If weights are products, the gradient of a query does not depend on them.
   bool needs_weights() const { return !backward_ || !by_query() || softmax(); }
 
   PairPanel<T> scored(int64_t columns, int64_t head) const {
@@ -110,7 +110,7 @@ class PairPass {
     }
   }
 
-  // The other side's nodes that are compared with a row's, block by block.
+  // The other side's nodes, which are compared with a row's nodes block by block.
   void pack_nodes(const int32_t* rows, int64_t columns) {
     if (problem_.key_only == 0 || problem_.query_only == 0) return;
     const auto nodes = by_query() ? problem_.key_nodes : problem_.query_nodes;
@@ -120,7 +120,7 @@ class PairPass {
     }
   }
 
-  // The row's own numbers, side by side with those of its neighbours.
+  // The row's own numbers, next to those of its neighbours.
   void take_own(int64_t row, int64_t head, int r) {
     const int64_t width = problem_.query.width, wide = problem_.value.width + 1;
     copy_row((by_query() ? problem_.query : problem_.key).row(row, head), width,
@@ -135,7 +135,7 @@ class PairPass {
     }
   }
 
-  // keep[j]: 1 if the row and column j are an admissible pair, else 0.
+  // keep[j]: 1 if the row and column j may meet, otherwise 0.
   void find_kept(int64_t row, int64_t columns, T* keep) {
     const int64_t own_blocks = by_query() ? problem_.query_only : problem_.key_only;
     const int64_t other_blocks = by_query() ? problem_.key_only : problem_.query_only;
@@ -150,8 +150,8 @@ class PairPass {
     }
   }
 
-  // Up to kCount rows against all columns that are packed. Products of kCount rows take no longer
-  // than those of one row, which wait for each other.
+  // Up to kCount rows against all packed columns. Products of kCount rows take no longer than those
+  // of one row, which wait for each other.
   template <int kCount>
   void block(std::span<const int32_t> rows, int64_t columns) {
     const bool some_left_out = problem_.key_only > 0 && problem_.query_only > 0;
@@ -190,7 +190,8 @@ class PairPass {
     }
   }
 
-  // Scores to weights. Forward, the row's shift is a running maximum that its sums follow.
+  // Scores to weights. In the forward pass the row's shift is a running maximum, and its sums
+  // follow it.
   void exponentials(int64_t row, int64_t head, int64_t columns, int64_t padded, const T* keep,
                     T* weight) {
     constexpr T kNone = -std::numeric_limits<T>::infinity();
@@ -220,7 +221,7 @@ class PairPass {
       most = std::max(most, scores[j]);
       finite &= scores[j] == scores[j];
     }
-    // No pair is admissible, and there is no NaN to propagate: all weights are 0.
+    // Nothing may meet, and no NaN must be propagated: weights of 0.
     if (std::isinf(most) && most < 0) return finite ? T{0} : most;
     T& shift = problem_.shift[state];
     if (most > shift) {
@@ -258,7 +259,7 @@ class PairPass {
       const T* const time = times + r * kPairChunk;
       for (int64_t j = 0; j < padded; ++j) slope[j] *= time[j];
     }
-    // d 2^(q . k) = ln 2 2^(q . k), the base being in the query.
+    // d 2^(q . k) = ln 2 2^(q . k), since the base is in the query.
     const double factor = softmax() ? 0.69314718055994530942 : 1;
     add<kCount>(by_query() ? problem_.grad_query : problem_.grad_key, problem_.query.width, rows,
                 head, factors_, first, factor);

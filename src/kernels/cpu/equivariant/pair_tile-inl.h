@@ -1,4 +1,4 @@
-// The two products that attention by pairs is made of, for one SIMD target (toggled guard).
+// The two products of attention by pairs, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_EQUIVARIANT_PAIR_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_EQUIVARIANT_PAIR_TILE_INL_H_
 #undef NSIMPLEX_KERNELS_EQUIVARIANT_PAIR_TILE_INL_H_
@@ -28,7 +28,7 @@ HWY_INLINE int64_t whole_vectors(int64_t count) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-/// Of rows that are too short for a call of memmove.
+/// For rows that are too short for a call of memmove.
 template <class T>
 HWY_INLINE void copy_row(const T* from, int64_t count, T* to) {
   const hn::CappedTag<T, kPairStep> d;
@@ -38,14 +38,14 @@ HWY_INLINE void copy_row(const T* from, int64_t count, T* to) {
   for (; c < count; ++c) to[c] = from[c];
 }
 
-/// Up to kPairChunk rows of one side, packed as columns for the rows of the other side. They are
-/// packed channel by channel, so that a vector holds columns and all rows of the other side share
-/// the cost of packing; or row by row, so that a vector holds channels; or both ways. Products over
-/// channels use the first way except for few columns, sums over columns the second except for many.
+/// Up to kPairChunk rows of one side, one per column, for the rows of the other side. They are
+/// stored channel by channel, so that a vector holds columns and all rows that meet them share the
+/// cost; or row by row, so that a vector holds channels; or both. Products over channels use the
+/// former unless there are few columns; sums over columns use the latter unless there are many.
 template <class T>
 class PairPanel {
  public:
-  /// Of one head.
+  /// For one head.
   PairPanel(T* memory, int64_t channels, int64_t columns, int64_t head)
       : channels_(channels),
         columns_(columns),
@@ -54,7 +54,7 @@ class PairPanel {
         rows_(memory + head * 2 * row_ * column_),
         turned_(rows_ + row_ * column_) {}
 
-  /// Takes the channels of rows, for project() and for reduce().
+  /// Packs the channels of rows, for project() and for reduce().
   HWY_INLINE void pack(const HeadRows<T>& from, const int32_t* rows, int64_t head, bool projected,
                        bool reduced) const {
     if (!few() && (projected || many())) turn(from, rows, head);

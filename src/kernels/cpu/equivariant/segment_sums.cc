@@ -24,8 +24,8 @@ void sum_rows(const From* from, const int32_t* rows, int64_t begin, int64_t end,
   });
 }
 
-/// The entries of a task: whole segments, the end of one that began before (`head`), and the
-/// beginning of one that goes on (`tail`).
+/// The entries of a task: whole segments, the end of a segment that began earlier (`head`), and the
+/// beginning of one that continues (`tail`).
 template <class From, class To>
 struct SegmentTask {
   const SegmentSums<From, To>& problem;
@@ -35,7 +35,7 @@ struct SegmentTask {
   double* head(int64_t task) const { return workspace + 2 * task * problem.channels; }
   double* tail(int64_t task) const { return head(task) + problem.channels; }
 
-  /// First segment that starts at `entry` or later. An empty one belongs to where it starts.
+  /// The first segment that starts at `entry` or later. An empty one belongs to its start.
   int64_t first_segment(int64_t entry) const {
     return std::lower_bound(problem.offsets, problem.offsets + problem.segments, entry) -
            problem.offsets;
@@ -58,7 +58,7 @@ struct SegmentTask {
     }
   }
 
-  /// Adds up the segment that goes from this task into the next ones, if there is one.
+  /// Adds up the segment that continues from this task into the next ones, if there is one.
   void merge(int64_t task) const {
     const int64_t next = begin(task + 1);
     const int64_t segment = first_segment(next) - 1;

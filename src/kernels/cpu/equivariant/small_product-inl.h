@@ -28,8 +28,8 @@ struct LeftSide {
   int64_t row, column;
 };
 
-/// Rows that are multiplied at a time. Where results have room for more rows than are wanted, whole
-/// tiles cost less than single rows, each of which waits for its own sums.
+/// Rows that are multiplied at a time. If results have room for more rows than needed, whole tiles
+/// cost less than single rows, each of which waits for its own sums.
 constexpr int kTileRows = 4;
 HWY_INLINE int64_t whole_tiles(int64_t rows) {
   return (rows + kTileRows - 1) / kTileRows * kTileRows;
@@ -64,7 +64,7 @@ HWY_INLINE void multiply_columns(int64_t rows, int64_t inner, const LeftSide& a,
                                  int64_t b_row, double* c, int64_t c_row, bool add) {
   int64_t i = 0;
   const auto below = [&](int64_t row) { return LeftSide{a.at + row * a.row, a.row, a.column}; };
-  // Sums that wait for no other, as many as registers hold.
+  // Independent sums, as many as registers hold.
   constexpr int kMost = kTileRows * (hn::MaxLanes(Wide()) == kTableStep ? 2 : 1);
   for (; i + kMost <= rows; i += kMost) {
     multiply_tile<kMost, kVectors>(inner, below(i), b, b_row, c + i * c_row, c_row, add);
@@ -131,7 +131,7 @@ HWY_INLINE void add_scaled(double factor, const T* from, int64_t count, double* 
   for (; c < count; ++c) to[c] += factor * static_cast<double>(from[c]);
 }
 
-/// to [columns, rows] = the transpose of from [rows, columns]; zero behind the last up to `to_row`.
+/// to [columns, rows] = the transpose of from [rows, columns], padded with zeros up to `to_row`.
 HWY_INLINE void transpose(int64_t rows, int64_t columns, const double* from, int64_t from_row,
                           double* to, int64_t to_row) {
   for (int64_t j = 0; j < columns; ++j, to += to_row) {

@@ -1,4 +1,4 @@
-// Rows that make a table and rows that read it, for one SIMD target (toggled guard).
+// Rows that make a table and rows that meet it, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_
 #undef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_
@@ -18,15 +18,15 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
-/// What rows put into tables and take out. A table is the sum over rows of a b^T, a the features of
-/// a row and b its value and 1, or its gradient. That of keys is [features, values] and behind that
-/// the sum of a alone, so that the 1 does not cost a vector of its own; that of queries [wide,
-/// features]. At most kTableRows rows are taken at a time, widened to double, so that all of it is
-/// small products.
+/// The contributions of rows to tables, and the reverse. A table is the sum over rows of a b^T,
+/// where a is the features of a row and b its value and 1, or its gradient. The table of keys is
+/// [features, values], followed by the sum of a alone, so that the 1 needs no vector of its own;
+/// that of queries is [wide, features]. At most kTableRows rows are processed at a time, widened to
+/// double, so that all work is small products.
 template <class T>
 class TableRows {
  public:
-  /// For a pass that writes `side`. Moves `scratch` behind what it works in.
+  /// For a pass that writes `side`. Moves `scratch` past the memory that it uses.
   TableRows(const TableAttention<T>& problem, TupleSide side, double*& scratch)
       : problem_(problem),
         writes_queries_(side == TupleSide::queries),
@@ -49,7 +49,7 @@ class TableRows {
     std::fill(a_, out_, 0.0);
   }
 
-  /// Rows of the other side, times a sign, are added to a table or begin it.
+  /// Adds rows of the other side, times a sign, to a table, or begins it with them.
   void put(const int32_t* rows, int64_t count, int64_t head, double sign, double* table, bool add) {
     take(rows, count, head, !writes_queries_, sign);
     if (writes_queries_) {
@@ -62,7 +62,7 @@ class TableRows {
     }
   }
 
-  /// Prepares a table for the rows that read it: products with it and with its transpose follow.
+  /// Before rows meet a table: prepares products with it and with its transpose.
   void turn(const double* table) {
     if (!writes_queries_) {
       transpose(values_, features_, table, padded_features_, turned_, padded_values_);
@@ -71,13 +71,13 @@ class TableRows {
     }
   }
 
-  /// Rows take what they need from the table that was turned.
+  /// Adds the contributions of the prepared table to rows.
   void meet(const int32_t* rows, int64_t count, int64_t head, const double* table) {
     take(rows, count, head, writes_queries_, 1);
     writes_queries_ ? to_queries(rows, count, head, table) : to_keys(rows, count, head, table);
   }
 
-  /// A row and a single one of the other side, as where a class names one tuple: no table.
+  /// A row and a single row of the other side, if a class names one tuple: no table is needed.
   void meet_one(int32_t row, int32_t other, double sign) {
     const int32_t query = writes_queries_ ? row : other, key = writes_queries_ ? other : row;
     double* const key_a = a_ + padded_features_;

@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::equivariant {
 namespace HWY_NAMESPACE {
 
-/// Which rows make which tables, and which rows read them.
+/// Determines which rows make which tables, and which rows meet them.
 template <class T>
 class TableRun {
  public:
@@ -45,7 +45,7 @@ class TableRun {
  private:
   bool writes_queries() const { return plan_.side == TupleSide::queries; }
 
-  // The other side's rows of a relation's group.
+  // The other side's rows of a group of a relation.
   std::span<const int32_t> others(const TupleRelation& relation, int64_t group) const {
     const auto [offsets, rows] = writes_queries()
                                      ? std::pair{relation.key_offsets, relation.keys}
@@ -61,7 +61,7 @@ class TableRun {
     return problem_.skip != nullptr && problem_.skip[query] != 0;
   }
 
-  /// Up to kTableRows rows of a list from `next` on that take part; moves `next` behind them.
+  /// Up to kTableRows participating rows of a list from `next` on; moves `next` past them.
   int64_t take_rows(std::span<const int32_t> list, int64_t& next, bool queries,
                     int32_t* taken) const {
     int64_t count = 0;
@@ -72,8 +72,8 @@ class TableRun {
     return count;
   }
 
-  // Adds rows of the other side to the tables of some heads, or begins with them. Few rows at a
-  // time, so that all heads find them in the cache.
+  // Adds rows of the other side to the tables of some heads, or begins these with them. A few rows
+  // at a time, so that all heads find them in the cache.
   void make_tables(std::span<const int32_t> list, double sign, int64_t first_head, int64_t heads,
                    double* tables, bool add) {
     int32_t taken[kTableRows];
@@ -100,14 +100,14 @@ class TableRun {
     }
   }
 
-  // The table of one member that a group reads.
+  // The table of one member that a group meets.
   struct Met {
     std::span<const int32_t> others;
     double sign;
     const double* tables;  // of all heads where the group is large
   };
 
-  // Rows [begin, end) of a group take what they need from its table.
+  // Adds the table of a group to its rows [begin, end).
   void meet(int64_t group, int64_t begin, int64_t end) {
     const std::span list{problem_.rows + problem_.offsets[group], static_cast<size_t>(end)};
     int32_t taken[kTableRows];
@@ -155,7 +155,7 @@ class TableRun {
     }
   }
 
-  // Rows of a list from `next` on and the tables of some heads.
+  // The rows of a list from `next` on meet the tables of some heads.
   void meet_tables(std::span<const int32_t> list, int64_t next, int64_t first_head, int64_t heads,
                    const double* tables) {
     int32_t taken[kTableRows];

@@ -8,21 +8,21 @@
 
 namespace nsimplex::kernels {
 
-/// Rows [row_begin, row_end) of one group that is large, or all rows of several small ones.
+/// The rows [row_begin, row_end) of one large group, or all rows of several small ones.
 struct GroupTask {
   int64_t group_begin = 0, group_end = 0;
   int64_t row_begin = 0, row_end = 0;  ///< of a single group; 0, 0: all
 };
 
-/// Which side of a relation a pass writes: it goes through these rows and for each through the
+/// The side of a relation that a pass writes: it goes through these rows, and for each through the
 /// other side's rows of the group.
 enum class TupleSide { queries, keys };
 
-/// Tasks of about equally many pairs; what they are depends on the relation alone.
+/// Tasks with about equal numbers of pairs, which depend only on the relation.
 std::vector<GroupTask> cut_pairs(const TupleRelation& relation, TupleSide side,
                                  int64_t largest_group);
 
-/// Bytes that a task of PairAttention works in, 64-byte aligned.
+/// Bytes of scratch of a task of PairAttention, 64-byte aligned.
 template <class T>
 size_t pair_scratch_bytes(const PairAttention<T>& problem);
 
@@ -36,17 +36,18 @@ void run_pairs_backward(const PairAttention<float>& problem, TupleSide side, con
 void run_pairs_backward(const PairAttention<double>& problem, TupleSide side, const GroupTask& task,
                         void* scratch);
 
-/// How the work on tables is divided: one task computes and reads the table of a small group. The
-/// tables of large groups (of the other side) are summed over blocks of rows first.
+/// The split of tables into tasks. Tables of small groups are made and met in one task. Those of
+/// large ones (of the other side) are summed over blocks of rows first.
 struct TablePlan {
-  TupleSide side = TupleSide::queries;  ///< that is written
+  TupleSide side = TupleSide::queries;  ///< the written side
   struct Block {
     int64_t member = 0, group = 0, begin = 0, end = 0;  ///< rows of the other side
   };
-  std::vector<Block> blocks;         ///< phase 0: each leaves a table in the workspace
-  std::vector<int64_t> first_block;  ///< phase 1: adds up each large group's, in order; one more
-  std::vector<GroupTask> tasks;      ///< phase 2
-  std::vector<std::vector<int64_t>> large;  ///< of each member and group: its number or -1
+  std::vector<Block> blocks;  ///< phase 0: each block leaves a table in the workspace
+  /// phase 1: adds up the blocks of each large group, in order; one entry more
+  std::vector<int64_t> first_block;
+  std::vector<GroupTask> tasks;             ///< phase 2
+  std::vector<std::vector<int64_t>> large;  ///< per member and group: its number or -1
   int64_t table_size = 0;         ///< doubles of a table of one head, rounded up to vectors
   int64_t workspace_doubles = 0;  ///< shared
   int64_t scratch_doubles = 0;    ///< of a task

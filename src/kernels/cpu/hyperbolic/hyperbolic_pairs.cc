@@ -14,7 +14,7 @@ using Tag = hn::CappedTag<double, kHyperbolicLanes>;
 using Vec = hn::Vec<Tag>;
 constexpr Tag kTag;
 
-// Pairs of one point with as many others as a vector has lanes.
+// Pairs of one point with one vector of others.
 struct Pairs {
   Vec sinh, half_sinh, half_cosh, gap;  // of s; of (r - s) / 2; |u - v|^2
   Vec square;                           // q
@@ -86,7 +86,7 @@ void pull(const HyperbolicPoint& point, const HyperbolicPoints& others, double* 
     const Vec own = hn::Set(kTag, point.direction[axis]);
     Vec total = hn::Zero(kTag);
     for (int64_t at = 0; at < others.count; at += lanes) {
-      // Of v only what is across u counts, so v - u says the same and keeps its digits.
+      // Only the part of v across u counts, so v - u gives the same and keeps its digits.
       total = hn::MulAdd(hn::LoadU(kTag, weights + at),
                          hn::Sub(hn::LoadU(kTag, direction + at), own), total);
     }

@@ -7,8 +7,8 @@ namespace nsimplex::kernels {
 /// Arrays of points are padded with zeros to a multiple of this.
 inline constexpr int64_t kHyperbolicLanes = 8;
 
-/// Points of hyperbolic space by distance r from the origin and direction u, and what pairs need of
-/// r, computed once a point.
+/// Points of hyperbolic space by distance r from the origin and direction u, with the functions of
+/// r that pairs need, computed once per point.
 struct HyperbolicPoints {
   int64_t count = 0, dimension = 0;    ///< count with the padding
   const double* directions = nullptr;  ///< [dimension, count]
@@ -17,7 +17,7 @@ struct HyperbolicPoints {
   const double* shrunk = nullptr;      ///< [count], e^(-r / 2)
 };
 
-/// One of them; its direction lies together.
+/// One of them; its direction is contiguous.
 struct HyperbolicPoint {
   const double* direction = nullptr;  ///< [dimension]
   double sinh = 0, cosh = 0, grown = 0, shrunk = 0;
@@ -27,8 +27,8 @@ struct HyperbolicPoint {
 ///
 ///     q = sinh((r - s) / 2)^2 + sinh r sinh s |u - v|^2 / 4,
 ///
-/// into squares [others.count]. e^(r / 2) e^(-s / 2) gives the first sinh, exact to an absolute
-/// 1e-16 where r = s.
+/// The results go to squares [others.count]. e^(r / 2) e^(-s / 2) gives the first sinh, exact to an
+/// absolute 1e-16 for r = s.
 void hyperbolic_squares(const HyperbolicPoint& point, const HyperbolicPoints& others,
                         double* squares);
 
@@ -36,12 +36,12 @@ void hyperbolic_squares(const HyperbolicPoint& point, const HyperbolicPoints& ot
 void hyperbolic_nearness(const HyperbolicPoint& point, const HyperbolicPoints& others,
                          double* nearness);
 
-/// Points nearer than 2e-15 coincide: of so small a q no digit is right.
+/// Points closer than 2e-15 coincide: no digit of so small a q is right.
 inline constexpr double kHyperbolicLeastSquare = 1e-30;
 
-/// How f = sum over others of weights e^-d changes when the point moves: df/dr into *radial, and
-/// turn [dimension], whose part across u times -sinh r / 2 is df/du. A point that coincides counts
-/// for nothing. `weights` [others.count] are overwritten.
+/// The change of f = sum over others of weights e^-d when the point moves: df/dr goes to *radial,
+/// and turn [dimension] has the part across u which, times -sinh r / 2, is df/du. A point that
+/// coincides is ignored. `weights` [others.count] are overwritten.
 void hyperbolic_pull(const HyperbolicPoint& point, const HyperbolicPoints& others, double* weights,
                      double* radial, double* turn);
 

@@ -7,9 +7,9 @@
 
 namespace nsimplex::kernels {
 
-/// How a problem is cut: a task goes along the sequence of one key head with the states of
-/// a slice of the features. Slices are there for problems of few heads; everything here follows
-/// from the problem alone, never from the number of threads.
+/// The split of a problem into tasks: a task goes along the sequence of one key head with the
+/// states of a slice of the features. Problems with few heads are cut into slices. Everything here
+/// depends only on the problem, never on the number of threads.
 struct SeparablePlan {
   static constexpr int kMaxPhases = 2;
   int phases = 0;
@@ -19,7 +19,7 @@ struct SeparablePlan {
   int64_t slices = 1;              ///< of the features of a head
   int64_t rows = 0;                ///< features of a slice, a multiple of kFeatureRows
   int64_t width = 0;               ///< channels of a state: value_dim, one of ones, and padding
-  int64_t chunk = 1;               ///< queries taken together
+  int64_t chunk = 1;               ///< queries processed together
   int64_t checkpoint = 1;          ///< chunks from one saved state to the next (backward)
 };
 
@@ -40,12 +40,12 @@ void run_separable_backward(const SeparableBackward<double>& problem, const Sepa
 void run_separable_backward(const SeparableBackward<float>& problem, const SeparablePlan& plan,
                             int64_t task, void* scratch);
 
-/// Numbers that one task takes: enough to pay for handing it out, few enough to balance.
+/// Numbers per task: enough to pay for starting it, few enough to balance.
 inline constexpr int64_t kEluTask = int64_t{1} << 13;
 
 /// to[i] = elu(z) + 1 with z = scale from[i]: z + 1 above 0, exp(z) below, which expm1(z) + 1 would
-/// round to a multiple of epsilon. NaN stays NaN. `to` may be `from`. Every number is computed by
-/// itself, wherever it lies: the same bits however the range is cut.
+/// round to a multiple of epsilon. NaN stays NaN. `to` may be `from`. Every number is computed
+/// separately, so the bits do not depend on the split of the range.
 void elu_features(const float* from, float* to, int64_t count, float scale);
 void elu_features(const double* from, double* to, int64_t count, double scale);
 

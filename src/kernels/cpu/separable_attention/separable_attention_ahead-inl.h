@@ -15,14 +15,14 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-/// Rows that will soon be read or written, fetched a few at a time while something else is
-/// computed: asked for at once they would wait for each other.
+/// Rows that will soon be read or written. They are fetched a few at a time during other work,
+/// since fetching all at once would make them wait for each other.
 template <class T>
 class Ahead {
  public:
   void clear() { current_ = count_ = 0; }
 
-  /// Numbers [begin, begin + valid) of rows. What there is no room for is not fetched.
+  /// Numbers [begin, begin + valid) of rows. Rows beyond the capacity are not fetched.
   template <class Row>
   void add(const Rows<Row>& from, int64_t batch, int64_t head, Range range, int64_t begin,
            int64_t valid) {
@@ -42,8 +42,9 @@ class Ahead {
   }
 
  private:
-  // Three rows a tile are all of a chunk in time. Without fetching, linear attention of 2048
-  // queries took 1.28 of the time forward and 1.13 backward, with six rows 1.07 and 1.03.
+  // With three rows per tile, all rows of a chunk arrive in time. Without fetching, linear
+  // attention of 2048 queries took 1.28 of the time forward and 1.13 backward, with six rows 1.07
+  // and 1.03.
   static constexpr int kRows = 3, kParts = 12;
   struct Part {
     const T* row;

@@ -19,11 +19,11 @@ namespace HWY_NAMESPACE {
 //     E^m_j       = sum dS^m_i over the queries that see key j
 //     dk^m_j[r]   = E^m_j[r] . v_j        dv^m_j = sum_r k_j[r] E^m_j[r]
 //
-// E is gathered as S is, the other way round: keys that enter during a chunk take what comes from
-// its last query back, keys that leave what comes from its first query on, and the common keys take
-// all of it.
+// E is gathered like S, in the opposite direction: keys that enter during a chunk take the part
+// from its last query backwards, keys that leave take the part from its first query on, and the
+// common keys take all of it.
 
-/// Gradients of keys that all take the same E.
+/// Gradients of keys that all use the same E.
 template <class T>
 struct KeyGradients {
   KeyRows<T> keys, grads;
@@ -82,7 +82,7 @@ class BackwardSlice : Slice<T> {
   }
 
  private:
-  // Keys that an axis gathers from the last query of the chunk before to the first of this one.
+  // Keys that an axis gathers from the previous chunk's last query to this chunk's first.
   Range gathered_before(int m, int64_t chunk) const {
     const SeparableAxis<T>& axis = problem_.axes[m];
     const int64_t first = chunk * plan_.chunk;
@@ -106,8 +106,8 @@ class BackwardSlice : Slice<T> {
     }
   }
 
-  // The state at the chunk's first query: those of a whole run of chunks are made again, once, from
-  // the saved one before them.
+  // The state at the chunk's first query. The states of a whole run of chunks are computed again,
+  // once, from the saved one before them.
   void load_state(int m, int64_t chunk) {
     const AxisScratch<T>& axis = scratch_.axes[m];
     const int64_t saved = chunk / plan_.checkpoint, first = saved * plan_.checkpoint;
@@ -191,7 +191,7 @@ class BackwardSlice : Slice<T> {
     e.add_to_row(keys.key + j * plan_.rows + r, grads.value + j * plan_.width + c);
   }
 
-  // From the last query back; what is left at the first one is for the keys before.
+  // From the last query backwards; the part that remains at the first one is for earlier keys.
   template <int kRows, int kVectors>
   HWY_INLINE void take_entering(int m, int64_t r, int64_t c) {
     const ChunkKeys& keys = keys_[m];
@@ -218,7 +218,7 @@ class BackwardSlice : Slice<T> {
     }
   }
 
-  // A sliding axis: the chunk's E to the keys that all its queries see, by whole blocks.
+  // For a sliding axis: adds the chunk's E to the keys that all its queries see, by whole blocks.
   void give_to_common(int m) {
     const AxisScratch<T>& axis = scratch_.axes[m];
     const typename Base::Blocks blocks = Base::blocks_of(keys_[m].common);
@@ -231,7 +231,7 @@ class BackwardSlice : Slice<T> {
     add_gradients(m, blocks.behind, gradient);
   }
 
-  // Gradients of a range of keys, of any length, that take the same E.
+  // Gradients of a range of keys, of any length, that use the same E.
   void add_gradients(int m, Range range, const T* grad_state) {
     const KeyRows<T>& grads = scratch_.grad_bulk;
     for (int64_t begin = range.begin; begin < range.end; begin += kBlockKeys) {

@@ -34,7 +34,7 @@ void run(const T* from, T* to, int64_t count, T scale) {
     hn::StoreU(feature(d, hn::Mul(hn::LoadU(d, from + i), factor)), d, to + i);
   }
   if (i == count) return;
-  // By the same instructions as all others.
+  // With the same instructions as all others.
   HWY_ALIGN T last[hn::MaxLanes(hn::ScalableTag<T>())] = {};
   std::copy(from + i, from + count, last);
   hn::Store(feature(d, hn::Mul(hn::Load(d, last), factor)), d, last);

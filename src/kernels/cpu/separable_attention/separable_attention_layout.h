@@ -2,28 +2,28 @@
 
 #include "kernels/cpu/separable_attention/separable_attention.h"
 
-// Sizes of the separable kernel's blocks, the same on every target, and what its scratch memory
-// holds.
+// Block sizes of the separable kernel, the same on every target, and the contents of its scratch
+// memory.
 
 namespace nsimplex::kernels::separable {
 
-/// Queries taken together. A tile's sums at each of them stay in a 32 KiB first-level cache for two
-/// axes, 2 x 16 KiB of fp32.
+/// Queries processed together. A tile's sums at each of them stay in a 32 KiB first-level cache for
+/// two axes, 2 x 16 KiB of fp32.
 inline constexpr int64_t kChunkQueries = 32;
 
-/// Queries, and keys, that linear attention takes together: products within a chunk grow with it,
-/// loads and stores of states fall. At 64 features and channels, AVX-512, 32 took 1.06 of the
-/// time, forward and backward, and 64 took 1.21.
+/// Queries, and keys, that linear attention processes together. With more of them, products within
+/// a chunk grow, and loads and stores of states decrease. At 64 features and channels with AVX-512,
+/// 32 took 1.06 of the time, forward and backward, and 64 took 1.21.
 inline constexpr int64_t kLinearQueries = 16;
 
 /// Queries from one saved state to the next, backward.
 inline constexpr int64_t kCheckpointQueries = 128;
 
-/// Keys whose sums a sliding axis keeps: a query chunk's window is whole blocks and what sticks
-/// out.
+/// Keys per block sum of a sliding axis: the window of a query chunk is whole blocks and a few keys
+/// at both ends.
 inline constexpr int64_t kBlockKeys = 64;
 
-/// Elements of a register tile, at most: 8 vectors of 16 fp32.
+/// Largest number of elements of a register tile: 8 vectors of 16 fp32.
 inline constexpr int64_t kTileElements = 128;
 
 /// Rows of the tallest register tile. Features are padded with zeros to a multiple.
@@ -32,8 +32,8 @@ inline constexpr int64_t kFeatureRows = 8;
 /// Channels are padded to a multiple: a 512-bit vector of fp32.
 inline constexpr int64_t kChannels = 16;
 
-/// Tasks wanted at least, where the features allow it. More would cost memory: every slice of a
-/// head has sums of its own over all of its queries.
+/// Fewest tasks wanted, if the features allow it. More would cost memory: every slice of a head has
+/// its own sums over all queries.
 inline constexpr int64_t kWantedTasks = 4;
 
 /// Queries that a task of the forward's second phase finishes.
@@ -42,7 +42,7 @@ inline constexpr int64_t kFinishQueries = 256;
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-/// Hands out aligned parts of a memory; with a null memory it only counts.
+/// Hands out aligned parts of a memory. With a null memory it only counts.
 template <class T>
 class Memory {
  public:
@@ -65,7 +65,7 @@ struct KeyRows {
   T *key = nullptr, *value = nullptr;
 };
 
-/// What a task keeps of one axis.
+/// The memory of a task for one axis.
 template <class T>
 struct AxisScratch {
   T* state = nullptr;            ///< [rows][width], at the chunk's first query
@@ -74,10 +74,10 @@ struct AxisScratch {
   T* blocks = nullptr;           ///< [blocks][rows][width] of a sliding axis
   int64_t block_count = 0;
 
-  // Of the backward.
+  // For the backward.
   T* checkpoints = nullptr;  ///< [..][rows][width]: states of an axis that only gathers
   T* run_states = nullptr;   ///< [plan.checkpoint][rows][width]: those after one checkpoint
-  int64_t run = -1;          ///< which
+  int64_t run = -1;          ///< the number of this checkpoint
   T* grad_state = nullptr;   ///< [rows][width]
   T* grad_blocks = nullptr;  ///< as blocks
   T* grad_sums = nullptr;    ///< as sums
@@ -138,23 +138,23 @@ struct Scratch {
   }
 };
 
-/// Whether a problem is linear attention of keys that never leave: chunks of it are small matrix
+/// Whether a problem is linear attention with keys that never leave: its chunks are small matrix
 /// products.
 template <class T>
 bool is_linear(const SeparableProblem<T>& problem) {
   return problem.order == 1 && !problem.axes[0].sliding();
 }
 
-/// What a task of linear attention keeps. M is (query, head of the group) rows of a chunk, padded
-/// to kChannels; C is kLinearQueries.
+/// The memory of a task of linear attention. M is the number of (query, head of the group) rows of
+/// a chunk, padded to kChannels; C is kLinearQueries.
 template <class T>
 struct LinearScratch {
   KeyRows<T> keys;          ///< [C]
   T* query = nullptr;       ///< [M][rows]
   T* sums = nullptr;        ///< [M][width]: num and den, or the gradients that reach them
-  T* products = nullptr;    ///< q . k of what is seen: [C][M], backward [M][C]
+  T* products = nullptr;    ///< q . k of visible keys: [C][M], backward [M][C]
   T* state = nullptr;       ///< [rows][width]; backward transposed
-  int32_t* seen = nullptr;  ///< [M]: how many of the chunk's keys
+  int32_t* seen = nullptr;  ///< [M]: number of visible keys of the chunk
 
   T* state_of_ones = nullptr;  ///< [rows], of the forward: the state of the denominator
   T* query_columns = nullptr;  ///< [rows][M]

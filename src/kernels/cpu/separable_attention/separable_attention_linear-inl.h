@@ -1,5 +1,5 @@
-// Linear attention whose keys never leave, chunk of queries by chunk: what forward and backward
-// share, for one SIMD target (toggled guard).
+// Linear attention whose keys never leave, chunk of queries by chunk: the shared part of forward
+// and backward, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SEPARABLE_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SEPARABLE_LINEAR_INL_H_
 #undef NSIMPLEX_KERNELS_SEPARABLE_LINEAR_INL_H_
@@ -14,13 +14,13 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-/// With q_i, k_j, v_j the rows of a chunk's queries and of the few keys that they do not all see,
-/// the chunk's own, and S the state of the keys before these,
+/// Let q_i, k_j, v_j be the rows of a chunk's queries and of its own keys (the few keys that not
+/// all its queries see), and S the state of the keys before these:
 ///
 ///     num_i = sum_{own j that i sees} (q_i . k_j) v_j + q_i S        S += sum_{own j} k_j v_j^T
 ///
-/// so that everything is a product of small matrices. A tile of a product has a few rows, and takes
-/// only the keys that one of these sees.
+/// So everything is a product of small matrices. A tile of a product has a few rows and takes only
+/// the keys that one of these rows sees.
 template <class T>
 class LinearSlice : protected Task<T> {
  protected:
@@ -42,9 +42,9 @@ class LinearSlice : protected Task<T> {
     return {chunk * plan_.chunk, std::min((chunk + 1) * plan_.chunk, problem_.queries)};
   }
 
-  // The keys that the chunk's last query sees and no earlier chunk saw, and of these the last ones
-  // only if they are many, as they may be in the first chunk. A query sees at most one key more
-  // than the one before it: so every query sees all keys before these.
+  // The keys that the chunk's last query sees and no earlier chunk saw, but only the last ones if
+  // there are many, as in the first chunk. A query sees at most one key more than the one before
+  // it, so every query sees all keys before these.
   Range own_keys(int64_t chunk) const {
     const SeparableAxis<T>& axis = problem_.axes[0];
     const Range queries = queries_of(chunk);

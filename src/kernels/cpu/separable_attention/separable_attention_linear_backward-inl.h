@@ -12,15 +12,15 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-// With H the rows of gradients that reach (num, den) of the chunk's queries, V the values and their
-// ones, P = Q K^T and A = H V^T where a query sees an own key and 0 elsewhere, and E the gradient
-// of the state, from the later chunks:
+// Let H be the rows of gradients of (num, den) of the chunk's queries, V the values and their ones,
+// P = Q K^T and A = H V^T for visible own keys and 0 elsewhere, and E the gradient of the state
+// from the later chunks:
 //
 //     dQ = A K + H S^T      dK = A^T Q + V E^T      dV = P^T H + K E      E += Q^T H
 //
-// dQ needs the states of the keys before a chunk and dK, dV those of the queries behind it: one
-// pass goes forward and one back, each with one state, and only A is made twice. Nearly all
-// products read a state by its channels, so both are held transposed, where den is one number more
+// dQ needs the states of the keys before a chunk, and dK, dV those of the queries after it. One
+// pass goes forward and one backward, each with one state, and only A is computed twice. Nearly all
+// products read a state by its channels, so both are stored transposed; den then is one more number
 // of the depth.
 template <class T>
 class LinearBackward : LinearSlice<T> {
@@ -97,7 +97,7 @@ class LinearBackward : LinearSlice<T> {
                      [&](int64_t row) { return this->seen_keys(row); });
   }
 
-  // P, of keys that are turned.
+  // P, for transposed keys.
   void multiply_keys() {
     const int64_t own = round_up(keys_.size(), kChannels), rows = plan_.rows;
     const Product<T> p{scratch_.query, rows, 1, scratch_.columns.key, kKeys, this->features()};
@@ -122,7 +122,7 @@ class LinearBackward : LinearSlice<T> {
     multiply<T>({scratch_.state, rows, {}, outer, /*add=*/true}, sums(), rows, &ahead_);
   }
 
-  // dK and dV of packed keys: the chunk's own, or without queries such as every query sees.
+  // dK and dV of packed keys: the chunk's own, or, without queries, keys that every query sees.
   void differentiate_keys(Range keys) {
     const int64_t rows = plan_.rows, width = plan_.width, m = this->query_rows();
     const KeyRows<T>&packed = scratch_.keys, &grads = scratch_.grads;
@@ -140,7 +140,7 @@ class LinearBackward : LinearSlice<T> {
     const Product<T> key_behind{packed.value, width, 1, scratch_.grad_state, rows, sums()};
     multiply<T>({grads.key, rows, key_own, key_behind}, keys.size(), rows, &ahead_, seeing);
 
-    // Transposed, as the state is; to turn the state instead would be more.
+    // Transposed like the state; transposing the state instead would be more work.
     const int64_t channels = round_up(this->channels(), 4);
     const Product<T> value_own{scratch_.sums, 1, width, scratch_.products, kKeys, m};
     const Product<T> value_behind{scratch_.grad_state,  rows,  1,

@@ -12,8 +12,9 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-/// The denominator is kept apart from the channels, whose padding a column more would often double:
-/// it is a row of its own over the queries, den = 1^T P + z Q^T with z the sum of the keys.
+/// The denominator is kept apart from the channels, since one more column would often double their
+/// padding. It is a separate row over the queries, den = 1^T P + z Q^T, where z is the sum of the
+/// keys.
 template <class T>
 class LinearForward : LinearSlice<T> {
   using Base = LinearSlice<T>;

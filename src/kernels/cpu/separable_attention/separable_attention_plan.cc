@@ -27,7 +27,7 @@ SeparablePlan plan_slices(const SeparableProblem<T>& problem, bool backward) {
     return plan;
   }
 
-  // No key leaves a window in the chunk in which it enters.
+  // With this size no key leaves a window in the chunk in which it enters.
   plan.chunk = std::clamp<int64_t>(problem.queries, 1, kChunkQueries);
   for (int m = 0; m < problem.order; ++m) {
     const Visibility& visible = problem.axes[m].visible;

@@ -18,8 +18,8 @@ namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 namespace tiles = dense::HWY_NAMESPACE;
 
-/// a b: a is read number by number, (m, k) at a[m * a_row + k * a_depth]; rows of b by aligned
-/// vectors.
+/// a b. a is read number by number, (m, k) at a[m * a_row + k * a_depth]; rows of b are read by
+/// aligned vectors.
 template <class T>
 struct Product {
   const T* a = nullptr;
@@ -46,7 +46,7 @@ struct Sum {
   bool add = false;
 };
 
-// Not inlined: every product takes the same few of these.
+// Not inlined, so that every product uses the same few of these.
 template <class T, int kRows, int kVectors>
 HWY_NOINLINE void sum_tile(const Sum<T>& sum, int64_t row, int64_t column, Range first_depth) {
   const tiles::Tag<T> d;
@@ -71,7 +71,7 @@ HWY_NOINLINE void sum_tile(const Sum<T>& sum, int64_t row, int64_t column, Range
   }
 }
 
-/// Rows and vectors of a tile; rows that are left over go one by one.
+/// Rows and vectors of a tile; remaining rows are processed one by one.
 inline constexpr int kTileRows = tiles::kTile.score_rows, kTileVectors = 2;
 static_assert(tiles::kTile.score_vectors == kTileVectors);
 
@@ -85,8 +85,8 @@ HWY_INLINE void sum_tile(const Sum<T>& sum, Range rows, Range columns, Range fir
   run(sum, rows.begin, columns.begin, first_depth);
 }
 
-/// Calls tile(rows, columns) for tiles of rows x columns, a whole number of vectors: all of a few
-/// columns before the next, so that b stays near. Before each a little is fetched.
+/// Calls tile(rows, columns) for tiles of rows x columns, a whole number of vectors. It finishes a
+/// few columns before the next, so that b stays in the cache. Before each tile it fetches a little.
 template <class T, class Body>
 HWY_INLINE void for_each_product_tile(int64_t rows, int64_t columns, Ahead<T>* ahead,
                                       const Body& tile) {
@@ -102,7 +102,7 @@ HWY_INLINE void for_each_product_tile(int64_t rows, int64_t columns, Ahead<T>* a
   }
 }
 
-/// The sum, of whose first product tiles take depth(rows) only.
+/// The sum. Tiles of its first product use only depth(rows).
 template <class T, class Depth>
 void multiply(const Sum<T>& sum, int64_t rows, int64_t columns, Ahead<T>* ahead,
               const Depth& depth) {
@@ -114,8 +114,8 @@ void multiply(const Sum<T>& sum, int64_t rows, int64_t columns, Ahead<T>* ahead)
   multiply(sum, rows, columns, ahead, [&](Range) { return Range{0, sum.first.depth}; });
 }
 
-/// The sum in the columns seen(row) of each row, and zeros elsewhere. Neither end of these falls
-/// from a row to the next. What no row of a tile sees is not computed.
+/// The sum in the columns seen(row) of each row, and zeros elsewhere. From one row to the next,
+/// neither end of seen(row) decreases. Columns that no row of a tile sees are not computed.
 template <class T, class Seen>
 void multiply_seen(const Sum<T>& sum, int64_t rows, int64_t columns, Ahead<T>* ahead,
                    const Seen& seen) {

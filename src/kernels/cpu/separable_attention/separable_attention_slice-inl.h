@@ -1,5 +1,5 @@
-// One slice of one key head, chunk of queries by chunk: what forward and backward share, for one
-// SIMD target (toggled guard).
+// One slice of one key head, chunk of queries by chunk: the shared part of forward and backward,
+// for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SEPARABLE_SLICE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SEPARABLE_SLICE_INL_H_
 #undef NSIMPLEX_KERNELS_SEPARABLE_SLICE_INL_H_
@@ -13,13 +13,13 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::separable {
 namespace HWY_NAMESPACE {
 
-/// What a chunk's queries see of one axis: the keys `common` to all of them, and how many of those
-/// before and behind it each one sees too.
+/// The keys of one axis that a chunk's queries see: the keys `common` to all of them, and the
+/// number of keys before and after these that each query also sees.
 struct ChunkKeys {
   Range first;  ///< of the first query
   Range common;
   int32_t entered[kChunkQueries];  ///< keys [common.end, common.end + entered)
-  int32_t left[kChunkQueries];     ///< keys [first.begin, first.begin + left) are not seen any more
+  int32_t left[kChunkQueries];     ///< keys [first.begin, first.begin + left) are no longer visible
   int64_t entering = 0, leaving = 0;  ///< the largest of each
 };
 
@@ -42,13 +42,13 @@ struct AddKeys {
 };
 
 /// The states of a slice. For axis m and query i the state is S^m_i = sum k_j[r] v_j over the keys
-/// that i sees; a channel of ones behind the values makes its last column the sum of the features.
+/// that i sees. A channel of ones after the values makes its last column the sum of the features.
 ///
-/// Within a chunk, S^m_i = (sum over common keys) + (those entered so far) + (those not yet left):
-/// the second grows from the chunk's first query on, the third from its last one back, so that
-/// nothing is ever subtracted. (A running sum less its old terms loses, after T terms, all digits
-/// of a window that holds little of what went through it.) What the common keys of a sliding axis
-/// sum to comes from whole blocks of kBlockKeys keys and the few keys at their ends.
+/// Within a chunk, S^m_i = (sum over common keys) + (those entered so far) + (those not yet left).
+/// The second part grows from the chunk's first query on, the third from its last query backwards,
+/// so nothing is ever subtracted. (A running sum minus its old terms loses, after T terms, all
+/// digits of a window that holds little of what passed through it.) The sum over the common keys of
+/// a sliding axis comes from whole blocks of kBlockKeys keys and the few keys at their ends.
 template <class T>
 class Slice : protected Task<T> {
  protected:
@@ -82,7 +82,7 @@ class Slice : protected Task<T> {
     }
   }
 
-  // Whole blocks inside a range, and the keys of it before and behind them.
+  // Whole blocks inside a range, and the keys of the range before and after them.
   struct Blocks {
     Range before, whole, behind;
   };
@@ -116,7 +116,7 @@ class Slice : protected Task<T> {
                      scratch_.query);
   }
 
-  // The state of a sliding axis over the chunk's common keys.
+  // The state of a sliding axis over the common keys of the chunk.
   void load_common(int m) {
     T* HWY_RESTRICT state = scratch_.axes[m].state;
     std::fill(state, state + state_size(), T{0});
@@ -129,7 +129,7 @@ class Slice : protected Task<T> {
     add_keys(m, blocks.behind, state);
   }
 
-  // S^m_i of one tile for every query of the chunk; the state then is that of the last one.
+  // S^m_i of one tile for every query of the chunk. Afterwards the state is that of the last one.
   template <int kRows, int kVectors>
   HWY_INLINE void scan(int m, int64_t r, int64_t c) {
     using ThisTile = Tile<T, kRows, kVectors>;

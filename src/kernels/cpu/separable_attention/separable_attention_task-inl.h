@@ -1,4 +1,4 @@
-// What every task of the separable kernel is: a slice of one key head, whose rows it packs and
+// The base of every task of the separable kernel: a slice of one key head, whose rows it packs and
 // writes, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SEPARABLE_TASK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SEPARABLE_TASK_INL_H_
@@ -26,7 +26,7 @@ void finish(const SeparableForward<T>& problem, int64_t batch, int64_t head, int
     std::fill_n(out, problem.value_dim, T{0});
   } else if (std::isnormal(inverse)) {
     for (int64_t c = 0; c < problem.value_dim; ++c) out[c] = sums[c] * inverse;
-  } else {  // of the smallest and largest denominators, whose inverse has no digits left
+  } else {  // the smallest and largest denominators have an inverse without digits
     for (int64_t c = 0; c < problem.value_dim; ++c) out[c] = sums[c] / den;
   }
 }
@@ -45,7 +45,7 @@ class Task {
         valid_rows_(std::min(plan.rows, problem.features - first_row_)) {}
 
  protected:
-  // to[stride] = valid numbers and zeros behind.
+  // to[stride] = valid numbers, then zeros.
   static HWY_INLINE void pack_row(const T* HWY_RESTRICT from, int64_t valid, int64_t stride,
                                   T* HWY_RESTRICT to) {
     int64_t c = 0;
@@ -84,7 +84,7 @@ class Task {
     }
   }
 
-  // Sums [query][head of the group][plan.width] to the output, or those of a slice to the
+  // Writes sums [query][head of the group][plan.width] to the output, or those of a slice to the
   // workspace.
   void write_sums(const SeparableForward<T>& forward, T* workspace, const T* from) const {
     for (int64_t g = 0; g < group_; ++g) {
@@ -114,8 +114,7 @@ class Task {
     }
   }
 
-  // The gradients that reach num and den, of the chunk's queries: [query][head of the
-  // group][width].
+  // The gradients of num and den for the chunk's queries: [query][head of the group][width].
   void pack_grad_sums(const SeparableBackward<T>& backward, T* to) const {
     for (int64_t i = 0; i < queries_.size(); ++i) {
       for (int64_t g = 0; g < group_; ++g, to += plan_.width) {
@@ -124,7 +123,8 @@ class Task {
     }
   }
 
-  // The task's part of the gradients of keys and values: zeros, or rows as pack_keys() packs them.
+  // The task's part of the gradients of keys and values: zeros, or rows in the layout of
+  // pack_keys().
   void clear_key_gradients(const SeparableBackward<T>& backward, int m, Range range) const {
     for (int64_t j = range.begin; j < range.end; ++j) {
       std::fill_n(grad_key(backward, m, j), valid_rows_, T{0});

@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using dense::HWY_NAMESPACE::kLanes, dense::HWY_NAMESPACE::Tag, dense::HWY_NAMESPACE::Vec;
 static_assert(kTileElements % (8 * kLanes<float>) == 0 && kChannels % kLanes<float> == 0);
 
-/// kRows features by kVectors vectors of channels, in registers: 8 vectors at most, so that they
+/// kRows features by kVectors vectors of channels, in registers: at most 8 vectors, so that they
 /// and their operands fit 16 registers.
 template <class T, int kRows, int kVectors>
 struct Tile {
@@ -51,7 +51,7 @@ struct Tile {
     }
   }
 
-  // Tiles by themselves in memory: kRows * kVectors vectors in a row.
+  // Contiguous tiles in memory: kRows * kVectors vectors in a row.
   static constexpr int64_t kStride = int64_t{kVectors} * kLanes<T>;
 
   HWY_INLINE void add(const T* HWY_RESTRICT tile) {
@@ -119,8 +119,8 @@ struct Tile {
   }
 };
 
-/// Calls pass.tile<kRows, kVectors>(row, channel) for tiles that cover rows x width: wide ones, and
-/// tall narrow ones for the channels that are left, so that enough multiply-adds are in flight.
+/// Calls pass.tile<kRows, kVectors>(row, channel) for tiles that cover rows x width: wide tiles,
+/// and tall narrow ones for the remaining channels, so that enough multiply-adds are in flight.
 template <class T, class Pass>
 HWY_INLINE void for_each_tile(int64_t rows, int64_t width, Pass&& pass) {
   int64_t c = 0;
