@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Gradients of one segment into its zeroed halo.
+/// Writes the gradients of one segment into its zeroed halo.
 template <class E, class T, class R>
 void run_segment(const DenseBackward<T>& problem, const Geometry& geometry,
                  const Segments& segments, const HeadPack<R>& pack, const TaskIndex& index,
@@ -61,7 +61,8 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
                  packs + slot(index) * layout.size);
   } else if (phase == 1) {
     TaskIndex index(problem, plan.blocks, task);
-    index.block = plan.blocks - 1 - index.block;  // the most keys first, as in the forward
+    // blocks with the most keys first, as in the forward
+    index.block = plan.blocks - 1 - index.block;
     run_segment<E>(problem, geometry, segments, HeadPack(layout, packs + slot(index) * layout.size),
                    index, all_gradients + slot(index) * halos, scratch);
   } else {

@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Decoding: one part of a head's inner keys, or the merge of all.
+/// Decoding: one part of a head's inner keys, or the merge of all parts.
 template <class E, class T, class R>
 void run_split(const DenseForward<T>& problem, const Geometry& geometry, const DensePlan& plan,
                int phase, int64_t task, R* workspace, R* scratch) {
@@ -61,7 +61,8 @@ void run_forward_task(const DenseForward<T>& problem, const DensePlan& plan, int
     pack_head<E>(problem, geometry, layout, index.batch, index.head, every_row, every_row, pack);
   }
   const int64_t items = ceil_div(ceil_div(geometry.items, kChunkItems), plan.blocks) * kChunkItems;
-  // The last queries see the most keys when causal: they go first, so that the work ends evenly.
+  // With a causal mask the last queries see the most keys. They go first, so that the work ends
+  // evenly.
   const int64_t block = plan.blocks - 1 - index.block;
   const Range own{std::min(block * items, geometry.items),
                   std::min((block + 1) * items, geometry.items)};

@@ -9,11 +9,11 @@ namespace {
 
 using namespace dense;
 
-// Tasks wanted in all, so that uneven ones balance on many cores.
+// Total number of tasks wanted, so that uneven ones balance on many cores.
 constexpr int64_t kWantedTasks = 256;
 
-// A head with at most this many items and keys is one task that packs for itself: two parallel
-// regions less, and the packed copies stay in the cache of the core that uses them.
+// A head with at most this many items and keys is one task that packs its own data. This saves two
+// parallel regions, and the packed copies stay in the cache of the core that uses them.
 constexpr int64_t kFusedItems = 256, kFusedKeys = 512;
 
 template <class T>
@@ -22,7 +22,7 @@ bool fits_one_task(const DenseProblem<T>& problem, const Geometry& geometry) {
          (geometry.items <= kFusedItems && longest_axis(problem) <= kFusedKeys);
 }
 
-// Of elements of the type computed with.
+// For elements of the computing type.
 template <class T>
 size_t bytes(int64_t count) {
   return static_cast<size_t>(count) * sizeof(Accum<T>);
@@ -38,8 +38,8 @@ int64_t pack_tasks(const DenseProblem<T>& problem) {
   return heads_in_all(problem) * ceil_div(longest_axis(problem), kPackRows);
 }
 
-// The most segments with at most 4 private rows a key in all, for every
-// axis; at least 2 while there are 2 queries. Fewer where the heads are tasks enough by themselves.
+// The largest number of segments with at most 4 private rows per key in all, for every axis; at
+// least 2 while there are 2 queries. Fewer if the heads alone give enough tasks.
 template <class T>
 Segments choose_segments(const DenseProblem<T>& problem, const Geometry& geometry) {
   const int64_t wanted = ceil_div(kWantedTasks, std::max<int64_t>(heads_in_all(problem), 1));
@@ -60,8 +60,8 @@ Segments choose_segments(const DenseProblem<T>& problem, const Geometry& geometr
   return make_segments(problem, count);
 }
 
-// Decoding: where the items are one chunk and the heads too few to be tasks enough, the inner keys
-// are cut into parts of at least kSplitKeys.
+// Decoding: if the items are one chunk and the heads give too few tasks, the inner keys are split
+// into parts of at least kSplitKeys.
 template <class T>
 int64_t choose_splits(const DenseProblem<T>& problem, const Geometry& geometry) {
   constexpr int64_t kSplitKeys = 256, kSplitTasks = 64;
@@ -70,7 +70,7 @@ int64_t choose_splits(const DenseProblem<T>& problem, const Geometry& geometry) 
   const int64_t count = std::min(
       keys / kSplitKeys, ceil_div(kSplitTasks, std::max<int64_t>(heads_in_all(problem), 1)));
   if (count < 2) return 1;
-  return ceil_div(keys, Splits(problem, geometry, count).length);  // none of them empty
+  return ceil_div(keys, Splits(problem, geometry, count).length);  // none of them is empty
 }
 
 void set_axes(DensePlan& plan, const Geometry& geometry) {

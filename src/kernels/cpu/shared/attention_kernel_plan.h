@@ -7,8 +7,8 @@
 
 namespace nsimplex::kernels {
 
-/// How a problem is cut: phases run one after another, the tasks of a phase in any order and in
-/// parallel. Everything here follows from the problem alone, never from the number of threads.
+/// The split of a problem: phases run one after another, the tasks of a phase in any order and in
+/// parallel. Everything here depends only on the problem, never on the number of threads.
 struct DensePlan {
   static constexpr int kMaxPhases = 4;
   int phases = 0;
@@ -17,12 +17,12 @@ struct DensePlan {
   size_t scratch_bytes = 0;    ///< private to a running task, 64-byte aligned, not initialised
   int axis[kMaxOrder] = {};    ///< working order: leading axes, then the GEMM's inner one
   int inner_axis = 0;          ///< the last of them
-  int64_t blocks = 0;          ///< cuts of the queries of one key/value head, one task each
-  bool fused = false;          ///< one block a head: its task packs and adds up for itself
-  int64_t splits = 1;          ///< cuts of the inner keys of one head (decoding), merged in order
+  int64_t blocks = 0;          ///< parts of the queries of one key/value head, one task each
+  bool fused = false;          ///< one block per head: its task packs and adds up its own data
+  int64_t splits = 1;          ///< parts of the inner keys of one head (decoding), merged in order
 };
 
-/// True when the SIMD kernel takes the problem (the caller uses the reference otherwise). Here and
+/// Whether the SIMD kernel supports the problem (otherwise the caller uses the reference). Here and
 /// below T is double, float, Bf16 or Fp16.
 template <class T>
 bool dense_supported(const DenseProblem<T>& problem);

@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// What one task writes: a segment's private gradients of every axis, in working order. Null: not
-/// wanted. Those of keys lack key_gradient_scale(), since U carries the query's scale.
+/// The outputs of one task: a segment's private gradients of every axis, in working order. Null:
+/// not wanted. Those of keys lack key_gradient_scale(), since U carries the query's scale.
 template <class R>
 struct HaloGradients {
   int64_t begin[kMaxOrder];
@@ -37,7 +37,7 @@ struct HaloGradients {
     }
   }
 
-  /// Products that no wanted gradient needs are left out.
+  /// Products that no wanted gradient needs are skipped.
   template <class T>
   BlockGradients<R> of_block(const DenseBackward<T>& problem, int inner) const {
     const bool du = problem.grad_query.data || leading_keys;
@@ -50,9 +50,9 @@ struct HaloGradients {
   }
 };
 
-/// One task: a segment of one key/value head's queries against all their tuples, in a single pass.
-/// Rows are gathered into blocks; at the end of a block every row hands its dU and Y to the query
-/// and to the leading keys and values.
+/// One task: a segment of one key/value head's queries with all their tuples, in a single pass.
+/// Rows are gathered into blocks. At the end of a block every row adds its dU and Y to the
+/// gradients of the query and of the leading keys and values.
 template <class T, class E>
 class BackwardTask {
   using R = Accum<T>;
@@ -99,13 +99,13 @@ class BackwardTask {
     }
   }
 
-  // Loads an item's query, output gradient, lse and delta; appends one row for each leading tuple.
+  // Loads an item's query, output gradient, lse and delta, and appends one row per leading tuple.
   void add_item(int64_t item, int slot) {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
     const R lse = problem_.lse[statistic];
     const Range inner = problem_.axes[geometry_.axis[geometry_.inner()]].visible.of(batch_, query);
-    // Tuples whose logits are all minus infinity have no weights to change.
+    // Tuples whose logits are all minus infinity have no weights that could change.
     if (inner.size() == 0 || lse == -std::numeric_limits<R>::infinity()) return;
     R* const q = query_ + slot * geometry_.lead_depth;
     load_channels(q, problem_.query.row(batch_, head, query), geometry_.lead);
@@ -136,7 +136,7 @@ class BackwardTask {
   }
 
   // U = query combined with leading keys. Product: G = dO o leading values. Sum: G = dO, and the
-  // leading values' share of dP is the same for the whole row.
+  // leading values' share of dP is constant within the row.
   void combine_leading(const TupleWalk& walk, int row) {
     const int leading = geometry_.inner();
     const int slot = rows_.block.item[row];
@@ -169,7 +169,7 @@ class BackwardTask {
     rows_.block.rows = 0;
   }
 
-  // Hands dU and Y of a row to the gradients of its query, leading keys and leading values.
+  // Adds dU and Y of a row to the gradients of its query, leading keys and leading values.
   void add_row_gradients(int row) {
     const Tag<R> d;
     const int leading = geometry_.inner(), slot = rows_.block.item[row];

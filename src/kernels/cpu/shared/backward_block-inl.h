@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Where a block's gradients of the inner axis go (null: not wanted), and what its rows must hand
-/// on.
+/// The targets of a block's gradients of the inner axis (null: not wanted), and the gradients that
+/// its rows pass on.
 template <class R>
 struct BlockGradients {
   R* inner_key;  ///< rows of the inner axis from inner_begin on; see HaloGradients
@@ -26,7 +26,7 @@ struct BlockGradients {
   bool want_ds, want_du, want_y;
 };
 
-/// A block's rows against the panels of the inner axis, six products in one pass:
+/// A block's rows with the panels of the inner axis, six products in one pass:
 ///   P  = 2^(U K^T - lse)                    dV += P^T G        Y  += P V
 ///   dS = P o (G V^T + share - delta)        dK += dS^T U       dU += dS K        sums += P 1
 template <class T, class E>
@@ -51,13 +51,13 @@ class BackwardBlock : public BackwardRows<T> {
         own_keys_(problem.dim, arena),
         own_values_(problem.value_dim, arena) {}
 
-  /// Runs the rows that `block` holds.
+  /// Processes the rows that `block` holds.
   void run() {
     this->start_block();
     pair(u, u_deep_, geometry.depth, 0, block.padded_rows());
     pair(g, g_deep_, geometry.value_depth, 0, block.padded_rows());
     const Range hull = block.hull();
-    // Pairs of keys cannot be cut between any two keys.
+    // Pairs of keys cannot be split at every key.
     if (kNumbers<E> == 1 && !filter_.general() && OwnPanel<R>::pays(block)) {
       own_keys_.load(pack_.keys_t, pack_.inner_begin, hull);
       if (gradients_.want_ds) own_values_.load(pack_.values_t, pack_.inner_begin, hull);
@@ -91,8 +91,8 @@ class BackwardBlock : public BackwardRows<T> {
   using Base::y;
 
  private:
-  // One panel of keys. What a strip's rows add up for themselves, dU and Y, is added strip by
-  // strip; the keys' and values' gradients take the rows of all strips that see the panel at once.
+  // One panel of keys. The rows' own sums, dU and Y, are added strip by strip. The gradients of
+  // keys and values take the rows of all strips that see the panel at once.
   void add_panel(int64_t first, Range hull) {
     const PanelPart<R> whole(first, hull);
     const bool general = filter_.general();
@@ -117,13 +117,14 @@ class BackwardBlock : public BackwardRows<T> {
     if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
   }
 
-  // Products along the channels or keys and products along the rows read the same numbers: with
-  // pairs the latter need a copy of their own.
+  // Products along the channels or keys and products along the rows read the same numbers. With
+  // pairs the latter need a separate copy.
   static R* take_deep(R* array, int64_t width, Arena<R>& arena) {
     return kNumbers<E> == 2 ? arena.take(kBlockRows / 2 * width) : array;
   }
 
-  // Numbers of rows [begin, end) to slots, along the rows in `deep` and along the row in `array`.
+  // Copies numbers of rows [begin, end) into slots, along the rows in `deep` and along the row in
+  // `array`.
   void pair(R* array, R* deep, int64_t width, int begin, int end) {
     if constexpr (kNumbers<E> == 2) {
       for (int r = begin; r < end; r += 2) {
@@ -159,7 +160,7 @@ class BackwardBlock : public BackwardRows<T> {
     }
   }
 
-  // Sums over rows take every column that some strip of the block sees.
+  // Sums over rows use every column that some strip of the block sees.
   void clear_unseen(const PanelPart<R>& part, const PanelPart<R>& whole, int strip) {
     if (part.vector == whole.vector && part.vector_end == whole.vector_end) return;
     for (int r = strip; r < strip + kStripRows; ++r) {
@@ -186,8 +187,9 @@ class BackwardBlock : public BackwardRows<T> {
     s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
                                keys_.columns + vector * kLanes<R>, keys_.row,
                                slots<E>(problem_.dim));
-    // Added after the sum, and not where it starts: every step would round at the magnitude of lse,
-    // and otherwise than forward. As it is, the sum's rounding is also lse's and cancels.
+    // The norm is added after the sum and is not its start value. Otherwise every step would round
+    // at the magnitude of lse, unlike in the forward. In this form the sum's rounding is the same
+    // as lse's and cancels.
     const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -242,7 +244,7 @@ class BackwardBlock : public BackwardRows<T> {
     const int inner = geometry.inner();
     const int64_t depth = geometry.depth, width = geometry.value_depth;
     const int64_t panel = part.first - pack_.inner_begin;
-    // A slot may hold a key that nobody sees: P and dS are 0 there.
+    // A slot may hold a key that no row sees: P and dS are 0 there.
     const int64_t begin = part.begin / kNumbers<E>, count = slots<E>(part.end) - begin;
     const int64_t at = strip * kPanelKeys + begin;
     if (gradients_.want_du) {
@@ -258,7 +260,7 @@ class BackwardBlock : public BackwardRows<T> {
   // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
   void add_to_keys(const PanelPart<R>& part, int row_begin, int row_end) {
     const int64_t depth = geometry.depth, width = geometry.value_depth;
-    // Keys by eights; those that no row sees have P = 0.
+    // Keys in groups of eight; those that no row sees have P = 0.
     const int begin = part.begin / 8 * 8;
     const int keys = static_cast<int>(round_up(part.end, 8)) - begin;
     const int64_t halo_row = part.first + begin - gradients_.inner_begin;
@@ -282,7 +284,7 @@ class BackwardBlock : public BackwardRows<T> {
   GeneralBackward<T, E> general_;
   R *const u_deep_, *const g_deep_, *const p_deep_, *const ds_deep_;
   OwnPanel<R> own_keys_, own_values_;
-  PanelView<R> keys_{}, values_{};  // of the panel that is being added
+  PanelView<R> keys_{}, values_{};  // of the current panel
 };
 
 }  // namespace HWY_NAMESPACE

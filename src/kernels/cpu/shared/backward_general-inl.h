@@ -1,4 +1,4 @@
-// Weights of a strip and gradients of its logits under any options, for one SIMD target (toggled
+// Weights of a strip and gradients of its logits with any options, for one SIMD target (toggled
 // guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_
@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// P and dS of the strip that starts with block row `strip`: all products first, then row by row
-/// masks, weights and dropout. With w the weight, w' its derivative and m dropout's factor,
+/// P and dS of the strip that starts with block row `strip`: first all products, then masks,
+/// weights and dropout row by row. With w the weight, w' its derivative and m dropout's factor,
 ///   P = m w,   dS = w' (m dP - delta).
 template <class T, class E>
 class GeneralBackward {
@@ -27,7 +27,7 @@ class GeneralBackward {
                   const TupleFilter<T>& filter)
       : problem_(problem), rows_(rows), filter_(filter) {}
 
-  /// `keys` and `values` are the panel's; without `values` there is no dS.
+  /// `keys` and `values` belong to the panel; without `values` there is no dS.
   void weigh_strip(const PanelPart<R>& part, int strip, const R* keys, const R* values) {
     const int64_t depth = rows_.geometry.depth, width = rows_.geometry.value_depth;
     R *const p = rows_.p + strip * kPanelKeys, *const ds = rows_.ds + strip * kPanelKeys;

@@ -1,4 +1,4 @@
-// What the backward pass keeps for a block of rows, for one SIMD target (toggled guard).
+// The memory of the backward pass for a block of rows, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_BACKWARD_ROWS_INL_H_
@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Rows of a block with what their gradients need. Its owner fills `block`, `u`, `g`, `base`,
-/// `norm`, `share` and `minus_delta`, and takes `du`, `y` and `sums`.
+/// Rows of a block and the data that their gradients need. The owner fills `block`, `u`, `g`,
+/// `base`, `norm`, `share` and `minus_delta`, and reads `du`, `y` and `sums`.
 template <class T>
 struct BackwardRows {
   using R = Accum<T>;
@@ -52,10 +52,10 @@ struct BackwardRows {
   R* const sums;        // [kBlockRows, kLineChannels]  row sums of P, lane by lane
   R* const p;           // [kBlockRows, kPanelKeys]     weights, after dropout
   R* const ds;          // [kBlockRows, kPanelKeys]     gradients of logits
-  R base[kBlockRows];   // what masks are relative to (see SoftmaxState)
+  R base[kBlockRows];   // reference of masks (see SoftmaxState)
   R norm[kBlockRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
-  R share[kBlockRows];  // of leading values in dP when values are summed
-  R minus_delta[kBlockRows];  // what the shared normaliser takes from every tuple
+  R share[kBlockRows];  // the leading values' share of dP when values are summed
+  R minus_delta[kBlockRows];  // the shared normaliser's term in every tuple
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// A query combined with leading keys into a row of U, and back, for one SIMD target (toggled
+// Combines a query with leading keys into a row of U, and the reverse, for one SIMD target (toggled
 // guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_COMBINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_COMBINE_INL_H_
@@ -17,9 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// The query combined with the leading keys: elementwise products, or wedge products whose last is
-/// the dual. Level p has combined the query with the keys of positions 0 .. p, so that a step along
-/// the last leading axis costs one product.
+/// The query combined with the leading keys: elementwise products, or wedge products, the last of
+/// which is the dual. Level p combines the query with the keys of positions 0 .. p, so that a step
+/// along the last leading axis costs one product.
 template <class R>
 class KeyPrefix {
  public:
@@ -34,8 +34,8 @@ class KeyPrefix {
     }
   }
 
-  /// Writes a row of U. `keys` are rows of the leading keys; those before `changed` are as in the
-  /// call before.
+  /// Writes a row of U. `keys` are rows of the leading keys; those before `changed` are the same as
+  /// in the previous call.
   void combine(const R* query, const R* const* keys, int changed, R* u) {
     if (leading_ == 0) {
       if (determinant_) {
@@ -56,8 +56,8 @@ class KeyPrefix {
     }
   }
 
-  /// Adds the gradients of the query and of the leading keys (null: not wanted), given that of a
-  /// row of U.
+  /// Adds the gradients of the query and of the leading keys (null: not wanted), given the gradient
+  /// of a row of U.
   void add_gradients(const R* grad_u, const R* query, const R* const* keys, R* grad_query,
                      R* const* grad_keys) {
     if (!determinant_) {
@@ -65,7 +65,7 @@ class KeyPrefix {
       return;
     }
     if (leading_ == 0) {
-      // The transpose of (q0, q1) -> (-q1, q0). A query has one row, nothing to add to.
+      // The transpose of (q0, q1) -> (-q1, q0). A query has one row, so nothing is added up.
       dual_of_two(grad_u, chunks(), R{-1}, plane(), grad_query, plane());
       return;
     }
@@ -89,10 +89,10 @@ class KeyPrefix {
   const int leading_;
   const bool determinant_;
   const WedgeTable& table_;
-  R *level_[kMaxOrder], *grad_[kMaxOrder];  // of all positions but the last, which ends in U
+  R *level_[kMaxOrder], *grad_[kMaxOrder];  // of all positions except the last, which ends in U
 };
 
-/// Levels of partial products (or sums) of values over the leading axes, as above.
+/// Levels of partial products (or sums) of values over the leading axes, in the same way.
 template <class R>
 struct Prefix {
   R* level[kMaxOrder];

@@ -1,4 +1,4 @@
-// Rows of the storage type to rows of the type computed with and back, for one SIMD target (toggled
+// Converts rows between the storage type and the computing type, for one SIMD target (toggled
 // guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_CONVERT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_CONVERT_INL_H_
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Whether this target converts fp16 in hardware. Elsewhere it goes number by number.
+/// Whether this target converts fp16 in hardware. Otherwise numbers are converted one by one.
 inline constexpr bool kHasFp16 = HWY_TARGET <= HWY_AVX2 || HWY_TARGET == HWY_NEON;
 
 /// One vector of numbers of type T as the type of `d`.
@@ -58,7 +58,7 @@ HWY_INLINE void store_as(hn::Vec<D> vector, D d, T* to) {
   }
 }
 
-/// to[0, count) = from[0, count), converted; `to` is aligned and of the type computed with.
+/// to[0, count) = from[0, count), converted; `to` is aligned and of the computing type.
 template <class R, class T>
 HWY_INLINE void load_row(R* to, const T* from, int64_t count) {
   const Tag<R> d;

@@ -12,12 +12,12 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-// Both write x = n + f with n = round(x): adding 1.5 * 2^(mantissa bits) leaves n in the low bits
-// of the sum, and the exponent's bias comes along; shifted into the exponent field that is 2^n.
-// Then 2^f = 1 + f (c1 + f (c2 + ..)), a minimax polynomial on [-1/2, 1/2] found by reweighted
-// least squares. A product with 2^n, and not a sum in the exponent field, keeps NaN a NaN.
+// Both write x = n + f with n = round(x). Adding 1.5 * 2^(mantissa bits) leaves n in the low bits
+// of the sum, together with the exponent's bias; shifted into the exponent field this is 2^n. Then
+// 2^f = 1 + f (c1 + f (c2 + ..)), a minimax polynomial on [-1/2, 1/2] found by reweighted least
+// squares. Multiplying by 2^n, instead of adding to the exponent field, keeps a NaN.
 
-/// 2^x for x <= 127, relative error below 2e-7; 0 below -126; NaN stays NaN whatever its payload.
+/// 2^x for x <= 127, relative error below 2e-7; 0 below -126; NaN stays NaN with any payload.
 HWY_INLINE Vec<float> exp2(Vec<float> x) {
   const Tag<float> d;
   const hn::RebindToSigned<Tag<float>> di;

@@ -1,5 +1,5 @@
-// What options beyond windows do to a block's scores and weights, row by row, for one SIMD target
-// (toggled guard).
+// The effect of options beyond windows on a block's scores and weights, row by row, for one SIMD
+// target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_FILTER_INL_H_
@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// The masks that are no intervals of the inner axis, and dropout. Its owner names the tuples of
-/// every row of a block, then every panel before its rows are looked at.
+/// Masks that are not intervals of the inner axis, and dropout. The owner sets the tuples of every
+/// row of a block, then every panel before it processes the panel's rows.
 template <class T>
 class TupleFilter {
   using R = Accum<T>;
@@ -35,8 +35,8 @@ class TupleFilter {
     }
   }
 
-  /// Whether scores have to be looked at one by one. Otherwise all is decided by intervals and by
-  /// which leading tuples there are.
+  /// Whether scores must be checked one by one. Otherwise intervals and the choice of leading
+  /// tuples decide everything.
   bool general() const {
     return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
            problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu;
@@ -76,7 +76,7 @@ class TupleFilter {
     for (int c = 0; c < kPanelKeys; ++c) hash_[c] = hash_key(m, first + c);
   }
 
-  /// Columns [begin, end) of a panel, whole vectors, and those among them that a row may see.
+  /// Columns [begin, end) of a panel, in whole vectors, and those among them that a row may see.
   struct Columns {
     int begin, end, low, high;
 
@@ -88,8 +88,8 @@ class TupleFilter {
     }
   };
 
-  /// Makes the scores of a row's inadmissible tuples minus infinity: columns that it may not see,
-  /// and what the options exclude.
+  /// Sets the scores of a row's inadmissible tuples to minus infinity: columns that it may not see,
+  /// and those that the options exclude.
   void exclude(int row, const Columns& columns, R* scores) const {
     const auto [begin, end, low, high] = columns;
     std::fill(scores + begin, scores + low, kNothing);
@@ -114,8 +114,8 @@ class TupleFilter {
     }
   }
 
-  /// The logits that the mask adds to a row's scores; minus infinity for inadmissible tuples. Where
-  /// they lie if all are admissible, else copied to `room`.
+  /// The logits that the mask adds to a row's scores; minus infinity for inadmissible tuples. They
+  /// are read in place if all are admissible, and otherwise copied to `room`.
   const R* read_logits(int row, const Columns& columns, R* room) const {
     const int64_t stride = mask_stride();
     const R* const from = problem_.mask.logits + rows_[row].mask + first_ * stride;
@@ -130,15 +130,15 @@ class TupleFilter {
     return room;
   }
 
-  /// The largest of a row's logits as read, if an item's state may be outgrown by it; else minus
-  /// infinity.
+  /// The largest of the logits just read, if it could require another base for an item's state;
+  /// otherwise minus infinity.
   static R outgrowing(const SoftmaxState<R>& state, const Columns& columns, const R* logits) {
     const Tag<R> d;
     Vec<R> largest = hn::LoadU(d, logits + columns.begin);
     for (int c = columns.begin + kLanes<R>; c < columns.end; c += kLanes<R>) {
       largest = hn::Max(hn::LoadU(d, logits + c), largest);
     }
-    // Mostly the lanes tell without being compared with each other.
+    // Usually the lanes decide without a comparison between them.
     const Vec<R> above = hn::Set(d, state.base + SoftmaxState<R>::kNear);
     const Vec<R> below = hn::Set(d, state.base - SoftmaxState<R>::kNear);
     const bool near = hn::AllTrue(d, hn::Le(largest, above)) &&
@@ -147,7 +147,7 @@ class TupleFilter {
     return hn::GetLane(hn::MaxOfLanes(d, largest));
   }
 
-  /// Adds logits as read to scores, relative to `base` (see SoftmaxState).
+  /// Adds the logits just read to scores, relative to `base` (see SoftmaxState).
   void add_logits(const R* logits, R base, const Columns& columns, R* scores) const {
     if (std::abs(base) > kExactBase) return add_in_double(logits, base, columns, scores);
     if (problem_.normalizer == Normalizer::sigmoid) {
@@ -156,7 +156,7 @@ class TupleFilter {
     add_vectors</*kFinite=*/false>(logits, base, columns, scores);
   }
 
-  /// Both in one: a row's scores as its options want them.
+  /// Both in one: adjusts a row's scores for its options.
   void adjust(int row, const Columns& columns, R base, R* scores) const {
     if (!adds_logits()) return exclude(row, columns, scores);
     HWY_ALIGN R room[kPanelKeys];
@@ -184,14 +184,15 @@ class TupleFilter {
   };
 
   static constexpr R kNothing = -std::numeric_limits<R>::infinity();
-  // Masks up to here, 2^32, leave a score in fp64 to 5e-7: as much as exact differences of masks do
-  // in fp32.
+  // Masks up to 2^32 leave a score in fp64 accurate to 5e-7, as much as exact differences of masks
+  // do in fp32.
   static constexpr R kExactBase = 4294967296;
-  // Of a mask relative to the base, and of a score: its weight is 0, and it is not minus infinity.
+  // For a mask relative to the base and a score: the weight is 0, but the score is not minus
+  // infinity.
   static constexpr R kLeast = std::numeric_limits<R>::lowest() / 4;
 
-  // Sums are rounded to minus infinity below the smallest number, unless they have to be finite:
-  // a weight of sigmoid is 0 there, too, but belongs to a tuple.
+  // Below the smallest number, sums are rounded to minus infinity unless they must be finite: a
+  // weight of sigmoid is also 0 there, but belongs to a tuple.
   template <bool kFinite>
   HWY_INLINE void add_vectors(const R* logits, R base, const Columns& columns, R* scores) const {
     const Tag<R> d;
@@ -202,12 +203,12 @@ class TupleFilter {
       Vec<R> more = hn::Sub(logit, common);
       if constexpr (kFinite) more = hn::IfThenElse(hn::Lt(more, least), least, more);
       const Vec<R> sum = hn::MulAdd(unit, more, hn::Load(d, scores + c));
-      // A tuple that does not take part hides what it would have scored, NaN too.
+      // An inadmissible tuple hides its score, even NaN.
       hn::Store(hn::IfThenElse(hn::Eq(logit, nothing), nothing, sum), d, scores + c);
     }
   }
 
-  // What is left of a score beside such a mask in fp64: nothing, beside the largest.
+  // The part of a score that remains beside such a mask in fp64: none beside the largest.
   void add_in_double(const R* logits, R base, const Columns& columns, R* scores) const {
     for (int c = columns.begin; c < columns.end; ++c) {
       const double whole = static_cast<double>(scores[c]) * kLn2 + logits[c];
@@ -216,12 +217,12 @@ class TupleFilter {
     }
   }
 
-  // From a key of the inner axis to the next.
+  // The step from a key of the inner axis to the next.
   int64_t mask_stride() const {
     return problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
   }
 
-  // keeps_tuple() by vectors.
+  // keeps_tuple() for vectors.
   HWY_INLINE void drop_vector(uint32_t hash, int column, float* factors) const {
     const Tag<float> d;
     const hn::RebindToUnsigned<Tag<float>> du;
@@ -230,7 +231,7 @@ class TupleFilter {
     x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, uint32_t{0x85EBCA6B}));
     x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(du, uint32_t{0xC2B2AE35}));
     x = hn::Xor(x, hn::ShiftRight<16>(x));
-    // Comparing is for signed numbers: the upper bit changes sides.
+    // The comparison is for signed numbers, so the upper bit is flipped.
     constexpr uint32_t kUpper = 0x80000000u;
     const auto drawn = hn::BitCast(di, hn::Xor(x, hn::Set(du, kUpper)));
     const auto least = hn::BitCast(di, hn::Set(du, threshold_ ^ kUpper));
@@ -251,7 +252,7 @@ class TupleFilter {
   Row rows_[kBlockRows];
   int64_t first_ = 0;                    // key of the panel's first column
   HWY_ALIGN uint32_t hash_[kPanelKeys];  // of the panel's keys
-  HWY_ALIGN R key_bias_[kPanelKeys];     // 0 for keys that take part, else minus infinity
+  HWY_ALIGN R key_bias_[kPanelKeys];     // 0 for keys that take part, otherwise minus infinity
 };
 
 }  // namespace HWY_NAMESPACE

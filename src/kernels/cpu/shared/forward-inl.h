@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// One task: a run of items of one key/value head against all their tuples. Rows are gathered into
-/// blocks; at the end of a block every row adds (its leading values) o Y to its item.
+/// One task: a run of items of one key/value head with all their tuples. Rows are gathered into
+/// blocks. At the end of a block every row adds (its leading values) o Y to its item.
 template <class T, class E>
 class ForwardTask {
   using R = Accum<T>;
@@ -40,7 +40,7 @@ class ForwardTask {
         key_prefix_(arena_, geometry, /*backward=*/false),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth) {}
 
-  /// All tuples of the items, to the output.
+  /// Processes all tuples of the items and writes the output.
   void run(Range items) {
     for (int64_t first = items.begin; first < items.end; first += kChunkItems) {
       const int count = static_cast<int>(std::min<int64_t>(items.end - first, kChunkItems));
@@ -52,7 +52,8 @@ class ForwardTask {
     }
   }
 
-  /// One chunk's tuples with inner keys in `keys`, to states and totals for merge_parts().
+  /// Processes one chunk's tuples with inner keys in `keys`, and leaves states and totals for
+  /// merge_parts().
   void run_part(Range keys, SoftmaxState<R>* states, R* totals) {
     const int count = static_cast<int>(geometry_.items);
     run_chunk(0, count, keys);
@@ -69,7 +70,7 @@ class ForwardTask {
     if (rows_.block.rows > 0) finish_block();
   }
 
-  // Appends one row for each leading tuple of an item.
+  // Appends one row per leading tuple of an item.
   void add_item(int64_t item, int slot, Range keys) {
     const int64_t query = item / geometry_.group, head = geometry_.query_head(head_, item);
     const Visibility& visible = problem_.axes[geometry_.axis[geometry_.inner()]].visible;
@@ -121,7 +122,7 @@ class ForwardTask {
     rows_.block.rows = 0;
   }
 
-  // Rows [begin, end) to the one item that they belong to.
+  // Adds rows [begin, end) to the one item that they belong to.
   void add_rows_to_item(int begin, int end, int item) {
     const Tag<R> d;
     Vec<R> sum = hn::Zero(d);

@@ -16,9 +16,9 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// A block's rows against the panels of the inner axis:
+/// A block's rows with the panels of the inner axis:
 ///   S = U K^T,  P = 2^(S - max),  sums += P 1,  Y += P V
-/// with one running maximum an item.
+/// with one running maximum per item.
 template <class T, class E>
 class ForwardBlock : public ForwardRows<T> {
   using Base = ForwardRows<T>;
@@ -35,7 +35,7 @@ class ForwardBlock : public ForwardRows<T> {
         general_(problem, *this, filter),
         own_(problem.dim, arena) {}
 
-  /// Runs the rows that `block` holds.
+  /// Processes the rows that `block` holds.
   void run() {
     this->start_block();
     if constexpr (kNumbers<E> == 2) {
@@ -44,7 +44,7 @@ class ForwardBlock : public ForwardRows<T> {
     }
     const Range hull = block.hull();
     const bool general = filter_.general();
-    // Pairs of keys cannot be cut between any two keys.
+    // Pairs of keys cannot be split at every key.
     if (kNumbers<E> == 1 && !general && OwnPanel<R>::pays(block)) {
       own_.load(pack_.keys_t, pack_.inner_begin, hull);
       for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
@@ -73,7 +73,7 @@ class ForwardBlock : public ForwardRows<T> {
   using Base::y;
 
  private:
-  // The panel whose first key is `first`.
+  // Processes the panel whose first key is `first`.
   void run_panel(int64_t first, PanelView<R> panel) {
     panel_ = panel;
     for (int row = 0; row < block.padded_rows(); row += kStripRows) {
@@ -102,7 +102,7 @@ class ForwardBlock : public ForwardRows<T> {
     const int64_t width = geometry.value_depth;
     const R* const values =
         pack_.values[geometry.inner()] + (part.first - pack_.inner_begin) * width;
-    // A slot may hold a key that nobody sees, whose weight is 0.
+    // A slot may hold a key that no row sees; its weight is 0.
     const int64_t begin = part.begin / kNumbers<E>, end = slots<E>(part.end);
     add_product<E>(y + strip * width, width, kStripRows, p + begin, kPanelKeys, 1,
                    values + begin * width, width, end - begin, width);
@@ -148,7 +148,7 @@ class ForwardBlock : public ForwardRows<T> {
     }
     s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
                                panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
-    // After the sum, as backward does, so that both round scores alike.
+    // After the sum, as in the backward, so that both round scores in the same way.
     const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -157,7 +157,8 @@ class ForwardBlock : public ForwardRows<T> {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
-    // x86 returns the second operand when one is NaN: NaN never hides a large score of another row.
+    // x86 returns the second operand if one is NaN, so a NaN never hides a large score of another
+    // row.
     Vec<R> largest = s.at[0][0];
     bool fresh = false;
     NSIMPLEX_UNROLL
@@ -197,8 +198,8 @@ class ForwardBlock : public ForwardRows<T> {
     }
   }
 
-  // Scores of a tile lie in P, minus the maxima of before: raises maxima where they ask for it and
-  // subtracts the new ones instead.
+  // P holds the scores of a tile, minus the previous maxima. Raises maxima if the scores require
+  // it, and subtracts the new ones instead.
   HWY_NOINLINE void raise_maxima(const PanelPart<R>& part, int strip, int row, int vector,
                                  int vectors) {
     const Tag<R> d;
@@ -213,7 +214,8 @@ class ForwardBlock : public ForwardRows<T> {
         largest = hn::Max(hn::Load(d, scores + v * kLanes<R>), largest);
       }
       const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
-      // No admissible key. Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
+      // No admissible key. Highway 1.0.3's EMU128 returns the lowest finite number for minus
+      // infinity.
       if (top <= std::numeric_limits<R>::lowest()) continue;
       const R logit = top + used[r];
       if (state[item].exceeded_by(logit)) raise_strip(logit, part, strip, row + r, vector);
@@ -228,8 +230,8 @@ class ForwardBlock : public ForwardRows<T> {
     }
   }
 
-  // Gives the item of a row a new maximum. Of this strip's weights, those computed before `vector`
-  // of this tile are brought to the new scale too.
+  // Gives the item of a row a new maximum. The weights of this strip that were computed before
+  // `vector` of this tile are rescaled too.
   void raise_strip(R max, const PanelPart<R>& part, int strip, int row, int vector) {
     const auto raised = this->raise_item(max, strip + row);
     if (raised.factor == R{1}) return;
@@ -248,7 +250,7 @@ class ForwardBlock : public ForwardRows<T> {
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;
   OwnPanel<R> own_;
-  PanelView<R> panel_{};  // that is being run
+  PanelView<R> panel_{};  // the current panel
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// Weights of a strip under any options, for one SIMD target (toggled guard).
+// Weights of a strip with any options, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_FORWARD_GENERAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_FORWARD_GENERAL_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_FORWARD_GENERAL_INL_H_
@@ -16,10 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Scores of the strip that starts with block row `strip` to weights in `rows.p`, in passes: all
-/// scores as they come, then every row's masks and maximum, then its weights, sums and dropout.
-/// `panel` holds the keys. Masks that are added are looked at before: the largest of an item
-/// decides what its scores are relative to.
+/// Turns scores of the strip that starts with block row `strip` into weights in `rows.p`, in
+/// passes: first all raw scores, then every row's masks and maximum, then its weights, sums and
+/// dropout. `panel` holds the keys. Additive masks are read first, since the largest one of an item
+/// determines the reference of its scores.
 template <class T, class E>
 class GeneralForward {
   using R = Accum<T>;
@@ -59,7 +59,7 @@ class GeneralForward {
  private:
   using Columns = typename TupleFilter<T>::Columns;
 
-  // What the mask adds to row `r` of a strip. All rows of an item are read before any score of the
+  // The mask's logits for row `r` of a strip. All rows of an item are read before any score of the
   // strip is made relative to its base.
   void read_logits(const PanelPart<R>& part, int strip, int r) {
     const Columns columns(part, r);
@@ -70,8 +70,8 @@ class GeneralForward {
     if (HWY_UNLIKELY(state.outgrown_by(largest))) rows_.move_base(largest, strip + r);
   }
 
-  // Raises the item's maximum where a score asks for it. Normalisers without exponentials only need
-  // to know that there was a tuple, which a maximum of 0 tells.
+  // Raises the item's maximum if a score requires it. Normalisers without exponentials only need to
+  // know that there was a tuple; a maximum of 0 says so.
   void note_maximum(int row, int begin, int end, const R* scores) {
     const Tag<R> d;
     Vec<R> largest = hn::Load(d, scores + begin);
@@ -79,10 +79,10 @@ class GeneralForward {
       largest = hn::Max(hn::Load(d, scores + c), largest);
     }
     const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
-    // Highway 1.0.3's EMU128 makes the lowest finite number of minus infinity.
+    // Highway 1.0.3's EMU128 returns the lowest finite number for minus infinity.
     if (top <= std::numeric_limits<R>::lowest()) return;
     const R logit = exponential(problem_.normalizer) ? top : R{0};
-    // Other strips' weights are in Y already, this strip's do not exist yet.
+    // Other strips' weights are already in Y, and those of this strip do not exist yet.
     if (rows_.state[rows_.block.item[row]].exceeded_by(logit)) rows_.raise_item(logit, row);
   }
 
@@ -110,7 +110,7 @@ class GeneralForward {
   ForwardRows<T>& rows_;
   const TupleFilter<T>& filter_;
   const R* logits_[kStripRows];                // of a strip's rows, where the mask adds any
-  HWY_ALIGN R room_[kStripRows * kPanelKeys];  // for those that do not lie as they are needed
+  HWY_ALIGN R room_[kStripRows * kPanelKeys];  // for rows that cannot be read in place
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// From softmax states and totals to out and lse, for one SIMD target (toggled guard).
+// Turns softmax states and totals into out and lse, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_FORWARD_OUTPUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_FORWARD_OUTPUT_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_FORWARD_OUTPUT_INL_H_
@@ -18,13 +18,13 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// out = s2 total / normaliser and lse of one item; 0 and minus infinity for a query without
-/// tuples. Or the item's state where the call is made for those.
+/// tuples. If the call asks for states, the item's state instead.
 template <class T, class R>
 void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_t batch,
                 int64_t head, int64_t item, SoftmaxState<R> state, const R* total) {
   const int64_t query = item / geometry.group, query_head = geometry.query_head(head, item);
   const int64_t statistic = (batch * problem.heads + query_head) * problem.queries + query;
-  // One more logit, without a value, where there is a tuple.
+  // The sink: one more logit, without a value, if there is a tuple.
   R own = 1;
   if (problem.normalizer == Normalizer::softmax_sink && !(state.fresh() && state.sum == 0)) {
     own = state.merge(SoftmaxState<R>::of(problem.sink[query_head])).own;
@@ -35,7 +35,7 @@ void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_
   }
   T* const out = problem.out.row(batch, query_head, query);
   R& lse = problem.lse[statistic];
-  // No tuple, or weights of relu that are all 0. NaN is neither.
+  // No tuple, or weights of relu that are all 0. NaN does not match this.
   if (state.sum == 0 && (state.fresh() || problem.normalizer == Normalizer::relu)) {
     std::fill(out, out + problem.value_dim, T{});
     lse = -std::numeric_limits<R>::infinity();
@@ -53,8 +53,8 @@ void write_item(const DenseForward<T>& problem, const Geometry& geometry, int64_
   store_row(out, factor, total, problem.value_dim);
 }
 
-/// Merges the `count` parts that one head's splits left, in their order, into the first, and writes
-/// the items.
+/// Merges the `count` parts that one head's splits left, in order, into the first, and writes the
+/// items.
 template <class T, class R>
 void merge_parts(const DenseForward<T>& problem, const Geometry& geometry, const Splits& splits,
                  int64_t count, int64_t batch, int64_t head, R* parts) {

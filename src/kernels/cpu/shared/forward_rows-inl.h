@@ -1,4 +1,4 @@
-// What the forward pass keeps for a block of rows, for one SIMD target (toggled guard).
+// The memory of the forward pass for a block of rows, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_FORWARD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_FORWARD_ROWS_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_FORWARD_ROWS_INL_H_
@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Rows of a block with the softmax states of their items. Its owner fills `block` and `u`, and
-/// takes `y`, `sums` and `value_sums`.
+/// Rows of a block with the softmax states of their items. The owner fills `block` and `u`, and
+/// reads `y`, `sums` and `value_sums`.
 template <class T>
 struct ForwardRows {
   using R = Accum<T>;
@@ -48,8 +48,8 @@ struct ForwardRows {
     }
   }
 
-  /// Gives the item of a row a new maximum and brings all that was summed for it before this strip
-  /// to the new scale: its total, and Y and sums of its rows, which it returns.
+  /// Gives the item of a row a new maximum and rescales everything that was summed for it before
+  /// this strip: its total, and Y and sums of its rows, which it returns.
   struct Raised {
     int begin, end;
     R factor;  ///< 1 if nothing was summed
@@ -74,7 +74,7 @@ struct ForwardRows {
     return raised;
   }
 
-  /// Makes the scores to come of a row's item relative to another mask.
+  /// Makes the later scores of a row's item relative to another mask.
   void move_base(R mask, int row) {
     state[block.item[row]].move_base(mask);
     const auto [begin, end] = block.rows_of_item(row);
@@ -89,8 +89,8 @@ struct ForwardRows {
   R* const value_sums;  // [kBlockRows, kLanes<R>]    the same after dropout; `sums` without
   R* const total;       // [kChunkItems, value_depth] weighted values of every item
   R* const p;           // [kStripRows, kPanelKeys]   scores of a strip, then weights
-  SoftmaxState<R> state[kChunkItems + 1];  // the last one stands for padding rows
-  R bias[kBlockRows];                      // minus the maximum that the next scores are relative to
+  SoftmaxState<R> state[kChunkItems + 1];  // the last one is for padding rows
+  R bias[kBlockRows];                      // minus the maximum that the next scores refer to
 
  private:
   void set_bias(int row) {

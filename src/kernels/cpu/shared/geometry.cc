@@ -7,7 +7,8 @@
 namespace nsimplex::kernels::dense {
 namespace {
 
-// Keys a query can see at most: what decides which axis is worth being the GEMM's inner one.
+// The largest number of keys that a query can see; it decides which axis becomes the GEMM's inner
+// one.
 int64_t widest_range(const Visibility& visible) {
   if (visible.left < 0 || (visible.right < 0 && !visible.causal)) return visible.length;
   return std::min(visible.length, visible.left + (visible.causal ? 0 : visible.right));
@@ -35,7 +36,7 @@ Geometry::Geometry(const DenseProblem<T>& problem)
   const int planes = problem.form == Form::determinant ? order + 1 : 1;
   const int64_t chunks = problem.dim / planes, plane = round_up(chunks, kLineChannels);
   lead = {planes, chunks, plane, lead_depth = planes * plane};
-  // U is written plane by plane in whole vectors: the last plane's may go beyond its chunks.
+  // U is written plane by plane in whole vectors; the last plane's may exceed its chunks.
   depth = round_up((planes - 1) * chunks + plane, kLineChannels);
   inner_key = {planes, chunks, chunks, depth};
   value_depth = round_up(problem.value_dim, kLineChannels);
@@ -46,7 +47,7 @@ Geometry::Geometry(const DenseProblem<T>& problem)
     if (m != last) axis[position++] = m;
   }
   axis[position] = last;
-  // Taking one column behind those after it swaps neighbours that many times.
+  // Moving one column behind the later ones swaps neighbours this many times.
   if (problem.form == Form::determinant && (order - 1 - last) % 2 != 0) logit_scale = -logit_scale;
 }
 
@@ -116,7 +117,7 @@ Range Segments::queries(const DenseProblem<T>& problem, int64_t segment) const {
 template <class T>
 Range Segments::halo(const DenseProblem<T>& problem, const Geometry& geometry, int64_t segment,
                      int position) const {
-  // Key lengths differ by batch entry and only shrink the range: the layout ignores them.
+  // Key lengths differ by batch entry and only shrink the range, so the layout ignores them.
   Visibility visible = problem.axes[geometry.axis[position]].visible;
   visible.lengths = nullptr;
   const Range seeing = visible.queries(0, problem.queries);
@@ -135,7 +136,7 @@ HaloLayout::HaloLayout(const DenseBackward<T>& problem, const Geometry& geometry
     : begin(begin), end(begin) {
   for (int p = 0; p < geometry.order; ++p) {
     range[p] = segments.halo(problem, geometry, segment, p);
-    // Sums over rows take keys by eights from any key on.
+    // Sums over rows take groups of eight keys from any key on.
     if (p == geometry.inner() && range[p].size() > 0) range[p].end += 8;
     keys[p] = values[p] = -1;
     if (problem.grad_key[geometry.axis[p]].data) {

@@ -9,22 +9,22 @@
 #include "kernels/common/tile_table.h"
 #include "kernels/cpu/shared/attention_kernel_plan.h"
 
-// How a dense problem lies in memory while it is computed: which axis is the GEMM's inner one,
-// where the packed copies of keys and values are, which keys a segment of queries touches. Sizes
-// and offsets count elements of the type computed with. Templates are instantiated in geometry.cc
-// for every storage type.
+// The layout of a dense problem during computation: which axis is the GEMM's inner one, where the
+// packed copies of keys and values are, and which keys a segment of queries touches. Sizes and
+// offsets count elements of the computing type. Templates are instantiated in geometry.cc for every
+// storage type.
 
 namespace nsimplex::kernels::dense {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-/// How a row of channels lies in packed memory: as planes, so that arithmetic on the components of
-/// chunks is elementwise. Channel chunk * planes + a goes to place a * stride + chunk.
+/// The layout of a row of channels in packed memory: as planes, so that arithmetic on the
+/// components of chunks is elementwise. Channel chunk * planes + a is at place a * stride + chunk.
 struct Channels {
   int planes = 1;  ///< components of a chunk; 1: channels in their order
   int64_t chunks = 0, stride = 0;
-  int64_t padded = 0;  ///< elements of a packed row; zeros between and behind the planes
+  int64_t padded = 0;  ///< elements of a packed row; zeros between and after the planes
 
   int64_t count() const { return planes * chunks; }
   int64_t place(int64_t channel) const {
@@ -32,12 +32,12 @@ struct Channels {
   }
 };
 
-/// Elements from a channel to the next of an interval's own panel, with room for a packed panel on
-/// either side; not a power of two, whose rows would fall on the same cache lines.
+/// Elements from one channel to the next in an interval's own panel, with room for a packed panel
+/// on either side. It is not a power of two, whose rows would share cache lines.
 inline constexpr int64_t kOwnRow = kOwnKeys + 2 * kPanelKeys + kLineChannels;
 constexpr int64_t own_panel_size(int64_t channels) { return channels * kOwnRow; }
 
-/// Sizes that follow from the problem, with axes in working order: leading axes first, the inner
+/// Sizes that depend on the problem, with axes in working order: leading axes first, the inner axis
 /// last.
 struct Geometry {
   int order = 0;
@@ -45,7 +45,7 @@ struct Geometry {
   int64_t group = 1;         ///< query heads of one key/value head
   int64_t items = 0;  ///< (query, head of the group) pairs of one key/value head, query first
   /// Queries and leading keys, whose planes begin at cache lines; U and inner keys, whose planes
-  /// follow each other without gaps; values.
+  /// have no gaps; values.
   Channels lead, inner_key, value;
   int64_t lead_depth = 0, depth = 0, value_depth = 0;  ///< their padded rows
   double logit_scale = 1.0;  ///< with the sign that working order gives the determinant
@@ -63,24 +63,23 @@ struct Geometry {
   /// Elements of all levels but the last, which is U.
   int64_t levels_size() const;
 
-  /// Elements of scratch that a forward or backward task takes; `pairs`: with operands of Bf16Pair.
+  /// Elements of scratch for a forward or backward task. `pairs`: with operands of Bf16Pair.
   int64_t forward_scratch() const;
   int64_t backward_scratch(bool pairs) const;
 
   int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }
 };
 
-/// Offsets, in elements, of one key/value head's packed copies; -1 where there is none. Rows
-/// outside the admissible keys are not packed, apart from zeros that fill up the panels of the
-/// inner axis.
+/// Offsets, in elements, of one key/value head's packed copies; -1 if there is none. Rows outside
+/// the admissible keys are not packed, except zeros that fill the panels of the inner axis.
 struct PackLayout {
   int64_t keys[kMaxOrder], values[kMaxOrder];  ///< [length, depth], [length, value_depth]
   int64_t keys_t = 0, values_t = -1;           ///< inner axis: panels of [channels, kPanelKeys]
-  int64_t inner_begin = 0;                     ///< key of the inner axis that lies first
+  int64_t inner_begin = 0;                     ///< first stored key of the inner axis
   int64_t size = 0;
 
-  /// Of keys `inner` (whole panels) of the inner axis and all keys of the others. The backward also
-  /// needs the inner keys by rows and the inner values by panels.
+  /// For the keys `inner` (whole panels) of the inner axis and all keys of the others. The backward
+  /// also needs the inner keys by rows and the inner values by panels.
   template <class T>
   PackLayout(const DenseProblem<T>& problem, const Geometry& geometry, bool backward, Range inner);
   template <class T>
@@ -107,11 +106,11 @@ struct HeadPack {
   }
 };
 
-/// Most segments that a head's queries are cut into.
+/// The largest number of segments of a head's queries.
 inline constexpr int64_t kMaxSegments = 64;
 
-/// Cut of one head's queries into the segments of the backward pass. Every segment owns gradients
-/// of the keys and values that its queries may see: its halo.
+/// The split of one head's queries into the segments of the backward pass. Every segment owns
+/// gradients of the keys and values that its queries may see: its halo.
 struct Segments {
   int64_t count = 0, length = 0;  ///< number of segments, queries of each
 
@@ -125,7 +124,7 @@ struct Segments {
              int position) const;
 };
 
-/// Offsets, in elements, of a segment's private gradients; -1 where the gradient is not wanted.
+/// Offsets, in elements, of a segment's private gradients; -1 if the gradient is not wanted.
 struct HaloLayout {
   Range range[kMaxOrder];
   int64_t keys[kMaxOrder], values[kMaxOrder];
@@ -136,17 +135,17 @@ struct HaloLayout {
              int64_t segment, int64_t begin);
 };
 
-/// The halo layout of every segment before `segment` laid end to end, then its own.
+/// The halo layouts of all segments before `segment`, one after the other, then its own.
 template <class T>
 HaloLayout halo_layout(const DenseBackward<T>& problem, const Geometry& geometry,
                        const Segments& segments, int64_t segment);
 
-/// Decoding: few items see many keys, which are cut into parts of whole panels. Every part leaves
+/// Decoding: few items see many keys, which are split into parts of whole panels. Every part leaves
 /// its items' softmax states and totals for the merge.
 struct Splits {
   Range keys;          ///< of the inner axis, that some query may see; whole panels
   int64_t length = 0;  ///< keys of one part
-  int64_t totals = 0;  ///< offset of the totals behind the states, in elements
+  int64_t totals = 0;  ///< offset of the totals after the states, in elements
   int64_t size = 0;    ///< elements that one part leaves
 
   template <class T>
@@ -160,15 +159,15 @@ struct Splits {
 template <class T>
 Segments make_segments(const DenseProblem<T>& problem, int64_t count);
 
-/// Row panels that one packing task fills, keys that one gradient-adding task adds.
+/// Row panels per packing task, and keys per task that adds gradients.
 inline constexpr int64_t kPackRows = 512;
 inline constexpr int64_t kAddRows = 256;
 
-/// Longest axis: what packing and adding tasks are counted by.
+/// The longest axis, which determines the number of packing and adding tasks.
 template <class T>
 int64_t longest_axis(const DenseProblem<T>& problem);
 
-/// A task number taken apart: (batch, kv head, block), blocks fastest.
+/// The parts of a task number: (batch, kv head, block), blocks fastest.
 struct TaskIndex {
   int64_t batch, head, block;
   template <class T>

@@ -7,7 +7,7 @@
 
 namespace nsimplex::kernels::dense {
 
-/// delta = o . dO - dlse of one query: what a shared normaliser takes from every tuple's gradient.
+/// delta = o . dO - dlse of one query: the shared normaliser's term in every tuple's gradient.
 template <class T>
 double item_delta(const DenseBackward<T>& problem, int64_t batch, int64_t head, int64_t query) {
   const int64_t statistic = (batch * problem.heads + head) * problem.queries + query;
@@ -27,16 +27,16 @@ struct ItemNorm {
   double norm = 0, factor = 1;
 };
 
-/// Of a row whose weights are exponentials. Where lse is large, its state has the digits of the
-/// logarithm that lse lacks. Then the factor is not in P but in what P is multiplied with: in the
-/// output's gradient and delta.
+/// For a row whose weights are exponentials. If lse is large, the row's state has the digits of the
+/// logarithm that lse lacks. The factor is then not in P but in the factors of P: the output's
+/// gradient and delta.
 template <class T>
 ItemNorm<Accum<T>> item_norm(const DenseBackward<T>& problem, int64_t statistic) {
   using R = Accum<T>;
   const R lse = problem.lse[statistic];
   if (problem.states && is_large_lse(lse) && !problem.states[statistic].fresh()) {
     const SoftmaxState<R>& state = problem.states[statistic];
-    // The lse given may be that of more tuples than the call has. It never says so within its own
+    // The given lse may include more tuples than the call has, but never by less than its own
     // rounding.
     double beyond = static_cast<double>(state.log_sum_exp()) - lse;
     if (!(std::abs(beyond) > 4 * std::numeric_limits<R>::epsilon() * std::abs(lse))) beyond = 0;

@@ -65,8 +65,9 @@ void add_leave_one_out_of(const R* error, const R* base, const R* const* factor,
 
 /// For the product base o f_1 o .. o f_n, whose gradient is `error`:
 ///   grad_base += error o f_1 o .. o f_n,      grad_f_m += error o base o (all f but f_m).
-/// Null gradients are left out. Products of the factors before m are kept, those after m carried
-/// along, so the cost is 4 n multiplications a channel. Orders 2 and 3 keep them in registers.
+/// Null gradients are skipped. Products of the factors before m are stored, and those after m are
+/// accumulated, so the cost is 4 n multiplications per channel. Orders 2 and 3 keep them in
+/// registers.
 template <class R>
 void add_leave_one_out(const R* error, const R* base, const R* const* factor, int count,
                        R* grad_base, R* const* grad_factor, int64_t width) {

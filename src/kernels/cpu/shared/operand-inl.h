@@ -1,4 +1,4 @@
-// What the products' operands are made of, for one SIMD target (toggled guard).
+// The operands of products, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_OPERAND_INL_H_
@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <type_traits>
 
-// Products read their operands from slots of the type computed with, R. A slot holds a number, or a
+// Products read their operands from slots of the computing type, R. A slot holds a number or a
 // Bf16Pair: two neighbours along the depth, rounded to bf16, which AVX512-BF16 multiplies and adds
-// in fp32 by one instruction. E names which; depths and strides along the depth count slots, so
-// that the same code serves both. Numbers become pairs where they lie.
+// in fp32 with one instruction. E selects the kind. Depths and strides along the depth count slots,
+// so that the same code serves both. Numbers are converted to pairs in place.
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -44,10 +44,10 @@ HWY_INLINE V multiply_add_slots(V a, V b, V sum) {
   return hn::MulAdd(a, b, sum);
 }
 
-// Numbers take the scale of a product beforehand, where it costs nothing. Pairs are rounded to
-// bf16: bf16 inputs go in as they are, and the sum is scaled in fp32.
+// For numbers the scale of a product is applied beforehand, at no cost. Pairs are rounded to bf16:
+// bf16 inputs are used unchanged, and the sum is scaled in fp32.
 
-/// scale * sum of pairs; a sum of numbers as it is.
+/// scale * sum for pairs; a sum of numbers unchanged.
 template <class E, class V>
 HWY_INLINE V scaled(V sum, V /*scale*/) {
   return sum;
@@ -58,8 +58,8 @@ HWY_INLINE V scaled(V sum, V /*scale*/) {
 #if HWY_TARGET == HWY_AVX3 && HWY_ARCH_X86_64
 #define NSIMPLEX_BF16_PAIRS 1
 
-// By name, since Highway has no such target: functions compiled with other options than this
-// namespace would not be inlined into it.
+// A function attribute, since Highway has no such target: functions compiled with other options
+// than this namespace would not be inlined into it.
 template <>
 HWY_INLINE Vec<float> multiply_add_slots<Bf16Pair, Vec<float>>(Vec<float> a, Vec<float> b,
                                                                Vec<float> sum) {
@@ -70,7 +70,7 @@ HWY_INLINE Vec<float> multiply_add_slots<Bf16Pair, Vec<float>>(Vec<float> a, Vec
 template <>
 HWY_INLINE Vec<float> scaled<Bf16Pair, Vec<float>>(Vec<float> sum, Vec<float> scale) {
   Vec<float> product = hn::Mul(sum, scale);
-  // Rounded before a maximum is taken away, as the maximum was: a compiler that fuses the two would
+  // Rounded before a maximum is subtracted, as the maximum was. A compiler that fuses the two would
   // leave the rounding in a difference of equal scores.
   asm("" : "+v"(product.raw));
   return product;
@@ -78,7 +78,7 @@ HWY_INLINE Vec<float> scaled<Bf16Pair, Vec<float>>(Vec<float> sum, Vec<float> sc
 
 #endif
 
-/// Numbers of a row to pairs of neighbours, in its first half.
+/// Converts numbers of a row to pairs of neighbours, in its first half.
 inline void pair_row([[maybe_unused]] float* row, [[maybe_unused]] int64_t count) {
 #ifdef NSIMPLEX_BF16_PAIRS
   for (int64_t c = 0; c < count; c += 16) {
@@ -89,7 +89,7 @@ inline void pair_row([[maybe_unused]] float* row, [[maybe_unused]] int64_t count
 #endif
 }
 
-/// to[c] = the pair (first[c], second[c]); `to` may be `first`, or lie before both.
+/// to[c] = the pair (first[c], second[c]); `to` may be `first`, or before both.
 inline void pair_rows([[maybe_unused]] const float* first, [[maybe_unused]] const float* second,
                       [[maybe_unused]] int64_t count, [[maybe_unused]] float* to) {
 #ifdef NSIMPLEX_BF16_PAIRS

@@ -1,5 +1,5 @@
-// Packed copies of keys and values in the type computed with: aligned, padded, with zeros wherever
-// no query may look. For one SIMD target (toggled guard).
+// Packed copies of keys and values in the computing type: aligned, padded, with zeros for keys that
+// no query may see. For one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_DENSE_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_DENSE_PACK_INL_H_
 #undef NSIMPLEX_KERNELS_DENSE_PACK_INL_H_
@@ -23,7 +23,7 @@ inline Range intersect(Range a, Range b) {
   return both.size() > 0 ? both : Range{a.begin, a.begin};
 }
 
-/// A row of channels to their packed places, zeros elsewhere.
+/// Copies a row of channels to their packed places, with zeros elsewhere.
 template <class T, class R>
 void load_channels(R* to, const T* from, const Channels& channels) {
   if (channels.planes == 1) {
@@ -39,7 +39,7 @@ void load_channels(R* to, const T* from, const Channels& channels) {
   }
 }
 
-/// A packed row back to its channels, times `factor`.
+/// Copies a packed row back to its channels, times `factor`.
 template <class T, class R>
 void store_channels(T* to, R factor, const R* from, const Channels& channels) {
   if (channels.planes == 1) return store_row(to, factor, from, channels.chunks);
@@ -51,7 +51,7 @@ void store_channels(T* to, R factor, const R* from, const Channels& channels) {
   }
 }
 
-/// Which rows of an axis are read when packing: the others become zeros.
+/// Which rows of an axis are read when packing; the others become zeros.
 struct PackedRows {
   Range range;       ///< rows that some query may see
   const bool* mask;  ///< of the batch entry, or null
@@ -61,8 +61,8 @@ struct PackedRows {
   }
 };
 
-/// Rows of channels to packed rows; `from(row)` is a row, or null for zeros. Row `origin` goes
-/// first.
+/// Copies rows of channels to packed rows; `from(row)` is a row, or null for zeros. Row `origin`
+/// goes first.
 template <class R, class From>
 void pack_rows(const From& from, Range filled, const Channels& channels, int64_t origin, R* to) {
   for (int64_t row = filled.begin; row < filled.end; ++row) {
@@ -75,7 +75,7 @@ void pack_rows(const From& from, Range filled, const Channels& channels, int64_t
   }
 }
 
-/// Four rows to four neighbouring columns of a panel, by 4 x 4 transposes.
+/// Copies four rows to four neighbouring columns of a panel, by 4 x 4 transposes.
 template <class T>
 HWY_INLINE void transpose_four(const T* const (&from)[4], const Channels& channels, float* to) {
   int64_t c = 0;
@@ -94,7 +94,7 @@ HWY_INLINE void transpose_four(const T* const (&from)[4], const Channels& channe
   }
 }
 
-/// fp64 is packed element by element: its products take four times as long.
+/// fp64 is packed element by element, since its products take four times as long.
 inline void transpose_four(const double* const (&from)[4], const Channels& channels, double* to) {
   for (int64_t c = 0; c < channels.count(); ++c) {
     double* const to_row = to + channels.place(c) * kPanelKeys;
@@ -125,7 +125,8 @@ void pack_panels(const From& from, Range filled, const Channels& channels, int64
   }
 }
 
-/// Of whole panels of `rows` rows of `width` numbers: neighbouring rows to pairs, where they lie.
+/// For whole panels of `rows` rows of `width` numbers: converts neighbouring rows to pairs in
+/// place.
 inline void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t width, int64_t size,
                         float* to) {
   alignas(64) static constexpr float kNothing[kPanelKeys] = {};
@@ -138,8 +139,8 @@ inline void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t widt
   }
 }
 
-/// Packs the axis at `position`: rows `read`, of which key(row) and value(row) give the channels,
-/// or null for zeros.
+/// Packs the axis at `position`: key(row) and value(row) give the channels of the rows `read`, or
+/// null for zeros.
 template <class E, class R, class Key, class Value>
 void pack_axis(const Geometry& geometry, const PackLayout& layout, int position, Range read,
                const Key& key, const Value& value, R* base) {
@@ -176,7 +177,7 @@ void pack_axis(const Geometry& geometry, const PackLayout& layout, int position,
 }
 
 /// Packs keys of every axis of one head: `inner` of the inner axis and `leading` of the others
-/// (bounds multiples of kPanelKeys). Only keys that an active query may see are read.
+/// (bounds are multiples of kPanelKeys). Only keys that an active query may see are read.
 template <class E, class T>
 void pack_head(const DenseProblem<T>& problem, const Geometry& geometry, const PackLayout& layout,
                int64_t batch, int64_t head, Range inner, Range leading, Accum<T>* base) {

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// Carves aligned arrays out of a task's scratch. Rounds as scratch sizes in plans do.
+/// Allocates aligned arrays from a task's scratch. It rounds like the scratch sizes in plans.
 template <class R>
 class Arena {
  public:
@@ -34,10 +34,10 @@ class Arena {
   R* next_;
 };
 
-// What takes the scale of a logit, s1 times the unit: the query, or at order 1 of pairs their sums.
-// A bf16 query is an operand of that product as it is, and scaled it would be rounded again; with
-// more axes its products with the leading keys are rounded once in either case. Gradients of keys
-// are products with queries and take the rest.
+// The factor that takes the scale of a logit, s1 times the unit: the query, or, at order 1 of
+// pairs, the sums. A bf16 query is an operand of that product as it is, and scaling would round it
+// again. With more axes its products with the leading keys are rounded once in either case.
+// Gradients of keys are products with queries and take the rest.
 template <class E>
 bool scales_sums(const Geometry& geometry) {
   return kNumbers<E> == 2 && geometry.order == 1;
@@ -82,7 +82,7 @@ HWY_INLINE void scale_row(R* to, R factor, int64_t width) {
     hn::Store(hn::Mul(hn::Load(d, to + c), f), d, to + c);
 }
 
-/// The tuples of the leading axes that take part for one query, in lexicographic order:
+/// The tuples of the leading axes for one query, in lexicographic order:
 ///   for (TupleWalk walk(..); walk.next();) ..
 class TupleWalk {
  public:
@@ -102,10 +102,10 @@ class TupleWalk {
 
   int64_t operator[](int position) const { return index_[position]; }
 
-  /// First position whose key differs from the tuple before.
+  /// First position whose key differs from the previous tuple.
   int changed() const { return changed_; }
 
-  /// Goes to the next tuple, at first to the first; false when there is none.
+  /// Goes to the next tuple, initially the first; false if there is none.
   bool next() {
     if (empty_) return false;
     // The first tuple changes every position; without leading axes it is the only one.
@@ -144,17 +144,17 @@ class TupleWalk {
   const bool* mask_[kMaxOrder];
 };
 
-/// Book-keeping of the rows of one block.
+/// Bookkeeping of the rows of one block.
 struct Block {
   int rows = 0;
   int item[kBlockRows];     ///< (query, head) of the row, counted within the chunk
-  Range inner[kBlockRows];  ///< keys of the inner axis it may see; both ends never fall
+  Range inner[kBlockRows];  ///< keys of the inner axis it may see; neither end decreases
   int64_t tuple[kBlockRows][kMaxOrder];
 
   int strips() const { return static_cast<int>(ceil_div(rows, kStripRows)); }
   int padded_rows() const { return strips() * kStripRows; }
 
-  /// Adds rows of zeros that belong to no item, to fill the last strip.
+  /// Adds rows of zeros without an item, to fill the last strip.
   template <class R>
   void pad(R* u, int64_t depth) {
     for (int r = rows; r < padded_rows(); ++r) {
@@ -179,13 +179,13 @@ struct Block {
 enum class Masking {
   none,    ///< every row sees every column that is computed
   common,  ///< all rows of the strip see the same columns
-  each     ///< every row has its own
+  each     ///< every row has its own columns
 };
 
 /// The part of a panel that a strip (or a whole block) needs.
 template <class R>
 struct PanelPart {
-  /// Columns are computed by vectors, and at least by the eights that sums over rows take.
+  /// Columns are computed by vectors, and at least by the groups of eight that sums over rows take.
   static constexpr int kUnit = kLanes<R> < 8 ? 8 : kLanes<R>;
 
   int64_t first;           ///< key in column 0
@@ -201,7 +201,7 @@ struct PanelPart {
         vector(begin / kUnit * kUnit / kLanes<R>),
         vector_end(static_cast<int>(round_up(end, kUnit)) / kLanes<R>) {}
 
-  /// Of the strip whose rows start with `rows`.
+  /// For the strip whose rows start with `rows`.
   PanelPart(int64_t first, const Range* rows)
       : PanelPart(first, {rows[0].begin, rows[kStripRows - 1].end}) {
     const Range core{rows[kStripRows - 1].begin, rows[0].end};
@@ -218,7 +218,7 @@ struct PanelPart {
   bool empty() const { return end <= begin; }
 };
 
-/// Replaces the scores that their row may not see by minus infinity, whose weight is exactly 0.
+/// Replaces scores that a row may not see by minus infinity, whose weight is exactly 0.
 /// `row` counts within the strip.
 template <Masking kMasking, class R, int kRows, int kVectors>
 HWY_INLINE void mask_scores(Tile<R, kRows, kVectors>& s, const PanelPart<R>& part, int row,

@@ -10,10 +10,11 @@ namespace nsimplex::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Runs `rounds` rounds of independent multiply-adds on registers; returns their floating-point
-/// operations. Start and result go through `sink`, so that no chain can be computed beforehand.
+/// Runs `rounds` rounds of independent multiply-adds on registers and returns their floating-point
+/// operations. Start and result go through `sink`, so that the compiler cannot compute a chain
+/// beforehand.
 double multiply_add_rounds(int64_t rounds, float* sink) {
-  // 12 chains fill two units of four cycles' latency and fit 16 registers.
+  // 12 chains fill two units with a latency of four cycles and fit 16 registers.
   constexpr int kChains = 12;
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
@@ -44,7 +45,7 @@ namespace {
 
 HWY_EXPORT(multiply_add_rounds);
 
-// Targets that are compiled in and run on this machine; a lower bit is a better one.
+// Targets that are compiled in and run on this machine; a lower bit is better.
 int64_t available_targets() {
   static const int64_t targets = [] {
     hwy::SetSupportedTargetsForTest(0);
@@ -54,13 +55,13 @@ int64_t available_targets() {
 }
 
 // Highway keeps the choice for the whole process. Despite its name, SetSupportedTargetsForTest is
-// the interface that can also go back to a better target.
+// the interface that can also return to a better target.
 void choose_target(int64_t target) {
   hwy::SetSupportedTargetsForTest(target);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// AVX3 with AVX512-BF16: the one level that Highway does not know. Set together with the target.
+// AVX3 with AVX512-BF16, the one level that Highway does not know. Set together with the target.
 constexpr char kBf16Level[] = "AVX3_BF16";
 std::atomic<bool> bf16_pairs_chosen{false};
 
@@ -115,7 +116,7 @@ std::string simd_level() {
 
 void set_simd_level(const std::string& name) {
   if (!name.empty()) {
-    read_simd_environment();  // first, or it would undo this choice later
+    read_simd_environment();  // first, since it would undo this choice later
     return choose_by_name(name);
   }
   choose_target(0);

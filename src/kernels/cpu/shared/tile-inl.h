@@ -19,7 +19,7 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// R is the type computed with, float or double; E what slots of operands hold.
+// R is the computing type, float or double; E is the content of operand slots.
 template <class R>
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<R>()));
 static_assert(kLineChannels % kLanes<float> == 0 && kPanelKeys % kLanes<float> == 0);
@@ -28,8 +28,9 @@ static_assert(kLineChannels % kLanes<float> == 0 && kPanelKeys % kLanes<float> =
 inline constexpr TileShape kTile =
     tile_shape(HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16);
 
-// Without the pragma GCC keeps arrays of accumulators in memory (0.37 instead of 0.92 of sgemm); on
-// the loop over the depth it gains GCC 1 to 3 %. Both compilers read the pragma by this name.
+// Without the pragma GCC keeps arrays of accumulators in memory (0.37 instead of 0.92 of sgemm). On
+// the loop over the depth it gains 1 to 3 % with GCC. Both compilers accept the pragma under this
+// name.
 #ifndef NSIMPLEX_UNROLL
 #define NSIMPLEX_UNROLL _Pragma("GCC unroll 16")
 #define NSIMPLEX_UNROLL_DEPTH _Pragma("GCC unroll 4")
@@ -82,8 +83,8 @@ HWY_INLINE void add_tile(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT
   }
 }
 
-/// c[r, :width] += sum_k a[r, k] b[k, :width]: rows a multiple of 8, width of kLineChannels, c and
-/// b aligned. Narrow remainders take taller tiles, so that enough multiply-adds are in flight.
+/// c[r, :width] += sum_k a[r, k] b[k, :width]: rows are a multiple of 8, width of kLineChannels, c
+/// and b aligned. Narrow remainders use taller tiles, so that enough multiply-adds are in flight.
 template <class E, class R>
 HWY_INLINE void add_product(R* c, int64_t c_row, int rows, const R* a, int64_t a_row,
                             int64_t a_depth, const R* b, int64_t b_row, int64_t depth,

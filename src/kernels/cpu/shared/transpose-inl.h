@@ -1,4 +1,4 @@
-// Four rows of floats turned to columns, for one SIMD target (toggled guard).
+// Transposes four rows of floats to columns, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_TURNED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_TURNED_INL_H_
 #undef NSIMPLEX_KERNELS_TURNED_INL_H_

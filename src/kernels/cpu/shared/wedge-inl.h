@@ -13,9 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-// Planes of `plane` elements, aligned and ending in zeros, hold the chunks. `to` alone may have
-// planes that follow each other without gaps, `to_stride` apart: zeros that a whole vector writes
-// beyond its plane are overwritten by the next, and what it reads beyond meets zeros.
+// Planes of `plane` elements, aligned and ending in zeros, hold the chunks. Only `to` may have
+// planes without gaps, `to_stride` apart: zeros that a whole vector writes beyond its plane are
+// overwritten by the next plane, and elements read beyond it meet zeros.
 
 /// to = from ^ key.
 template <class R>
@@ -67,8 +67,8 @@ void scale_plane(const R* from, R factor, int64_t plane, R* to) {
   }
 }
 
-/// to = sign * (-from1, from0): the dual of a vector of two components, which is what the wedge of
-/// no keys ends in, and with sign -1 the transpose of that.
+/// to = sign * (-from1, from0): the dual of a vector with two components, which is the result of
+/// the wedge of no keys, and with sign -1 the transpose of that.
 template <class R>
 void dual_of_two(const R* from, int64_t from_stride, R sign, int64_t plane, R* to,
                  int64_t to_stride) {

@@ -21,7 +21,7 @@ int index_of(const std::vector<unsigned>& sets, unsigned wanted) {
   return index;
 }
 
-// (-1) to the number of members of `set` above `coordinate`.
+// (-1) to the power of the number of members of `set` above `coordinate`.
 float sign_of(unsigned set, int coordinate) {
   return std::popcount(set >> (coordinate + 1)) % 2 == 0 ? 1.0f : -1.0f;
 }
@@ -36,7 +36,7 @@ WedgeTable make_table(int order) {
     step.targets = static_cast<int>(to.size());
     for (int target = 0; target < step.targets; ++target) {
       // The sets of N coordinates in descending order lack coordinates 0, 1, .., N. Their dual is
-      // the component that wedging with the coordinate they lack multiplies.
+      // the component that is multiplied by the missing coordinate in the wedge.
       const unsigned set = last ? to[step.targets - 1 - target] : to[target];
       const float dual = last ? sign_of(set, target) : 1.0f;
       for (int a = 0; a <= order; ++a) {

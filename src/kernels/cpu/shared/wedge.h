@@ -9,7 +9,7 @@
 // where U is the Hodge dual of q ^ k1 ^ .. ^ k(N-1): the cross product when N = 2. The wedge of p +
 // 1 vectors has one component for every set of p + 1 of the N + 1 coordinates, and
 //   (w ^ k)_S = sum over a in S of (-1)^{b in S: b > a} w_(S without a) k_a.
-// Chunks are independent of each other, so that components are whole planes of channels.
+// Chunks are independent of each other, so components are whole planes of channels.
 
 namespace nsimplex::kernels::dense {
 
@@ -19,7 +19,7 @@ struct WedgeTerm {
   float sign;
 };
 
-/// One more vector for the wedge: terms ordered by target, equally many for each.
+/// Adds one more vector to the wedge: terms ordered by target, the same number for each.
 struct WedgeStep {
   int targets = 0;
   std::vector<WedgeTerm> terms;
@@ -27,13 +27,13 @@ struct WedgeStep {
   int terms_each() const { return static_cast<int>(terms.size()) / targets; }
 };
 
-/// The steps of one order. Step p takes the key at leading position p; the last one ends in U
-/// itself, planes in coordinate order and with their signs.
+/// The steps of one order. Step p takes the key at leading position p. The last one ends in U
+/// itself, with planes in coordinate order and their signs.
 struct WedgeTable {
   std::vector<WedgeStep> steps;  ///< N - 1
 };
 
-/// The table of `order`, built on the first call.
+/// The table of `order`, built by the first call.
 const WedgeTable& wedge_table(int order);
 
 }  // namespace nsimplex::kernels::dense

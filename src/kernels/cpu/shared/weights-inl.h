@@ -12,9 +12,9 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// A strip's scores as they come: to[row, column] = scale sum_k a[row, k] panel[k, column] for
-/// kStripRows rows and the columns of `part`. Numbers are scaled before they are multiplied, and
-/// their scale is left out (see scaled()).
+/// A strip's raw scores: to[row, column] = scale sum_k a[row, k] panel[k, column] for kStripRows
+/// rows and the columns of `part`. Numbers are scaled before they are multiplied, so their scale is
+/// left out (see scaled()).
 template <class E, class R, int kVectors>
 HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t depth, R scale,
                               R* to) {
@@ -54,7 +54,7 @@ void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth, R 
 
 /// Weights of scores and their derivatives. `norm` is minus the logarithm of the normaliser for
 /// softmax and its inverse for relu; sigmoid has none. Scores are logits times Geometry::unit. A
-/// score of minus infinity weighs exactly 0, NaN stays NaN.
+/// score of minus infinity has the weight exactly 0, and NaN stays NaN.
 template <Normalizer kNormalizer>
 struct Weigh {
   template <class R>
@@ -74,7 +74,7 @@ struct Weigh {
     }
   }
 
-  /// The weight's derivative by its own logit, but for what a shared normaliser adds.
+  /// The weight's derivative with respect to its own logit, without the shared normaliser's term.
   template <class R>
   static HWY_INLINE Vec<R> slope(Vec<R> score, Vec<R> weight, R norm) {
     const Tag<R> d;
@@ -88,7 +88,8 @@ struct Weigh {
   }
 };
 
-/// body(Weigh<..>()) for a normaliser. A sink only changes the normaliser: weights are softmax's.
+/// Calls body(Weigh<..>()) for a normaliser. A sink changes only the normaliser: weights are
+/// softmax's.
 template <class Body>
 HWY_INLINE void with_weigh(Normalizer normalizer, Body&& body) {
   switch (normalizer) {

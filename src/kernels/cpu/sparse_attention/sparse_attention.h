@@ -5,15 +5,15 @@
 
 namespace nsimplex::kernels {
 
-/// True when the SIMD kernel takes the problem (the caller uses the reference otherwise). Here and
+/// Whether the SIMD kernel supports the problem (otherwise the caller uses the reference). Here and
 /// below T is double, float, Bf16 or Fp16.
 template <class T>
 bool sparse_supported(const DenseProblem<T>& problem) {
   return dense_supported(problem);
 }
 
-/// How a problem is cut into phases of tasks; from the problem alone. `blocks` cuts the queries of
-/// a key head.
+/// The split of a problem into phases of tasks, which depends only on the problem. `blocks` is the
+/// number of parts of the queries of a key head.
 template <class T>
 DensePlan plan_sparse_forward(const SparseForward<T>& problem);
 template <class T>

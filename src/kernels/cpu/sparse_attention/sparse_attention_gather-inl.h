@@ -1,4 +1,4 @@
-// One row against rows that lie anywhere, for one SIMD target (toggled guard).
+// One row with rows at arbitrary places, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_
 #undef NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_
@@ -16,10 +16,10 @@ namespace HWY_NAMESPACE {
 using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
-// Rows are aligned and of whole cache lines. The keys of a run are named by indices `stride` apart;
+// Rows are aligned and consist of whole cache lines. The keys of a run have indices `stride` apart;
 // `count` is at most kRunKeys.
 
-// Rows taken together: enough sums in flight to hide an addition's latency.
+// Rows processed together: enough sums in flight to hide an addition's latency.
 inline constexpr int kTogether = 4;
 
 /// to[i] = row . rows[index[i stride]].
@@ -82,8 +82,8 @@ HWY_INLINE void gather_add(const R* factor, const R* rows, int64_t width, const 
   }
 }
 
-/// rows[index[i stride]] += factor[i] row: the transpose. One key after the other, so that a key
-/// that stands twice gets both.
+/// rows[index[i stride]] += factor[i] row: the transpose. It takes one key after the other, so that
+/// a repeated key gets both.
 template <class R>
 HWY_INLINE void scatter_add(const R* factor, const R* row, int64_t width, const int64_t* index,
                             int64_t stride, int count, R* rows) {
@@ -108,8 +108,8 @@ HWY_INLINE R weigh(R* scores, R shift, int count) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-/// The leading values of a run combined: their product or sum. Level p has those of axes 0 .. p, so
-/// that only what changed is computed again; the first is the value's own row.
+/// The leading values of a run combined: their product or sum. Level p combines those of axes 0 ..
+/// p, so that only changed levels are computed again; the first is the value's own row.
 template <class R>
 class ValuePrefix {
  public:

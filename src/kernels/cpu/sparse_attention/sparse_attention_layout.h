@@ -3,13 +3,13 @@
 #include "kernels/cpu/shared/geometry.h"
 #include "kernels/cpu/sparse_attention/sparse_attention.h"
 
-// How a sparse problem lies in memory while it is computed. Sizes and offsets count elements of the
-// type computed with.
+// The layout of a sparse problem during computation. Sizes and offsets count elements of the
+// computing type.
 
 namespace nsimplex::kernels::sparse {
 
-/// The same problem with `length` keys on every axis: its working order is the list's own, and of a
-/// set of that many keys it is the problem of one query.
+/// The same problem with `length` keys on every axis. Its working order is that of the list. For a
+/// set with that many keys it is the problem of one query.
 template <class Problem>
 Problem with_length(Problem problem, int64_t length) {
   for (int m = 0; m < problem.order; ++m) problem.axes[m].visible.length = length;
@@ -17,7 +17,7 @@ Problem with_length(Problem problem, int64_t length) {
 }
 
 /// Whether the register tiles pay: their rows are the pairs of a query head and a leading tuple of
-/// one query, and a strip of them shares every key. Otherwise tuples are taken one by one.
+/// one query, and a strip of them shares every key. Otherwise tuples are processed one by one.
 template <class T>
 bool takes_tiles(const DenseProblem<T>& problem, const TupleLists& lists) {
   if (lists.pattern != ListPattern::product) return false;
@@ -26,7 +26,7 @@ bool takes_tiles(const DenseProblem<T>& problem, const TupleLists& lists) {
   return rows >= kStripRows;
 }
 
-/// Offsets of one key head's packed rows, for tuples that are taken one by one.
+/// Offsets of one key head's packed rows, for tuples that are processed one by one.
 struct RowLayout {
   int64_t keys[kMaxOrder], values[kMaxOrder];
   int64_t size = 0;
@@ -56,18 +56,18 @@ struct HeadRows {
   }
 };
 
-/// Tuples of a run that are weighed at a time: their rows stay in the first-level cache from the
+/// Tuples of a run that are weighted at a time: their rows stay in the first-level cache from the
 /// scores to the sums.
 inline constexpr int kRunKeys = 32;
 
-/// Elements of scratch that tuples taken one by one need.
+/// Elements of scratch for tuples that are processed one by one.
 inline int64_t run_scratch(const dense::Geometry& geometry) {
   return 2 * dense::round_up(kRunKeys, kLineChannels) + 2 * geometry.lead_depth +
          2 * geometry.depth + (4 + geometry.inner()) * geometry.value_depth +
          2 * geometry.levels_size();
 }
 
-/// Elements of the private gradients of one set's keys: as many as the halo of the problem of one
+/// Elements of the private gradients of one set's keys: the size of the halo of the problem of one
 /// query.
 template <class T>
 dense::HaloLayout set_gradients(const DenseBackward<T>& of_set, const dense::Geometry& geometry) {

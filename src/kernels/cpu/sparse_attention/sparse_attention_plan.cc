@@ -9,12 +9,12 @@ namespace {
 using namespace dense;
 using namespace sparse;
 
-// Tasks wanted in all, so that uneven ones balance on many cores.
+// Total number of tasks wanted, so that uneven ones balance on many cores.
 constexpr int64_t kWantedTasks = 256;
 
-// Segments of the backward pass: each of a head's has gradients of all its keys, since a list may
-// lead anywhere. They are what runs in parallel where there are few heads, and memory of this many
-// times the gradients.
+// Segments of the backward pass. Each segment of a head has gradients of all its keys, since a list
+// may lead anywhere. They run in parallel if there are few heads, and the memory is this multiple
+// of the gradients.
 constexpr int64_t kMostSegments = 8, kWantedSegments = 64;
 
 template <class T>

@@ -1,4 +1,4 @@
-// Backward pass over tuples that are taken one by one, for one SIMD target (toggled guard).
+// Backward pass over tuples that are processed one by one, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SPARSE_RUNS_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SPARSE_RUNS_BACKWARD_INL_H_
 #undef NSIMPLEX_KERNELS_SPARSE_RUNS_BACKWARD_INL_H_
@@ -15,11 +15,11 @@ namespace HWY_NAMESPACE {
 using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
-/// Some items of one key head against their lists, into a segment's private gradients. With U and W
-/// of a run as in the forward pass and G = s2 dO o W (sum: s2 dO, and W's share of every dP):
+/// Some items of one key head with their lists, into a segment's private gradients. U and W of a
+/// run are as in the forward pass, and G = s2 dO o W (sum: s2 dO, with W's share in every dP):
 ///   P_j = 2^(U . k_j - lse)             dv_j += P_j G       Y  = sum_j P_j v_j
 ///   dS_j = P_j (G . v_j + share - delta)  dk_j += dS_j U      dU = sum_j dS_j k_j
-/// At its end a run hands dU and Y on to the query and to the leading keys and values.
+/// At its end a run adds dU and Y to the gradients of the query and of the leading keys and values.
 template <class T>
 class RunsBackward {
   using R = Accum<T>;
@@ -50,7 +50,7 @@ class RunsBackward {
         key_prefix_(arena_, geometry, /*backward=*/true),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth),
         needs_(gradients.of_block(problem_, geometry.inner())) {
-    // Its planes do not reach the end of a whole cache line, which products read.
+    // Its planes do not fill the last cache line, which products read.
     std::memset(u_, 0, geometry.depth * sizeof(R));
   }
 
@@ -64,7 +64,7 @@ class RunsBackward {
     const int64_t statistic = (batch_ * problem_.heads + head) * problem_.queries + query;
     const R lse = problem_.lse[statistic];
     std::memset(grad_query_, 0, geometry_.lead_depth * sizeof(R));
-    // Tuples whose logits are all minus infinity have no weights to change.
+    // Tuples whose logits are all minus infinity have no weights that could change.
     if (lse != -std::numeric_limits<R>::infinity()) {
       load_channels(query_, problem_.query.row(batch_, head, query), geometry_.lead);
       scale_row(query_, static_cast<R>(geometry_.logit_scale * geometry_.unit),
@@ -110,7 +110,7 @@ class RunsBackward {
     hand_on(run, keys, sum);
   }
 
-  // At most kRunKeys tuples; returns the sum of their weights.
+  // Processes at most kRunKeys tuples and returns the sum of their weights.
   R add_keys(const int64_t* index, int64_t stride, int count, const R* g, R shift) {
     const int last = geometry_.inner();
     const int64_t depth = geometry_.depth, width = geometry_.value_depth;
@@ -130,7 +130,7 @@ class RunsBackward {
     return sum;
   }
 
-  // dU and Y to the gradients of the query, the leading keys and the leading values.
+  // Adds dU and Y to the gradients of the query, the leading keys and the leading values.
   void hand_on(const TupleRun& run, const R* const* keys, R sum) {
     const int leading = geometry_.inner();
     const int64_t depth = geometry_.lead_depth, width = geometry_.value_depth;

@@ -1,4 +1,4 @@
-// Forward pass over tuples that are taken one by one, for one SIMD target (toggled guard).
+// Forward pass over tuples that are processed one by one, for one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SPARSE_RUNS_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SPARSE_RUNS_FORWARD_INL_H_
 #undef NSIMPLEX_KERNELS_SPARSE_RUNS_FORWARD_INL_H_
@@ -17,8 +17,8 @@ namespace HWY_NAMESPACE {
 using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
-/// Some items of one key head against their lists. The tuples of a run share the query combined
-/// with their leading keys, U, and their leading values combined, W:
+/// Some items of one key head with their lists. The tuples of a run share the query combined with
+/// their leading keys, U, and their combined leading values, W:
 ///   x_j = U . k_j,   P_j = 2^(x_j - max),   total += W o sum_j P_j v_j
 template <class T>
 class RunsForward {
@@ -42,7 +42,7 @@ class RunsForward {
         weights_(arena_.take(kRunKeys)),
         key_prefix_(arena_, geometry, /*backward=*/false),
         value_prefix_(arena_, geometry.inner(), geometry.value_depth) {
-    // Its planes do not reach the end of a whole cache line, which products read.
+    // Its planes do not fill the last cache line, which products read.
     std::memset(u_, 0, geometry.depth * sizeof(R));
   }
 
@@ -88,7 +88,7 @@ class RunsForward {
     value_prefix_.combine(problem_.reduce, rows_.values, run);
   }
 
-  // Weights of at most kRunKeys tuples; y += their values times these.
+  // Computes weights of at most kRunKeys tuples; y += their values times these.
   void add_keys(const int64_t* index, int64_t stride, int count, R* y) {
     const int last = geometry_.inner();
     gather_dots(u_, rows_.keys[last], geometry_.depth, index, stride, count, weights_);

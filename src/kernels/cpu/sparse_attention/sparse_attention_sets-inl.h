@@ -11,8 +11,8 @@
 #include "kernels/cpu/shared/forward-inl.h"
 #include "kernels/cpu/sparse_attention/sparse_attention_layout.h"
 
-// The tuples of one query are all combinations of its set of keys: a dense problem of one query
-// with as many keys as the set. Its keys and values are gathered as the dense kernel packs them,
+// The tuples of one query are all combinations of its set of keys: a dense problem with one query
+// and as many keys as the set. Its keys and values are gathered in the dense kernel's packed form,
 // and the dense kernel's own tasks run on these packed copies, one query after the other.
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
-/// Packs the set of one query and gives the problem that many keys.
+/// Packs the set of one query and sets the number of keys of the problem.
 template <class T, class Problem>
 int64_t pack_set(const TupleLists& lists, const DenseProblem<T>& whole, const Geometry& geometry,
                  const PackLayout& layout, int64_t batch, int64_t head, const int64_t* set,
@@ -76,7 +76,7 @@ class SetsForward {
   ForwardTask<T, R> task_;
 };
 
-/// The backward of one query leaves gradients of its set's keys, which are added to those of the
+/// The backward of one query gives gradients of its set's keys, which are added to those of the
 /// segment.
 template <class T>
 class SetsBackward {

@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
-/// Packs kPackRows rows of every axis of one head, for tuples that are taken one by one.
+/// Packs kPackRows rows of every axis of one head, for tuples that are processed one by one.
 template <class T>
 void pack_head_rows(const DenseProblem<T>& whole, const Geometry& geometry, const RowLayout& layout,
                     const TaskIndex& index, Accum<T>* base) {
@@ -66,7 +66,7 @@ void run_forward_task(const SparseForward<T>& problem, const DensePlan& plan, in
       .run({queries.begin * geometry.group, queries.end * geometry.group});
 }
 
-/// Gradients of one segment of queries into its zeroed private rows.
+/// Writes the gradients of one segment of queries into its zeroed private rows.
 template <class T>
 void run_segment(const SparseBackward<T>& problem, const Geometry& geometry,
                  const Segments& segments, const TaskIndex& index, const HeadRows<Accum<T>>* rows,

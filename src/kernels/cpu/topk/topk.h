@@ -7,8 +7,8 @@
 
 namespace nsimplex::kernels {
 
-/// How a problem is cut: the tasks of phase 0 pack keys, those of phase 1 choose for a block of
-/// queries each. It follows from the problem alone, never from the number of threads.
+/// The split of a problem: the tasks of phase 0 pack keys, and each task of phase 1 chooses keys
+/// for a block of queries. It depends only on the problem, never on the number of threads.
 struct TopkPlan {
   static constexpr int phases = 2;
   int64_t tasks[phases] = {};

@@ -27,14 +27,14 @@ using dense::HWY_NAMESPACE::Vec;
 template <class R>
 using Integer = std::conditional_t<sizeof(R) == 4, int32_t, int64_t>;
 
-/// Bits of a number as an integer that is ordered as numbers are; zeros have one sign here.
+/// Bits of a number as an integer with the same order; both zeros have one sign here.
 template <class R>
 Integer<R> ordered(R value) {
   const auto bits = std::bit_cast<Integer<R>>(value);
   return bits < 0 ? bits ^ std::numeric_limits<Integer<R>>::max() : bits;
 }
 
-/// A chosen key; the better one is less.
+/// A chosen key; the better key compares less.
 template <class R>
 struct Choice {
   R score;
@@ -52,9 +52,9 @@ struct PruneMemory {
   Choice<R>* best;
 };
 
-/// Keys above the threshold so far, in the order of their indices. Once the buffer was full the
-/// threshold is the k-th best score: a later key must be better than that, since of equals the
-/// lower index wins.
+/// Keys above the threshold so far, in the order of their indices. Once the buffer has been full,
+/// the threshold is the k-th best score. A later key must be better than that, since among equal
+/// scores the lower index wins.
 template <class R>
 class Candidates {
  public:
@@ -69,7 +69,7 @@ class Candidates {
     const Tag<R> d;
     const hn::RebindToSigned<Tag<R>> di;
     const auto index = hn::Iota(di, static_cast<Integer<R>>(first));
-    // Not CompressStore: to memory the instruction takes some 140 cycles on Zen 4.
+    // Not CompressStore: the instruction takes about 140 cycles to memory on Zen 4.
     hn::StoreU(hn::Compress(scores, keep), d, values_ + count_);
     hn::StoreU(hn::Compress(index, hn::RebindMask(di, keep)), di, indices_ + count_);
     count_ += static_cast<int64_t>(hn::CountTrue(d, keep));
@@ -80,7 +80,7 @@ class Candidates {
     if (count_ + 2 * kPanelKeys > capacity_) prune(memory);
   }
 
-  /// Writes the k best, best first, and -1 behind them.
+  /// Writes the k best, best first, and -1 after them.
   void finish(const PruneMemory<R>& memory, int64_t* indices, R* scores) {
     if (count_ > k_) prune(memory);
     for (int64_t c = 0; c < count_; ++c) memory.best[c] = {values_[c], indices_[c]};
@@ -94,12 +94,12 @@ class Candidates {
   }
 
  private:
-  /// Leaves the k best, of which the worst becomes the threshold.
+  /// Keeps the k best; the worst of them becomes the threshold.
   void prune(const PruneMemory<R>& memory) {
     if (count_ <= k_) return;
     for (int64_t c = 0; c < count_; ++c) memory.order[c] = ordered(values_[c]);
     const Integer<R> bound = beaten_by_most(memory.order);
-    int64_t equals = k_;  // of those that are exactly the bound, the first ones fill up
+    int64_t equals = k_;  // the first keys with exactly this score fill the remaining places
     for (int64_t c = 0; c < count_; ++c) equals -= memory.order[c] > bound;
     int64_t kept = 0;
     threshold_ = std::numeric_limits<R>::infinity();
@@ -109,16 +109,16 @@ class Candidates {
       const bool keep = equal || memory.order[c] > bound;
       const R value = values_[c];
       threshold_ = keep && value < threshold_ ? value : threshold_;
-      values_[kept] = value;  // without a branch: the next one overwrites what does not stay
+      values_[kept] = value;  // without a branch: the next key overwrites a removed one
       indices_[kept] = indices_[c];
       kept += keep;
     }
     count_ = kept;
   }
 
-  /// A number that at most k beat and at least k beat or equal: bit by bit from the highest, the
-  /// largest that k reach, unless one is met on the way that exactly k reach. The lowest number
-  /// pads the last vector; what is tried is never as low.
+  /// A number that at most k keys beat and at least k beat or equal. It is built bit by bit from
+  /// the highest: the largest number that k keys reach, unless an earlier one is reached by exactly
+  /// k. The lowest number pads the last vector; candidates are never as low.
   Integer<R> beaten_by_most(Integer<R>* order) const {
     using Unsigned = std::make_unsigned_t<Integer<R>>;
     constexpr int kBits = 8 * sizeof(R);

@@ -4,7 +4,7 @@
 #include "kernels/common/topk_problem.h"
 #include "kernels/cpu/shared/geometry.h"
 
-// Where a task of the top-k kernel has its arrays. Sizes count elements of R.
+// The arrays of a task of the top-k kernel. Sizes count elements of R.
 
 namespace nsimplex::kernels::topk {
 
@@ -14,9 +14,9 @@ using dense::round_up;
 /// Panels of keys that one task of the packing phase transposes.
 inline constexpr int64_t kPackPanels = 32;
 
-/// Candidates that a query may have besides the k it keeps, as a multiple of k: it prunes when its
-/// buffer is full. With n keys in random order about 1 + log(n / 4k) / 3 prunings a query; twice as
-/// many where the buffer holds 2 k.
+/// Candidates that a query may have besides the k it keeps, as a multiple of k; it prunes when its
+/// buffer is full. With n keys in random order there are about 1 + log(n / 4k) / 3 prunings per
+/// query, and twice as many if the buffer holds 2 k.
 inline constexpr int64_t kBufferFactor = 4;
 
 template <class R>
@@ -30,8 +30,8 @@ int64_t packed_head(const TopkProblem<R>& problem) {
   return panels(problem) * problem.dim * kPanelKeys;
 }
 
-/// Candidates a query's buffer holds: a whole panel fits behind the last k, and a whole vector,
-/// which compressing writes, behind that.
+/// Candidates in a query's buffer: a whole panel fits after the last k, and a whole vector, which
+/// compressing writes, after that.
 template <class R>
 int64_t buffer_size(const TopkProblem<R>& problem) {
   const int64_t most = std::min(kBufferFactor * problem.k, problem.visible.length);

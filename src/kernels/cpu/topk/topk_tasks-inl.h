@@ -40,7 +40,7 @@ void pack_task(const TopkProblem<R>& problem, int64_t task, R* workspace) {
   dense::HWY_NAMESPACE::pack_panels(row_of, {begin, end}, channels, 0, packed);
 }
 
-/// Chooses the keys of up to kBlockRows neighbouring queries: panel after panel the scores are
+/// Chooses the keys of up to kBlockRows neighbouring queries. Panel after panel, the scores are
 /// summed over heads, and those above a query's threshold become its candidates.
 template <class R>
 class ChooseTask {
@@ -98,7 +98,7 @@ class ChooseTask {
         weight = problem_.weights ? problem_.weights[entry] : R{1};
         if (!softmax()) continue;
         lse = problem_.lse[entry] * static_cast<R>(kLog2E);
-        // The head gives this query no weights at all.
+        // The head has no weights for this query.
         if (problem_.lse[entry] == -std::numeric_limits<R>::infinity()) lse = -lse;
       }
     }
@@ -151,12 +151,12 @@ class ChooseTask {
     }
   }
 
-  /// Comparisons, and not maxima, so that NaN stays NaN.
+  /// Comparisons instead of maxima, so that NaN stays NaN.
   template <bool kSoftmax>
   HWY_INLINE Vec<R> activate(Vec<R> logit, Vec<R> lse) const {
     const Tag<R> d;
     if constexpr (kSoftmax) {
-      // An lse that is not of these logits may be far below them.
+      // An lse of other logits may be far below these.
       const auto most = hn::Set(d, static_cast<R>(std::numeric_limits<R>::max_exponent - 1));
       const auto power = hn::Sub(logit, lse);
       return dense::HWY_NAMESPACE::exp2(hn::IfThenElse(hn::Gt(power, most), most, power));
@@ -185,7 +185,7 @@ class ChooseTask {
     }
   }
 
-  /// Lanes of the columns from `column` on whose flag is set; flags outside [low, high) are not
+  /// Lanes of the columns from `column` on whose flag is set. Flags outside [low, high) are not
   /// read.
   static hn::Mask<Tag<R>> listed(const bool* flags, int column, int low, int high) {
     const Tag<R> d;
@@ -214,7 +214,8 @@ void run_task(const TopkProblem<R>& problem, int phase, int64_t task, void* work
   R* const packed = static_cast<R*>(workspace);
   if (phase == 0) return pack_task(problem, task, packed);
   const int64_t blocks = ceil_div(problem.queries, kBlockRows);
-  // The last queries see the most keys when causal: they go first, so that the work ends evenly.
+  // With a causal mask the last queries see the most keys. They go first, so that the work ends
+  // evenly.
   const int64_t batch = task / blocks, block = blocks - 1 - task % blocks;
   ChooseTask<R>(problem, packed + batch * problem.kv_heads * packed_head(problem),
                 static_cast<char*>(scratch))
