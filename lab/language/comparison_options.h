@@ -51,7 +51,7 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& options);
 /// Throws InputError that names a training option out of its range.
 void complete(ComparisonOptions& options);
 
-/// The models of a comparison from their names. NAME[:WORD]... has a NAME
+/// The models of a comparison from their names, NAME[:WORD]... NAME is one of
 ///
 ///     ordinary   no simplicial layer
 ///     window     windowed simplicial layers
