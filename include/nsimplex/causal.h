@@ -35,8 +35,8 @@ struct CausalFit {
 /// Throws c10::ValueError that names the argument, the expectation and the value.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
 
-/// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, A_ij belongs to i
-/// -> j, and nonzero entries are edges. The diagonal is ignored. Errors are c10::ValueError and
+/// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, A_ij belongs to
+/// i -> j, and nonzero entries are edges. The diagonal is ignored. Errors are c10::ValueError and
 /// c10::TypeError that name the argument. docs/causal/graphs.md has the definitions.
 
 struct CausalMetrics {

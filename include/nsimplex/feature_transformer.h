@@ -69,9 +69,9 @@ NSIMPLEX_API const std::vector<std::string>& feature_preset_names();
 /// here. InputError for an unknown name.
 NSIMPLEX_API FeatureTransformerOptions feature_preset(const std::string& name);
 
-/// The number of planes that rotate in a head of the model: D / 2H, or for simplicial floor((N + 1)
-/// / 2) in each chunk of N + 1 channels. A table of angles has this number of columns, or H times
-/// as many.
+/// The number of planes that rotate in a head of the model: D / 2H, or for simplicial
+/// floor((N + 1) / 2) in each chunk of N + 1 channels. A table of angles has this number of
+/// columns, or H times as many.
 NSIMPLEX_API int64_t feature_planes(const FeatureTransformerOptions& options);
 
 /// The table of the encoding, shared by all attention layers of a feature transformer.

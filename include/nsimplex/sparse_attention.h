@@ -84,8 +84,8 @@ NSIMPLEX_API AttentionOutput sparse_attention_reference(
     const std::optional<at::Tensor>& offsets = std::nullopt,
     const SparseAttentionOptions& options = {});
 
-/// The number of tuples of a call, over batch entries, query heads and queries. The flops are 2 (D
-/// + Dv) per tuple forward and three times that backward. O(size of the list).
+/// The number of tuples of a call, over batch entries, query heads and queries. The flops are
+/// 2 (D + Dv) per tuple forward and three times that backward. O(size of the list).
 NSIMPLEX_API double sparse_attention_tuples(const at::Tensor& query, at::TensorList keys,
                                             at::TensorList values, const at::Tensor& indices,
                                             const std::optional<at::Tensor>& offsets = std::nullopt,
