@@ -19,6 +19,7 @@ from .feature_transformer import FeatureTransformer
 from .language_model import LanguageModel, LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
+from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
 
@@ -35,11 +36,19 @@ __all__ = [
     "Indexer",
     "LanguageModel",
     "LanguageModelOptions",
+    "Linear",
+    "Neighbours",
+    "Path",
     "PatternLinear",
     "RMSNorm",
     "RandomFeatures",
+    "Select",
     "SeparableAttention",
     "SimplicialAttention",
+    "Sinks",
     "SparseAttention",
+    "TopK",
     "TransformerBlock",
+    "Union",
+    "Window",
 ]

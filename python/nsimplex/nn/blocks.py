@@ -12,6 +12,7 @@ from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
 from .checks import require, require_name, require_rows, require_whole
 from .layers import RMSNorm, SimplicialAttention, _initialize
+from .routing import ExpertChoice, attend
 
 
 @checked_methods
@@ -57,22 +58,29 @@ class FeedForward(nn.Module):
 
 @checked_methods
 class TransformerBlock(nn.Module):
-    """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h))."""
+    """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)).
 
-    def __init__(self, attention: SimplicialAttention, mlp: FeedForward) -> None:
+    Args:
+        attention: the attention layer, or an :class:`ExpertChoice` around one.
+        mlp: the feed-forward layer.
+    """
+
+    def __init__(self, attention: SimplicialAttention | ExpertChoice, mlp: FeedForward) -> None:
         super().__init__()
         require(
-            isinstance(attention, SimplicialAttention),
-            "[TransformerBlock] attention: expected a SimplicialAttention or one of its kinds, "
-            f"got {describe(attention)}",
+            isinstance(attention, (SimplicialAttention, ExpertChoice)),
+            "[TransformerBlock] attention: expected a SimplicialAttention, one of its kinds or an "
+            f"ExpertChoice, got {describe(attention)}",
         )
         require(
             isinstance(mlp, nn.Module),
             f"[TransformerBlock] mlp: expected a module, got {describe(mlp)}",
         )
-        self.attention_norm = RMSNorm(attention.dim)
+        self.dim = attention.dim
+        place = next(attention.parameters())
+        self.attention_norm = RMSNorm(attention.dim).to(place)
         self.attention = attention
-        self.mlp_norm = RMSNorm(attention.dim)
+        self.mlp_norm = RMSNorm(attention.dim).to(place)
         self.mlp = mlp
 
     def reset_parameters(
@@ -93,7 +101,28 @@ class TransformerBlock(nn.Module):
         key_lengths: Tensor | None = None,
         *,
         cache: LayerCache | None = None,
+        positions: Tensor | None = None,
+        adjacency: Tensor | None = None,
+        key_masks: Tensor | Sequence[Tensor] | None = None,
+        cu_seqlens: Tensor | None = None,
+        mask: Tensor | None = None,
+        residual: bool = True,
     ) -> Tensor:
+        """x [B, T, C] -> [B, T, C]. The arguments are those of the attention layer. Without
+        ``residual``, the result is y - x."""
         require_rows("TransformerBlock", "x", x, self.attention.dim, 3)
-        h = x + self.attention(self.attention_norm(x), contexts, key_lengths, cache=cache)
-        return h + self.mlp(self.mlp_norm(h))
+        given = dict(
+            contexts=contexts or None,
+            key_lengths=key_lengths,
+            cache=cache,
+            positions=positions,
+            adjacency=adjacency,
+            key_masks=key_masks,
+            cu_seqlens=cu_seqlens,
+            mask=mask,
+        )
+        given = {name: value for name, value in given.items() if value is not None}
+        change = attend(self.attention, self.attention_norm(x), given)
+        h = x + change
+        update = self.mlp(self.mlp_norm(h))
+        return h + update if residual else change + update

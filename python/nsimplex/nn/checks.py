@@ -34,6 +34,19 @@ def require_positive(at: str, **numbers: object) -> None:
             raise ValueError(f"{at}{name}: expected a positive number, got {describe(value)}")
 
 
+def factory(at: str, device: object, dtype: object) -> dict:
+    """The arguments device and dtype of a module's parameters, checked."""
+    fits = dtype is None or (isinstance(dtype, torch.dtype) and dtype.is_floating_point)
+    require(fits, f"{at}dtype: expected a floating dtype, got {describe(dtype)}")
+    if device is not None and not isinstance(device, torch.device):
+        try:
+            device = torch.device(device)
+        except (RuntimeError, TypeError, ValueError, OverflowError):
+            device = describe(device)
+            raise ValueError(f"{at}device: expected a device, got {device}") from None
+    return dict(device=device, dtype=dtype)
+
+
 def require_name(at: str, name: str, value: object, names: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in names:
         known = ", ".join(names[:-1]) + f" or {names[-1]}"
@@ -68,35 +81,6 @@ def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | No
         return
     lead = {None: "..", 2: "rows", 3: "B, T"}[dims]
     raise ValueError(f"[{function}] {name}: expected shape [{lead}, {width}], got {list(x.shape)}")
-
-
-def require_places(x: Tensor, positions: Tensor | None, adjacency: Tensor | None) -> Tensor | None:
-    """Check positions and adjacency of tokens x [B, T, C].
-
-    Return the adjacency; one of shape [T, T] is returned as [1, T, T].
-    """
-    batch, length, _ = x.shape
-    if positions is not None and (
-        positions.dtype != torch.int64 or positions.shape != (batch, length)
-    ):
-        raise ValueError(
-            f"[SimplicialAttention] positions: expected int64 of shape {[batch, length]}, got "
-            f"{positions.dtype} of "
-            f"shape {list(positions.shape)}"
-        )
-    if adjacency is None:
-        return None
-    fits = adjacency.dim() in (2, 3) and adjacency.shape[-2:] == (length, length)
-    if (
-        adjacency.dtype != torch.bool
-        or not fits
-        or (adjacency.dim() == 3 and adjacency.size(0) not in (1, batch))
-    ):
-        raise ValueError(
-            f"[SimplicialAttention] adjacency: expected bool of shape {[length, length]} or "
-            f"{[batch, length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
-        )
-    return adjacency.unsqueeze(0) if adjacency.dim() == 2 else adjacency
 
 
 def require_lengths(lengths: Tensor, x: Tensor) -> None:

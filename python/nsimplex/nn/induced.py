@@ -51,3 +51,12 @@ def induced_mask(
         pairs = pairs.view(shape).unsqueeze(1)
         mask = pairs if mask is None else mask & pairs
     return mask
+
+
+def joined(mask: Tensor | None, admitted: Tensor | None) -> Tensor | None:
+    """A mask of attention, restricted to tuples that a second, boolean one admits."""
+    if mask is None or admitted is None:
+        return admitted if mask is None else mask
+    if mask.dtype == torch.bool:
+        return mask & admitted
+    return torch.where(admitted, mask, -torch.inf)

@@ -129,6 +129,19 @@ def chosen(lengths=None, **layer):
     return simple(module, draw(2, 6, 8), *(() if lengths is None else (torch.tensor(lengths),)))
 
 
+LIGHT = {"heads": 2, "index_dim": 4}
+
+
+def selecting(select, **options):
+    layer = nn.SimplicialAttention(8, 2, select=select, causal=True, **options)
+
+    def loss(module, x):
+        out = module(x).float().square().mean()
+        return out if module.auxiliary_loss is None else out + module.auxiliary_loss.float()
+
+    return Step(layer, (draw(1, 6, 8),), loss)
+
+
 PATTERNS = [torch.tensor([0, 2, 4]), torch.tensor([1, 3])]
 
 #: By class, then by what is special.
@@ -143,6 +156,13 @@ CASES = {
     "EquivariantLinear": lambda: simple(nn.EquivariantLinear(2, 1, 3, 4), draw(2, 4, 4, 3)),
     "EquivariantLinear, list": linear_on_a_list,
     "ExpertChoice": lambda: chosen(order=2),
+    "ExpertChoice, block": lambda: simple(
+        nn.TransformerBlock(
+            nn.ExpertChoice(nn.SimplicialAttention(8, 2, select=nn.Linear()), tokens=3),
+            nn.FeedForward(8),
+        ),
+        draw(2, 6, 8),
+    ),
     "ExpertChoice, lengths": lambda: chosen([6, 3], order=1, rotary=True),
     "FeatureTransformer": lambda: features(encoding="rotary", learned_scale=True, identity=True),
     "FeatureTransformer, performer": lambda: features(
@@ -183,6 +203,25 @@ CASES = {
         nn.SimplicialAttention(8, 2, order=2, kv_heads=1, norm="qk", context_dims=[4, 3]),
         draw(2, 6, 8),
         (draw(2, 5, 4), draw(2, 4, 3)),
+    ),
+    "SimplicialAttention, options": lambda: simple(
+        nn.SimplicialAttention(8, 2, normalizer="softmax_sink", augment=True, bias=True),
+        draw(2, 6, 8),
+    ),
+    "SimplicialAttention, faces": lambda: simple(
+        nn.SimplicialAttention(8, 2, face=True), draw(2, 6, 8)
+    ),
+    "SimplicialAttention, orders": lambda: simple(
+        nn.SimplicialAttention(8, 2, orders=[1, 2], causal=True), draw(2, 6, 8)
+    ),
+    "SimplicialAttention, k per axis": lambda: selecting(nn.TopK((2, 3), LIGHT, loss=1.0)),
+    "SimplicialAttention, reducer": lambda: selecting(nn.Path(3, LIGHT, loss=1.0), reduce="mlp"),
+    "SimplicialAttention, neighbours": lambda: selecting(
+        nn.Neighbours(torch.rand(6, 6, generator=torch.Generator().manual_seed(0)) > 0.5),
+        normalizer="softmax_sink",
+    ),
+    "SimplicialAttention, union": lambda: selecting(
+        nn.Window(2) | nn.Sinks(1) | nn.TopK(2, LIGHT, loss=1.0)
     ),
     "SparseAttention": lambda: sparse(),
     "SparseAttention, softmax path": lambda: sparse(

@@ -1,0 +1,95 @@
+"""Checks of the tensors that say which tokens of a layer's input attend to which."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._arguments import describe
+from .checks import require
+from .select import Linear, Neighbours, Path, Select, TopK, part_of, require_graph
+from .tables import Places
+
+
+def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor | None:
+    """Check positions and adjacency of tokens x [B, T, C].
+
+    Return the adjacency. If it is one of ``pairs``, one of shape [T, T] is returned as [1, T, T].
+    """
+    batch, length, _ = x.shape
+    positions, adjacency = places.positions, places.adjacency
+    if positions is not None and (
+        positions.dtype != torch.int64 or positions.shape != (batch, length)
+    ):
+        raise ValueError(
+            f"[{name}] positions: expected int64 of shape {[batch, length]}, got "
+            f"{positions.dtype} of shape {list(positions.shape)}"
+        )
+    if adjacency is None:
+        return None
+    if not pairs or adjacency.layout == torch.sparse_csr:
+        require_graph(name, adjacency)
+        edges = adjacency.layout == torch.strided and adjacency.dtype != torch.bool
+        if edges:
+            return adjacency
+    shape = adjacency.shape
+    fits = adjacency.dtype == torch.bool or adjacency.layout == torch.sparse_csr
+    fits = fits and adjacency.dim() in (2, 3) and shape[-2:] == (length, length)
+    if not fits or (adjacency.dim() == 3 and shape[0] not in (1, batch)):
+        raise ValueError(
+            f"[{name}] adjacency: expected bool of shape {[length, length]} or "
+            f"{[batch, length, length]}, got {adjacency.dtype} of shape {list(adjacency.shape)}"
+        )
+    return (
+        adjacency[None]
+        if pairs and adjacency.dim() == 2 and adjacency.layout == torch.strided
+        else adjacency
+    )
+
+
+def require_sparse_places(name: str, x: Tensor, places: Places, select: Select) -> None:
+    """Check the masks of a layer with ``select``, which hold for all axes together."""
+    batch, length, _ = x.shape
+    at, beside = f"[{name}] ", f"beside select {type(select).__name__}"
+    require(places.mask is None, f"{at}mask: expected None {beside}; use adjacency")
+    lengths, masks, bounds = places.key_lengths, places.key_masks, places.cu_seqlens
+    if lengths is not None:
+        whole = lengths.dtype in (torch.int32, torch.int64)
+        require(
+            whole and lengths.shape == (batch,),
+            f"{at}key_lengths: expected int64 of shape {[batch]} {beside}, got {lengths.dtype} of "
+            f"shape {list(lengths.shape)}",
+        )
+    if masks is not None:
+        one = isinstance(masks, Tensor) and masks.dtype == torch.bool
+        require(
+            one and masks.shape == (batch, length),
+            f"{at}key_masks: expected one of bool and shape {[batch, length]} {beside}, got "
+            f"{describe(masks)}",
+        )
+    linear = isinstance(select, Linear)
+    for given in ("cu_seqlens", "adjacency"):
+        require(
+            not linear or getattr(places, given) is None, f"{at}{given}: expected None {beside}"
+        )
+    if bounds is not None:
+        whole = bounds.dtype in (torch.int32, torch.int64) and bounds.dim() == 1
+        require(
+            whole and bounds.numel() > 0,
+            f"{at}cu_seqlens: expected int64 [documents + 1], got {bounds.dtype} of shape "
+            f"{list(bounds.shape)}",
+        )
+        if not torch.compiler.is_compiling() and bounds.is_cpu:
+            rising = bool((bounds.diff() >= 0).all())
+            require(
+                rising and bounds[0] == 0 and bounds[-1] == length,
+                f"{at}cu_seqlens: expected 0 <= .. <= {length}, the tokens of x, got "
+                f"{describe(bounds)}",
+            )
+    sparse = places.adjacency is not None and places.adjacency.layout == torch.sparse_csr
+    if sparse and part_of(select, Neighbours) is None:
+        alone = isinstance(select, (TopK, Path)) and masks is None and bounds is None
+        require(
+            alone,
+            f"{at}adjacency: expected bool beside key_masks, cu_seqlens or Union, got sparse CSR",
+        )

@@ -1,0 +1,190 @@
+"""Which tuples an attention layer computes: the values of its argument ``select``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from .._arguments import describe
+from ..separable_attention import FeatureMap
+from .checks import require, require_whole
+
+__all__ = ["Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"]
+
+
+class Select:
+    """Base of the selections. ``a | b`` is :class:`Union` of two of them."""
+
+    def __or__(self, other: Select) -> Union:
+        parts = [*(self.parts if isinstance(self, Union) else (self,))]
+        if not isinstance(other, Select):
+            return NotImplemented
+        return Union((*parts, *(other.parts if isinstance(other, Union) else (other,))))
+
+
+def _require_indexer(at: str, indexer: object, loss: object) -> None:
+    require(
+        indexer is None or isinstance(indexer, Mapping),
+        f"{at}indexer: expected a dict of the arguments of Indexer, got {describe(indexer)}",
+    )
+    fits = isinstance(loss, (int, float)) and not isinstance(loss, bool) and loss >= 0
+    require(fits, f"{at}loss: expected 0 or more, got {describe(loss)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class TopK(Select):
+    """All tuples of the k keys that an :class:`Indexer` scores highest, k^N per query.
+
+    Args:
+        k: one number for all axes, or one per axis: axis m then takes the first k[m] keys of one
+            ranking.
+        indexer: arguments of :class:`Indexer`.
+        loss: weight of :func:`nsimplex.indexer_loss` in the layer's ``auxiliary_loss``. Without it,
+            an indexer of source "light" does not learn. With one k per axis, the loss compares
+            with attention over the largest k on every axis.
+    """
+
+    k: int | Sequence[int]
+    indexer: Mapping | None = None
+    loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        entries = self.k if isinstance(self.k, (list, tuple)) else (self.k,)
+        require(len(entries) > 0, "[TopK] k: expected at least one number, got none")
+        for entry in entries:
+            require_whole("[TopK] ", k=entry)
+        _require_indexer("[TopK] ", self.indexer, self.loss)
+
+
+@dataclasses.dataclass(frozen=True)
+class Path(Select):
+    """The chains j1 in I_i, j2 in I_{j1}, .. of the k keys that an indexer scores highest, at most
+    k^N per query.
+
+    Args:
+        k, indexer, loss: as in :class:`TopK`, with one k.
+    """
+
+    k: int
+    indexer: Mapping | None = None
+    loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_whole("[Path] ", k=self.k)
+        _require_indexer("[Path] ", self.indexer, self.loss)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Neighbours(Select):
+    """All tuples of a token's neighbours in a graph, deg^N per token.
+
+    Args:
+        adjacency: bool [T, T] or [B, T, T]; a sparse CSR tensor [T, T], whose values are ignored;
+            or a list of edges (i, j), int64 [E, 2]. Entry (i, j) makes j a neighbour of i. None:
+            ``forward(x, adjacency=..)`` takes it, and then replaces this one if there are two.
+        self_loops: every token is its own neighbour.
+        nodes: T of a list of edges; None: the largest node and 1.
+    """
+
+    adjacency: Tensor | None = None
+    self_loops: bool = True
+    nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None:
+            require_whole("[Neighbours] ", nodes=self.nodes)
+        if self.adjacency is not None:
+            require_graph("Neighbours", self.adjacency)
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear(Select):
+    """All tuples, by a separable kernel instead of the softmax, in time linear in the length.
+
+    Args:
+        features: as in :func:`nsimplex.separable_attention`.
+    """
+
+    features: FeatureMap = "elu"
+
+    def __post_init__(self) -> None:
+        known = ("elu", "relu", "random")
+        require(
+            self.features is None or callable(self.features) or self.features in known,
+            "[Linear] features: expected elu, relu, random, a function or None, got "
+            f"{describe(self.features)}",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Window(Select):
+    """Keys of a :class:`Union` around the query: p - left < j <= p + right for a query at p."""
+
+    left: int
+    right: int = 0
+
+    def __post_init__(self) -> None:
+        require_whole("[Window] ", left=self.left)
+        require_whole("[Window] ", least=0, right=self.right)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sinks(Select):
+    """Keys of a :class:`Union`: the first ``count`` tokens of the sequence or packed document."""
+
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        require_whole("[Sinks] ", count=self.count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Union(Select):
+    """Tuples of the keys of several selections, each key once: (I_i^1 + I_i^2 + ..)^N per query.
+
+    Args:
+        parts: :class:`Window`, :class:`Sinks`, :class:`Neighbours`, and at most one :class:`TopK`.
+    """
+
+    parts: tuple[Select, ...]
+
+    def __post_init__(self) -> None:
+        parts = self.parts
+        require(
+            isinstance(parts, (list, tuple)) and len(parts) > 0,
+            f"[Union] parts: expected selections, got {describe(parts)}",
+        )
+        for part in parts:
+            require(
+                isinstance(part, (Window, Sinks, Neighbours, TopK)),
+                "[Union] parts: expected Window, Sinks, Neighbours or TopK, got "
+                f"{type(part).__name__}",
+            )
+        for kind in (TopK, Neighbours):
+            found = sum(isinstance(part, kind) for part in parts)
+            require(found <= 1, f"[Union] parts: expected at most one {kind.__name__}, got {found}")
+
+
+def require_graph(function: str, adjacency: object, name: str = "adjacency") -> None:
+    """Check that adjacency is one of the three forms of :class:`Neighbours`."""
+    at = f"[{function}] {name}: expected bool [T, T] or [B, T, T], sparse CSR [T, T] or edges int64"
+    require(isinstance(adjacency, Tensor), f"{at} [E, 2], got {describe(adjacency)}")
+    if adjacency.layout == torch.sparse_csr:
+        fits = adjacency.dim() == 2 and adjacency.size(0) == adjacency.size(1)
+    elif adjacency.dtype == torch.bool:
+        fits = adjacency.dim() in (2, 3) and adjacency.size(-1) == adjacency.size(-2)
+    else:
+        fits = adjacency.dtype == torch.int64 and adjacency.dim() == 2 and adjacency.size(1) == 2
+    require(fits, f"{at} [E, 2], got {adjacency.dtype} of shape {list(adjacency.shape)}")
+
+
+def parts_of(select: Select | None) -> tuple[Select, ...]:
+    return select.parts if isinstance(select, Union) else (select,)
+
+
+def part_of(select: Select | None, *kinds: type) -> Select | None:
+    """The part of a selection that is of one of the kinds, or None."""
+    return next((part for part in parts_of(select) if isinstance(part, kinds)), None)

@@ -1,0 +1,396 @@
+"""How an attention layer computes the tuples that its argument ``select`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .._options import scales
+from ..attention import attention
+from ..face_attention import face_attention
+from ..kv_cache import IndexedCache, KeyValueCache, LayerCache
+from ..routing import indexer_loss, retained_mass, topk_keys
+from ..separable_attention import SeparableCache, feature_map, separable_attention
+from ..sparse_attention import sparse_attention
+from .checks import require
+from .heads import HeadProjections
+from .indexer import IndexParts, IndexSource
+from .induced import induced, joined
+from .layer_options import LEARNED
+from .place_checks import require_sparse_places
+from .select import Linear, Neighbours, Path, Select, TopK, Window, part_of, parts_of
+from .tables import (
+    EVERYWHERE,
+    Places,
+    admissible,
+    compact,
+    documents_of,
+    induced_table,
+    neighbour_table,
+    pairs_of,
+    tuples_of,
+    united,
+    window_table,
+)
+
+
+class SelectedTuples(HeadProjections):
+    """The part of an attention layer that attends, for every selection."""
+
+    def _start_selecting(self, select: Select | None) -> None:
+        chosen = part_of(select, TopK, Path)
+        self.pattern = "path" if isinstance(select, Path) else "product"
+        self.loss_weight = 0.0 if chosen is None else chosen.loss
+        self._source: list = []  # a list, so that it is not a child module
+        #: loss_weight times the indexer's loss of the last forward(x); None if gradients were not
+        #: recorded.
+        self.auxiliary_loss: Tensor | None = None
+        #: While true, a layer with an indexer attends to all admissible tuples, and the indexer
+        #: learns over all admissible keys.
+        self.warms_up = False
+        #: While true, forward(x) stores ``retained_mass``, the share of dense attention's weight on
+        #: the chosen tuples.
+        self.measures_mass = False
+        self.retained_mass: Tensor | None = None
+
+    def __getstate__(self) -> dict:
+        """Without the tensors of the last forward, which cannot be copied."""
+        return self.__dict__ | dict(auxiliary_loss=None, retained_mass=None, pairs=None)
+
+    def set_source(self, source: SelectedTuples) -> None:
+        """Set the layer whose pairs an indexer of source "reuse" scores. From now on, that layer
+        stores its pairs. It must run before this one in the same pass."""
+        source.keep_pairs = True
+        self._source = [source]
+
+    # All tuples in the window.
+
+    def _attend_to_window(
+        self,
+        q: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        places: Places = EVERYWHERE,
+        **more,
+    ):
+        options = induced(
+            self.attention_options, self.order, places.positions, places.adjacency
+        ) | dict(key_lengths=places.key_lengths, cu_seqlens=places.cu_seqlens, sink=self.sink)
+        options["mask"] = joined(places.mask, options.get("mask"))
+        masks = places.key_masks
+        options["key_masks"] = [masks] * self.order if isinstance(masks, Tensor) else masks
+        if self.training and self.dropout > 0:
+            options["dropout_p"] = self.dropout
+        call = face_attention if self.face else attention
+        return call(q, keys, values, **options | more)
+
+    # A separable kernel.
+
+    def _attend_linearly(
+        self, q: Tensor, keys: list[Tensor], values: list[Tensor], places: Places
+    ) -> Tensor:
+        options = {name: self.attention_options[name] for name in ("causal", "window")}
+        features = self.select.features
+        kept = self._kept_keys(places, q.size(2))
+        if kept is not None:  # a key without features has no weight
+            make = features if callable(features) else lambda x: feature_map(x, features)
+            if features is not None:
+                q, keys = make(q), [make(key) for key in keys]
+            keys = [key * kept[:, None, :, None].to(key.dtype) for key in keys]
+            features = None
+        return separable_attention(q, keys, values, features=features, **options)
+
+    def _kept_keys(self, places: Places, length: int) -> Tensor | None:
+        kept = places.key_masks
+        if places.key_lengths is not None:
+            inside = torch.arange(length, device=places.key_lengths.device)
+            inside = inside < places.key_lengths[:, None]
+            kept = inside if kept is None else kept & inside
+        return kept
+
+    # Chosen keys.
+
+    def _index_of(
+        self, x: Tensor, first_position: int, positions: Tensor | None = None
+    ) -> IndexParts | None:
+        if not hasattr(self, "indexer"):
+            return None
+        source = IndexSource(*self._source[0].pairs) if self._source else None
+        return self.indexer.project(
+            x.detach(), source, first_position=first_position, positions=positions
+        )
+
+    def _choose(self, index: IndexParts, places: Places = EVERYWHERE) -> Tensor:
+        """The table of the indexer's keys, best first."""
+        k = part_of(self.select, TopK, Path).k
+        adjacency = places.adjacency
+        if adjacency is None or adjacency.layout == torch.strided:
+            adjacency = pairs_of(places, index.key.size(2))
+        with torch.no_grad():
+            return topk_keys(
+                index.query,
+                index.key,
+                k if isinstance(k, int) else max(k),
+                weights=index.weights,
+                lse=index.lse,
+                scores=self.indexer.scores,
+                causal=self.attention_options["causal"],
+                key_lengths=places.key_lengths,
+                adjacency=adjacency,
+            )
+
+    def _graph(self, part: Neighbours, places: Places, length: int) -> Tensor:
+        """The table of neighbours of the tokens of this call."""
+        if places.adjacency is not None:
+            return neighbour_table(places.adjacency, length, part.self_loops)
+        table, at = self.neighbours, f"[{type(self).__name__}] "
+        require(
+            table is not None, f"{at}adjacency: expected the graph of select Neighbours, got None"
+        )
+        if places.positions is not None:
+            return induced_table(table, places.positions, places.key_lengths)
+        require(
+            table.size(1) == length,
+            f"{at}x: expected the {table.size(1)} tokens of the graph of select, got {length}",
+        )
+        return table
+
+    def _fixed_table(self, part: Select, queries: Tensor, length: int, places: Places) -> Tensor:
+        """The admissible keys of a part that needs no scores."""
+        causal = self.attention_options["causal"]
+        masks = places
+        if part_of(self.select, Neighbours) is not None:  # then the adjacency is the graph
+            masks = places._replace(adjacency=None)
+        if isinstance(part, Neighbours):
+            table = self._graph(part, places, length)
+        elif isinstance(part, Window):
+            table = window_table(queries, part.left, 0 if causal else part.right)
+            if places.positions is not None:
+                table = self._in_window(table, part, places.positions)
+        else:
+            first = torch.zeros_like(queries)
+            if places.cu_seqlens is not None:
+                _, first = documents_of(places.cu_seqlens, length)
+            table = (first[:, None] + torch.arange(part.count, device=queries.device))[None]
+            if places.positions is not None:
+                inside = places.positions < part.count
+                table = self._where(table, inside[:, None].expand(-1, length, -1))
+        table = table.masked_fill(table >= length, -1)
+        if not causal and not masks._replace(positions=None).given():
+            return table
+        return compact(table, admissible(table, queries, causal, masks))
+
+    def _in_window(self, table: Tensor, part: Window, positions: Tensor) -> Tensor:
+        """Tokens near each other among the chosen ones may be far apart in the sequence."""
+        distance = positions[:, None, :] - positions[:, :, None]  # j - i
+        return self._where(table, (distance > -part.left) & (distance <= part.right))
+
+    def _where(self, table: Tensor, pairs: Tensor) -> Tensor:
+        length = pairs.size(-1)
+        table = table.masked_fill(table >= length, -1).expand(pairs.size(0), -1, -1)
+        return table.masked_fill(~pairs.gather(2, table.clamp_min(0)), -1)
+
+    def _tables(
+        self, index: IndexParts | None, queries: Tensor, length: int, places: Places
+    ) -> list[Tensor]:
+        """The keys of every query: one table for all axes, or one per axis."""
+        graph = part_of(self.select, Neighbours) is not None
+        parts = parts_of(self.select)
+        fixed = [
+            self._fixed_table(part, queries, length, places)
+            for part in parts
+            if not isinstance(part, (TopK, Path))
+        ]
+        chosen = []
+        if index is not None:
+            table = self._choose(index, places._replace(adjacency=None) if graph else places)
+            k = part_of(self.select, TopK, Path).k
+            chosen = [table] if isinstance(k, int) else [table[..., :each] for each in k]
+        if isinstance(self.select, (TopK, Path)):
+            return chosen
+        if isinstance(self.select, Neighbours):
+            return fixed
+        return [united([*fixed, *more], length) for more in ([[t] for t in chosen] or [[]])]
+
+    def _alignment_loss(
+        self,
+        index: IndexParts | None,
+        q: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        chosen: Tensor | None,
+        pattern: str = "product",
+    ) -> Tensor | None:
+        """The indexer's loss. If ``chosen`` is None, it covers all admissible keys."""
+        if index is None or not torch.is_grad_enabled() or self.loss_weight <= 0:
+            return None
+        options = self.attention_options
+        reduce = options["reduce"]
+        scale, _ = scales(options["scale"], q, values, "mean" if reduce in LEARNED else reduce)
+        return self.loss_weight * indexer_loss(
+            index.query,
+            index.key,
+            q,
+            keys,
+            weights=index.weights,
+            lse=index.lse,
+            scores=self.indexer.scores,
+            causal=options["causal"],
+            indices=chosen,
+            pattern=pattern,
+            form=options["form"],
+            logit_scale=scale,
+        )
+
+    def _attend(
+        self,
+        q: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        tables: Sequence[Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """(out, lse) over the tuples of chosen keys; lse without the sink."""
+        options = {name: self.attention_options[name] for name in ("form", "reduce", "scale")}
+        options["reducer_weights"] = self._reducer_weights()
+        if len(tables) == 1:
+            out, lse = sparse_attention(
+                q, keys, values, tables[0], pattern=self.pattern, return_lse=True, **options
+            )
+        else:
+            out, lse = sparse_attention(
+                q, keys, values, *tuples_of(tables), return_lse=True, **options
+            )
+        if self.sink is not None:  # a tuple of its own in the denominator, with value 0
+            out = out * torch.sigmoid(lse - self.sink[:, None])[..., None].to(out.dtype)
+        return out, lse
+
+    def _attend_to_chosen(self, x: Tensor, places: Places) -> Tensor:
+        require_sparse_places(type(self).__name__, x, places, self.select)
+        length = x.size(1)
+        turn = {} if places.positions is None else dict(positions=places.positions)
+        q, keys, values = self._heads_of(x, **turn)
+        index = self._index_of(x, 0, places.positions)
+        queries = torch.arange(length, device=x.device)
+        if self.warms_up and index is not None:
+            return self._warm_up(index, q, keys, values, queries, places)
+        tables = self._tables(index, queries, length, places)
+        widest = tables[0]
+        for table in tables[1:]:
+            widest = table if table.size(-1) > widest.size(-1) else widest
+        self.auxiliary_loss = self._alignment_loss(
+            index, q, keys, values, self._of_tokens(widest, places), self.pattern
+        )
+        out, lse = self._attend(q, keys, values, tables)
+        if self.measures_mass:
+            with torch.no_grad():
+                dense = self._attend_to_window(
+                    q, keys, values, places, return_lse=True, **_WITHOUT_SINK
+                )
+                self.retained_mass = retained_mass(lse, dense[1])
+        return self._join_heads(out)
+
+    def _of_tokens(self, table: Tensor, places: Places) -> Tensor:
+        """The table without the rows of padding, from which an indexer learns nothing."""
+        kept = self._kept_keys(places, table.size(1))
+        return table if kept is None else table.masked_fill(~kept[..., None], -1)
+
+    def _warm_up(
+        self,
+        index: IndexParts,
+        q: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        queries: Tensor,
+        places: Places,
+    ) -> Tensor:
+        reduce = self.attention_options["reduce"]
+        require(
+            reduce not in LEARNED,
+            f"[{type(self).__name__}] warms_up: dense attention has no reduce {reduce!r}",
+        )
+        every = None
+        if places._replace(positions=None).given():  # the loss takes masks as a table alone
+            table = queries.expand(1, queries.numel(), -1)
+            causal = self.attention_options["causal"]
+            every = compact(table, admissible(table, queries, causal, places))
+            every = self._of_tokens(every, places)
+        self.auxiliary_loss = self._alignment_loss(index, q, keys, values, every)
+        places = places._replace(positions=None)  # only windows need them, and there are none
+        return self._join_heads(self._attend_to_window(q, keys, values, places))
+
+    def _attend_self(self, x: Tensor, places: Places) -> Tensor:
+        if isinstance(self.select, Select) and not isinstance(self.select, Linear):
+            return self._attend_to_chosen(x, places)
+        turn = {} if places.positions is None else dict(positions=places.positions)
+        if self.select is None:
+            heads = self._heads_of(x, **turn)
+            return self._join_heads(self._attend_to_window(*heads, places))
+        require_sparse_places(type(self).__name__, x, places, self.select)
+        require(
+            places.positions is None or self.attention_options["window"] is None,
+            f"[{type(self).__name__}] positions: not with a window beside select Linear",
+        )
+        return self._join_heads(self._attend_linearly(*self._heads_of(x, **turn), places))
+
+    # Decoding.
+
+    def _require_cacheable(self) -> None:
+        at = f"[{type(self).__name__}] "
+        require(
+            self.attention_options["causal"] and not self.context_dims,
+            f"{at}cache: only causal self-attention can go on from one",
+        )
+        distinct = self.attention_options["distinct"]
+        require(distinct == "none", f"{at}distinct: expected none with a cache, got {distinct!r}")
+        require(not self.face, f"{at}face: expected False with a cache, got True")
+        require(
+            part_of(self.select, Neighbours) is None,
+            f"{at}select: Neighbours has no cache, because its graph is one of all tokens",
+        )
+
+    def _cache_window(self, unbounded: int) -> list[int]:
+        window = self.attention_options["window"]
+        entries = [window] * self.order if isinstance(window, (int, type(None))) else window
+        lefts = [entry[0] if isinstance(entry, (list, tuple)) else entry for entry in entries]
+        return [unbounded if left in (None, -1) else left for left in lefts]
+
+    def _empty_cache(self, unbounded: int) -> LayerCache:
+        self._require_cacheable()
+        if self.select is None:
+            return KeyValueCache(self._cache_window(unbounded))
+        if isinstance(self.select, Linear):
+            return SeparableCache(self._cache_window(-1), self.select.features)
+        return IndexedCache(self.order)
+
+    def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
+        self._require_cacheable()
+        require(
+            not (self.training and self.dropout > 0),
+            f"[{type(self).__name__}] dropout: expected evaluation mode with a cache; call eval()",
+        )
+        first = cache.position
+        q, keys, values = self._heads_of(x, offset=first)
+        if isinstance(self.select, Linear):
+            return self._join_heads(cache.attend(q, keys, values))
+        if self.select is None:
+            options = {
+                name: value
+                for name, value in self.attention_options.items()
+                if name not in ("causal", "window", "distinct")
+            }
+            return self._join_heads(cache.attend(q, keys, values, sink=self.sink, **options))
+        index = self._index_of(x, first)
+        keys, values = cache.extend(q, keys, values)
+        if index is not None:
+            # The source's lse is left out, because it may cover fewer keys than are scored here.
+            index = index._replace(key=cache.append_index(index.key), lse=None)
+        queries = torch.arange(first, first + x.size(1), device=x.device)
+        tables = self._tables(index, queries, first + x.size(1), EVERYWHERE)
+        if self.pattern == "path":
+            tables = [cache.append_table(tables[0])]
+        return self._join_heads(self._attend(q, keys, values, tables)[0])
+
+
+_WITHOUT_SINK = dict(normalizer="softmax", sink=None)

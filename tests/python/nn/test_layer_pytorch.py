@@ -1,0 +1,193 @@
+"""Layers with every selection under what PyTorch does to modules."""
+
+import copy
+import io
+import pickle
+import socket
+
+import pytest
+import torch
+from layer_cases import DIM, HEADS, SELECTIONS, layer, loss_of, tokens
+from torch.utils.checkpoint import checkpoint
+
+from nsimplex import nn
+
+MORE = {
+    "orders": lambda: nn.SimplicialAttention(DIM, HEADS, orders=[1, 1, 2, 2], causal=True),
+    "faces": lambda: nn.SimplicialAttention(DIM, HEADS, face=True, causal=True),
+    "sink": lambda: nn.SimplicialAttention(
+        DIM, HEADS, normalizer="softmax_sink", augment=True, bias=True, causal=True
+    ),
+    "reducer": lambda: nn.SimplicialAttention(
+        DIM, HEADS, reduce="mlp", select=SELECTIONS["topk"](), causal=True
+    ),
+    "expert choice": lambda: nn.TransformerBlock(
+        nn.ExpertChoice(nn.SimplicialAttention(DIM, HEADS, rotary=True, order=1), tokens=4),
+        nn.FeedForward(DIM),
+    ),
+}
+NAMES = [*SELECTIONS, *MORE]
+
+
+def make(name, dtype=torch.float32):
+    torch.manual_seed(1)
+    return (layer(name) if name in SELECTIONS else MORE[name]()).to(dtype)
+
+
+def grads_of(module, run, x):
+    module.zero_grad()
+    loss = loss_of(module, run(x))
+    loss.backward()
+    return loss.detach(), {n: p.grad.clone() for n, p in module.named_parameters()}
+
+
+def assert_same_step(ours, expected, **near):
+    torch.testing.assert_close(ours[0], expected[0], **near)
+    for name, grad in expected[1].items():
+        torch.testing.assert_close(ours[1][name], grad, msg=lambda m, n=name: f"{n}: {m}", **near)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compile(name):
+    torch._dynamo.reset()
+    module, x = make(name), tokens(dtype=torch.float32)
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    assert_same_step(grads_of(module, compiled, x), grads_of(module, module, x))
+
+
+def test_compile_with_a_graph_given_late():
+    x = tokens(dtype=torch.float32)
+    linked = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(1)) > 0.6
+    edges = torch.tensor([[0, 1], [3, 2], [3, 2], [6, 0]])
+    for select in (nn.Neighbours(), nn.Neighbours() | nn.Window(2)):
+        module = nn.SimplicialAttention(DIM, HEADS, select=select)
+        for given in (linked, linked[0], edges):
+            torch._dynamo.reset()
+            compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+            torch.testing.assert_close(compiled(x, adjacency=given), module(x, adjacency=given))
+
+
+@pytest.mark.parametrize("name", ["topk", "path", "union", "linear", "window", "neighbours"])
+def test_compile_with_padding(name):
+    torch._dynamo.reset()
+    module, x = make(name), tokens(dtype=torch.float32)
+    given = dict(key_lengths=torch.tensor([7, 4]))
+    if name not in ("linear", "window"):
+        given |= dict(cu_seqlens=torch.tensor([0, 4, 7]))
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, **given), module(x, **given))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_export(name):
+    module, x = make(name).eval(), tokens(dtype=torch.float32)
+    with torch.no_grad():
+        program = torch.export.export(module, (x,))
+        stored = io.BytesIO()
+        torch.export.save(program, stored)
+        stored.seek(0)
+        again = torch.export.load(stored).module()
+        torch.testing.assert_close(again(x + 1), module(x + 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_autocast(name):
+    module, x = make(name), tokens(dtype=torch.float32)
+
+    def run(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return module(x)
+
+    loss, grads = grads_of(module, run, x)
+    assert abs(loss - grads_of(module, module, x)[0]) < 0.1
+    assert all(grad.isfinite().all() and grad.dtype == torch.float32 for grad in grads.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_activation_checkpointing(name):
+    module, x = make(name), tokens(dtype=torch.float32).requires_grad_()
+    kept = lambda x: checkpoint(module, x, use_reentrant=False)
+    assert_same_step(grads_of(module, kept, x), grads_of(module, module, x))
+
+
+def test_checkpointing_repeats_dropout():
+    module, x = make("window"), tokens(dtype=torch.float32)
+    module.dropout = 0.5
+    kept = lambda x: checkpoint(module, x, use_reentrant=False)
+    torch.manual_seed(3)
+    ours = grads_of(module, kept, x)
+    torch.manual_seed(3)
+    assert_same_step(ours, grads_of(module, module, x))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies(name):
+    module, x = make(name), tokens(dtype=torch.float32)
+    expected = grads_of(module, module, x)  # leaves the tensors of a pass in the module
+    stored = io.BytesIO()
+    torch.save(module, stored)
+    stored.seek(0)
+    for copied in (
+        copy.deepcopy(module),
+        pickle.loads(pickle.dumps(module)),
+        torch.load(stored, weights_only=False),
+    ):
+        assert_same_step(grads_of(copied, copied, x), expected)
+    assert all(part.auxiliary_loss is not None for part in [module] if "topk" in name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_from_the_meta_device(name):
+    select = SELECTIONS[name]() if name in SELECTIONS else None
+    with torch.device("meta"):
+        if name in MORE:
+            module = MORE[name]()
+        else:
+            causal = name != "neighbours"
+            module = nn.SimplicialAttention(DIM, HEADS, select=select, causal=causal)
+    assert all(parameter.is_meta for parameter in module.parameters())
+    module.to_empty(device="cpu")
+    module.reset_parameters(torch.Generator().manual_seed(2))
+    expected = make(name)
+    expected.reset_parameters(torch.Generator().manual_seed(2))
+    x = tokens(dtype=torch.float32)
+    torch.testing.assert_close(module(x), expected(x))
+
+
+def _free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def _train(rank, port, names, results):
+    address = f"tcp://127.0.0.1:{port}"
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", address, rank=rank, world_size=2)
+    for name in names:
+        module = make(name)
+        parallel = torch.nn.parallel.DistributedDataParallel(module)
+        x = tokens(4, dtype=torch.float32)[rank::2]
+        for _ in range(2):
+            module.zero_grad()
+            loss_of(module, parallel(x)).backward()
+        if rank == 0:
+            results[name] = {n: p.grad.numpy().copy() for n, p in module.named_parameters()}
+    torch.distributed.destroy_process_group()
+
+
+def test_data_parallel():
+    """Two processes: the gradients are the means over both halves of the batch."""
+    context = torch.multiprocessing.get_context("spawn")
+    with context.Manager() as manager:
+        results = manager.dict()
+        torch.multiprocessing.spawn(_train, (_free_port(), NAMES, results), nprocs=2)
+        results = dict(results)
+    for name in NAMES:
+        module, x = make(name), tokens(4, dtype=torch.float32)
+        halves = [grads_of(module, module, x[rank::2])[1] for rank in (0, 1)]
+        for key, grad in halves[0].items():
+            mean = (grad + halves[1][key]) / 2
+            torch.testing.assert_close(
+                torch.from_numpy(results[name][key]), mean, msg=lambda m, n=name: f"{n}: {m}"
+            )
