@@ -11,12 +11,12 @@ namespace nsimplex::cli {
 
 void add_angle_options(CLI::App& command, AngleOptions& o) {
   const auto add = option_adder(command, "Angles");
-  add("--planes", o.planes, "Coordinates of a point, pairs of channels of a query")
+  add("--planes", o.planes, "Number of coordinates of a point, and of channel pairs of a query")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
-  add("--scale", o.scale, "Radians of a coordinate of 1")->check(CLI::PositiveNumber);
+  add("--scale", o.scale, "Angle in radians for a coordinate of 1")->check(CLI::PositiveNumber);
   command
       .add_flag("--by-dimension", o.by_dimension,
-                "--scale times the root of the planes, which keeps the angles' size")
+                "Multiply --scale by sqrt(planes), so that the angles keep their size")
       ->group("Angles");
 }
 
@@ -100,19 +100,20 @@ void add_causal_attenuation(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "attenuation",
-       .summary = "Do causal angles weaken attention with distance and generality? (Fig. S2)",
+       .summary =
+           "Test whether causal angles weaken attention with distance and generality (Fig. S2)",
        .examples = "nsimplex lab attenuation --out runs/attenuation\n"
                    "nsimplex lab attenuation --planes 3 --draws 10000 --json"},
       options, run_attenuation);
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");
-  add("--draws", options->test.draws, "Of every statement")
+  add("--draws", options->test.draws, "Draws per statement")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  add("--distance", options->distance, "Of the pairs that move to the origin")
+  add("--distance", options->distance, "Distance of the pairs that move to the origin")
       ->check(CLI::Range(0.01, 30.0));
-  add("--least-distance", options->test.least_distance, "Of the pairs of the figure")
+  add("--least-distance", options->test.least_distance, "Smallest distance in the figure")
       ->check(CLI::Range(0.01, 30.0));
-  add("--largest-distance", options->test.largest_distance, "Of the pairs of the figure")
+  add("--largest-distance", options->test.largest_distance, "Largest distance in the figure")
       ->check(CLI::Range(0.01, 30.0));
 }
 
@@ -188,20 +189,20 @@ void add_causal_robustness(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "robustness",
-       .summary = "What noise of causal encodings does to attention scores (Fig. S1, S3)",
+       .summary = "Measure how noise in causal encodings affects attention scores (Fig. S1, S3)",
        .examples = "nsimplex lab robustness --out runs/robustness\n"
                    "nsimplex lab robustness --planes 3 --sigmas 0.3 --json"},
       options, run_robustness);
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
-  add("--sigmas", options->test.sigmas, "Noise of a coordinate")
+  add("--sigmas", options->test.sigmas, "Standard deviations of the noise per coordinate")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  add("--pairs", options->test.pairs, "Queries with keys and points")->check(positive);
-  add("--draws", options->test.draws, "Of the noise of a pair")
+  add("--pairs", options->test.pairs, "Number of queries with keys and points")->check(positive);
+  add("--draws", options->test.draws, "Noise draws per pair")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
-  add("--repetitions", options->test.repetitions, "Of an average of noisy scores")
+  add("--repetitions", options->test.repetitions, "Repetitions of each average of noisy scores")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
 }
 

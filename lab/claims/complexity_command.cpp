@@ -222,28 +222,30 @@ void add_causal_complexity(CLI::App& parent, Session& session) {
   CLI::App& command =
       add_command(parent, session,
                   {.name = "complexity",
-                   .summary = "Seconds of structure learning and embedding against size (Fig. S5)",
+                   .summary = "Time structure learning and embedding for growing tables (Fig. S5)",
                    .examples = "nsimplex lab complexity --threads 1 --out runs/complexity\n"
                                "nsimplex lab complexity --threads 1 --full --out runs/complexity"},
                   options, run_complexity);
   const auto add = option_adder(command, "Sizes");
   const auto several = CLI::Range(int64_t{2}, int64_t{1} << 30);
-  add("--rows", options->rows, "Of a table, in turn")->delimiter(',')->check(several);
-  add("--fixed-columns", options->fixed_columns, "While the rows vary")->check(several);
-  add("--columns", options->columns, "Of a table, in turn")->delimiter(',')->check(several);
-  add("--fixed-rows", options->fixed_rows, "While the columns vary")->check(several);
+  add("--rows", options->rows, "Numbers of rows to time")->delimiter(',')->check(several);
+  add("--fixed-columns", options->fixed_columns, "Columns while the rows vary")->check(several);
+  add("--columns", options->columns, "Numbers of columns to time")->delimiter(',')->check(several);
+  add("--fixed-rows", options->fixed_rows, "Rows while the columns vary")->check(several);
   command
       .add_flag("--full", options->full,
-                "The paper's: 10,000 to 90,000 rows of 100 columns, 100 to 900 columns of 10,000")
+                "Use the paper's sizes: 10,000 to 90,000 rows of 100 columns, and 100 to 900 "
+                "columns of 10,000 rows")
       ->group("Sizes");
   const auto time = option_adder(command, "Timing");
-  time("--runs", options->runs, "Tables of each size, to take the mean of")
+  time("--runs", options->runs, "Tables per size, whose times are averaged")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  time("--seconds", options->budget, "Of an epoch; what it has not reached by then is scaled up")
+  time("--seconds", options->budget,
+       "Seconds per epoch; a longer epoch is cut off and its time scaled up")
       ->check(CLI::PositiveNumber);
-  time("--steps", options->steps, "Of the embedding, to take the mean of")
+  time("--steps", options->steps, "Steps of the embedding, whose times are averaged")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  time("--dimension,--dim", options->dimension, "Coordinates of a point")
+  time("--dimension,--dim", options->dimension, "Number of coordinates of a point")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
 }
 

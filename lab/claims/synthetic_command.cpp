@@ -232,14 +232,13 @@ class Synthetic {
       distances.push_back(static_cast<double>(trial.metrics.shd));
     }
     print(table.text());
-    print(fmt::format(
-        "\n{} graphs; learned with SHD {:.2f} on average. Edges nearer: chance that a pair with an "
-        "edge is nearer than one\nwithout (at least {}); generality: Spearman's correlation of "
-        "radius and -descendants (at least {}).\n* what is judged; as printed: {} pi and weights "
-        "as "
-        "given.\n",
-        trials_.size(), training::spread(distances).mean, kEdgeArea, kGeneralityCorrelation,
-        training::kPrintedGenerality));
+    print(
+        fmt::format("\n{} graphs; learned with SHD {:.2f} on average. Edges nearer: probability "
+                    "that a pair with an edge is nearer than one\nwithout (at least {}); "
+                    "generality: Spearman's correlation of radius and -descendants (at least {}).\n"
+                    "* used for the verdict; as printed: {} pi and weights as given.\n",
+                    trials_.size(), training::spread(distances).mean, kEdgeArea,
+                    kGeneralityCorrelation, training::kPrintedGenerality));
   }
 
   static std::string cell(const std::vector<double>& values) {
@@ -285,7 +284,7 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "synthetic",
-       .summary = "Does the ball show the graph that made the data? (Fig. 3)",
+       .summary = "Test whether the ball shows the graph that generated the data (Fig. 3)",
        .examples = "nsimplex lab synthetic --threads 1 --out runs/synthetic\n"
                    "nsimplex lab synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json",
        .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
@@ -293,29 +292,31 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
   training::PlacementOptions& study = options->study;
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
   const auto data = option_adder(command, "Data");
-  data("--graphs", options->graphs, "Graphs with a table each; seeds count up from --seed")
+  data("--graphs", options->graphs,
+       "Number of graphs, with one table each; seeds count up from --seed")
       ->check(positive);
-  data("--nodes", study.simulation.nodes, "Of a Barabasi-Albert graph")->check(positive);
-  data("--degree", study.simulation.degree, "Links of a new node")->check(positive);
-  data("--rows", study.simulation.observations, "Of a table")->check(positive);
-  data("--mechanism", options->mechanism, "Of an effect: linear, mlp, gp")
+  data("--nodes", study.simulation.nodes, "Nodes of a Barabasi-Albert graph")->check(positive);
+  data("--degree", study.simulation.degree, "Links per new node")->check(positive);
+  data("--rows", study.simulation.observations, "Rows of a table")->check(positive);
+  data("--mechanism", options->mechanism, "Mechanism of an effect: linear, mlp or gp")
       ->check(CLI::IsMember(causal::names_of(causal::kMechanismNames)));
   const auto fit = option_adder(command, "Graph");
-  fit("--estimator", options->estimator, "Of the graph")
+  fit("--estimator", options->estimator,
+      "Estimator of the graph: order, logdet, paper, paper-lowrank, lowrank, notears, spectral")
       ->check(CLI::IsMember(causal::names_of(causal::kEstimatorNames)));
-  command.add_flag("--linear", options->linear, "Linear regressions in order and logdet")
+  command.add_flag("--linear", options->linear, "Use linear regressions in order and logdet")
       ->group("Graph");
   const auto embed = option_adder(command, "Embedding");
-  embed("--dimension,--dim", study.embedding.dimension, "Coordinates of a point")
+  embed("--dimension,--dim", study.embedding.dimension, "Number of coordinates of a point")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
   embed("--steps", study.embedding.steps, "Steps over all nodes")->check(positive);
-  embed("--hops", options->hops, "k that are judged: links between nodes that attract")
+  embed("--hops", options->hops, "Values of k for the verdict: links between nodes that attract")
       ->delimiter(',')
       ->check(positive);
-  embed("--all-hops", study.hops, "All that are tried")->delimiter(',')->check(positive);
-  embed("--generality", options->generality, "lambda_g that is judged")
+  embed("--all-hops", study.hops, "All values of k to try")->delimiter(',')->check(positive);
+  embed("--generality", options->generality, "Value of lambda_g for the verdict")
       ->check(CLI::NonNegativeNumber);
-  embed("--generalities", study.generalities, "All that are tried")
+  embed("--generalities", study.generalities, "All values of lambda_g to try")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
 }

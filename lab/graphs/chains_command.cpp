@@ -98,7 +98,8 @@ void add_graph_chains(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "chains",
-       .summary = "Does a label reach the far end of a chain? Trained on 20 nodes, tested on 200",
+       .summary =
+           "Test whether a label reaches the far end of a chain: train on 20 nodes, test on 200",
        .examples = "nsimplex lab chains --threads 1 --out runs/chains\n"
                    "nsimplex lab chains --resume runs/chains\n"
                    "nsimplex lab chains --models softmax,kernel --seeds 3 --json",
@@ -109,11 +110,14 @@ void add_graph_chains(CLI::App& parent, Session& session) {
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--train", options->task.train, "Chains to train on")->check(positive);
-  add("--validation", options->task.validation, "Chains to choose the epoch by")->check(positive);
-  add("--test", options->task.test, "Chains to judge by")->check(positive);
-  add("--nodes", options->task.nodes, "Of a chain, training and validation")->check(positive);
-  add("--test-nodes", options->task.test_nodes, "Of a chain of the test split")->check(positive);
+  add("--train", options->task.train, "Training chains")->check(positive);
+  add("--validation", options->task.validation, "Validation chains, which choose the epoch")
+      ->check(positive);
+  add("--test", options->task.test, "Test chains")->check(positive);
+  add("--nodes", options->task.nodes, "Nodes per chain of training and validation")
+      ->check(positive);
+  add("--test-nodes", options->task.test_nodes, "Nodes per chain of the test split")
+      ->check(positive);
 }
 
 }  // namespace nsimplex::cli

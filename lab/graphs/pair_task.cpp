@@ -68,7 +68,7 @@ PairTask::PairTask(std::array<PairSets, 3> splits, const PairLoss& loss)
       throw InputError("[sets] edges: expected undirected pairs");
     }
     if (sets.features.dim() != 2 || sets.features.size(0) != sets.edges.nodes()) {
-      throw InputError("[sets] features: expected one row a point");
+      throw InputError("[sets] features: expected one row per point");
     }
   }
 }

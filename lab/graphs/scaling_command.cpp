@@ -233,7 +233,7 @@ class Scaling {
 
 int run_scaling(const ScalingOptions& options) {
   if (!std::is_sorted(options.edges.begin(), options.edges.end())) {
-    throw InputError("--edges: expected rising numbers");
+    throw InputError("--edges: expected ascending numbers");
   }
   return Scaling(options).run();
 }
@@ -245,7 +245,7 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "graph-scaling",
-       .summary = "Time and memory of a pass against the edges of a random graph",
+       .summary = "Measure time and memory of a pass for random graphs of growing size",
        .examples =
            "nsimplex lab graph-scaling --threads 1 --out runs/scaling\n"
            "nsimplex lab graph-scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
@@ -255,34 +255,36 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
   command
       .add_option("--models", options->models,
-                  fmt::format("Models to measure; without it all: {}", fmt::join(names, ", ")))
+                  fmt::format("Models to measure; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember(names));
   command
       .add_option("--edges", options->edges,
-                  "Edges of the graphs, rising, about; default: powers of 2 from 5 to 14")
+                  "Approximate edges of the graphs, ascending; default: powers of 2 from 5 to 14")
       ->delimiter(',')
       ->check(positive);
-  command.add_option("--links", options->links, "Of every node that a graph grows by")
+  command.add_option("--links", options->links, "Links per new node of a graph")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
       ->capture_default_str();
-  command.add_option("--seeds", options->seeds, "Graphs of each size, counted up from --seed")
+  command.add_option("--seeds", options->seeds, "Graphs per size; seeds count up from --seed")
       ->check(positive)
       ->capture_default_str();
   command
-      .add_option("--max-seconds", options->most_seconds,
-                  "A model ends where the next size is expected to take longer")
+      .add_option(
+          "--max-seconds", options->most_seconds,
+          "Stop a model when the next size is expected to take longer than this, in seconds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      .add_option("--max-memory", options->most_gigabytes,
-                  "A model ends where the next size is expected to take more, in GB")
+      .add_option(
+          "--max-memory", options->most_gigabytes,
+          "Stop a model when the next size is expected to take more memory than this, in GB")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_flag("--full", options->full, "Up to 2^20 edges, in steps of a factor 2^0.5");
+  command.add_flag("--full", options->full, "Go up to 2^20 edges, in steps of a factor 2^0.5");
   command.add_flag("--forward-only", options->forward_only,
-                   "Passes without gradients, which take a fraction of the memory");
+                   "Run passes without gradients, which take a fraction of the memory");
 }
 
 }  // namespace nsimplex::cli

@@ -69,9 +69,9 @@ void add_set_options(CLI::App& command, SetExperimentOptions& options, const Set
   const auto add = option_adder(command, "Models");
   const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);
   add("--width", options.width,
-      fmt::format("Channels of a layer, a multiple of {}", arms.encoders.heads))
+      fmt::format("Channels per layer, a multiple of {}", arms.encoders.heads))
       ->check(size);
-  add("--layers", options.layers, "Layers 1 -> 1, before the one to pairs")->check(size);
+  add("--layers", options.layers, "Number of layers 1 -> 1 before the layer to pairs")->check(size);
 }
 
 SetArmOptions with_options(SetArmOptions arms, const SetExperimentOptions& options) {
@@ -222,7 +222,7 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
   CLI::App& command =
       add_command(parent, session,
                   {.name = "delaunay",
-                   .summary = "Delaunay triangulations from points alone: which pairs are edges?",
+                   .summary = "Predict the edges of Delaunay triangulations from points",
                    .examples = "nsimplex lab delaunay --threads 1 --out runs/delaunay\n"
                                "nsimplex lab delaunay --least 20 --most 80 --models softmax,s2g\n"
                                "nsimplex lab delaunay --full --models softmax --out runs/full\n"
@@ -232,20 +232,21 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
   add_set_options(command, *options, sizes_of(*options));
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 24);
-  add("--least", options->least, "Fewest points of a set")->check(positive);
-  add("--most", options->most, "Most points of a set")
+  add("--least", options->least, "Fewest points per set")->check(positive);
+  add("--most", options->most, "Most points per set")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));  // one point has no pairs
-  add("--train", options->train, "Sets to train on")->check(positive);
-  add("--validation", options->validation, "Sets to choose the epoch by")->check(positive);
-  add("--test", options->test, "Sets to judge by")->check(positive);
+  add("--train", options->train, "Training sets")->check(positive);
+  add("--validation", options->validation, "Validation sets, which choose the epoch")
+      ->check(positive);
+  add("--test", options->test, "Test sets")->check(positive);
   command
-      .add_flag(
-          "--full", options->full,
-          "Sizes of the paper: 50,000 sets, 5,000 to choose by, 5,000 to judge by, 100 epochs")
+      .add_flag("--full", options->full,
+                "Use the paper's sizes: 50,000 training, 5,000 validation and 5,000 test sets, 100 "
+                "epochs")
       ->group("Task");
   command
       .add_flag("--paper", options->paper,
-                "Rates and loss as the paper's appendix has them, not as its code")
+                "Use the rates and loss of the paper's appendix instead of those of its code")
       ->group("Task");
 }
 
@@ -350,31 +351,31 @@ int run_jets(const JetsOptions& o) {
 
 void add_graph_jets(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<JetsOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "jets",
-       .summary =
-           "Which points of a set belong together? Made-up particle jets, or sets from a file",
-       .examples = "nsimplex lab jets --threads 1 --out runs/jets\n"
-                   "nsimplex lab jets --resume runs/jets\n"
-                   "nsimplex lab jets --file sets.npz --models softmax,s2g --json",
-       .resumes = true,
-       .inputs = {&options->file}},
-      options, run_jets);
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "jets",
+                   .summary = "Predict which points of a set belong together, for synthetic "
+                              "particle jets or sets from a file",
+                   .examples = "nsimplex lab jets --threads 1 --out runs/jets\n"
+                               "nsimplex lab jets --resume runs/jets\n"
+                               "nsimplex lab jets --file sets.npz --models softmax,s2g --json",
+                   .resumes = true,
+                   .inputs = {&options->file}},
+                  options, run_jets);
   add_set_options(command, *options, sizes_of(*options, 1));
   command
       .add_option(
           "--file", options->file,
-          "An npz with points, offsets, labels and, optional, kinds; without it jets are made up")
+          "An npz with points, offsets, labels and optionally kinds; default: synthetic jets")
       ->group("Task");
   const auto add = option_adder(command, "Task");
-  add("--sets", options->sets, "Made-up jets: 60 % to train on, 20 % to choose the epoch by")
+  add("--sets", options->sets, "Number of synthetic jets: 60 % for training, 20 % for validation")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command.add_flag("--full", options->full, "Sizes of the paper, 900,000 made-up jets")
+  command.add_flag("--full", options->full, "Use the paper's sizes, with 900,000 synthetic jets")
       ->group("Task");
   command
       .add_flag("--paper", options->paper,
-                "Rates and epochs as the paper's appendix has them, not as its code")
+                "Use the rates and epochs of the paper's appendix instead of those of its code")
       ->group("Task");
 }
 

@@ -20,16 +20,16 @@ namespace nsimplex::cli {
 
 void add_corpus_flags(CLI::App& command, CorpusFlags& o) {
   add_text_options(command, o.text);
-  command
-      .add_option("--tokenizer", o.tokenizer, "SentencePiece model; without it a token is a byte")
+  command.add_option("--tokenizer", o.tokenizer, "SentencePiece model; default: bytes as tokens")
       ->type_name("FILE")
       ->group("Text");
   command
       .add_option("--tokens", o.token_files,
-                  "uint16 token files in place of texts, as nanoGPT's: to train and to validate on")
+                  "uint16 token files instead of texts, like nanoGPT's: one for training and one "
+                  "for validation")
       ->type_name("FILE...")
       ->group("Text");
-  command.add_option("--vocabulary", o.vocabulary, "Of --tokens; 0: 65536")
+  command.add_option("--vocabulary", o.vocabulary, "Vocabulary of --tokens; 0: 65536")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 16))
       ->capture_default_str()
       ->group("Text");
@@ -43,10 +43,10 @@ OpenCorpus open_corpus(const CorpusFlags& o) {
     const data::Split split = data::split(tokens);
     return {{std::move(tokens), split}, tokenizer->vocabulary()};
   }
-  if (!o.text.sources.empty()) throw InputError("--tokens: expected no --text beside it");
+  if (!o.text.sources.empty()) throw InputError("--tokens: expected no --text with it");
   if (o.token_files.size() > 2) {
     throw InputError(
-        fmt::format("--tokens: expected a file to train on and one to validate on, got {} files",
+        fmt::format("--tokens: expected a file for training and one for validation, got {} files",
                     o.token_files.size()));
   }
   const int64_t vocabulary = o.vocabulary > 0 ? o.vocabulary : int64_t{1} << 16;
@@ -81,9 +81,10 @@ ComparisonOptions::ComparisonOptions() {
 
 void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
   command
-      .add_option("--arms", o.arms,
-                  "NAME[:WORD].. of the models: ordinary, window, topk, path, linear; words reuse, "
-                  "light, relu, softmax, loss, wide; indexers: the eight of topk")
+      .add_option(
+          "--arms", o.arms,
+          "Models as NAME[:WORD]..: ordinary, window, topk, path or linear, with the words reuse, "
+          "light, relu, softmax, loss and wide; or indexers, the eight models of topk")
       ->delimiter(',')
       ->type_name("NAME,..")
       ->capture_default_str();
@@ -165,8 +166,7 @@ NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
                       name, parts[i]));
     }
     if (parts[i] != "wide" && !chooses(arm.arm.model)) {
-      throw InputError(
-          fmt::format("--arms: '{}': '{}' is for topk and path alone", name, parts[i]));
+      throw InputError(fmt::format("--arms: '{}': '{}' is only for topk and path", name, parts[i]));
     }
     word->second(arm);
   }
@@ -195,7 +195,7 @@ std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names
   int64_t most = 0;
   for (const std::string& name : names) {
     if (!seen.insert(name).second) {
-      throw InputError(fmt::format("--arms: '{}' is named twice", name));
+      throw InputError(fmt::format("--arms: expected different models, got '{}' twice", name));
     }
     named.push_back(named_arm(name, base));
     if (!named.back().wide) {

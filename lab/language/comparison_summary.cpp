@@ -152,7 +152,7 @@ std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSe
       kinds.push_back(run.equal);
     }
   }
-  Table means({"arm", "equal", "weights", "steps", "val loss", "ms a step", "tokens/s", "mass"});
+  Table means({"arm", "equal", "weights", "steps", "val loss", "ms per step", "tokens/s", "mass"});
   Table differences({"arm over arm", "equal", "seeds", "difference of val loss [95 %]",
                      "batch-wise speed-up [95 %]", "wall clock"});
   for (const std::string& equal : kinds) {

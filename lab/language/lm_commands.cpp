@@ -122,7 +122,7 @@ void add_lm_compare(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "lm-compare",
-       .summary = "Train several models by turns on the same batches; paired differences",
+       .summary = "Train several models in turns on the same batches and compare them in pairs",
        .examples =
            "nsimplex lab lm-compare --text shakespeare.txt --out runs/compare\n"
            "nsimplex lab lm-compare --text shakespeare.txt --arms indexers --equal tokens\n"
@@ -134,13 +134,16 @@ void add_lm_compare(CLI::App& parent, Session& session) {
   add_comparison_flags(command, o);
   command
       .add_option("--equal", o.equal,
-                  "tokens: all arms the same steps; time: as many as fit the fastest one's time")
+                  "Quantity that is equal for all models: tokens (the same steps) or time (as many "
+                  "steps as "
+                  "fit into the time of the fastest one)")
       ->delimiter(',')
       ->check(CLI::IsMember({"tokens", "time"}))
       ->capture_default_str();
   command
       .add_option("--size", o.size,
-                  "small: minutes on two cores; fig8: nanoGPT of 124M weights, for a GPU")
+                  "Size of the models: small (minutes on two cores) or fig8 (nanoGPT with 124M "
+                  "weights, for a GPU)")
       ->check(CLI::IsMember({"small", "fig8"}))
       ->each([&command, &o](const std::string& size) {
         if (size == "fig8") apply_fig8(command, o);
@@ -286,15 +289,16 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "lm-scaling",
-       .summary = "Loss against size: published figures refitted, and a sweep of widths",
+       .summary = "Fit loss against size, for published figures and for a sweep of widths",
        .examples = "nsimplex lab lm-scaling --published\n"
                    "nsimplex lab lm-scaling --text shakespeare.txt --out runs/scaling\n"
                    "nsimplex lab lm-scaling --text src --widths 64,128,256,512 --seeds 3",
        .acts = {.device = true}},
       options, run_scaling);
   LanguageScalingOptions& o = *options;
-  command.add_flag("--published", o.published, "Only the published figures; nothing is trained");
-  command.add_option("--widths", o.widths, "Widths of the models; --dim has no part")
+  command.add_flag("--published", o.published,
+                   "Refit only the published figures, without training");
+  command.add_option("--widths", o.widths, "Widths of the models, instead of --dim")
       ->delimiter(',')
       ->type_name("C,..")
       ->capture_default_str();

@@ -298,7 +298,7 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "transfer",
-       .summary = "The best learning rate of small language models as they grow, with either scale",
+       .summary = "Find how the best learning rate of small language models changes as they grow",
        .examples = "nsimplex lab transfer --text shakespeare.txt --out runs/transfer --threads 1\n"
                    "nsimplex lab transfer --text shakespeare.txt --factors 2,4,8 --steps 1000 "
                    "--norm qkv",
@@ -306,26 +306,25 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       options, run_transfer);
   const auto add = option_adder(command, "Sweep");
   const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--scales", options->scales, "Of the simplicial layers")
+  add("--scales", options->scales, "Scales of the simplicial layers: standard, unit")
       ->delimiter(',')
       ->check(CLI::IsMember({"standard", "unit"}));
   add("--axes", options->axes,
-      "What grows: head-dim with the heads as they are, heads at one width")
+      "How models grow: head-dim (with the same heads) or heads (with the same width)")
       ->delimiter(',')
       ->check(CLI::IsMember({"head-dim", "heads"}));
-  add("--head-dim", options->head_dim,
-      "Width of a head of the smallest model; --heads are its heads")
+  add("--head-dim", options->head_dim, "Head width of the smallest model, which has --heads heads")
       ->check(sizes);
-  add("--factors", options->factors, "How many times as wide the other models are")
+  add("--factors", options->factors, "Widths of the other models relative to the smallest one")
       ->delimiter(',')
       ->check(sizes);
-  add("--rates", options->rates, "The ladder of learning rates")
+  add("--rates", options->rates, "Learning rates to try, ascending")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add("--seeds", options->seeds, "Number of seeds, counted up from --seed")->check(sizes);
   command
       .add_flag("--skip-readings", options->skip_readings,
-                "Neither logits nor sensitivity of the trained models")
+                "Skip the logits and the sensitivity of the trained models")
       ->group("Sweep");
   add_corpus_flags(command, *options);
   add_shape_flags(command, *options, "a quarter of the context on every axis");

@@ -287,7 +287,8 @@ void add_analyze_lipschitz(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "lipschitz",
-       .summary = "Lipschitz constants of attention over a ball of tokens, beside their bounds",
+       .summary =
+           "Compare Lipschitz constants of attention over a ball of tokens with their bounds",
        .examples = "nsimplex lab lipschitz --out runs/lipschitz\n"
                    "nsimplex lab lipschitz --orders 1,2 --tokens 2,4,8,16 --json"},
       options, run_lipschitz);
@@ -297,17 +298,18 @@ void add_analyze_lipschitz(CLI::App& parent, Session& session) {
       ->check(CLI::Range(int64_t{1}, int64_t{8}));
   add("--tokens", options->tokens, "Lengths")->delimiter(',')->check(sizes);
   add("--dims", options->dims, "Widths of tokens and heads")->delimiter(',')->check(sizes);
-  add("--radii", options->radii, "Largest norms of a token")
+  add("--radii", options->radii, "Radii of the ball: the largest norms of a token")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add("--key-norm", options->key_norm, "Spectral norm of every query and key projection")
       ->check(CLI::PositiveNumber);
   add("--value-norm", options->value_norm, "Spectral norm of every value projection")
       ->check(CLI::PositiveNumber);
-  add("--draws", options->draws, "Draws of weights and tokens at every point")->check(sizes);
-  add("--starts", options->starts, "Ascents of each draw, of which the best counts")->check(sizes);
-  add("--steps", options->steps, "Steps of the ascent at most")->check(sizes);
-  add("--tuples", options->tuples, "Points with more tuples, tokens^(order + 1), are left out")
+  add("--draws", options->draws, "Draws of weights and tokens per point")->check(sizes);
+  add("--starts", options->starts, "Ascents per draw; the best counts")->check(sizes);
+  add("--steps", options->steps, "Most steps of an ascent")->check(sizes);
+  add("--tuples", options->tuples,
+      "Skip points with more than this number of tuples, tokens^(order + 1)")
       ->check(sizes);
 }
 

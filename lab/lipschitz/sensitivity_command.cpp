@@ -281,7 +281,7 @@ void add_analyze_sensitivity(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "sensitivity",
-       .summary = "Sensitivity and sharpness of attention beside the bounds of its scales",
+       .summary = "Compare sensitivity and sharpness of attention with the bounds for its scales",
        .examples = "nsimplex lab sensitivity --out runs/sensitivity\n"
                    "nsimplex lab sensitivity --orders 1,2,3 --dims 8 --scales unit --json"},
       options, run_sensitivity);
@@ -290,18 +290,18 @@ void add_analyze_sensitivity(CLI::App& parent, Session& session) {
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{8}));
   add("--dims", options->dims, "Widths of heads")->delimiter(',')->check(sizes);
-  add("--scales", options->scales, "unit, standard, or LOGIT:OUTPUT: two factors")
+  add("--scales", options->scales, "Scales: unit, standard or LOGIT:OUTPUT (two factors)")
       ->delimiter(',')
       ->check(CLI::Validator(check_scales, "", "scales"));
-  add("--norms", options->norms, "Q:K:V: root mean squares of q, of every k and of every v")
+  add("--norms", options->norms, "Root mean squares as Q:K:V, of q, of every k and of every v")
       ->delimiter(',')
       ->check(CLI::Validator(check_norms, "", "norms"));
-  add("--tokens", options->tokens, "Queries and keys of an axis")->check(sizes);
-  add("--starts", options->starts, "Ascents from normal inputs, and from aligned ones")
+  add("--tokens", options->tokens, "Queries, and keys on every axis")->check(sizes);
+  add("--starts", options->starts, "Ascents from normal inputs, and as many from aligned ones")
       ->check(sizes);
-  add("--steps", options->steps, "Steps of an ascent at most")->check(sizes);
-  add("--draws", options->draws, "Draws for each proposition")->check(sizes);
-  command.add_flag("--skip-sharpness", options->skip_sharpness, "First derivatives only")
+  add("--steps", options->steps, "Most steps of an ascent")->check(sizes);
+  add("--draws", options->draws, "Draws per proposition")->check(sizes);
+  command.add_flag("--skip-sharpness", options->skip_sharpness, "Measure only first derivatives")
       ->group("Sweep");
 }
 

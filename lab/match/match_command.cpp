@@ -180,16 +180,16 @@ struct MatchText {
 
 const std::vector<MatchText>& match_texts() {
   static const std::vector<MatchText> texts{
-      {2, "Is there a j with x_i + x_j = 0 mod M? Ordinary attention suffices",
+      {2, "Train models on Match2: is there a j with x_i + x_j = 0 mod M?",
        "nsimplex lab {0} --order 1 --sparse dense,topk --topk 1,2,4 --threads 1\n"
        "nsimplex lab {0} --order 1,2,3 --out runs/{0}"},
-      {3, "Is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M? Order 1 against order 2",
+      {3, "Train models on Match3: is there a pair j1, j2 with x_i + x_j1 + x_j2 = 0 mod M?",
        "nsimplex lab {0} --out runs/{0}\n"
        "nsimplex lab {0} --seeds 3 --threads 1 --json\n"
        "nsimplex lab {0} --labels natural --order 2 --steps 3000\n"
        "nsimplex lab {0} --order 2 --sparse dense,topk,path --topk 2,4,6 --out runs/sparse\n"
        "nsimplex lab {0} --order 1 --depth 1,2,3,4,6 --beside 2 --equal flops --out runs/depth"},
-      {4, "Is there a triple j1, j2, j3 with x_i + x_j1 + x_j2 + x_j3 = 0 mod M?",
+      {4, "Train models on Match4: is there a triple with x_i + x_j1 + x_j2 + x_j3 = 0 mod M?",
        "nsimplex lab {0} --order 1,2,3 --threads 1 --out runs/{0}\n"
        "nsimplex lab {0} --modulus 89 --steps 4000"}};
   return texts;
@@ -202,31 +202,33 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
       ->delimiter(',')
       ->check(CLI::Range(1, 4))
       ->capture_default_str();
-  command.add_option("--depth", options.depths, "Layers, each number for every order")
+  command.add_option("--depth", options.depths, "Numbers of layers, each trained with every order")
       ->delimiter(',')
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
       .add_option("--sparse", options.sparse,
-                  "Tuples, each for every order and depth: dense; topk or path, of keys that an "
-                  "indexer chooses (one thing for order 1)")
+                  "Tuples, each trained with every order and depth: dense, or topk and path (of "
+                  "keys that an indexer chooses; the same for order 1)")
       ->delimiter(',')
       ->check(CLI::IsMember({"dense", "topk", "path"}))
       ->capture_default_str();
-  command.add_option("--topk", options.topk, "Keys chosen for a position, each for topk and path")
+  command
+      .add_option("--topk", options.topk,
+                  "Chosen keys per position, each trained with topk and path")
       ->delimiter(',')
       ->check(positive)
       ->capture_default_str();
   command
       .add_option("--beside", options.beside,
-                  "Orders that are trained besides, with one dense layer each; 0: none")
+                  "Orders to train in addition, with one dense layer each; 0: none")
       ->delimiter(',')
       ->check(CLI::Range(0, 4))
       ->capture_default_str();
   command
       .add_option("--equal", options.equal,
-                  "What all models have as much of as one dense layer of the highest order (at "
-                  "least 2): parameters, or flops of a training step")
+                  "Quantity that all models share with one dense layer of the highest order (at "
+                  "least 2): parameters, or flops per training step")
       ->check(CLI::IsMember({"parameters", "flops"}))
       ->capture_default_str();
   command.add_option("--seeds", options.seeds, "Number of seeds, counted up from --seed")
@@ -246,7 +248,7 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--labels", options.labels,
-                  "balanced: half of each sequence's labels are 1; natural: all uniform sequences")
+                  "Sequences: balanced (half of each sequence's labels are 1) or natural (uniform)")
       ->check(CLI::IsMember({"balanced", "natural"}))
       ->capture_default_str();
   command.add_option("--dim", task.dim, "Width of the widest model")
@@ -258,7 +260,7 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
       ->check(CLI::IsMember({"none", "qk", "qkv"}))
       ->capture_default_str();
-  command.add_option("--batch", task.batch, "Fresh sequences a step")
+  command.add_option("--batch", task.batch, "New sequences per step")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--steps", task.steps, "Training steps")
@@ -268,7 +270,7 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   command.add_option("--eval-every", task.evaluate_every, "Steps between points of the curve")
       ->check(positive)
       ->capture_default_str();
-  command.add_option("--held-out", task.held_out, "Sequences to judge by, never trained on")
+  command.add_option("--held-out", task.held_out, "Test sequences, which are never trained on")
       ->check(positive)
       ->capture_default_str();
 }

@@ -101,7 +101,7 @@ MatchSequences draw_match(int64_t count, const MatchTask& task, const at::Genera
     if (drawn > kRarest * (filled + 16)) {
       throw InputError(at_task(task) + "modulus: sequences of length " + std::to_string(length) +
                        " modulo " + std::to_string(task.modulus) +
-                       " hardly ever have balanced labels; try a modulus near length^" +
+                       " rarely have balanced labels; try a modulus near length^" +
                        std::to_string(task.arity - 1) +
                        (task.arity == 2   ? ""
                         : task.arity == 3 ? " / 2"

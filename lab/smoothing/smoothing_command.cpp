@@ -288,25 +288,25 @@ int run_smoothing(const SmoothingOptions& options) {
 
 void add_analyze_smoothing(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<SmoothingOptions>();
-  CLI::App& command =
-      add_command(parent, session,
-                  {.name = "smoothing",
-                   .summary = "How fast attention makes all tokens one: theorems tested, and depth",
-                   .examples = "nsimplex lab smoothing --threads 1\n"
-                               "nsimplex lab smoothing --draws 1000 --out runs/smoothing --json"},
-                  options, run_smoothing);
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "smoothing",
+       .summary = "Test how fast attention collapses tokens: the theorems, and stacks of layers",
+       .examples = "nsimplex lab smoothing --threads 1\n"
+                   "nsimplex lab smoothing --draws 1000 --out runs/smoothing --json"},
+      options, run_smoothing);
   const auto add = option_adder(command, "Smoothing");
-  add("--draws", options->draws, "Random heads and tokens for each order")
+  add("--draws", options->draws, "Random heads and tokens per order")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  add("--order", options->order, "Orders 1 to this one; stacks up to 3")
+  add("--order", options->order, "Largest order, from 1 on; stacks have orders up to 3")
       ->check(CLI::Range(int64_t{1}, int64_t{4}));
-  add("--tokens", options->depth.tokens, "Of the stacks of layers")
+  add("--tokens", options->depth.tokens, "Tokens of the stacks of layers")
       ->check(CLI::Range(int64_t{8}, int64_t{64}));
-  add("--dim", options->depth.channels, "Their channels")
+  add("--dim", options->depth.channels, "Channels of the stacks of layers")
       ->check(CLI::Range(int64_t{1}, int64_t{1024}));
-  add("--time", options->time, "Until which the continuous-time model runs, in steps of 0.1")
+  add("--time", options->time, "End time of the continuous-time model, which runs in steps of 0.1")
       ->check(CLI::Range(1.0, 1e6));
-  add("--layers", options->depth.layers, "Their depth")
+  add("--layers", options->depth.layers, "Number of layers of the stacks")
       ->check(CLI::Range(int64_t{4}, int64_t{10000}));
 }
 

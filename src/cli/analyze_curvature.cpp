@@ -158,14 +158,13 @@ std::string percent(const Statement& statement) { return shown(100 * statement.s
 
 std::string text_of(const Json& summary, const std::vector<Figure>& figures) {
   std::string text = fmt::format(
-      "{} graphs, {} with a line graph that has edges; density {}, tokens of the "
-      "line graph {} a node\n",
+      "{} graphs, {} with a line graph that has edges; density {}, {} line graph tokens per node\n",
       summary["graphs"].get<int64_t>(), summary["compared"].get<int64_t>(),
       shown(summary["density"].get<double>(), 4), shown(summary["tokens_ratio"].get<double>(), 4));
   if (summary["compared"].get<int64_t>() == 0) {
     return text +
-           "curvatures belong to edges: no graph has two edges that share a node, so there "
-           "is nothing to compare\n";
+           "there is nothing to compare: no graph has two edges that share a node, and curvatures "
+           "belong to edges\n";
   }
   Table table({"curvature", "of edges", "graph", "line graph", "rises %", "does not fall %"});
   for (const Figure& each : figures) {
@@ -207,18 +206,19 @@ int run_curvature(const CurvatureOptions& options) {
 
 void add_analyze_curvature(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<CurvatureOptions>();
-  CLI::App& command =
-      add_command(parent, session,
-                  {.name = "curvature",
-                   .summary = "Discrete Ricci curvatures of graphs beside their line graphs",
-                   .examples = "nsimplex analyze curvature qm9.npz\n"
-                               "nsimplex analyze curvature graphs.g6 --out runs/curvature --json",
-                   .acts = {.seed = false},
-                   .files = {"curvatures.safetensors"}},
-                  options, run_curvature);
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "curvature",
+       .summary = "Compare discrete Ricci curvatures of graphs with those of their line graphs",
+       .examples = "nsimplex analyze curvature qm9.npz\n"
+                   "nsimplex analyze curvature graphs.g6 --out runs/curvature --json",
+       .acts = {.seed = false},
+       .files = {"curvatures.safetensors"}},
+      options, run_curvature);
   command
-      .add_option("FILE", options->file,
-                  "npz of: python -m nsimplex.molecules; graph6; or a list of edges")
+      .add_option(
+          "FILE", options->file,
+          "An npz that python -m nsimplex.molecules writes, a graph6 file or a list of edges")
       ->required()
       ->type_name("");
   add_text_options(command, options->text, /*table=*/false);

@@ -145,7 +145,7 @@ void add_analyze_model(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "model",
        .summary =
-           "A trained language model layer by layer over a text: collapse, logits, derivatives",
+           "Measure collapse, logits and derivatives in each layer of a trained language model",
        .examples = "nsimplex analyze model runs/first\n"
                    "nsimplex analyze model runs/first --text other.txt --split all --json",
        .acts = {.seed = false}},
@@ -153,13 +153,14 @@ void add_analyze_model(CLI::App& parent, Session& session) {
   add_recorded_text(command, options->text, options->model);
   const auto add = option_adder(command, "Analysis");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--context", options->context, "Tokens of a window; 0: the model's, 64 at most")
+  add("--context", options->context, "Tokens per window; 0: the model's context, at most 64")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
-  add("--windows", options->windows, "Windows, spread evenly over the split")->check(positive);
-  add("--steps", options->steps, "Steps of the power iterations at most")->check(positive);
+  add("--windows", options->windows, "Number of windows, spread evenly over the split")
+      ->check(positive);
+  add("--steps", options->steps, "Most steps of the power iterations")->check(positive);
   command
       .add_flag("--skip-derivatives", options->skip_derivatives,
-                "Neither Jacobians nor sensitivity")
+                "Skip the Jacobians and the sensitivity")
       ->group("Analysis");
 }
 

@@ -137,7 +137,7 @@ int run(const Program& program, std::span<char* const> arguments) {
 
 void add_graph_command(CLI::App& parent, Session& session) {
   CLI::App& group =
-      add_group(parent, "graph", "Equivariant layers on sets, graphs and hypergraphs");
+      add_group(parent, "graph", "Use equivariant layers on sets, graphs and hypergraphs");
   add_graph_expressivity(group, session);
   add_graph_hyperedges(group, session);
   add_graph_molecules(group, session);
@@ -145,7 +145,7 @@ void add_graph_command(CLI::App& parent, Session& session) {
 
 void add_causal_command(CLI::App& parent, Session& session) {
   CLI::App& group =
-      add_group(parent, "causal", "Causal graphs of tables, and encodings made of them");
+      add_group(parent, "causal", "Learn causal graphs from tables and make encodings of them");
   add_causal_embed(group, session);
   add_causal_encode(group, session);
   add_causal_fit(group, session);
@@ -158,7 +158,8 @@ void add_causal_command(CLI::App& parent, Session& session) {
 }
 
 void add_analyze_command(CLI::App& parent, Session& session) {
-  CLI::App& group = add_group(parent, "analyze", "Properties of trained models and of graphs");
+  CLI::App& group =
+      add_group(parent, "analyze", "Measure properties of trained models and of graphs");
   add_analyze_curvature(group, session);
   add_analyze_model(group, session);
 }

@@ -143,32 +143,38 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
   shown(command.add_option("--dim", shape.dim, "Channels of queries and keys"));
   shown(command.add_option("--value-dim", shape.value_dim, "Channels of values; 0: as --dim"));
   hidden_default(
-      command.add_option("--keys", shape.keys, "Keys of each axis, where they differ from --seq")
+      command.add_option("--keys", shape.keys, "Keys of each axis, if they differ from --seq")
           ->delimiter(','));
-  hidden_default(command
-                     .add_option("--window", shape.window,
-                                 "The last keys seen: one for all axes or one an axis; -1: all")
-                     ->delimiter(','));
   hidden_default(
-      command.add_option("--key-lengths", shape.key_lengths, "Valid keys of each batch entry")
+      command
+          .add_option(
+              "--window", shape.window,
+              "How many of the last keys a query sees: one number, or one per axis; -1: all")
           ->delimiter(','));
-  command.add_flag("--causal,!--no-causal", shape.causal, "No key after the query's own position")
+  hidden_default(
+      command
+          .add_option("--key-lengths", shape.key_lengths, "Number of valid keys per batch entry")
+          ->delimiter(','));
+  command
+      .add_flag("--causal,!--no-causal", shape.causal,
+                "Mask the keys after the query's own position")
       ->group("Shape");
   shown(command.add_option("--form", shape.form, "Score: product or determinant"));
   shown(command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"));
   shown(command.add_option("--normalizer", shape.normalizer,
-                           "softmax, softmax_sink (random sinks), sigmoid or relu"));
+                           "Normaliser: softmax, softmax_sink (random sinks), sigmoid or relu"));
   shown(command.add_option("--distinct", shape.distinct,
-                           "Tuples with equal positions are left out: none, axes or with_query"));
+                           "Leave out tuples that repeat a position: none, axes or with_query"));
   hidden_default(command.add_option("--documents", shape.documents, "Lengths of packed documents")
                      ->delimiter(','));
-  command.add_flag("--key-masks", shape.key_masks, "Every axis leaves out a third of its keys")
+  command.add_flag("--key-masks", shape.key_masks, "Mask a third of the keys on every axis")
       ->group("Shape");
   shown(
       command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"));
-  shown(command.add_option("--dropout", shape.dropout, "Part of the tuples that is dropped"));
+  shown(command.add_option("--dropout", shape.dropout, "Share of the tuples that is dropped"));
   shown(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"));
-  shown(command.add_option("--dtype", shape.dtype, "float32, float64, bfloat16 or float16"));
+  shown(command.add_option("--dtype", shape.dtype,
+                           "Type of numbers: float32, float64, bfloat16 or float16"));
   shown(command.add_option("--amplitude", shape.amplitude, "Standard deviation of the inputs"));
   command
       .add_flag("--heads-inside", shape.heads_inside, "Strided inputs: [batch, row, head, channel]")
@@ -208,7 +214,7 @@ void complete(AttentionCase& shape) {
   }
   require(
       shape.key_lengths.empty() || static_cast<int64_t>(shape.key_lengths.size()) == shape.batch,
-      fmt::format("--key-lengths: expected {} entries (one a batch entry), got {}", shape.batch,
+      fmt::format("--key-lengths: expected {} entries (one per batch entry), got {}", shape.batch,
                   shape.key_lengths.size()));
   for (const int64_t length : shape.key_lengths) {
     for (const int64_t keys : shape.keys) {
@@ -270,7 +276,7 @@ AttentionCase find_case(const std::string& name) {
       if (named.name == name) return named.shape;
     }
   }
-  throw InputError(fmt::format("--case: no case is called '{}' (bench/cases lists them)", name));
+  throw InputError(fmt::format("--case: expected a case of bench/cases, got '{}'", name));
 }
 
 }  // namespace nsimplex::cli

@@ -108,7 +108,7 @@ std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& th
   const AttentionInputs inputs = make_inputs(options.shape, options.seed);
   const double flops = (backward ? 3 : 1) *
                        attention_flops(inputs.query, inputs.keys, inputs.values, inputs.options);
-  if (flops == 0) throw InputError("this shape has no admissible tuple to time");
+  if (flops == 0) throw InputError("cannot time this shape: it has no admissible tuple");
   const at::ScalarType dtype = scalar_type(options.shape.dtype);
   const at::Tensor left = at::randn({kGemmSize, kGemmSize}).to(dtype);
   const at::Tensor right = at::randn({kGemmSize, kGemmSize}).to(dtype);
@@ -214,8 +214,9 @@ int run_bench_attention(const BenchOptions& given) {
   if (rows.size() == 2) {
     const Row &one = rows.front(), &all = rows.back();
     print(fmt::format(
-        "{} threads: the kernel is {:.3f} times as fast, sgemm {:.3f} times: {:.3f}\n", all.threads,
-        all.gflops / one.gflops, all.sgemm_gflops / one.sgemm_gflops, all.ratio() / one.ratio()));
+        "{} threads: the kernel is {:.3f} times as fast and sgemm {:.3f} times, ratio {:.3f}\n",
+        all.threads, all.gflops / one.gflops, all.sgemm_gflops / one.sgemm_gflops,
+        all.ratio() / one.ratio()));
   }
   return 0;
 }
@@ -223,13 +224,14 @@ int run_bench_attention(const BenchOptions& given) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, Session& session) {
-  CLI::App& parent = add_group(app, "bench", "Rates of the operators, beside sgemm");
+  CLI::App& parent =
+      add_group(app, "bench", "Measure the rates of the operators relative to sgemm");
   const auto options = std::make_shared<BenchOptions>();
   CLI::App& command = add_command(
       parent, session,
       {.name = "attention",
        .summary =
-           "Rate of the dense operator beside the machine's own matrix product, measured in turns",
+           "Measure the rate of the dense operator relative to this machine's matrix product",
        .examples = "nsimplex bench attention --threads 1\n"
                    "nsimplex bench attention --order 2 --seq 2048 --window 32,512 --causal --pass "
                    "backward\n"
@@ -237,16 +239,16 @@ void add_bench_command(CLI::App& app, Session& session) {
                    "--scaling --json"},
       options, run_bench_attention);
   add_attention_flags(command, options->shape);
-  command.add_option("--pass", options->pass, "forward or backward")
+  command.add_option("--pass", options->pass, "Pass: forward or backward")
       ->check(CLI::IsMember({"forward", "backward"}))
       ->capture_default_str();
-  command.add_option("--case", options->named_case, "A shape of bench/cases in place of flags")
+  command.add_option("--case", options->named_case, "A shape of bench/cases instead of flags")
       ->type_name("NAME");
-  command.add_option("--repeats", options->repeats, "Rounds whose median counts")
+  command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command.add_flag("--scaling", options->scaling, "Also with one thread, in the same run");
-  command.add_flag("--peers", options->peers, "Also the plain version of the operator");
+  command.add_flag("--scaling", options->scaling, "Also measure with one thread, in the same run");
+  command.add_flag("--peers", options->peers, "Also time the plain version of the operator");
   add_bench_sparse(parent, session);
 }
 

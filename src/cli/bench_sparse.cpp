@@ -197,7 +197,8 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "sparse",
-       .summary = "Rate of attention over lists of tuples beside the machine's own matrix product",
+       .summary = "Measure the rate of attention over lists of tuples relative to this machine's "
+                  "matrix product",
        .examples = "nsimplex bench sparse --threads 1\n"
                    "nsimplex bench sparse --pattern path --size 16 --pass backward --threads 1\n"
                    "nsimplex bench sparse --pattern list --size 256 --heads 4 --json"},
@@ -211,10 +212,11 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
         ->check(CLI::Range(least, int64_t{1} << 40))
         ->capture_default_str();
   };
-  name("--pattern", options->pattern, {"list", "product", "path"}, "What the lists are");
-  name("--pass", options->pass, {"forward", "backward"}, "forward or backward");
+  name("--pattern", options->pattern, {"list", "product", "path"},
+       "Kind of list: list, product or path");
+  name("--pass", options->pass, {"forward", "backward"}, "Pass: forward or backward");
   count("--size", options->size, 1,
-        "Random keys of a set, none after the query; list: random tuples a query");
+        "Random keys per set, none after the query; for list, random tuples per query");
   command.add_option("--order", options->order, "Key axes N")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
@@ -226,12 +228,14 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
   count("--value-dim", options->value_dim, 0, "Channels of values; 0: as --dim");
   name("--form", options->form, {"product", "determinant"}, "Score");
   name("--reduce", options->reduce, {"product", "sum", "mean"}, "How values combine");
-  command.add_option("--dtype", options->dtype, "float32, float64, bfloat16 or float16")
+  command
+      .add_option("--dtype", options->dtype,
+                  "Type of numbers: float32, float64, bfloat16 or float16")
       ->capture_default_str();
-  command.add_option("--repeats", options->repeats, "Rounds whose median counts")
+  command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command.add_flag("--peers", options->peers, "Also the plain version of the operator");
+  command.add_flag("--peers", options->peers, "Also time the plain version of the operator");
 }
 
 }  // namespace nsimplex::cli

@@ -29,39 +29,42 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   const std::string prefix = training ? "--embed-" : "--";
   const auto add = option_adder(command, group);
   add("--optimiser", flags.optimiser,
-      "tangent: Adam on tangents at the origin; radam, rsgd: Riemannian")
+      "Optimiser: tangent (Adam on tangents at the origin), radam or rsgd (Riemannian)")
       ->check(CLI::IsMember(causal::names_of(causal::kOptimiserNames)));
   add(prefix + "steps", o.steps, training ? "Steps of the embedding" : "Steps over all nodes")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   add(prefix + "lr", flags.learning_rate,
-      training ? "Learning rate of the embedding; 0: its own"
-               : "Learning rate; 0: 1, 0.3 and 0.1 for the three optimisers")
+      training ? "Learning rate of the embedding; 0: the default of its optimiser"
+               : "Learning rate; 0: 1 for tangent, 0.3 for radam, 0.1 for rsgd")
       ->check(CLI::NonNegativeNumber);
   add("--hops", flags.hops,
-      "Edges between nodes that attract each other; 0: 1 in a hierarchy, else 2")
+      "Most edges between nodes that attract each other; 0: 1 in a hierarchy, else 2")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   add("--attract", flags.side,
-      "both: causes and effects; causes: effects repel; auto: causes in a hierarchy, else both")
+      "Nodes that attract: both (causes and effects), causes (effects repel) or auto (causes in a "
+      "hierarchy, else both)")
       ->check(CLI::IsMember({"auto", "both", "causes"}));
-  add("--weight", flags.weight, "paths: strengths of all paths; direct: |A| alone")
+  add("--weight", flags.weight,
+      "Weight of a pair: paths (strengths of all paths) or direct (only |A|)")
       ->check(CLI::IsMember(causal::names_of(causal::kWeightNames)));
-  add("--decay", o.decay, "Factor of a path's strength for every further edge");
+  add("--decay", o.decay, "Factor of a path's strength per further edge");
   add("--negatives", flags.negatives,
-      "Nodes that stand for all others in a step; 0: all; -1: all up to 2,000 nodes, else 512");
+      "Negatives per step; 0: all nodes; -1: all up to 2,000 nodes, else 512");
   command
       .add_flag("--given-weights", flags.given_weights,
-                "Weights as they are, not freed of units and of their common size")
+                "Use the weights as given, without removing units and their common size")
       ->group(group);
-  add("--generality", o.generality, "How strongly general nodes are drawn to the origin, lambda_g")
+  add("--generality", o.generality,
+      "Strength lambda_g with which general nodes are drawn to the origin")
       ->check(CLI::NonNegativeNumber);
   command
       .add_flag("--absolute", flags.absolute,
-                "A pull of --generality times pi and the distance, as printed, not by M pi and the "
-                "weights of the node's pairs")
+                "Use the pull as printed, --generality times pi times the distance, instead of "
+                "scaling it by M and the weights of the node's pairs")
       ->group(group);
-  add("--restart", o.restart, "Of the PageRank");
+  add("--restart", o.restart, "Restart probability of the PageRank");
   add("--dangling", flags.dangling,
-      "Walks at nodes without causes: uniform, go on anywhere; eigenvector: end")
+      "Walks at nodes without causes: uniform (go on to any node) or eigenvector (end)")
       ->check(CLI::IsMember(causal::names_of(causal::kDanglingNames)));
 }
 
@@ -192,8 +195,8 @@ FirstNamed first_named(const EmbedOptions& o, const causal::GraphFile& file) {
                                           : file.names[static_cast<size_t>(node)]);
   };
   const auto& edge = file.edges.front();
-  return {effect, fmt::format("{}: no header and a hierarchy, so its first column is taken for the "
-                              "{}: {} is the {} of {}; --pairs {} says otherwise\n",
+  return {effect, fmt::format("{}: it is a hierarchy without a header, so the first column is read "
+                              "as the {}: {} is the {} of {}; use --pairs {} if this is wrong\n",
                               o.graph, effect ? "effect" : "cause", name(edge.cause),
                               effect ? "effect" : "cause", name(edge.effect),
                               effect ? "cause-effect" : "effect-cause")};
@@ -266,7 +269,7 @@ int run_embed(const EmbedOptions& o) {
       o.embedding.options.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
       made.seconds, ranking.mean_rank, ranking.map));
   if (made.without_negatives > 0) {
-    print(fmt::format("{} of the nodes attract all others: nothing keeps these apart from them\n",
+    print(fmt::format("{} of the nodes attract all others, so no node repels them\n",
                       made.without_negatives));
   }
   return 0;
@@ -280,8 +283,8 @@ void add_causal_embed(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "embed",
-       .summary =
-           "Place a graph in hyperbolic space: what is joined near, what causes much central",
+       .summary = "Embed a graph in hyperbolic space, with connected nodes close and general "
+                  "causes central",
        .examples = "nsimplex causal embed runs/er2/truth.csv --dimension 3 --out runs/ball\n"
                    "nsimplex causal embed mammal_closure.tsv --dimension 5 --json",
        .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
@@ -293,13 +296,14 @@ void add_causal_embed(CLI::App& parent, Session& session) {
       ->type_name("");
   command
       .add_option("--pairs", options->pairs,
-                  "What a list of edges names first; auto: the cause, but in a hierarchy without a "
-                  "header that has more first than second names the effect (dog, mammal)")
+                  "Columns of a list of edges: cause-effect, effect-cause or auto; auto is "
+                  "effect-cause in a hierarchy without a header that has more first than second "
+                  "names (dog, mammal), else cause-effect")
       ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
       ->capture_default_str();
   add_text_options(command, options->text, /*table=*/false);
   option_adder(command, "Embedding")("--dimension,--dim", options->embedding.options.dimension,
-                                     "Coordinates of a point")
+                                     "Number of coordinates of a point")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
   add_embedding_flags(command, options->embedding, "Embedding", /*training=*/false);
 }

@@ -113,7 +113,7 @@ void add_causal_encode(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "encode",
-       .summary = "Turn an embedding into the angles of a rotary encoding",
+       .summary = "Convert an embedding into the angles of a rotary encoding",
        .examples = "nsimplex causal encode runs/ball/embedding.safetensors --out runs/angles\n"
                    "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 --leading 1 "
                    "--format npy --out runs/angles",
@@ -121,20 +121,21 @@ void add_causal_encode(CLI::App& parent, Session& session) {
        .files = {"angles.csv", "angles.npy", "angles.safetensors"}},
       options, run_encode);
   command
-      .add_option("EMBEDDING", options->embedding, "embedding.safetensors of causal embed --out")
+      .add_option("EMBEDDING", options->embedding,
+                  "The embedding.safetensors that causal embed --out writes")
       ->required()
       ->type_name("");
   CausalAnglesOptions& angles = options->angles;
   const auto add = option_adder(command, "Angles");
   add("--heads", angles.heads,
-      "Heads, which take consecutive coordinates; 0: one table that all heads share");
+      "Heads that take consecutive coordinates; 0: one table that all heads share");
   add("--scale", angles.scale, "Radians of a point on the sphere");
   command
       .add_flag("--by-dimension", angles.by_dimension,
-                "--scale times the root of the dimension, which keeps the angles' size")
+                "Multiply --scale by sqrt(dimension), so that the angles keep their size")
       ->group("Angles");
-  add("--leading", angles.leading, "Tokens before the features, which do not turn");
-  add("--format", options->format, "Of the table")
+  add("--leading", angles.leading, "Tokens before the features, which are not rotated");
+  add("--format", options->format, "Format of the table: safetensors, npy or csv")
       ->check(CLI::IsMember({"safetensors", "npy", "csv"}));
 }
 

@@ -24,7 +24,7 @@ int run_classify(const StudyOptions& o) {
         data::stratified_split(labels, o.share, o.seed + static_cast<uint64_t>(split)));
     if (splits.back().second.numel() == 0) {
       throw InputError(
-          fmt::format("--share: expected a share that leaves rows to judge by, got {}", o.share));
+          fmt::format("--share: expected a share that leaves rows for testing, got {}", o.share));
     }
   }
   StudyLog log(o, table, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
@@ -63,7 +63,8 @@ void add_causal_classify(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "classify",
-       .summary = "Classify observations (cell types), with every encoding of the features",
+       .summary =
+           "Classify observations (for example cell types) with every encoding of the features",
        .examples =
            "nsimplex causal classify cells.csv --labels types.csv --threads 1 --out runs/cells\n"
            "nsimplex causal classify counts.csv --labels types.csv --counts --columns 200\n"
@@ -75,11 +76,12 @@ void add_causal_classify(CLI::App& parent, Session& session) {
   add_study_options(command, *options);
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
-  add("--labels", options->labels, "csv or tsv: a label a row, or names of rows and labels")
+  add("--labels", options->labels,
+      "A csv or tsv with one label per row, or with names of rows and labels")
       ->required();
   add("--splits", options->splits, "Stratified splits of the rows")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  add("--share", options->share, "Of each class, to learn from")->check(CLI::Range(0.0, 1.0));
+  add("--share", options->share, "Share of each class for training")->check(CLI::Range(0.0, 1.0));
   add_save_models(command, *options);
 }
 
@@ -140,7 +142,7 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "cluster",
-       .summary = "Cluster embedded observations, with every encoding of the features",
+       .summary = "Cluster embedded observations with every encoding of the features",
        .examples =
            "nsimplex causal cluster proteins.csv --labels types.csv --threads 1 --out "
            "runs/cluster\n"
@@ -152,8 +154,8 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
   add_study_options(command, *options);
   add_feature_options(command, *options);
   option_adder(command, "Task")("--labels", options->labels,
-                                "What the clusters are judged by: csv or tsv, a label a row, or "
-                                "names of rows and labels")
+                                "True labels for evaluation: a csv or tsv with one label per row, "
+                                "or with names of rows and labels")
       ->required();
 }
 
@@ -236,7 +238,7 @@ void add_causal_regress(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "regress",
-       .summary = "Predict a number of each observation, with every encoding of the features",
+       .summary = "Predict a number per observation with every encoding of the features",
        .examples = "nsimplex causal regress cells.csv --threads 1 --out runs/regress\n"
                    "nsimplex causal regress methylation.csv --target age.csv --json\n"
                    "nsimplex causal regress --resume runs/regress",
@@ -247,15 +249,15 @@ void add_causal_regress(CLI::App& parent, Session& session) {
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
   add("--target", options->target,
-      "A file with a number of each row, or with names of rows and numbers; or synthetic: drawn "
-      "columns, bent and multiplied");
+      "A file with one number per row, or with names of rows and numbers; or synthetic: a "
+      "nonlinear function of random columns");
   add("--parts", options->parts, "Columns of a synthetic target")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  add("--noise", options->noise, "Of a synthetic target, in its deviations")
+  add("--noise", options->noise, "Noise of a synthetic target, in units of its deviation")
       ->check(CLI::NonNegativeNumber);
   add("--splits", options->splits, "Splits of the rows")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  add("--share", options->share, "Of the rows, to learn from")->check(CLI::Range(0.0, 1.0));
+  add("--share", options->share, "Share of the rows for training")->check(CLI::Range(0.0, 1.0));
   add_save_models(command, *options);
 }
 

@@ -234,7 +234,7 @@ class FitReport {
     }
     text += table_of(answers_, truth_.has_value());
     text += fmt::format(
-        "by the {} graph: varsortability {:.3f}, R2-sortability {:.3f} (0.5: scales tell "
+        "for the {} graph: varsortability {:.3f}, R2-sortability {:.3f} (0.5: scales tell "
         "nothing)\n",
         truth_ ? "true" : "learned", varsortability_, r2_sortability_);
     return text;
@@ -287,7 +287,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "fit",
-       .summary = "Learn a causal graph, directed and acyclic, from a table of observations",
+       .summary = "Learn a directed acyclic causal graph from a table of observations",
        .examples = "nsimplex causal fit table.csv --out runs/graph\n"
                    "nsimplex causal fit table.csv --truth truth.csv --standardise --json\n"
                    "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf",
@@ -297,23 +297,23 @@ void add_causal_fit(CLI::App& parent, Session& session) {
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");
   const std::vector<std::string> names = causal::names_of(causal::kEstimatorNames);
-  add("--estimator", options->estimator, fmt::format("{}", fmt::join(names, ", ")))
+  add("--estimator", options->estimator, fmt::format("Estimator: {}", fmt::join(names, ", ")))
       ->check(CLI::IsMember(names));
   const auto add_flag = [&](const char* name, bool& flag, const char* text) {
     command.add_flag(name, flag, text)->group("Estimator");
   };
-  add_flag("--nonlinear", options->nonlinear, "Regressions that are not linear (order, logdet)");
+  add_flag("--nonlinear", options->nonlinear, "Use nonlinear regressions (order, logdet)");
   add_flag("--standardise", options->standardise,
-           "Divide columns by their standard deviation first: units then tell nothing");
+           "Divide columns by their standard deviation first, so that units do not matter");
   add_flag("--sample", options->sample,
-           "paper, paper-lowrank: draw latent variables instead of taking their means");
+           "For paper and paper-lowrank: sample latent variables instead of using their means");
   command
       .add_option("--threshold", options->threshold,
-                  "Least |weight| of an edge; default: 0.2, none for order")
+                  "Smallest |weight| of an edge; default: 0.2, none for order")
       ->group("Estimator");
   command
       .add_option("--sparsity", options->sparsity,
-                  "Weight of the l1 norm; default: each estimator's own")
+                  "Weight of the l1 norm; default: set by the estimator")
       ->group("Estimator");
   add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
   add_constraint_options(command, options->constraints);

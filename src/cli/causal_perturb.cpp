@@ -32,7 +32,7 @@ struct PerturbOptions : FeatureExperimentOptions {
 void refuse_simulation_options(const PerturbOptions& given) {
   const PerturbOptions plain;
   const auto refuse = [](bool changed, const char* option) {
-    if (changed) throw InputError(fmt::format("{}: is of simulated tables, got a TABLE", option));
+    if (changed) throw InputError(fmt::format("{}: expected no TABLE, got one", option));
   };
   const CausalSimulationOptions &a = given.task.simulation, &b = plain.task.simulation;
   refuse(a.nodes != b.nodes, "--nodes");
@@ -225,7 +225,7 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "perturb",
-       .summary = "Predict what unseen interventions do, with every encoding of the features",
+       .summary = "Predict the effects of unseen interventions with every encoding of the features",
        .examples = "nsimplex causal perturb --threads 1 --out runs/perturb\n"
                    "nsimplex causal perturb cells.csv --perturbations guides.csv --counts --out "
                    "runs/own\n"
@@ -243,17 +243,20 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
   training::PerturbationOptions& task = options->task;
   simulate("--nodes", task.simulation.nodes, "Features")->check(positive);
-  simulate("--degree", task.simulation.degree, "Links of a new node of its graph")->check(positive);
-  simulate("--mechanism", options->mechanism, "Of an effect: mlp, linear")
+  simulate("--degree", task.simulation.degree, "Links per new node of the graph")->check(positive);
+  simulate("--mechanism", options->mechanism, "Mechanism of an effect: mlp or linear")
       ->check(CLI::IsMember({"mlp", "linear"}));
-  simulate("--observations", task.simulation.observations, "Unperturbed rows")->check(positive);
-  simulate("--rows", task.rows, "Rows of each intervention")->check(positive);
-  simulate("--dose", task.dose, "do(x = mean + dose deviations)");
-  simulate("--doubles", task.doubles, "Pairs of features to learn from");
-  simulate("--asked", task.asked, "Unseen pairs to be asked for");
+  simulate("--observations", task.simulation.observations, "Number of unperturbed rows")
+      ->check(positive);
+  simulate("--rows", task.rows, "Rows per intervention")->check(positive);
+  simulate("--dose", task.dose, "Size of an intervention: do(x = mean + dose deviations)");
+  simulate("--doubles", task.doubles, "Pairs of features for training");
+  simulate("--asked", task.asked, "Unseen pairs to predict");
   add("--unseen", task.unseen,
-      "Share that is asked for: of the features; of a TABLE, of its perturbations");
-  add("--most-changed", task.most_changed, "Features that an answer is judged by")->check(positive);
+      "Share to predict: of the features, or of the perturbations of a TABLE");
+  add("--most-changed", task.most_changed,
+      "Most changed features, on which a prediction is evaluated")
+      ->check(positive);
 }
 
 }  // namespace nsimplex::cli

@@ -37,7 +37,7 @@ at::Tensor model_columns(const training::FeatureModel& model, const data::Observ
   for (const std::string& name : model.features) {
     const auto found = places.find(name);
     if (found == places.end() || found->second.size() > 1) {
-      throw InputError(fmt::format("TABLE: expected one column {} as the model has it; {} has {}",
+      throw InputError(fmt::format("TABLE: expected one column {}, as in the model; {} has {}",
                                    quoted_name(name), path,
                                    found == places.end() ? "none" : "several"));
     }
@@ -148,14 +148,15 @@ void add_causal_predict(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "predict",
-       .summary = "Answer for new rows by a model of classify or regress --save-models",
+       .summary = "Predict new rows with a model that classify or regress --save-models wrote",
        .examples =
            "nsimplex causal predict runs/cells/model-cape-1-1.safetensors new.csv\n"
            "nsimplex causal predict runs/cells/model-cape-1-1.safetensors new.csv --out runs/new",
        .acts = {.seed = false},
        .files = {kPredictionsFile}},
       options, run_predict);
-  command.add_option("MODEL", options->model, "A model that causal classify or regress has saved")
+  command
+      .add_option("MODEL", options->model, "A model that causal classify or causal regress saved")
       ->required()
       ->type_name("");
   command

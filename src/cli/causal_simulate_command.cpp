@@ -116,7 +116,7 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "simulate",
-       .summary = "Draw a causal graph and a table of observations of a model on it",
+       .summary = "Generate a random causal graph and a table of observations",
        .examples =
            "nsimplex causal simulate --nodes 20 --out runs/er2\n"
            "nsimplex causal simulate --graph sf --mechanism mlp --rows 5000 --out runs/mlp\n"
@@ -128,34 +128,36 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
       ->check(CLI::IsMember(causal::names_of(causal::kGraphNames)));
   command
       .add_option("--dag", options->dag,
-                  "A graph in place of a random one: matrix or edge list, whose weights are drawn "
+                  "A graph instead of a random one: a matrix or edge list, whose weights are drawn "
                   "anew")
       ->type_name("FILE")
       ->group("Model");
   add("--nodes", options->nodes, "Columns")->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
-  add("--degree", options->degree, "Edges a node")->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
+  add("--degree", options->degree, "Edges per node")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
   add("--mechanism", options->mechanism,
-      "linear; mlp, 100 sigmoid units a column; gp, a sum of Gaussian processes")
+      "Mechanism: linear, mlp (100 sigmoid units per column) or gp (a sum of Gaussian processes)")
       ->check(CLI::IsMember(causal::names_of(causal::kMechanismNames)));
-  add("--noise", options->noise, "gaussian, exponential or gumbel, of mean 0")
+  add("--noise", options->noise, "Noise of mean 0: gaussian, exponential or gumbel")
       ->check(CLI::IsMember(causal::names_of(causal::kNoiseNames)));
-  add("--weights", options->weights, "Least and largest size of a weight")
+  add("--weights", options->weights, "Smallest and largest size of a weight")
       ->delimiter(',')
       ->expected(2);
   command
       .add_flag("--own-variances", options->own_variances,
-                "Noises of standard deviation 0.5 .. 2 instead of 1 for all")
+                "Draw noises with standard deviations 0.5 to 2 instead of 1 for all")
       ->group("Model");
   const auto add_table = option_adder(command, "Table");
   add_table("--rows", options->rows, "Observations")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-  add_table("--sample-seed", options->sample_seed, "Of the observations alone, with --seed");
+  add_table("--sample-seed", options->sample_seed,
+            "Seed of the observations only, together with --seed");
   command
       .add_option("--do", options->interventions,
-                  "Columns set to a value in every row: do(x_column = value)")
+                  "Set columns to a value in every row: do(x_column = value)")
       ->type_name("COLUMN:VALUE,...")
       ->group("Table");
-  add_table("--format", options->format, "Of the table: csv or npy")
+  add_table("--format", options->format, "Format of the table: csv or npy")
       ->check(CLI::IsMember({"csv", "npy"}));
 }
 

@@ -18,19 +18,19 @@ void add_study_options(CLI::App& command, StudyOptions& o) {
       ->type_name("");
   const auto add = option_adder(command, "Table");
   command
-      .add_flag(
-          "--counts", o.counts,
-          "Counts of cells: rows with fewer than 200 non-zero values go, sums become 1e4, then "
-          "log(1 + x)")
+      .add_flag("--counts", o.counts,
+                "The values are counts of cells: remove rows with fewer than 200 nonzero values, "
+                "scale sums to 1e4, then log(1 + x)")
       ->group("Table");
   add("--present", o.least_present,
-      "Columns that a smaller share of the rows has go; what else is "
-      "missing is taken from the 5 nearest rows")
+      "Remove columns with values in a smaller share of the rows; impute other missing values from "
+      "the 5 nearest rows")
       ->check(CLI::Range(0.0, 1.0));
-  add("--columns", o.columns, "The most variable ones, of the rows to learn from")->check(positive);
-  add("--values", o.values, "What becomes of a value: bins, linear, periodic, general")
+  add("--columns", o.columns, "Use only the most variable columns of the training rows")
+      ->check(positive);
+  add("--values", o.values, "Encoding of a value: bins, linear, periodic or general")
       ->check(CLI::IsMember({"bins", "linear", "periodic", "general"}));
-  add("--bins", o.model.bins, "Of values that are not zero")->check(positive);
+  add("--bins", o.model.bins, "Number of bins for nonzero values")->check(positive);
   add_text_options(command, o.text, /*table=*/true);
 }
 
@@ -51,7 +51,7 @@ std::string model_file(const std::string& encoding, int64_t split, uint64_t seed
 
 void require_room_for_models(const StudyOptions& o) {
   if (!o.save_models) return;
-  if (o.out.empty()) throw InputError("--save-models: expected a folder to write to, by --out");
+  if (o.out.empty()) throw InputError("--save-models: expected a folder in --out, got none");
   if (!o.resume.empty()) return;
   std::vector<std::string> names;
   for (const std::string& encoding : chosen_encodings(o)) {
@@ -103,7 +103,7 @@ data::Labels study_labels(const StudyOptions& o, StudyTable& table) {
   if (different < 2 || different == rows) {
     throw InputError(
         fmt::format("--labels: expected at least two labels, and rows that share one; {} has {} "
-                    "different ones for the {} rows",
+                    "different labels for the {} rows",
                     o.labels, different, rows));
   }
   return labels;

@@ -120,15 +120,16 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
       if (cell.empty()) continue;
       const int64_t column = find_column("--tiers", std::string(cell), names);
       if (tiers[column] >= 0) {
-        throw InputError(fmt::format("--tiers: {} stands in two places, the second in line {}",
-                                     quoted_name(cell), cells.line(tier)));
+        throw InputError(fmt::format(
+            "--tiers: expected each column once; {} appears twice, the second time in line {}",
+            quoted_name(cell), cells.line(tier)));
       }
       tiers[column] = tier;
     }
   }
   const auto without = std::find(tiers.begin(), tiers.end(), -1);
   if (without != tiers.end()) {
-    throw InputError(fmt::format("--tiers: {} is in no line of {}",
+    throw InputError(fmt::format("--tiers: expected every column; {} is in no line of {}",
                                  quoted_name(names[without - tiers.begin()]), path));
   }
   return tiers;
@@ -137,16 +138,17 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
 }  // namespace
 
 void add_constraint_options(CLI::App& command, ConstraintFlags& flags) {
-  const std::string group = "What is known";
-  command.add_option("--forbid", flags.forbidden, "Edges that are not there")
+  const std::string group = "Prior knowledge";
+  command.add_option("--forbid", flags.forbidden, "Forbidden edges")
       ->type_name("CAUSE:EFFECT,...")
       ->group(group);
-  command.add_option("--require", flags.required, "Edges that are there")
+  command.add_option("--require", flags.required, "Required edges")
       ->type_name("CAUSE:EFFECT,...")
       ->group(group);
   command
       .add_option("--tiers", flags.tiers,
-                  "Lines of columns: nothing of a later line causes anything of an earlier one")
+                  "A file with lines of columns; columns of a later line never cause those of an "
+                  "earlier one")
       ->type_name("FILE")
       ->group(group);
 }
@@ -165,9 +167,9 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
       ->type_name("TABLE")
       ->required();
   const auto add = option_adder(command, "Table");
-  add("--key", o.key, "Array of an npz that has several")->type_name("NAME");
+  add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,
-      "Missing values: refuse; rows, which leaves rows out; means of the column's others")
+      "Missing values: refuse, rows (leave out these rows) or means (use the column's mean)")
       ->check(CLI::IsMember(causal::names_of(causal::kMissingNames)));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");

@@ -161,7 +161,7 @@ void continue_run(CLI::App& command, const std::string& folder) {
     }
     const std::string text = io::read_text(path);
     if (!is_command(full_name(command), text)) {
-      throw InputError(fmt::format("the run in {} is not of {}", folder, full_name(command)));
+      throw InputError(fmt::format("the run in {} is not a run of {}", folder, full_name(command)));
     }
     const std::vector<TomlEntry> entries = parse_toml(text);
     refuse_other_options(command, entries);

@@ -75,7 +75,7 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   const auto compare = option_adder(command, "Comparison");
   command
       .add_option("--encodings", o.encodings,
-                  fmt::format("Encodings to compare; without it all: {}", fmt::join(names, ", ")))
+                  fmt::format("Encodings to compare; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember(names))
@@ -85,49 +85,57 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   const auto shape = option_adder(command, "Model");
   command
       .add_option("--preset", o.preset,
-                  fmt::format("Defaults of the paper's models: {}",
+                  fmt::format("Use the defaults of a model of the paper: {}",
                               fmt::join(feature_preset_names(), ", ")))
       ->check(CLI::IsMember(feature_preset_names()))
       ->each([&](const std::string& name) { use_preset(command, o, name); })
       ->type_name("NAME")
       ->group("Model");
-  shape("--backbone", o.backbone, "Attention: softmax, performer, simplicial (determinants)")
+  shape("--backbone", o.backbone, "Attention: softmax, performer or simplicial (determinants)")
       ->check(CLI::IsMember(names_of(kBackbones)));
   shape("--order", o.model.order, "Key axes of simplicial")->check(CLI::Range(1, 7));
   shape("--dim", o.model.dim, "Width")->check(positive);
   shape("--heads", o.model.heads, "Attention heads")->check(positive);
   shape("--layers", o.model.layers, "Blocks")->check(positive);
-  shape("--aggregate", o.aggregate, "An observation from its tokens: mean, max, cls")
+  shape("--aggregate", o.aggregate, "How tokens are combined into an observation: mean, max or cls")
       ->check(CLI::IsMember(names_of(kAggregates)));
   shape("--identity", o.identity,
-        "A learned vector a feature besides every encoding: none (the paper's protocol), learned")
+        "Vector per feature in addition to every encoding: none (the paper's protocol) or learned")
       ->check(CLI::IsMember({"none", "learned"}));
 
   const auto train = option_adder(command, "Training");
-  train("--restore-epochs", o.restoring.epochs, "Epochs of restoring masked values")->check(count);
-  train("--epochs", o.answering.epochs, "Epochs of learning answers")->check(count);
-  train("--batch", o.answering.batch, "Observations of a step")->check(positive);
+  train("--restore-epochs", o.restoring.epochs,
+        "Epochs of pretraining, which restores masked values")
+      ->check(count);
+  train("--epochs", o.answering.epochs, "Epochs of training for the task")->check(count);
+  train("--batch", o.answering.batch, "Observations per step")->check(positive);
   train("--lr", o.answering.learning_rate, "Learning rate")->check(CLI::PositiveNumber);
   train("--mask", o.restoring.mask, "Share of the values that are masked")
       ->check(CLI::Range(0.0, 1.0));
 
   const auto encode = option_adder(command, "Encoding");
-  encode("--estimator", o.estimator, "Of the causal graph")
+  encode("--estimator", o.estimator,
+         "Estimator of the causal graph: order, logdet, paper, paper-lowrank, lowrank, notears, "
+         "spectral")
       ->check(CLI::IsMember(names_of(causal::kEstimatorNames)));
   command
       .add_flag("--standardise", o.making.structure.standardise,
-                "Learn the graph from columns of variance 1")
+                "Scale columns to variance 1 before the graph is learned")
       ->group("Encoding");
-  encode("--threshold", o.threshold, "Edges of smaller |weight| go; below 0: the estimator's own");
-  encode("--correlation", o.making.correlation, "The same of cape-correlation")
+  encode("--threshold", o.threshold,
+         "Smallest |weight| of an edge; below 0: the estimator's default");
+  encode("--correlation", o.making.correlation,
+         "Smallest |correlation| of an edge, for cape-correlation")
       ->check(CLI::Range(0.0, 1.0));
-  encode("--sparsity", o.sparsity, "Price of |weight| in the graph; below 0: the estimator's own");
+  encode("--sparsity", o.sparsity,
+         "Weight of the l1 norm in the graph; below 0: the estimator's default");
   add_embedding_flags(command, o.embedding, "Encoding", /*training=*/true);
   encode("--embed-batch", o.making.embedding_batch,
-         "Nodes of a step; --embed-steps are epochs then. 0: all")
+         "Nodes per step, with epochs in --embed-steps; 0: all nodes in every step")
       ->check(count);
-  encode("--angle", o.making.angle, "Radians of a coordinate of 1")->check(CLI::NonNegativeNumber);
-  command.add_flag("--by-dimension", o.making.by_dimension, "Angles times sqrt(dimension)")
+  encode("--angle", o.making.angle, "Angle in radians for a coordinate of 1")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--by-dimension", o.making.by_dimension, "Multiply angles by sqrt(dimension)")
       ->group("Encoding");
 }
 

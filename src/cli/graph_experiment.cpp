@@ -209,7 +209,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command
       .add_option("--models", o.models,
-                  fmt::format("Models to train; without it all: {}", fmt::join(models, ", ")))
+                  fmt::format("Models to train; default: all of {}", fmt::join(models, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember(models))
@@ -223,21 +223,25 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
   };
   // Ranges are checked together with each model's own values.
   add("--epochs", o.epochs, "Epochs of every model");
-  add("--batch", o.batch, "Examples of a step");
+  add("--batch", o.batch, "Examples per step");
   add("--lr", o.learning_rate, "Learning rate after warm-up");
   add("--warmup", o.warmup, "Epochs of linear warm-up");
   add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
-  add("--weight-decay", o.weight_decay, "Of matrices");
-  add("--ema", o.ema, "Decay of a moving average of the weights, which is judged; 0: none");
+  add("--weight-decay", o.weight_decay, "Weight decay of matrices");
+  add("--ema", o.ema,
+      "Decay of a moving average of the weights, which is evaluated instead of them; 0: none");
   add("--eval-every", o.evaluate_every, "Epochs between validations");
-  add("--seconds", o.max_seconds, "Of training, after which a model's ends; for equal times");
-  add("--patience", o.patience, "Epochs without a better validation that end a training; 0: none");
+  add("--seconds", o.max_seconds,
+      "Training time per model in seconds, to compare models at equal times");
+  add("--patience", o.patience,
+      "Stop a training after this many epochs without a better validation; 0: never");
   const auto of_kernel = option_adder(command, "Kernel attention");
-  of_kernel("--feature-map", o.feature_map, "Of queries and keys: relu or exponential")
+  of_kernel("--feature-map", o.feature_map, "Features of queries and keys: relu or exponential")
       ->check(CLI::IsMember({"relu", "exponential"}));
-  of_kernel("--features", o.features, "Random features of a head of d channels; 0: d ln d")
+  of_kernel("--features", o.features, "Random features per head of d channels; 0: d ln d")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
-  of_kernel("--redraw", o.redraw, "Share of the training in which every step draws them anew");
+  of_kernel("--redraw", o.redraw,
+            "Share of the training in which every step draws new random features");
 }
 
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options) {

@@ -176,10 +176,11 @@ std::vector<GraphSet> sets_of(const ExpressivityOptions& options) {
 int run_expressivity(const ExpressivityOptions& options) {
   // CLI11's excludes() would count a default in config.toml as given.
   if (options.exact && options.form != "linear") {
-    throw InputError("--exact: expected no --form beside it, got " + options.form);
+    throw InputError("--exact: expected no --form with it, got " + options.form);
   }
   if (options.exact && options.control > 0) {
-    throw InputError("--exact: expected no --control beside it, which 1-WL tells apart by design");
+    throw InputError(
+        "--exact: expected no --control with it, since 1-WL distinguishes those pairs by design");
   }
   const std::vector<GraphSet> sets = sets_of(options);
   RunLog log(options);
@@ -219,38 +220,41 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "expressivity",
-       .summary =
-           "How many pairs of graphs equivariant layers on all tuples of an order tell apart",
+       .summary = "Count the pairs of graphs that equivariant layers of an order distinguish",
        .examples = "nsimplex graph expressivity brec/basic.npy brec/str.npy --order 3\n"
                    "nsimplex graph expressivity sr251256.g6 --order 3 --exact --json\n"
                    "nsimplex graph expressivity --order 2 --control 100"},
       options, run_expressivity);
-  command.add_option("FILE", options->files, "Graphs in graph6: one a line, or strings of an npy")
+  command
+      .add_option("FILE", options->files, "Graphs in graph6: one per line, or strings in an npy")
       ->type_name("");
-  command.add_option("--order", options->order, "2: all pairs of nodes; 3: all triples")
+  command
+      .add_option("--order", options->order,
+                  "Order of the layers: 2 (all pairs of nodes) or 3 (all triples)")
       ->check(CLI::Range(2, 3))
       ->capture_default_str();
   command
       .add_option("--layers", options->layers,
-                  "Layers at least; more follow until the number of distinct rows stops growing")
+                  "Smallest number of layers; more are added until the number of distinct rows "
+                  "stops growing")
       ->check(positive)
       ->capture_default_str();
   command
       .add_option("--form", options->form,
-                  "linear: layers in exact integers, until they see nothing new; softmax, "
-                  "kernel: transformers in double, of just so many layers")
+                  "Form: linear (layers in exact integers, until nothing changes), softmax or "
+                  "kernel (transformers in double with exactly --layers layers)")
       ->check(CLI::IsMember({"linear", "softmax", "kernel"}))
       ->capture_default_str();
   command.add_flag("--exact", options->exact,
-                   "By colour refinement, without layers: order 2 as 1-WL, order 3 as 3-WL");
+                   "Use colour refinement instead of layers: 1-WL for order 2, 3-WL for order 3");
   command
       .add_option("--control", options->control,
-                  "Also as many generated pairs that 1-WL tells apart and degrees do not")
+                  "Number of generated control pairs, which 1-WL distinguishes and degrees do not")
       ->check(positive);
   command
       .add_option("--pairs", options->pairs,
-                  "Which graphs of a file are compared: consecutive, all (each with each), or "
-                  "auto: consecutive in an npy, all otherwise")
+                  "Which graphs of a file are compared: consecutive, all (each with each) or auto "
+                  "(consecutive in an npy, all otherwise)")
       ->check(CLI::IsMember({"auto", "consecutive", "all"}))
       ->capture_default_str();
 }

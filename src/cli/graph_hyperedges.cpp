@@ -176,7 +176,7 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "hyperedges",
-       .summary = "Which tuples of nodes are hyperedges? From the company that nodes keep",
+       .summary = "Predict which tuples of nodes are hyperedges",
        .examples =
            "nsimplex graph hyperedges --train gps_train.npz --test gps_test.npz --json\n"
            "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --out runs/a\n"
@@ -189,27 +189,32 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--train", options->train, "Tuples to learn from: npz, npy, csv or another text")->required();
-  add("--test", options->test, "Tuples to judge by, over the same nodes")->required();
+  add("--train", options->train, "Training tuples: npz, npy, csv or another text")->required();
+  add("--test", options->test, "Test tuples over the same nodes")->required();
   add_text_options(command, options->text, /*table=*/false);
-  add("--validation", options->validation, "Share of the training tuples to choose the epoch by")
+  add("--validation", options->validation,
+      "Share of the training tuples for validation, which chooses the epoch")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   add("--select", options->select,
-      "What chooses the epoch: validation tuples; test tuples, and all training tuples are learned "
-      "from; published: the same with other negatives at every validation")
+      "How to choose the epoch: validation (by validation tuples), test (by test tuples, after "
+      "training on all training tuples) or published (like test, with new negatives at every "
+      "validation)")
       ->check(CLI::IsMember({"validation", "test", "published"}))
       ->capture_default_str();
-  add("--negatives", options->negatives, "Tuples that are none, for each that is one")
+  add("--negatives", options->negatives, "Negative tuples per positive one")
       ->check(positive)
       ->capture_default_str();
-  add("--layers", options->layers, "Layers from nodes to nodes; 1, of more than 10000 tuples 3");
-  add("--head-layers", options->head_layers, "Hidden layers of the head; 4, or 2");
-  command.add_flag("--full", options->full, "300 epochs in steps of 96, of large files too")
+  add("--layers", options->layers,
+      "Layers from nodes to nodes; default: 1, or 3 for more than 10000 tuples");
+  add("--head-layers", options->head_layers,
+      "Hidden layers of the head; default: 4, or 2 for more than 10000 tuples");
+  command.add_flag("--full", options->full, "Train 300 epochs in steps of 96 for large files too")
       ->group("Task");
   command
       .add_flag("--paper", options->paper,
-                "Weigh positives and negatives alike, as the paper says; else positives 5 times")
+                "Give positives and negatives the same weight, as the paper says, instead of 5 "
+                "times the weight to positives")
       ->group("Task");
 }
 

@@ -174,7 +174,8 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "molecules",
-       .summary = "A number for each molecule of a file that nsimplex.molecules made of SMILES",
+       .summary =
+           "Predict a number per molecule of a file that nsimplex.molecules made from SMILES",
        .examples =
            "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
            "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --out runs/qm9\n"
@@ -182,7 +183,7 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
        .resumes = true,
        .inputs = {&options->file}},
       options, run_molecules);
-  command.add_option("FILE", options->file, "npz of: python -m nsimplex.molecules")
+  command.add_option("FILE", options->file, "An npz that python -m nsimplex.molecules writes")
       ->required()
       ->type_name("");
   std::vector<std::string> names;
@@ -190,26 +191,27 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--molecules", options->splits.most, "Drawn from the file at most; 0: all")
+  add("--molecules", options->splits.most, "Most molecules drawn from the file; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
-  add("--validation", options->splits.validation, "Share of them to choose the epoch by")
+  add("--validation", options->splits.validation,
+      "Share of the molecules for validation, which chooses the epoch")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  add("--test", options->splits.test, "Share of them to judge by")
+  add("--test", options->splits.test, "Share of the molecules for testing")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  add("--split-seed", options->split_seed, "Of the splits, which are the same for every --seed")
+  add("--split-seed", options->split_seed, "Seed of the splits, which do not depend on --seed")
       ->capture_default_str();
   command
       .add_flag("--sizes", options->sizes,
-                "Atoms also know how many atoms and bonds their molecule has")
+                "Also give each atom the number of atoms and bonds of its molecule")
       ->group("Task");
-  add("--width", options->width, "Channels of a layer")->check(positive)->capture_default_str();
+  add("--width", options->width, "Channels per layer")->check(positive)->capture_default_str();
   add("--layers", options->layers, "Layers before the last")
       ->check(positive)
       ->capture_default_str();
-  add("--dropout", options->dropout, "Of the models that have it")
+  add("--dropout", options->dropout, "Dropout of the models that have it")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
 }

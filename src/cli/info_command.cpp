@@ -65,7 +65,7 @@ int run_info(const InfoOptions& options) {
 void add_info_command(CLI::App& parent, Session& session) {
   add_command(parent, session,
               {.name = "info",
-               .summary = "Version, SIMD level, threads, devices and operators",
+               .summary = "Print version, SIMD level, threads, devices and operators",
                .examples = "nsimplex info\nNSIMPLEX_SIMD=AVX2 nsimplex info --json",
                .acts = {.out = false, .seed = false}},
               std::make_shared<InfoOptions>(), run_info);

@@ -23,7 +23,7 @@
 namespace nsimplex::cli {
 
 void add_lm_command(CLI::App& parent, Session& session) {
-  CLI::App& group = add_group(parent, "lm", "Language models: train, evaluate, sample");
+  CLI::App& group = add_group(parent, "lm", "Train, evaluate and sample language models");
   add_lm_train(group, session);
   add_lm_eval(group, session);
   add_lm_sample(group, session);
@@ -33,7 +33,7 @@ void add_text_options(CLI::App& command, TextOptions& text) {
   command.add_option("--text", text.sources, "Files, folders, or - for standard input")
       ->type_name("FILE...")
       ->group("Text");
-  command.add_option("--glob", text.glob, "Which files of a folder, at any depth: '*.py'")
+  command.add_option("--glob", text.glob, "Pattern of file names in folders, at any depth: '*.py'")
       ->type_name("PATTERN")
       ->capture_default_str()
       ->group("Text");
@@ -47,7 +47,7 @@ data::Tokens open_tokens(const TextOptions& text, const data::Tokenizer& tokeniz
 
 void add_non_finite(CLI::App& command, bool& non_finite) {
   command.add_flag("--non-finite", non_finite,
-                   "Use a model although it holds weights that are not finite");
+                   "Use a model even if it holds weights that are not finite");
 }
 
 LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite) {
@@ -76,7 +76,9 @@ void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model
   add_text_options(command, text);
   command.get_option("--text")->description(
       "Files, folders, or - for standard input; by default the text of the run directory");
-  command.add_option("--split", text.split, "validation (the last tenth), train (the rest) or all")
+  command
+      .add_option("--split", text.split,
+                  "Part of the text: validation (the last tenth), train (the rest) or all")
       ->check(CLI::IsMember({"validation", "train", "all"}))
       ->type_name("NAME")
       ->capture_default_str()
@@ -128,8 +130,8 @@ int run_eval(const EvalOptions& options) {
                                    {"tokens_per_second", rate}});
     return 0;
   }
-  print(fmt::format("loss          {:.4f} nats a token\n", result.loss));
-  print(fmt::format("              {:.4f} bits a token\n", result.loss / std::numbers::ln2));
+  print(fmt::format("loss          {:.4f} nats per token\n", result.loss));
+  print(fmt::format("              {:.4f} bits per token\n", result.loss / std::numbers::ln2));
   print(fmt::format("perplexity    {:.3f}\n", std::exp(result.loss)));
   print(fmt::format("tokens        {} ({} split)\n", result.tokens, options.text.split));
   print(fmt::format("tokens/s      {:.0f}\n", rate));
@@ -144,7 +146,7 @@ void add_lm_eval(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "eval",
-       .summary = "Loss of a language model over the whole validation split of a text",
+       .summary = "Measure the loss of a language model over the whole validation split of a text",
        .examples = "nsimplex lm eval runs/first\n"
                    "nsimplex lm eval runs/first/model.safetensors --text other.txt --split all",
        .acts = {.out = false, .seed = false, .device = true}},
@@ -265,7 +267,7 @@ void add_lm_sample(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "sample",
-       .summary = "Text from a language model, as it is drawn",
+       .summary = "Sample text from a language model",
        .examples = "nsimplex lm sample runs/first --prompt 'def ' --tokens 300\n"
                    "nsimplex lm sample runs/first --temperature 0.7 --top-p 0.95 --seed 3",
        .acts = {.out = false, .device = true}},
@@ -278,11 +280,12 @@ void add_lm_sample(CLI::App& parent, Session& session) {
     command.add_option(name, value, text)->capture_default_str()->group("Sampling");
   };
   add("--prompt", options->prompt, "Text to continue");
-  add("--tokens", options->tokens, "Tokens to draw");
+  add("--tokens", options->tokens, "Number of tokens to draw");
   add("--temperature", options->sampling.temperature,
-      "Divides the logits; 0: always the likeliest");
-  add("--top-k", options->sampling.top_k, "Only the K likeliest tokens; 0: all");
-  add("--top-p", options->sampling.top_p, "Only the likeliest tokens that reach this probability");
+      "Divisor of the logits; 0: always the likeliest token");
+  add("--top-k", options->sampling.top_k, "Draw only from the K likeliest tokens; 0: all");
+  add("--top-p", options->sampling.top_p,
+      "Draw only from the likeliest tokens that reach this probability together");
 }
 
 }  // namespace nsimplex::cli

@@ -22,20 +22,23 @@ namespace nsimplex::cli {
 void add_training_flags(CLI::App& command, training::TrainingOptions& o) {
   const auto add = option_adder(command, "Training");
   add("--steps", o.steps, "Updates");
-  add("--batch", o.batch, "Windows of a pass");
-  add("--accumulate", o.accumulate, "Passes whose gradients are averaged before an update");
+  add("--batch", o.batch, "Windows per pass");
+  add("--accumulate", o.accumulate, "Passes per update, whose gradients are averaged");
   add("--lr", o.lr, "Learning rate after warm-up");
-  add("--min-lr", o.min_lr, "Learning rate of the last step; a cosine leads there");
+  add("--min-lr", o.min_lr, "Learning rate of the last step, reached along a cosine");
   add("--warmup", o.warmup, "Steps of linear warm-up");
   add("--beta1", o.beta1, "AdamW's decay of the mean");
   add("--beta2", o.beta2, "AdamW's decay of the variance");
-  add("--weight-decay", o.weight_decay, "Of matrices; not of gains and embeddings");
+  add("--weight-decay", o.weight_decay,
+      "Weight decay of matrices, but not of gains and embeddings");
   add("--clip", o.clip, "Largest norm of the gradient; 0: unlimited");
   add("--indexer-warmup", o.indexer_warmup,
-      "First steps, in which layers that choose keys are dense and their indexers learn from all");
-  command.add_flag("--bf16", o.bf16, "bfloat16 autocast of the forward pass")->group("Training");
+      "Number of first steps in which layers that choose keys are dense and their indexers learn "
+      "from all keys");
+  command.add_flag("--bf16", o.bf16, "Run the forward pass under bfloat16 autocast")
+      ->group("Training");
   add("--eval-every", o.eval_every, "Steps between validations; 0: only at the end");
-  add("--eval-tokens", o.eval_tokens, "Validation tokens looked at each time; 0: all");
+  add("--eval-tokens", o.eval_tokens, "Tokens per validation; 0: all");
 }
 
 void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options) {
@@ -44,7 +47,7 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
   add_text_options(command, options->text);
   command
       .add_option("--tokenizer", options->tokenizer,
-                  "SentencePiece model; without it a token is a byte")
+                  "SentencePiece model; default: bytes as tokens")
       ->type_name("FILE")
       ->group("Text");
   command.add_option("--resume", options->resume, "Continue the run in this folder, bit for bit")
@@ -164,7 +167,8 @@ void report(const training::Metrics& metrics, bool json, ProgressBar& bar) {
 int run_train(const TrainOptions& options) {
   const bool resumed = !options.resume.empty();
   if (resumed && !options.out.empty())
-    throw InputError("--resume continues in its own folder; leave --out away");
+    throw InputError(
+        "--resume: expected no --out with it, since a run continues in its own folder");
   const Run run = resumed ? resume_run(options) : start_run(options);
   training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device());
   if (!resumed) io::write_text((fs::path(run.folder) / kConfigFile).string(), config_file(options));

@@ -28,28 +28,32 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
   add("--context", o.model.context, "Tokens of a training window");
   add("--order", o.model.order, "Key axes N of the simplicial layers");
   add("--every", o.model.every, "Every K-th layer is simplicial; 0: none");
-  command.add_option("--window", o.window, "Keys seen on each axis: 16,256; default: " + window)
+  command
+      .add_option("--window", o.window,
+                  "Keys that a query sees per axis, for example 16,256; default: " + window)
       ->delimiter(',')
       ->type_name("W,..")
       ->group("Model");
-  add("--topk", o.model.topk, "Keys chosen for a query, of topk and path");
+  add("--topk", o.model.topk, "Keys per query that topk and path choose");
   add("--indexer-loss", o.model.indexer_loss,
-      "Weight of the indexer's loss; 0: none, and light learns nothing");
+      "Weight of the indexer's loss; with 0 the indexer light learns nothing");
   add("--norm", o.norm, "RMS-normalise heads: none, qk or qkv")->type_name("NAME");
-  add("--mlp", o.mlp, "swiglu or gelu")->type_name("NAME");
-  command.add_flag("--untied", o.untied, "Output weights apart from the embedding")->group("Model");
+  add("--mlp", o.mlp, "Activation of the MLP: swiglu or gelu")->type_name("NAME");
+  command.add_flag("--untied", o.untied, "Do not share output weights with the embedding")
+      ->group("Model");
 }
 
 void add_choice_flags(CLI::App& command, ModelFlags& o) {
   const auto add = option_adder(command, "Model");
   add("--sparse", o.sparse,
-      "Tuples of the simplicial layers: window; topk or path, of keys that an indexer chooses; "
-      "linear, separable features of all keys")
+      "Tuples of the simplicial layers: window, topk or path (of keys that an indexer chooses) or "
+      "linear (separable features of all keys)")
       ->type_name("NAME");
   add("--indexer", o.indexer,
-      "Scores by the layer before (reuse) or projections of its own (light)")
+      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)")
       ->type_name("NAME");
-  add("--indexer-scores", o.indexer_scores, "relu or softmax")->type_name("NAME");
+  add("--indexer-scores", o.indexer_scores, "Function of the indexer's scores: relu or softmax")
+      ->type_name("NAME");
   add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
 }
 

@@ -110,16 +110,15 @@ CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string
 CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOptions& options) {
   CLI::App& command = *parent.add_subcommand(text.name, text.summary);
   command.group("Commands");
-  command.footer(
-      "Examples:\n" + indent_lines(text.examples) +
-      "\n\n--config FILE.toml reads options from a file (name = value, one a line); what is\n"
-      "given on the command line wins.");
+  command.footer("Examples:\n" + indent_lines(text.examples) +
+                 "\n\n--config FILE.toml reads options from a file (one name = value per "
+                 "line).\nOptions on the command line take precedence.");
   const auto common = [](CLI::Option* option) { option->group("Common options"); };
   if (text.acts.out) {
     common(command.add_option("--out", options.out, "Run directory to write to")->type_name("DIR"));
     common(command
                .add_flag("--overwrite", options.overwrite,
-                         "Write over an earlier run in --out; its other files stay")
+                         "Overwrite an earlier run in --out; its other files stay")
                ->configurable(false));
   }
   if (text.resumes) {
@@ -130,8 +129,8 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
       options.resume = options.out = folder;
     };
     common(command
-               .add_option_function<std::string>(
-                   "--resume", resume, "Continue the run in this folder, with the options it has")
+               .add_option_function<std::string>("--resume", resume,
+                                                 "Continue the run in this folder with its options")
                ->type_name("DIR")
                ->configurable(false));
   }
@@ -140,7 +139,7 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
                ->capture_default_str());
   }
   if (text.acts.threads) {
-    common(command.add_option("--threads", options.threads, "CPU threads; 0: torch's own choice")
+    common(command.add_option("--threads", options.threads, "CPU threads; 0: torch's default")
                ->type_name("N")
                ->check(CLI::Range(0, kMaxThreads))
                ->capture_default_str());
@@ -149,15 +148,15 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
     common(command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1")
                ->capture_default_str());
   }
-  common(command.add_flag("--json", options.json,
-                          "JSON for machines: one object a line, no progress"));
+  common(
+      command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
   return command;
 }
 
 void apply(const CommonOptions& options) {
   const c10::Device device = options.torch_device();
   if (device.is_cuda() && !at::hasCUDA()) {
-    throw InputError("--device: this machine or this torch has no CUDA; use --device cpu");
+    throw InputError("--device: expected cpu, since this machine or this torch has no CUDA");
   }
   if (!device.is_cpu() && !device.is_cuda()) {
     throw InputError(
@@ -237,7 +236,7 @@ std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
   if (!unknown.empty()) {
     message = describe_unknown(command, unknown.front());
   } else if (!command_names(command).empty()) {
-    message = "name a command:";
+    message = "expected a command:";
     for (const std::string& name : command_names(command)) message += " " + name;
   } else {
     message = error.what();

@@ -23,38 +23,38 @@ namespace nsimplex::cli {
 void add_perturbed_table_options(CLI::App& command, PerturbedTableOptions& o) {
   command
       .add_option("TABLE", o.path,
-                  "Observations in rows, perturbed ones and others: csv or another text, npy, npz. "
-                  "Without it tables are simulated")
+                  "Observations in rows, perturbed and unperturbed: csv or another text, npy, npz; "
+                  "default: simulated tables")
       ->type_name("");
   const auto add = option_adder(command, "Table");
   command
       .add_option("--perturbations", o.perturbations,
-                  "What was done to each row of TABLE: csv or tsv of a label a row, or names of "
-                  "rows and labels; or the name of a column of TABLE. A label is control, a column "
-                  "or two columns, A+B")
+                  "Perturbation of each row of TABLE: a csv or tsv with one label per row or with "
+                  "names of rows and labels, or the name of a column of TABLE. A label is control, "
+                  "a column or two columns, A+B")
       ->type_name("FILE|COLUMN")
       ->group("Table");
   command
       .add_option("--control", o.control,
-                  "Label of the rows that nothing was done to; without it control, ctrl and "
+                  "Label of the unperturbed rows; default: control, ctrl and "
                   "non-targeting")
       ->type_name("NAME")
       ->group("Table");
   command
-      .add_flag(
-          "--counts", o.counts,
-          "Counts of cells: rows with fewer than 200 non-zero values go, sums become 1e4, then "
-          "log(1 + x)")
+      .add_flag("--counts", o.counts,
+                "The values are counts of cells: remove rows with fewer than 200 nonzero values, "
+                "scale sums to 1e4, then log(1 + x)")
       ->group("Table");
-  add("--columns", o.columns, "The most variable ones of the control rows; targets stay besides")
+  add("--columns", o.columns,
+      "Use only the most variable columns of the control rows, and all targets")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  add("--key", o.key, "Array of an npz that has several")->type_name("NAME");
+  add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add_text_options(command, o.text, /*table=*/true);
 }
 
 void check_without_table(const PerturbedTableOptions& o) {
   const auto refuse = [](bool given, const char* option) {
-    if (given) throw InputError(fmt::format("{}: expected a TABLE that it belongs to", option));
+    if (given) throw InputError(fmt::format("{}: expected a TABLE for this option", option));
   };
   refuse(!o.perturbations.empty(), "--perturbations");
   refuse(!o.control.empty(), "--control");
@@ -172,7 +172,8 @@ std::string count_of(int64_t count, const char* what) {
 
 PerturbedTable read_perturbed_table(const PerturbedTableOptions& o) {
   if (o.perturbations.empty()) {
-    throw InputError("--perturbations: expected what was done to each row of TABLE, got nothing");
+    throw InputError(
+        "--perturbations: expected the perturbation of each row of TABLE, got nothing");
   }
   const io::FileBytes file(o.path);
   const io::Source source{o.path, file.bytes()};
@@ -182,7 +183,7 @@ PerturbedTable read_perturbed_table(const PerturbedTableOptions& o) {
   if (!joined) {
     auto texts = column_texts(source, reading.text, o.perturbations);
     if (!texts) {
-      throw InputError(fmt::format("--perturbations: no file and no column of {} is called {}",
+      throw InputError(fmt::format("--perturbations: expected a file or a column of {}, got {}",
                                    o.path, quoted_name(o.perturbations)));
     }
     labels = {.path = o.path, .texts = std::move(*texts)};

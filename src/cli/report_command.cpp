@@ -105,7 +105,7 @@ void add_report_command(CLI::App& parent, Session& session) {
   CLI::App& command = add_command(
       parent, session,
       {.name = "report",
-       .summary = "One self-contained page about a run: curves, samples, rates, machine",
+       .summary = "Write one self-contained page about a run: curves, samples, rates, machine",
        .examples = "nsimplex report runs/first\n"
                    "NSIMPLEX_PYTHON=/usr/bin/python3 nsimplex report runs/demo",
        .acts = {.out = false, .seed = false, .threads = false}},

@@ -44,7 +44,7 @@ std::string config_file(const CommonOptions& options) {
 void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files) {
   if (options.out.empty()) return;
   if (!is_utf8(options.config_toml)) {
-    throw InputError("--out: config.toml would hold every option as UTF-8, and one is not: " +
+    throw InputError("--out: expected options in UTF-8, since config.toml holds them, got " +
                      options.command_line);
   }
   if (options.overwrite) return;
@@ -54,7 +54,7 @@ void refuse_earlier_run(const CommonOptions& options, const std::vector<std::str
     if (!holds_a_run(fs::path(options.out) / name, options)) continue;
     throw InputError(fmt::format(
         "--out: {} is not empty: {} of an earlier run would be lost; name another folder, {}or "
-        "write over it with --overwrite",
+        "overwrite it with --overwrite",
         options.out, name,
         can_continue(options, options.out)
             ? fmt::format("continue that run with --resume {}, ", options.out)
@@ -134,7 +134,8 @@ int64_t RunLog::read_earlier(const std::string& path) {
       continue;
     }
     if (broken > 0) {
-      throw InputError(fmt::format("cannot continue {}: line {} is no JSON object", path, broken));
+      throw InputError(
+          fmt::format("cannot continue {}: line {} is not a JSON object", path, broken));
     }
     whole = end + 1;
     known_.insert(line);

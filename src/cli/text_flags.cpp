@@ -14,16 +14,16 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
   const std::string group = "Text files";
   const auto add = option_adder(command, group);
   const auto choice = CLI::IsMember({"auto", "yes", "no"});
-  add("--header", flags.header, "Whether the first row has names: auto, yes, no")->check(choice);
-  add("--index", flags.index, "Whether the first column has the names of the rows: auto, yes, no")
+  add("--header", flags.header, "Whether the first row has names: auto, yes or no")->check(choice);
+  add("--index", flags.index, "Whether the first column has row names: auto, yes or no")
       ->check(choice);
   add("--delimiter", flags.delimiter,
-      "What stands between cells: auto, comma, tab, semicolon, pipe, space")
+      "Separator of cells: auto, comma, tab, semicolon, pipe or space")
       ->check(CLI::IsMember({"auto", "comma", "tab", "semicolon", "pipe", "space"}));
   command
       .add_option("--comment", flags.comment,
-                  "Lines that begin with this character are passed over; '' for none (without the "
-                  "option: # above the first row)")
+                  "Skip lines that begin with this character; '' skips none; default: # above the "
+                  "first row")
       ->type_name("CHAR")
       ->check([](const std::string& text) {
         return text.size() > 1 ? "expected one character, got " + quoted_name(text) : "";
@@ -33,8 +33,8 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
   const auto add_names = [&](const char* name, std::vector<std::string>& names, const char* text) {
     command.add_option(name, names, text)->type_name("NAMES")->group(group);
   };
-  add_names("--use-columns", flags.use, "Columns to read, no others: names between commas");
-  add_names("--leave-out", flags.leave_out, "Columns to pass over: names between commas");
+  add_names("--use-columns", flags.use, "Read only these columns: names between commas");
+  add_names("--leave-out", flags.leave_out, "Skip these columns: names between commas");
   add_names("--na-values", flags.missing_words, "Further words for missing values, between commas");
 }
 

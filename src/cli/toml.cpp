@@ -83,8 +83,7 @@ class TomlReader {
     if (next() == '[') {
       fail(std::string("expected name = value, got the section ")
                .append(rest())
-               .append(
-                   "; options stand in no section, each on a line of its own, as in: steps = 500"));
+               .append("; write one option per line, without sections, as in: steps = 500"));
     }
     entry.name = name();
     skip_blanks();
@@ -228,7 +227,7 @@ class TomlReader {
     }
     const bool letter = code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
     if (word.size() < digits || !letter)
-      fail("expected a letter's number, got " + quoted_name(word));
+      fail("expected the number of a character, got " + quoted_name(word));
     at_ += digits;
     std::string text;
     append_utf8(text, static_cast<uint32_t>(code));

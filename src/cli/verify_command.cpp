@@ -254,17 +254,16 @@ int run_verify(const VerifyOptions& options) {
 
 void add_verify_command(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<VerifyOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "verify",
-       .summary =
-           "Every operator against its fp64 oracle on this machine; exit code 1 when one fails",
-       .examples = "nsimplex verify\n"
-                   "NSIMPLEX_SIMD=AVX2 nsimplex verify --json\n"
-                   "nsimplex verify --case order2-window --seed 7",
-       .acts = {.out = false}},
-      options, run_verify);
-  command.add_option("--case", options->cases, "Only these cases of bench/cases")
+  CLI::App& command = add_command(parent, session,
+                                  {.name = "verify",
+                                   .summary = "Check dense attention against its fp64 oracle on "
+                                              "this machine; exit code 1 if a case fails",
+                                   .examples = "nsimplex verify\n"
+                                               "NSIMPLEX_SIMD=AVX2 nsimplex verify --json\n"
+                                               "nsimplex verify --case order2-window --seed 7",
+                                   .acts = {.out = false}},
+                                  options, run_verify);
+  command.add_option("--case", options->cases, "Check only these cases of bench/cases")
       ->type_name("NAME");
 }
 

@@ -210,12 +210,12 @@ TEST_F(CausalEncodings, NamesATargetOrLabelsOfWhichNothingIsLearned) {
       "the target is constant: it is 2.5 in all of the 24 rows");
   for (const char* name : {"classify", "cluster"}) {
     expect_refused(with(command(name), {"--labels", test::write_file(folder_ / "own.csv", own)}),
-                   out, "24 different ones for the 24 rows");
+                   out, "24 different labels for the 24 rows");
     expect_refused(with(command(name), {"--labels", test::write_file(folder_ / "one.csv", same)}),
                    out, "different labels, got 1");
   }
   expect_refused(with(command("classify"), {"--labels", labels_, "--share", "1"}), out,
-                 "--share: expected a share that leaves rows to judge by, got 1");
+                 "--share: expected a share that leaves rows for testing, got 1");
 }
 
 TEST_F(CausalEncodings, OneRunHasNoIntervalForPeople) {

@@ -236,12 +236,13 @@ TEST_F(CausalPerturb, AStoppedRunGoesOnAsItBegan) {
 }
 
 TEST_F(CausalPerturb, NamesWhatIsMissingOrDoesNotBelong) {
-  expect_no({"causal", "perturb", table_}, "--perturbations: expected what was done to each row");
+  expect_no({"causal", "perturb", table_},
+            "--perturbations: expected the perturbation of each row");
   expect_no({"causal", "perturb", "--perturbations", guides_}, "--perturbations: expected a TABLE");
   expect_no({"causal", "perturb", "--control", "NT"}, "--control: expected a TABLE");
   expect_no(command({}, "absent.csv"),
-            "no file and no column of " + table_ + " is called \"absent.csv\"");
-  expect_no(command({"--nodes", "12"}), "--nodes: is of simulated tables, got a TABLE");
+            "--perturbations: expected a file or a column of " + table_ + ", got \"absent.csv\"");
+  expect_no(command({"--nodes", "12"}), "--nodes: expected no TABLE, got one");
   expect_no(command({"--unseen", "0.99"}), "unseen: expected a share that leaves perturbations");
   expect_no({"causal", "perturb", table_, "--perturbations", guides_},
             "most changed: expected 1 to 8 of the features, got 20");

@@ -53,7 +53,7 @@ TEST_F(CausalPredict, SavedModelsAnswerForNewRowsByTheNamesOfTheirColumns) {
              {"--labels", labels_, "--splits", "2", "--encodings", "none,cape", "--save-models"});
   const Finished homeless = run(words);
   EXPECT_EQ(homeless.code, 2);
-  EXPECT_THAT(homeless.err, HasSubstr("--save-models: expected a folder to write to, by --out"));
+  EXPECT_THAT(homeless.err, HasSubstr("--save-models: expected a folder in --out, got none"));
   const Finished trained = run(joined(words, {"--out", out}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   for (const char* name : {"none-1-1", "none-2-1", "cape-1-1", "cape-2-1"}) {
@@ -83,7 +83,7 @@ TEST_F(CausalPredict, SavedModelsAnswerForNewRowsByTheNamesOfTheirColumns) {
     test::write_file(folder_ / "bad.csv", table);
     expect_refused({"causal", "predict", model, folder_ / "bad.csv"}, folder_ / "none", says);
   };
-  refused("a,b,c\n1,2,3\n4,5,6\n", "TABLE: expected one column \"d\" as the model has it;");
+  refused("a,b,c\n1,2,3\n4,5,6\n", "TABLE: expected one column \"d\", as in the model;");
   refused("a,b,c,d,a\n1,2,3,4,5\n4,5,6,7,8\n", "has several");
   refused("a,b,c,d\n1,2,3,4\n4,,6,7\n", "has none in \"b\"");
   expect_refused({"causal", "predict", table_, table_}, folder_ / "none", "cannot read");

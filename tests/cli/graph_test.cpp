@@ -142,7 +142,7 @@ TEST(GraphScaling, AModelEndsBeforeALimitIsPassed) {
   EXPECT_EQ(having(lines, "largest_edges")[0]["largest_edges"], 15);
   const Finished falling = run({"lab", "graph-scaling", "--edges", "80,40"});
   EXPECT_EQ(falling.code, 2);
-  EXPECT_THAT(falling.err, HasSubstr("--edges: expected rising numbers"));
+  EXPECT_THAT(falling.err, HasSubstr("--edges: expected ascending numbers"));
 }
 
 TEST(GraphDelaunay, ModelsAreShownBesideThePapersFigures) {

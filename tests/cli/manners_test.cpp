@@ -50,7 +50,7 @@ TEST_P(BadUsageTest, ExitsWithTwoAndOneClearLine) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadUsageTest,
     ::testing::Values(
-        BadUsage{{}, "name a command"}, BadUsage{{"bench"}, "name a command: attention"},
+        BadUsage{{}, "expected a command"}, BadUsage{{"bench"}, "expected a command: attention"},
         BadUsage{{"bnch"}, "did you mean bench?"}, BadUsage{{"bench", "atention"}, "attention?"},
         BadUsage{{"zzzzzzzz"}, "unknown command 'zzzzzzzz' (see"},
         BadUsage{{"info", "--jsno"}, "unknown option --jsno; did you mean --json?"},

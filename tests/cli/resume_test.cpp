@@ -143,7 +143,7 @@ TEST(GraphResume, TheHalfLineOfAKilledProcessGoesAndTheRestStays) {
   test::write_file(file, "{\"a\": 1}\nnothing\n" + whole);
   const Finished damaged = run({"lab", "chains", "--resume", out});
   EXPECT_EQ(damaged.code, 2);
-  EXPECT_THAT(damaged.err, AllOf(HasSubstr("cannot continue"), HasSubstr("line 2 is no JSON")));
+  EXPECT_THAT(damaged.err, AllOf(HasSubstr("cannot continue"), HasSubstr("line 2 is not a JSON")));
 }
 
 void expect_no_resume(const Words& words, const std::string& says) {

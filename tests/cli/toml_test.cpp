@@ -72,7 +72,7 @@ TEST(Toml, ErrorsNameTheLine) {
   EXPECT_THAT(error("a = [[1]]"), HasSubstr("no list inside a list"));
   EXPECT_THAT(error("a = {b = 1}"), HasSubstr("got a table"));
   EXPECT_THAT(error("a = \"\\q\""), HasSubstr("got \"\\q\""));
-  EXPECT_THAT(error("a = \"\\ud800\""), HasSubstr("expected a letter's number"));
+  EXPECT_THAT(error("a = \"\\ud800\""), HasSubstr("expected the number of a character"));
   EXPECT_THAT(error("a = \"\\u00\""), HasSubstr("expected hexadecimal digits"));
   EXPECT_THAT(error("\xFF\xFE"
                     "a"),

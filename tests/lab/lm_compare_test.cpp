@@ -113,13 +113,13 @@ TEST(LmCompare, RefusesWhatMakesNoSense) {
   expect_bad_input(with({"--arms", "ordinary,huge"}),
                    "--arms: expected ordinary, window, topk, path or linear, got 'huge'");
   expect_bad_input(with({"--arms", "topk:fast"}), "expected reuse, light, relu, softmax, loss");
-  expect_bad_input(with({"--arms", "window:relu"}), "'relu' is for topk and path alone");
-  expect_bad_input(with({"--arms", "topk,topk"}), "'topk' is named twice");
+  expect_bad_input(with({"--arms", "window:relu"}), "'relu' is only for topk and path");
+  expect_bad_input(with({"--arms", "topk,topk"}), "expected different models, got 'topk' twice");
   expect_bad_input(with({"--accumulate", "0"}), "accumulate: expected at least 1, got 0");
   auto first = with({"--arms", "topk"});
   *(std::find(first.begin(), first.end(), "--every") + 1) = "1";
   expect_bad_input(first, "the first layer has none");
-  expect_bad_input(with({"--tokens", place / "text"}), "--tokens: expected no --text beside it");
+  expect_bad_input(with({"--tokens", place / "text"}), "--tokens: expected no --text with it");
   expect_bad_input(place.compare({}), "--text: expected files");
 }
 

@@ -122,7 +122,7 @@ TEST(PairTask, SetsThatDoNotFitAreRefused) {
     return test::input_error_of([&] { PairTask({sets(), bad, sets()}, {}); });
   };
   EXPECT_THAT(message(ordered), HasSubstr("undirected"));
-  EXPECT_THAT(message(short_of_one), HasSubstr("one row a point"));
+  EXPECT_THAT(message(short_of_one), HasSubstr("one row per point"));
 }
 
 }  // namespace

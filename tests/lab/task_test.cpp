@@ -137,7 +137,7 @@ TEST(TaskMatch, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--beside", "5"}, "--beside"},
       {{"--equal", "time"}, "--equal"},
       {{"--modulus", "1000000000000"}, "--modulus"},
-      {{"--modulus", "1000000"}, "hardly ever have balanced labels"},
+      {{"--modulus", "1000000"}, "rarely have balanced labels"},
       {{"--modulus", "4"}, "expected a prime, got 4"},
       {{"--length", "1"}, "length: expected at least 2, got 1"},
       {{"--heads", "3"}, "heads: expected a divisor of dim 16, got 3"},
