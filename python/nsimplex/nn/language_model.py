@@ -29,7 +29,9 @@ _EMBEDDING_DEVIATION = 0.02
 @dataclasses.dataclass
 class LanguageModelOptions:
     """Shape of a :class:`LanguageModel`. Fields and defaults match
-    nsimplex::LanguageModelOptions."""
+    nsimplex::LanguageModelOptions, which does not have the last five. These are options of the
+    simplicial layers, as in :class:`SimplicialAttention`. A checkpoint without them has their
+    defaults."""
 
     vocabulary: int = 256
     layers: int = 4
@@ -50,6 +52,11 @@ class LanguageModelOptions:
     mlp: str = "swiglu"
     mlp_ratio: float = 0.0
     tied: bool = True
+    form: str = "product"
+    rotary: bool = False
+    normalizer: str = "softmax"
+    augment: bool = False
+    dropout: float = 0.0
 
     @classmethod
     def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
@@ -81,8 +88,9 @@ class LanguageModel(nn.Module):
     (:class:`SeparableAttention`).
 
     Ordinary layers rotate q and k (RoPE). Simplicial layers of order >= 2 get no positions, because
-    the trilinear form has no rotation invariance. They learn the order of tokens through their
-    causal windows and through the outputs of the layers below.
+    the product form has no rotation invariance. They learn the order of tokens through their causal
+    windows and through the outputs of the layers below. With ``form="determinant"`` and ``rotary``
+    they rotate, too. Simplicial layers of order 1 always rotate.
 
     Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied,
         ``head.weight``.
@@ -156,16 +164,17 @@ class LanguageModel(nn.Module):
     def _attention(self, simplicial: bool) -> SimplicialAttention:
         o = self.options
         order = o.order if simplicial else 1
-        common = dict(
-            kv_heads=o.kv_heads,
-            order=order,
-            norm=o.norm,
-            causal=True,
-            rotary=order == 1,
-            scale=o.scale if simplicial else "standard",
-        )
+        common = dict(kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True)
         if not simplicial:
-            return SimplicialAttention(o.dim, o.heads, **common)
+            return SimplicialAttention(o.dim, o.heads, rotary=True, **common)
+        common |= dict(
+            scale=o.scale,
+            form=o.form,
+            rotary=o.rotary or order == 1,
+            normalizer=o.normalizer,
+            augment=o.augment or None,
+            dropout=o.dropout,
+        )
         if o.sparse == "window":
             window = [*o.window] * (order if len(o.window) == 1 else 1) or None
             return SimplicialAttention(o.dim, o.heads, window=window, **common)
