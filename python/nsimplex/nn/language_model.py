@@ -248,13 +248,47 @@ class LanguageModel(nn.Module):
             f"{high}"
         )
 
-    def forward(self, tokens: Tensor, caches: LayerCaches | None = None) -> Tensor:
+    def _places(
+        self, tokens: Tensor, attention_mask: Tensor | None, cu_seqlens: Tensor | None
+    ) -> dict[str, Tensor]:
+        """The masks as the layers take them."""
+        if attention_mask is None:
+            return {} if cu_seqlens is None else dict(cu_seqlens=cu_seqlens)
+        wrong = attention_mask.is_floating_point() or attention_mask.is_complex()
+        require(
+            not wrong and attention_mask.shape == tokens.shape,
+            "[LanguageModel] attention_mask: expected bool or integers of shape "
+            f"{[*tokens.shape]}, got {attention_mask.dtype} of shape {[*attention_mask.shape]}",
+        )
+        mask = dict(key_masks=attention_mask != 0)
+        return mask if cu_seqlens is None else mask | dict(cu_seqlens=cu_seqlens)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        caches: LayerCaches | None = None,
+        *,
+        attention_mask: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
+    ) -> Tensor:
         """tokens [B, T] -> logits [B, T, V]; position t sees tokens 0..t only.
 
         With caches (:meth:`make_cache`), tokens are the next T tokens, and the logits belong to
         them. To rounding, they equal the same rows of ``model(all tokens so far)``, for any split
         of the tokens into calls. This holds until an axis without a window drops a token. Use
         caches for inference only.
+
+        Args:
+            attention_mask: bool or integers [B, T], as the tokenizers of Transformers return them:
+                0 marks padding, on the left or on the right. No token sees padding, so that the
+                logits of a padded row equal those of the row alone, to rounding. Logits at padding
+                mean nothing.
+            cu_seqlens: int64 or int32 [documents + 1], 0 = first <= .. <= last = T: boundaries of
+                documents that are packed along T, the same for every row. No token sees another
+                document, so that the logits of a document equal those of the document alone, to
+                rounding. ``sparse="linear"`` refuses them.
+
+        Neither goes with caches.
         """
         layers = self.options.layers
         require(
@@ -262,19 +296,34 @@ class LanguageModel(nn.Module):
             f"[LanguageModel] caches: expected one for each of {layers} layers, "
             f"got {0 if caches is None else len(caches)}",
         )
+        require(
+            caches is None or (attention_mask is None and cu_seqlens is None),
+            "[LanguageModel] attention_mask and cu_seqlens: expected none with caches",
+        )
         x = self._embed(tokens)
+        places = self._places(tokens, attention_mask, cu_seqlens)
         for layer, block in enumerate(self.blocks):
-            x = block(x, cache=None if caches is None else caches[layer])
+            x = block(x, cache=None if caches is None else caches[layer], **places)
         return F.linear(
             self.norm(x), self.embedding.weight if self.options.tied else self.head.weight
         )
 
-    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+    def loss(
+        self,
+        tokens: Tensor,
+        targets: Tensor,
+        *,
+        attention_mask: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
+    ) -> Tensor:
         """Mean cross entropy in nats, in fp32 or wider; targets of -100 are left out.
 
+        Give padding the target -100, and so the last token of a packed document, because the next
+        token belongs to another one. attention_mask and cu_seqlens are those of :meth:`forward`.
         :attr:`auxiliary_loss` is added while gradients are recorded.
         """
-        logits = self(tokens).flatten(0, 1)
+        places = dict(attention_mask=attention_mask, cu_seqlens=cu_seqlens)
+        logits = self(tokens, **places).flatten(0, 1)
         if logits.dtype != torch.float64:
             logits = logits.float()
         loss = F.cross_entropy(logits, targets.flatten())
