@@ -166,7 +166,7 @@ AttentionWorkspace workspace(const Call& call) {
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("attention", TORCH_FN(flat<&cpu_forward>));
-  m.impl("attention_backward", TORCH_FN(flat_backward<&cpu_backward>));
+  m.impl("attention_backward", TORCH_FN(flat<&cpu_backward>));
 }
 
 }  // namespace

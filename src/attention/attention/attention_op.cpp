@@ -17,51 +17,36 @@ namespace {
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
-  m.def("attention(Tensor query, Tensor[] keys, Tensor[] values, *, " NSIMPLEX_OPTIONS_SCHEMA
+  m.def("attention(Tensor query, Tensor[] keys, Tensor[] values, *" NSIMPLEX_OPTIONS_SCHEMA
         ") -> (Tensor out, Tensor lse)",
         tags);
   m.def(
       "attention_reference(Tensor query, Tensor[] keys, Tensor[] values, "
-      "*, " NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor out, Tensor lse)",
+      "*" NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor out, Tensor lse)",
       tags);
   m.def(
       "attention_backward(Tensor query, Tensor[] keys, Tensor[] values, Tensor out, Tensor lse, "
-      "Tensor grad_out, Tensor? grad_lse, bool[] output_mask, *, " NSIMPLEX_OPTIONS_SCHEMA
+      "Tensor grad_out, Tensor? grad_lse, bool[] output_mask, *" NSIMPLEX_OPTIONS_SCHEMA
       ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values, Tensor grad_mask, "
       "Tensor grad_sink)",
       tags);
 }
 
-using ForwardFunction = decltype(flat<&reference_forward>);
-using BackwardFunction = decltype(flat_backward<&reference_backward>);
-
-template <class Operator>
-Output call_operator(const Operator& op, const Call& call) {
-  const Options& o = call.options;
-  return op.call(call.query, call.keys, call.values, o.causal, o.window, o.form, o.reduce,
-                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.key_masks,
-                 o.cu_seqlens, o.mask, o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
-}
-
 }  // namespace
 
 Output dispatch(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::attention");
-  return call_operator(op, call);
+  static const Operator<Output, Call> attention("nsimplex::attention");
+  return attention(call);
 }
 
 Output dispatch_reference(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::attention_reference");
-  return call_operator(op, call);
+  static const Operator<Output, Call> reference("nsimplex::attention_reference");
+  return reference(call);
 }
 
 Gradients dispatch(const BackwardCall& call) {
-  static const auto op = find_operator<BackwardFunction>("nsimplex::attention_backward");
-  const Options& o = call.forward.options;
-  return op.call(call.forward.query, call.forward.keys, call.forward.values, call.out, call.lse,
-                 call.grad_out, call.grad_lse, call.wanted, o.causal, o.window, o.form, o.reduce,
-                 o.normalizer, o.logit_scale, o.output_scale, o.key_lengths, o.key_masks,
-                 o.cu_seqlens, o.mask, o.sink, o.distinct, o.augment, o.dropout_p, o.seed);
+  static const Operator<Gradients, BackwardCall> backward("nsimplex::attention_backward");
+  return backward(call);
 }
 
 }  // namespace dense
@@ -137,7 +122,7 @@ Gradients meta_backward(const BackwardCall& call) {
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
   m.impl("attention", TORCH_FN(flat<&meta_forward>));
   m.impl("attention_reference", TORCH_FN(flat<&meta_forward>));
-  m.impl("attention_backward", TORCH_FN(flat_backward<&meta_backward>));
+  m.impl("attention_backward", TORCH_FN(flat<&meta_backward>));
 }
 
 }  // namespace

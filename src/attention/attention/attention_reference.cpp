@@ -187,7 +187,7 @@ Output composite_forward(const Call& call) {
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("attention", TORCH_FN(flat<&composite_forward>));
   m.impl("attention_reference", TORCH_FN(flat<&composite_forward>));
-  m.impl("attention_backward", TORCH_FN(flat_backward<&reference_backward>));
+  m.impl("attention_backward", TORCH_FN(flat<&reference_backward>));
 }
 
 }  // namespace

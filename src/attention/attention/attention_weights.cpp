@@ -50,37 +50,32 @@ Tensor weights(const Call& call) {
       .reshape(sizes);
 }
 
-// The dispatcher's flat argument list; the keys stand in for values, which have no part in weights.
-template <auto function>
-Tensor flat_weights(const Tensor& query, at::TensorList keys, bool causal,
-                    at::OptionalSymIntArrayRef window, std::string_view form,
-                    std::string_view reduce, std::string_view normalizer,
-                    std::optional<double> logit_scale, std::optional<double> output_scale,
-                    const OptionalTensor& key_lengths, OptionalTensorList key_masks,
-                    const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
-                    const OptionalTensor& sink, std::string_view distinct,
-                    at::OptionalIntArrayRef augment, double dropout_p,
-                    std::optional<c10::SymInt> seed) {
-  return function(
-      Call{query,
-           keys,
-           keys,
-           {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
-            key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, std::move(seed)}});
+// A call without values, which have no part in weights; the keys stand in for them.
+struct WeightsCall {
+  Call call;
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.call.query, self.call.keys),
+                          Options::option_fields(self.call.options));
+  }
+};
+
+Tensor operator_weights(const WeightsCall& given) {
+  return weights({given.call.query, given.call.keys, given.call.keys, given.call.options});
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def("attention_weights(Tensor query, Tensor[] keys, *, " NSIMPLEX_OPTIONS_SCHEMA ") -> Tensor",
+  m.def("attention_weights(Tensor query, Tensor[] keys, *" NSIMPLEX_OPTIONS_SCHEMA ") -> Tensor",
         {at::Tag::pt2_compliant_tag});
 }
 
 // Autograd and vmap look into the ATen calls.
 TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
-  m.impl("attention_weights", TORCH_FN(flat_weights<&weights>));
+  m.impl("attention_weights", TORCH_FN(flat<&operator_weights>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
-  m.impl("attention_weights", TORCH_FN(flat_weights<&weights>));
+  m.impl("attention_weights", TORCH_FN(flat<&operator_weights>));
 }
 
 void check_axis(const char* function, at::TensorList keys, int64_t axis) {

@@ -93,7 +93,7 @@ Output faces(const Call& call) {
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def("face_attention(Tensor query, Tensor[] keys, Tensor[] values, *, " NSIMPLEX_OPTIONS_SCHEMA
+  m.def("face_attention(Tensor query, Tensor[] keys, Tensor[] values, *" NSIMPLEX_OPTIONS_SCHEMA
         ") -> (Tensor out, Tensor lse)",
         {at::Tag::pt2_compliant_tag});
 }

@@ -134,24 +134,25 @@ auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList valu
       window.push_back(each.right);
     }
   }
-  at::OptionalSymIntArrayRef flat_window;
-  if (given > 0) flat_window = c10::SymIntArrayRef(window);
-  std::optional<double> logit_scale, output_scale;
+  Options flat{.causal = options.causal,
+               .form = name_of(options.form),
+               .reduce = name_of(options.reduce),
+               .normalizer = name_of(options.normalizer),
+               .key_lengths = options.key_lengths,
+               .cu_seqlens = options.cu_seqlens,
+               .mask = options.mask,
+               .sink = options.sink,
+               .distinct = name_of(options.distinct),
+               .dropout_p = options.dropout_p,
+               .seed = seed_of(options)};
+  if (given > 0) flat.window = c10::SymIntArrayRef(window);
   if (options.scale) {
-    logit_scale = options.scale->logit;
-    output_scale = options.scale->output;
+    flat.logit_scale = options.scale->logit;
+    flat.output_scale = options.scale->output;
   }
-  OptionalTensorList key_masks;
-  if (!options.key_masks.empty()) key_masks = at::TensorList(options.key_masks);
-  at::OptionalIntArrayRef augment;
-  if (!options.augment.empty()) augment = at::IntArrayRef(options.augment);
-  return function(Call{tensors.query,
-                       tensors.keys,
-                       tensors.values,
-                       {options.causal, flat_window, name_of(options.form), name_of(options.reduce),
-                        name_of(options.normalizer), logit_scale, output_scale, options.key_lengths,
-                        key_masks, options.cu_seqlens, options.mask, options.sink,
-                        name_of(options.distinct), augment, options.dropout_p, seed_of(options)}});
+  if (!options.key_masks.empty()) flat.key_masks = at::TensorList(options.key_masks);
+  if (!options.augment.empty()) flat.augment = at::IntArrayRef(options.augment);
+  return function(Call{tensors.query, tensors.keys, tensors.values, std::move(flat)});
 }
 
 }  // namespace nsimplex::dense

@@ -88,20 +88,17 @@ PartialCall::PartialCall(const Call& call, std::vector<size_t> axes)
 }
 
 Call PartialCall::call() const {
-  static const OptionalTensor none;
-  const Options& o = whole_.options;
-  at::OptionalSymIntArrayRef window;
-  if (o.window) window = c10::SymIntArrayRef(window_);
-  OptionalTensorList key_masks;
-  if (o.key_masks) key_masks = at::TensorList(key_masks_);
+  Options options = whole_.options;
+  if (options.window) options.window = c10::SymIntArrayRef(window_);
+  if (options.key_masks) options.key_masks = at::TensorList(key_masks_);
+  options.key_lengths = key_lengths_;
+  options.seed = seed_;
+  options.mask.reset();
+  options.augment.reset();
   // The sink is not in the parts: it joins where they are united.
-  const std::string_view normalizer = o.normalizer == "softmax_sink" ? "softmax" : o.normalizer;
-  return {
-      whole_.query,
-      keys_,
-      values_,
-      {o.causal, window, o.form, o.reduce, normalizer, o.logit_scale, o.output_scale, key_lengths_,
-       key_masks, o.cu_seqlens, none, none, o.distinct, std::nullopt, o.dropout_p, seed_}};
+  options.sink.reset();
+  if (options.normalizer == "softmax_sink") options.normalizer = "softmax";
+  return {whole_.query, keys_, values_, options};
 }
 
 std::vector<PartialCall> partial_calls(const Call& call) {

@@ -1,88 +1,83 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/SymInt.h>
-#include <c10/util/OptionalArrayRef.h>
-
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
-// The dense operator's arguments as the schema lists them, bundled so that the flat list is written
-// once for the forward and once for the backward operator. Everything here is a view of the
-// caller's arguments.
+#include "support/flat_call.h"
 
-// Written whole, options of later versions included: an argument added later would break saved
-// graphs. `window` holds SymInts so that one derived from a length survives export with dynamic
-// lengths.
-#define NSIMPLEX_OPTIONS_SCHEMA                                                          \
-  "bool causal=False, SymInt[]? window=None, str form='product', str reduce='product', " \
-  "str normalizer='softmax', float? logit_scale=None, float? output_scale=None, "        \
-  "Tensor? key_lengths=None, Tensor[]? key_masks=None, Tensor? cu_seqlens=None, "        \
-  "Tensor? mask=None, Tensor? sink=None, str distinct='none', int[]? augment=None, "     \
-  "float dropout_p=0., SymInt? seed=None"
+// The dense operator's arguments as the schema lists them (support/flat_call.h). Lists are views of
+// the caller's arguments.
+
+// The options, in the order of the schema. An option is added at the end, with a default: only then
+// do saved graphs still work. `window` holds SymInts so that one derived from a length survives
+// export with dynamic lengths.
+#define NSIMPLEX_ATTENTION_OPTIONS(OPTION)                                    \
+  OPTION(bool, causal, false, "bool causal=False")                            \
+  OPTION(at::OptionalSymIntArrayRef, window, {}, "SymInt[]? window=None")     \
+  OPTION(std::string_view, form, "product", "str form='product'")             \
+  OPTION(std::string_view, reduce, "product", "str reduce='product'")         \
+  OPTION(std::string_view, normalizer, "softmax", "str normalizer='softmax'") \
+  OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None")   \
+  OPTION(std::optional<double>, output_scale, {}, "float? output_scale=None") \
+  OPTION(OptionalInt64, key_lengths, {}, "Tensor? key_lengths=None")          \
+  OPTION(OptionalTensorList, key_masks, {}, "Tensor[]? key_masks=None")       \
+  OPTION(OptionalInt64, cu_seqlens, {}, "Tensor? cu_seqlens=None")            \
+  OPTION(OptionalTensor, mask, {}, "Tensor? mask=None")                       \
+  OPTION(OptionalTensor, sink, {}, "Tensor? sink=None")                       \
+  OPTION(std::string_view, distinct, "none", "str distinct='none'")           \
+  OPTION(at::OptionalIntArrayRef, augment, {}, "int[]? augment=None")         \
+  OPTION(double, dropout_p, 0.0, "float dropout_p=0.")                        \
+  OPTION(std::optional<c10::SymInt>, seed, {}, "SymInt? seed=None")
+
+#define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 
 namespace nsimplex::dense {
 
-using OptionalTensor = std::optional<at::Tensor>;
-using OptionalTensorList = std::optional<at::TensorList>;
-
-/// Lengths and boundaries may come as int32, as other libraries have them. Whoever reads them from
-/// a call gets int64.
-struct OptionalInt64 : OptionalTensor {
-  OptionalInt64(const OptionalTensor& given)  // NOLINT: stands where a tensor is given
-      : OptionalTensor(given && given->scalar_type() == at::kInt ? given->to(at::kLong) : given) {}
-};
-
-/// The keyword arguments, in the schema's order.
 struct Options {
-  bool causal = false;
-  at::OptionalSymIntArrayRef window;
-  std::string_view form = "product", reduce = "product", normalizer = "softmax";
-  std::optional<double> logit_scale, output_scale;
-  OptionalInt64 key_lengths;
-  OptionalTensorList key_masks;
-  OptionalInt64 cu_seqlens;
-  const OptionalTensor& mask;
-  const OptionalTensor& sink;
-  std::string_view distinct = "none";
-  at::OptionalIntArrayRef augment;
-  double dropout_p = 0.0;
-  std::optional<c10::SymInt> seed;
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_ATTENTION_OPTIONS)
 };
 
 struct Call {
-  const at::Tensor& query;  ///< [B, Hq, Tq, D]
-  at::TensorList keys;      ///< N of [B, Hk, T_m, D]
-  at::TensorList values;    ///< N of [B, Hk, T_m, Dv]
+  at::Tensor query;       ///< [B, Hq, Tq, D]
+  at::TensorList keys;    ///< N of [B, Hk, T_m, D]
+  at::TensorList values;  ///< N of [B, Hk, T_m, Dv]
   Options options;
+
+  static auto inputs(auto& self) { return std::tie(self.query, self.keys, self.values); }
+  static auto fields(auto& self) {
+    return std::tuple_cat(inputs(self), Options::option_fields(self.options));
+  }
+  /// The arguments that have gradients.
+  auto differentiable() const { return std::tie(query, keys, values, options.mask, options.sink); }
 
   /// Whether an input that has a gradient satisfies the predicate.
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    const auto option = [&](const OptionalTensor& tensor) { return tensor && predicate(*tensor); };
-    return predicate(query) || std::any_of(keys.begin(), keys.end(), predicate) ||
-           std::any_of(values.begin(), values.end(), predicate) || option(options.mask) ||
-           option(options.sink);
+    return any_tensor_of(differentiable(), predicate);
   }
 };
 
 struct BackwardCall {
   Call forward;
-  const at::Tensor& out;           ///< [B, Hq, Tq, Dv]
-  const at::Tensor& lse;           ///< [B, Hq, Tq]
-  const at::Tensor& grad_out;      ///< like out
-  const OptionalTensor& grad_lse;  ///< like lse; absent: zero
+  at::Tensor out;           ///< [B, Hq, Tq, Dv]
+  at::Tensor lse;           ///< [B, Hq, Tq]
+  at::Tensor grad_out;      ///< like out
+  OptionalTensor grad_lse;  ///< like lse; absent: zero
   /// Which gradients are computed: query, keys..., values..., mask, sink.
-  const c10::List<bool>& wanted;
+  c10::List<bool> wanted{};
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(Call::inputs(self.forward),
+                          std::tie(self.out, self.lse, self.grad_out, self.grad_lse, self.wanted),
+                          Options::option_fields(self.forward.options));
+  }
 
   template <class Predicate>
   bool any_tensor(Predicate&& predicate) const {
-    return forward.any_input(predicate) || predicate(out) || predicate(lse) ||
-           predicate(grad_out) || (grad_lse && predicate(*grad_lse));
+    return forward.any_input(predicate) ||
+           any_tensor_of(std::tie(out, lse, grad_out, grad_lse), predicate);
   }
 };
 
@@ -92,49 +87,6 @@ using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
 /// tensor of shape [0].
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
                              at::Tensor, at::Tensor>;
-
-/// Adapts a kernel that takes a Call to the dispatcher's flat argument list.
-template <auto kernel>
-Output flat(const at::Tensor& query, at::TensorList keys, at::TensorList values, bool causal,
-            at::OptionalSymIntArrayRef window, std::string_view form, std::string_view reduce,
-            std::string_view normalizer, std::optional<double> logit_scale,
-            std::optional<double> output_scale, const OptionalTensor& key_lengths,
-            OptionalTensorList key_masks, const OptionalTensor& cu_seqlens,
-            const OptionalTensor& mask, const OptionalTensor& sink, std::string_view distinct,
-            at::OptionalIntArrayRef augment, double dropout_p, std::optional<c10::SymInt> seed) {
-  return kernel(
-      Call{query,
-           keys,
-           values,
-           {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
-            key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}});
-}
-
-/// The same for a kernel that takes a BackwardCall.
-template <auto kernel>
-Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                        const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
-                        const OptionalTensor& grad_lse, const c10::List<bool>& wanted, bool causal,
-                        at::OptionalSymIntArrayRef window, std::string_view form,
-                        std::string_view reduce, std::string_view normalizer,
-                        std::optional<double> logit_scale, std::optional<double> output_scale,
-                        const OptionalTensor& key_lengths, OptionalTensorList key_masks,
-                        const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
-                        const OptionalTensor& sink, std::string_view distinct,
-                        at::OptionalIntArrayRef augment, double dropout_p,
-                        std::optional<c10::SymInt> seed) {
-  return kernel(BackwardCall{
-      {query,
-       keys,
-       values,
-       {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths, key_masks,
-        cu_seqlens, mask, sink, distinct, augment, dropout_p, seed}},
-      out,
-      lse,
-      grad_out,
-      grad_lse,
-      wanted});
-}
 
 /// Calls the registered operators through the dispatcher.
 Output dispatch(const Call& call);

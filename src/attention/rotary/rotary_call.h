@@ -1,37 +1,32 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/SymInt.h>
+#include <utility>
 
-#include <optional>
+#include "support/flat_call.h"
+
+#define NSIMPLEX_ROTARY_OPTIONS(OPTION)                           \
+  OPTION(int64_t, chunk, 2, "int chunk=2")                        \
+  OPTION(double, base, 10000.0, "float base=10000.")              \
+  OPTION(c10::SymInt, offset, 0, "SymInt offset=0")               \
+  OPTION(OptionalTensor, positions, {}, "Tensor? positions=None") \
+  OPTION(OptionalTensor, angles, {}, "Tensor? angles=None")       \
+  OPTION(bool, inverse, false, "bool inverse=False")
 
 namespace nsimplex::rotations {
 
-using OptionalTensor = std::optional<at::Tensor>;
-
-/// The operator's arguments as the schema lists them.
+/// The operator's arguments as the schema lists them (support/flat_call.h).
 struct Call {
-  const at::Tensor& x;  ///< [B, H, T, D]
-  int64_t chunk;
-  double base;
-  c10::SymInt offset;
-  const OptionalTensor& positions;
-  const OptionalTensor& angles;
-  bool inverse;
+  at::Tensor x;  ///< [B, H, T, D]
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_ROTARY_OPTIONS)
+
+  static auto fields(auto& self) { return std::tuple_cat(std::tie(self.x), option_fields(self)); }
 
   /// Whether an input that has a gradient satisfies the predicate.
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    return predicate(x) || (angles && predicate(*angles));
+    return any_tensor_of(std::tie(x, angles), predicate);
   }
 };
-
-/// Adapts a function of a Call to the dispatcher's flat argument list.
-template <auto function>
-at::Tensor flat(const at::Tensor& x, int64_t chunk, double base, c10::SymInt offset,
-                const OptionalTensor& positions, const OptionalTensor& angles, bool inverse) {
-  return function(Call{x, chunk, base, std::move(offset), positions, angles, inverse});
-}
 
 /// Refuses a call that is not defined. Sizes are symbolic: meta tensors pass the same door.
 void check(const Call& call);

@@ -19,9 +19,8 @@ namespace rotations {
 using at::Tensor;
 
 Tensor dispatch(const Call& call) {
-  static const auto op = find_operator<decltype(flat<&composite>)>("nsimplex::rotary");
-  return op.call(call.x, call.chunk, call.base, call.offset, call.positions, call.angles,
-                 call.inverse);
+  static const Operator<Tensor, Call> rotary("nsimplex::rotary");
+  return rotary(call);
 }
 
 std::pair<Tensor, Tensor> planes_of(const Tensor& x, int64_t chunk) {
@@ -55,11 +54,8 @@ Tensor meta(const Call& call) {
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def(
-      "rotary(Tensor x, *, int chunk=2, float base=10000., SymInt offset=0, Tensor? "
-      "positions=None, "
-      "Tensor? angles=None, bool inverse=False) -> Tensor",
-      {at::Tag::pt2_compliant_tag});
+  m.def("rotary(Tensor x, *" NSIMPLEX_SCHEMA_OF(NSIMPLEX_ROTARY_OPTIONS) ") -> Tensor",
+        {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) { m.impl("rotary", TORCH_FN(flat<&meta>)); }
@@ -102,36 +98,30 @@ Tensor grad_angles(const Tensor& angles, const Tensor& out, const Tensor& grad, 
 
 struct RotaryFunction : torch::autograd::Function<RotaryFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& /*x*/, const OptionalTensor& angles,
-                        const OptionalTensor& positions, const Call* call) {
+                        const Call* call) {
     const at::AutoDispatchBelowADInplaceOrView below;
     Tensor out = dispatch(*call);
     // Only the angles' gradient looks at the output.
     const bool keep = angles && angles->requires_grad();
-    context->save_for_backward(
-        {angles.value_or(Tensor()), positions.value_or(Tensor()), keep ? out : Tensor()});
-    context->saved_data["chunk"] = call->chunk;
-    context->saved_data["base"] = call->base;
-    context->saved_data["offset"] = call->offset;
-    context->saved_data["inverse"] = call->inverse;
+    Call kept = *call;
+    kept.x.reset();
+    save_call(*context, kept, {keep ? out : Tensor()});
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const variable_list saved = context->get_saved_variables();
-    const auto given = [](const Tensor& tensor) {
-      return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
-    };
-    const OptionalTensor angles = given(saved[0]), positions = given(saved[1]);
-    auto& data = context->saved_data;
-    const int64_t chunk = data["chunk"].toInt();
-    const bool inverse = data["inverse"].toBool();
-    variable_list result(4);
+    SavedCall<Call> saved(*context);
+    const Call& call = saved.call();
+    variable_list result(3);  // the call itself has no gradient
     if (context->needs_input_grad(0)) {
-      result[0] = dispatch({grads[0], chunk, data["base"].toDouble(), data["offset"].toSymInt(),
-                            positions, angles, !inverse});
+      Call back = call;
+      back.x = grads[0];
+      back.inverse = !call.inverse;
+      result[0] = dispatch(back);
     }
-    if (angles && context->needs_input_grad(1)) {
-      result[1] = grad_angles(*angles, saved[2], grads[0], chunk, inverse);
+    if (call.angles && context->needs_input_grad(1)) {
+      result[1] =
+          grad_angles(*call.angles, saved.next_result(), grads[0], call.chunk, call.inverse);
     }
     return result;
   }
@@ -139,7 +129,7 @@ struct RotaryFunction : torch::autograd::Function<RotaryFunction> {
 
 Tensor autograd(const Call& call) {
   if (needs_composite(call)) return composite(call);
-  return RotaryFunction::apply(call.x, call.angles, call.positions, &call);
+  return RotaryFunction::apply(call.x, call.angles, &call);
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) { m.impl("rotary", TORCH_FN(flat<&autograd>)); }

@@ -8,21 +8,31 @@
 
 namespace nsimplex::routing {
 
-/// Arguments of indexer_loss as the schema lists them.
+// weights and lse (with scores softmax) are [B, H, Tq], indices [1 or B, Tq or T, k]; without
+// indices all admissible keys count.
+#define NSIMPLEX_LOSS_OPTIONS(OPTION)                                   \
+  OPTION(OptionalTensor, weights, {}, "Tensor? weights=None")           \
+  OPTION(OptionalTensor, lse, {}, "Tensor? lse=None")                   \
+  OPTION(OptionalTensor, indices, {}, "Tensor? indices=None")           \
+  OPTION(std::string_view, scores, "relu", "str scores='relu'")         \
+  OPTION(bool, causal, false, "bool causal=False")                      \
+  OPTION(std::optional<double>, scale, {}, "float? scale=None")         \
+  OPTION(std::string_view, pattern, "product", "str pattern='product'") \
+  OPTION(std::string_view, form, "product", "str form='product'")       \
+  OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None")
+
+/// Arguments of indexer_loss as the schema lists them (support/flat_call.h).
 struct LossCall {
-  const at::Tensor& query_index;  ///< [B, H, Tq, D']
-  const at::Tensor& key_index;    ///< [B, H', T, D']
-  const at::Tensor& query;        ///< [B, Hq, Tq, D]
-  at::TensorList keys;            ///< N of [B, Hk, T, D]
-  const OptionalTensor& weights;  ///< [B, H, Tq]
-  const OptionalTensor& lse;      ///< [B, H, Tq], with scores softmax
-  const OptionalTensor& indices;  ///< [1 or B, Tq or T, k]; absent: all admissible keys
-  std::string_view scores;
-  bool causal;
-  std::optional<double> scale;
-  std::string_view pattern;
-  std::string_view form;
-  std::optional<double> logit_scale;
+  at::Tensor query_index;  ///< [B, H, Tq, D']
+  at::Tensor key_index;    ///< [B, H', T, D']
+  at::Tensor query;        ///< [B, Hq, Tq, D]
+  at::TensorList keys;     ///< N of [B, Hk, T, D]
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_LOSS_OPTIONS)
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.query_index, self.key_index, self.query, self.keys),
+                          option_fields(self));
+  }
 
   bool softmax() const { return scores == "softmax"; }
   bool path() const { return pattern == "path"; }

@@ -81,9 +81,17 @@ void check_values(const LossCall& call) {
 }
 
 void check_index(const LossCall& call) {
-  check(Call{call.query_index, call.key_index, 1, call.weights, call.scores, call.causal,
-             call.scale, call.lse, kNone, kNone, kNone, "indexer_loss", "query_index",
-             "key_index"});
+  check(Call{.query = call.query_index,
+             .key = call.key_index,
+             .k = 1,
+             .weights = call.weights,
+             .scores = call.scores,
+             .causal = call.causal,
+             .scale = call.scale,
+             .lse = call.lse,
+             .function = "indexer_loss",
+             .query_name = "query_index",
+             .key_name = "key_index"});
 }
 
 void check(const LossCall& call) {
@@ -104,10 +112,9 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-#define NSIMPLEX_LOSS_SCHEMA                                                                     \
-  "Tensor query_index, Tensor key_index, Tensor query, Tensor[] keys, *, Tensor? weights=None, " \
-  "Tensor? lse=None, Tensor? indices=None, str scores='relu', bool causal=False, float? "        \
-  "scale=None, str pattern='product', str form='product', float? logit_scale=None"
+#define NSIMPLEX_LOSS_SCHEMA                                                                 \
+  "Tensor query_index, Tensor key_index, Tensor query, Tensor[] keys, *" NSIMPLEX_SCHEMA_OF( \
+      NSIMPLEX_LOSS_OPTIONS)
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
@@ -118,28 +125,14 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         tags);
 }
 
-// The dispatcher's flat lists.
-template <auto function>
-Tensor flat_loss(const Tensor& query_index, const Tensor& key_index, const Tensor& query,
-                 at::TensorList keys, const OptionalTensor& weights, const OptionalTensor& lse,
-                 const OptionalTensor& indices, std::string_view scores, bool causal,
-                 std::optional<double> scale, std::string_view pattern, std::string_view form,
-                 std::optional<double> logit_scale) {
-  return function({query_index, key_index, query, keys, weights, lse, indices, scores, causal,
-                   scale, pattern, form, logit_scale});
-}
+struct GradientsCall {
+  LossCall loss;
+  Wanted wanted{};
 
-template <auto function>
-LossOutput flat_gradients(const Tensor& query_index, const Tensor& key_index, const Tensor& query,
-                          at::TensorList keys, const OptionalTensor& weights,
-                          const OptionalTensor& lse, const OptionalTensor& indices,
-                          std::string_view scores, bool causal, std::optional<double> scale,
-                          std::string_view pattern, std::string_view form,
-                          std::optional<double> logit_scale, std::array<bool, 4> wanted) {
-  return function({query_index, key_index, query, keys, weights, lse, indices, scores, causal,
-                   scale, pattern, form, logit_scale},
-                  wanted);
-}
+  static auto fields(auto& self) {
+    return std::tuple_cat(LossCall::fields(self.loss), std::tie(self.wanted));
+  }
+};
 
 // Only what was given has a gradient.
 void check_wanted(const LossCall& call, const Wanted& wanted) {
@@ -151,7 +144,8 @@ void check_wanted(const LossCall& call, const Wanted& wanted) {
   }
 }
 
-LossOutput with_gradients(const LossCall& call, const Wanted& wanted) {
+LossOutput with_gradients(const GradientsCall& whole) {
+  const auto& [call, wanted] = whole;
   check(call);
   check_wanted(call, wanted);
   check_values(call);
@@ -180,7 +174,8 @@ LossOutput with_gradients(const LossCall& call, const Wanted& wanted) {
           joined(weights, given(call.weights)), joined(lse, given(call.lse))};
 }
 
-LossOutput meta_gradients(const LossCall& call, const Wanted& wanted) {
+LossOutput meta_gradients(const GradientsCall& whole) {
+  const auto& [call, wanted] = whole;
   check(call);
   check_wanted(call, wanted);
   const auto like = [&](bool is_wanted, const Tensor& input) {
@@ -196,12 +191,9 @@ LossOutput meta_gradients(const LossCall& call, const Wanted& wanted) {
           optional(wanted[3], call.lse)};
 }
 
-LossOutput dispatch(const LossCall& call, const Wanted& wanted) {
-  static const auto op =
-      find_operator<decltype(flat_gradients<&with_gradients>)>("nsimplex::indexer_loss_gradients");
-  return op.call(call.query_index, call.key_index, call.query, call.keys, call.weights, call.lse,
-                 call.indices, call.scores, call.causal, call.scale, call.pattern, call.form,
-                 call.logit_scale, wanted);
+LossOutput dispatch(const GradientsCall& call) {
+  static const Operator<LossOutput, GradientsCall> gradients("nsimplex::indexer_loss_gradients");
+  return gradients(call);
 }
 
 // log sum_j exp(logit_hij), with its gradient.
@@ -219,14 +211,13 @@ template <class Function>
 Tensor with_lse(const LossCall& call, Function&& function) {
   if (!call.softmax() || call.lse) return function(call);
   check_index(call);
-  const OptionalTensor lse = index_lse(call);
-  return function({call.query_index, call.key_index, call.query, call.keys, call.weights, lse,
-                   call.indices, call.scores, call.causal, call.scale, call.pattern, call.form,
-                   call.logit_scale});
+  LossCall own = call;
+  own.lse = index_lse(call);
+  return function(own);
 }
 
 Tensor loss_only(const LossCall& call) {
-  return with_lse(call, [](const LossCall& own) { return std::get<0>(dispatch(own, Wanted{})); });
+  return with_lse(call, [](const LossCall& own) { return std::get<0>(dispatch({own})); });
 }
 
 struct LossFunction : torch::autograd::Function<LossFunction> {
@@ -239,7 +230,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
     };
     const Wanted wanted{query_index.requires_grad(), key_index.requires_grad(), wants(weights),
                         wants(lse)};
-    auto [loss, grad_query, grad_key, grad_weights, grad_lse] = dispatch(*call, wanted);
+    auto [loss, grad_query, grad_key, grad_weights, grad_lse] = dispatch({*call, wanted});
     context->save_for_backward({grad_query, grad_key, grad_weights, grad_lse});
     context->saved_data["weights"] = weights.has_value();
     context->saved_data["lse"] = lse.has_value();
@@ -270,23 +261,23 @@ Tensor autograd_loss(const LossCall& call) {
   });
 }
 
-LossOutput autograd_gradients(const LossCall& call, const Wanted& wanted) {
+LossOutput autograd_gradients(const GradientsCall& call) {
   const at::AutoDispatchBelowADInplaceOrView below;
-  return dispatch(call, wanted);
+  return dispatch(call);
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
-  m.impl("indexer_loss", TORCH_FN(flat_loss<&loss_only>));
-  m.impl("indexer_loss_gradients", TORCH_FN(flat_gradients<&with_gradients>));
+  m.impl("indexer_loss", TORCH_FN(flat<&loss_only>));
+  m.impl("indexer_loss_gradients", TORCH_FN(flat<&with_gradients>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
-  m.impl("indexer_loss_gradients", TORCH_FN(flat_gradients<&meta_gradients>));
+  m.impl("indexer_loss_gradients", TORCH_FN(flat<&meta_gradients>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
-  m.impl("indexer_loss", TORCH_FN(flat_loss<&autograd_loss>));
-  m.impl("indexer_loss_gradients", TORCH_FN(flat_gradients<&autograd_gradients>));
+  m.impl("indexer_loss", TORCH_FN(flat<&autograd_loss>));
+  m.impl("indexer_loss_gradients", TORCH_FN(flat<&autograd_gradients>));
 }
 
 }  // namespace
@@ -295,13 +286,21 @@ TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
 at::Tensor indexer_loss(const at::Tensor& query_index, const at::Tensor& key_index,
                         const at::Tensor& query, at::TensorList keys,
                         const IndexerLossOptions& options) {
-  static const auto op =
-      find_operator<decltype(routing::flat_loss<&routing::loss_only>)>("nsimplex::indexer_loss");
-  std::optional<double> logit_scale;
-  if (options.attention_scale) logit_scale = options.attention_scale->logit;
-  return op.call(query_index, key_index, query, keys, options.weights, options.lse, options.indices,
-                 routing::name_of(options.scores), options.causal, options.scale,
-                 options.path ? "path" : "product", dense::name_of(options.form), logit_scale);
+  static const Operator<at::Tensor, routing::LossCall> loss("nsimplex::indexer_loss");
+  routing::LossCall call{.query_index = query_index,
+                         .key_index = key_index,
+                         .query = query,
+                         .keys = keys,
+                         .weights = options.weights,
+                         .lse = options.lse,
+                         .indices = options.indices,
+                         .scores = routing::name_of(options.scores),
+                         .causal = options.causal,
+                         .scale = options.scale,
+                         .pattern = options.path ? "path" : "product",
+                         .form = dense::name_of(options.form)};
+  if (options.attention_scale) call.logit_scale = options.attention_scale->logit;
+  return loss(call);
 }
 
 }  // namespace nsimplex

@@ -27,7 +27,7 @@ using at::Tensor;
 // Calls function(dense call) with the layer's options and key masks.
 template <class Function>
 auto with_layer(const Layer& layer, at::TensorList masks, Function&& function) {
-  dense::OptionalTensorList key_masks;
+  OptionalTensorList key_masks;
   if (!masks.empty()) key_masks = masks;
   return function(
       dense::Call{layer.query, layer.keys, layer.keys,
@@ -41,7 +41,7 @@ Tensor lse_of(const dense::Call& call) {
     values.push_back(
         at::zeros({1}, key.options()).expand({key.size(0), key.size(1), key.size(2), 1}));
   }
-  return std::get<1>(dense::dispatch({call.query, call.keys, values, call.options}));
+  return std::get<1>(dense::dispatch(dense::Call{call.query, call.keys, values, call.options}));
 }
 
 // A tile's weights [B, H, G, Q, L, K] summed over heads: [B, Q, n_1, .., n_N].

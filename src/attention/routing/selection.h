@@ -15,28 +15,18 @@ namespace nsimplex::routing {
 TupleList list_of_rows(std::vector<at::Tensor> columns, const at::Tensor& owner, int64_t batch,
                        int64_t queries);
 
-using dense::OptionalTensor;
-
-inline const OptionalTensor kNone;
-
-/// Options of the dense operator for logits alone. Refers to its arguments.
+/// Options of the dense operator for logits alone.
 inline dense::Options plain_options(bool causal, std::string_view form,
                                     std::optional<double> logit_scale,
-                                    dense::OptionalTensorList key_masks = std::nullopt,
-                                    const OptionalTensor& key_lengths = kNone,
-                                    const OptionalTensor& mask = kNone) {
+                                    OptionalTensorList key_masks = std::nullopt,
+                                    const OptionalInt64& key_lengths = {},
+                                    const OptionalTensor& mask = {}) {
   return {.causal = causal,
-          .window = {},
           .form = form,
           .logit_scale = logit_scale,
-          .output_scale = {},
           .key_lengths = key_lengths,
           .key_masks = key_masks,
-          .cu_seqlens = kNone,
-          .mask = mask,
-          .sink = kNone,
-          .augment = {},
-          .seed = {}};
+          .mask = mask};
 }
 
 /// A table of keys with every row in ascending order, -1 behind.

@@ -7,40 +7,38 @@
 
 #include "attention/routing/selection.h"
 
+// weights and lse are [B, H, Tq], key_lengths [B], adjacency bool [1 or B, Tq, T] and candidates
+// int64 [1 or B, Tq, n].
+#define NSIMPLEX_TOPK_OPTIONS(OPTION)                                \
+  OPTION(OptionalTensor, weights, {}, "Tensor? weights=None")        \
+  OPTION(std::string_view, scores, "relu", "str scores='relu'")      \
+  OPTION(bool, causal, false, "bool causal=False")                   \
+  OPTION(std::optional<double>, scale, {}, "float? scale=None")      \
+  OPTION(OptionalTensor, lse, {}, "Tensor? lse=None")                \
+  OPTION(OptionalInt64, key_lengths, {}, "Tensor? key_lengths=None") \
+  OPTION(OptionalTensor, adjacency, {}, "Tensor? adjacency=None")    \
+  OPTION(OptionalTensor, candidates, {}, "Tensor? candidates=None")
+
 namespace nsimplex::routing {
 
-/// The operator's arguments as the schema lists them.
+/// The operator's arguments as the schema lists them (support/flat_call.h).
 struct Call {
-  const at::Tensor& query;  ///< [B, H, Tq, D]
-  const at::Tensor& key;    ///< [B, Hk, T, D]
+  at::Tensor query;  ///< [B, H, Tq, D]
+  at::Tensor key;    ///< [B, Hk, T, D]
   c10::SymInt k;
-  const OptionalTensor& weights;  ///< [B, H, Tq]
-  std::string_view scores;
-  bool causal;
-  std::optional<double> scale;
-  const OptionalTensor& lse;                            ///< [B, H, Tq]
-  dense::OptionalInt64 key_lengths;                     ///< [B]
-  const OptionalTensor& adjacency;                      ///< bool [1 or B, Tq, T]
-  const OptionalTensor& candidates;                     ///< int64 [1 or B, Tq, n]
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_TOPK_OPTIONS)
   const char* function = "topk_keys";                   ///< that errors name
   const char *query_name = "query", *key_name = "key";  ///< as errors call them
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.query, self.key, self.k), option_fields(self));
+  }
 
   bool softmax() const { return scores == "softmax"; }
 };
 
 /// (indices, scores), both [B, Tq, k]
 using Output = std::tuple<at::Tensor, at::Tensor>;
-
-/// Adapts a function of a Call to the dispatcher's flat argument list.
-template <auto function>
-Output flat(const at::Tensor& query, const at::Tensor& key, c10::SymInt k,
-            const OptionalTensor& weights, std::string_view scores, bool causal,
-            std::optional<double> scale, const OptionalTensor& lse,
-            const OptionalTensor& key_lengths, const OptionalTensor& adjacency,
-            const OptionalTensor& candidates) {
-  return function(Call{query, key, std::move(k), weights, scores, causal, scale, lse, key_lengths,
-                       adjacency, candidates});
-}
 
 /// Refuses a call that is not defined, by shapes and dtypes. Sizes are symbolic: meta tensors pass
 /// the same door.

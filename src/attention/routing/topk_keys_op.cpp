@@ -159,32 +159,23 @@ namespace {
 
 using at::Tensor;
 
-#define NSIMPLEX_TOPK_SCHEMA                                                               \
-  "(Tensor query, Tensor key, SymInt k, *, Tensor? weights=None, str scores='relu', bool " \
-  "causal=False, float? scale=None, Tensor? lse=None, Tensor? key_lengths=None, Tensor? "  \
-  "adjacency=None, Tensor? candidates=None) -> (Tensor indices, Tensor scores)"
+#define NSIMPLEX_TOPK_SCHEMA \
+  "(Tensor query, Tensor key, SymInt k, *" NSIMPLEX_SCHEMA_OF(NSIMPLEX_TOPK_OPTIONS) ") " \
+  "-> (Tensor indices, Tensor scores)"
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def("topk_keys" NSIMPLEX_TOPK_SCHEMA, {at::Tag::pt2_compliant_tag});
   m.def("topk_keys_reference" NSIMPLEX_TOPK_SCHEMA, {at::Tag::pt2_compliant_tag});
 }
 
-template <class Operator>
-Output call_operator(const Operator& op, const Call& call) {
-  return op.call(call.query, call.key, call.k, call.weights, call.scores, call.causal, call.scale,
-                 call.lse, call.key_lengths, call.adjacency, call.candidates);
-}
-
-using Function = decltype(flat<&reference>);
-
 Output dispatch(const Call& call) {
-  static const auto op = find_operator<Function>("nsimplex::topk_keys");
-  return call_operator(op, call);
+  static const Operator<Output, Call> topk("nsimplex::topk_keys");
+  return topk(call);
 }
 
 Output dispatch_reference(const Call& call) {
-  static const auto op = find_operator<Function>("nsimplex::topk_keys_reference");
-  return call_operator(op, call);
+  static const Operator<Output, Call> topk("nsimplex::topk_keys_reference");
+  return topk(call);
 }
 
 Output meta(const Call& call) {

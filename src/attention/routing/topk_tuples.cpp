@@ -13,8 +13,6 @@ namespace routing {
 namespace {
 
 using at::Tensor;
-using dense::OptionalTensor;
-using dense::OptionalTensorList;
 
 void check_tuples(const dense::Call& call, int64_t count, const OptionalTensor& weights) {
   dense::check(call);
@@ -53,33 +51,34 @@ TupleList tuples(const dense::Call& call, int64_t count, const OptionalTensor& w
   return list_of_rows(std::move(columns), owner, best.size(0), best.size(1));
 }
 
-std::tuple<Tensor, Tensor> flat_tuples(
-    const Tensor& query, at::TensorList keys, int64_t count, const OptionalTensor& weights,
-    bool causal, at::OptionalSymIntArrayRef window, std::string_view form, std::string_view reduce,
-    std::string_view normalizer, std::optional<double> logit_scale,
-    std::optional<double> output_scale, const OptionalTensor& key_lengths,
-    OptionalTensorList key_masks, const OptionalTensor& cu_seqlens, const OptionalTensor& mask,
-    const OptionalTensor& sink, std::string_view distinct, at::OptionalIntArrayRef augment,
-    double dropout_p, std::optional<c10::SymInt> seed) {
+// A call without values, which have no part in the choice; the keys stand in for them.
+struct TuplesCall {
+  dense::Call call;
+  int64_t count = 0;
+  OptionalTensor weights;
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.call.query, self.call.keys, self.count, self.weights),
+                          dense::Options::option_fields(self.call.options));
+  }
+};
+
+std::tuple<Tensor, Tensor> operator_tuples(const TuplesCall& given) {
   const at::NoGradGuard no_grad;
   const TupleList list =
-      tuples({query,
-              keys,
-              keys,
-              {causal, window, form, reduce, normalizer, logit_scale, output_scale, key_lengths,
-               key_masks, cu_seqlens, mask, sink, distinct, augment, dropout_p, std::move(seed)}},
-             count, weights);
+      tuples({given.call.query, given.call.keys, given.call.keys, given.call.options}, given.count,
+             given.weights);
   return {list.indices, list.offsets};
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "topk_tuples(Tensor query, Tensor[] keys, int count, *, Tensor? "
-      "weights=None, " NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor indices, Tensor offsets)");
+      "weights=None" NSIMPLEX_OPTIONS_SCHEMA ") -> (Tensor indices, Tensor offsets)");
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
-  m.impl("topk_tuples", TORCH_FN(flat_tuples));
+  m.impl("topk_tuples", TORCH_FN(flat<&operator_tuples>));
 }
 
 }  // namespace

@@ -25,19 +25,16 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct EluCall {
-  const Tensor& x;
-  double scale;
+  Tensor x;
+  double scale = 1.0;
+
+  static auto fields(auto& self) { return std::tie(self.x, self.scale); }
 
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
     return predicate(x);
   }
 };
-
-template <auto function>
-Tensor flat_elu(const Tensor& x, double scale) {
-  return function(EluCall{x, scale});
-}
 
 void check_elu(const EluCall& call) {
   TORCH_CHECK_TYPE(at::isFloatingType(call.x.scalar_type()),
@@ -82,8 +79,8 @@ Tensor cpu_elu(const EluCall& call) {
 }
 
 Tensor dispatch_elu(const EluCall& call) {
-  static const auto op = find_operator<decltype(flat_elu<&plain_elu>)>("nsimplex::elu_features");
-  return op.call(call.x, call.scale);
+  static const Operator<Tensor, EluCall> elu("nsimplex::elu_features");
+  return elu(call);
 }
 
 // The slope is exp(z) = y up to y = 1 and 1 beyond. It is made of the saved result, whose own
@@ -113,15 +110,13 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
-  m.impl("elu_features", TORCH_FN(flat_elu<&plain_elu>));
+  m.impl("elu_features", TORCH_FN(flat<&plain_elu>));
 }
-TORCH_LIBRARY_IMPL(nsimplex, Meta, m) { m.impl("elu_features", TORCH_FN(flat_elu<&meta_elu>)); }
-TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("elu_features", TORCH_FN(flat_elu<&cpu_elu>)); }
-TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
-  m.impl("elu_features", TORCH_FN(flat_elu<&above_elu>));
-}
+TORCH_LIBRARY_IMPL(nsimplex, Meta, m) { m.impl("elu_features", TORCH_FN(flat<&meta_elu>)); }
+TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("elu_features", TORCH_FN(flat<&cpu_elu>)); }
+TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) { m.impl("elu_features", TORCH_FN(flat<&above_elu>)); }
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
-  m.impl("elu_features", TORCH_FN(flat_elu<&plain_elu>));
+  m.impl("elu_features", TORCH_FN(flat<&plain_elu>));
 }
 
 }  // namespace

@@ -1,65 +1,59 @@
 #pragma once
 
-#include <ATen/core/List.h>
 #include <nsimplex/separable_attention.h>
 
-#include <algorithm>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "kernels/common/separable_problem.h"
+#include "support/flat_call.h"
+
+#define NSIMPLEX_SEPARABLE_OPTIONS(OPTION)         \
+  OPTION(bool, causal, false, "bool causal=False") \
+  OPTION(at::OptionalSymIntArrayRef, window, {}, "SymInt[]? window=None")
+
+#define NSIMPLEX_SEPARABLE_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_SEPARABLE_OPTIONS)
 
 namespace nsimplex::separable {
 
-using OptionalTensor = std::optional<at::Tensor>;
-
-/// The operator's arguments as the schema lists them.
+/// The operator's arguments as the schema lists them (support/flat_call.h).
 struct Call {
-  const at::Tensor& query;
+  at::Tensor query;
   at::TensorList keys, values;
-  bool causal;
-  at::OptionalSymIntArrayRef window;
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_SEPARABLE_OPTIONS)
+
+  static auto inputs(auto& self) { return std::tie(self.query, self.keys, self.values); }
+  static auto fields(auto& self) { return std::tuple_cat(inputs(self), option_fields(self)); }
+  /// The arguments that have gradients.
+  auto differentiable() const { return inputs(*this); }
 
   /// Whether an input that has a gradient satisfies the predicate.
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    return predicate(query) || std::any_of(keys.begin(), keys.end(), predicate) ||
-           std::any_of(values.begin(), values.end(), predicate);
+    return any_tensor_of(differentiable(), predicate);
   }
 };
 
 struct BackwardCall {
   Call forward;
-  const at::Tensor &out, &normalizer;
-  const at::Tensor& grad_out;
-  const OptionalTensor& grad_normalizer;  ///< absent: zero
+  at::Tensor out, normalizer, grad_out;
+  OptionalTensor grad_normalizer;  ///< absent: zero
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(Call::inputs(self.forward),
+                          std::tie(self.out, self.normalizer, self.grad_out, self.grad_normalizer),
+                          Call::option_fields(self.forward));
+  }
 
   template <class Predicate>
   bool any_tensor(Predicate&& predicate) const {
-    return forward.any_input(predicate) || predicate(out) || predicate(normalizer) ||
-           predicate(grad_out) || (grad_normalizer && predicate(*grad_normalizer));
+    return forward.any_input(predicate) ||
+           any_tensor_of(std::tie(out, normalizer, grad_out, grad_normalizer), predicate);
   }
 };
 
 using Output = std::tuple<at::Tensor, at::Tensor>;
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>>;
-
-/// Adapts a function of a Call to the dispatcher's flat argument list.
-template <auto function>
-Output flat(const at::Tensor& query, at::TensorList keys, at::TensorList values, bool causal,
-            at::OptionalSymIntArrayRef window) {
-  return function(Call{query, keys, values, causal, window});
-}
-
-template <auto function>
-Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                        const at::Tensor& out, const at::Tensor& normalizer,
-                        const at::Tensor& grad_out, const OptionalTensor& grad_normalizer,
-                        bool causal, at::OptionalSymIntArrayRef window) {
-  return function(BackwardCall{
-      {query, keys, values, causal, window}, out, normalizer, grad_out, grad_normalizer});
-}
 
 /// Refuses a call that is not defined. Sizes are symbolic: meta tensors pass the same door.
 void check(const Call& call);

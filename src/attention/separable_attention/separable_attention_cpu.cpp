@@ -162,7 +162,7 @@ Gradients cpu_backward(const BackwardCall& call) {
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("separable_attention", TORCH_FN(flat<&cpu_forward>));
-  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&cpu_backward>));
+  m.impl("separable_attention_backward", TORCH_FN(flat<&cpu_backward>));
 }
 
 }  // namespace

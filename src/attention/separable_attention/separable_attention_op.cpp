@@ -12,36 +12,21 @@
 #include "attention/separable_attention/separable_attention_call.h"
 #include "support/operator.h"
 
-#define NSIMPLEX_SEPARABLE_OPTIONS "*, bool causal=False, SymInt[]? window=None"
-
 namespace nsimplex {
 namespace separable {
-namespace {
-
-using ForwardFunction = decltype(flat<&reference_forward>);
-using BackwardFunction = decltype(flat_backward<&reference_backward>);
-
-Output call_operator(const c10::TypedOperatorHandle<ForwardFunction>& op, const Call& call) {
-  return op.call(call.query, call.keys, call.values, call.causal, call.window);
-}
-
-}  // namespace
-
 Output dispatch(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::separable_attention");
-  return call_operator(op, call);
+  static const Operator<Output, Call> attention("nsimplex::separable_attention");
+  return attention(call);
 }
 
 Output dispatch_reference(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::separable_attention_reference");
-  return call_operator(op, call);
+  static const Operator<Output, Call> reference("nsimplex::separable_attention_reference");
+  return reference(call);
 }
 
 Gradients dispatch(const BackwardCall& call) {
-  static const auto op = find_operator<BackwardFunction>("nsimplex::separable_attention_backward");
-  const Call& forward = call.forward;
-  return op.call(forward.query, forward.keys, forward.values, call.out, call.normalizer,
-                 call.grad_out, call.grad_normalizer, forward.causal, forward.window);
+  static const Operator<Gradients, BackwardCall> backward("nsimplex::separable_attention_backward");
+  return backward(call);
 }
 
 namespace {
@@ -71,15 +56,15 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def(
       "separable_attention(Tensor query, Tensor[] keys, Tensor[] "
-      "values, " NSIMPLEX_SEPARABLE_OPTIONS ") -> (Tensor out, Tensor normalizer)",
+      "values, *" NSIMPLEX_SEPARABLE_SCHEMA ") -> (Tensor out, Tensor normalizer)",
       tags);
   m.def(
       "separable_attention_reference(Tensor query, Tensor[] keys, Tensor[] "
-      "values, " NSIMPLEX_SEPARABLE_OPTIONS ") -> (Tensor out, Tensor normalizer)",
+      "values, *" NSIMPLEX_SEPARABLE_SCHEMA ") -> (Tensor out, Tensor normalizer)",
       tags);
   m.def(
       "separable_attention_backward(Tensor query, Tensor[] keys, Tensor[] values, Tensor out, "
-      "Tensor normalizer, Tensor grad_out, Tensor? grad_normalizer, " NSIMPLEX_SEPARABLE_OPTIONS
+      "Tensor normalizer, Tensor grad_out, Tensor? grad_normalizer, *" NSIMPLEX_SEPARABLE_SCHEMA
       ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values)",
       tags);
 }
@@ -87,7 +72,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
   m.impl("separable_attention", TORCH_FN(flat<&meta_forward>));
   m.impl("separable_attention_reference", TORCH_FN(flat<&meta_forward>));
-  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&meta_backward>));
+  m.impl("separable_attention_backward", TORCH_FN(flat<&meta_backward>));
 }
 
 template <class Function>

@@ -130,7 +130,7 @@ namespace {
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("separable_attention", TORCH_FN(flat<&reference_forward>));
   m.impl("separable_attention_reference", TORCH_FN(flat<&reference_forward>));
-  m.impl("separable_attention_backward", TORCH_FN(flat_backward<&reference_backward>));
+  m.impl("separable_attention_backward", TORCH_FN(flat<&reference_backward>));
 }
 
 }  // namespace

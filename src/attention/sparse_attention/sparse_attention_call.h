@@ -2,60 +2,74 @@
 
 #include "attention/common/attention_call.h"
 
-// The sparse operator's arguments as the schema lists them, bundled so that the flat list is
-// written once for the forward and once for the backward operator. Everything here is a view of the
-// caller's arguments.
+// The sparse operator's arguments as the schema lists them (support/flat_call.h). Lists are views of
+// the caller's arguments.
 
-#define NSIMPLEX_SPARSE_SCHEMA                                               \
-  "str pattern='list', str form='product', str reduce='product', Tensor[]? " \
-  "reducer_weights=None, float? logit_scale=None, float? output_scale=None"
+#define NSIMPLEX_SPARSE_OPTIONS(OPTION)                                             \
+  OPTION(std::string_view, pattern, "list", "str pattern='list'")                   \
+  OPTION(std::string_view, form, "product", "str form='product'")                   \
+  OPTION(std::string_view, reduce, "product", "str reduce='product'")               \
+  OPTION(OptionalTensorList, reducer_weights, {}, "Tensor[]? reducer_weights=None") \
+  OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None")         \
+  OPTION(std::optional<double>, output_scale, {}, "float? output_scale=None")
+
+#define NSIMPLEX_SPARSE_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_SPARSE_OPTIONS)
 
 namespace nsimplex::sparse {
 
-using dense::OptionalTensor;
-using dense::OptionalTensorList;
 using dense::Output;
 
-/// The keyword arguments, in the schema's order.
 struct Options {
-  std::string_view pattern = "list", form = "product", reduce = "product";
-  OptionalTensorList reducer_weights;
-  std::optional<double> logit_scale, output_scale;
+  NSIMPLEX_OPTION_FIELDS(NSIMPLEX_SPARSE_OPTIONS)
 
   at::TensorList weights() const { return reducer_weights.value_or(at::TensorList()); }
 };
 
 struct Call {
-  const at::Tensor& query;  ///< [B, Hq, Tq, D]
-  at::TensorList keys;      ///< N of [B, Hk, T_m, D]
-  at::TensorList values;    ///< N of [B, Hk, T_m, Dv]
-  const at::Tensor& indices;
-  const OptionalTensor& offsets;
+  at::Tensor query;       ///< [B, Hq, Tq, D]
+  at::TensorList keys;    ///< N of [B, Hk, T_m, D]
+  at::TensorList values;  ///< N of [B, Hk, T_m, Dv]
+  at::Tensor indices;
+  OptionalTensor offsets;
   Options options;
+
+  static auto inputs(auto& self) {
+    return std::tie(self.query, self.keys, self.values, self.indices, self.offsets);
+  }
+  static auto fields(auto& self) {
+    return std::tuple_cat(inputs(self), Options::option_fields(self.options));
+  }
+  /// The arguments that have gradients.
+  auto differentiable() const {
+    return std::tuple_cat(std::tie(query, keys, values), std::tuple(options.weights()));
+  }
 
   /// Whether an input that has a gradient satisfies the predicate.
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    const auto any = [&](at::TensorList list) {
-      return std::any_of(list.begin(), list.end(), predicate);
-    };
-    return predicate(query) || any(keys) || any(values) || any(options.weights());
+    return any_tensor_of(differentiable(), predicate);
   }
 };
 
 struct BackwardCall {
   Call forward;
-  const at::Tensor& out;           ///< [B, Hq, Tq, Dv]
-  const at::Tensor& lse;           ///< [B, Hq, Tq]
-  const at::Tensor& grad_out;      ///< like out
-  const OptionalTensor& grad_lse;  ///< like lse; absent: zero
+  at::Tensor out;           ///< [B, Hq, Tq, Dv]
+  at::Tensor lse;           ///< [B, Hq, Tq]
+  at::Tensor grad_out;      ///< like out
+  OptionalTensor grad_lse;  ///< like lse; absent: zero
   /// Which gradients are computed: query, keys..., values..., reducer weights...
-  const c10::List<bool>& wanted;
+  c10::List<bool> wanted{};
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(Call::inputs(self.forward),
+                          std::tie(self.out, self.lse, self.grad_out, self.grad_lse, self.wanted),
+                          Options::option_fields(self.forward.options));
+  }
 
   template <class Predicate>
   bool any_tensor(Predicate&& predicate) const {
-    return forward.any_input(predicate) || predicate(out) || predicate(lse) ||
-           predicate(grad_out) || (grad_lse && predicate(*grad_lse));
+    return forward.any_input(predicate) ||
+           any_tensor_of(std::tie(out, lse, grad_out, grad_lse), predicate);
   }
 };
 
@@ -63,42 +77,6 @@ struct BackwardCall {
 /// empty tensor of shape [0].
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
                              std::vector<at::Tensor>>;
-
-/// Adapts a kernel that takes a Call to the dispatcher's flat argument list.
-template <auto kernel>
-auto flat(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-          const at::Tensor& indices, const OptionalTensor& offsets, std::string_view pattern,
-          std::string_view form, std::string_view reduce, OptionalTensorList reducer_weights,
-          std::optional<double> logit_scale, std::optional<double> output_scale) {
-  return kernel(Call{query,
-                     keys,
-                     values,
-                     indices,
-                     offsets,
-                     {pattern, form, reduce, reducer_weights, logit_scale, output_scale}});
-}
-
-/// The same for a kernel that takes a BackwardCall.
-template <auto kernel>
-Gradients flat_backward(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                        const at::Tensor& indices, const OptionalTensor& offsets,
-                        const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
-                        const OptionalTensor& grad_lse, const c10::List<bool>& wanted,
-                        std::string_view pattern, std::string_view form, std::string_view reduce,
-                        OptionalTensorList reducer_weights, std::optional<double> logit_scale,
-                        std::optional<double> output_scale) {
-  return kernel(BackwardCall{{query,
-                              keys,
-                              values,
-                              indices,
-                              offsets,
-                              {pattern, form, reduce, reducer_weights, logit_scale, output_scale}},
-                             out,
-                             lse,
-                             grad_out,
-                             grad_lse,
-                             wanted});
-}
 
 /// Calls the registered operators through the dispatcher.
 Output dispatch(const Call& call);

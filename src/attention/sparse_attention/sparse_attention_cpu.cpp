@@ -24,8 +24,6 @@ const char* refusal(const Call& call) {
   return nullptr;
 }
 
-const OptionalTensor kNone;
-
 // The call without its lists: what the kernels' problem description is filled from.
 dense::Call without_lists(const Call& call) {
   const Options& o = call.options;
@@ -35,11 +33,7 @@ dense::Call without_lists(const Call& call) {
           {.form = o.form,
            .reduce = o.reduce,
            .logit_scale = o.logit_scale,
-           .output_scale = o.output_scale,
-           .key_lengths = kNone,
-           .cu_seqlens = kNone,
-           .mask = kNone,
-           .sink = kNone}};
+           .output_scale = o.output_scale}};
 }
 
 // What a kernel problem points into.
@@ -192,7 +186,7 @@ Gradients cpu_backward(const BackwardCall& backward) {
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("sparse_attention", TORCH_FN(flat<&cpu_forward>));
-  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&cpu_backward>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat<&cpu_backward>));
 }
 
 }  // namespace

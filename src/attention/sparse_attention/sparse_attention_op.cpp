@@ -24,7 +24,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   for (const char* name : {"sparse_attention", "sparse_attention_reference"}) {
     const std::string schema = std::string(name) + "(" NSIMPLEX_SPARSE_INPUTS
-                                                   "=None, *, " NSIMPLEX_SPARSE_SCHEMA
+                                                   "=None, *" NSIMPLEX_SPARSE_SCHEMA
                                                    ") -> (Tensor out, Tensor lse)";
     m.def(schema.c_str(), tags);
   }
@@ -35,29 +35,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         std::string(name) +
         "(" NSIMPLEX_SPARSE_INPUTS
         ", Tensor out, Tensor lse, Tensor grad_out, Tensor? grad_lse, bool[] output_mask, "
-        "*, " NSIMPLEX_SPARSE_SCHEMA
+        "*" NSIMPLEX_SPARSE_SCHEMA
         ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values, Tensor[] "
         "grad_reducer_weights)";
     m.def(schema.c_str(), tags);
   }
-}
-
-using ForwardFunction = decltype(flat<&reference_forward>);
-using BackwardFunction = decltype(flat_backward<&reference_backward>);
-
-Gradients call_operator(const c10::TypedOperatorHandle<BackwardFunction>& op,
-                        const BackwardCall& backward) {
-  const Call& call = backward.forward;
-  const Options& o = call.options;
-  return op.call(call.query, call.keys, call.values, call.indices, call.offsets, backward.out,
-                 backward.lse, backward.grad_out, backward.grad_lse, backward.wanted, o.pattern,
-                 o.form, o.reduce, o.reducer_weights, o.logit_scale, o.output_scale);
-}
-
-Output call_operator(const c10::TypedOperatorHandle<ForwardFunction>& op, const Call& call) {
-  const Options& o = call.options;
-  return op.call(call.query, call.keys, call.values, call.indices, call.offsets, o.pattern, o.form,
-                 o.reduce, o.reducer_weights, o.logit_scale, o.output_scale);
 }
 
 // Flattens the public options and returns function(call).
@@ -66,8 +48,9 @@ auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
                const Tensor& indices, const OptionalTensor& offsets,
                const SparseAttentionOptions& options, Function&& function) {
   const dense::HeadsFirst tensors(options.layout, query, keys, values);
-  Options flattened{
-      name_of(options.pattern), dense::name_of(options.form), name_of(options.reduce), {}, {}, {}};
+  Options flattened{.pattern = name_of(options.pattern),
+                    .form = dense::name_of(options.form),
+                    .reduce = name_of(options.reduce)};
   if (!options.reducer_weights.empty()) flattened.reducer_weights = options.reducer_weights;
   if (options.scale) {
     flattened.logit_scale = options.scale->logit;
@@ -95,24 +78,24 @@ double count_tuples(const Call& call) {
 }  // namespace
 
 Output dispatch(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::sparse_attention");
-  return call_operator(op, call);
+  static const Operator<Output, Call> attention("nsimplex::sparse_attention");
+  return attention(call);
 }
 
 Output dispatch_reference(const Call& call) {
-  static const auto op = find_operator<ForwardFunction>("nsimplex::sparse_attention_reference");
-  return call_operator(op, call);
+  static const Operator<Output, Call> reference("nsimplex::sparse_attention_reference");
+  return reference(call);
 }
 
-Gradients dispatch(const BackwardCall& backward) {
-  static const auto op = find_operator<BackwardFunction>("nsimplex::sparse_attention_backward");
-  return call_operator(op, backward);
+Gradients dispatch(const BackwardCall& call) {
+  static const Operator<Gradients, BackwardCall> backward("nsimplex::sparse_attention_backward");
+  return backward(call);
 }
 
-Gradients dispatch_reference(const BackwardCall& backward) {
-  static const auto op =
-      find_operator<BackwardFunction>("nsimplex::sparse_attention_reference_backward");
-  return call_operator(op, backward);
+Gradients dispatch_reference(const BackwardCall& call) {
+  static const Operator<Gradients, BackwardCall> backward(
+      "nsimplex::sparse_attention_reference_backward");
+  return backward(call);
 }
 
 }  // namespace sparse
@@ -179,8 +162,8 @@ Gradients meta_backward(const BackwardCall& call) {
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
   m.impl("sparse_attention", TORCH_FN(flat<&meta_forward>));
   m.impl("sparse_attention_reference", TORCH_FN(flat<&meta_forward>));
-  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&meta_backward>));
-  m.impl("sparse_attention_reference_backward", TORCH_FN(flat_backward<&meta_backward>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat<&meta_backward>));
+  m.impl("sparse_attention_reference_backward", TORCH_FN(flat<&meta_backward>));
 }
 
 }  // namespace

@@ -358,8 +358,8 @@ Gradients composite_backward(const BackwardCall& call) {
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("sparse_attention", TORCH_FN(flat<&composite_forward>));
   m.impl("sparse_attention_reference", TORCH_FN(flat<&composite_forward>));
-  m.impl("sparse_attention_backward", TORCH_FN(flat_backward<&composite_backward>));
-  m.impl("sparse_attention_reference_backward", TORCH_FN(flat_backward<&composite_backward>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat<&composite_backward>));
+  m.impl("sparse_attention_reference_backward", TORCH_FN(flat<&composite_backward>));
 }
 
 }  // namespace
