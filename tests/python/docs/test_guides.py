@@ -87,6 +87,10 @@ def test_every_argument_of_torch_has_a_row(root):
         "scaled_dot_product_attention": re.findall(r"(\w+)(?:=[^,]*)?(?:,|$)", signature),
         "flex_attention": list(inspect.signature(flex.flex_attention).parameters),
         "mask_mod and block_mask": list(inspect.signature(flex.create_block_mask).parameters),
+        "nn.MultiheadAttention": [
+            *inspect.signature(torch.nn.MultiheadAttention).parameters,
+            *list(inspect.signature(torch.nn.MultiheadAttention.forward).parameters)[1:],
+        ],
     }
     assert len(ours["scaled_dot_product_attention"]) == 8
     for heading, arguments in ours.items():
@@ -101,6 +105,7 @@ def test_options_in_the_tables_exist(root):
         nsimplex.sparse_attention,
         nsimplex.rotary,
         nsimplex.nn.SimplicialAttention,
+        nsimplex.nn.SimplicialAttention.forward,
     ):
         known |= set(inspect.signature(owner).parameters)
     for page in PAGES:
@@ -293,14 +298,23 @@ def test_a_mask_of_pairs_names_its_axis():
         )
 
 
-def test_key_padding_mask_is_the_opposite():
-    module = torch.nn.MultiheadAttention(16, 2, bias=False, batch_first=True)
-    x = torch.randn(2, 12, 16)
-    with torch.no_grad():
-        expected, _ = module(x, x, x, key_padding_mask=~PRESENT)
-        q, k, v = (x @ module.in_proj_weight.T).unflatten(-1, (3, 2, 8)).unbind(2)
-        out = nsimplex.attention(q, [k], [v], layout="bthd", key_masks=[PRESENT]).flatten(2)
-        torch.testing.assert_close(module.out_proj(out), expected)
+@pytest.mark.parametrize("zero", [False, True])
+def test_masks_of_multihead_attention_mean_the_opposite(zero):
+    """Its attn_mask too; a key and value of zeros is a sink of logit 0."""
+    theirs = torch.nn.MultiheadAttention(16, 2, bias=False, batch_first=True, add_zero_attn=zero)
+    sink = dict(normalizer="softmax_sink") if zero else {}
+    ours = nsimplex.nn.SimplicialAttention(16, 2, order=1, **sink)
+    weights = dict(theirs.state_dict())
+    renamed = {
+        "qkv.weight": weights["in_proj_weight"],
+        "output.weight": weights["out_proj.weight"],
+    }
+    ours.load_state_dict(renamed, strict=not zero)
+    x, past = torch.randn(2, 12, 16), PLACES >= 0
+    present = PRESENT.clone()
+    present[:, 0] = True  # a query without keys is NaN there
+    expected, _ = theirs(x, x, x, key_padding_mask=~present, attn_mask=~past)
+    torch.testing.assert_close(ours(x, key_masks=present, mask=past), expected)
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
