@@ -229,10 +229,10 @@ class LightProducts {
     return shared_;
   }
 
-  at::Tensor gather(const GatherTensors& own) const {
+  at::Tensor gather(const InTensors::Gather& own) const {
     return dispatch_sums({x_, own.plan, own.parts, /*mean=*/true});
   }
-  at::Tensor transposed(const GatherTensors& own, const at::Tensor& grad) const {
+  at::Tensor transposed(const InTensors::Gather& own, const at::Tensor& grad) const {
     return dispatch_transposed(
         {grad.reshape({-1, channels()}), own.plan, own.parts, /*mean=*/true});
   }

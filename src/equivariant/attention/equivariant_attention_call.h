@@ -19,48 +19,23 @@ std::pair<std::vector<at::Tensor>, std::vector<int64_t>> flatten(const Attention
 /// last tensor is a fingerprint of all others and of the numbers. One pass over the plan; its tensors lie on the CPU.
 void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers);
 
-/// What a source, a relation and a part of AttentionPlan look like among the tensors of a plan.
-struct GatherTensors {
-  at::TensorList plan;
-  std::vector<int64_t> parts;
+/// Arrays of a plan that an operator uses.
+struct InTensors {
+  template <class T>
+  using Array = at::Tensor;
+  struct Gather {
+    at::TensorList plan;
+    std::vector<int64_t> parts;
+  };
 };
-struct SharedTensors {
-  std::vector<int64_t> counts;
-  GatherTensors gather;
-  at::Tensor places, offsets, rows;  ///< int32; places [rows, columns]
-};
-struct SourceTensors {
-  int64_t rows = 0, columns = 0, value_column = 0;
-  GatherTensors gather;
-  SharedTensors shared;
-  at::Tensor nodes;   ///< int32 [blocks, rows]
-  at::Tensor graphs;  ///< int64 [rows]
-};
-struct RelationTensors {
-  at::Tensor key_offsets, keys, query_offsets, queries;  ///< int32
-};
-struct RowGroupTensors {
-  at::Tensor offsets, rows;  ///< int32
-};
-struct PartTensors {
-  int64_t number = 0, queries = 0, keys = 0, multiplicity = 1;
-  std::vector<int64_t> key_only;
-  std::vector<AttentionTerm> terms;
-  at::Tensor query_weights, key_weights;  ///< int64 [columns]: rows of the weights or -1
-  at::Tensor counts;                      ///< int32 [rows of queries], or empty
-};
-struct PlanTensors {
-  at::Tensor output_places;  ///< int64 [m']
-  std::vector<int64_t> outputs;
-  std::vector<SourceTensors> sources;
-  std::vector<RelationTensors> relations;
-  std::vector<RowGroupTensors> row_groups;
-  std::vector<at::Tensor> group_maps;  ///< int32
-  std::vector<PartTensors> parts;
+using SharedTensors = SharedColumnsIn<InTensors>;
+using SourceTensors = AttentionSourceIn<InTensors>;
+using RelationTensors = AttentionRelationIn<InTensors>;
+using PartTensors = AttentionPartIn<InTensors>;
+using PlanTensors = AttentionPlanIn<InTensors>;
 
-  /// Refuses what flatten() did not make.
-  static PlanTensors read(at::TensorList tensors, at::IntArrayRef numbers);
-};
+/// The plan that the lists of flatten() contain. Refuses lists of another form.
+PlanTensors read_plan(at::TensorList tensors, at::IntArrayRef numbers);
 
 struct AttentionCall {
   const at::Tensor& x;

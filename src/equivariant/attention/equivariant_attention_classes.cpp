@@ -137,14 +137,16 @@ class AttentionPlanMaker {
       first.push_back({first.back().query + std::ssize(each.query_maps),
                        first.back().key + std::ssize(each.key_maps)});
     }
+    std::vector<int64_t> output_rows;  // pattern by pattern
     for (size_t q = 0; q < join_.outputs().size(); ++q) {
       const PatternRows& tuples = join_.outputs()[q];
       plan_.outputs.push_back(query_source(q));
-      plan_.output_rows.insert(plan_.output_rows.end(), tuples.rows.begin(), tuples.rows.end());
+      output_rows.insert(output_rows.end(), tuples.rows.begin(), tuples.rows.end());
       for (size_t c = 0; c < classes.size(); ++c) {
         add_part(static_cast<int64_t>(c), classes[c], first[c], q);
       }
     }
+    plan_.output_places = inverse(output_rows);
     return std::move(plan_);
   }
 

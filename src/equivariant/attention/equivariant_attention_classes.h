@@ -59,7 +59,9 @@ bool sees_one_free_node(const EquivariantClass& light, const TensorKind& input,
 
 }  // namespace nsimplex::equivariant
 
-// What attention between two lists of tuples looks up, as numbers into flat arrays. Plain C++.
+// The plan of attention between two lists of tuples, as numbers into flat arrays. Plain C++. Each
+// structure is defined once, for plans whose arrays are vectors (while they are made) and for plans
+// whose arrays are tensors (while operators use them). docs/equivariant/plan.md defines the words.
 
 namespace nsimplex::equivariant {
 
@@ -69,40 +71,56 @@ struct AttentionClass {
   MapWeights query_maps, key_maps;
 };
 
-/// Columns in which few input tuples serve all rows, as x_aa does for all pairs (a, b): products
-/// with these tuples are made once each, and then looked up.
-struct SharedColumns {
-  std::vector<int64_t> counts;   ///< input tuples of each column
-  SumPlan gather;                ///< [sum of counts, 1]: those of all columns
-  std::vector<int32_t> places;   ///< [rows, columns]: a number among these or -1
-  std::vector<int32_t> offsets;  ///< [sum of counts + 1], the transpose:
-  std::vector<int32_t> rows;     ///< the rows that see each
+/// Arrays of a plan that is being made. equivariant_attention_call.h has the tensors.
+struct InVectors {
+  template <class T>
+  using Array = std::vector<T>;
+  using Gather = SumPlan;
 };
 
-/// Tuples of one pattern as tuples of distinct nodes: what queries or keys are made for. Each sees
-/// the input through light maps, one column a map: an input tuple, or none.
-struct AttentionSource {
+template <class In>
+using Int32s = typename In::template Array<int32_t>;
+template <class In>
+using Int64s = typename In::template Array<int64_t>;
+
+/// Columns in which few input tuples serve all rows, as x_aa does for all pairs (a, b). Products
+/// with these tuples are computed once per tuple, and then looked up.
+template <class In>
+struct SharedColumnsIn {
+  std::vector<int64_t> counts;  ///< input tuples of each column
+  typename In::Gather gather;   ///< [sum of counts, 1]: those of all columns
+  Int32s<In> places;            ///< [rows, columns]: a number among these or -1
+  Int32s<In> offsets;           ///< [sum of counts + 1], the transpose:
+  Int32s<In> rows;              ///< the rows that see each
+};
+
+/// Tuples of one pattern as tuples of distinct nodes, from which queries or keys are computed. Each
+/// sees the input through light maps, one column per map: an input tuple, or none.
+template <class In>
+struct AttentionSourceIn {
   int64_t rows = 0;
-  int64_t columns = 0;       ///< that are not shared, which come first
-  int64_t value_column = 0;  ///< of keys: that of the tuple itself
-  SumPlan gather;            ///< [rows, columns]
-  SharedColumns shared;
-  std::vector<int32_t> nodes;   ///< [blocks, rows]
-  std::vector<int64_t> graphs;  ///< [rows]
+  int64_t columns = 0;         ///< that are not shared, which come first
+  int64_t value_column = 0;    ///< of keys: that of the tuple itself
+  typename In::Gather gather;  ///< [rows, columns]
+  SharedColumnsIn<In> shared;
+  Int32s<In> nodes;   ///< [blocks, rows]
+  Int64s<In> graphs;  ///< [rows]
 };
 
 /// Queries and keys that agree on some nodes, group by group.
-struct AttentionRelation {
-  std::vector<int32_t> key_offsets, keys, query_offsets, queries;
+template <class In>
+struct AttentionRelationIn {
+  Int32s<In> key_offsets, keys, query_offsets, queries;
 };
 
 /// Rows of one side that agree on some nodes, all rows of a pattern.
-struct RowGroups {
-  std::vector<int32_t> offsets, rows;
+template <class In>
+struct RowGroupsIn {
+  Int32s<In> offsets, rows;
 };
 
-/// Tables that the rows of a side meet: those of several relations at once, where rows that see the
-/// same group of one see the same group of the others.
+/// Tables of several relations that the rows of a side read together, where rows of the same group
+/// of one relation are in the same group of the others.
 struct TableMeeting {
   int64_t rows = -1;  ///< a number of RowGroups; -1: the groups of its only relation
   struct Member {
@@ -125,25 +143,38 @@ struct AttentionTerm {
 };
 
 /// One class at the outputs of one pattern.
-struct AttentionPart {
+template <class In>
+struct AttentionPartIn {
   int64_t number = 0;             ///< of the class
   int64_t queries = 0, keys = 0;  ///< sources
   int64_t multiplicity = 1;       ///< orders of an undirected hyperedge beyond those in the terms
   std::vector<int64_t> key_only;  ///< blocks of the key
   std::vector<AttentionTerm> terms;
-  std::vector<int64_t> query_weights, key_weights;  ///< of every column of the sources, or -1
-  std::vector<int32_t> counts;  ///< [rows of queries]: keys that are met; of plans with tables
+  /// [columns of the source]: rows of the weights, or -1.
+  Int64s<In> query_weights, key_weights;
+  /// [rows of queries]: the number of admissible keys; empty in plans without tables.
+  Int32s<In> counts;
 };
 
-struct AttentionPlan {
-  std::vector<AttentionSource> sources;
-  std::vector<AttentionRelation> relations;
-  std::vector<RowGroups> row_groups;
-  std::vector<std::vector<int32_t>> group_maps;  ///< of each of RowGroups a relation's group or -1
-  std::vector<AttentionPart> parts;
-  std::vector<int64_t> outputs;      ///< sources, in the order of output patterns
-  std::vector<int64_t> output_rows;  ///< output tuples, pattern by pattern
+template <class In>
+struct AttentionPlanIn {
+  /// [m']: the place of an output tuple when output tuples are listed pattern by pattern.
+  Int64s<In> output_places;
+  std::vector<int64_t> outputs;  ///< sources, in the order of output patterns
+  std::vector<AttentionSourceIn<In>> sources;
+  std::vector<AttentionRelationIn<In>> relations;
+  std::vector<RowGroupsIn<In>> row_groups;
+  /// Of each of RowGroups a relation's group or -1.
+  std::vector<Int32s<In>> group_maps;
+  std::vector<AttentionPartIn<In>> parts;
 };
+
+using SharedColumns = SharedColumnsIn<InVectors>;
+using AttentionSource = AttentionSourceIn<InVectors>;
+using AttentionRelation = AttentionRelationIn<InVectors>;
+using RowGroups = RowGroupsIn<InVectors>;
+using AttentionPart = AttentionPartIn<InVectors>;
+using AttentionPlan = AttentionPlanIn<InVectors>;
 
 /// The light classes k -> u that queries and keys of u nodes are made of, and their bias classes.
 struct LightClasses {

@@ -61,7 +61,7 @@ class AttentionLayer {
  public:
   explicit AttentionLayer(const AttentionCall& call)
       : call_(call),
-        plan_(PlanTensors::read(call.plan, call.parts)),
+        plan_(read_plan(call.plan, call.parts)),
         form_(parse_attention_form(call.form, "equivariant_attention")),
         map_(parse_feature_map(call.features, "equivariant_attention")),
         query_maps_(with_none(call.query)),

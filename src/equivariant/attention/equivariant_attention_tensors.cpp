@@ -13,53 +13,8 @@ namespace {
 
 using at::Tensor;
 
-// Beside those of sums.
-constexpr size_t kSharedTensors = 3, kSourceTensors = 2;
-constexpr size_t kRelationTensors = 4, kRowGroupTensors = 2, kPartTensors = 3;
-
-// Numbers one after the other, lists with their length in front.
-class Writer {
- public:
-  void number(int64_t number) { numbers_.push_back(number); }
-  void list(const std::vector<int64_t>& numbers) {
-    number(std::ssize(numbers));
-    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
-  }
-  std::vector<int64_t> take() { return std::move(numbers_); }
-
- private:
-  std::vector<int64_t> numbers_;
-};
-
-class Reader {
- public:
-  explicit Reader(at::IntArrayRef numbers) : numbers_(numbers) {}
-
-  int64_t number() {
-    TORCH_CHECK_VALUE(at_ < numbers_.size(), kExpected);
-    return numbers_[at_++];
-  }
-  /// At most one for each number that is left.
-  int64_t count() {
-    const int64_t count = number();
-    TORCH_CHECK_VALUE(count >= 0 && static_cast<size_t>(count) <= numbers_.size() - at_, kExpected);
-    return count;
-  }
-  std::vector<int64_t> list() {
-    const auto length = static_cast<size_t>(count());
-    at_ += length;
-    return numbers_.slice(at_ - length, length).vec();
-  }
-  bool done() const { return at_ == numbers_.size(); }
-
-  static constexpr char kExpected[] =
-      "[equivariant_attention] parts: expected those of an equivariant_attention_plan";
-
- private:
-  at::IntArrayRef numbers_;
-  size_t at_ = 0;
-};
-
+constexpr char kPartsExpected[] =
+    "[equivariant_attention] parts: expected those of an equivariant_attention_plan";
 constexpr char kPlanExpected[] =
     "[equivariant_attention] plan: expected the tensors of an equivariant_attention_plan";
 
@@ -115,6 +70,150 @@ int64_t fingerprint_of(at::TensorList tensors, at::IntArrayRef numbers) {
   return print.value();
 }
 
+// Visits all of a plan in the order in which operators take it: the only place that knows it.
+template <class Plan, class Archive>
+void visit_plan(Plan& plan, Archive& archive) {
+  archive.array(plan.output_places);
+  archive.list(plan.outputs);
+  archive.each(plan.sources, [&](auto& source) {
+    archive.number(source.rows);
+    archive.number(source.columns);
+    archive.number(source.value_column);
+    archive.gather(source.gather);
+    archive.list(source.shared.counts);
+    archive.gather(source.shared.gather);
+    archive.array(source.shared.places, {source.rows, std::ssize(source.shared.counts)});
+    archive.array(source.shared.offsets);
+    archive.array(source.shared.rows);
+    archive.array(source.nodes, {-1, source.rows});
+    archive.array(source.graphs);
+  });
+  archive.each(plan.relations, [&](auto& relation) {
+    archive.array(relation.key_offsets);
+    archive.array(relation.keys);
+    archive.array(relation.query_offsets);
+    archive.array(relation.queries);
+  });
+  archive.each(plan.row_groups, [&](auto& groups) {
+    archive.array(groups.offsets);
+    archive.array(groups.rows);
+  });
+  archive.each(plan.group_maps, [&](auto& map) { archive.array(map); });
+  archive.each(plan.parts, [&](auto& part) {
+    archive.number(part.number);
+    archive.number(part.queries);
+    archive.number(part.keys);
+    archive.number(part.multiplicity);
+    archive.list(part.key_only);
+    archive.each(part.terms, [&](auto& term) {
+      archive.number(term.relation);
+      archive.list(term.query_only);
+      archive.rows(term.extensions, &AttentionTerm::Extension::relation,
+                   &AttentionTerm::Extension::sign);
+      for (auto* const meetings : {&term.queries_meet, &term.keys_meet}) {
+        archive.each(*meetings, [&](auto& meeting) {
+          archive.number(meeting.rows);
+          archive.rows(meeting.members, &TableMeeting::Member::relation,
+                       &TableMeeting::Member::sign, &TableMeeting::Member::groups);
+        });
+      }
+    });
+    archive.array(part.query_weights);
+    archive.array(part.key_weights);
+    archive.array(part.counts);
+  });
+}
+
+// Lists have their length in front.
+class Writer {
+ public:
+  void number(int64_t number) { numbers.push_back(number); }
+  void list(const std::vector<int64_t>& own) {
+    number(std::ssize(own));
+    numbers.insert(numbers.end(), own.begin(), own.end());
+  }
+  template <class T>
+  void array(const std::vector<T>& values) {
+    tensors.push_back(to_tensor(values));
+  }
+  template <class T>
+  void array(const std::vector<T>& values, at::IntArrayRef shape) {
+    tensors.push_back(to_tensor(values).view(shape));
+  }
+  void gather(const SumPlan& plan) {
+    list(flatten(plan.parts));
+    const std::vector<Tensor> own = tensors_of(plan);
+    tensors.insert(tensors.end(), own.begin(), own.end());
+  }
+  template <class Item, class Visit>
+  void each(const std::vector<Item>& items, Visit&& visit) {
+    number(std::ssize(items));
+    for (const Item& item : items) visit(item);
+  }
+  template <class Item, class... Fields>
+  void rows(const std::vector<Item>& items, Fields... fields) {
+    number(std::ssize(items) * static_cast<int64_t>(sizeof...(fields)));
+    for (const Item& item : items) (number(item.*fields), ...);
+  }
+
+  std::vector<Tensor> tensors;
+  std::vector<int64_t> numbers;
+};
+
+class Reader {
+ public:
+  Reader(at::TensorList tensors, at::IntArrayRef numbers) : tensors_(tensors), numbers_(numbers) {}
+
+  void number(int64_t& to) { to = next(); }
+  void list(std::vector<int64_t>& to) {
+    const int64_t length = next();
+    TORCH_CHECK_VALUE(length >= 0 && static_cast<size_t>(length) <= numbers_.size() - next_number_,
+                      kPartsExpected);
+    to = numbers_.slice(next_number_, length).vec();
+    next_number_ += length;
+  }
+  void array(Tensor& to) { to = take(1)[0]; }
+  void array(Tensor& to, at::IntArrayRef /*shape*/) { array(to); }
+  void gather(InTensors::Gather& to) {
+    list(to.parts);
+    to.plan = take(kPlanTensors);
+  }
+  // Every item takes a number or a tensor, of which there are finitely many.
+  template <class Item, class Visit>
+  void each(std::vector<Item>& items, Visit&& visit) {
+    for (int64_t left = next(); left > 0; --left) visit(items.emplace_back());
+  }
+  template <class Item, class... Fields>
+  void rows(std::vector<Item>& items, Fields... fields) {
+    std::vector<int64_t> flat;
+    list(flat);
+    for (auto at = flat.begin(); flat.end() - at >= std::ptrdiff_t{sizeof...(fields)};) {
+      Item& item = items.emplace_back();
+      ((item.*fields = *at++), ...);
+    }
+  }
+  // But for the fingerprint.
+  bool is_done() const {
+    return next_number_ == numbers_.size() && next_tensor_ + 1 == tensors_.size();
+  }
+
+ private:
+  int64_t next() {
+    TORCH_CHECK_VALUE(next_number_ < numbers_.size(), kPartsExpected);
+    return numbers_[next_number_++];
+  }
+  at::TensorList take(size_t count) {
+    TORCH_CHECK_VALUE(next_tensor_ + count <= tensors_.size(), kPlanExpected, ", got ",
+                      tensors_.size(), " tensors");
+    next_tensor_ += count;
+    return tensors_.slice(next_tensor_ - count, count);
+  }
+
+  at::TensorList tensors_;
+  at::IntArrayRef numbers_;
+  size_t next_tensor_ = 0, next_number_ = 0;
+};
+
 }  // namespace
 
 void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers) {
@@ -128,152 +227,17 @@ void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers) {
 }
 
 std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan) {
-  std::vector<int64_t> places(plan.output_rows.size());
-  for (size_t place = 0; place < places.size(); ++place) {
-    places[plan.output_rows[place]] = static_cast<int64_t>(place);
-  }
-  std::vector<Tensor> tensors{to_tensor(places)};
-  Writer numbers;
-  numbers.list(plan.outputs);
-  numbers.number(std::ssize(plan.sources));
-  for (const AttentionSource& source : plan.sources) {
-    numbers.number(source.rows);
-    numbers.number(source.columns);
-    numbers.number(source.value_column);
-    const auto add_gather = [&](const SumPlan& plan) {
-      numbers.list(flatten(plan.parts));
-      std::vector<Tensor> gather = tensors_of(plan);
-      tensors.insert(tensors.end(), gather.begin(), gather.end());
-    };
-    add_gather(source.gather);
-    const SharedColumns& shared = source.shared;
-    numbers.list(shared.counts);
-    add_gather(shared.gather);
-    tensors.push_back(to_tensor(shared.places).view({source.rows, std::ssize(shared.counts)}));
-    tensors.push_back(to_tensor(shared.offsets));
-    tensors.push_back(to_tensor(shared.rows));
-    tensors.push_back(to_tensor(source.nodes).view({-1, source.rows}));
-    tensors.push_back(to_tensor(source.graphs));
-  }
-  numbers.number(std::ssize(plan.relations));
-  for (const AttentionRelation& relation : plan.relations) {
-    tensors.push_back(to_tensor(relation.key_offsets));
-    tensors.push_back(to_tensor(relation.keys));
-    tensors.push_back(to_tensor(relation.query_offsets));
-    tensors.push_back(to_tensor(relation.queries));
-  }
-  numbers.number(std::ssize(plan.row_groups));
-  for (const RowGroups& groups : plan.row_groups) {
-    tensors.push_back(to_tensor(groups.offsets));
-    tensors.push_back(to_tensor(groups.rows));
-  }
-  numbers.number(std::ssize(plan.group_maps));
-  for (const auto& map : plan.group_maps) tensors.push_back(to_tensor(map));
-  numbers.number(std::ssize(plan.parts));
-  for (const AttentionPart& part : plan.parts) {
-    numbers.number(part.number);
-    numbers.number(part.queries);
-    numbers.number(part.keys);
-    numbers.number(part.multiplicity);
-    numbers.list(part.key_only);
-    numbers.number(std::ssize(part.terms));
-    for (const AttentionTerm& term : part.terms) {
-      numbers.number(term.relation);
-      numbers.list(term.query_only);
-      std::vector<int64_t> extensions;
-      for (const auto& [relation, sign] : term.extensions) {
-        extensions.insert(extensions.end(), {relation, sign});
-      }
-      numbers.list(extensions);
-      for (const auto& meetings : {term.queries_meet, term.keys_meet}) {
-        numbers.number(std::ssize(meetings));
-        for (const TableMeeting& meeting : meetings) {
-          numbers.number(meeting.rows);
-          std::vector<int64_t> members;
-          for (const auto& [relation, sign, groups] : meeting.members) {
-            members.insert(members.end(), {relation, sign, groups});
-          }
-          numbers.list(members);
-        }
-      }
-    }
-    tensors.push_back(to_tensor(part.query_weights));
-    tensors.push_back(to_tensor(part.key_weights));
-    tensors.push_back(to_tensor(part.counts));
-  }
-  std::vector<int64_t> all = numbers.take();
-  tensors.push_back(to_tensor(std::vector<int64_t>{fingerprint_of(tensors, all)}));
-  return {std::move(tensors), std::move(all)};
+  Writer writer;
+  visit_plan(plan, writer);
+  writer.array(std::vector<int64_t>{fingerprint_of(writer.tensors, writer.numbers)});
+  return {std::move(writer.tensors), std::move(writer.numbers)};
 }
 
-PlanTensors PlanTensors::read(at::TensorList tensors, at::IntArrayRef flat) {
-  Reader numbers(flat);
-  size_t next = 0;
-  const auto take = [&](size_t count) {
-    TORCH_CHECK_VALUE(next + count <= tensors.size(), kPlanExpected, ", got ", tensors.size(),
-                      " tensors");
-    next += count;
-    return tensors.slice(next - count, count);
-  };
+PlanTensors read_plan(at::TensorList tensors, at::IntArrayRef numbers) {
+  Reader reader(tensors, numbers);
   PlanTensors plan;
-  plan.output_places = take(1)[0];
-  plan.outputs = numbers.list();
-  for (int64_t left = numbers.count(); left > 0; --left) {
-    SourceTensors source{numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}};
-    source.gather = {take(kPlanTensors), numbers.list()};
-    source.shared.counts = numbers.list();
-    source.shared.gather = {take(kPlanTensors), numbers.list()};
-    const at::TensorList shared = take(kSharedTensors);
-    source.shared.places = shared[0];
-    source.shared.offsets = shared[1];
-    source.shared.rows = shared[2];
-    const at::TensorList own = take(kSourceTensors);
-    source.nodes = own[0];
-    source.graphs = own[1];
-    plan.sources.push_back(std::move(source));
-  }
-  // What follows has tensors and no numbers of its own.
-  for (int64_t left = numbers.number(); left > 0; --left) {
-    const at::TensorList own = take(kRelationTensors);
-    plan.relations.push_back({own[0], own[1], own[2], own[3]});
-  }
-  for (int64_t left = numbers.number(); left > 0; --left) {
-    const at::TensorList own = take(kRowGroupTensors);
-    plan.row_groups.push_back({own[0], own[1]});
-  }
-  for (int64_t left = numbers.number(); left > 0; --left) {
-    plan.group_maps.push_back(take(1)[0]);
-  }
-  for (int64_t left = numbers.count(); left > 0; --left) {
-    PartTensors part{
-        numbers.number(), numbers.number(), numbers.number(), numbers.number(), {}, {}, {}, {}, {}};
-    part.key_only = numbers.list();
-    for (int64_t terms = numbers.count(); terms > 0; --terms) {
-      AttentionTerm term{numbers.number(), numbers.list(), {}, {}, {}};
-      const std::vector<int64_t> extensions = numbers.list();
-      for (size_t e = 1; e < extensions.size(); e += 2) {
-        term.extensions.push_back({extensions[e - 1], extensions[e]});
-      }
-      for (auto* const meetings : {&term.queries_meet, &term.keys_meet}) {
-        for (int64_t each = numbers.count(); each > 0; --each) {
-          TableMeeting meeting{numbers.number(), {}};
-          const std::vector<int64_t> members = numbers.list();
-          for (size_t m = 2; m < members.size(); m += 3) {
-            meeting.members.push_back({members[m - 2], members[m - 1], members[m]});
-          }
-          meetings->push_back(std::move(meeting));
-        }
-      }
-      part.terms.push_back(std::move(term));
-    }
-    const at::TensorList own = take(kPartTensors);
-    part.query_weights = own[0];
-    part.key_weights = own[1];
-    part.counts = own[2];
-    plan.parts.push_back(std::move(part));
-  }
-  take(1);  // the fingerprint
-  TORCH_CHECK_VALUE(numbers.done() && next == tensors.size(), Reader::kExpected);
+  visit_plan(plan, reader);
+  TORCH_CHECK_VALUE(reader.is_done(), kPartsExpected);
   return plan;
 }
 

@@ -36,7 +36,7 @@ void for_each_meeting(const ClassCall& call, const AttentionTerm& term, kernels:
     const std::vector<kernels::TableMember> members = table_members(call.plan, meeting);
     problem.members = members;
     if (meeting.rows >= 0) {
-      const RowGroupTensors& groups = call.plan.row_groups[meeting.rows];
+      const auto& groups = call.plan.row_groups[meeting.rows];
       problem.groups = groups.offsets.size(0) - 1;
       problem.offsets = groups.offsets.const_data_ptr<int32_t>();
       problem.rows = groups.rows.const_data_ptr<int32_t>();

@@ -160,10 +160,7 @@ void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const c
 }
 
 std::vector<Tensor> tensors_of(const SumPlan& plan) {
-  std::vector<int64_t> places(plan.output_rows.size()), classes;
-  for (size_t place = 0; place < places.size(); ++place) {
-    places[plan.output_rows[place]] = static_cast<int64_t>(place);
-  }
+  std::vector<int64_t> classes;
   for (const PatternPart& part : plan.parts) {
     classes.insert(classes.end(), part.classes.begin(), part.classes.end());
   }
@@ -177,7 +174,7 @@ std::vector<Tensor> tensors_of(const SumPlan& plan) {
   tensors[kSourceOffsets] = to_tensor(plan.source_offsets);
   tensors[kSourceLookups] = to_tensor(plan.source_lookups);
   tensors[kTerms] = to_tensor(plan.terms).view({-1, 3});
-  tensors[kOutputPlaces] = to_tensor(places);
+  tensors[kOutputPlaces] = to_tensor(plan.output_places);
   tensors[kWeightClasses] = to_tensor(classes);
   return tensors;
 }

@@ -53,7 +53,7 @@ class PlanMaker {
     add_lookups(output, matchings);
     add_counts(part, terms);
     plan_.terms.insert(plan_.terms.end(), terms.begin(), terms.end());
-    plan_.output_rows.insert(plan_.output_rows.end(), tuples.rows.begin(), tuples.rows.end());
+    output_rows_.insert(output_rows_.end(), tuples.rows.begin(), tuples.rows.end());
     plan_.parts.push_back(std::move(part));
     known_.clear();
   }
@@ -63,6 +63,7 @@ class PlanMaker {
     plan_.source_offsets = std::move(sources.offsets);
     plan_.source_lookups = std::move(sources.places);
     add_row_sources();
+    plan_.output_places = inverse(output_rows_);
     return std::move(plan_);
   }
 
@@ -204,10 +205,19 @@ class PlanMaker {
   const std::vector<EquivariantClass>& classes_;
   std::map<std::vector<std::pair<int64_t, int8_t>>, size_t> known_;  // look-ups of this part
   std::map<std::pair<size_t, Blocks>, int64_t> tables_;
+  std::vector<int64_t> output_rows_;  // part by part
   SumPlan plan_;
 };
 
 }  // namespace
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> places(permutation.size());
+  for (size_t place = 0; place < places.size(); ++place) {
+    places[permutation[place]] = static_cast<int64_t>(place);
+  }
+  return places;
+}
 
 Transposed transpose(const std::vector<int32_t>& numbers, int64_t limit) {
   Transposed result;
@@ -253,8 +263,8 @@ SumPlan make_gather_plan(std::vector<int32_t> lookups, int64_t columns, int64_t 
     part.classes.push_back(c);
     plan.terms.insert(plan.terms.end(), {narrow(c), narrow(c), 1});
   }
-  plan.output_rows.resize(part.rows);
-  std::iota(plan.output_rows.begin(), plan.output_rows.end(), 0);
+  plan.output_places.resize(part.rows);
+  std::iota(plan.output_places.begin(), plan.output_places.end(), 0);
   plan.counts.reserve(lookups.size());
   for (const int32_t row : lookups) plan.counts.push_back(row < 0 ? 0 : 1);
   Transposed sources = transpose(lookups, input_rows);

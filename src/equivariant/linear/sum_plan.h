@@ -41,7 +41,7 @@ struct SumPlan {
   std::vector<int32_t> source_offsets;  ///< [sources + groups + 1], the transpose of lookups:
   std::vector<int32_t> source_lookups;  ///< where each source is looked up
   std::vector<int32_t> terms;           ///< part by part [terms, 3]: class, look-up, coefficient
-  std::vector<int64_t> output_rows;     ///< output tuples part by part
+  std::vector<int64_t> output_places;   ///< [m']: the place of an output tuple, part by part
   std::vector<PatternPart> parts;
 
   int64_t groups() const { return static_cast<int64_t>(group_offsets.size()) - 1; }
@@ -54,6 +54,9 @@ SumPlan make_sum_plan(TupleJoin& join, int64_t input_rows, const TensorKind& inp
 
 /// The plan of sums that are one input row or none: `lookups` [rows, columns] has the rows, or -1.
 SumPlan make_gather_plan(std::vector<int32_t> lookups, int64_t columns, int64_t input_rows);
+
+/// The places of numbers 0, 1, .. in a permutation of them.
+std::vector<int64_t> inverse(const std::vector<int64_t>& permutation);
 
 /// The transpose of a relation given as offsets and numbers below `limit`: for every number, where
 /// it stands, ascending. Negative numbers are skipped.
