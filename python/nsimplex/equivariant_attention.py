@@ -226,11 +226,6 @@ def equivariant_attention(
     Sources: Kim, Oh and Hong, arXiv 2110.14416, equations 10, 13 and 16; Choromanski et al., arXiv
         2009.14794.
     """
-    if form == "kernel" and plan.form != "kernel":
-        raise ValueError(
-            "[equivariant_attention] plan: expected one of form kernel, got one of form "
-            f"{plan.form}"
-        )
     for name, count in zip(("query", "key", "value"), plan.weight_counts):
         own = getattr(weights, name)
         got = own.size(0) if own.dim() else "a number"

@@ -66,6 +66,12 @@ class AttentionLayer {
         map_(parse_feature_map(call.features, "equivariant_attention")),
         query_maps_(with_none(call.query)),
         key_maps_(with_none(call.key)) {
+    for (const PartTensors& part : plan_.parts) {
+      TORCH_CHECK_VALUE(
+          form_ != AttentionForm::kernel || part.counts.size(0) == plan_.sources[part.queries].rows,
+          "[equivariant_attention] plan: expected one of form kernel, got one of "
+          "form softmax");
+    }
     for (const SourceTensors& source : plan_.sources) light_.emplace_back(source, call.x);
   }
 

@@ -232,9 +232,6 @@ at::Tensor equivariant_attention(const at::Tensor& x, const EquivariantAttention
                                  const EquivariantAttentionPlan& plan,
                                  const AttentionFormOptions& options) {
   using namespace equivariant;
-  TORCH_CHECK_VALUE(options.form != AttentionForm::kernel || plan.form == AttentionForm::kernel,
-                    kAt, "plan: expected one of form kernel, got one of form ",
-                    to_string(plan.form));
   check_rows("query", weights.query, plan.query_weights);
   check_rows("key", weights.key, plan.key_weights);
   check_rows("value", weights.value, plan.class_count);

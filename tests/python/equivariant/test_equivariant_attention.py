@@ -450,6 +450,15 @@ def test_bad_arguments(message):
         equivariant_attention(**arguments)
 
 
+def test_operators_refuse_the_kernel_form_of_a_softmax_plan():
+    """It lacks the tables, without which groups of more than 32 keys would count as empty."""
+    x, _, plan = problem(TensorKind(1), TensorKind(1))
+    rest = (*attention_weights(1, 1), directions(), plan.tensors, plan.parts, HEADS, "kernel")
+    for name in ("equivariant_attention", "equivariant_attention_reference"):
+        with pytest.raises(ValueError, match="plan: expected one of form kernel"):
+            getattr(torch.ops.nsimplex, name)(x, *rest)
+
+
 def test_lists_over_other_nodes():
     one, other = tuple_batch(torch.tensor([[0]]), 1), tuple_batch(torch.tensor([[0]]), 2)
     with pytest.raises(ValueError, match="output: expected the nodes of the input"):
