@@ -93,6 +93,13 @@ TEST(CausalPipeline, EmbedsAGivenGraphAndFitsAFile) {
   EXPECT_THAT(pipeline.state().names, ElementsAre("a", "b"));
 }
 
+TEST(CausalPipeline, NamesTheFileThatItCannotUse) {
+  const test::TemporaryFolder folder;
+  const std::string path = test::write_file(folder / "t.csv", "a,b\n1,2\n1,3\n1,5\n");
+  EXPECT_EQ(test::input_error_of([&] { CausalPipeline().fit(path); }),
+            "cannot use " + path + ": column \"a\" is constant");
+}
+
 TEST(CausalPipeline, SaysWhatIsMissing) {
   const test::TemporaryFolder folder;
   CausalPipeline pipeline;

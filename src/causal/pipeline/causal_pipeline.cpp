@@ -150,41 +150,49 @@ void visit_tensors(State& state, const Visit& visit) {
   visit("generality", state.generality);
 }
 
+// The state after the structure is learned and before it is embedded.
+CausalPipelineState learned_state(const CausalPipelineOptions& o, const Observations& kept,
+                                  const EdgeConstraints& constraints) {
+  const Tensor values = to_tensor(kept.values);
+  CausalFitOptions structure;
+  structure.estimator = o.estimator;
+  structure.nonlinear = o.nonlinear;
+  structure.standardise = o.standardise;
+  structure.threshold = o.threshold;
+  structure.seed = o.seed;
+  structure.constraints = constraints;
+  const CausalFit fitted = causal_fit(values, structure);
+  return {.names = kept.names,
+          .columns = kept.columns,
+          .model = fitted.model,
+          .mean = values.mean(0),
+          .deviation = values.std(0, /*unbiased=*/false),
+          .adjacency = fitted.adjacency,
+          .scores = fitted.scores,
+          .tangents = {},
+          .generality = {}};
+}
+
 }  // namespace
 
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
                                     const EdgeConstraints& constraints) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
   const Observations kept = as_function(kName, [&] {
-    return observations_of(view_matrix(checked), names, {options_.missing, options_.drop},
-                           "the table");
+    return observations_of(view_matrix(checked), std::move(names),
+                           {options_.missing, options_.drop}, "the table");
   });
-  const Tensor values = to_tensor(kept.values);
-  CausalFitOptions structure;
-  structure.estimator = options_.estimator;
-  structure.nonlinear = options_.nonlinear;
-  structure.standardise = options_.standardise;
-  structure.threshold = options_.threshold;
-  structure.seed = options_.seed;
-  structure.constraints = constraints;
-  const CausalFit fitted = causal_fit(values, structure);
-  state_ = {.names = kept.names,
-            .columns = kept.columns,
-            .model = fitted.model,
-            .mean = values.mean(0),
-            .deviation = values.std(0, /*unbiased=*/false),
-            .adjacency = fitted.adjacency,
-            .scores = fitted.scores,
-            .tangents = {},
-            .generality = {}};
+  state_ = learned_state(options_, kept, constraints);
   return embed();
 }
 
 CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints) {
-  const io::Table table = io::read_table(path);
-  const Tensor values = at::from_blob(const_cast<double*>(table.values.data()),
-                                      {table.rows, table.width}, at::kDouble);
-  return fit(values, table.columns, constraints);
+  io::Table table = io::read_table(path);
+  const Observations kept =
+      observations_of(TableView(table.values.data(), table.rows, table.width),
+                      std::move(table.columns), {options_.missing, options_.drop}, path);
+  state_ = learned_state(options_, kept, constraints);
+  return embed();
 }
 
 CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
