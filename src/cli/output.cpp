@@ -74,6 +74,16 @@ void print(std::string_view text) {
   if (written != text.size() || std::fflush(stdout) != 0) throw OutputClosed();
 }
 
+namespace {
+
+// Characters of UTF-8: all bytes but those that continue one.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+}  // namespace
+
 Table::Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
 
 void Table::add(std::vector<std::string> row) {
@@ -86,13 +96,13 @@ std::string Table::text() const {
   std::vector<size_t> widths(rows_.front().size());
   for (const auto& row : rows_) {
     for (size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], row[column].size());
+      widths[column] = std::max(widths[column], width_of(row[column]));
     }
   }
   std::string text;
   for (const auto& row : rows_) {
     for (size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - row[column].size(), ' ');
+      const std::string padding(widths[column] - width_of(row[column]), ' ');
       const bool last = column + 1 == row.size();
       if (column == 0) {
         text += last ? row[column] : row[column] + padding;

@@ -25,6 +25,16 @@ TEST(Table, AlignsItsColumns) {
             "longer      \n");
 }
 
+TEST(Table, CountsCharactersAndNotBytes) {
+  Table table({"name", "accuracy"});
+  table.add({"é", "0.5 ± 0.1"});
+  table.add({"ab", "1"});
+  EXPECT_EQ(table.text(),
+            "name   accuracy\n"
+            "é     0.5 ± 0.1\n"
+            "ab            1\n");
+}
+
 TEST(JsonLine, IsOneLineInTheGivenOrderWhateverTheText) {
   CaptureStdout();
   print_json_line("test",
