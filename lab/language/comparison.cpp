@@ -12,8 +12,8 @@
 #include "train/inference.h"
 #include "train/optimizer.h"
 #include "train/scores.h"
-#include "train/stopwatch.h"
 #include "train/trainer.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 
@@ -87,114 +87,86 @@ int64_t count_spikes(const std::vector<double>& norms) {
   return spikes;
 }
 
+namespace {
+
+// One model at one rate, on batches of its own.
+class RateTrainee : public Trainee {
+ public:
+  RateTrainee(const LanguageModelOptions& model, const TrainingOptions& training,
+              const Corpus& corpus, c10::Device device, const RateTrialEvents& events)
+      : Trainee(training.steps),
+        corpus_(corpus),
+        events_(events),
+        context_(model.context),
+        eval_tokens_(training.eval_tokens),
+        early_(std::max<int64_t>(training.steps / 10, 1)),
+        learner_(model, training, device, at::make_generator<at::CPUGeneratorImpl>(training.seed)),
+        sampler_(corpus.tokens, corpus.split.train, training.batch, model.context, training.seed),
+        batches_(static_cast<size_t>(training.accumulate)) {
+    trial_.model = learner_.model();
+  }
+
+  double update(int64_t step) override {
+    for (data::Batch& batch : batches_) batch = sampler_.next();
+    const StepLoss loss = learner_.update(step, batches_);
+    gradient_norms_.push_back(loss.gradient_norm);
+    return loss.cross_entropy;
+  }
+
+  bool is_evaluated_at(int64_t step) const override { return step == early_; }
+
+  // A loss that is not finite is a result here.
+  bool evaluate(int64_t step) override {
+    if (step == early_) {
+      trial_.early_loss = validation_loss();
+      if (events_.early && std::isfinite(trial_.early_loss)) events_.early(trial_.model);
+    }
+    if (step == steps()) trial_.val_loss = validation_loss();
+    return true;
+  }
+
+  RateTrial trial(bool diverged) {
+    trial_.diverged = diverged;
+    trial_.spikes = count_spikes(gradient_norms_);
+    trial_.gradient = gradient_shape(*learner_.model());
+    return trial_;
+  }
+
+ private:
+  double validation_loss() {
+    return training::evaluate(learner_.model(), corpus_.tokens, corpus_.split.validation, context_,
+                              eval_tokens_)
+        .loss;
+  }
+
+  const Corpus& corpus_;
+  const RateTrialEvents& events_;
+  int64_t context_, eval_tokens_, early_;
+  Learner learner_;
+  data::BatchSampler sampler_;
+  std::vector<data::Batch> batches_;
+  std::vector<double> gradient_norms_;
+  RateTrial trial_;
+};
+
+}  // namespace
+
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
                         const Corpus& corpus, c10::Device device, const RateTrialEvents& events) {
-  const auto generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
-  Learner learner(model, training, device, generator);
-  data::BatchSampler sampler(corpus.tokens, corpus.split.train, training.batch, model.context,
-                             training.seed);
-  const auto loss = [&] {
-    return evaluate(learner.model(), corpus.tokens, corpus.split.validation, model.context,
-                    training.eval_tokens)
-        .loss;
-  };
-  const int64_t early = std::max<int64_t>(training.steps / 10, 1);
-  RateTrial trial;
-  trial.model = learner.model();
-  std::vector<double> gradient_norms;
-  std::vector<data::Batch> batches(static_cast<size_t>(training.accumulate));
+  RateTrainee trainee(model, training, corpus, device, events);
   try {
-    for (int64_t step = 1; step <= training.steps; ++step) {
-      for (data::Batch& batch : batches) batch = sampler.next();
-      const StepLoss now = learner.update(step, batches);
-      gradient_norms.push_back(now.gradient_norm);
-      if (events.step) events.step(step, now.cross_entropy);
-      if (step != early) continue;
-      trial.early_loss = loss();
-      if (events.early && std::isfinite(trial.early_loss)) events.early(trial.model);
-    }
-    trial.val_loss = loss();
+    train(trainee, {}, {.stop = {}, .prepare = {}, .step = [&](size_t, int64_t step, double loss) {
+                          if (events.step) events.step(step, loss);
+                        }});
   } catch (const Diverged&) {
-    trial.diverged = true;
+    return trainee.trial(/*diverged=*/true);
   }
-  trial.spikes = count_spikes(gradient_norms);
-  trial.gradient = gradient_shape(*learner.model());
-  return trial;
+  return trainee.trial(/*diverged=*/false);
 }
 
 namespace {
 
 constexpr int64_t kMassWindows = 8;  // validation windows that the retained mass is measured on
-
-// A model in training.
-struct Contender {
-  std::unique_ptr<Learner> learner;
-  int64_t steps = 0;
-  std::vector<double> seconds;  // of every step
-  double loss_sum = 0.0, auxiliary_sum = 0.0;
-  bool has_auxiliary = false;
-  int64_t loss_steps = 0;
-  ArmResult result;
-};
-
-// Takes over weights that an earlier model has under the same name and with the same shape.
-void share_first_weights(std::vector<Contender>& contenders) {
-  std::map<std::string, at::Tensor> first;
-  for (Contender& contender : contenders) {
-    for (const io::NamedTensor& each : named_parameters(*contender.learner->model())) {
-      const auto [known, added] = first.try_emplace(each.name, each.tensor);
-      if (added || known->second.sizes() != each.tensor.sizes()) continue;
-      const at::NoGradGuard no_grad;
-      at::Tensor(each.tensor).copy_(known->second);
-    }
-  }
-}
-
-std::vector<Contender> make_contenders(const std::vector<Arm>& arms,
-                                       const TrainingOptions& training, c10::Device device) {
-  std::vector<Contender> contenders;
-  for (const Arm& arm : arms) {
-    Contender contender;
-    TrainingOptions own = training;
-    if (arm.steps > 0) own.steps = arm.steps;
-    contender.steps = own.steps;
-    const auto generator = at::make_generator<at::CPUGeneratorImpl>(training.seed);
-    contender.learner = std::make_unique<Learner>(arm.model, own, device, generator);
-    contender.result.parameters = parameter_count(*contender.learner->model());
-    contenders.push_back(std::move(contender));
-  }
-  share_first_weights(contenders);
-  return contenders;
-}
-
-void update(Contender& contender, int64_t step, const std::vector<data::Batch>& batches) {
-  const Stopwatch watch;
-  const StepLoss loss = contender.learner->update(step, batches);
-  contender.seconds.push_back(watch.seconds());
-  contender.loss_sum += loss.cross_entropy;
-  contender.auxiliary_sum += loss.auxiliary.value_or(0.0);
-  contender.has_auxiliary = loss.auxiliary.has_value();
-  ++contender.loss_steps;
-}
-
-// Validates, and ends the interval since the last point.
-ArmPoint measure(Contender& contender, int64_t step, const TrainingOptions& training,
-                 const Corpus& corpus, int64_t context) {
-  ArmPoint point;
-  const double steps = static_cast<double>(contender.loss_steps);
-  point.step = step;
-  point.train_loss = contender.loss_sum / steps;
-  if (contender.has_auxiliary) point.auxiliary_loss = contender.auxiliary_sum / steps;
-  point.val_loss = evaluate(contender.learner->model(), corpus.tokens, corpus.split.validation,
-                            context, training.eval_tokens)
-                       .loss;
-  point.seconds = median(contender.seconds) * static_cast<double>(step);
-  contender.loss_sum = contender.auxiliary_sum = 0.0;
-  contender.loss_steps = 0;
-  contender.result.auxiliary_loss = point.auxiliary_loss;
-  contender.result.curve.push_back({step, point.val_loss});
-  return point;
-}
 
 // Mean over the layers that choose keys, on windows spread over the validation text.
 std::optional<double> retained_mass(LanguageModel& model, const Corpus& corpus, int64_t context,
@@ -212,50 +184,165 @@ std::optional<double> retained_mass(LanguageModel& model, const Corpus& corpus, 
   return std::accumulate(masses.begin(), masses.end(), 0.0) / static_cast<double>(masses.size());
 }
 
-// Rotates the order in which models take their turns, so that no model always sees a batch first.
-template <class Body>
-void by_turns(std::vector<Contender>& contenders, int64_t step, Body&& body) {
-  for (size_t turn = 0; turn < contenders.size(); ++turn) {
-    const size_t arm = (static_cast<size_t>(step) + turn) % contenders.size();
-    if (step <= contenders[arm].steps) body(arm, contenders[arm]);
+// The batches of a step, which all arms see.
+using Batches = std::vector<data::Batch>;
+
+// One arm in training. Without a corpus it is only timed.
+class ArmTrainee : public Trainee {
+ public:
+  ArmTrainee(const Arm& arm, size_t number, const TrainingOptions& own, int64_t steps,
+             c10::Device device, const Batches& batches)
+      : Trainee(steps),
+        number_(number),
+        training_(own),
+        context_(arm.model.context),
+        device_(device),
+        batches_(batches),
+        learner_(arm.model, own, device, at::make_generator<at::CPUGeneratorImpl>(own.seed)) {
+    result_.parameters = parameter_count(*learner_.model());
+    result_.steps = own.steps;
   }
-}
+
+  void evaluate_on(const Corpus& corpus, const std::function<void(const ArmPoint&)>& told) {
+    corpus_ = &corpus;
+    told_ = told;
+  }
+
+  double update(int64_t step) override {
+    const StepLoss loss = learner_.update(step, batches_);
+    loss_sum_ += loss.cross_entropy;
+    auxiliary_sum_ += loss.auxiliary.value_or(0.0);
+    has_auxiliary_ = loss.auxiliary.has_value();
+    ++loss_steps_;
+    return loss.cross_entropy;
+  }
+
+  bool is_evaluated_at(int64_t step) const override {
+    return training_.eval_every > 0 && step % training_.eval_every == 0;
+  }
+
+  // Closes the interval since the last point.
+  bool evaluate(int64_t step) override {
+    if (corpus_ == nullptr) return true;
+    ArmPoint point;
+    point.arm = number_;
+    point.step = step;
+    point.train_loss = mean_loss();
+    if (has_auxiliary_) {
+      point.auxiliary_loss = auxiliary_sum_ / static_cast<double>(loss_steps_);
+    }
+    point.val_loss = training::evaluate(learner_.model(), corpus_->tokens,
+                                        corpus_->split.validation, context_, training_.eval_tokens)
+                         .loss;
+    require_finite(step, point.val_loss);
+    point.seconds = median_seconds() * static_cast<double>(step);
+    loss_sum_ = auxiliary_sum_ = 0.0;
+    loss_steps_ = 0;
+    result_.auxiliary_loss = point.auxiliary_loss;
+    result_.curve.push_back({step, point.val_loss});
+    if (told_) told_(point);
+    return true;
+  }
+
+  /// Mean over the steps since the last point.
+  double mean_loss() const { return loss_sum_ / static_cast<double>(loss_steps_); }
+
+  ArmResult result() {
+    ArmResult result = result_;
+    result.seconds_per_step = median_seconds();
+    result.tokens_per_second =
+        static_cast<double>(training_.batch * training_.accumulate * context_) /
+        result.seconds_per_step;
+    result.retained_mass = retained_mass(learner_.model(), *corpus_, context_, device_);
+    return result;
+  }
+
+  LanguageModel& model() { return learner_.model(); }
+
+ private:
+  size_t number_;
+  TrainingOptions training_;
+  int64_t context_;
+  c10::Device device_;
+  const Batches& batches_;
+  Learner learner_;
+  const Corpus* corpus_ = nullptr;
+  std::function<void(const ArmPoint&)> told_;
+  double loss_sum_ = 0.0, auxiliary_sum_ = 0.0;
+  bool has_auxiliary_ = false;
+  int64_t loss_steps_ = 0;
+  ArmResult result_;
+};
+
+// All arms, and the batches that they see.
+class ArmTrainees {
+ public:
+  /// `most_steps`: of every arm; without it as many as the arm asks for.
+  ArmTrainees(const std::vector<Arm>& arms, const TrainingOptions& training, const Corpus& corpus,
+              c10::Device device, std::optional<int64_t> most_steps = std::nullopt)
+      : batches_(static_cast<size_t>(training.accumulate)),
+        sampler_(corpus.tokens, corpus.split.train, training.batch, arms.front().model.context,
+                 training.seed) {
+    for (size_t i = 0; i < arms.size(); ++i) {
+      TrainingOptions own = training;
+      if (arms[i].steps > 0) own.steps = arms[i].steps;
+      const int64_t steps = std::min(own.steps, most_steps.value_or(own.steps));
+      trainees_.push_back(std::make_unique<ArmTrainee>(arms[i], i, own, steps, device, batches_));
+    }
+    share_first_weights();
+  }
+
+  // The order in which arms take their turns goes round, so that none is always the first to see a
+  // batch.
+  void train(const std::function<void(size_t arm)>& told = {}) {
+    std::vector<Trainee*> turns;
+    for (const auto& each : trainees_) turns.push_back(each.get());
+    training::train(turns, {.rotates = true},
+                    {.stop = {},
+                     .prepare =
+                         [&](int64_t) {
+                           for (data::Batch& batch : batches_) batch = sampler_.next();
+                         },
+                     .step =
+                         [&](size_t arm, int64_t, double) {
+                           if (told) told(arm);
+                         }});
+  }
+
+  const std::vector<std::unique_ptr<ArmTrainee>>& all() const { return trainees_; }
+
+ private:
+  // Weights that an earlier arm has under the same name and in the same shape are taken from it.
+  void share_first_weights() {
+    std::map<std::string, at::Tensor> first;
+    for (const auto& trainee : trainees_) {
+      for (const io::NamedTensor& each : named_parameters(*trainee->model())) {
+        const auto [known, added] = first.try_emplace(each.name, each.tensor);
+        if (added || known->second.sizes() != each.tensor.sizes()) continue;
+        const at::NoGradGuard no_grad;
+        at::Tensor(each.tensor).copy_(known->second);
+      }
+    }
+  }
+
+  Batches batches_;
+  data::BatchSampler sampler_;
+  std::vector<std::unique_ptr<ArmTrainee>> trainees_;
+};
 
 }  // namespace
 
 std::vector<ArmResult> train_arms(const std::vector<Arm>& arms, const TrainingOptions& training,
                                   const Corpus& corpus, c10::Device device,
                                   const ComparisonEvents& events) {
-  std::vector<Contender> contenders = make_contenders(arms, training, device);
-  const int64_t context = arms.front().model.context;
-  data::BatchSampler sampler(corpus.tokens, corpus.split.train, training.batch, context,
-                             training.seed);
-  int64_t last = 0, done = 0;
-  for (const Contender& each : contenders) last = std::max(last, each.steps);
-  std::vector<data::Batch> batches(static_cast<size_t>(training.accumulate));
-  for (int64_t step = 1; step <= last; ++step) {
-    for (data::Batch& batch : batches) batch = sampler.next();
-    by_turns(contenders, step, [&](size_t arm, Contender& contender) {
-      update(contender, step, batches);
-      const double loss = contender.loss_sum / static_cast<double>(contender.loss_steps);
-      if (events.step) events.step(++done, loss);
-      const bool due = training.eval_every > 0 && step % training.eval_every == 0;
-      if (!due && step != contender.steps) return;
-      ArmPoint point = measure(contender, step, training, corpus, context);
-      point.arm = arm;
-      if (events.point) events.point(point);
-    });
-  }
+  ArmTrainees trainees(arms, training, corpus, device);
+  for (const auto& each : trainees.all()) each->evaluate_on(corpus, events.point);
+  int64_t done = 0;
+  trainees.train([&](size_t arm) {
+    if (events.step) events.step(++done, trainees.all()[arm]->mean_loss());
+  });
   std::vector<ArmResult> results;
-  for (Contender& contender : contenders) {
-    ArmResult& result = contender.result;
-    result.steps = contender.steps;
-    result.seconds_per_step = median(contender.seconds);
-    result.tokens_per_second = static_cast<double>(training.batch * training.accumulate * context) /
-                               result.seconds_per_step;
-    result.retained_mass = retained_mass(contender.learner->model(), corpus, context, device);
-    results.push_back(std::move(result));
-  }
+  for (const auto& each : trainees.all()) results.push_back(each->result());
   return results;
 }
 
@@ -263,17 +350,10 @@ std::vector<double> time_steps(const std::vector<Arm>& arms, const TrainingOptio
                                const Corpus& corpus, c10::Device device, int64_t steps) {
   TrainingOptions settled = training;
   settled.indexer_warmup = 0;
-  std::vector<Contender> contenders = make_contenders(arms, settled, device);
-  data::BatchSampler sampler(corpus.tokens, corpus.split.train, training.batch,
-                             arms.front().model.context, training.seed);
-  std::vector<data::Batch> batches(static_cast<size_t>(training.accumulate));
-  for (int64_t step = 1; step <= steps; ++step) {
-    for (data::Batch& batch : batches) batch = sampler.next();
-    by_turns(contenders, step,
-             [&](size_t, Contender& contender) { update(contender, step, batches); });
-  }
+  ArmTrainees trainees(arms, settled, corpus, device, steps);
+  trainees.train();
   std::vector<double> seconds;
-  for (const Contender& each : contenders) seconds.push_back(median(each.seconds));
+  for (const auto& each : trainees.all()) seconds.push_back(each->median_seconds());
   return seconds;
 }
 

@@ -10,12 +10,13 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "support/error.h"
 #include "train/optimizer.h"
 #include "train/scores.h"
 #include "train/stopwatch.h"
-#include "train/training_options.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 namespace {
@@ -105,59 +106,88 @@ bool is_prime(int64_t number) {
   return number >= 2;
 }
 
-// A model in training.
-class Contestant {
+// The sequences of one seed: fresh ones for every step, and those that are held out.
+struct MatchDraws {
+  MatchSequences batch, held_out;
+};
+
+// One arm in training.
+class MatchTrainee : public Trainee {
  public:
-  Contestant(const MatchOptions& o, const MatchArm& arm, const at::Generator& generator)
-      : model_(arm, size_of(o, arm), o.norm, generator),
-        optimizer_(named_parameters(model_), {.beta2 = 0.999, .weight_decay = 0.01}) {
+  MatchTrainee(const MatchOptions& o, const MatchArm& arm, const at::Generator& generator,
+               const MatchDraws& draws, std::function<void(const MatchPoint&)> report)
+      : Trainee(o.steps),
+        options_(o),
+        draws_(draws),
+        report_(std::move(report)),
+        model_(arm, size_of(o, arm), o.norm, generator),
+        optimizer_(named_parameters(model_), {.beta2 = 0.999, .weight_decay = 0.01}),
+        schedule_{o.learning_rate, 0.0, std::min(kWarmup, o.steps / 10), o.steps} {
     result_.size = size_of(o, arm);
     result_.flops = match_flops(arm, result_.size);
     result_.parameters = parameter_count(model_);
   }
 
-  // Makes update `number`, counted from 1. Returns the loss.
-  double step(int64_t number, const MatchSequences& batch, double rate) {
-    const Stopwatch watch;
-    const at::Tensor loss =
-        at::binary_cross_entropy_with_logits(model_.forward(batch.tokens), batch.labels);
+  double update(int64_t step) override {
+    const at::Tensor loss = at::binary_cross_entropy_with_logits(
+        model_.forward(draws_.batch.tokens), draws_.batch.labels);
     const at::Tensor indexers = model_.auxiliary_loss();
     optimizer_.zero_grad();
     (indexers.defined() ? loss + indexers : loss).backward();
-    const double value = loss.item<double>();
-    require_finite(number, value, optimizer_.gradient_norm());
-    optimizer_.step(rate);
-    times_.push_back(watch.seconds());
-    result_.seconds += times_.back();
-    return value;
+    loss_ = loss.item<double>();
+    finish_update(optimizer_, step, loss_, schedule_.rate(step - 1));
+    return loss_;
   }
 
-  // The accuracy after update `number`.
-  double evaluate(int64_t number, const MatchSequences& data, int64_t batch) {
+  bool is_evaluated_at(int64_t step) const override {
+    return step % options_.evaluate_every == 0 || step == options_.steps;
+  }
+
+  // Computes the share of right answers.
+  bool evaluate(int64_t step) override {
     const Stopwatch watch;
-    const at::NoGradGuard no_grad;
-    int64_t right = 0;
-    const auto tokens = data.tokens.split(batch), labels = data.labels.split(batch);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const at::Tensor logits = model_.forward(tokens[i]);
-      require_finite_outputs(number, logits);
-      right += ((logits > 0) == (labels[i] > 0)).sum().item<int64_t>();
+    {
+      const at::NoGradGuard no_grad;
+      const MatchSequences& data = draws_.held_out;
+      int64_t right = 0;
+      const auto tokens = data.tokens.split(options_.batch),
+                 labels = data.labels.split(options_.batch);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        const at::Tensor logits = model_.forward(tokens[i]);
+        require_finite_outputs(step, logits);
+        right += ((logits > 0) == (labels[i] > 0)).sum().item<int64_t>();
+      }
+      result_.accuracy = static_cast<double>(right) / static_cast<double>(data.labels.numel());
     }
-    result_.accuracy = static_cast<double>(right) / static_cast<double>(data.labels.numel());
-    result_.seconds += watch.seconds();
-    return result_.accuracy;
+    evaluation_seconds_ += watch.seconds();
+    report_({step, loss_, result_.accuracy});
+    return true;
   }
 
-  MatchResult result() {
-    result_.step_seconds = median(times_);
-    return result_;
+  // Tells of a step without an evaluation.
+  void report(int64_t step) const {
+    if (is_evaluated_at(step)) return;
+    report_({step, loss_, std::numeric_limits<double>::quiet_NaN()});
+  }
+
+  MatchResult result() const {
+    MatchResult result = result_;
+    result.step_seconds = median_seconds();
+    result.seconds = seconds() + evaluation_seconds_;
+    const double ones = draws_.held_out.labels.mean().item<double>();
+    result.majority = std::max(ones, 1.0 - ones);
+    return result;
   }
 
  private:
+  const MatchOptions& options_;
+  const MatchDraws& draws_;
+  std::function<void(const MatchPoint&)> report_;
   MatchModel model_;
   AdamW optimizer_;
-  std::vector<double> times_;  // seconds of each step
+  Schedule schedule_;
   MatchResult result_;
+  double loss_ = 0.0, evaluation_seconds_ = 0.0;
 };
 
 }  // namespace
@@ -218,30 +248,20 @@ std::vector<MatchResult> train_match(
     return at::make_generator<at::CPUGeneratorImpl>(3 * seed + which);
   };
   const at::Generator fresh = stream(1);
-  const MatchSequences held_out = draw_match(o.held_out, o.task, stream(2));
-  std::vector<std::unique_ptr<Contestant>> contestants;
-  for (const MatchArm& arm : arms) {
-    contestants.push_back(std::make_unique<Contestant>(o, arm, stream(0)));
+  MatchDraws draws{{}, draw_match(o.held_out, o.task, stream(2))};
+  std::vector<std::unique_ptr<MatchTrainee>> trainees;
+  std::vector<Trainee*> turns;
+  for (size_t i = 0; i < arms.size(); ++i) {
+    trainees.push_back(std::make_unique<MatchTrainee>(
+        o, arms[i], stream(0), draws, [&report, i](const MatchPoint& point) { report(i, point); }));
+    turns.push_back(trainees.back().get());
   }
-
-  const Schedule schedule{o.learning_rate, 0.0, std::min(kWarmup, o.steps / 10), o.steps};
-  for (int64_t step = 1; step <= o.steps; ++step) {
-    const MatchSequences batch = draw_match(o.batch, o.task, fresh);
-    const bool due = step % o.evaluate_every == 0 || step == o.steps;
-    for (size_t i = 0; i < contestants.size(); ++i) {
-      MatchPoint point{step, contestants[i]->step(step, batch, schedule.rate(step - 1)),
-                       std::numeric_limits<double>::quiet_NaN()};
-      if (due) point.accuracy = contestants[i]->evaluate(step, held_out, o.batch);
-      report(i, point);
-    }
-  }
-
-  const double ones = held_out.labels.mean().item<double>();
+  train(turns, {},
+        {.stop = {},
+         .prepare = [&](int64_t) { draws.batch = draw_match(o.batch, o.task, fresh); },
+         .step = [&](size_t arm, int64_t step, double) { trainees[arm]->report(step); }});
   std::vector<MatchResult> results;
-  for (const auto& contestant : contestants) {
-    results.push_back(contestant->result());
-    results.back().majority = std::max(ones, 1.0 - ones);
-  }
+  for (const auto& each : trainees) results.push_back(each->result());
   return results;
 }
 

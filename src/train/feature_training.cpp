@@ -12,7 +12,7 @@
 
 #include "support/error.h"
 #include "train/optimizer.h"
-#include "train/training_options.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 namespace {
@@ -155,29 +155,59 @@ void check(const FeatureTrainingOptions& o) {
   require(o.mask > 0 && o.mask <= 1, "mask", "a share above 0 and at most 1", o.mask);
 }
 
+namespace {
+
+using ExampleLoss = std::function<Tensor(const Tensor& examples, const at::Generator& generator)>;
+
+// Epochs over examples in random order.
+class ExampleTrainee : public Trainee {
+ public:
+  ExampleTrainee(const torch::nn::Module& module, int64_t count, const FeatureTrainingOptions& o,
+                 uint64_t seed, const ExampleLoss& loss)
+      : Trainee(o.epochs * ((count + o.batch - 1) / o.batch)),
+        options_(o),
+        count_(count),
+        loss_(loss),
+        order_(at::make_generator<at::CPUGeneratorImpl>(2 * seed)),
+        draws_(at::make_generator<at::CPUGeneratorImpl>(2 * seed + 1)),
+        optimizer_(named_parameters(module), {.beta2 = 0.999, .weight_decay = o.weight_decay}) {}
+
+  double update(int64_t step) override {
+    if (next_ == batches_.size()) {
+      batches_ = at::randperm(count_, order_, at::kLong).split(options_.batch);
+      next_ = 0;
+    }
+    optimizer_.zero_grad();
+    const Tensor loss = loss_(batches_[next_++], draws_);
+    loss.backward();
+    const double value = loss.item<double>();
+    finish_update(optimizer_, step, value, options_.learning_rate);
+    return value;
+  }
+
+ private:
+  const FeatureTrainingOptions& options_;
+  int64_t count_;
+  const ExampleLoss& loss_;
+  at::Generator order_, draws_;
+  AdamW optimizer_;
+  std::vector<Tensor> batches_;  // of the epoch
+  size_t next_ = 0;
+};
+
+}  // namespace
+
 void train_examples(const torch::nn::Module& module, int64_t count,
-                    const FeatureTrainingOptions& options, uint64_t seed,
-                    const std::function<Tensor(const Tensor&, const at::Generator&)>& loss,
+                    const FeatureTrainingOptions& options, uint64_t seed, const ExampleLoss& loss,
                     const FeatureEvents& events) {
   check(options);
-  const auto order = at::make_generator<at::CPUGeneratorImpl>(2 * seed);
-  const auto draws = at::make_generator<at::CPUGeneratorImpl>(2 * seed + 1);
-  AdamW optimizer(named_parameters(module), {.beta2 = 0.999, .weight_decay = options.weight_decay});
-  const int64_t steps = options.epochs * ((count + options.batch - 1) / options.batch);
-  int64_t step = 0;
-  for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    for (const Tensor& examples : at::randperm(count, order, at::kLong).split(options.batch)) {
-      if (events.checkpoint) events.checkpoint();
-      optimizer.zero_grad();
-      const Tensor value = loss(examples, draws);
-      value.backward();
-      const double number = value.item<double>();
-      require_finite(step + 1, number);
-      optimizer.step(options.learning_rate);
-      ++step;
-      if (events.step) events.step(step, steps, number);
-    }
-  }
+  ExampleTrainee trainee(module, count, options, seed, loss);
+  LoopEvents loop;
+  if (events.checkpoint) loop.prepare = [&](int64_t) { events.checkpoint(); };
+  loop.step = [&](size_t, int64_t step, double value) {
+    if (events.step) events.step(step, trainee.steps(), value);
+  };
+  train(trainee, {}, loop);
 }
 
 void restore_values(FeatureTransformer& model, const Tensor& x,

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "train/training_loop.h"
+
 /// Linear models of a table, which any other model should answer better than.
 namespace nsimplex::training {
 

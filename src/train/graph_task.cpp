@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "support/error.h"
-#include "train/training_options.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 namespace {

@@ -3,19 +3,22 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/ops/randperm.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "support/error.h"
-#include "train/graph_stepper.h"
-#include "train/graph_task.h"
 #include "train/optimizer.h"
-#include "train/stopwatch.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 namespace {
@@ -25,88 +28,6 @@ constexpr char kOrderTensor[] = "order", kTimesTensor[] = "times",
                kTrainingGenerator[] = "generator.training",
                kValidationGenerator[] = "generator.validation";
 constexpr char kBestWeights[] = "best.", kLastWeights[] = "last.";
-
-// What a training is made of, as a state has it and gives it back.
-struct TrainingParts {
-  GraphModel& model;
-  GraphStepper& stepper;
-  GraphJudge& validation;
-  at::Generator generator;
-  at::Tensor order;                    // of the epoch's examples
-  std::vector<at::Tensor> best, last;  // weights; of none yet where nothing was validated
-
-  std::vector<io::NamedTensor> learned() const {
-    std::vector<io::NamedTensor> learned = named_weights(model);
-    for (io::NamedTensor& each : stepper.state()) learned.push_back(std::move(each));
-    return learned;
-  }
-
-  std::vector<io::NamedTensor> tensors() {
-    std::vector<io::NamedTensor> all = learned();
-    const auto add = [&](const char* prefix, const std::vector<at::Tensor>& weights) {
-      const std::vector<io::NamedTensor> names = named_weights(model);
-      for (size_t i = 0; i < weights.size(); ++i) {
-        all.push_back({prefix + names[i].name, weights[i]});
-      }
-    };
-    add(kBestWeights, best);
-    add(kLastWeights, last);
-    all.push_back({kOrderTensor, order});
-    all.push_back({kTimesTensor, stepper.times()});
-    all.push_back({kDefaultGenerator, at::detail::getDefaultCPUGenerator().get_state()});
-    all.push_back({kTrainingGenerator, generator.get_state()});
-    all.push_back({kValidationGenerator, validation.draws().get_state()});
-    return all;
-  }
-
-  void restore(const GraphState& state) {
-    std::map<std::string, at::Tensor> found;
-    for (const io::NamedTensor& each : state.tensors) found[each.name] = each.tensor;
-    const auto take = [&](const std::string& name, at::ScalarType type) {
-      const auto place = found.find(name);
-      if (place == found.end() || place->second.scalar_type() != type) {
-        throw InputError("cannot continue the training: its state has no tensor " + name);
-      }
-      return place->second;
-    };
-    const auto fill = [&](const std::string& prefix, const std::vector<io::NamedTensor>& tensors) {
-      const at::NoGradGuard no_grad;
-      for (const io::NamedTensor& each : tensors) {
-        const at::Tensor value = take(prefix + each.name, each.tensor.scalar_type());
-        if (value.sizes() != each.tensor.sizes()) {
-          throw InputError(c10::str("cannot continue the training: tensor ", prefix, each.name,
-                                    " has shape ", value.sizes(), ", the model's has ",
-                                    each.tensor.sizes()));
-        }
-        each.tensor.copy_(value);
-      }
-    };
-    if (state.last.epoch > 0) {
-      fill(kLastWeights, named_weights(model));
-      last = copy_of_weights(model);
-    }
-    if (state.best.epoch > 0) {  // a validation that is no number is of no use
-      fill(kBestWeights, named_weights(model));
-      best = copy_of_weights(model);
-    }
-    fill("", learned());
-    stepper.continue_after(take(kTimesTensor, at::kDouble));
-    order = take(kOrderTensor, at::kLong);
-    if (order.numel() != state.splits.front()) {
-      throw InputError("cannot continue the training: its order is not of all examples");
-    }
-    const auto set = [&](at::Generator to, const char* name) {
-      try {
-        to.set_state(take(name, at::kByte));
-      } catch (const c10::Error&) {
-        throw InputError(std::string("cannot continue the training: ") + name + " is damaged");
-      }
-    };
-    set(generator, kTrainingGenerator);
-    set(validation.draws(), kValidationGenerator);
-    set(at::detail::getDefaultCPUGenerator(), kDefaultGenerator);
-  }
-};
 
 std::vector<int64_t> sizes_of(const GraphTask& task) {
   return {task.size(GraphSplit::train), task.size(GraphSplit::validation),
@@ -120,6 +41,220 @@ void require_same_task(const std::vector<int64_t>& splits, const GraphState& sta
       "cannot continue the training: it began with {} examples of the splits, the data has {} now",
       fmt::join(state.splits, ", "), fmt::join(splits, ", ")));
 }
+
+// Tensors of a state by name.
+class SavedTensors {
+ public:
+  explicit SavedTensors(const GraphState& state) {
+    for (const io::NamedTensor& each : state.tensors) found_[each.name] = each.tensor;
+  }
+
+  const at::Tensor& take(const std::string& name, at::ScalarType type) const {
+    const auto place = found_.find(name);
+    if (place == found_.end() || place->second.scalar_type() != type) {
+      throw InputError("cannot continue the training: its state has no tensor " + name);
+    }
+    return place->second;
+  }
+
+  void fill(const std::string& prefix, const std::vector<io::NamedTensor>& tensors) const {
+    const at::NoGradGuard no_grad;
+    for (const io::NamedTensor& each : tensors) {
+      const at::Tensor& value = take(prefix + each.name, each.tensor.scalar_type());
+      if (value.sizes() != each.tensor.sizes()) {
+        throw InputError(c10::str("cannot continue the training: tensor ", prefix, each.name,
+                                  " has shape ", value.sizes(), ", the model's has ",
+                                  each.tensor.sizes()));
+      }
+      each.tensor.copy_(value);
+    }
+  }
+
+  void set(at::Generator generator, const char* name) const {
+    try {
+      generator.set_state(take(name, at::kByte));
+    } catch (const c10::Error&) {
+      throw InputError(std::string("cannot continue the training: ") + name + " is damaged");
+    }
+  }
+
+ private:
+  std::map<std::string, at::Tensor> found_;
+};
+
+int64_t steps_per_epoch(const GraphTask& task, const GraphTrainingOptions& o) {
+  return (task.size(GraphSplit::train) + o.batch - 1) / o.batch;
+}
+
+// A model on graphs in training: epochs in random order, validations after some of them.
+class GraphTrainee : public Trainee {
+ public:
+  GraphTrainee(GraphTask& task, GraphModel& model, const GraphTrainingOptions& o, uint64_t seed,
+               const GraphEvents& events)
+      : Trainee(o.epochs * steps_per_epoch(task, o), o.seconds),
+        task_(task),
+        model_(model),
+        options_(o),
+        events_(events),
+        examples_(task.size(GraphSplit::train)),
+        optimizer_(named_parameters(model), {.beta2 = 0.999, .weight_decay = o.weight_decay}),
+        schedule_{o.learning_rate,
+                  static_cast<int64_t>(o.warmup * static_cast<double>(steps_per_epoch(task, o))),
+                  steps(), o.decays},
+        validation_(task, model, GraphSplit::validation, o.batch, seed),
+        generator_(graph_stream(seed, 1)) {
+    if (o.ema > 0) average_.emplace(model, o.ema);
+    state_.splits = sizes_of(task);
+  }
+
+  double update(int64_t step) override {
+    begin_epoch();
+    model_.train();
+    const double of_steps = static_cast<double>(step - 1) / static_cast<double>(steps());
+    if (std::max(of_steps, spent()) < options_.redraw) model_.redraw_features();
+    const std::span<const int64_t> order(order_.const_data_ptr<int64_t>(),
+                                         static_cast<size_t>(examples_));
+    const int64_t count = std::min(options_.batch, examples_ - state_.begin);
+    const GraphBatch batch = task_.batch(
+        GraphSplit::train,
+        order.subspan(static_cast<size_t>(state_.begin), static_cast<size_t>(count)), generator_);
+    const at::Tensor loss = task_.loss(model_.prepare(batch)(), batch);
+    const at::Tensor auxiliary = model_.auxiliary_loss();
+    optimizer_.zero_grad();
+    (auxiliary.defined() ? loss + auxiliary : loss).backward();
+    const double value = loss.item<double>();
+    finish_update(optimizer_, step, value, schedule_.rate(step - 1, spent()), options_.clip);
+    if (average_) average_->add();
+    state_.begin += options_.batch;
+    state_.loss += value;
+    ++state_.loss_steps;
+    return value;
+  }
+
+  bool is_evaluated_at(int64_t /*step*/) const override {
+    return state_.begin >= examples_ && state_.epoch % options_.evaluate_every == 0;
+  }
+
+  bool evaluate(int64_t step) override {
+    {
+      // The average is evaluated where there is one.
+      const AverageInPlace averaged(average_ ? &*average_ : nullptr);
+      state_.last = {state_.epoch, step, mean_loss(), validation_.scores(step), seconds()};
+      last_ = copy_of_weights(model_);
+    }
+    state_.loss = 0.0;
+    state_.loss_steps = 0;
+    const bool first = best_.empty();
+    const double now = state_.last.validation.front().second;
+    const double then = first ? now : state_.best.validation.front().second;
+    const bool better = task_.higher_is_better() ? now > then : now < then;
+    if (better || first) state_.improved = state_.epoch;
+    if (better || now == then) {
+      state_.best = state_.last;
+      best_ = last_;
+    }
+    if (events_.point) events_.point(state_.last);
+    return options_.patience == 0 || state_.epoch - state_.improved < options_.patience;
+  }
+
+  void save() override {
+    if (!events_.save) return;
+    begin_epoch();
+    state_.tensors = tensors();
+    events_.save(state_);
+    state_.tensors.clear();
+  }
+
+  void restore(const GraphState& state) {
+    require_same_task(state_.splits, state);
+    state_ = state;
+    state_.tensors.clear();
+    const SavedTensors saved(state);
+    if (state.last.epoch > 0) {
+      saved.fill(kLastWeights, named_weights(model_));
+      last_ = copy_of_weights(model_);
+    }
+    if (state.best.epoch > 0) {  // a validation that is no number is of no use
+      saved.fill(kBestWeights, named_weights(model_));
+      best_ = copy_of_weights(model_);
+    }
+    saved.fill("", learned());
+    const at::Tensor times = saved.take(kTimesTensor, at::kDouble).contiguous();
+    const auto* first = times.const_data_ptr<double>();
+    continue_after(times.numel(), {first, first + times.numel()});
+    if (average_) average_->continue_after(done());
+    order_ = saved.take(kOrderTensor, at::kLong);
+    if (order_.numel() != examples_) {
+      throw InputError("cannot continue the training: its order is not of all examples");
+    }
+    saved.set(generator_, kTrainingGenerator);
+    saved.set(validation_.draws(), kValidationGenerator);
+    saved.set(at::detail::getDefaultCPUGenerator(), kDefaultGenerator);
+  }
+
+  /// Mean over the steps since the last validation.
+  double mean_loss() const { return state_.loss / static_cast<double>(state_.loss_steps); }
+
+  const GraphState& state() const { return state_; }
+  const std::vector<at::Tensor>& best() const { return best_; }
+  const std::vector<at::Tensor>& last() const { return last_; }
+
+ private:
+  // Goes on to the next epoch after the last example of one, and draws its order.
+  void begin_epoch() {
+    if (state_.begin >= examples_) {
+      ++state_.epoch;
+      state_.begin = 0;
+      order_.reset();
+    }
+    if (!order_.defined()) order_ = at::randperm(examples_, generator_, at::kLong);
+  }
+
+  // Tensors that a training changes, by name; they share memory with it.
+  std::vector<io::NamedTensor> learned() const {
+    std::vector<io::NamedTensor> learned = named_weights(model_);
+    for (io::NamedTensor& each : optimizer_.state()) {
+      learned.push_back({"optimizer." + each.name, std::move(each.tensor)});
+    }
+    if (!average_) return learned;
+    for (size_t i = 0; i < average_->tensors().size(); ++i) {
+      learned.push_back({"average." + std::to_string(i), average_->tensors()[i]});
+    }
+    return learned;
+  }
+
+  std::vector<io::NamedTensor> tensors() {
+    std::vector<io::NamedTensor> all = learned();
+    const auto add = [&](const char* prefix, const std::vector<at::Tensor>& weights) {
+      const std::vector<io::NamedTensor> names = named_weights(model_);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        all.push_back({prefix + names[i].name, weights[i]});
+      }
+    };
+    add(kBestWeights, best_);
+    add(kLastWeights, last_);
+    all.push_back({kOrderTensor, order_});
+    all.push_back({kTimesTensor, at::tensor(times(), at::kDouble)});
+    all.push_back({kDefaultGenerator, at::detail::getDefaultCPUGenerator().get_state()});
+    all.push_back({kTrainingGenerator, generator_.get_state()});
+    all.push_back({kValidationGenerator, validation_.draws().get_state()});
+    return all;
+  }
+
+  GraphTask& task_;
+  GraphModel& model_;
+  const GraphTrainingOptions& options_;
+  const GraphEvents& events_;
+  int64_t examples_;
+  AdamW optimizer_;
+  LinearSchedule schedule_;
+  std::optional<WeightAverage> average_;
+  GraphJudge validation_;
+  at::Generator generator_;
+  at::Tensor order_;                     // of the epoch's examples
+  std::vector<at::Tensor> best_, last_;  // weights; none yet where nothing was validated
+  GraphState state_;                     // its tensors are those above
+};
 
 void check_task(const GraphTask& task) {
   const std::pair<GraphSplit, const char*> splits[] = {{GraphSplit::train, "training"},
@@ -161,83 +296,27 @@ std::optional<GraphResult> train_graphs(GraphTask& task,
   check_task(task);
   at::manual_seed(seed);
   const std::shared_ptr<GraphModel> model = make();
-  const int64_t examples = task.size(GraphSplit::train);
-  const int64_t steps_an_epoch = (examples + o.batch - 1) / o.batch;
-  const int64_t steps = o.epochs * steps_an_epoch;
-  GraphStepper stepper(task, *model, o, steps, steps_an_epoch);
-  GraphJudge validation(task, *model, GraphSplit::validation, o.batch, seed);
-  TrainingParts parts{*model, stepper, validation, graph_stream(seed, 1), {}, {}, {}};
-  GraphState state;
-  state.splits = sizes_of(task);
-  if (start != nullptr) {
-    require_same_task(state.splits, *start);
-    state = *start;
-    parts.restore(*start);
-    state.tensors.clear();
-  }
-
+  GraphTrainee trainee(task, *model, o, seed, events);
+  if (start != nullptr) trainee.restore(*start);
+  LoopOptions loop;
+  if (events.save) loop.save_seconds = events.save_every;
+  const TrainingEnd end =
+      train(trainee, loop,
+            {.stop = events.stop, .prepare = {}, .step = [&](size_t, int64_t step, double) {
+               if (events.step) events.step(step, trainee.steps(), trainee.mean_loss());
+             }});
+  if (trainee.best().empty()) return std::nullopt;
   GraphResult result;
   result.parameters = parameter_count(*model);
-  Stopwatch unsaved;
-  int64_t saved_steps = stepper.steps();
-  const auto late = [&] { return o.seconds > 0 && stepper.seconds() >= o.seconds; };
-  for (; state.epoch <= o.epochs && !result.stopped && !late(); ++state.epoch) {
-    if (!parts.order.defined()) parts.order = at::randperm(examples, parts.generator, at::kLong);
-    const std::span<const int64_t> all(parts.order.const_data_ptr<int64_t>(),
-                                       static_cast<size_t>(examples));
-    for (; state.begin < examples && !late(); state.begin += o.batch) {
-      result.stopped = events.stop && events.stop();
-      const bool due = result.stopped || unsaved.seconds() >= events.save_every;
-      if (events.save && due && stepper.steps() > saved_steps) {
-        state.tensors = parts.tensors();
-        events.save(state);
-        state.tensors.clear();
-        saved_steps = stepper.steps();
-        unsaved = Stopwatch();
-      }
-      if (result.stopped) break;
-      const auto count = static_cast<size_t>(std::min(o.batch, examples - state.begin));
-      state.loss +=
-          stepper.step(all.subspan(static_cast<size_t>(state.begin), count), parts.generator);
-      ++state.loss_steps;
-      if (events.step) {
-        events.step(stepper.steps(), steps, state.loss / static_cast<double>(state.loss_steps));
-      }
-    }
-    if (result.stopped) break;
-    state.begin = 0;
-    parts.order.reset();
-    const int64_t epoch = state.epoch;
-    if (epoch % o.evaluate_every != 0 && epoch != o.epochs && !late()) continue;
-    {
-      const AverageInPlace judged = stepper.judged_weights();
-      state.last = {epoch, stepper.steps(), state.loss / static_cast<double>(state.loss_steps),
-                    validation.scores(stepper.steps()), stepper.seconds()};
-      parts.last = copy_of_weights(*model);
-    }
-    state.loss = 0.0;
-    state.loss_steps = 0;
-    const bool first = parts.best.empty();
-    const double now = state.last.validation.front().second;
-    const double then = first ? now : state.best.validation.front().second;
-    const bool better = task.higher_is_better() ? now > then : now < then;
-    if (better || first) state.improved = epoch;
-    if (better || now == then) {
-      state.best = state.last;
-      parts.best = parts.last;
-    }
-    if (events.point) events.point(state.last);
-    if (o.patience > 0 && epoch - state.improved >= o.patience) break;
-  }
-  if (parts.best.empty()) return std::nullopt;
-  result.best = state.best;
-  result.last = state.last;
-  result.step_seconds = stepper.median_seconds();
+  result.stopped = end == TrainingEnd::stopped;
+  result.best = trainee.state().best;
+  result.last = trainee.state().last;
+  result.step_seconds = trainee.median_seconds();
 
   GraphJudge test(task, *model, GraphSplit::test, o.batch, seed);
-  restore_weights(*model, parts.last);
+  restore_weights(*model, trainee.last());
   result.last_test = test.scores(result.last.step);
-  restore_weights(*model, parts.best);
+  restore_weights(*model, trainee.best());
   result.best_test =
       result.best.epoch == result.last.epoch ? result.last_test : test.scores(result.best.step);
   return result;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "train/graph_task.h"
+#include "train/training_loop.h"
 
 namespace nsimplex::training {
 

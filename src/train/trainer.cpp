@@ -4,14 +4,11 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "support/error.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
-#include "train/stopwatch.h"
-#include "train/training_options.h"
 
 namespace nsimplex::training {
 namespace {
@@ -88,10 +85,9 @@ StepLoss Learner::update(int64_t number, const std::vector<data::Batch>& batches
   model_->set_warm_up(number <= options_.indexer_warmup);
   StepLoss loss = accumulate_gradients(batches);
   model_->set_warm_up(false);
-  const double norm = loss.gradient_norm = optimizer_.gradient_norm();
-  require_finite(number, loss.cross_entropy + loss.auxiliary.value_or(0.0), norm);
-  const double divisor = options_.clip > 0 ? std::max(norm / options_.clip, 1.0) : 1.0;
-  optimizer_.step(schedule_.rate(number - 1), divisor);
+  loss.gradient_norm =
+      finish_update(optimizer_, number, loss.cross_entropy + loss.auxiliary.value_or(0.0),
+                    schedule_.rate(number - 1), options_.clip);
   return loss;
 }
 
@@ -117,7 +113,8 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
 
 Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens& tokens,
                  c10::Device device)
-    : folder_(std::move(folder)),
+    : Trainee(start.training.steps),
+      folder_(std::move(folder)),
       lock_(folder_),
       state_(start),
       tokens_(tokens),
@@ -135,6 +132,7 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
   copy_into(state_.weights, start.weights, origin);
   copy_into(state_.optimizer, start.optimizer, origin);
   sampler_.seek(start.progress.position);
+  continue_after(start.progress.step);
   try {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     generator.set_state(start.generator);
@@ -145,50 +143,51 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
 
 TrainingEnd Trainer::run(const TrainingEvents& events) {
   const TrainingOptions& o = state_.training;
-  Progress& progress = state_.progress;
+  const int64_t first = done();
   // The checkpoint is the first file of a run: a folder without one holds nothing worth keeping.
-  if (progress.step == 0) {
+  if (first == 0) {
     save();
   } else {
     write_model(folder_, state_);  // a run that died between the two files left an old one
   }
-  log_.emplace((std::filesystem::path(folder_) / kMetricsFile).string(), progress.step);
+  log_.emplace((std::filesystem::path(folder_) / kMetricsFile).string(), first);
+  told_ = events.metrics;
 
-  while (progress.step < o.steps) {
-    if (events.stop && events.stop()) {
-      save();
-      return TrainingEnd::stopped;
-    }
-    const Stopwatch watch;
-    const StepLoss loss = step();
-    const double seconds = watch.seconds();
-    ++progress.step;
-    progress.loss_sum += loss.cross_entropy;
-    progress.auxiliary_sum += loss.auxiliary.value_or(0.0);
-    learns_auxiliary_ = loss.auxiliary.has_value();
-    ++progress.loss_steps;
-    seconds_ += seconds;
-    ++timed_steps_;
-    const double tokens = static_cast<double>(o.batch * o.accumulate * state_.model.context);
-    if (events.step) events.step(progress.step, loss.cross_entropy, tokens / seconds);
-
-    const int64_t now = progress.step;
-    if (due(now, o.log_every, o.steps) || due(now, o.eval_every, o.steps)) {
-      const Metrics metrics = measure();
-      log_->append(metrics);
-      if (events.metrics) events.metrics(metrics);
-    }
-    if (due(now, o.checkpoint_every, o.steps)) save();
-  }
-  return TrainingEnd::finished;
+  const double tokens = static_cast<double>(o.batch * o.accumulate * state_.model.context);
+  const TrainingEnd end =
+      train(*this, {.save_every = o.checkpoint_every},
+            {.stop = events.stop, .prepare = {}, .step = [&](size_t, int64_t step, double loss) {
+               if (events.step) events.step(step, loss, tokens / times().back());
+             }});
+  // The loop saves between steps. A run that stops before its first step may have new options.
+  if ((end == TrainingEnd::stopped) == (done() == first)) save();
+  return end;
 }
 
-StepLoss Trainer::step() {
+double Trainer::update(int64_t step) {
   std::vector<data::Batch> batches;
   for (int64_t i = 0; i < state_.training.accumulate; ++i) batches.push_back(sampler_.next());
-  const StepLoss loss = learner_.update(state_.progress.step + 1, batches);
-  state_.progress.position = sampler_.position();
-  return loss;
+  const StepLoss loss = learner_.update(step, batches);
+  Progress& progress = state_.progress;
+  progress.position = sampler_.position();
+  progress.step = step;
+  progress.loss_sum += loss.cross_entropy;
+  progress.auxiliary_sum += loss.auxiliary.value_or(0.0);
+  learns_auxiliary_ = loss.auxiliary.has_value();
+  ++progress.loss_steps;
+  return loss.cross_entropy;
+}
+
+bool Trainer::is_evaluated_at(int64_t step) const {
+  const TrainingOptions& o = state_.training;
+  return due(step, o.log_every, o.steps) || due(step, o.eval_every, o.steps);
+}
+
+bool Trainer::evaluate(int64_t /*step*/) {
+  const Metrics metrics = measure();
+  log_->append(metrics);
+  if (told_) told_(metrics);
+  return true;
 }
 
 // Closes the interval since the last line.
@@ -200,19 +199,21 @@ Metrics Trainer::measure() {
   const double steps = static_cast<double>(progress.loss_steps);
   metrics.train_loss = progress.loss_sum / steps;
   if (learns_auxiliary_) metrics.auxiliary_loss = progress.auxiliary_sum / steps;
+  const int64_t timed_steps = std::ssize(times()) - steps_before_;
   const double tokens =
-      static_cast<double>(timed_steps_ * o.batch * o.accumulate * state_.model.context);
-  metrics.tokens_per_second = tokens / seconds_;
+      static_cast<double>(timed_steps * o.batch * o.accumulate * state_.model.context);
+  metrics.tokens_per_second = tokens / (seconds() - seconds_before_);
   if (due(progress.step, o.eval_every, o.steps)) {
-    metrics.val_loss = evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
-                                state_.model.context, o.eval_tokens)
-                           .loss;
+    metrics.val_loss =
+        training::evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
+                           state_.model.context, o.eval_tokens)
+            .loss;
     require_finite(progress.step, *metrics.val_loss);
   }
   progress.loss_sum = progress.auxiliary_sum = 0.0;
   progress.loss_steps = 0;
-  seconds_ = 0.0;
-  timed_steps_ = 0;
+  seconds_before_ = seconds();
+  steps_before_ = std::ssize(times());
   return metrics;
 }
 

@@ -12,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 #include "train/scores.h"
+#include "train/training_loop.h"
 #include "train/training_options.h"
 
 namespace nsimplex::training {
@@ -23,7 +24,7 @@ struct StepLoss {
   double gradient_norm = 0.0;       ///< before clipping
 };
 
-/// A language model and what makes it learn: AdamW, clipping, the schedule.
+/// A language model with AdamW, clipping and a schedule.
 class Learner {
  public:
   /// A model on `device` with whatever weights it starts with; see first_checkpoint() and model().
@@ -55,8 +56,6 @@ struct TrainingEvents {
   std::function<bool()> stop;                   ///< asked before each step; true: save and return
 };
 
-enum class TrainingEnd { finished, stopped };
-
 /// State of a run before its first step: weights from the seed, an empty optimiser. Throws
 /// InputError when the options or the text cannot be used.
 Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOptions& training,
@@ -67,7 +66,7 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
 /// A new run and a resumed one take the same path: both begin with a checkpoint. What step t
 /// computes depends on the state in the checkpoint alone, so a run that was stopped or killed and
 /// resumed ends with the bits of one that never was (same machine, same number of threads).
-class Trainer {
+class Trainer : private Trainee {
  public:
   /// `folder` gets checkpoint.safetensors, model.safetensors and metrics.jsonl. Throws InputError
   /// when the text is not the one the checkpoint was made with, or when another process trains in
@@ -82,9 +81,11 @@ class Trainer {
   LanguageModel& model() { return learner_.model(); }
 
  private:
-  StepLoss step();
+  double update(int64_t step) override;
+  bool is_evaluated_at(int64_t step) const override;
+  bool evaluate(int64_t step) override;
+  void save() override;
   Metrics measure();
-  void save();
 
   std::string folder_;
   io::FolderLock lock_;
@@ -93,8 +94,9 @@ class Trainer {
   Learner learner_;
   data::BatchSampler sampler_;
   std::optional<MetricsLog> log_;
-  double seconds_ = 0.0;  // spent in the steps since the last line
-  int64_t timed_steps_ = 0;
+  std::function<void(const Metrics&)> told_;  // each line
+  double seconds_before_ = 0.0;               // of the steps before the last line
+  int64_t steps_before_ = 0;                  // of this process
   bool learns_auxiliary_ = false;
 };
 

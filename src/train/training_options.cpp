@@ -1,6 +1,5 @@
 #include "train/training_options.h"
 
-#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,22 +39,6 @@ void check(const TrainingOptions& o) {
   require(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "weight-decay", "0 or more",
           o.weight_decay);
   require(o.clip >= 0, "clip", "0 (unlimited) or more", o.clip);
-}
-
-void require_finite(int64_t step, double loss, double gradient_norm) {
-  if (std::isfinite(loss) && std::isfinite(gradient_norm)) return;
-  const bool of_loss = !std::isfinite(loss);
-  const double value = of_loss ? loss : gradient_norm;
-  throw Diverged(fmt::format("the {} is {} at step {}: the run stops; try a lower learning rate",
-                             of_loss ? "loss" : "gradient norm",
-                             std::isnan(value) ? "not a number" : fmt::format("{}", value), step));
-}
-
-void require_finite_outputs(std::optional<int64_t> step, const at::Tensor& outputs) {
-  if (at::isfinite(outputs).all().item<bool>()) return;
-  throw Diverged(fmt::format(
-      "the model's output is not finite after {}: the run stops; try a lower learning rate",
-      step ? fmt::format("step {}", *step) : "its training"));
 }
 
 }  // namespace nsimplex::training

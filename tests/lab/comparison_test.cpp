@@ -51,6 +51,19 @@ TEST(TrainArms, AnArmLearnsAsItDoesAlone) {
   EXPECT_LT(together[1].curve.back().loss, together[1].curve.front().loss);
 }
 
+TEST(TrainArms, ALossThatIsNotFiniteAfterTheLastStepEndsIt) {
+  TrainingOptions options = training();
+  options.steps = 1;
+  options.warmup = 0;
+  options.lr = 1e30;
+  try {
+    train_arms({arm("ordinary", Sparsity::window)}, options, corpus(), c10::kCPU);
+    FAIL() << "nothing was thrown";
+  } catch (const Diverged& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("at step 1"));
+  }
+}
+
 TEST(TrainArms, EqualArmsStayEqual) {
   // Same batches and, since names and shapes agree, same first weights.
   const auto results = train_arms({arm("a", Sparsity::window), arm("b", Sparsity::window)},
