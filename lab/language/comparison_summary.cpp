@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
 
 #include "cli/feature_experiment.h"
 #include "cli/output.h"
+#include "cli/results.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {
@@ -42,7 +43,6 @@ double mean(const std::vector<training::SpeedUpPoint>& points) {
 // One model relative to another, with one number per seed.
 struct Pair {
   size_t arm, over;
-  std::vector<double> differences;           // of the last validation loss
   std::vector<double> batch_speed_ups;       // mean over the steps
   std::vector<double> wall_clock_speed_ups;  // the same in seconds
 };
@@ -50,7 +50,6 @@ struct Pair {
 // Compares one seed; speed-ups make sense only between runs on the same schedule.
 void add_seed(Pair& pair, const ComparedSeed& run, const std::vector<Arm>& arms, RunLog& log) {
   const ArmResult &x = run.results[pair.arm], &y = run.results[pair.over];
-  pair.differences.push_back(x.curve.back().loss - y.curve.back().loss);
   if (run.equal != "tokens") return;
   const auto points = training::speed_up(training::smooth(x.curve, kSmoothing),
                                          training::smooth(y.curve, kSmoothing));
@@ -74,45 +73,37 @@ std::vector<Pair> pairs_of(size_t arms) {
   std::vector<Pair> pairs;
   for (size_t arm = 1; arm < arms; ++arm) {
     for (size_t over = 0; over < (arms <= kAllPairs ? arm : 1); ++over) {
-      pairs.push_back({arm, over, {}, {}, {}});
+      pairs.push_back({arm, over, {}, {}});
     }
   }
   return pairs;
 }
 
-// The mean over seeds of one field, "-" if no result has it.
-std::string mean_of(const std::vector<const ArmResult*>& results,
-                    const std::function<std::optional<double>(const ArmResult&)>& field,
-                    const std::function<std::string(double)>& format) {
-  double sum = 0.0;
-  for (const ArmResult* each : results) {
-    const auto value = field(*each);
-    if (!value) return "-";
-    sum += *value;
+// The metrics of all arms over the seeds of one kind of equality.
+Results results_of(const std::vector<Arm>& arms, const std::vector<ComparedSeed>& runs,
+                   const std::string& equal) {
+  Results results;
+  for (const ComparedSeed& run : runs) {
+    if (run.equal != equal) continue;
+    for (size_t i = 0; i < arms.size(); ++i) {
+      results.add(arms[i].name, Results::trial_of(run.seed),
+                  scores_of(to_json(arms[i], run, run.results[i])));
+    }
   }
-  return format(sum / static_cast<double>(results.size()));
+  return results;
 }
 
-void add_arms(Table& table, const std::vector<Arm>& arms, const std::vector<ComparedSeed>& runs,
+void add_arms(Table& table, const std::vector<Arm>& arms, const Results& results,
               const std::string& equal) {
-  const auto fixed = [](int digits) {
-    return [digits](double value) { return fmt::format("{:.{}f}", value, digits); };
-  };
-  for (size_t arm = 0; arm < arms.size(); ++arm) {
-    std::vector<const ArmResult*> results;
-    for (const ComparedSeed& run : runs) {
-      if (run.equal == equal) results.push_back(&run.results[arm]);
-    }
-    table.add({arms[arm].name, equal, fmt::format("{}", results[0]->parameters),
-               mean_of(
-                   results, [](const ArmResult& r) { return double(r.steps); }, fixed(0)),
-               mean_of(
-                   results, [](const ArmResult& r) { return r.curve.back().loss; }, fixed(4)),
-               mean_of(
-                   results, [](const ArmResult& r) { return 1e3 * r.seconds_per_step; }, fixed(1)),
-               mean_of(
-                   results, [](const ArmResult& r) { return r.tokens_per_second; }, fixed(0)),
-               mean_of(results, [](const ArmResult& r) { return r.retained_mass; }, fixed(3))});
+  for (const Arm& arm : arms) {
+    const auto shown = [&](const char* metric, int digits, double scale = 1.0) -> std::string {
+      const double value = scale * results.spread(arm.name, metric).mean;
+      return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, digits);
+    };
+    table.add({arm.name, equal, fmt::format("{:.0f}", results.values(arm.name, "parameters")[0]),
+               shown("steps", 0), results.cell(arm.name, "val_loss", 4),
+               shown("seconds_per_step", 1, 1e3), shown("tokens_per_second", 0),
+               shown("retained_mass", 3)});
   }
 }
 
@@ -156,12 +147,14 @@ std::string summarize(const std::vector<Arm>& arms, const std::vector<ComparedSe
   Table differences({"arm over arm", "equal", "seeds", "difference of val loss [95 %]",
                      "batch-wise speed-up [95 %]", "wall clock"});
   for (const std::string& equal : kinds) {
-    add_arms(means, arms, runs, equal);
+    const Results results = results_of(arms, runs, equal);
+    add_arms(means, arms, results, equal);
     for (Pair& pair : pairs_of(arms.size())) {
       for (const ComparedSeed& run : runs) {
         if (run.equal == equal) add_seed(pair, run, arms, log);
       }
-      const Interval loss = training::confidence_interval(pair.differences);
+      const Interval loss = training::confidence_interval(
+          results.differences(arms[pair.arm].name, arms[pair.over].name, "val_loss"));
       const Interval batch = training::confidence_interval(pair.batch_speed_ups);
       const Interval wall = training::confidence_interval(pair.wall_clock_speed_ups);
       Json line{{"arm", arms[pair.arm].name}, {"over", arms[pair.over].name}, {"equal", equal},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/output.h"
+#include "cli/results.h"
 #include "cli/run_folder.h"
 #include "lab/experiments.h"
 #include "support/error.h"
@@ -32,7 +33,17 @@ std::string task_name(const MatchCommandOptions& options) {
   return fmt::format("match{}", options.task.task.arity);
 }
 
-// Adds the fields that distinguish a model from the others of its run.
+std::string tuples_of(const MatchArm& arm) {
+  if (arm.tuples == MatchTuples::dense) return "all";
+  return fmt::format("{} {}", name_of(arm.tuples), arm.topk);
+}
+
+// The arm's name among the results.
+std::string label_of(const MatchArm& arm) {
+  return fmt::format("order {}, depth {}, {}", arm.order, arm.depth, tuples_of(arm));
+}
+
+// What tells an arm from the others of its run.
 void add_arm(Json& line, const MatchCommandOptions& options, const MatchArm& arm) {
   line["task"] = task_name(options);
   line["depth"] = arm.depth;
@@ -54,20 +65,24 @@ Json result_line(const MatchCommandOptions& options, const MatchArm& arm, uint64
   return line;
 }
 
-std::vector<std::string> result_row(const MatchArm& arm, uint64_t seed,
-                                    const training::MatchResult& result) {
-  const bool dense = arm.tuples == MatchTuples::dense;
-  return {fmt::format("{}", arm.order),
-          fmt::format("{}", arm.depth),
-          dense ? "all" : fmt::format("{} {}", name_of(arm.tuples), arm.topk),
-          fmt::format("{}", seed),
-          fmt::format("{:.4f}", result.accuracy),
-          fmt::format("{:.4f}", result.majority),
-          fmt::format("{} x {}", result.size.dim, result.size.hidden),
-          fmt::format("{}", result.parameters),
-          fmt::format("{:.3f}", result.flops / 1e6),
-          fmt::format("{:.1f}", result.step_seconds * 1e3),
-          fmt::format("{:.1f}", result.seconds)};
+// One row per arm, with means over the seeds.
+std::string table_of(const std::vector<MatchArm>& arms, const Results& results) {
+  Table table({"order", "depth", "tuples", "seeds", "accuracy", "majority", "width x hidden",
+               "parameters", "Mflop/position", "ms/step", "seconds"});
+  for (const MatchArm& arm : arms) {
+    const std::string name = label_of(arm);
+    if (!results.has(name)) continue;
+    const auto mean = [&](const char* metric) { return results.spread(name, metric).mean; };
+    table.add({fmt::format("{}", arm.order), fmt::format("{}", arm.depth), tuples_of(arm),
+               fmt::format("{}", results.trials(name)), results.cell(name, "accuracy", 4),
+               fmt::format("{:.4f}", mean("majority")),
+               fmt::format("{:.0f} x {:.0f}", mean("dim"), mean("hidden")),
+               fmt::format("{:.0f}", mean("parameters")),
+               fmt::format("{:.3f}", mean("flops") / 1e6),
+               fmt::format("{:.1f}", mean("step_seconds") * 1e3),
+               fmt::format("{:.1f}", mean("seconds"))});
+  }
+  return table.text();
 }
 
 // Trains one seed of every model.
@@ -146,24 +161,23 @@ int run_match(const MatchCommandOptions& options) {
   }
   training::check_match(complete.task, arms);  // before anything is written
   RunLog log(options);
-  Table table({"order", "depth", "tuples", "seed", "accuracy", "majority", "width x hidden",
-               "parameters", "Mflop/position", "ms/step", "seconds"});
+  Results results;
   bool interrupted = false;
   for (int64_t s = 0; s < options.seeds && !interrupted; ++s) {
     const uint64_t seed = options.seed + s;
-    std::vector<training::MatchResult> results;
+    std::vector<training::MatchResult> trained;
     try {
-      results = train(complete, arms, seed, log);
+      trained = train(complete, arms, seed, log);
     } catch (const Interrupted&) {
       interrupted = true;  // the seeds before are complete
     }
-    for (size_t i = 0; i < results.size(); ++i) {
-      const Json line = result_line(options, arms[i], seed, results[i]);
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const Json line = result_line(options, arms[i], seed, trained[i]);
       log.write("match_result", line);
-      table.add(result_row(arms[i], seed, results[i]));
+      results.add(label_of(arms[i]), Results::trial_of(seed), scores_of(line));
     }
   }
-  if (!options.json) print(table.text());
+  if (!options.json) print(table_of(arms, results));
   if (interrupted) throw Interrupted();
   return 0;
 }

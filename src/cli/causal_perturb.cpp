@@ -6,9 +6,9 @@
 
 #include "cli/commands.h"
 #include "cli/feature_experiment.h"
-#include "cli/graph_results.h"
 #include "cli/output.h"
 #include "cli/perturbed_table.h"
+#include "cli/results.h"
 #include "cli/run_folder.h"
 #include "support/error.h"
 #include "train/optimizer.h"

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "cli/graph_results.h"
 #include "cli/output.h"
+#include "cli/results.h"
 #include "data/row_texts.h"
 #include "support/error.h"
 #include "train/stopwatch.h"

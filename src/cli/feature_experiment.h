@@ -8,6 +8,7 @@
 #include "cli/causal_embed_command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/results.h"
 #include "train/feature_encodings.h"
 #include "train/feature_training.h"
 #include "train/graph_task.h"
@@ -54,8 +55,10 @@ class FeatureResults {
   FeatureResults(std::string task, std::vector<std::string> figures, bool lower_is_better,
                  std::map<std::string, training::Scores> published = {});
 
-  /// `trial` is SPLIT/SEED, or one of the two. A trial of a split alone counts for all its seeds.
-  void add(const std::string& encoding, const std::string& trial, const training::Scores& scores);
+  /// `trial`: SPLIT/SEED, or what there is of it. One of a split alone belongs to all seeds of it.
+  void add(const std::string& encoding, const std::string& trial, const training::Scores& scores) {
+    results_.add(encoding, trial, scores);
+  }
 
   /// One line per encoding: mean and sample deviation of every metric, and the advantage of `cape`
   /// over the trials that both have, with its 95 % interval.
@@ -63,16 +66,13 @@ class FeatureResults {
   std::string table(int digits) const;
 
  private:
-  using Trials = std::map<std::string, training::Scores>;
-
-  std::vector<double> values(const Trials& trials, const std::string& figure) const;
   std::vector<double> gains(const std::string& encoding, const std::string& figure) const;
 
   std::string task_;
-  std::vector<std::string> figures_, order_;
+  std::vector<std::string> figures_;
   bool lower_is_better_;
   std::map<std::string, training::Scores> published_;
-  std::map<std::string, Trials> trials_;
+  Results results_;
 };
 
 }  // namespace nsimplex::cli

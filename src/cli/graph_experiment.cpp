@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
-#include "cli/graph_results.h"
 #include "cli/output.h"
+#include "cli/results.h"
 #include "cli/run_folder.h"
 #include "io/input_file.h"
 #include "support/error.h"
@@ -17,7 +18,6 @@ namespace nsimplex::cli {
 namespace {
 
 using training::GraphPoint;
-using training::GraphResult;
 using training::Scores;
 
 training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExperimentOptions& o) {
@@ -36,11 +36,128 @@ training::GraphTrainingOptions training_of(const GraphArm& arm, const GraphExper
   return training;
 }
 
+// The models' results beside the paper's figures.
+class GraphTable {
+ public:
+  GraphTable(const GraphExperiment& experiment, const Results& trained, const Results& references)
+      : experiment_(experiment), trained_(trained), references_(references) {}
+
+  // One line per trained model, with means and deviations, and one for each model that the paper
+  // alone has figures of.
+  std::vector<Json> lines() const {
+    std::vector<Json> lines;
+    for (const GraphArm& arm : experiment_.arms) {
+      if (!trained_.has(arm.name)) continue;
+      Json line{
+          {"task", experiment_.task}, {"model", arm.name}, {"seeds", trained_.trials(arm.name)}};
+      for (const std::string& metric : test_metrics(arm.name)) {
+        trained_.write(line, arm.name, metric, metric + "_mean");
+      }
+      add_scores(line, arm.published, "published_");
+      lines.push_back(std::move(line));
+    }
+    for (const PublishedScores& each : experiment_.published) {
+      Json line{{"task", experiment_.task}, {"model", each.name}};
+      add_scores(line, each.scores, "published_");
+      lines.push_back(std::move(line));
+    }
+    return lines;
+  }
+
+  // One row per model: metrics of the best epoch, the first of them of the last one, the paper's.
+  // Empty where there is nothing to show.
+  std::string text() const {
+    const std::vector<std::string> metrics = shown_metrics();
+    if (metrics.empty()) return "";
+    const std::vector<std::string> of_paper = published_metrics(metrics);
+    std::vector<std::string> header{"model"};
+    header.insert(header.end(), metrics.begin(), metrics.end());
+    header.push_back("last " + metrics.front());
+    for (const std::string& metric : of_paper) header.push_back("paper " + metric);
+    header.insert(header.end(), {"seeds", "epochs", "parameters", "seconds"});
+    Table table(header);
+    for (const std::string& name : references_.models()) {
+      std::vector<std::string> row{name};
+      for (const std::string& metric : metrics) row.push_back(cell(references_, name, metric));
+      table.add(row);
+    }
+    for (const GraphArm& arm : experiment_.arms) {
+      if (!trained_.has(arm.name)) continue;
+      std::vector<std::string> row{arm.name};
+      for (const std::string& metric : metrics) row.push_back(cell(trained_, arm.name, metric));
+      row.push_back(cell(trained_, arm.name, "last_" + metrics.front()));
+      add_published(row, arm.published, of_paper);
+      const auto mean = [&](const char* name) { return trained_.spread(arm.name, name).mean; };
+      row.push_back(fmt::format("{}", trained_.trials(arm.name)));
+      row.push_back(fmt::format("{:.4g}", mean("epochs")));
+      row.push_back(fmt::format("{:.0f}", trained_.values(arm.name, "parameters").front()));
+      row.push_back(fmt::format("{:.1f}", mean("seconds")));
+      table.add(row);
+    }
+    for (const PublishedScores& each : experiment_.published) {
+      std::vector<std::string> row{each.name + " (paper)"};
+      row.resize(2 + metrics.size());
+      add_published(row, each.scores, of_paper);
+      table.add(row);
+    }
+    return table.text();
+  }
+
+ private:
+  // Of the test split, as a result has them: of the best epoch, then of the last one.
+  std::vector<std::string> test_metrics(const std::string& model) const {
+    std::vector<std::string> metrics = trained_.metrics(model);
+    const auto other = std::ranges::find_if(metrics, [](const std::string& name) {
+      return name.starts_with("validation_") || name == "best_epoch";
+    });
+    metrics.erase(other, metrics.end());
+    return metrics;
+  }
+
+  std::vector<std::string> shown_metrics() const {
+    if (trained_.models().empty() && references_.models().empty()) return {};
+    if (!experiment_.shown.empty()) return experiment_.shown;
+    if (trained_.models().empty()) return references_.metrics(references_.models().front());
+    std::vector<std::string> metrics = test_metrics(trained_.models().front());
+    std::erase_if(metrics, [](const std::string& name) { return name.starts_with("last_"); });
+    return metrics;
+  }
+
+  std::vector<std::string> published_metrics(const std::vector<std::string>& metrics) const {
+    std::vector<std::string> published;
+    for (const std::string& metric : metrics) {
+      const auto has = [&](const GraphArm& arm) {
+        return std::ranges::count(arm.published, metric, &training::Scores::value_type::first) > 0;
+      };
+      if (std::ranges::any_of(experiment_.arms, has)) published.push_back(metric);
+    }
+    return published;
+  }
+
+  std::string cell(const Results& results, const std::string& model,
+                   const std::string& metric) const {
+    return results.cell(model, metric, experiment_.digits, experiment_.scale);
+  }
+
+  void add_published(std::vector<std::string>& row, const Scores& scores,
+                     const std::vector<std::string>& metrics) const {
+    for (const std::string& metric : metrics) {
+      const double value = value_of(scores, metric);
+      row.push_back(std::isnan(value)
+                        ? ""
+                        : fmt::format("{:.{}f}", experiment_.scale * value, experiment_.digits));
+    }
+  }
+
+  const GraphExperiment& experiment_;
+  const Results &trained_, &references_;
+};
+
 class Experiment {
  public:
   Experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment)
-      : options_(options), experiment_(experiment), log_(options), results_(experiment) {
-    if (options.resume.empty()) remove_state();  // of a run that is overwritten
+      : options_(options), experiment_(experiment), log_(options) {
+    if (options.resume.empty()) remove_state();  // of a run that is written over
   }
 
   int run() {
@@ -51,18 +168,23 @@ class Experiment {
         continue;
       }
       const std::unique_ptr<training::GraphTask> task = experiment_.draw(seed);
-      for (const auto& [name, scores] : task->references()) write_reference(name, seed, scores);
+      for (const auto& [name, scores] : task->references()) {
+        Json line = line_of(name, seed);
+        add_scores(line, scores);
+        write_reference(name, seed, line);
+      }
       for (const GraphArm& arm : experiment_.arms) {
         if (interrupt::requested() || !chosen(arm)) continue;
         if (const Json* line = finished(arm, seed)) {
-          take(arm, *line);
+          write_result(arm, seed, *line);
         } else {
           train(*task, arm, seed);
         }
       }
     }
-    for (const Json& line : results_.summary()) log_.write("graph_mean", line);
-    if (!options_.json) print(results_.table());
+    const GraphTable table(experiment_, results_, references_);
+    for (const Json& line : table.lines()) log_.write("graph_mean", line);
+    if (!options_.json) print(table.text());
     interrupt::check();
     log_.say_if_finished();
     return 0;
@@ -97,9 +219,14 @@ class Experiment {
            });
   }
 
-  void take(const GraphArm& arm, const Json& line) {
+  void write_result(const GraphArm& arm, uint64_t seed, const Json& line) {
     log_.write("graph_result", line);
-    results_.add(arm.name, result_of(line));
+    results_.add(arm.name, Results::trial_of(seed), scores_of(line));
+  }
+
+  void write_reference(const std::string& name, uint64_t seed, const Json& line) {
+    log_.write("graph_reference", line);
+    references_.add(name, Results::trial_of(seed), scores_of(line));
   }
 
   // Data are drawn only for trainings; the references of finished ones are known.
@@ -110,11 +237,10 @@ class Experiment {
                              line.contains("seed") && line["seed"] == seed && name != line.end() &&
                              name->is_string();
       if (!reference) continue;
-      log_.write("graph_reference", line);
-      results_.add_reference(*name, scores_of(line));
+      write_reference(*name, seed, line);
     }
     for (const GraphArm& arm : experiment_.arms) {
-      if (chosen(arm)) take(arm, *finished(arm, seed));
+      if (chosen(arm)) write_result(arm, seed, *finished(arm, seed));
     }
   }
 
@@ -128,13 +254,6 @@ class Experiment {
   }
   std::string state_key(const GraphArm& arm, uint64_t seed) const {
     return line_of(arm.name, seed).dump() + "\n" + io::read_text(options_.out + "/" + kConfigFile);
-  }
-
-  void write_reference(const std::string& name, uint64_t seed, const Scores& scores) {
-    Json line = line_of(name, seed);
-    add_scores(line, scores);
-    log_.write("graph_reference", line);
-    results_.add_reference(name, scores);
   }
 
   void train(training::GraphTask& task, const GraphArm& arm, uint64_t seed) {
@@ -177,7 +296,6 @@ class Experiment {
     const auto result =
         training::train_graphs(task, arm.make, training, seed, events, start ? &*start : nullptr);
     if (!result) return;  // interrupted before the first validation
-    results_.add(arm.name, *result);
     Json line = line_of(arm.name, seed);
     if (!experiment_.reading.is_null()) line["read"] = experiment_.reading;
     add_scores(line, result->best_test);
@@ -189,7 +307,7 @@ class Experiment {
     line["step_seconds"] = result->step_seconds;
     line["parameters"] = result->parameters;
     line["stopped"] = result->stopped;
-    log_.write("graph_result", line);
+    write_result(arm, seed, line);
     if (result->stopped || options_.out.empty()) return;
     log_.sync();
     remove_state();
@@ -198,7 +316,7 @@ class Experiment {
   const GraphExperimentOptions& options_;
   const GraphExperiment& experiment_;
   RunLog log_;
-  GraphResults results_;
+  Results results_, references_;  // of trained models, of what needs no training
 };
 
 }  // namespace
