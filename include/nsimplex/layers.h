@@ -68,6 +68,22 @@ struct SimplicialAttentionOptions {
   bool rotary = false;
   double rotary_base = 10000.0;
   bool allow_non_invariant = false;
+
+  /// Beside chosen keys and separable kernels only softmax, no augment, no distinct and no dropout.
+  Normalizer normalizer = Normalizer::softmax;  ///< softmax_sink learns one logit per head, `sink`
+  std::vector<int64_t> augment;                 ///< axes with a row of ones: see attention()
+  Distinct distinct = Distinct::none;
+  double dropout = 0.0;  ///< share of tuples dropped in training mode
+  bool bias = false;     ///< whether the projections have biases; they start at 0
+};
+
+/// Which tokens a layer may attend to, besides its own causal mask and windows: the options of the
+/// same names in AttentionOptions. Axes share a key mask if there is one.
+struct AttentionMasks {
+  std::optional<at::Tensor> key_lengths = std::nullopt;
+  std::vector<at::Tensor> key_masks = {};  ///< one or N of bool [B, T_m]
+  std::optional<at::Tensor> cu_seqlens = std::nullopt;
+  std::optional<at::Tensor> mask = std::nullopt;
 };
 
 /// Selected tokens of a sequence that attend only to one another.
@@ -95,8 +111,9 @@ struct ReusedPairs {
 ///
 /// Parameters: without contexts `qkv.weight` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN, one head
 /// after the other. With contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,
-/// context_dims[m]], rows k, v. Always `output.weight` [C, Hq D]. No biases. Cost: the projections
-/// and the operator's 4 D flop for every admissible tuple and query head.
+/// context_dims[m]], rows k, v. Always `output.weight` [C, Hq D]. With bias also the `bias` of each,
+/// and with softmax_sink `sink` [Hq], initially 0. Cost: the projections and the operator's 4 D
+/// flop for every admissible tuple and query head.
 class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
  public:
   explicit SimplicialAttentionImpl(const SimplicialAttentionOptions& options);
@@ -110,6 +127,11 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   /// Continues from a cache of make_cache(): x [B, t, C] holds the next t tokens of a causal
   /// self-attention, t >= 1. The result equals those rows of forward(whole sequence) to rounding.
   virtual at::Tensor forward(const at::Tensor& x, LayerCache& cache);
+
+  /// forward() with more masks than lengths. Layers that choose keys and separable layers refuse
+  /// them.
+  virtual at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                                    at::TensorList contexts = {});
 
   /// Self-attention among selected tokens, x [B, T, C], of a longer sequence.
   at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
@@ -141,6 +163,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
                    const std::optional<at::Tensor>& lse = std::nullopt);
   /// The factors that the options imply.
   Scale scale() const;
+  /// Throws InputError for options that only dense attention has, in the name of a derived layer.
+  static void require_plain(const char* at, const SimplicialAttentionOptions& options);
   /// Throws InputError unless the layer can continue from a cache.
   void require_cacheable() const;
   /// How many keys a cache holds per axis: the window, or `unbounded` if there is none.
@@ -157,6 +181,7 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   std::optional<ReusedPairs> pairs_;
   torch::nn::Linear qkv_{nullptr}, q_{nullptr}, output_{nullptr};
   torch::nn::ModuleList kv_{nullptr};
+  at::Tensor sink_;  ///< [Hq], or undefined
 };
 TORCH_MODULE(SimplicialAttention);
 
@@ -185,6 +210,8 @@ class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
 
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
+  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                            at::TensorList contexts = {}) override;
   at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;
 
   /// Axes without a window have states, which do not grow, whatever `unbounded` is.
@@ -237,6 +264,9 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
   TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp);
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
+
+  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                            at::TensorList contexts = {});
 
   /// With the attention's cache: see SimplicialAttention.
   at::Tensor forward(const at::Tensor& x, LayerCache& cache);

@@ -139,6 +139,8 @@ class NSIMPLEX_API SparseAttentionImpl : public SimplicialAttentionImpl {
 
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
+  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                            at::TensorList contexts = {}) override;
 
   /// With an IndexedCache.
   at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;

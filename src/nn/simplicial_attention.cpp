@@ -2,6 +2,7 @@
 #include <nsimplex/layers.h>
 #include <nsimplex/rotary.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/common/attention_problem.h"
@@ -55,6 +56,16 @@ SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
   require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
           "head_dim: expected a multiple of order + 1 = ", o.order + 1,
           " for form determinant, got ", o.head_dim);
+  require(o.dropout >= 0 && o.dropout < 1, at, "dropout: expected a share in [0, 1), got ",
+          o.dropout);
+  for (const int64_t axis : o.augment) {
+    require(axis >= 0 && axis < o.order, at, "augment: expected axes 0 to ", o.order - 1, ", got ",
+            axis);
+    require(std::count(o.augment.begin(), o.augment.end(), axis) == 1, at,
+            "augment: expected each axis once, got ", axis, " again");
+  }
+  require(o.augment.empty() || o.form == Form::product, at,
+          "augment: expected none with form determinant, got ", o.augment.size(), " axes");
   if (o.rotary) {
     require(o.context_dims.empty(), at, "rotary: positions of different contexts do not compare");
     require(o.order == 1 || o.form == Form::determinant || o.allow_non_invariant, at,
@@ -80,8 +91,8 @@ at::Tensor heads_first(const at::Tensor& x) { return x.transpose(1, 2); }
 SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOptions& options)
     : options_(complete(options)) {
   const auto& o = options_;
-  const auto linear = [](int64_t from, int64_t to) {
-    return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(false));
+  const auto linear = [&o](int64_t from, int64_t to) {
+    return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(o.bias));
   };
   if (o.context_dims.empty()) {
     const int64_t heads = o.heads + 2 * o.order * o.kv_heads;
@@ -94,15 +105,27 @@ SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOption
     }
   }
   output_ = register_module("output", linear(o.heads * o.head_dim, o.dim));
+  if (o.normalizer == Normalizer::softmax_sink) {
+    sink_ = register_parameter("sink", at::zeros({o.heads}));
+  }
   reset_parameters();
 }
 
 void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
+  const auto reset = [&init](at::Tensor& weight, double gain) {
+    const at::NoGradGuard no_grad;
+    if (weight.dim() == 1) {
+      weight.zero_();  // a bias
+    } else {
+      detail::initialize(weight, init.generator, gain);
+    }
+  };
   for (const auto& child : children()) {
     if (child == output_.ptr()) continue;
-    for (at::Tensor& weight : child->parameters()) detail::initialize(weight, init.generator);
+    for (at::Tensor& weight : child->parameters()) reset(weight, 1.0);
   }
-  detail::initialize(output_->weight, init.generator, init.residual_gain);
+  for (at::Tensor& weight : output_->parameters()) reset(weight, init.residual_gain);
+  if (sink_.defined()) reset(sink_, 1.0);
 }
 
 // All projections in one product: [B, T, C] -> q, k1..kN, v1..vN, each [B, T, heads, D]. Queries
@@ -173,7 +196,21 @@ AttentionOptions SimplicialAttentionImpl::attention_options() const {
   options.form = options_.form;
   options.reduce = options_.reduce;
   options.scale = scale();
+  options.normalizer = options_.normalizer;
+  if (sink_.defined()) options.sink = sink_;
+  options.distinct = options_.distinct;
+  options.augment = options_.augment;
+  if (is_training()) options.dropout_p = options_.dropout;
   return options;
+}
+
+void SimplicialAttentionImpl::require_plain(const char* at,
+                                            const SimplicialAttentionOptions& options) {
+  require(options.normalizer == Normalizer::softmax, at, "normalizer: expected softmax");
+  require(options.augment.empty(), at, "augment: expected none, got ", options.augment.size(),
+          " axes");
+  require(options.distinct == Distinct::none, at, "distinct: expected none");
+  require(options.dropout == 0, at, "dropout: expected 0, got ", options.dropout);
 }
 
 void SimplicialAttentionImpl::leave_pairs(const std::vector<at::Tensor>& heads,
@@ -200,10 +237,17 @@ at::Tensor SimplicialAttentionImpl::join_heads(const at::Tensor& out) {
 void SimplicialAttentionImpl::require_cacheable() const {
   require(options_.causal && options_.context_dims.empty(),
           "[SimplicialAttention] cache: only causal self-attention can go on from one");
+  require(options_.distinct == Distinct::none,
+          "[SimplicialAttention] distinct: expected none with a cache");
 }
 
 at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList contexts,
                                             const std::optional<at::Tensor>& key_lengths) {
+  return SimplicialAttentionImpl::forward_masked(x, {.key_lengths = key_lengths}, contexts);
+}
+
+at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                                                   at::TensorList contexts) {
   const auto& o = options_;
   check_input(x);
   TORCH_CHECK(contexts.size() == o.context_dims.size(), "[SimplicialAttention] contexts: expected ",
@@ -215,10 +259,18 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList 
   AttentionOptions options = attention_options();
   options.causal = o.causal;
   options.window = o.window;
-  options.key_lengths = key_lengths;
+  options.key_lengths = masks.key_lengths;
+  options.key_masks = masks.key_masks;
+  if (masks.key_masks.size() == 1) options.key_masks.resize(o.order, masks.key_masks[0]);
+  options.cu_seqlens = masks.cu_seqlens;
+  options.mask = masks.mask;
   const at::TensorList all(parts);
   const auto [out, lse] = attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options);
-  const bool of_pairs = o.order == 1 && o.window.empty() && !key_lengths && contexts.empty();
+  const bool masked =
+      masks.key_lengths || !masks.key_masks.empty() || masks.cu_seqlens || masks.mask;
+  const bool plain =
+      o.normalizer == Normalizer::softmax && o.augment.empty() && o.distinct == Distinct::none;
+  const bool of_pairs = o.order == 1 && o.window.empty() && plain && !masked && contexts.empty();
   leave_pairs(parts, of_pairs ? std::optional(lse) : std::nullopt);
   return join_heads(out);
 }
@@ -228,6 +280,8 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cac
   require_cacheable();
   auto* const held = dynamic_cast<KeyValueCache*>(&cache);
   TORCH_CHECK(held != nullptr, "[SimplicialAttention] cache: expected a key/value cache");
+  require(o.dropout == 0 || !is_training(),
+          "[SimplicialAttention] dropout: expected evaluation mode with a cache; call eval()");
   const std::vector<at::Tensor> parts = heads_of(x, cache.position());
   leave_pairs(parts);
   const at::TensorList all(parts);

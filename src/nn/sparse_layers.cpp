@@ -11,6 +11,12 @@ namespace {
 using at::Tensor;
 using detail::require;
 
+void refuse_masks(const char* at, const AttentionMasks& masks) {
+  require(masks.key_masks.empty(), at, "key_masks: expected none");
+  require(!masks.cu_seqlens, at, "cu_seqlens: expected none");
+  require(!masks.mask, at, "mask: expected none");
+}
+
 SimplicialAttentionOptions checked(const SimplicialAttentionOptions& o) {
   constexpr char kAt[] = "[SparseAttention] ";
   require(o.context_dims.empty(), kAt, "context_dims: expected none, got ", o.context_dims.size());
@@ -36,6 +42,7 @@ SparseAttentionImpl::SparseAttentionImpl(const SimplicialAttentionOptions& optio
                                          const SelectionOptions& selection)
     : SimplicialAttentionImpl(checked(options)), selection_(selection) {
   constexpr char kAt[] = "[SparseAttention] ";
+  require_plain(kAt, this->options());
   require(selection.pattern != TuplePattern::list, kAt, "pattern: expected product or path");
   require(selection.keys >= 1, kAt, "keys: expected at least 1, got ", selection.keys);
   require(selection.loss_weight >= 0, kAt, "loss_weight: expected 0 or more, got ",
@@ -127,6 +134,12 @@ Tensor SparseAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
   return join_heads(attended.out);
 }
 
+Tensor SparseAttentionImpl::forward_masked(const Tensor& x, const AttentionMasks& masks,
+                                           at::TensorList contexts) {
+  refuse_masks("[SparseAttention] ", masks);
+  return forward(x, contexts, masks.key_lengths);
+}
+
 Tensor SparseAttentionImpl::forward(const Tensor& x, LayerCache& cache) {
   require_cacheable();
   auto* const held = dynamic_cast<IndexedCache*>(&cache);
@@ -166,7 +179,9 @@ SimplicialAttentionOptions checked_separable(const SimplicialAttentionOptions& o
 
 SeparableAttentionImpl::SeparableAttentionImpl(const SimplicialAttentionOptions& options,
                                                const FeatureOptions& features)
-    : SimplicialAttentionImpl(checked_separable(options)), features_(features) {}
+    : SimplicialAttentionImpl(checked_separable(options)), features_(features) {
+  require_plain("[SeparableAttention] ", this->options());
+}
 
 // Features of q and the keys, then the values.
 std::vector<Tensor> SeparableAttentionImpl::features_of(const Tensor& x, int64_t first_position) {
@@ -186,6 +201,12 @@ Tensor SeparableAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
   const SeparableOptions separable{.causal = options().causal, .window = options().window};
   return join_heads(
       separable_attention(all[0], all.slice(1, order), all.slice(1 + order), separable).out);
+}
+
+Tensor SeparableAttentionImpl::forward_masked(const Tensor& x, const AttentionMasks& masks,
+                                              at::TensorList contexts) {
+  refuse_masks("[SeparableAttention] ", masks);
+  return forward(x, contexts, masks.key_lengths);
 }
 
 Tensor SeparableAttentionImpl::forward(const Tensor& x, LayerCache& cache) {

@@ -96,6 +96,12 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, at::TensorList con
   return h + mlp_->forward(mlp_norm_->forward(h));
 }
 
+at::Tensor TransformerBlockImpl::forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                                                at::TensorList contexts) {
+  const at::Tensor h = x + attention_->forward_masked(attention_norm_->forward(x), masks, contexts);
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
 at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, LayerCache& cache) {
   const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), cache);
   return h + mlp_->forward(mlp_norm_->forward(h));

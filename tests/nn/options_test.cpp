@@ -13,7 +13,12 @@
 namespace nsimplex {
 namespace {
 
+using test::error;
 using test::input_error_of;
+using test::layer_options;
+using test::names;
+using test::project;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
@@ -37,6 +42,11 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
        [](Options& o) { o.rotary = true, o.order = 1, o.head_dim = 3; }},
       {"head_dim: expected a multiple of order + 1 = 3 for form determinant, got 8",
        [](Options& o) { o.form = Form::determinant, o.head_dim = 8; }},
+      {"dropout: expected a share in [0, 1), got 1", [](Options& o) { o.dropout = 1; }},
+      {"augment: expected axes 0 to 1, got 2", [](Options& o) { o.augment = {2}; }},
+      {"augment: expected each axis once, got 1", [](Options& o) { o.augment = {1, 1}; }},
+      {"augment: expected none with form determinant",
+       [](Options& o) { o.augment = {1}, o.form = Form::determinant, o.head_dim = 6; }},
   };
   for (const auto& [expected, change] : cases) {
     Options options;
@@ -47,6 +57,118 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
     EXPECT_THAT(text, HasSubstr("[SimplicialAttention] ")) << expected;
     EXPECT_THAT(text, HasSubstr(expected));
   }
+}
+
+TEST(Options, OnlyDenseLayersHaveAllOfThem) {
+  using Options = SimplicialAttentionOptions;
+  const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
+      {"normalizer: expected softmax", [](Options& o) { o.normalizer = Normalizer::relu; }},
+      {"augment: expected none, got 1 axes", [](Options& o) { o.augment = {1}; }},
+      {"distinct: expected none", [](Options& o) { o.distinct = Distinct::axes; }},
+      {"dropout: expected 0, got 0.5", [](Options& o) { o.dropout = 0.5; }},
+  };
+  for (const auto& [expected, change] : cases) {
+    Options options;
+    options.dim = 24;
+    options.heads = 4;
+    change(options);
+    EXPECT_THAT(input_error_of([&] { SeparableAttention layer(options); }),
+                HasSubstr("[SeparableAttention] " + expected));
+  }
+}
+
+// The operator's call with the layer's weights; `options` without what the layer has itself.
+at::Tensor by_hand(SimplicialAttention& layer, const at::Tensor& x, AttentionOptions options) {
+  const auto parameters = layer->named_parameters();
+  std::vector<at::Tensor> parts = project(layer, x);
+  const int64_t order = layer->options().order;
+  if (parameters.contains("sink")) options.sink = parameters["sink"];
+  const at::TensorList all(parts);
+  const at::Tensor out = attention(all[0], all.slice(1, order), all.slice(1 + order), options).out;
+  return at::matmul(out.transpose(1, 2).flatten(2), parameters["output.weight"].t());
+}
+
+TEST(SimplicialAttention, PassesTheOptionsOfTheOperator) {
+  at::manual_seed(9);
+  const at::Tensor x = at::randn({2, 7, 24}, at::kDouble);
+  for (int option = 0; option < 6; ++option) {
+    SimplicialAttentionOptions o = layer_options(2);
+    o.causal = true;
+    AttentionOptions expected{.causal = true};
+    if (option == 0) o.normalizer = expected.normalizer = Normalizer::softmax_sink;
+    if (option == 1) o.normalizer = expected.normalizer = Normalizer::sigmoid;
+    if (option == 2) o.augment = expected.augment = {1};
+    if (option == 3) o.distinct = expected.distinct = Distinct::axes;
+    if (option == 4) o.dropout = expected.dropout_p = 0.5;
+    if (option == 5) {
+      o.normalizer = expected.normalizer = Normalizer::softmax_sink;
+      o.augment = expected.augment = {0, 1};
+    }
+    SimplicialAttention layer(o);
+    layer->to(at::kDouble);
+    if (layer->named_parameters().contains("sink")) {
+      const at::NoGradGuard no_grad;
+      EXPECT_EQ(layer->named_parameters()["sink"].abs().max().item<double>(), 0.0);
+      layer->named_parameters()["sink"].normal_();
+    }
+    at::manual_seed(5);
+    const at::Tensor y = layer->forward(x);
+    at::manual_seed(5);
+    EXPECT_LT(error(y, by_hand(layer, x, expected)), 1e-12) << option;
+    y.square().sum().backward();
+    for (const auto& item : layer->named_parameters()) {
+      EXPECT_TRUE(item.value().grad().defined()) << item.key();
+    }
+    layer->eval();
+    expected.dropout_p = 0.0;
+    EXPECT_LT(error(layer->forward(x), by_hand(layer, x, expected)), 1e-12) << option;
+    const at::NoGradGuard no_grad;
+    if (option == 3) {
+      EXPECT_THROW(layer->make_cache(), std::runtime_error);
+      continue;
+    }
+    const auto cache = layer->make_cache();
+    const at::Tensor first = layer->forward(x.slice(1, 0, 4), *cache);
+    const at::Tensor steps = at::cat({first, layer->forward(x.slice(1, 4), *cache)}, 1);
+    EXPECT_LT(error(steps, layer->forward(x)), 1e-10) << option;
+  }
+}
+
+TEST(SimplicialAttention, BiasesStartAtZero) {
+  SimplicialAttentionOptions o = layer_options(2);
+  o.bias = true;
+  SimplicialAttention layer(o);
+  EXPECT_THAT(names(*layer), ElementsAre("qkv.weight", "qkv.bias", "output.weight", "output.bias"));
+  SimplicialAttention plain(layer_options(2));
+  const at::NoGradGuard no_grad;
+  for (auto& item : plain->named_parameters()) {
+    item.value().copy_(layer->named_parameters()[item.key()]);
+  }
+  const at::Tensor x = at::randn({2, 5, 24});
+  EXPECT_LT(error(layer->forward(x), plain->forward(x)), 1e-6);
+  layer->named_parameters()["output.bias"].fill_(1.0);
+  EXPECT_LT(error(layer->forward(x), plain->forward(x) + 1.0), 1e-6);
+  layer->named_parameters()["qkv.bias"].fill_(1.0);
+  EXPECT_GT(error(layer->forward(x), plain->forward(x) + 1.0), 1e-3);
+}
+
+TEST(SimplicialAttention, PassesTheMasksOfTheOperator) {
+  at::manual_seed(10);
+  SimplicialAttention layer(layer_options(2));
+  layer->to(at::kDouble);
+  const at::Tensor x = at::randn({2, 7, 24}, at::kDouble);
+  const at::Tensor kept = at::rand({2, 7}) > 0.4, bounds = at::tensor({0, 3, 7}, at::kLong);
+  const at::Tensor added = at::randn({2, 1, 7, 7, 1}, at::kDouble);
+  EXPECT_LT(error(layer->forward_masked(x, {.key_masks = {kept}}),
+                  by_hand(layer, x, {.key_masks = {kept, kept}})),
+            1e-12);
+  EXPECT_LT(error(layer->forward_masked(x, {.mask = added}), by_hand(layer, x, {.mask = added})),
+            1e-12);
+  const at::Tensor packed = layer->forward_masked(x, {.cu_seqlens = bounds});
+  EXPECT_LT(error(packed.slice(1, 0, 3), layer->forward(x.slice(1, 0, 3))), 1e-12);
+  EXPECT_LT(error(packed.slice(1, 3), layer->forward(x.slice(1, 3))), 1e-12);
+  SeparableAttention separable(layer_options(2));
+  EXPECT_THROW(separable->forward_masked(x, {.cu_seqlens = bounds}), std::runtime_error);
 }
 
 TEST(Options, NonInvariantRotaryIsThereOnRequest) {
