@@ -22,6 +22,7 @@ from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
+from .upcycling import HigherOrderPart, UpcycledAttention, calibrate, convert, order_shares
 
 __all__ = [
     "EquivariantAttention",
@@ -31,6 +32,7 @@ __all__ = [
     "FeatureTransformer",
     "FeatureTransformerOptions",
     "FeedForward",
+    "HigherOrderPart",
     "IndexParts",
     "IndexSource",
     "Indexer",
@@ -50,5 +52,9 @@ __all__ = [
     "TopK",
     "TransformerBlock",
     "Union",
+    "UpcycledAttention",
     "Window",
+    "calibrate",
+    "convert",
+    "order_shares",
 ]

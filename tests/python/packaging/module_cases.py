@@ -21,6 +21,16 @@ class Step(NamedTuple):
     loss: Callable[..., torch.Tensor]
 
 
+def higher_order_part(module, x):
+    """The part beside an ordinary one of zeros."""
+    keys, values = module.extra(x)
+    query = module.unit(keys[0].repeat(1, 2, 1, 1))
+    out, lse = nsimplex.attention(
+        query, keys * 2, values * 2, causal=True, window=module.window, return_lse=True
+    )
+    return module.join((0 * out, 0 * lse), (out, lse)).float().square().mean()
+
+
 def simple(module, *inputs):
     return Step(module, inputs, lambda module, *inputs: module(*inputs).float().square().mean())
 
@@ -172,6 +182,15 @@ CASES = {
         backbone="simplicial", values="linear", encoding="sinusoidal"
     ),
     "FeatureTransformer, relative": lambda: features(encoding="relative"),
+    "HigherOrderPart": lambda: Step(
+        nn.HigherOrderPart(8, 2, 1, 4, window=(3, 5)), (draw(2, 6, 8),), higher_order_part
+    ),
+    "UpcycledAttention": lambda: simple(
+        nn.UpcycledAttention(
+            nn.SimplicialAttention(8, 2, order=1, causal=True, rotary=True), window=(3, 5)
+        ),
+        draw(2, 6, 8),
+    ),
     "FeedForward": lambda: simple(nn.FeedForward(8), draw(2, 8)),
     "Indexer": lambda: indexer(rotary=True),
     "Indexer, softmax": lambda: indexer(scores="softmax"),
