@@ -1,0 +1,215 @@
+"""Attention functions for layers of Transformers, and the reading of their masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+from .._arguments import describe
+from ..attention import attention
+
+__all__ = ["attend", "attention_forward", "keys_so_far", "seen_by"]
+
+_MOST_TUPLES = 2**26  # of a mask that names every tuple
+
+
+def attention_forward(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    s_aux: Tensor | None = None,
+    **options,
+) -> tuple[Tensor, None]:
+    """Ordinary attention of a Transformers model, as ``attn_implementation="nsimplex"`` calls it.
+
+    query [B, Hq, Tq, D], key and value [B, Hk, T, D], attention_mask bool or floating,
+    broadcastable to [B, Hq, Tq, T]; ``s_aux`` [Hq] are logits of attention sinks. The result is
+    [B, Tq, Hq, D]; weights are not returned. See :func:`nsimplex.attention`.
+    """
+    for name in ("softcap", "position_bias"):
+        if options.get(name) is not None:
+            raise ValueError(f"[nsimplex] {name}: expected none; use attn_implementation='eager'")
+    length = query.size(2)
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    causal = bool(causal) and attention_mask is None and length > 1
+    if causal and key.size(2) > length:  # the first tokens of a static cache: the rest is empty
+        key, value = key[:, :, :length], value[:, :, :length]
+    if attention_mask is not None and attention_mask.size(-1) > key.size(2):
+        attention_mask = attention_mask[..., : key.size(2)]
+    if s_aux is not None:
+        options = dict(normalizer="softmax_sink", sink=s_aux)
+    else:
+        options = {}
+    out = attention(
+        query,
+        [key],
+        [value],
+        causal=causal,
+        mask=attention_mask,
+        scale=query.size(-1) ** -0.5 if scaling is None else float(scaling),
+        dropout_p=dropout,
+        **options,
+    )
+    return out.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register("nsimplex", attention_forward)
+AttentionMaskInterface.register("nsimplex", sdpa_mask)
+
+
+def keys_so_far(packed: Tensor, cache, layer: int) -> int:
+    """Number of tokens that a cache's tensor [B, H, T, D] holds, without the empty slots of a
+    static cache."""
+    length = cache.get_seq_length(layer)
+    return min(int(length), packed.size(2))
+
+
+class Seen(NamedTuple):
+    """What a model's mask admits, as arguments of :func:`attend`.
+
+    ``keys`` bool [B, T] are tokens and no padding; None: all. ``documents`` int64 [n + 1] are
+    boundaries in the batch's rows one after the other; ``pairs`` bool [B, Tq, T] is any other mask.
+    """
+
+    keys: Tensor | None = None
+    documents: Tensor | None = None
+    pairs: Tensor | None = None
+
+
+def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
+    """Reads a mask that Transformers made: [B, 1, Tq, T] bool or floating, or [B, T], or None.
+
+    Args:
+        queries: Tq; the queries are the last ones of the tokens so far.
+        length: number of tokens so far; a longer mask goes on with slots that are empty.
+
+    Raises:
+        ValueError: a mask that differs between heads or adds numbers to logits, or padding between
+            tokens.
+    """
+    if mask is None:
+        return Seen()
+    memo = getattr(mask, "_nsimplex_seen", None)
+    if memo is None or memo[0] != (queries, length):
+        memo = (queries, length), _read(mask, queries, length)
+        mask._nsimplex_seen = memo  # for the next layer
+    return memo[1]
+
+
+def _read(mask: Tensor, queries: int, length: int) -> Seen:
+    if not isinstance(mask, Tensor) or mask.dim() not in (2, 4):
+        raise ValueError(
+            "[nsimplex] attention_mask: expected a tensor [B, T] or [B, 1, Tq, T], got "
+            f"{describe(mask)}; use attn_implementation 'eager', 'sdpa' or 'nsimplex'"
+        )
+    if mask.dim() == 2:
+        return _of_keys(mask[:, :length].bool())
+    if mask.size(1) != 1:
+        raise ValueError(
+            f"[nsimplex] attention_mask: expected one mask for all heads, got {mask.size(1)}"
+        )
+    mask = mask[:, 0, :, :length]
+    admitted = mask
+    if mask.dtype != torch.bool:
+        admitted = mask > torch.finfo(mask.dtype).min / 2
+        if (admitted & (mask != 0)).any():
+            raise ValueError(
+                "[nsimplex] attention_mask: expected 0 or the least number, got a bias of logits"
+            )
+    row = torch.arange(length - queries, length, device=mask.device)[:, None]
+    column = torch.arange(length, device=mask.device)
+    keys = admitted[:, -1]
+    if torch.equal(admitted, (column <= row) & keys[:, None, :]):
+        return _of_keys(keys)
+    if queries == length:  # documents one after the other
+        own = admitted.diagonal(dim1=1, dim2=2)
+        first = torch.where(own, admitted.int().argmax(-1), column)
+        inside = (column <= row) & (column >= first[:, :, None]) & own[:, None, :]
+        begins = first == column
+        same = first == torch.where(begins, column, 0).cummax(1).values
+        if (same | ~own).all() and torch.equal(
+            admitted & own[:, :, None], inside & own[:, :, None]
+        ):
+            return Seen(None if own.all() else own, _boundaries(begins))
+    return Seen(pairs=admitted)
+
+
+def _of_keys(keys: Tensor) -> Seen:
+    if keys.all():
+        return Seen()
+    runs = keys[:, :1].sum(1) + (keys[:, 1:] & ~keys[:, :-1]).sum(1)
+    if (runs > 1).any():
+        raise ValueError(
+            "[nsimplex] attention_mask: expected padding before or after the tokens, got padding "
+            "between them, which windows would count; pad on the left"
+        )
+    return Seen(keys)
+
+
+def _boundaries(begins: Tensor) -> Tensor:
+    begins = begins.clone()
+    begins[:, 0] = True  # a row of the batch is no document of the one before
+    ends = torch.tensor([begins.numel()], device=begins.device)
+    return torch.cat([begins.flatten().nonzero()[:, 0], ends])
+
+
+def attend(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    seen: Seen,
+    **options,
+) -> tuple[Tensor, Tensor]:
+    """Causal :func:`nsimplex.attention` for what a model's mask admits: (out, lse).
+
+    query [B, Hq, Tq, D] are the last of the tokens so far, keys and values N of [B, Hk, T, D].
+    """
+    order = len(keys)
+    common = dict(causal=True, return_lse=True, **options)
+    if seen.documents is not None:
+        batch, length = query.size(0), query.size(2)
+        query, *rest = (_in_one_row(each) for each in (query, *keys, *values))
+        if seen.keys is not None:
+            common["key_masks"] = [seen.keys.reshape(1, -1)] * order
+        out, lse = attention(query, rest[:order], rest[order:], cu_seqlens=seen.documents, **common)
+        out = out[0].unflatten(1, (batch, length)).transpose(0, 1)
+        return out, lse[0].unflatten(1, (batch, length)).transpose(0, 1)
+    if seen.keys is not None:
+        common["key_masks"] = [seen.keys] * order
+    if seen.pairs is not None:
+        common["mask"] = _mask_of_tuples(seen.pairs, order)
+    return attention(query, keys, values, **common)
+
+
+def _in_one_row(heads: Tensor) -> Tensor:
+    """[B, H, T, D] -> [1, H, B T, D]."""
+    return heads.transpose(0, 1).flatten(1, 2).unsqueeze(0)
+
+
+def _mask_of_tuples(pairs: Tensor, order: int) -> Tensor:
+    """[B, Tq, T] -> [B, 1, Tq, T, .., T]: the query sees every key of the tuple."""
+    batch, queries, length = pairs.shape
+    entries = batch * queries * length**order
+    if order > 1 and entries > _MOST_TUPLES:
+        raise ValueError(
+            f"[nsimplex] attention_mask: expected a causal mask with padding or documents, got "
+            f"another one, which takes {math.ceil(entries / 2**20)} MiB for tuples of {order} keys"
+        )
+    mask = None
+    for axis in range(order):
+        shape = [batch, 1, queries] + [1] * order
+        shape[3 + axis] = length
+        own = pairs.reshape(shape)
+        mask = own if mask is None else mask & own
+    return mask

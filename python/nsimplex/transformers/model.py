@@ -1,0 +1,199 @@
+"""A Llama-like decoder whose every k-th layer is N-simplicial."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers.models.llama.modeling_llama import (
+    LlamaForCausalLM,
+    LlamaModel,
+    LlamaPreTrainedModel,
+)
+
+from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
+from ..nn.upcycling import windows_of
+from ..rotary import rotary as rotate
+from .attention import attend, keys_so_far, seen_by
+
+__all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
+
+_EPSILON = 1e-6
+
+
+class SimplicialConfig(LlamaConfig):
+    """Shape of a :class:`SimplicialForCausalLM`: all fields of ``LlamaConfig``, and these.
+
+    Args:
+        every: every ``every``-th layer is simplicial; 0: none.
+        order: N, the number of keys of a tuple.
+        window: the last keys that a query sees, one number per axis or one for all; None or -1:
+            all.
+        form, normalizer, scale: as in :func:`nsimplex.attention`. "softmax_sink" learns one sink
+            per head.
+        norm: "none", "qk" or "qkv": which projections of simplicial layers are divided by their
+            root mean square, per head.
+        rotary: rotate queries and keys of simplicial layers, in chunks of N + 1 channels (2 for
+            N = 1). For form "determinant" or N = 1.
+    """
+
+    model_type = "nsimplex"
+
+    every: int = 4
+    order: int = 2
+    window: int | list | tuple | None = (16, 256)
+    form: str = "product"
+    normalizer: str = "softmax"
+    norm: str = "qk"
+    scale: str | float | list | tuple = "standard"
+    rotary: bool = False
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        at = "[SimplicialConfig] "
+        require_whole(at, least=0, every=self.every)
+        require_whole(at, most=MOST_AXES, order=self.order)
+        windows_of(self.window, self.order, "SimplicialConfig")
+        require_name(at, "form", self.form, ("product", "determinant"))
+        names = ("softmax", "softmax_sink", "sigmoid", "relu")
+        require_name(at, "normalizer", self.normalizer, names)
+        require_name(at, "norm", self.norm, ("none", "qk", "qkv"))
+        require_scale(at, self.scale)
+        chunk = self.order + 1
+        require(
+            self.form == "product" or self.head_dim % chunk == 0,
+            f"{at}head_dim: expected a multiple of order + 1 = {chunk} for form determinant, got "
+            f"{self.head_dim}",
+        )
+        require(
+            not self.rotary or self.order == 1 or self.form == "determinant",
+            f"{at}rotary: form product of order {self.order} does not depend on relative positions "
+            "alone; use form determinant",
+        )
+
+
+class SimplicialSelfAttention(nn.Module):
+    """Causal N-simplicial self-attention as a layer of a Transformers model.
+
+    Parameters: ``q_proj`` [Hq D, C], ``k_proj`` and ``v_proj`` [N Hk D, C] with the axes one after
+    the other, ``o_proj`` [C, Hq D]; ``sink`` [Hq] for the normaliser softmax_sink.
+    """
+
+    def __init__(self, config: SimplicialConfig, layer_idx: int) -> None:
+        super().__init__()
+        self.config, self.layer_idx = config, layer_idx
+        self.order, self.head_dim = config.order, config.head_dim
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.is_causal = True
+        self.options = dict(
+            form=config.form,
+            normalizer=config.normalizer,
+            window=windows_of(config.window, config.order, "SimplicialConfig"),
+            scale=tuple(config.scale) if isinstance(config.scale, list) else config.scale,
+        )
+        width, bias = config.hidden_size, config.attention_bias
+        axes = self.order * self.kv_heads * self.head_dim
+        self.q_proj = nn.Linear(width, self.heads * self.head_dim, bias=bias)
+        self.k_proj = nn.Linear(width, axes, bias=bias)
+        self.v_proj = nn.Linear(width, axes, bias=bias)
+        self.o_proj = nn.Linear(self.heads * self.head_dim, width, bias=bias)
+        if config.normalizer == "softmax_sink":
+            self.sink = nn.Parameter(torch.zeros(self.heads))
+
+    def _heads(self, x: Tensor, normalised: bool) -> Tensor:
+        """[B, T, H D] -> [B, H, T, D]."""
+        heads = x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        return F.rms_norm(heads, (self.head_dim,), eps=_EPSILON) if normalised else heads
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings=None,
+        attention_mask: Tensor | None = None,
+        cache=None,
+        past_key_values=None,
+        position_ids: Tensor | None = None,
+        **kwargs,
+    ) -> tuple[Tensor, None]:
+        """hidden_states [B, T, C] -> ([B, T, C], None), with the model's masks and caches.
+
+        A cache holds the axes' keys and values side by side, along the channels.
+        """
+        cache = past_key_values if cache is None else cache
+        norm = self.config.norm
+        q = self._heads(self.q_proj(hidden_states), norm != "none")
+        k = self._heads(self.k_proj(hidden_states), norm != "none")
+        v = self._heads(self.v_proj(hidden_states), norm == "qkv")
+        if self.config.rotary:
+            if position_ids is None:
+                past = 0 if cache is None else int(cache.get_seq_length(self.layer_idx))
+                position_ids = torch.arange(past, past + q.size(2), device=q.device)[None]
+            places = dict(
+                chunk=self.order + 1 if self.config.form == "determinant" else 2,
+                base=float(self.config.rope_parameters["rope_theta"]),
+                positions=position_ids.expand(q.size(0), -1),
+            )
+            q, k = rotate(q, **places), rotate(k, **places)
+        keys, values = k.split(self.kv_heads, 1), v.split(self.kv_heads, 1)
+        if cache is not None:
+            keys, values = torch.cat(keys, -1), torch.cat(values, -1)
+            keys, values = cache.update(keys, values, self.layer_idx)
+            length = keys_so_far(keys, cache, self.layer_idx)
+            keys = keys[:, :, :length].split(self.head_dim, -1)
+            values = values[:, :, :length].split(self.head_dim, -1)
+        seen = seen_by(attention_mask, q.size(2), keys[0].size(2))
+        dropout = self.config.attention_dropout if self.training else 0.0
+        sink = {"sink": self.sink} if hasattr(self, "sink") else {}
+        out, _ = attend(q, keys, values, seen, dropout_p=dropout, **self.options, **sink)
+        return self.o_proj(out.transpose(1, 2).flatten(2)), None
+
+
+class _Initialized(LlamaPreTrainedModel):
+    config_class = SimplicialConfig
+    config: SimplicialConfig
+    _supports_flash_attn = False
+    _supports_flex_attn = False
+    _can_compile_fullgraph = False  # the filled length of a static cache is read
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, SimplicialSelfAttention) and hasattr(module, "sink"):
+            nn.init.zeros_(module.sink)
+
+
+class SimplicialModel(_Initialized, LlamaModel):
+    """The decoder without the output projection."""
+
+    def __init__(self, config: SimplicialConfig) -> None:
+        super().__init__(config)
+        for layer in range(config.num_hidden_layers):
+            if config.every and (layer + 1) % config.every == 0:
+                self.layers[layer].self_attn = SimplicialSelfAttention(config, layer)
+        self.post_init()
+
+
+class SimplicialForCausalLM(_Initialized, LlamaForCausalLM):
+    """A causal language model of Transformers with simplicial layers: RMSNorm, SwiGLU, and rotary
+    positions in the ordinary layers.
+
+    >>> config = SimplicialConfig(vocab_size=100, hidden_size=64, intermediate_size=128,
+    ...                           num_hidden_layers=4, num_attention_heads=4)
+    >>> model = SimplicialForCausalLM(config)
+    >>> model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=5).shape
+    torch.Size([1, 8])
+    """
+
+    def __init__(self, config: SimplicialConfig) -> None:
+        super(LlamaForCausalLM, self).__init__(config)
+        self.model = SimplicialModel(config)
+        self.vocab_size = config.vocab_size
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+
+AutoConfig.register("nsimplex", SimplicialConfig)
+AutoModel.register(SimplicialConfig, SimplicialModel)
+AutoModelForCausalLM.register(SimplicialConfig, SimplicialForCausalLM)

@@ -1,0 +1,207 @@
+"""Tuples of keys in layers of a trained Transformers model, which starts as the same function."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from .._arguments import checked, describe
+from ..nn.checks import require
+from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers
+from .attention import attend, keys_so_far, seen_by
+
+__all__ = ["convert", "from_pretrained"]
+
+_LIKE_LLAMA = ("llama", "mistral", "qwen2", "qwen3")
+_KNOWN = (*_LIKE_LLAMA, "gpt2")
+
+
+class UpcycledSelfAttention(nn.Module):
+    """The attention layer of a trained model with a :class:`nsimplex.nn.HigherOrderPart`.
+
+    The former layer's modules keep their names; ``higher`` is new.
+    """
+
+    def __init__(self, layer: nn.Module, order: int, window) -> None:
+        super().__init__()
+        config = layer.config
+        for name, child in layer.named_children():
+            self.add_module(name, child)
+        self.config, self.layer_idx, self.is_causal = config, layer.layer_idx, True
+        self.training = layer.training
+        self.head_dim, self.scaling = layer.head_dim, layer.scaling
+        heads = config.num_attention_heads
+        # GPT-2 has one key head per query head, and one projection for all.
+        self.kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        if config.model_type in _LIKE_LLAMA:
+            self._rotate = sys.modules[type(layer).__module__].apply_rotary_pos_emb
+            self._dropout = lambda: config.attention_dropout
+        else:
+            self._dropout = lambda: config.attn_pdrop
+        self.higher = HigherOrderPart(
+            config.hidden_size, heads, self.kv_heads, self.head_dim, order, window
+        ).to(next(layer.parameters()))
+
+    def _project(self, x: Tensor) -> list[Tensor]:
+        """q, k, v before rotary positions, each [B, H, T, D]."""
+        if hasattr(self, "c_attn"):
+            parts = [
+                each.unflatten(-1, (-1, self.head_dim)) for each in self.c_attn(x).chunk(3, -1)
+            ]
+        else:
+            parts = [
+                proj(x).unflatten(-1, (-1, self.head_dim))
+                for proj in (self.q_proj, self.k_proj, self.v_proj)
+            ]
+        if hasattr(self, "q_norm"):
+            parts[:2] = self.q_norm(parts[0]), self.k_norm(parts[1])
+        return [part.transpose(1, 2) for part in parts]
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings=None,
+        attention_mask: Tensor | None = None,
+        cache=None,
+        past_key_values=None,
+        **kwargs,
+    ) -> tuple[Tensor, None]:
+        """hidden_states [B, T, C] -> ([B, T, C], None), with the model's masks and caches.
+
+        A cache holds the keys and values of all axes side by side, along the channels.
+        """
+        q, k, v = self._project(hidden_states)
+        further, values = self.higher.extra(hidden_states)
+        keys = [self.higher.unit(k), *further]
+        higher_q = self.higher.unit(q)
+        if position_embeddings is not None:
+            q, k = self._rotate(q, k, *position_embeddings)
+        keys, values = [k, *keys], [v, *values]
+        cache = past_key_values if cache is None else cache
+        if cache is not None:
+            packed = cache.update(torch.cat(keys, -1), torch.cat(values, -1), self.layer_idx)
+            length = keys_so_far(packed[0], cache, self.layer_idx)
+            keys, values = (each[:, :, :length].split(self.head_dim, -1) for each in packed)
+        seen = seen_by(attention_mask, q.size(2), keys[0].size(2))
+        dropout = float(self._dropout() or 0.0) if self.training else 0.0
+        ordinary = attend(
+            q, keys[:1], values[:1], seen, scale=float(self.scaling), dropout_p=dropout
+        )
+        window = self.higher.window
+        higher = attend(higher_q, keys[1:], values, seen, window=window, dropout_p=dropout)
+        out = self.higher.join(ordinary, higher).transpose(1, 2).flatten(2)
+        if hasattr(self, "c_proj"):
+            return self.resid_dropout(self.c_proj(out)), None
+        return self.o_proj(out), None
+
+
+def _layers(model: PreTrainedModel) -> tuple[nn.ModuleList, str]:
+    """The decoder's layers, and the name of their attention."""
+    decoder = model.base_model
+    return (decoder.h, "attn") if hasattr(decoder, "h") else (decoder.layers, "self_attn")
+
+
+def _build(model: PreTrainedModel, every: int, order: int, window) -> None:
+    config = model.config
+    require(
+        config.model_type in _KNOWN,
+        f"[convert] model: expected one of {', '.join(_KNOWN)}, got {config.model_type}",
+    )
+    require(
+        not any(isinstance(module, HigherOrderPart) for module in model.modules()),
+        "[convert] model: expected an ordinary model, got a converted one",
+    )
+    require(
+        not getattr(config, "add_cross_attention", False),
+        "[convert] model: expected a decoder without cross-attention",
+    )
+    layers, name = _layers(model)
+    at = chosen_layers("convert", len(layers), every)
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * len(layers)
+    if getattr(config, "sliding_window", None) and not getattr(config, "layer_types", None):
+        kinds = ["sliding_attention"] * len(layers)
+    for i in at:
+        require(
+            kinds[i] == "full_attention",
+            f"[convert] model: expected full attention in layer {i}, got {kinds[i]}",
+        )
+    new = [UpcycledSelfAttention(getattr(layers[i], name), order, window) for i in at]
+    for i, attention in zip(at, new):
+        setattr(layers[i], name, attention)
+    wide = [window] if window is None or isinstance(window, int) else [*window]
+    config.nsimplex = dict(every=every, order=order, window=wide)
+
+
+@checked
+def convert(
+    model: PreTrainedModel,
+    every: int = 4,
+    order: int = 2,
+    window: int | Sequence[int] | None = (32, 512),
+    sample: Tensor | None = None,
+) -> PreTrainedModel:
+    """Gives every ``every``-th attention layer of a trained model tuples of N keys, and leaves the
+    function that the model computes.
+
+    The layer's softmax gets the tuples as further entries, behind one learned logit bias per head
+    that starts so low that they vanish in rounding (:class:`nsimplex.nn.HigherOrderPart`). The
+    former parameters keep their names and values. Train the model on with any optimizer. Masks,
+    caches and ``generate`` work as before; save it with ``save_pretrained`` and load it with
+    :func:`from_pretrained`.
+
+    Args:
+        model: a model of type llama, mistral, qwen2, qwen3 or gpt2; it is changed in place. The
+            layers must see all tokens so far, without a sliding window.
+        every, order, window: which layers, N, and the windows of the tuples' axes.
+        sample: token ids [B, T] to which the biases are fitted (:func:`calibrate`), best a text
+            like those of the training. None draws some.
+
+    Returns:
+        The model. Its logits for ``sample`` are the same to about 1e-6.
+
+    Raises:
+        ValueError: another kind of model or layer, or an argument that does not fit.
+    """
+    require(
+        isinstance(model, PreTrainedModel),
+        f"[convert] model: expected a model of Transformers, got {describe(model)}",
+    )
+    _build(model, every, order, window)
+    if sample is None:
+        generator = torch.Generator().manual_seed(0)
+        sample = torch.randint(model.config.vocab_size, _SAMPLE, generator=generator)
+    calibrate(model, sample.to(model.device))
+    return model
+
+
+@checked
+def from_pretrained(folder: str | os.PathLike, **options) -> PreTrainedModel:
+    """A converted causal language model from a folder of its ``save_pretrained``.
+
+    ``AutoModelForCausalLM.from_pretrained`` would leave the tuples out. ``options`` are those of
+    the ``from_pretrained`` of Transformers.
+    """
+    config = options.pop("config", None) or AutoConfig.from_pretrained(folder)
+    shape = getattr(config, "nsimplex", None)
+    require(
+        isinstance(shape, dict),
+        f"[from_pretrained] folder: expected a converted model, got {config.model_type} in "
+        f"{os.fspath(folder)}",
+    )
+    plain = AutoModelForCausalLM._model_mapping[type(config)]
+
+    def build(self, config):
+        plain.__init__(self, config)
+        _build(self, **shape)
+        self.post_init()
+
+    # The loader of Transformers makes the model and fills it: this class only adds the layers.
+    converted = type(plain.__name__, (plain,), {"__init__": build, "__module__": plain.__module__})
+    model = converted.from_pretrained(folder, config=config, **options)
+    model.__class__ = plain
+    return model

@@ -1,0 +1,236 @@
+"""SimplicialForCausalLM: a Transformers model with simplicial layers."""
+
+import pytest
+import torch
+from tiny_models import (
+    CACHE,
+    build,
+    generate,
+    logits_in_steps,
+    padded,
+    positions_of,
+    tokens,
+    transformers,
+)
+
+import nsimplex
+from nsimplex.transformers import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
+
+SHAPES = {
+    "product": {},
+    "order 3, three windows": dict(order=3, window=(3, 4, 5), norm="qkv", scale="unit"),
+    "all tokens": dict(window=None, norm="none"),
+    "determinant": dict(form="determinant", rotary=True, hidden_size=48),
+    "sink": dict(normalizer="softmax_sink"),
+    "relu": dict(normalizer="relu"),
+    "sigmoid": dict(normalizer="sigmoid"),
+    "order 1": dict(order=1, window=6, rotary=True),
+    "eager": dict(attn_implementation="eager"),
+    "nsimplex": dict(attn_implementation="nsimplex"),
+    "no simplicial layer": dict(every=0),
+}
+SOME = ["product", "determinant", "sink", "nsimplex"]
+
+
+def logits(model, ids, mask=None):
+    positions = None if mask is None else positions_of(mask)
+    with torch.no_grad():
+        return model(ids, attention_mask=mask, position_ids=positions).logits
+
+
+def close(own, expected):
+    torch.testing.assert_close(own, expected, rtol=1e-4, atol=2e-5)
+
+
+def test_a_simplicial_layer_is_the_operator_between_its_projections():
+    model = build("simplicial")
+    layer = model.model.layers[1].self_attn
+    x = torch.randn(2, 7, 32, generator=torch.Generator().manual_seed(3))
+    q = layer.q_proj(x).view(2, 7, 4, 8).transpose(1, 2)
+    k = layer.k_proj(x).view(2, 7, 2, 2, 8).permute(2, 0, 3, 1, 4)
+    v = layer.v_proj(x).view(2, 7, 2, 2, 8).permute(2, 0, 3, 1, 4)
+    q, k = (each / (each.square().mean(-1, keepdim=True) + 1e-6).sqrt() for each in (q, k))
+    out = nsimplex.reference(q, [*k], [*v], causal=True, window=[4, 9])
+    close(layer(x)[0], layer.o_proj(out.transpose(1, 2).flatten(2)))
+    assert type(model.model.layers[0].self_attn).__name__ == "LlamaAttention"
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_caches_give_the_logits_of_the_whole_text(name):
+    model, ids = build("simplicial", **SHAPES[name]), tokens()
+    whole = logits(model, ids)
+    for cache in (
+        transformers.DynamicCache(config=model.config),
+        transformers.StaticCache(config=model.config, max_cache_len=40),
+    ):
+        with torch.no_grad():
+            close(logits_in_steps(model, ids, cache), whole)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_token_sees_a_later_one(name):
+    model, ids = build("simplicial", **SHAPES[name]), tokens()
+    other = ids.clone()
+    other[:, 10:] = other[:, 10:].flip(1) // 2 + 1
+    close(logits(model, other)[:, :10], logits(model, ids)[:, :10])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_padded_row_is_the_row_alone(name):
+    model = build("simplicial", **SHAPES[name])
+    ids, mask, rows = padded()
+    own = logits(model, ids, mask)
+    for i, row in enumerate(rows):
+        close(own[i, -row.size(1) :], logits(model, row)[0])
+    after = torch.stack([each.roll(int(each.sum()), 0) for each in mask])  # the same, behind
+    behind = torch.stack([row.roll(int(each.sum()), 0) for row, each in zip(ids, mask)])
+    own = logits(model, behind, after)
+    for i, row in enumerate(rows):
+        close(own[i, : row.size(1)], logits(model, row)[0])
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("name", SOME)
+def test_generated_rows_of_a_padded_batch_are_those_alone(name, static):
+    model = build("simplicial", **SHAPES[name])
+    ids, mask, rows = padded()
+    options = dict(cache_implementation="static") if static else {}
+    together = generate(model, ids, mask, **options)
+    for i, row in enumerate(rows):
+        expected = row
+        for _ in range(8):  # without any cache
+            expected = torch.cat([expected, logits(model, expected)[:, -1:].argmax(-1)], 1)
+        assert torch.equal(together[i, -expected.size(1) :], expected[0])
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_beams_are_the_same_with_and_without_caches(name):
+    model = build("simplicial", **SHAPES[name])
+    ids, mask, _ = padded()
+    beams = [
+        generate(model, ids, mask, num_beams=3, **options)
+        for options in ({}, dict(cache_implementation="static"), dict(use_cache=False))
+    ]
+    assert torch.equal(beams[0], beams[1]) and torch.equal(beams[0], beams[2])
+
+
+def test_prompt_lookup_gives_the_same_text():
+    model, ids = build("simplicial"), tokens(1, 12).repeat(1, 2)
+    plain, assisted = generate(model, ids), generate(model, ids, prompt_lookup_num_tokens=3)
+    assert torch.equal(plain, assisted)
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "nsimplex", "eager"])
+def test_packed_documents_are_those_alone(implementation):
+    model = build("simplicial", attn_implementation=implementation)
+    documents = [tokens(1, length, length) for length in (7, 1, 11)]
+    packed = torch.cat(documents, 1)
+    positions = torch.cat([torch.arange(each.size(1)) for each in documents])
+    twice = torch.cat([packed, packed.flip(1)])  # another row, with boundaries of its own
+    lengths = [each.size(1) for each in documents]
+    places = torch.stack([positions, torch.cat([torch.arange(n) for n in lengths[::-1]])])
+    with torch.no_grad():
+        own = model(twice, position_ids=places, use_cache=False).logits
+    close(own[0], torch.cat([logits(model, each)[0] for each in documents]))
+    close(own[1], torch.cat([logits(model, each.flip(1))[0] for each in documents[::-1]]))
+
+
+def test_any_other_mask_admits_the_pairs_it_names():
+    model, ids = build("simplicial"), tokens(1, 9)
+    causal = torch.ones(9, 9, dtype=torch.bool).tril()
+    hidden = causal.clone()
+    hidden[5:, 2] = False  # later tokens do not see this one
+    with torch.no_grad():
+        own = model(ids, attention_mask=hidden[None, None]).logits
+        plain = model(ids, attention_mask=causal[None, None]).logits
+    close(plain, logits(model, ids))
+    close(own[:, :5], plain[:, :5])
+    assert (own[:, 5:] - plain[:, 5:]).abs().max() > 0.01
+    changed = ids.clone()
+    changed[0, 2] = 59
+    layer = model.model.layers[1].self_attn
+    x = model.model.embed_tokens(torch.cat([ids, changed]))
+    out, _ = layer(x, attention_mask=hidden[None, None].expand(2, 1, 9, 9))
+    close(out[0, 5:], out[1, 5:])
+    assert (out[0, 2:5] - out[1, 2:5]).abs().max() > 1e-3
+
+
+def test_masks_that_it_cannot_keep_are_refused():
+    model, ids = build("simplicial"), tokens(1, 6)
+    bias = torch.zeros(1, 1, 6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -torch.inf)
+    bias[..., 3, 1] = 0.5
+    for mask, said in (
+        (torch.tensor([[1, 1, 0, 0, 1, 1]]), "padding between"),
+        (bias, "a bias of logits"),
+        (torch.ones(1, 4, 6, 6, dtype=torch.bool).tril(), "one mask for all heads"),
+    ):
+        with pytest.raises(ValueError, match=said) as caught:
+            model(ids, attention_mask=mask)
+        assert "\n" not in str(caught.value)
+
+
+def test_it_is_saved_and_loaded_by_the_auto_classes(tmp_path):
+    for name in SHAPES:
+        model = build("simplicial", **SHAPES[name])
+        model.save_pretrained(tmp_path / name)
+        again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name)
+        assert type(again) is SimplicialForCausalLM
+        for field in ("every", "order", "form", "normalizer", "norm", "rotary"):
+            assert getattr(again.config, field) == getattr(model.config, field)
+        torch.testing.assert_close(again.state_dict(), model.state_dict(), rtol=0, atol=0)
+        close(logits(again, tokens()), logits(model, tokens()))
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "product")
+    assert type(config) is SimplicialConfig
+    assert type(transformers.AutoModel.from_config(config)) is SimplicialModel
+
+
+def test_checkpointing_changes_no_gradient():
+    model, ids = build("simplicial"), tokens()
+    gradients = []
+    for checkpoint in (False, True):
+        model.train()
+        model.zero_grad()
+        if checkpoint:
+            model.gradient_checkpointing_enable()
+        model(ids, labels=ids, use_cache=False).loss.backward()
+        gradients.append({name: weight.grad for name, weight in model.named_parameters()})
+    assert all(grad.abs().sum() > 0 for grad in gradients[0].values())
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
+
+
+def test_bfloat16_is_near_float32():
+    model, ids = build("simplicial", gain=2.0), tokens()
+    expected = logits(model, ids)
+    own = logits(model.to(torch.bfloat16), ids).float()
+    assert (own - expected).abs().max() < 0.1 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (dict(every=-1), "every"),
+        (dict(order=9), "order"),
+        (dict(window=(3, 4, 5)), "window"),
+        (dict(window=0), "window"),
+        (dict(form="cross"), "form"),
+        (dict(normalizer="max"), "normalizer"),
+        (dict(norm="k"), "norm"),
+        (dict(scale="big"), "scale"),
+        (dict(form="determinant"), "head_dim"),
+        (dict(rotary=True), "rotary"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused_in_one_line(options, said):
+    with pytest.raises(ValueError) as caught:
+        SimplicialConfig(**{**dict(hidden_size=32, num_attention_heads=4), **options})
+    assert f"[SimplicialConfig] {said}" in str(caught.value) or f"] {said}" in str(caught.value)
+
+
+def test_a_cache_can_be_cropped():
+    model, ids = build("simplicial"), tokens()
+    cache = transformers.DynamicCache(config=model.config)
+    with torch.no_grad():
+        model(ids, use_cache=True, **{CACHE: cache})
+        cache.crop(-5)
+        again = model(ids[:, -5:], use_cache=True, **{CACHE: cache}).logits
+    close(again, logits(model, ids)[:, -5:])
