@@ -72,8 +72,8 @@ struct AttentionOptions {
   std::optional<Scale> scale;  ///< absent: Scale::standard
 
   /// int64 or int32, [N, B] or [B]. Keys at and beyond a length are masked and never read. Lengths
-  /// do not shift positions: an axis whose mask depends on positions (causal, a window,
-  /// Distinct::with_query) must then have T_m = Tq.
+  /// do not shift positions: without `query_positions`, an axis whose mask depends on positions
+  /// (causal, a window, Distinct::with_query) must then have T_m = Tq.
   std::optional<at::Tensor> key_lengths;
 
   /// Empty, or N of bool [B, T_m]. True keys take part; the others are never read.
@@ -100,6 +100,16 @@ struct AttentionOptions {
   /// on seed, batch entry, head, query and keys.
   double dropout_p = 0.0;
   std::optional<int64_t> seed;  ///< of the dropout; absent: drawn from torch's default generator
+
+  /// int64 or int32 [B, Tq] or [B]: the positions of the queries among the keys, which take the
+  /// place of i + (T_m - Tq) on every axis. [B] gives the position of an entry's first query, and
+  /// the others follow it one by one. Positions do not fall from one query to the next, and may lie
+  /// outside the keys. Not with `cu_seqlens`.
+  std::optional<at::Tensor> query_positions;
+
+  /// Floating [N, Hq], only with `augment` and a softmax: row n - 1 is added to the logits of all
+  /// tuples of n keys. Differentiable.
+  std::optional<at::Tensor> order_bias;
 
   /// of query, keys, values and out; lse and options keep their shapes
   Layout layout = Layout::bhtd;

@@ -37,6 +37,8 @@ def attention(
     augment: bool | Sequence[int] | None = None,
     dropout_p: float = 0.0,
     seed: int | None = None,
+    query_positions: Tensor | None = None,
+    order_bias: Tensor | None = None,
     return_lse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -84,9 +86,8 @@ def attention(
         key_lengths: int64 or int32 [B], or [N, B] for one length per axis. Keys at or beyond the
             length are masked and never read. The lengths only mask; alignment uses T_m. An axis
             that uses positions (``causal``, a window, distinct "with_query") therefore needs
-            T_m = Tq, as in a padded batch. Fewer queries at the end of padded keys are refused:
-            slice the keys to their length, pad in front with ``key_masks``, or use
-            :class:`nsimplex.KeyValueCache`.
+            T_m = Tq, as in a padded batch, or ``query_positions``. Fewer queries at the end of
+            padded keys are refused otherwise.
         key_masks: N tensors bool [B, T_m]. True admits the key; the other keys are never read.
         cu_seqlens: int64 or int32 [documents + 1], 0 <= .. <= T: boundaries of documents packed
             along the length. They are the same for every batch entry and axis (all T_m = Tq). A
@@ -108,6 +109,14 @@ def attention(
             tuples depends only on seed, batch entry, head, query and keys.
         seed: seed of the dropout. None draws one from torch's default generator, in compiled and
             exported code too, but not under vmap.
+        query_positions: int64 or int32 [B, Tq], or [B] for the position of each entry's first
+            query, which the others follow one by one. They take the place of i + (T_m - Tq) in
+            ``causal``, ``window`` and ``distinct``, on every axis: query i of entry b sits at the
+            key of that index. A batch of texts of different lengths is decoded with them from
+            fixed slots. Positions do not fall from one query to the next, and may lie outside the
+            keys. Not with ``cu_seqlens``.
+        order_bias: [N, Hq], floating, differentiable; needs ``augment`` and a softmax. Row n - 1 is
+            added to the logits of all tuples of n keys. A large negative row removes an order.
         return_lse: return (out, lse).
         layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys,
             values and out, as in FlashAttention. Both are read and written without a copy. The

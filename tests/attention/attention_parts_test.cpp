@@ -68,6 +68,19 @@ TEST(Augment, PutsTheOrdersIntoOneSoftmax) {
       0);
 }
 
+TEST(Augment, ABiasWeighsTheOrders) {
+  at::manual_seed(4);
+  const Tensor query = at::randn({1, 2, 5, 4});
+  const std::vector<Tensor> keys{at::randn({1, 2, 5, 4}), at::randn({1, 2, 5, 4})},
+      values{at::randn({1, 2, 5, 3}), at::randn({1, 2, 5, 3})};
+  const Tensor bias = at::tensor({0.0, 0.0, -90.0, -90.0}).view({2, 2}).requires_grad_();
+  const AttentionOutput both = attention(query, keys, values, {.augment = {1}, .order_bias = bias});
+  const AttentionOutput first = attention(query, keys[0], values[0]);
+  EXPECT_TRUE(at::allclose(both.out, first.out, 1e-5, 1e-6));
+  both.lse.sum().backward();
+  EXPECT_TRUE(at::allclose(bias.grad()[0], at::full({2}, 5.0, bias.options())));
+}
+
 TEST(AttentionWeights, SumToTheMarginals) {
   const TwoAxes in;
   const std::vector<Tensor> keys{in.key, in.other};

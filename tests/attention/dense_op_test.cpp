@@ -181,6 +181,29 @@ TEST(DenseAttention, LengthsOfKeysThatGoByPlaceNeedAsManyQueries) {
   EXPECT_EQ(refused({.window = {Window::last(1), Window{}}}), "nothing was thrown");
 }
 
+TEST(DenseAttention, PositionsAlignQueriesWithSlots) {
+  const Inputs inputs(2, at::kFloat, 6, 0);
+  const Tensor first = at::tensor({2, 0}, at::kInt);  // three queries of six, at other places
+  std::vector<Tensor> keys = inputs.keys, values = inputs.values;
+  const Tensor query = inputs.query.narrow(2, 0, 3);
+  AttentionOptions options{.causal = true, .window = {Window::last(3)}, .query_positions = first};
+  const AttentionOutput ours = attention(query, keys, values, options);
+  expect_close(ours, attention_reference(
+                         query.to(at::kDouble), {keys[0].to(at::kDouble), keys[1].to(at::kDouble)},
+                         {values[0].to(at::kDouble), values[1].to(at::kDouble)}, options));
+  options.query_positions = std::nullopt;
+  for (const int64_t entry : {0, 1}) {
+    const int64_t seen = entry == 0 ? 5 : 3;
+    const auto cut = [&](std::vector<Tensor> tensors) {
+      for (Tensor& each : tensors) each = each.narrow(0, entry, 1).narrow(2, 0, seen);
+      return tensors;
+    };
+    const AttentionOutput alone =
+        attention(query.narrow(0, entry, 1), cut(keys), cut(values), options);
+    EXPECT_TRUE(at::allclose(ours.out.narrow(0, entry, 1), alone.out, 1e-5, 1e-6));
+  }
+}
+
 TEST(DenseAttention, LengthsAndBoundariesMayBeInt32) {
   const Inputs inputs(2, at::kFloat, 17, 0);
   for (const bool causal : {false, true}) {

@@ -2,7 +2,8 @@
 
 #include <torch/library.h>
 
-#include "attention/common/attention_call.h"
+#include "attention/common/attention_arguments.h"
+#include "attention/common/attention_augment.h"
 #include "support/operator.h"
 
 namespace nsimplex::dense {
@@ -20,9 +21,17 @@ struct ReferenceKernels : Kernels {
   static Gradients backward(const BackwardCall& call) { return reference_backward(call); }
 };
 
+// The bias of the orders joins where their results merge, which is differentiable by itself.
+template <class Implementation>
+Output above_forward(const Call& call) {
+  if (!call.options.order_bias) return recorded_forward<Implementation>(call);
+  check(call);
+  return augmented_forward(call, &recorded_forward<Implementation>);
+}
+
 TORCH_LIBRARY_IMPL(nsimplex, Autograd, m) {
-  m.impl("attention", TORCH_FN(flat<&recorded_forward<Kernels>>));
-  m.impl("attention_reference", TORCH_FN(flat<&recorded_forward<ReferenceKernels>>));
+  m.impl("attention", TORCH_FN(flat<&above_forward<Kernels>>));
+  m.impl("attention_reference", TORCH_FN(flat<&above_forward<ReferenceKernels>>));
   m.impl("attention_backward", TORCH_FN(flat<&recorded_backward<Kernels>>));
 }
 

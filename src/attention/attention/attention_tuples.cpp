@@ -45,12 +45,12 @@ double sum_polynomial(int degree, int64_t first, int64_t end, Polynomial&& p) {
 }
 
 // sum_i prod_m n_m(i) for one batch entry. Between the queries where a window meets an end of its axis, every n_m is
-// linear in i: so many pieces, whatever the number of queries. Documents have a piece for each query.
+// linear in i: so many pieces, whatever the number of queries. Documents and given positions have a piece for each query.
 double count_tuples(const Settings& settings, int64_t queries, int64_t batch) {
   std::vector<int64_t> pieces{0, queries};
   for (int m = 0; m < settings.order; ++m) {
     const kernels::Visibility& visible = settings.visible[m];
-    if (visible.document_begin) {
+    if (visible.document_begin || visible.positions) {
       double tuples = 0;
       for (int64_t i = 0; i < queries; ++i) tuples += tuples_of_query(settings, batch, i);
       return tuples;
@@ -132,8 +132,16 @@ double flops(const Call& call) {
       settings.visible[m].document_end = documents.const_data_ptr<int64_t>() + queries;
     }
   }
+  at::Tensor positions;
+  if (call.options.query_positions) {
+    positions = rising_positions(call);
+    for (int m = 0; m < settings.order; ++m) {
+      settings.visible[m].positions = positions.const_data_ptr<int64_t>();
+      settings.visible[m].position_stride = queries;
+    }
+  }
   double tuples = 0;
-  if (valid.defined()) {
+  if (valid.defined() || positions.defined()) {
     for (int64_t b = 0; b < batch; ++b) tuples += count_tuples(settings, queries, b);
   } else {
     tuples = static_cast<double>(batch) * count_tuples(settings, queries, 0);

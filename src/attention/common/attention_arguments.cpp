@@ -1,6 +1,8 @@
 #include "attention/common/attention_arguments.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/cummax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/randint.h>
@@ -65,11 +67,12 @@ Settings settings_of(const Call& call) {
     visible.offset = visible.length - call.query.size(2);
     visible.causal = options.causal;
     if (options.window) {
-      // A window wider than the axis is cut to it: positions plus windows cannot overflow then.
-      visible.left = std::min((*options.window)[2 * m].guard_int(__FILE__, __LINE__),
-                              std::max<int64_t>(visible.length, 1));
-      visible.right =
-          std::min((*options.window)[2 * m + 1].guard_int(__FILE__, __LINE__), call.query.size(2));
+      // A window wider than any distance is cut to that: positions plus windows cannot overflow then.
+      const bool free = options.query_positions.has_value();
+      const int64_t left = free ? 2 * kMostPosition : std::max<int64_t>(visible.length, 1),
+                    right = free ? 2 * kMostPosition : call.query.size(2);
+      visible.left = std::min((*options.window)[2 * m].guard_int(__FILE__, __LINE__), left);
+      visible.right = std::min((*options.window)[2 * m + 1].guard_int(__FILE__, __LINE__), right);
     }
   }
   return settings;
@@ -136,6 +139,79 @@ at::Tensor document_bounds(const Call& call) {
     std::fill(begin + length + first, begin + length + last, last);
   }
   return documents;
+}
+
+at::Tensor positions_of_queries(const Call& call) {
+  const at::Tensor& given = *call.options.query_positions;
+  const int64_t queries = call.query.size(2);
+  if (given.dim() == 2) return given.expand({call.query.size(0), queries});
+  return given.unsqueeze(1) + at::arange(queries, given.options());
+}
+
+at::Tensor rising_positions(const Call& call) {
+  // They were checked, but their tensor may have changed since: the copy is made to rise.
+  return std::get<0>(
+             at::cummax(positions_of_queries(call).cpu().clamp(-kMostPosition, kMostPosition), 1))
+      .contiguous();
+}
+
+namespace {
+
+void check_key_length_values(const Call& call) {
+  if (!call.options.key_lengths) return;
+  const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
+  const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
+  const int64_t* data = lengths.const_data_ptr<int64_t>();
+  for (int64_t m = 0; m < order; ++m) {
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t length = data[(lengths.dim() == 2 ? m * batch : 0) + b];
+      TORCH_CHECK_VALUE(length >= 0 && length <= call.keys[m].size(2),
+                        "[attention] key_lengths: axis ", m, ", batch entry ", b,
+                        ": expected 0 to ", call.keys[m].size(2), ", got ", length);
+    }
+  }
+}
+
+void check_document_values(const Call& call) {
+  if (!call.options.cu_seqlens) return;
+  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
+  const int64_t* const data = bounds.const_data_ptr<int64_t>();
+  const int64_t count = bounds.numel(), length = call.query.size(2);
+  TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);
+  for (int64_t i = 1; i < count; ++i) {
+    TORCH_CHECK_VALUE(data[i] >= data[i - 1],
+                      "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
+                      " before ", data[i], " at ", i);
+  }
+  TORCH_CHECK_VALUE(data[count - 1] == length,
+                    "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
+                    data[count - 1]);
+}
+
+void check_query_position_values(const Call& call) {
+  if (!call.options.query_positions) return;
+  const at::Tensor positions = positions_of_queries(call).cpu().contiguous();
+  const int64_t queries = positions.size(1);
+  const int64_t* data = positions.const_data_ptr<int64_t>();
+  for (int64_t b = 0; b < positions.size(0); ++b, data += queries) {
+    for (int64_t i = 0; i < queries; ++i) {
+      TORCH_CHECK_VALUE(data[i] >= -kMostPosition && data[i] <= kMostPosition,
+                        "[attention] query_positions: expected -2^53 to 2^53, got ", data[i],
+                        " in batch entry ", b);
+      TORCH_CHECK_VALUE(i == 0 || data[i] >= data[i - 1],
+                        "[attention] query_positions: expected numbers that do not fall from one "
+                        "query to the next, got ",
+                        data[i - 1], " before ", data[i], " in batch entry ", b);
+    }
+  }
+}
+
+}  // namespace
+
+void check_values(const Call& call) {
+  check_key_length_values(call);
+  check_document_values(call);
+  check_query_position_values(call);
 }
 
 std::array<c10::SymInt, 4> output_sizes(const Call& call) {

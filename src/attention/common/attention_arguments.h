@@ -84,6 +84,15 @@ at::Tensor valid_keys(const Call& call);
 /// has documents.
 at::Tensor document_bounds(const Call& call);
 
+/// The largest distance of a query's position from the first key, either way: 2^53.
+inline constexpr int64_t kMostPosition = int64_t{1} << 53;
+
+/// Positions of the queries among the keys, int64 [B, Tq]. The call has query_positions.
+at::Tensor positions_of_queries(const Call& call);
+
+/// The same for the kernel: contiguous, on the CPU, and never falling from one query to the next.
+at::Tensor rising_positions(const Call& call);
+
 /// Sizes of the output: [B, Hq, Tq, Dv].
 std::array<c10::SymInt, 4> output_sizes(const Call& call);
 
@@ -144,7 +153,9 @@ auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList valu
                .sink = options.sink,
                .distinct = name_of(options.distinct),
                .dropout_p = options.dropout_p,
-               .seed = seed_of(options)};
+               .seed = seed_of(options),
+               .query_positions = options.query_positions,
+               .order_bias = options.order_bias};
   if (given > 0) flat.window = c10::SymIntArrayRef(window);
   if (options.scale) {
     flat.logit_scale = options.scale->logit;

@@ -22,6 +22,13 @@ Output with_sink(const Tensor& sink, const Tensor& out, const Tensor& lse) {
           whole.masked_fill(empty, -kInfinity)};
 }
 
+// What is added to the logits of all tuples of `order` keys: [Hq, 1].
+Tensor bias_of_order(const Call& call, size_t order) {
+  const at::ScalarType type = accumulate_type(call.query.scalar_type());
+  return accumulated(call.options.order_bias->select(0, static_cast<int64_t>(order) - 1), type)
+      .unsqueeze(-1);
+}
+
 // Results over disjoint sets of tuples as one.
 Output united(const Call& call, const std::vector<Tensor>& outs, const std::vector<Tensor>& lses) {
   const Normalizer normalizer = names_of(call.options).normalizer;
@@ -95,6 +102,7 @@ Call PartialCall::call() const {
   options.seed = seed_;
   options.mask.reset();
   options.augment.reset();
+  options.order_bias.reset();
   // The sink is not in the parts: it joins where they are united.
   options.sink.reset();
   if (options.normalizer == "softmax_sink") options.normalizer = "softmax";
@@ -120,6 +128,7 @@ Output augmented_forward(const Call& call, Output (*run)(const Call&)) {
   std::vector<Tensor> outs, lses;
   for (const PartialCall& part : partial_calls(call)) {
     auto [out, lse] = run(part.call());
+    if (call.options.order_bias) lse = lse + bias_of_order(call, part.axes().size());
     outs.push_back(std::move(out));
     lses.push_back(std::move(lse));
   }
@@ -145,8 +154,11 @@ Gradients augmented_backward(const BackwardCall& backward, Gradients (*run)(cons
     }
     wanted.push_back(false);  // mask
     wanted.push_back(false);  // sink
-    const Gradients gradients = run(
-        {part.call(), backward.out, backward.lse, backward.grad_out, backward.grad_lse, wanted});
+    // A weight is exp(logit + bias - lse).
+    const Tensor lse =
+        call.options.order_bias ? backward.lse - bias_of_order(call, axes.size()) : backward.lse;
+    const Gradients gradients =
+        run({part.call(), backward.out, lse, backward.grad_out, backward.grad_lse, wanted});
     add(grad_query, std::get<0>(gradients));
     for (size_t n = 0; n < axes.size(); ++n) {
       add(grad_keys[axes[n]], std::get<1>(gradients)[n]);

@@ -29,7 +29,9 @@
   OPTION(std::string_view, distinct, "none", "str distinct='none'")           \
   OPTION(at::OptionalIntArrayRef, augment, {}, "int[]? augment=None")         \
   OPTION(double, dropout_p, 0.0, "float dropout_p=0.")                        \
-  OPTION(std::optional<c10::SymInt>, seed, {}, "SymInt? seed=None")
+  OPTION(std::optional<c10::SymInt>, seed, {}, "SymInt? seed=None")           \
+  OPTION(OptionalInt64, query_positions, {}, "Tensor? query_positions=None")  \
+  OPTION(OptionalTensor, order_bias, {}, "Tensor? order_bias=None")
 
 #define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 

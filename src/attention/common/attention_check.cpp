@@ -98,7 +98,8 @@ void check_places(const char* operation, const char* keys, std::optional<int64_t
                     "] key_lengths: with ", by, ", expected as many keys as queries, got ", length,
                     " in ", name, " for ", queries,
                     ": queries align to the end of the axis, padding included; slice keys and "
-                    "values to their length, pad in front with key_masks, or use KeyValueCache");
+                    "values to their length, pad in front with key_masks, or, in attention, give "
+                    "query_positions");
 }
 
 void check(const Call& call) {
@@ -176,7 +177,7 @@ void check_key_lengths(const Call& call) {
 
 // Of axes that go by places.
 void check_places_of_lengths(const Call& call, Distinct distinct) {
-  if (!call.options.key_lengths) return;
+  if (!call.options.key_lengths || call.options.query_positions) return;
   const char* by = nullptr;
   if (distinct == Distinct::with_query) by = "distinct='with_query'";
   if (call.options.causal) by = "causal";
@@ -300,35 +301,42 @@ void check_dropout(const Options& options) {
                     "[attention] seed: expected an integer with dropout_p > 0, got none");
 }
 
-void check_key_length_values(const Call& call) {
-  if (!call.options.key_lengths) return;
-  const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
-  const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
-  const int64_t* data = lengths.const_data_ptr<int64_t>();
-  for (int64_t m = 0; m < order; ++m) {
-    for (int64_t b = 0; b < batch; ++b) {
-      const int64_t length = data[(lengths.dim() == 2 ? m * batch : 0) + b];
-      TORCH_CHECK_VALUE(length >= 0 && length <= call.keys[m].size(2),
-                        "[attention] key_lengths: axis ", m, ", batch entry ", b,
-                        ": expected 0 to ", call.keys[m].size(2), ", got ", length);
-    }
-  }
+void check_query_positions(const Call& call) {
+  if (!call.options.query_positions) return;
+  const at::Tensor& positions = *call.options.query_positions;
+  TORCH_CHECK_TYPE(positions.scalar_type() == at::kLong,
+                   "[attention] query_positions: expected int64 or int32, got ",
+                   positions.scalar_type());
+  check_device("query_positions", positions, call.query);
+  const c10::SymInt batch = call.query.sym_size(0), queries = call.query.sym_size(2);
+  const bool fits = (positions.dim() == 1 ||
+                     (positions.dim() == 2 && holds(positions.sym_size(1).sym_eq(queries)))) &&
+                    holds(positions.sym_size(0).sym_eq(batch));
+  TORCH_CHECK_VALUE(fits, "[attention] query_positions: expected shape [", batch, "] or [", batch,
+                    ", ", queries, "], got ", positions.sym_sizes());
+  TORCH_CHECK_VALUE(!call.options.cu_seqlens,
+                    "[attention] query_positions: packed documents have their own positions, "
+                    "expected query_positions or cu_seqlens");
 }
 
-void check_document_values(const Call& call) {
-  if (!call.options.cu_seqlens) return;
-  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
-  const int64_t* const data = bounds.const_data_ptr<int64_t>();
-  const int64_t count = bounds.numel(), length = call.query.size(2);
-  TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);
-  for (int64_t i = 1; i < count; ++i) {
-    TORCH_CHECK_VALUE(data[i] >= data[i - 1],
-                      "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
-                      " before ", data[i], " at ", i);
-  }
-  TORCH_CHECK_VALUE(data[count - 1] == length,
-                    "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
-                    data[count - 1]);
+void check_order_bias(const Call& call, Normalizer normalizer) {
+  if (!call.options.order_bias) return;
+  const at::Tensor& bias = *call.options.order_bias;
+  TORCH_CHECK_TYPE(at::isFloatingType(bias.scalar_type()),
+                   "[attention] order_bias: expected a floating dtype, got ", bias.scalar_type());
+  check_device("order_bias", bias, call.query);
+  const c10::SymInt heads = call.query.sym_size(1);
+  const auto order = static_cast<int64_t>(call.keys.size());
+  TORCH_CHECK_VALUE(
+      bias.dim() == 2 && bias.sym_size(0) == order && holds(bias.sym_size(1).sym_eq(heads)),
+      "[attention] order_bias: expected shape [", order, ", ", heads, "], got ", bias.sym_sizes());
+  TORCH_CHECK_VALUE(augmented(call),
+                    "[attention] order_bias: tuples of one order have no other to be weighed "
+                    "against, expected augment");
+  TORCH_CHECK_VALUE(
+      normalizer == Normalizer::softmax || normalizer == Normalizer::softmax_sink,
+      "[attention] order_bias: expected normalizer 'softmax' or 'softmax_sink', got '",
+      call.options.normalizer, "'");
 }
 
 }  // namespace
@@ -345,17 +353,14 @@ void check_options(const Call& call) {
   check_places_of_lengths(call, names.distinct);
   check_key_masks(call);
   check_documents(call);
+  check_query_positions(call);
   check_mask(call);
   check_sink(call, names.normalizer);
   check_dropout(call.options);
   check_augment(call);
+  check_order_bias(call, names.normalizer);
   check_scale("attention", "logit_scale", call.options.logit_scale);
   check_scale("attention", "output_scale", call.options.output_scale);
-}
-
-void check_values(const Call& call) {
-  check_key_length_values(call);
-  check_document_values(call);
 }
 
 }  // namespace nsimplex::dense

@@ -76,6 +76,7 @@ KernelInputs::KernelInputs(const Call& call, const char* operation)
   }
   if (call.options.key_masks) take_key_masks(call);
   if (call.options.cu_seqlens) documents_ = document_bounds(call);
+  if (call.options.query_positions) positions_ = rising_positions(call);
   if (call.options.mask) take_mask(call);
   if (call.options.sink) {
     sink_ = accumulated(*call.options.sink, accumulate_type(query_.scalar_type())).contiguous();
@@ -145,6 +146,10 @@ void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
   for (int m = 0; m < settings_.order; ++m) {
     kernels::DenseAxis<T>& axis = problem.axes[m];
     if (key_mask_[m].defined()) axis.mask = key_mask_[m].const_data_ptr<bool>();
+    if (positions_.defined()) {
+      axis.visible.positions = positions_.const_data_ptr<int64_t>();
+      axis.visible.position_stride = problem.queries;
+    }
     if (!documents_.defined()) continue;
     axis.visible.document_begin = documents_.const_data_ptr<int64_t>();
     axis.visible.document_end = axis.visible.document_begin + problem.queries;

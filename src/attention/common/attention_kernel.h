@@ -36,6 +36,7 @@ class KernelInputs {
   std::array<at::Tensor, kernels::kMaxOrder> keys_, values_;
   at::Tensor valid_;                                     // int64 [N, B]
   std::array<at::Tensor, kernels::kMaxOrder> key_mask_;  // bool [B, T_m]
+  at::Tensor positions_;                                 // int64 [B, Tq]: positions of the queries
   at::Tensor documents_;  // int64 [2, T]: begin and end of each query's
   at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
   at::Tensor sink_;  // [Hq]

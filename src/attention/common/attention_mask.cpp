@@ -40,6 +40,7 @@ Admissible::Admissible(const Call& call, const Settings& settings)
     document_begin_ = bounds.index_select(0, document - 1);
     document_end_ = bounds.index_select(0, document);
   }
+  if (options.query_positions) query_positions_ = positions_of_queries(call);
   if (options.mask) mask_ = TupleMask(*options.mask, settings.order, call.keys[0].size(1));
 }
 
@@ -52,25 +53,33 @@ Tensor Admissible::keys(int axis, Range range) const {
   return taking_part_[axis].narrow(1, range.begin, range.size());
 }
 
+// Where the queries of a tile are among the keys of an axis: [B or 1, Q, 1].
+Tensor Admissible::query_positions(int axis, const Tile& tile) const {
+  const Tensor rows = query_positions_.defined()
+                          ? query_positions_.narrow(1, tile.first_query, tile.queries)
+                          : (positions({tile.first_query, tile.first_query + tile.queries}) +
+                             settings_.visible[axis].offset)
+                                .unsqueeze(0);
+  return rows.unsqueeze(-1);
+}
+
 // Which keys of an axis each query sees: [B or 1, Q, n_m].
 Tensor Admissible::visible(int axis, const Tile& tile) const {
   const kernels::Visibility& rule = settings_.visible[axis];
-  const Tensor key = positions(tile.keys[axis]).unsqueeze(0);
-  const Tensor position =
-      positions({tile.first_query, tile.first_query + tile.queries}).unsqueeze(1) + rule.offset;
-  Tensor seen = at::ones({tile.queries, key.size(1)}, key.options().dtype(at::kBool));
+  const Tensor key = positions(tile.keys[axis]).unsqueeze(0).unsqueeze(0);
+  const Tensor position = query_positions(axis, tile);
+  Tensor seen = at::ones({1, tile.queries, key.size(2)}, key.options().dtype(at::kBool));
   if (rule.left >= 0) seen = seen.logical_and(key.gt(position - rule.left));
   if (rule.right >= 0) seen = seen.logical_and(key.le(position + rule.right));
   if (rule.causal) seen = seen.logical_and(key.le(position));
   if (settings_.distinct == Distinct::with_query) seen = seen.logical_and(key.ne(position));
   if (document_begin_.defined()) {
     const auto bound = [&](const Tensor& bounds) {
-      return bounds.narrow(0, tile.first_query, tile.queries).unsqueeze(1);
+      return bounds.narrow(0, tile.first_query, tile.queries).unsqueeze(1).unsqueeze(0);
     };
     seen =
         seen.logical_and(key.ge(bound(document_begin_))).logical_and(key.lt(bound(document_end_)));
   }
-  seen = seen.unsqueeze(0);
   const Tensor keys_taking_part = keys(axis, tile.keys[axis]);
   return keys_taking_part.defined() ? seen.logical_and(keys_taking_part.unsqueeze(1)) : seen;
 }

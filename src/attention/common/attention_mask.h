@@ -64,12 +64,14 @@ class Admissible {
 
  private:
   at::Tensor positions(kernels::Range range) const;
+  at::Tensor query_positions(int axis, const Tile& tile) const;
   at::Tensor visible(int axis, const Tile& tile) const;
 
   const Settings& settings_;
   at::TensorOptions index_options_;
   std::vector<at::Tensor> taking_part_;       ///< an axis: bool [B, T_m]; empty: every key does
   at::Tensor document_begin_, document_end_;  ///< [Tq] of each query's document, or undefined
+  at::Tensor query_positions_;                ///< [B, Tq] where the call gives them
   TupleMask mask_;
 };
 

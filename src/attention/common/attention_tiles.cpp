@@ -25,9 +25,15 @@ Tiling::Tiling(const Call& call, const Settings& settings)
   if (settings.form == Form::determinant) {
     channels_ += call.query.size(3) * ((settings.order - 1) / 2);
   }
+  // Positions are data, which may lie on a device that is not waited for: a tile holds all keys then.
+  if (call.options.query_positions) {
+    for (kernels::Visibility& visible : settings_.visible) {
+      visible = {.length = visible.length, .offset = visible.offset};
+    }
+  }
   block_ = std::max<int64_t>(queries_, 1);
   for (int m = 0; m < settings.order; ++m) {
-    const kernels::Visibility& visible = settings.visible[m];
+    const kernels::Visibility& visible = settings_.visible[m];
     step_[m] = std::max<int64_t>(visible.length, 1);
     const bool bounded_right = visible.right >= 0 || visible.causal;
     if (visible.left < 0 || !bounded_right) continue;

@@ -38,7 +38,7 @@ class Tiling {
   kernels::Range seen(int axis, int64_t first_query, int64_t queries) const;
   int64_t elements(int64_t queries) const;
 
-  const Settings& settings_;
+  Settings settings_;
   int64_t queries_ = 0;
   int64_t sequences_ = 0;  ///< batch times query heads
   int64_t channels_ = 0;

@@ -42,9 +42,17 @@ struct Visibility {
   /// Packed documents, or null: [queries] bounds of each query's document, the same for all axes
   /// and batch entries. The offset is then 0.
   const int64_t *document_begin = nullptr, *document_end = nullptr;
+  /// Positions of the queries among the keys, [batch, position_stride], never falling from one query
+  /// to the next; or null: query i of every batch entry is at i + offset.
+  const int64_t* positions = nullptr;
+  int64_t position_stride = 0;
+
+  int64_t position(int64_t batch, int64_t query) const {
+    return positions ? positions[batch * position_stride + query] : query + offset;
+  }
 
   Range of(int64_t batch, int64_t query) const {
-    const int64_t position = query + offset;
+    const int64_t position = this->position(batch, query);
     Range range{0, length};
     if (left >= 0) range.begin = std::max(range.begin, position - left + 1);
     if (right >= 0) range.end = std::min(range.end, position + right + 1);
@@ -57,13 +65,13 @@ struct Visibility {
     return range;
   }
 
-  /// Of the queries [0, count), those that see at least one key. This is exact except for
-  /// documents, where it is an interval that contains them: a document's last queries may see
-  /// nothing.
+  /// Of the queries [0, count), those that see at least one key. With documents or positions this is
+  /// an interval that contains them: a document's last queries may see nothing.
   Range queries(int64_t batch, int64_t count) const {
     const int64_t valid = lengths ? std::min(length, lengths[batch]) : length;
     Range range{0, count};
     if (valid <= 0 || (left == 0) || (left > 0 && right >= 0 && left + right <= 0)) return {0, 0};
+    if (positions) return range;
     if (causal) range.begin = std::max(range.begin, -offset);
     if (right >= 0) range.begin = std::max(range.begin, -offset - right);
     if (left >= 0) range.end = std::min(range.end, valid + left - 1 - offset);
@@ -71,10 +79,26 @@ struct Visibility {
   }
 };
 
-/// The interval of keys that `queries` may see. The first and the last of them must see some key.
+/// The interval of keys that `queries` may see. Without positions, the first and the last of the
+/// queries must see some key.
 inline Range visible_keys(const Visibility& visible, int64_t batch, Range queries) {
   if (queries.size() == 0) return {0, 0};
   return {visible.of(batch, queries.begin).begin, visible.of(batch, queries.end - 1).end};
+}
+
+/// The same for any of the batch entries [0, batch). Key lengths only make a range smaller, so they are
+/// left out, and without positions all entries see the same keys.
+inline Range visible_keys_of_batch(Visibility visible, int64_t batch, Range queries) {
+  visible.lengths = nullptr;
+  Range range = visible_keys(visible, 0, queries);
+  for (int64_t b = 1; b < batch && visible.positions; ++b) {
+    const Range entry = visible_keys(visible, b, queries);
+    if (entry.size() == 0) continue;
+    range = range.size() == 0
+                ? entry
+                : Range{std::min(range.begin, entry.begin), std::max(range.end, entry.end)};
+  }
+  return range;
 }
 
 enum class ValueReduce { product, sum, mean };
@@ -99,7 +123,7 @@ constexpr bool exponential(Normalizer normalizer) {
 enum class Distinct {
   none,
   axes,       ///< j_m == j_m' for some m != m'
-  with_query  ///< these, and those with j_m == i + (T_m - Tq) for some m
+  with_query  ///< these, and those with j_m equal to the query's position for some m
 };
 
 template <class T>

@@ -29,6 +29,7 @@ def definition(
     distinct="none",
     dropout_p=0.0,
     seed=None,
+    query_positions=None,
     return_lse=True,
 ):
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]."""
@@ -40,7 +41,17 @@ def definition(
     s1, s2 = (dim**-0.5, 1.0) if scale == "standard" else scale
 
     logits = s1 * (products if form == "product" else determinants)(query, keys)
-    seen = visible(query, lengths, causal, window, key_lengths, key_masks, cu_seqlens, distinct)
+    seen = visible(
+        query,
+        lengths,
+        causal,
+        window,
+        key_lengths,
+        key_masks,
+        cu_seqlens,
+        distinct,
+        query_positions,
+    )
     if mask is not None and mask.dtype == torch.bool:
         seen = seen & mask
     elif mask is not None:
@@ -101,13 +112,27 @@ def determinants(query: Tensor, keys: list[Tensor]) -> Tensor:
     return torch.linalg.det(torch.stack(chunks, -1)).sum(-1)
 
 
-def visible(query, lengths, causal, window, key_lengths, key_masks, cu_seqlens, distinct) -> Tensor:
+def visible(
+    query,
+    lengths,
+    causal,
+    window,
+    key_lengths,
+    key_masks,
+    cu_seqlens,
+    distinct,
+    query_positions=None,
+) -> Tensor:
     """bool, broadcasts to [B, Hq, Tq, T_1, .., T_N]."""
     order, queries = len(lengths), query.size(2)
     row = torch.arange(queries)
     seen = torch.ones(1, 1, queries, *lengths, dtype=torch.bool)
     for m, length in enumerate(lengths):
         position, index = row[:, None] + length - queries, torch.arange(length)[None, :]
+        if query_positions is not None and query_positions.dim() == 1:
+            position = (query_positions[:, None] + row)[..., None]
+        elif query_positions is not None:
+            position = query_positions[..., None]
         sees = torch.ones(1, queries, length, dtype=torch.bool)
         left, right = (-1, -1) if window is None else window[m]
         if left >= 0:

@@ -56,6 +56,15 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     "dropout-1": (1, dict(dropout_p=0.4, seed=2**62 + 7), {}),
     "dropout-2": (2, dict(dropout_p=0.25, seed=3, causal=True, reduce="sum"), {}),
     "dropout-3": (3, dict(dropout_p=0.6, seed=0), {}),
+    "positions-1": (1, dict(query_positions=torch.tensor([3, 0]), causal=True), {}),
+    "positions-2": (
+        2,
+        dict(
+            query_positions=torch.tensor([[0, 0, 2, 3, 9], [-1, 1, 2, 2, 4]]),
+            window=[(2, 1), (3, 0)],
+        ),
+        {},
+    ),
     "relu-masked-dropout": (
         2,
         dict(normalizer="relu", mask=_some(T, T, T), dropout_p=0.3, seed=5, reduce="sum"),
@@ -103,6 +112,7 @@ EACH = [
     "sigmoid-2",
     "relu-3",
     "dropout-2",
+    "positions-2",
     "everything",
 ]
 

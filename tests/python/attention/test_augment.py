@@ -26,6 +26,7 @@ def brute(
     normalizer="softmax",
     sink=None,
     distinct="none",
+    order_bias=None,
     return_lse=True,
 ):
     """Every tuple of keys and ones rows at once."""
@@ -64,6 +65,10 @@ def brute(
     logits = scale[0] * torch.einsum(f"bhtd,{operands}->bht{letters}", query, *rows)
     admissible = torch.stack([m.expand(logits.shape) for m in seen]).all(0)
     count = sum(m.long() for m in real)
+    if order_bias is not None:
+        rows = torch.cat([order_bias.new_zeros(1, order_bias.size(1)), order_bias])
+        per_head = rows[count.expand(1, 1, *logits.shape[2:])].movedim(-1, 1).squeeze(2)
+        logits = logits + per_head
     admissible = admissible & (count > 0)
     if distinct == "axes":
         for m in range(order):
@@ -181,6 +186,73 @@ def test_orders_of_one_softmax_by_hand():
     for nothing in (False, None, []):
         problem.options["augment"] = nothing
         torch.testing.assert_close(problem.run()[0], parts[0][0])
+
+
+BIAS = torch.tensor([[0.4, -1.0, 2.0, 0.0], [-3.0, 0.5, 0.1, -0.2], [1.0, -2.0, 0.3, 0.0]]).double()
+
+
+@pytest.mark.parametrize("order, augment", CASES)
+@pytest.mark.parametrize("sink", [False, True])
+def test_bias_of_orders(order, augment, sink):
+    """Added to the logits of all tuples of as many keys, with a gradient of its own."""
+    problem = problem_of(order, augment, causal=True, lengths=[5] * order)
+    problem.learned["order_bias"] = BIAS[:order].clone().requires_grad_()
+    if sink:
+        problem.options["normalizer"] = "softmax_sink"
+        problem.learned["sink"] = torch.tensor([0.3, -1.0, 2.0, 0.0]).double().requires_grad_()
+    agree(problem)
+    agree(problem, nsimplex.reference)
+    agree(problem.to(torch.float32), tolerance=1e-4)
+    with torch.no_grad():
+        for ours, expected in zip(problem.run(), problem.run(brute)):
+            torch.testing.assert_close(ours, expected)
+
+
+def test_bias_of_orders_differentiates_and_transforms():
+    problem = random_problem(2, heads=2, queries=2, lengths=[2, 3], dim=2, augment=[1])
+    problem = problem.to(torch.float64)
+
+    def function(bias, query, *rest):
+        return nsimplex.attention(
+            query, rest[:2], rest[2:], return_lse=True, augment=[1], order_bias=bias
+        )
+
+    inputs = (BIAS[:2, :2].clone().requires_grad_(), *problem.inputs)
+    assert gradcheck(function, inputs, check_forward_ad=True)
+    assert gradgradcheck(function, inputs)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for ours, expected in zip(compiled(*inputs), function(*inputs)):
+        torch.testing.assert_close(ours, expected)
+
+
+def test_a_low_bias_removes_an_order():
+    """The call computes what order 1 computes, before the tuples of order 2 have learned."""
+    problem = problem_of(2, [1], lengths=[5, 5], causal=True)
+    query, k1, _, v1, _ = problem.inputs
+    low = torch.tensor([[0.0] * 4, [-60.0] * 4], requires_grad=True)
+    ours = problem.run(lambda *a, **o: nsimplex.attention(*a, **o, order_bias=low))
+    alone = nsimplex.attention(query, [k1], [v1], causal=True, scale=(0.6, 1.2), return_lse=True)
+    for one, other in zip(ours, alone):
+        torch.testing.assert_close(one, other)
+    removed = torch.tensor([[0.0] * 4, [-torch.inf] * 4])
+    ours = problem.run(lambda *a, **o: nsimplex.attention(*a, **o, order_bias=removed))
+    for one, other in zip(ours, alone):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(augment=None), r"order_bias: .*, expected augment$"),
+        (dict(normalizer="relu"), r"order_bias: expected normalizer 'softmax' or .*, got 'relu'$"),
+        (dict(order_bias=torch.zeros(2, 3)), r"order_bias: expected shape \[2, 4\], got \[2, 3\]$"),
+    ],
+)
+def test_wrong_biases_are_refused(options, message):
+    problem = problem_of(2, [1])
+    problem.options |= dict(order_bias=torch.zeros(2, 4)) | options
+    with pytest.raises(ValueError, match=message):
+        problem.run()
 
 
 def function_of(problem):

@@ -45,6 +45,8 @@ def _attention() -> tuple[list, dict]:
         augment=None,
         dropout_p=0.1,
         seed=7,
+        query_positions=None,
+        order_bias=None,
     )
     return [query, [key, key]], options
 

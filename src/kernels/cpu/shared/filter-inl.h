@@ -58,7 +58,7 @@ class TupleFilter {
       if (problem_.distinct != Distinct::none) own.hole[own.holes++] = walk[p];
     }
     if (problem_.distinct == Distinct::with_query) {
-      own.hole[own.holes++] = query + inner_axis().visible.offset;
+      own.hole[own.holes++] = inner_axis().visible.position(batch_, query);
     }
   }
 

@@ -117,13 +117,12 @@ Range Segments::queries(const DenseProblem<T>& problem, int64_t segment) const {
 template <class T>
 Range Segments::halo(const DenseProblem<T>& problem, const Geometry& geometry, int64_t segment,
                      int position) const {
-  // Key lengths differ by batch entry and only shrink the range, so the layout ignores them.
   Visibility visible = problem.axes[geometry.axis[position]].visible;
   visible.lengths = nullptr;
   const Range seeing = visible.queries(0, problem.queries);
   Range range = queries(problem, segment);
   range = {std::max(range.begin, seeing.begin), std::min(range.end, seeing.end)};
-  range = visible_keys(visible, 0, range);
+  range = visible_keys_of_batch(visible, problem.batch, range);
   if (position == geometry.inner() && range.size() > 0) {
     range = {range.begin / kPanelKeys * kPanelKeys, round_up(range.end, kPanelKeys)};
   }

@@ -94,7 +94,7 @@ class TupleWalk {
       range_[p] = axis.visible.of(batch, query);
       empty_ |= range_[p].size() == 0;
       index_[p] = range_[p].begin;
-      own_[p] = query + axis.visible.offset;
+      own_[p] = axis.visible.position(batch, query);
       mask_[p] = axis.mask ? axis.mask + batch * axis.visible.length : nullptr;
     }
     if (leading_ > 0) --index_[leading_ - 1];
