@@ -57,6 +57,7 @@ from .separable_attention import (
     separable_reference,
 )
 from .sparse_attention import sparse_attention, sparse_reference
+from .static_cache import PagedCache, StaticCache
 from .tuples import hyperedge_list, neighbours, path_list, product_list
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex;
@@ -75,8 +76,10 @@ __all__ = [
     "KeyValueCache",
     "LayerCache",
     "LayerCaches",
+    "PagedCache",
     "ReadingWarning",
     "SeparableCache",
+    "StaticCache",
     "TableFile",
     "TensorKind",
     "TupleFile",

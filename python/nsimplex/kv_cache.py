@@ -21,8 +21,16 @@ class LayerCache:
     """State that one layer keeps of the tokens so far. This is the base of the caches; each of them
     describes its own state."""
 
-    def __init__(self, cache) -> None:
+    def __init__(self, cache, *arguments) -> None:
         self._cache = cache
+        self._arguments = arguments  # of the constructor, for copies
+
+    def __reduce__(self):
+        """Copies and pickles: a new cache with the same state."""
+        return type(self), self._arguments, self.state_dict()
+
+    def __setstate__(self, state: dict[str, Tensor]) -> None:
+        self.load_state_dict(state)
 
     @property
     def window(self) -> list[int]:
@@ -46,6 +54,10 @@ class LayerCache:
         """Replaces the batch by its entries [B'] (int64). Repeated entries are copied (beam
         search)."""
         self._cache.select(entries)
+
+    def reorder(self, entries: Tensor) -> None:
+        """The name that beam searches know for :meth:`select`."""
+        self.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
         """``position`` and the stored state (``keys.<m>`` and ``values.<m>`` in the order of
@@ -89,7 +101,44 @@ class KeyValueCache(LayerCache):
     """
 
     def __init__(self, window: Sequence[int]) -> None:
-        super().__init__(classes.KeyValueCache([*window]))
+        super().__init__(classes.KeyValueCache([*window]), [*window])
+
+    def crop(self, length: int) -> None:
+        """Forgets all tokens from position ``length`` on, as speculative decoding does with the
+        tokens that it rejects.
+
+        An axis that has dropped keys can be cropped only as far as its window still holds what the
+        next query sees: ``window - 1`` keys before ``length``, or all of them. A copy of the
+        remaining state is made.
+
+        Raises:
+            ValueError: a length below 0 or above :attr:`position`, or keys that were dropped.
+        """
+        position = self.position
+        if not isinstance(length, int) or not 0 <= length <= position:
+            raise ValueError(
+                f"[KeyValueCache] length: expected 0 to the position {position}, got {length}"
+            )
+        if length == position:
+            return
+        if length == 0:
+            self.reset()
+            return
+        state = self.state_dict()
+        for m, window in enumerate(self.window):
+            held = position if window < 0 else min(position, window)
+            wanted = length if window < 0 else min(length, window)
+            if position - held > length - wanted:
+                raise ValueError(
+                    f"[KeyValueCache] length: expected at least {position - held + wanted}, got "
+                    f"{length}: axis {m} has dropped the keys before position {position - held}"
+                )
+            for kind in ("keys", "values"):
+                rows = state[f"{kind}.{m}"]
+                last = rows.size(2) - (position - length)
+                state[f"{kind}.{m}"] = rows[:, :, last - wanted : last]
+        state["position"] = torch.tensor(length)
+        self.load_state_dict(state)
 
     def append(self, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
         """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], t >= 0."""
@@ -108,7 +157,7 @@ class KeyValueCache(LayerCache):
         allowed only while no axis has dropped a key. ``options`` and the result are those of
         :func:`nsimplex.attention`. ``causal`` is implied and ``window`` belongs to the cache, so
         neither is an option. Options that name keys by their index are refused (key_lengths,
-        key_masks, cu_seqlens, mask, distinct, dropout_p).
+        key_masks, cu_seqlens, mask, distinct, dropout_p, query_positions).
         """
         for name, value in options.items():
             if name in ("causal", "window"):
@@ -138,7 +187,7 @@ class IndexedCache(LayerCache):
     keeps the keys that every token chose. For inference only."""
 
     def __init__(self, order: int) -> None:
-        super().__init__(classes.IndexedCache(order))
+        super().__init__(classes.IndexedCache(order), order)
 
     def extend(
         self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]
@@ -156,7 +205,15 @@ class IndexedCache(LayerCache):
 
 
 # Options of the operator that name keys by their index.
-_BY_PLACE = ("key_lengths", "key_masks", "cu_seqlens", "mask", "distinct", "dropout_p")
+_BY_PLACE = (
+    "key_lengths",
+    "key_masks",
+    "cu_seqlens",
+    "mask",
+    "distinct",
+    "dropout_p",
+    "query_positions",
+)
 
 
 @checked_methods
@@ -167,6 +224,9 @@ class LayerCaches:
     def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
         self._caches = classes.LayerCaches([layer._cache for layer in self._layers])
+
+    def __reduce__(self):
+        return LayerCaches, (self._layers,)
 
     def __len__(self) -> int:
         return len(self._layers)

@@ -216,7 +216,7 @@ class SeparableCache(LayerCache):
     """
 
     def __init__(self, window: Sequence[int], features: FeatureMap = "elu") -> None:
-        super().__init__(classes.SeparableCache([*window]))
+        super().__init__(classes.SeparableCache([*window]), [*window], features)
         self._map = features
 
     def attend(

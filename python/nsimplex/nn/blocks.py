@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
+from ..static_cache import StaticCache
 from .checks import require, require_name, require_rows, require_whole
 from .layers import RMSNorm, SimplicialAttention, _initialize
 from .routing import ExpertChoice, attend
@@ -94,13 +95,17 @@ class TransformerBlock(nn.Module):
     def make_cache(self, unbounded: int = -1) -> LayerCache:
         return self.attention.make_cache(unbounded)
 
+    def make_static_cache(self, batch: int, slots: int) -> StaticCache:
+        return self.attention.make_static_cache(batch, slots)
+
     def forward(
         self,
         x: Tensor,
         contexts: Sequence[Tensor] = (),
         key_lengths: Tensor | None = None,
         *,
-        cache: LayerCache | None = None,
+        cache: LayerCache | StaticCache | None = None,
+        counts: Tensor | None = None,
         positions: Tensor | None = None,
         adjacency: Tensor | None = None,
         key_masks: Tensor | Sequence[Tensor] | None = None,
@@ -115,6 +120,7 @@ class TransformerBlock(nn.Module):
             contexts=contexts or None,
             key_lengths=key_lengths,
             cache=cache,
+            counts=counts,
             positions=positions,
             adjacency=adjacency,
             key_masks=key_masks,

@@ -13,7 +13,7 @@ class GroupCache(LayerCache):
     """One cache per order, which advance together."""
 
     def __init__(self, caches: Sequence[LayerCache]) -> None:
-        super().__init__(None)
+        super().__init__(None, caches)
         self.caches = [*caches]
 
     @property

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from .._arguments import checked_methods
 from .._printable import printable
 from ..kv_cache import LayerCaches
+from ..static_cache import StaticCache
 from ..text import Tokenizer
 from . import generation
 from .blocks import FeedForward, TransformerBlock
@@ -231,6 +232,15 @@ class LanguageModel(nn.Module):
         held = self.options.context if unbounded is None else unbounded
         return LayerCaches([block.make_cache(held) for block in self.blocks])
 
+    def make_static_caches(self, batch: int, slots: int | None = None) -> list[StaticCache]:
+        """Empty caches of fixed size, one per layer, for ``model(tokens, caches, counts=..)``.
+
+        The sequences of the batch may have different lengths, up to ``slots`` tokens (None: the
+        context), and a step of one token compiles with ``fullgraph=True``. For ``sparse="window"``.
+        """
+        slots = self.options.context if slots is None else slots
+        return [block.make_static_cache(batch, slots) for block in self.blocks]
+
     def _embed(self, tokens: Tensor) -> Tensor:
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
@@ -266,8 +276,9 @@ class LanguageModel(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        caches: LayerCaches | None = None,
+        caches: LayerCaches | list[StaticCache] | None = None,
         *,
+        counts: Tensor | None = None,
         attention_mask: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
     ) -> Tensor:
@@ -279,6 +290,8 @@ class LanguageModel(nn.Module):
         caches for inference only.
 
         Args:
+            counts: int64 [B], with :meth:`make_static_caches`: how many of the T tokens of each row
+                are real. Padding follows them, and its logits mean nothing. None: all.
             attention_mask: bool or integers [B, T], as the tokenizers of Transformers return them:
                 0 marks padding, on the left or on the right. No token sees padding, so that the
                 logits of a padded row equal those of the row alone, to rounding. Logits at padding
@@ -288,7 +301,7 @@ class LanguageModel(nn.Module):
                 document, so that the logits of a document equal those of the document alone, to
                 rounding. ``sparse="linear"`` refuses them.
 
-        Neither goes with caches.
+        The last two do not go with caches.
         """
         layers = self.options.layers
         require(
@@ -303,7 +316,8 @@ class LanguageModel(nn.Module):
         x = self._embed(tokens)
         places = self._places(tokens, attention_mask, cu_seqlens)
         for layer, block in enumerate(self.blocks):
-            x = block(x, cache=None if caches is None else caches[layer], **places)
+            cache = None if caches is None else caches[layer]
+            x = block(x, cache=cache, counts=counts, **places)
         return F.linear(
             self.norm(x), self.embedding.weight if self.options.tied else self.head.weight
         )

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .._arguments import checked_methods
 from .._options import Window
 from ..kv_cache import LayerCache
+from ..static_cache import StaticCache
 from .checks import factory, require, require_positive, require_rows, require_whole
 from .group_cache import GroupCache
 from .indexer import Indexer
@@ -246,13 +247,32 @@ class SimplicialAttention(SelectedTuples):
             return GroupCache([group.make_cache(unbounded) for group in self.groups])
         return self._empty_cache(unbounded)
 
+    def make_static_cache(self, batch: int, slots: int) -> StaticCache:
+        """An empty :class:`nsimplex.StaticCache` for ``batch`` sequences of at most ``slots``
+        tokens, in the dtype and on the device of the weights. Its sequences may have different
+        lengths, and a step compiles. Without ``select`` and ``orders`` only."""
+        require(self.orders is None, f"[{type(self).__name__}] orders: expected none with slots")
+        self._require_cacheable()
+        self._require_slots()
+        weight = self.output.weight
+        return StaticCache(
+            self._cache_window(-1),
+            batch=batch,
+            slots=slots,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            dtype=weight.dtype,
+            device=weight.device,
+        )
+
     def forward(
         self,
         x: Tensor,
         contexts: Sequence[Tensor] = (),
         key_lengths: Tensor | None = None,
         *,
-        cache: LayerCache | None = None,
+        cache: LayerCache | StaticCache | None = None,
+        counts: Tensor | None = None,
         positions: Tensor | None = None,
         adjacency: Tensor | None = None,
         key_masks: Tensor | Sequence[Tensor] | None = None,
@@ -268,7 +288,8 @@ class SimplicialAttention(SelectedTuples):
 
         With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention. To
         rounding, the result equals the same rows of the whole sequence's result. Use a cache for
-        inference only.
+        inference only. With a :meth:`make_static_cache`, counts, int64 [B], says how many of the T
+        tokens of each sequence are real; padding follows them, and its outputs mean nothing.
 
         positions and adjacency serve self-attention among some tokens of a sequence. positions,
         int64 [B, T] and rising, are the tokens' positions in the sequence. Rotary, causal mask and
@@ -286,10 +307,14 @@ class SimplicialAttention(SelectedTuples):
             len(contexts) == count,
             f"[{name}] contexts: expected {count} tensors, got {len(contexts)}",
         )
+        require(
+            counts is None or (cache is not None and self.orders is None),
+            f"[{name}] counts: expected none without a StaticCache",
+        )
         if self.orders is not None:
             return self._add_groups(x, places, cache)
         if cache is not None:
-            return self._continue(x, cache)
+            return self._continue(x, cache, counts)
         require(
             count == 0 or (positions is None and adjacency is None),
             f"[{name}] positions and adjacency: not with contexts",

@@ -14,6 +14,7 @@ from ..kv_cache import IndexedCache, KeyValueCache, LayerCache
 from ..routing import indexer_loss, retained_mass, topk_keys
 from ..separable_attention import SeparableCache, feature_map, separable_attention
 from ..sparse_attention import sparse_attention
+from ..static_cache import StaticCache
 from .checks import require
 from .heads import HeadProjections
 from .indexer import IndexParts, IndexSource
@@ -364,23 +365,25 @@ class SelectedTuples(HeadProjections):
             return SeparableCache(self._cache_window(-1), self.select.features)
         return IndexedCache(self.order)
 
-    def _continue(self, x: Tensor, cache: LayerCache) -> Tensor:
+    def _continue(
+        self, x: Tensor, cache: LayerCache | StaticCache, counts: Tensor | None
+    ) -> Tensor:
         self._require_cacheable()
         require(
             not (self.training and self.dropout > 0),
             f"[{type(self).__name__}] dropout: expected evaluation mode with a cache; call eval()",
+        )
+        if isinstance(cache, StaticCache):
+            return self._continue_slots(x, cache, counts)
+        require(
+            counts is None, f"[{type(self).__name__}] counts: expected none without a StaticCache"
         )
         first = cache.position
         q, keys, values = self._heads_of(x, offset=first)
         if isinstance(self.select, Linear):
             return self._join_heads(cache.attend(q, keys, values))
         if self.select is None:
-            options = {
-                name: value
-                for name, value in self.attention_options.items()
-                if name not in ("causal", "window", "distinct")
-            }
-            return self._join_heads(cache.attend(q, keys, values, sink=self.sink, **options))
+            return self._join_heads(cache.attend(q, keys, values, **self._cached_options()))
         index = self._index_of(x, first)
         keys, values = cache.extend(q, keys, values)
         if index is not None:
@@ -391,6 +394,25 @@ class SelectedTuples(HeadProjections):
         if self.pattern == "path":
             tables = [cache.append_table(tables[0])]
         return self._join_heads(self._attend(q, keys, values, tables)[0])
+
+    def _continue_slots(self, x: Tensor, cache: StaticCache, counts: Tensor | None) -> Tensor:
+        self._require_slots()
+        positions = cache.positions(x.size(1), counts)
+        q, keys, values = self._heads_of(x, positions=positions)
+        options = self._cached_options()
+        return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
+
+    def _cached_options(self) -> dict:
+        """Options of attention that do not belong to a cache."""
+        own = ("causal", "window", "distinct")
+        options = {n: value for n, value in self.attention_options.items() if n not in own}
+        return options | dict(sink=self.sink)
+
+    def _require_slots(self) -> None:
+        require(
+            self.select is None,
+            f"[{type(self).__name__}] select: expected none with a StaticCache",
+        )
 
 
 _WITHOUT_SINK = dict(normalizer="softmax", sink=None)

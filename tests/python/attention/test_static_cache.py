@@ -1,0 +1,304 @@
+"""Slots and pages of fixed size: batches whose sequences differ in length, compiled steps."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+import torch._dynamo.testing
+
+import nsimplex
+from nsimplex import KeyValueCache, LayerCaches, PagedCache, SeparableCache, StaticCache
+
+HEADS, KV, DIM, VALUE = 4, 2, 8, 5
+WINDOWS = [[-1], [6], [-1, 4], [9, 3], [7, -1, 3]]
+
+
+def sequences(order, lengths, dtype=torch.float64):
+    """(query, keys, values) of each sequence, [1, heads, T, channels]."""
+    generator = torch.Generator().manual_seed(5)
+
+    def draw(heads, length, channels):
+        return torch.randn(1, heads, length, channels, generator=generator, dtype=torch.float64)
+
+    return [
+        (
+            draw(HEADS, length, DIM).to(dtype),
+            [draw(KV, length, DIM).to(dtype) for _ in range(order)],
+            [draw(KV, length, VALUE).to(dtype) for _ in range(order)],
+        )
+        for length in lengths
+    ]
+
+
+def alone(sequence, window):
+    query, keys, values = sequence
+    return nsimplex.attention(
+        query, keys, values, causal=True, window=[(w, 0) if w > 0 else -1 for w in window]
+    )
+
+
+def chunk(all_sequences, firsts, counts, order):
+    """The tokens [first, first + count) of each sequence, padded at the right with what must not
+    matter."""
+    most = max(counts)
+
+    def cut(tensor, first, count):
+        part = tensor[:, :, first : first + count]
+        return torch.nn.functional.pad(part, (0, 0, 0, most - count), value=3e3)
+
+    entries = [*zip(all_sequences, firsts, counts)]
+    return (
+        torch.cat([cut(query, f, c) for (query, _, _), f, c in entries]),
+        [torch.cat([cut(keys[m], f, c) for (_, keys, _), f, c in entries]) for m in range(order)],
+        [
+            torch.cat([cut(values[m], f, c) for (_, _, values), f, c in entries])
+            for m in range(order)
+        ],
+    )
+
+
+def static(window, batch=1, slots=32, dtype=torch.float64):
+    sizes = dict(kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=dtype)
+    return StaticCache(window, batch=batch, slots=slots, **sizes)
+
+
+class Pages:
+    """A paged cache behind the interface of the static one, its pages handed out in disorder."""
+
+    def __init__(self, window, batch, dtype=torch.float64):
+        sizes = dict(kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=dtype)
+        self.cache = PagedCache(window, pages=8 * batch, page=4, **sizes)
+        shuffled = torch.randperm(8 * batch, generator=torch.Generator().manual_seed(0))
+        self.table, self.lengths = shuffled.view(batch, 8), torch.zeros(batch, dtype=torch.int64)
+
+    def attend(self, query, keys, values, counts=None, **options):
+        out = self.cache.attend(query, keys, values, self.table, self.lengths, counts, **options)
+        self.lengths = self.lengths + (query.size(2) if counts is None else counts)
+        return out
+
+
+@pytest.mark.parametrize("kind", [static, Pages])
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_ragged_prompts_then_tokens(kind, window):
+    """Prompts of different lengths, a second chunk, an entry that pauses, then single tokens."""
+    order, lengths = len(window), [17, 9, 24, 12]
+    given = sequences(order, lengths)
+    expected = [alone(each, window) for each in given]
+    cache, done = kind(window, batch=4), [0] * 4
+    for counts in ([5, 1, 8, 3], [3, 4, 1, 2], [0, 1, 3, 0], *[[1] * 4] * 3, [6, 0, 9, 4]):
+        out = cache.attend(*chunk(given, done, counts, order), counts=torch.tensor(counts))
+        for b, count in enumerate(counts):
+            torch.testing.assert_close(
+                out[b : b + 1, :, :count], expected[b][:, :, done[b] : done[b] + count]
+            )
+            done[b] += count
+    assert done == lengths
+
+
+@pytest.mark.parametrize("kind", [static, Pages])
+def test_64_sequences_decode_as_each_alone(kind):
+    order, window = 2, [-1, 6]
+    lengths = torch.randint(2, 31, (64,), generator=torch.Generator().manual_seed(1)).tolist()
+    given = sequences(order, lengths, torch.float32)
+    cache = kind(window, batch=64, dtype=torch.float32)
+    prompts = [length - 1 for length in lengths]
+    cache.attend(*chunk(given, [0] * 64, prompts, order), counts=torch.tensor(prompts))
+    out = cache.attend(*chunk(given, prompts, [1] * 64, order))
+    for b, each in enumerate(given):
+        torch.testing.assert_close(out[b : b + 1], alone(each, window)[:, :, -1:])
+
+
+def test_shared_pages_serve_both_sequences():
+    """Two sequences with the same beginning, whose full pages are stored once."""
+    (first,) = sequences(1, [10])
+    (second,) = sequences(1, [2])
+    query, keys, values = first
+    sizes = dict(kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=torch.float64)
+    cache = PagedCache([-1], pages=4, page=4, **sizes)
+    cache.attend(
+        query[:, :, :8],
+        [keys[0][:, :, :8]],
+        [values[0][:, :, :8]],
+        torch.tensor([[2, 0]]),
+        torch.tensor([0]),
+    )
+    table, lengths = torch.tensor([[2, 0, 1], [2, 0, 3]]), torch.tensor([8, 8])
+    both = [
+        torch.cat(pair)
+        for pair in zip(
+            (query[:, :, 8:], keys[0][:, :, 8:], values[0][:, :, 8:]),
+            (second[0], second[1][0], second[2][0]),
+        )
+    ]
+    out = cache.attend(both[0], [both[1]], [both[2]], table, lengths)
+    torch.testing.assert_close(out[:1], alone(first, [-1])[:, :, 8:])
+    other = [
+        torch.cat([a[:, :, :8], b], 2)
+        for a, b in zip((query, keys[0], values[0]), (second[0], second[1][0], second[2][0]))
+    ]
+    torch.testing.assert_close(out[1:], alone((other[0], [other[1]], [other[2]]), [-1])[:, :, 8:])
+
+
+def test_a_compiled_step_serves_all_lengths():
+    order, window = 2, [-1, 5]
+    given = sequences(order, [12, 12], torch.float32)
+    cache = static(window, batch=2, dtype=torch.float32)
+    cache.attend(*chunk(given, [0, 0], [4, 2], order), counts=torch.tensor([4, 2]))
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    step = torch.compile(
+        lambda query, keys, values: cache.attend(query, keys, values),
+        fullgraph=True,
+        backend=counter,
+    )
+    done = [4, 2]
+    for _ in range(6):
+        out = step(*chunk(given, done, [1, 1], order))
+        for b, each in enumerate(given):
+            torch.testing.assert_close(
+                out[b : b + 1], alone(each, window)[:, :, done[b] : done[b] + 1]
+            )
+        done = [each + 1 for each in done]
+    assert counter.frame_count == 1
+
+
+def test_cropped_and_reordered():
+    order, window = 2, [-1, 4]
+    given = sequences(order, [14, 14])
+    cache = static(window, batch=2)
+    cache.attend(*chunk(given, [0, 0], [9, 9], order))
+    cache.crop(torch.tensor([6, 20]))
+    assert cache.lengths.tolist() == [6, 9]
+    cache.reorder(torch.tensor([1, 0]))
+    assert cache.lengths.tolist() == [9, 6]
+    out = cache.attend(*chunk([given[1], given[0]], [9, 6], [2, 2], order))
+    torch.testing.assert_close(out[:1], alone(given[1], window)[:, :, 9:11])
+    torch.testing.assert_close(out[1:], alone(given[0], window)[:, :, 6:8])
+    cache.crop(3)
+    assert cache.lengths.tolist() == [3, 3]
+    cache.reset()
+    out = cache.attend(*chunk(given, [0, 0], [2, 2], order))
+    torch.testing.assert_close(out[:1], alone(given[0], window)[:, :, :2])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))])
+def test_copies_go_on_by_themselves(copied):
+    order, window = 2, [-1, 4]
+    given = sequences(order, [9])
+    kept = [static(window), KeyValueCache(window), SeparableCache([-1, 4]), KeyValueCache(window)]
+    for cache in kept[:3]:
+        cache.attend(*chunk(given, [0], [6], order))
+    kept.append(LayerCaches(kept[1:3]))
+    for cache in kept[:3]:
+        twin = copied(cache)
+        ours = twin.attend(*chunk(given, [6], [3], order))
+        torch.testing.assert_close(ours, cache.attend(*chunk(given, [6], [3], order)))
+    assert copied(kept[3]).position == 0  # an empty one
+    assert copied(kept[4]).position == 9 and len(copied(kept[4])) == 2
+
+
+@pytest.mark.parametrize("window", [[-1, -1], [-1, 8], [8, 8]])
+def test_a_ring_is_cropped_as_far_as_it_holds(window):
+    """Rejected tokens of speculative decoding, before and after an axis drops keys."""
+    order = 2
+    given = sequences(order, [12])
+    cache = KeyValueCache(window)
+    cache.attend(*chunk(given, [0], [7], order))
+    cache.crop(5)
+    assert cache.position == 5
+    out = cache.attend(*chunk(given, [5], [7], order))
+    torch.testing.assert_close(out, alone(given[0], window)[:, :, 5:])
+    if min(window) > 0:
+        with pytest.raises(ValueError, match=r"length: expected at least 12, got 9: axis 0 has dr"):
+            cache.crop(9)
+        assert cache.position == 12
+    cache.crop(12)
+    cache.crop(0)
+    assert cache.position == 0
+    for wrong in (-1, 1, 2.0):
+        with pytest.raises(ValueError, match=r"\[KeyValueCache\] length: expected 0 to the pos"):
+            cache.crop(wrong)
+
+
+def test_select_is_reorder():
+    given = sequences(1, [5])
+    cache = KeyValueCache([-1])
+    cache.attend(*chunk(given, [0], [3], 1))
+    cache.reorder(torch.tensor([0, 0]))
+    assert cache.state_dict()["keys.0"].size(0) == 2
+
+
+def bad(cache, tokens=1, **changes):
+    given = sequences(2, [tokens])
+    query, keys, values = chunk(given, [0], [tokens], 2)
+    return lambda: cache.attend(**(dict(query=query, keys=keys, values=values) | changes))
+
+
+TABLE, START = torch.tensor([[1, 0]]), torch.tensor([0])
+
+
+def paged():
+    return PagedCache(
+        [-1, 2], pages=3, page=2, kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=torch.float64
+    )
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: static([]), r"\[StaticCache\] window: expected one int per axis, got none$"),
+        (lambda: static([0]), r"\[StaticCache\] window: expected widths of at least 1.*, got 0$"),
+        (lambda: static([3], slots=0), r"\[StaticCache\] slots: expected at least 1, got 0$"),
+        (bad(static([-1, 2]), causal=True), r"\[StaticCache\] causal: belongs to the cache$"),
+        (bad(static([-1, 2], slots=2), 3), r"slots: expected room for 3 tokens, got 2 slots$"),
+        (bad(static([-1])), r"\[StaticCache\] keys and values: expected 1 of each, got 2 and 2$"),
+        (
+            bad(static([-1, 2], batch=2)),
+            r"\[StaticCache\] query: expected shape \[2, heads, tokens, channels\], got \[1, 4",
+        ),
+        (
+            bad(static([-1, 2]), counts=torch.tensor([1, 1])),
+            r"\[StaticCache\] counts: expected int64 of shape \[1\], got .*\[2\]$",
+        ),
+        (
+            bad(paged(), table=TABLE[0], lengths=START),
+            r"\[PagedCache\] table: expected int64 of shape \[1, pages\], got .*\[2\]$",
+        ),
+        (
+            bad(paged(), table=TABLE + 2, lengths=START),
+            r"\[PagedCache\] table: expected pages 0 to 2, got 3$",
+        ),
+        (
+            bad(paged(), 5, table=TABLE, lengths=START),
+            r"\[PagedCache\] table: expected pages for 5 tokens, got 2 pages of 2$",
+        ),
+        (
+            bad(paged(), table=TABLE, lengths=START.float()),
+            r"\[PagedCache\] lengths: expected int64 of shape \[1\], got torch.float32",
+        ),
+        (
+            bad(paged(), table=TABLE, lengths=START - 1),
+            r"\[PagedCache\] lengths: expected 0 or more, got -1$",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_refused_changes_nothing():
+    cache = static([-1, 2], slots=4)
+    given = sequences(2, [9])
+    cache.attend(*chunk(given, [0], [3], 2))
+    before = copy.deepcopy(cache)
+    with pytest.raises(ValueError, match="slots"):
+        cache.attend(*chunk(given, [3], [2], 2))
+    with pytest.raises(TypeError, match=r"keys\[0\]: expected torch.float64, got torch.float32"):
+        query, keys, values = chunk(given, [3], [1], 2)
+        cache.attend(query, [key.float() for key in keys], values)
+    assert torch.equal(cache.lengths, before.lengths)
+    for one, other in zip(cache.keys + cache.values, before.keys + before.values):
+        assert torch.equal(one, other)
