@@ -104,6 +104,7 @@ def test_options_in_the_tables_exist(root):
         nsimplex.attention,
         nsimplex.sparse_attention,
         nsimplex.rotary,
+        nsimplex.StaticCache.attend,
         nsimplex.nn.SimplicialAttention,
         nsimplex.nn.SimplicialAttention.forward,
     ):
@@ -150,6 +151,41 @@ def test_the_function_of_flash_attn(root, queries, keys):
                 expected = flash_attention(q, k, v, causal, *window, scale=scale)
                 out = function(q, k, v, causal=causal, softmax_scale=scale, window_size=window)
                 torch.testing.assert_close(out, expected)
+
+
+def test_sequences_of_different_lengths_in_slots():
+    """cache_seqlens: the new queries of a sequence stand behind what its slots hold."""
+    q = torch.randn(2, 3, 4, 8, dtype=torch.float64)
+    k, v = torch.randn(2, 2, 16, 2, 8, dtype=torch.float64)
+    lengths = torch.tensor([5, 11])  # with the keys of the three queries: 8 and 14
+    for window in (4, -1):
+        out = nsimplex.attention(
+            q, [k], [v], layout="bthd", causal=True, window=window, query_positions=lengths
+        )
+        for b, length in enumerate(lengths.tolist()):
+            alone = q[b : b + 1], k[b : b + 1, : length + 3], v[b : b + 1, : length + 3]
+            expected = flash_attention(*alone, True, window - 1 if window > 0 else -1, 0)
+            torch.testing.assert_close(out[b : b + 1], expected)
+
+
+def test_packed_queries_and_keys_of_different_lengths_are_padded():
+    """cu_seqlens_q and cu_seqlens_k that differ: aligned at the ends of the documents."""
+    q = torch.randn(2, 4, 2, 8, dtype=torch.float64)
+    k, v = torch.randn(2, 2, 9, 2, 8, dtype=torch.float64)
+    queries, keys = torch.tensor([4, 2]), torch.tensor([6, 9])
+    out = nsimplex.attention(
+        q,
+        [k],
+        [v],
+        layout="bthd",
+        causal=True,
+        key_lengths=keys,
+        query_positions=keys - queries,
+    )
+    for b in range(2):
+        alone = q[b : b + 1, : queries[b]], k[b : b + 1, : keys[b]], v[b : b + 1, : keys[b]]
+        expected = flash_attention(*alone, True, -1, -1)
+        torch.testing.assert_close(out[b : b + 1, : queries[b]], expected)
 
 
 def test_chunks_of_flash_attn_are_documents():
@@ -242,9 +278,9 @@ def test_the_table_from_scaled_dot_product_attention():
     ours = nsimplex.attention(query, [key], [value], causal=True, scale=0.3)
     torch.testing.assert_close(ours, theirs)
 
-    few = query[:, :, -2:]
+    few, first = query[:, :, -2:], torch.zeros(1, dtype=torch.int64)
     theirs = F.scaled_dot_product_attention(few, key, value, is_causal=True, enable_gqa=True)
-    ours = nsimplex.attention(few, [key[:, :, :2]], [value[:, :, :2]], causal=True)
+    ours = nsimplex.attention(few, [key], [value], causal=True, query_positions=first)
     torch.testing.assert_close(ours, theirs)
     torch.testing.assert_close(
         nsimplex.attention(few, [key], [value], causal=True),
@@ -254,11 +290,12 @@ def test_the_table_from_scaled_dot_product_attention():
 
 QUERY, KEY = torch.arange(12)[:, None], torch.arange(12)
 PLACES = QUERY - KEY
-LENGTHS = torch.tensor([7, 12])
+LENGTHS, OFFSET = torch.tensor([7, 12]), torch.tensor([3, -2])
 PRESENT = torch.rand(2, 12, generator=torch.Generator().manual_seed(0)) < 0.6
 DOCUMENT = torch.tensor([0] * 5 + [1] * 7)
 MASKS = {
     "causal": (PLACES >= 0, dict(causal=True)),
+    "offsets": (QUERY + OFFSET.view(2, 1, 1, 1) >= KEY, dict(causal=True, query_positions=OFFSET)),
     "band": ((PLACES >= 0) & (PLACES < 4), dict(causal=True, window=4)),
     "two-sided band": (PLACES.abs() <= 3, dict(window=[(4, 3)])),
     "documents": (DOCUMENT[:, None] == DOCUMENT, dict(cu_seqlens=torch.tensor([0, 5, 12]))),
