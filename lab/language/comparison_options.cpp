@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -12,51 +11,15 @@
 
 #include "cli/lm_train.h"
 #include "cli/output.h"
-#include "io/input_file.h"
 #include "support/error.h"
 #include "train/optimizer.h"
 
 namespace nsimplex::cli {
 
-void add_corpus_flags(CLI::App& command, CorpusFlags& o) {
-  add_text_options(command, o.text);
-  command.add_option("--tokenizer", o.tokenizer, "SentencePiece model; default: bytes as tokens")
-      ->type_name("FILE")
-      ->group("Text");
-  command
-      .add_option("--tokens", o.token_files,
-                  "uint16 token files instead of texts, like nanoGPT's: one for training and one "
-                  "for validation")
-      ->type_name("FILE...")
-      ->group("Text");
-  command.add_option("--vocabulary", o.vocabulary, "Vocabulary of --tokens; 0: 65536")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16))
-      ->capture_default_str()
-      ->group("Text");
-}
-
-OpenCorpus open_corpus(const CorpusFlags& o) {
-  if (o.token_files.empty()) {
-    const std::string model = o.tokenizer.empty() ? "" : io::read_text(o.tokenizer);
-    const auto tokenizer = data::load_tokenizer(model, o.tokenizer);
-    data::Tokens tokens = open_tokens(o.text, *tokenizer);
-    const data::Split split = data::split(tokens);
-    return {{std::move(tokens), split}, tokenizer->vocabulary()};
-  }
-  if (!o.text.sources.empty()) throw InputError("--tokens: expected no --text with it");
-  if (o.token_files.size() > 2) {
-    throw InputError(
-        fmt::format("--tokens: expected a file for training and one for validation, got {} files",
-                    o.token_files.size()));
-  }
-  const int64_t vocabulary = o.vocabulary > 0 ? o.vocabulary : int64_t{1} << 16;
-  data::Tokens tokens = data::Tokens::of_uint16_files(o.token_files, vocabulary);
-  data::Split split = data::split(tokens);
-  if (o.token_files.size() == 2) {
-    const auto first = static_cast<int64_t>(std::filesystem::file_size(o.token_files[0])) / 2;
-    split = {{0, first}, {first, tokens.size()}};
-  }
-  return {{std::move(tokens), split}, vocabulary};
+OpenCorpus open_corpus(const CorpusOptions& options) {
+  TrainingText text = open_training_text(options);
+  const data::Split split = data::split(text.tokens);
+  return {{std::move(text.tokens), split}, text.tokenizer->vocabulary()};
 }
 
 std::string describe(const training::Corpus& corpus, const training::TrainingOptions& o,
@@ -91,7 +54,7 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
   command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  add_corpus_flags(command, o);
+  add_corpus_options(command, o);
   add_shape_flags(command, o, "a quarter of the context on every axis");
   command.add_option("--scale", o.preset, "Scale of the simplicial layers: standard or unit")
       ->type_name("NAME")

@@ -14,20 +14,11 @@
 // Data and options of the commands that compare language models.
 namespace nsimplex::cli {
 
-/// Texts, or files of token numbers.
-struct CorpusFlags {
-  TextOptions text;
-  std::string tokenizer;
-  std::vector<std::string> token_files;  ///< one, or one for training and one for validation
-  int64_t vocabulary = 0;                ///< of the token files; 0: 65536
-};
-void add_corpus_flags(CLI::App& command, CorpusFlags& flags);
-
 struct OpenCorpus {
   training::Corpus corpus;
   int64_t vocabulary;
 };
-OpenCorpus open_corpus(const CorpusFlags& flags);
+OpenCorpus open_corpus(const CorpusOptions& options);
 
 /// Two lines of text that describe the data and the training.
 std::string describe(const training::Corpus& corpus, const training::TrainingOptions& training,
@@ -35,7 +26,7 @@ std::string describe(const training::Corpus& corpus, const training::TrainingOpt
 
 /// Shared options of the commands that train several language models in turns. With the defaults
 /// they take minutes on two cores.
-struct ComparisonOptions : CommonOptions, CorpusFlags, ModelFlags {
+struct ComparisonOptions : CommonOptions, CorpusOptions, ModelFlags {
   std::vector<std::string> arms;  ///< see comparison_arms()
   int64_t seeds = 1;              ///< counted up from `seed`
   training::TrainingOptions training;

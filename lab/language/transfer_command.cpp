@@ -326,7 +326,7 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       .add_flag("--skip-readings", options->skip_readings,
                 "Skip the logits and the sensitivity of the trained models")
       ->group("Sweep");
-  add_corpus_flags(command, *options);
+  add_corpus_options(command, *options);
   add_shape_flags(command, *options, "a quarter of the context on every axis");
   command.remove_option(command.get_option("--dim"));
   add_training_flags(command, options->training);

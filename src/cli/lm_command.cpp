@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "data/text_files.h"
+#include "io/input_file.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "support/printable.h"
@@ -40,9 +41,61 @@ void add_text_options(CLI::App& command, TextOptions& text) {
 }
 
 data::Tokens open_tokens(const TextOptions& text, const data::Tokenizer& tokenizer) {
-  if (text.sources.empty())
-    throw InputError("--text: expected files, folders or - (standard input)");
-  return data::Tokens(data::open_texts(text.sources, text.glob), tokenizer);
+  if (text.empty()) throw InputError("--text: expected files, folders or - (standard input)");
+  if (text.token_files.empty())
+    return data::Tokens(data::open_texts(text.sources, text.glob), tokenizer);
+  if (!text.sources.empty()) throw InputError("--tokens: expected no --text with it");
+  return data::Tokens::of_files(text.token_files, text.validation_files, tokenizer.vocabulary());
+}
+
+void add_corpus_options(CLI::App& command, CorpusOptions& o) {
+  add_text_options(command, o.text);
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    return command.add_option(name, value, text)->group("Text");
+  };
+  add("--tokenizer", o.tokenizer, "SentencePiece model; default: bytes as tokens")
+      ->type_name("FILE");
+  add("--tokens", o.text.token_files,
+      "Token files instead of texts, like nanoGPT's: one for training and one for validation, or "
+      "those for training if --val-tokens names the other")
+      ->type_name("FILE...");
+  add("--val-tokens", o.text.validation_files,
+      "Token files for validation; default: the last tenth")
+      ->type_name("FILE...");
+  add("--vocabulary", o.vocabulary,
+      "Vocabulary of --tokens, whose numbers have two bytes up to 65536 and four beyond; 0: the "
+      "tokenizer's, else 65536")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->capture_default_str();
+}
+
+TextOptions with_validation_files(TextOptions text) {
+  if (text.token_files.empty() && !text.validation_files.empty())
+    throw InputError("--val-tokens: expected --tokens with it");
+  if (!text.validation_files.empty() || text.token_files.size() < 2) return text;
+  if (text.token_files.size() > 2) {
+    throw InputError(
+        fmt::format("--tokens: expected a file for training and one for validation, got {} files",
+                    text.token_files.size()));
+  }
+  text.validation_files = {text.token_files.back()};
+  text.token_files.pop_back();
+  return text;
+}
+
+TrainingText open_training_text(const CorpusOptions& o) {
+  const TextOptions text = with_validation_files(o.text);
+  const bool without_tokenizer = !text.token_files.empty() && o.tokenizer.empty();
+  if (o.vocabulary != 0 && !without_tokenizer) {
+    throw InputError("--vocabulary: expected --tokens with it, and no --tokenizer");
+  }
+  std::unique_ptr<data::Tokenizer> tokenizer =
+      without_tokenizer
+          ? data::number_tokenizer(o.vocabulary > 0 ? o.vocabulary : data::kMostUint16)
+          : data::load_tokenizer(o.tokenizer.empty() ? "" : io::read_text(o.tokenizer),
+                                 o.tokenizer);
+  data::Tokens tokens = open_tokens(text, *tokenizer);
+  return {std::move(tokenizer), std::move(tokens), without_tokenizer, text};
 }
 
 void add_non_finite(CLI::App& command, bool& non_finite) {
@@ -52,7 +105,9 @@ void add_non_finite(CLI::App& command, bool& non_finite) {
 
 LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite) {
   const training::SavedModel saved = training::read_model(path);
-  LoadedModel loaded{LanguageModel(saved.options), data::load_tokenizer(saved.tokenizer, path),
+  LoadedModel loaded{LanguageModel(saved.options),
+                     saved.without_tokenizer ? data::number_tokenizer(saved.options.vocabulary)
+                                             : data::load_tokenizer(saved.tokenizer, path),
                      saved.step, saved.text};
   if (loaded.tokenizer->vocabulary() != saved.options.vocabulary) {
     throw InputError("cannot use " + path +
@@ -76,6 +131,9 @@ void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model
   add_text_options(command, text);
   command.get_option("--text")->description(
       "Files, folders, or - for standard input; by default the text of the run directory");
+  command.add_option("--tokens", text.token_files, "Token files instead of texts, as of lm train")
+      ->type_name("FILE...")
+      ->group("Text");
   command
       .add_option("--split", text.split,
                   "Part of the text: validation (the last tenth), train (the rest) or all")
@@ -85,9 +143,13 @@ void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model
       ->group("Text");
 }
 
+TextOptions recorded_text(const training::TextRecord& record) {
+  return {record.sources, record.glob, record.token_files, record.validation_files};
+}
+
 data::Tokens open_recorded(const RecordedText& text, const LoadedModel& model) {
-  if (!text.sources.empty()) return open_tokens(text, *model.tokenizer);
-  data::Tokens tokens = open_tokens({model.text.sources, model.text.glob}, *model.tokenizer);
+  if (!text.empty()) return open_tokens(text, *model.tokenizer);
+  data::Tokens tokens = open_tokens(recorded_text(model.text), *model.tokenizer);
   if (tokens.fingerprint() != model.text.fingerprint) {
     log_line("the text has changed since the model was trained on it");
   }

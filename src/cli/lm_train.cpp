@@ -44,12 +44,7 @@ void add_training_flags(CLI::App& command, training::TrainingOptions& o) {
 void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& options) {
   options->command = &command;
   options->resumes_by = training::kCheckpointFile;
-  add_text_options(command, options->text);
-  command
-      .add_option("--tokenizer", options->tokenizer,
-                  "SentencePiece model; default: bytes as tokens")
-      ->type_name("FILE")
-      ->group("Text");
+  add_corpus_options(command, options->corpus);
   command.add_option("--resume", options->resume, "Continue the run in this folder, bit for bit")
       ->type_name("DIR");
   add_shape_flags(command, *options, "16,..,16,256");
@@ -62,8 +57,8 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
 }
 
 void refuse_changes(const TrainOptions& options) {
-  static const std::set<std::string> kHarmless = {"resume", "text", "glob",  "threads",
-                                                  "device", "json", "config"};
+  static const std::set<std::string> kHarmless = {
+      "resume", "text", "glob", "tokens", "val-tokens", "threads", "device", "json", "config"};
   for (const CLI::Option* option : options.command->get_options()) {
     const auto& names = option->get_lnames();
     if (option->count() > 0 && !names.empty() && !kHarmless.contains(names.front())) {
@@ -96,7 +91,6 @@ void require_fresh(const fs::path& folder, const std::string& config) {
 struct Run {
   std::string folder;
   training::Checkpoint start;
-  std::unique_ptr<data::Tokenizer> tokenizer;
   std::optional<data::Tokens> tokens;
 };
 
@@ -104,17 +98,23 @@ Run start_run(const TrainOptions& options) {
   if (options.out.empty()) throw InputError("--out: expected a folder for the run");
   Run run;
   run.folder = options.out;
-  const std::string tokenizer = options.tokenizer.empty() ? "" : io::read_text(options.tokenizer);
-  run.tokenizer = data::load_tokenizer(tokenizer, options.tokenizer);
-  run.tokens = open_tokens(options.text, *run.tokenizer);
+  TrainingText corpus = open_training_text(options.corpus);
+  run.tokens = std::move(corpus.tokens);
 
   training::TrainingOptions training = options.training;
   training.seed = options.seed;
   training.threads = options.threads;
-  const training::TextRecord text{options.text.sources, options.text.glob, run.tokens->size(),
-                                  run.tokens->fingerprint()};
-  run.start = training::first_checkpoint(
-      language_model_options(options, run.tokenizer->vocabulary()), training, text, tokenizer);
+  const TextOptions& read = corpus.text;
+  const training::TextRecord text{read.sources,
+                                  read.glob,
+                                  run.tokens->size(),
+                                  run.tokens->fingerprint(),
+                                  read.token_files,
+                                  read.validation_files};
+  run.start =
+      training::first_checkpoint(language_model_options(options, corpus.tokenizer->vocabulary()),
+                                 training, text, corpus.tokenizer->model());
+  run.start.without_tokenizer = corpus.without_tokenizer;
   make_run_directory(printable(run.folder));
   if (!options.overwrite) require_fresh(run.folder, config_file(options));
   return run;
@@ -130,10 +130,13 @@ Run resume_run(const TrainOptions& options) {
                                  training::kCheckpointFile));
   }
   run.start = training::read_checkpoint(path);
-  run.tokenizer = data::load_tokenizer(run.start.tokenizer, path);
-  TextOptions text = options.text;
-  if (text.sources.empty()) text = {run.start.text.sources, run.start.text.glob};
-  run.tokens = open_tokens(text, *run.tokenizer);
+  const std::unique_ptr<data::Tokenizer> tokenizer =
+      run.start.without_tokenizer ? data::number_tokenizer(run.start.model.vocabulary)
+                                  : data::load_tokenizer(run.start.tokenizer, path);
+  const bool same_text = options.corpus.text.empty();
+  run.tokens = open_tokens(
+      same_text ? recorded_text(run.start.text) : with_validation_files(options.corpus.text),
+      *tokenizer);
   // Sums differ in their last bits with the number of threads, so a run keeps its number of
   // threads.
   if (options.threads > 0) run.start.training.threads = options.threads;
@@ -148,8 +151,9 @@ void describe(const Run& run, const LanguageModel& model) {
   print(fmt::format("model   {} weights, {} layers, dim {}, context {}\n",
                     training::parameter_count(*model), model->options().layers,
                     model->options().dim, model->options().context));
-  print(fmt::format("text    {} tokens for training, {} for validation (the last tenth)\n",
-                    split.train.size(), split.validation.size()));
+  print(fmt::format("text    {} tokens for training, {} for validation{}\n", split.train.size(),
+                    split.validation.size(),
+                    run.tokens->validation_begin() ? "" : " (the last tenth)"));
   if (run.start.progress.step > 0)
     print(fmt::format("resume  after step {}\n", run.start.progress.step));
 }
@@ -202,6 +206,8 @@ void add_lm_train(CLI::App& parent, Session& session) {
                    .examples = "nsimplex lm train --text shakespeare.txt --out runs/first\n"
                                "nsimplex lm train --text src --glob '*.py' --out runs/code "
                                "--context 256 --window 16,128\n"
+                               "nsimplex lm train --tokens train.bin val.bin --vocabulary 50304 "
+                               "--out runs/gpt\n"
                                "nsimplex lm train --resume runs/first",
                    .acts = {.device = true},
                    .files = {training::kModelFile}},

@@ -15,8 +15,7 @@ void add_training_flags(CLI::App& command, training::TrainingOptions& options);
 
 struct TrainOptions : CommonOptions, ModelFlags {
   const CLI::App* command = nullptr;  ///< tells which options were given
-  TextOptions text;
-  std::string tokenizer;
+  CorpusOptions corpus;
   training::TrainingOptions training;
 };
 

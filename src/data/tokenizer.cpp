@@ -2,11 +2,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
 
 #include "data/sentencepiece_model.h"
 #include "data/sentencepiece_module.h"
 #include "support/error.h"
 #include "support/executable.h"
+#include "support/printable.h"
 
 namespace nsimplex::data {
 namespace {
@@ -30,12 +34,51 @@ class ByteTokenizer final : public Tokenizer {
   std::string model_;
 };
 
+class NumberTokenizer final : public Tokenizer {
+ public:
+  explicit NumberTokenizer(int64_t vocabulary) : vocabulary_(vocabulary) {}
+
+  int64_t vocabulary() const override { return vocabulary_; }
+  std::vector<int32_t> encode(std::string_view text) const override {
+    constexpr std::string_view kBlanks = " \t\r\n";
+    std::vector<int32_t> tokens;
+    for (size_t begin; (begin = text.find_first_not_of(kBlanks)) != text.npos;) {
+      text.remove_prefix(begin);
+      const std::string_view word = text.substr(0, text.find_first_of(kBlanks));
+      text.remove_prefix(word.size());
+      int32_t token = -1;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
+      if (error != std::errc() || end != word.data() + word.size() || token < 0 ||
+          token >= vocabulary_) {
+        throw InputError(fmt::format(
+            "the model was trained on token files, and its tokenizer is missing: expected token "
+            "numbers from 0 to {}, got {}",
+            vocabulary_ - 1, quoted_name(word)));
+      }
+      tokens.push_back(token);
+    }
+    return tokens;
+  }
+  std::string decode(const std::vector<int32_t>& tokens) const override {
+    return fmt::format("{}", fmt::join(tokens, " "));
+  }
+  const std::string& model() const override { return model_; }
+
+ private:
+  int64_t vocabulary_;
+  std::string model_;
+};
+
 // U+FFFD, which decoders emit while bytes do not make a character yet.
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
+
+std::unique_ptr<Tokenizer> number_tokenizer(int64_t vocabulary) {
+  return std::make_unique<NumberTokenizer>(vocabulary);
+}
 
 std::string StreamDecoder::next(int32_t token) {
   tokens_.push_back(token);

@@ -30,6 +30,11 @@ class Tokenizer {
 /// Tokens are bytes: a vocabulary of 256 that represents every input.
 std::unique_ptr<Tokenizer> byte_tokenizer();
 
+/// For a model that was trained on token numbers without their tokenizer: a text is the numbers
+/// with spaces between them. For any other text, encode() throws InputError and says that the
+/// tokenizer is missing.
+std::unique_ptr<Tokenizer> number_tokenizer(int64_t vocabulary);
+
 /// Subword tokens of a serialized SentencePiece model; an empty `model` gives byte_tokenizer().
 /// `name` is the model's name in an InputError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& model, const std::string& name);

@@ -55,34 +55,59 @@ Tokens::Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer) {
   append({0, std::span<const int32_t>(*words), words});
 }
 
-Tokens Tokens::of_uint16_files(const std::vector<std::string>& paths, int64_t vocabulary) {
+Tokens Tokens::of_files(const std::vector<std::string>& training,
+                        const std::vector<std::string>& validation, int64_t vocabulary) {
   static_assert(std::endian::native == std::endian::little);
   Tokens tokens;
-  for (const std::string& path : paths) {
-    const auto file = std::make_shared<const io::OpenFile>(path);
-    if (file->size() == 0 || file->size() % 2 != 0) {
-      file->fail(fmt::format("expected uint16 token numbers, got {} bytes", file->size()));
-    }
-    const Piece piece{0, Uint16File{file}, nullptr};
-    int64_t before = 0;
-    for_each_block(piece, [&](auto numbers) {
-      const auto largest = std::max_element(numbers.begin(), numbers.end());
-      if (*largest >= vocabulary) {
-        file->fail(fmt::format("expected tokens below {}, got {} at token {}", vocabulary, *largest,
-                               before + (largest - numbers.begin())));
+  const auto append = [&](const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      if (vocabulary <= kMostUint16) {
+        tokens.append_file<uint16_t>(path, vocabulary);
+      } else {
+        tokens.append_file<uint32_t>(path, vocabulary);
       }
-      before += std::ssize(numbers);
-    });
-    tokens.append(piece);
-  }
+    }
+  };
+  append(training);
+  if (!validation.empty()) tokens.validation_begin_ = tokens.size();
+  append(validation);
   return tokens;
 }
 
-int64_t Tokens::Uint16File::size() const { return file->size() / 2; }
+template <class Number>
+void Tokens::append_file(const std::string& path, int64_t vocabulary) {
+  const auto file = std::make_shared<const io::OpenFile>(path);
+  constexpr int64_t kWidth = sizeof(Number);
+  if (file->size() == 0 || file->size() % kWidth != 0) {
+    file->fail(
+        fmt::format("expected uint{} token numbers, got {} bytes", 8 * kWidth, file->size()));
+  }
+  const Piece piece{0, NumberFile<Number>{file}, nullptr};
+  int64_t before = 0;
+  for_each_block(piece, 0, piece.size(), [&](const auto& numbers) {
+    const auto largest = std::max_element(numbers.begin(), numbers.end());
+    if (static_cast<int64_t>(*largest) >= vocabulary) {
+      file->fail(fmt::format("expected tokens below {}, got {} at token {}", vocabulary, *largest,
+                             before + (largest - numbers.begin())));
+    }
+    before += std::ssize(numbers);
+  });
+  append(piece);
+}
 
-void Tokens::Uint16File::copy(int64_t begin, int64_t count, uint16_t* out) const {
-  if (file->read(2 * begin, out, 2 * count) != 2 * count) file->fail("it is shorter than it was");
+template <class Number>
+int64_t Tokens::NumberFile<Number>::size() const {
+  return file->size() / static_cast<int64_t>(sizeof(Number));
+}
+
+template <class Number>
+std::vector<Number> Tokens::NumberFile<Number>::read(int64_t begin, int64_t count) const {
+  constexpr int64_t kWidth = sizeof(Number);
+  std::vector<Number> numbers(static_cast<size_t>(count));
+  if (file->read(kWidth * begin, numbers.data(), kWidth * count) != kWidth * count)
+    file->fail("it is shorter than it was");
   file->require_unchanged();
+  return numbers;
 }
 
 int64_t Tokens::Piece::size() const {
@@ -90,20 +115,18 @@ int64_t Tokens::Piece::size() const {
 }
 
 template <class Visit>
-void Tokens::for_each_block(const Piece& piece, Visit&& visit) {
+void Tokens::for_each_block(const Piece& piece, int64_t begin, int64_t count, Visit&& visit) {
   constexpr int64_t kBlock = 1 << 19;
-  const auto* const numbers = std::get_if<Uint16File>(&piece.run);
-  if (!numbers) {
-    if (const auto* const bytes = std::get_if<std::span<const uint8_t>>(&piece.run)) visit(*bytes);
-    if (const auto* const words = std::get_if<std::span<const int32_t>>(&piece.run)) visit(*words);
-    return;
-  }
-  std::vector<uint16_t> block;
-  for (int64_t begin = 0; begin < numbers->size(); begin += kBlock) {
-    block.resize(static_cast<size_t>(std::min(kBlock, numbers->size() - begin)));
-    numbers->copy(begin, std::ssize(block), block.data());
-    visit(std::span<const uint16_t>(block));
-  }
+  std::visit(
+      [&](const auto& run) {
+        if constexpr (requires { run.subspan(0); }) {
+          visit(run.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)));
+        } else {
+          for (const int64_t end = begin + count; begin < end; begin += kBlock)
+            visit(run.read(begin, std::min(kBlock, end - begin)));
+        }
+      },
+      piece.run);
 }
 
 void Tokens::append(Piece piece) {
@@ -119,17 +142,9 @@ void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
   for (; count > 0; ++piece) {
     const int64_t skip = begin - piece->begin;
     const int64_t part = std::min(count, piece->size() - skip);
-    if (const auto* const numbers = std::get_if<Uint16File>(&piece->run)) {
-      std::vector<uint16_t> own(static_cast<size_t>(part));
-      numbers->copy(skip, part, own.data());
-      std::copy(own.begin(), own.end(), out);
-    } else if (const auto* const bytes = std::get_if<std::span<const uint8_t>>(&piece->run)) {
-      std::copy_n(bytes->begin() + skip, part, out);
-    } else {
-      std::copy_n(std::get<std::span<const int32_t>>(piece->run).begin() + skip, part, out);
-    }
+    for_each_block(*piece, skip, part,
+                   [&](const auto& block) { out = std::copy(block.begin(), block.end(), out); });
     begin += part;
-    out += part;
     count -= part;
   }
 }
@@ -137,16 +152,19 @@ void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
 uint64_t Tokens::fingerprint() const {
   // FNV-1a over whole tokens: a check against mistakes, not against malice.
   uint64_t hash = 0xcbf29ce484222325u;
-  const auto add = [&](auto run) {
-    for (const auto token : run) hash = (hash ^ static_cast<uint64_t>(token)) * 0x100000001b3u;
-  };
-  for (const Piece& piece : pieces_) for_each_block(piece, add);
+  const auto add = [&](uint64_t number) { hash = (hash ^ number) * 0x100000001b3u; };
+  for (const Piece& piece : pieces_) {
+    for_each_block(piece, 0, piece.size(), [&](const auto& run) {
+      for (const auto token : run) add(static_cast<uint64_t>(token));
+    });
+  }
+  if (validation_begin_) add(static_cast<uint64_t>(*validation_begin_));
   return hash;
 }
 
 Split split(const Tokens& tokens) {
   // In integers, since 0.9 * size would round differently for different sizes.
-  const int64_t boundary = tokens.size() - tokens.size() / 10;
+  const int64_t boundary = tokens.validation_begin().value_or(tokens.size() - tokens.size() / 10);
   return {{0, boundary}, {boundary, tokens.size()}};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -15,53 +16,68 @@
 
 namespace nsimplex::data {
 
+inline constexpr int64_t kMostUint16 = int64_t{1} << 16;  ///< tokens that two bytes can number
+
 /// The tokens of several texts, one after the other. Byte tokens stay in the texts. Subword tokens
 /// are encoded once into memory, with the tokenizer's separator between texts.
 class Tokens {
  public:
   Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer);
 
-  /// Files of token numbers, one after the other: little-endian uint16 without a header, like those
-  /// of nanoGPT's data scripts. They are read window by window, so they may be larger than memory.
-  /// Throws InputError if a file is missing, empty, has an odd number of bytes or holds a number
-  /// that is not below `vocabulary`. copy() and fingerprint() throw if a file has changed since.
-  /// O(tokens).
-  static Tokens of_uint16_files(const std::vector<std::string>& paths, int64_t vocabulary);
+  /// Files of token numbers without a header, little-endian, as nanoGPT's data scripts write them,
+  /// one after the other: uint16 for a vocabulary of at most kMostUint16, else uint32. With
+  /// `validation` files, split() separates these from the files before them. They are read window by
+  /// window, so they may be larger than memory. Throws InputError if a file is missing, is empty,
+  /// holds part of a number, or holds a number that is not below `vocabulary`. copy() and
+  /// fingerprint() throw if a file has changed since. O(tokens).
+  static Tokens of_files(const std::vector<std::string>& training,
+                         const std::vector<std::string>& validation, int64_t vocabulary);
 
   int64_t size() const { return size_; }
 
   /// Copies tokens [begin, begin + count) to `out`; the range must lie inside.
   void copy(int64_t begin, int64_t count, int64_t* out) const;
 
-  /// Depends only on every token: it detects a changed text on resuming. O(size()).
+  /// Depends only on every token and on validation_begin(): it detects a changed text on resuming.
+  /// O(size()).
   uint64_t fingerprint() const;
 
+  /// The first token of the validation files; nullopt without such files.
+  std::optional<int64_t> validation_begin() const { return validation_begin_; }
+
  private:
-  // Numbers of two bytes in a file.
-  struct Uint16File {
+  // Numbers in a file.
+  template <class Number>
+  struct NumberFile {
     std::shared_ptr<const io::OpenFile> file;
 
     int64_t size() const;
-    void copy(int64_t begin, int64_t count, uint16_t* out) const;
+    std::vector<Number> read(int64_t begin, int64_t count) const;
   };
 
   // A run of consecutive tokens.
   struct Piece {
     int64_t begin;
-    std::variant<std::span<const uint8_t>, std::span<const int32_t>, Uint16File> run;
+    std::variant<std::span<const uint8_t>, std::span<const int32_t>, NumberFile<uint16_t>,
+                 NumberFile<uint32_t>>
+        run;
     std::shared_ptr<const void> owner;
     int64_t size() const;
   };
 
   Tokens() = default;
   void append(Piece piece);
+  template <class Number>
+  void append_file(const std::string& path, int64_t vocabulary);
 
-  // Calls visit(run) for all of a piece, block by block; each run continues the last one.
+  // Calls visit(run) for `count` tokens of a piece from `begin` on, block by block; each run
+  // continues the last one.
   template <class Visit>
-  static void for_each_block(const Piece& piece, Visit&& visit);
+  static void for_each_block(const Piece& piece, int64_t begin, int64_t count, Visit&& visit);
 
   std::vector<Piece> pieces_;
   int64_t size_ = 0;
+  std::optional<int64_t> validation_begin_;
 };
 
 /// A range of tokens.
@@ -71,8 +87,8 @@ struct Slice {
 };
 
 /// The split of nanoGPT: the first 90 % of the tokens are for training, the last 10 % for
-/// validation. Both are contiguous, so no validation window overlaps a training window. The same
-/// text is always split at the same token.
+/// validation; or the validation files are. Both are contiguous, so no validation window overlaps a
+/// training window. The same text is always split at the same token.
 struct Split {
   Slice train, validation;
 };

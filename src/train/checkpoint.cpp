@@ -15,7 +15,27 @@
 
 namespace nsimplex::training {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TextRecord, sources, glob, tokens, fingerprint)
+// Token files are there if the run reads them: runs on texts write what version 0.1 wrote.
+static void to_json(nlohmann::json& json, const TextRecord& text) {
+  json = {{"sources", text.sources},
+          {"glob", text.glob},
+          {"tokens", text.tokens},
+          {"fingerprint", text.fingerprint}};
+  if (text.token_files.empty()) return;
+  json["token_files"] = text.token_files;
+  json["validation_files"] = text.validation_files;
+}
+
+static void from_json(const nlohmann::json& json, TextRecord& text) {
+  json.at("sources").get_to(text.sources);
+  json.at("glob").get_to(text.glob);
+  json.at("tokens").get_to(text.tokens);
+  json.at("fingerprint").get_to(text.fingerprint);
+  if (!json.contains("token_files")) return;
+  json.at("token_files").get_to(text.token_files);
+  json.at("validation_files").get_to(text.validation_files);
+}
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, position, loss_sum, loss_steps, auxiliary_sum)
 
 namespace {
@@ -28,6 +48,7 @@ constexpr std::string_view kCheckpoint = "nsimplex checkpoint ", kModel = "nsimp
 constexpr std::string_view kNewest = "2", kWithoutChecksums = "1";
 constexpr std::string_view kWeights = "model.", kOptimizer = "optimizer.";
 constexpr char kGenerator[] = "generator", kTokenizer[] = "tokenizer";
+constexpr char kNoTokenizer[] = "none";  // as the state's kTokenizer
 
 std::string join(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
@@ -94,6 +115,16 @@ void read_state(const io::Safetensors& file, const std::string& path, Convert&& 
   }
 }
 
+// Adds what a state says of the tokenizer if there is none; every other state says nothing.
+Json with_tokenizer(Json state, const Checkpoint& checkpoint) {
+  if (checkpoint.without_tokenizer) state[kTokenizer] = kNoTokenizer;
+  return state;
+}
+
+bool is_without_tokenizer(const Json& state) {
+  return state.contains(kTokenizer) && state.at(kTokenizer) == kNoTokenizer;
+}
+
 LanguageModelOptions model_options(const Json& state) {
   return language_model_options(state.at("model").get<std::map<std::string, std::string>>());
 }
@@ -135,6 +166,7 @@ Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
     checkpoint.training = state.at("training").get<TrainingOptions>();
     checkpoint.text = state.at("text").get<TextRecord>();
     checkpoint.progress = state.at("progress").get<Progress>();
+    checkpoint.without_tokenizer = is_without_tokenizer(state);
   });
   checkpoint.weights = part(file, kWeights);
   require_fits(checkpoint.model, checkpoint.weights, path);
@@ -149,10 +181,11 @@ Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
 }  // namespace
 
 void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
-  const Json state = {{"model", to_map(checkpoint.model)},
-                      {"training", checkpoint.training},
-                      {"text", checkpoint.text},
-                      {"progress", checkpoint.progress}};
+  const Json state = with_tokenizer({{"model", to_map(checkpoint.model)},
+                                     {"training", checkpoint.training},
+                                     {"text", checkpoint.text},
+                                     {"progress", checkpoint.progress}},
+                                    checkpoint);
   io::Safetensors file;
   file.metadata = {{kFormat, newest(kCheckpoint)}, {kState, state.dump()}};
   append(file.tensors, kWeights, checkpoint.weights);
@@ -165,7 +198,8 @@ void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
 }
 
 void write_model(const std::string& folder, const Checkpoint& checkpoint) {
-  const Json state = {{"model", to_map(checkpoint.model)}, {"step", checkpoint.progress.step}};
+  const Json state = with_tokenizer(
+      {{"model", to_map(checkpoint.model)}, {"step", checkpoint.progress.step}}, checkpoint);
   io::write_safetensors(join(folder, kModelFile),
                         {checkpoint.weights, {{kFormat, newest(kModel)}, {kState, state.dump()}}});
   if (!checkpoint.tokenizer.empty())
@@ -185,14 +219,15 @@ SavedModel read_model(const std::string& path) {
   const io::Safetensors file = io::read_safetensors(name);
   if (is_kind(file, kCheckpoint, name)) {
     Checkpoint checkpoint = to_checkpoint(file, name);
-    return {checkpoint.model, std::move(checkpoint.weights), checkpoint.progress.step,
-            checkpoint.tokenizer, checkpoint.text};
+    return {checkpoint.model,     std::move(checkpoint.weights), checkpoint.progress.step,
+            checkpoint.tokenizer, checkpoint.without_tokenizer,  checkpoint.text};
   }
   if (!is_kind(file, kModel, name)) throw InputError(invalid(name, "not a model of this program"));
   SavedModel model;
   read_state(file, name, [&](const Json& state) {
     model.options = model_options(state);
     model.step = state.at("step").get<int64_t>();
+    model.without_tokenizer = is_without_tokenizer(state);
   });
   model.weights = file.tensors;
   require_fits(model.options, model.weights, name);

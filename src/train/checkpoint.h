@@ -17,6 +17,7 @@ struct TextRecord {
   std::string glob = "*";
   int64_t tokens = 0;
   uint64_t fingerprint = 0;  ///< of all tokens
+  std::vector<std::string> token_files, validation_files;  ///< in place of sources
 };
 
 /// How far a run has come.
@@ -36,7 +37,8 @@ struct Checkpoint {
   TrainingOptions training;
   TextRecord text;
   Progress progress;
-  std::string tokenizer;  ///< a SentencePiece model; empty: bytes
+  std::string tokenizer;           ///< a SentencePiece model; empty: bytes
+  bool without_tokenizer = false;  ///< trained on token files, and nobody named their tokenizer
   std::vector<io::NamedTensor> weights;
   std::vector<io::NamedTensor> optimizer;
   at::Tensor generator;  ///< state of torch's CPU generator
@@ -63,7 +65,8 @@ struct SavedModel {
   std::vector<io::NamedTensor> weights;
   int64_t step = 0;       ///< updates behind it
   std::string tokenizer;  ///< as in Checkpoint
-  TextRecord text;        ///< empty when read from model.safetensors
+  bool without_tokenizer = false;
+  TextRecord text;  ///< empty when read from model.safetensors
 };
 
 /// Reads a model from a run directory (its checkpoint), from a checkpoint or from a

@@ -223,6 +223,92 @@ TEST(Lm, DamagedModelsAreNamed) {
   expect_bad_input({"lm", "eval", place / "run/model.safetensors"}, "--text: expected");
 }
 
+std::string token_file(int count, int vocabulary) {
+  std::string numbers;
+  for (int i = 0; i < count; ++i) {
+    const int token = i * i % vocabulary;
+    numbers += {static_cast<char>(token % 256), static_cast<char>(token / 256)};
+  }
+  return numbers;
+}
+
+// The options of place.train(), with token files in place of the text.
+std::vector<std::string> train_on_tokens(const Place& place, const std::vector<std::string>& more,
+                                         const std::string& steps = "20") {
+  std::vector<std::string> all = place.train({}, steps);
+  const auto text = std::find(all.begin(), all.end(), "--text");
+  all.erase(text, text + 2);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(LmTrain, TokenFilesTrainResumeEvaluateAndSample) {
+  const Place place;
+  const std::string train = write_file(place / "train.bin", token_file(3000, 300)),
+                    val = write_file(place / "val.bin", token_file(400, 300));
+  const auto start = [&](const std::string& name, const std::string& steps) {
+    return train_on_tokens(place,
+                           {"--out", place.run(name), "--tokens", train, "--val-tokens", val,
+                            "--vocabulary", "300", "--checkpoint-every", "5"},
+                           steps);
+  };
+  const Finished trained = run(start("run", "20"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("text    3000 tokens for training, 400 for validation\n"));
+
+  // Two files alone are the same, and so is a folder whose checkpoint is resumed.
+  const Finished two = run(train_on_tokens(
+      place, {"--out", place.run("two"), "--tokens", train, val, "--vocabulary", "300"}));
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(read_file(place / "run/model.safetensors"), read_file(place / "two/model.safetensors"));
+  const Finished again = run({"lm", "train", "--resume", place.run(), "--json"});
+  EXPECT_EQ(again.code, 0) << again.err;
+
+  for (const std::string name : {"run", "run/model.safetensors"}) {
+    const Finished sampled =
+        run({"lm", "sample", place / name, "--prompt", "7 299", "--tokens", "5", "--threads", "1"});
+    ASSERT_EQ(sampled.code, 0) << sampled.err;
+    EXPECT_THAT(sampled.out, ::testing::MatchesRegex("7 299( [0-9]+)+\n"));
+    expect_bad_input({"lm", "sample", place / name, "--prompt", "def"},
+                     "its tokenizer is missing: expected token numbers from 0 to 299, got \"def\"");
+  }
+  const Finished own = run({"lm", "eval", place.run(), "--json", "--threads", "1"}),
+                 named = run({"lm", "eval", place / "run/model.safetensors", "--tokens", val,
+                              "--split", "all", "--json", "--threads", "1"});
+  ASSERT_EQ(own.code, 0) << own.err;
+  ASSERT_EQ(named.code, 0) << named.err;
+  EXPECT_EQ(nlohmann::json::parse(own.out)["val_loss"],
+            nlohmann::json::parse(named.out)["val_loss"]);
+  expect_bad_input({"lm", "eval", place.run(), "--text", place / "text"}, "tokenizer is missing");
+
+  std::string changed = token_file(3000, 300);
+  changed[2000] ^= 1;
+  write_file(train, changed);
+  expect_bad_input({"lm", "train", "--resume", place.run()},
+                   "the text is not the one this run began with");
+}
+
+TEST(LmTrain, TokenFilesAreChecked) {
+  const Place place;
+  const auto refused = [&](std::vector<std::string> more, const std::string& reason) {
+    more.insert(more.end(), {"--out", place.run()});
+    expect_bad_input(train_on_tokens(place, more), reason);
+  };
+  const std::string good = write_file(place / "good.bin", token_file(3000, 300)),
+                    odd = write_file(place / "odd.bin", "abc"),
+                    empty = write_file(place / "empty.bin", "");
+  refused({"--tokens", good, "--vocabulary", "256"}, "good.bin: expected tokens below 256, got 2");
+  refused({"--tokens", odd}, "odd.bin: expected uint16 token numbers, got 3 bytes");
+  refused({"--tokens", empty}, "empty.bin: expected uint16 token numbers, got 0 bytes");
+  refused({"--tokens", place / "none.bin"}, "none.bin: No such file");
+  refused({"--tokens", good, good, good}, "--tokens: expected a file for training and one for");
+  refused({"--val-tokens", good}, "--val-tokens: expected --tokens with it");
+  refused({"--tokens", good, "--text", place / "text"}, "--tokens: expected no --text with it");
+  refused({"--text", place / "text", "--vocabulary", "300"},
+          "--vocabulary: expected --tokens with it, and no --tokenizer");
+  refused({"--tokens", good, "--vocabulary", "-1"}, "--vocabulary");
+}
+
 TEST(LmSample, AClosedPipeIsQuiet) {
   const Place place;
   ASSERT_EQ(run(place.train({"--out", place.run(), "--json"})).code, 0);

@@ -28,6 +28,24 @@ TEST(ByteTokenizer, StreamsEveryByteAtOnce) {
   EXPECT_EQ(decoder.finish(), "");
 }
 
+TEST(NumberTokenizer, TextIsNumbersBetweenSpaces) {
+  const auto tokenizer = number_tokenizer(300);
+  EXPECT_EQ(tokenizer->vocabulary(), 300);
+  EXPECT_EQ(tokenizer->encode(" 7 299\n0"), (std::vector<int32_t>{7, 299, 0}));
+  EXPECT_TRUE(tokenizer->encode(" \n").empty());
+  EXPECT_EQ(tokenizer->decode({7, 299, 0}), "7 299 0");
+  StreamDecoder decoder(*tokenizer);
+  EXPECT_EQ(decoder.next(7) + decoder.next(299) + decoder.next(0) + decoder.finish(), "7 299 0");
+  for (const char* text : {"def f", "1 300", "-1", "3x", "99999999999"}) {
+    try {
+      tokenizer->encode(text);
+      ADD_FAILURE() << text;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("its tokenizer is missing: expected token"));
+    }
+  }
+}
+
 TEST(LoadTokenizer, NoModelMeansBytesAndABadOneIsNamed) {
   EXPECT_TRUE(load_tokenizer("", "none")->is_bytes());
   try {

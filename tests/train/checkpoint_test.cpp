@@ -74,6 +74,27 @@ TEST(Checkpoint, ModelFileHoldsThePlainWeights) {
   }
 }
 
+TEST(Checkpoint, OfTokenFilesSaysThatItHasNoTokenizer) {
+  const TemporaryFolder folder;
+  Checkpoint written = example();
+  written.tokenizer.clear();
+  for (const bool without : {true, false}) {
+    written.without_tokenizer = without;
+    written.text.token_files = {"train.bin"};
+    written.text.validation_files = {"val.bin"};
+    write_checkpoint(folder.path(), written);
+    const Checkpoint read = read_checkpoint(folder / kCheckpointFile);
+    EXPECT_EQ(read.without_tokenizer, without);
+    EXPECT_EQ(read.text.token_files, written.text.token_files);
+    EXPECT_EQ(read.text.validation_files, written.text.validation_files);
+    EXPECT_EQ(read_model(folder.path()).without_tokenizer, without);
+    EXPECT_EQ(read_model(folder / kModelFile).without_tokenizer, without);
+  }
+  written.text.token_files.clear();
+  write_checkpoint(folder.path(), written);
+  EXPECT_THAT(read_file(folder / kCheckpointFile), testing::Not(HasSubstr("token_files")));
+}
+
 std::string error_of(const std::string& path) {
   try {
     read_checkpoint(path);

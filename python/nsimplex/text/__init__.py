@@ -1,4 +1,4 @@
-"""Texts as tokens: tokenizers, and token files in the form of nanoGPT's.
+"""Texts as tokens: tokenizers, and the token files that ``nsimplex lm train --tokens`` reads.
 
 >>> tokenizer = nsimplex.text.load_tokenizer("tokenizer.json")
 >>> nsimplex.text.encode_file(tokenizer, "novels.txt", "novels.bin")

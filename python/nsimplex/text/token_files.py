@@ -25,9 +25,9 @@ def encode_file(
     """Writes the tokens of texts to a file as nanoGPT's data scripts do, and returns its path.
 
     The file holds token numbers without a header, in little-endian order: uint16 for a vocabulary
-    of at most 65536, else uint32. Commands with ``--tokens`` read uint16. The texts are UTF-8 (for
-    :class:`ByteTokenizer` any bytes), and the tokenizer's separator goes between them. The file is
-    written whole or not at all. Memory: one text and its tokens.
+    of at most 65536, else uint32. ``nsimplex lm train --tokens FILE --vocabulary N`` reads it. The
+    texts are UTF-8 (for :class:`ByteTokenizer` any bytes), and the tokenizer's separator goes
+    between them. The file is written whole or not at all. Memory: one text and its tokens.
 
     Args:
         text_files: one file, or several.

@@ -1,10 +1,12 @@
 """Token files hold what nanoGPT's data scripts write."""
 
 import os
+import subprocess
 
 import pytest
 from test_tokenizers import word_level
 
+from nsimplex.nn import LanguageModel
 from nsimplex.text import ByteTokenizer, JsonTokenizer, Tokenizer, encode_file
 
 
@@ -55,6 +57,25 @@ def test_a_tokenizer_json_makes_a_token_file(tmp_path):
     tokenizer = JsonTokenizer(word_level(tmp_path / "tokenizer.json"))
     (tmp_path / "text.txt").write_text("a b c a")
     assert numbers(encode_file(tokenizer, tmp_path / "text.txt"), "<u2") == [1, 2, 5, 1]
+
+
+@pytest.mark.parametrize("vocabulary", [300, 70000])
+def test_a_model_is_trained_on_token_files(executable, tmp_path, vocabulary):
+    (tmp_path / "text.txt").write_text("Grüße aus der Lüneburger Heide\n" * 20)
+    tokens = encode_file(Letters(vocabulary), tmp_path / "text.txt")
+    folder = tmp_path / "run"
+    options = "--dim 8 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 2 --threads 1"
+    line = [executable, "lm", "train", "--tokens", tokens, "--vocabulary", str(vocabulary)]
+    subprocess.run([*line, "--out", folder, *options.split()], check=True, capture_output=True)
+    for path in (folder, folder / "model.safetensors"):
+        model = LanguageModel.from_run(path)
+        assert model.tokenizer is None and model.options.vocabulary == vocabulary
+        sample = [executable, "lm", "sample", path, "--prompt", "71 114", "--temperature", "0"]
+        done = subprocess.run([*sample, "--tokens", "9"], check=True, capture_output=True)
+        expected = [*map(int, done.stdout.split())]
+        assert model.generate([71, 114], 9, temperature=0) == expected
+    model.tokenizer = Letters(vocabulary)
+    assert model.generate("Gr", 9, temperature=0) == "".join(map(chr, expected))
 
 
 def test_what_cannot_be_written_leaves_the_earlier_file(tmp_path):
