@@ -144,14 +144,59 @@ class _Group:
             self._caches.select(chosen.to(self._device))
 
 
+class _Slots:
+    """Prompts of different lengths, which are continued together from caches of fixed size."""
+
+    def __init__(self, model, prompts: Sequence[Sequence[int]], slots: int):
+        self.rows = [*range(len(prompts))]  # those that have not ended
+        self._model = model
+        self._device = model.embedding.weight.device
+        self._caches = model.make_static_caches(len(prompts), slots)
+        self._counts = torch.tensor([len(prompt) for prompt in prompts])
+        longest = int(self._counts.max())
+        self._tokens = torch.tensor([[*p, *[0] * (longest - len(p))] for p in prompts])
+
+    def next_logits(self) -> Tensor:
+        """Logits [rows, V] in float64 on the CPU, from one pass over all rows."""
+        counts = self._counts.to(self._device)
+        logits = self._model(self._tokens.to(self._device), self._caches, counts=counts)
+        rows = torch.tensor(self.rows)
+        return logits[rows, self._counts[rows] - 1].double().cpu()
+
+    def append(self, tokens: Sequence[int]) -> None:
+        self._counts = torch.zeros_like(self._counts)  # a row that has ended pauses
+        self._tokens = self._counts.unsqueeze(1).clone()
+        self._counts[self.rows] = 1
+        self._tokens[self.rows, 0] = torch.tensor(tokens)
+
+    def keep(self, kept: list[int]) -> None:
+        """Leaves out the rows that are not named."""
+        left = [self.rows[row] for row in kept]
+        self._counts[[row for row in self.rows if row not in left]] = 0
+        self.rows = left
+
+
+def _groups(
+    model, prompts: Sequence[Sequence[int]], count: int, cached: bool
+) -> list[_Group] | list[_Slots]:
+    """Prompts that are continued together: all of them where slots can hold them, else those of
+    one length."""
+    by_length: dict[int, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(row)
+    slots = max(by_length) + count
+    fits = model.options.sparse == "window" and slots <= model.options.context
+    autocast = torch.is_autocast_enabled(model.embedding.weight.device.type)
+    if cached and len(by_length) > 1 and fits and not autocast:  # it would store other dtypes
+        return [_Slots(model, prompts, slots)]
+    return [_Group(model, rows, prompts, cached) for rows in by_length.values()]
+
+
 def steps(
     model, prompts: Sequence[Sequence[int]], count: int, options: Sampling, seed: int, cached: bool
 ) -> Iterator[list[int | None]]:
     """At most ``count`` times the next token of each prompt; None for a prompt that has ended."""
-    by_length: dict[int, list[int]] = {}
-    for row, prompt in enumerate(prompts):
-        by_length.setdefault(len(prompt), []).append(row)
-    groups = [_Group(model, rows, prompts, cached) for rows in by_length.values()]
+    groups = _groups(model, prompts, count, cached)
     for number in range(count):
         step: list[int | None] = [None] * len(prompts)
         for group in groups:

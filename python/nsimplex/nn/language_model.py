@@ -399,8 +399,10 @@ class LanguageModel(nn.Module):
         - int64 [T] or [B, T] -> int64 [T'] or [B, T']. A row that ended early repeats its last
           token.
 
-        Prompts may have different lengths. Those of one length share their passes, and the others
-        have passes of their own, so that each continues as if it were alone (to rounding).
+        Prompts may have different lengths, and each continues as if it were alone (to rounding).
+        They share their passes where :meth:`make_static_caches` can hold them, which needs
+        ``sparse="window"``, caches, and prompts that stay within the context. Elsewhere the prompts
+        of one length share their passes.
 
         A token is drawn from softmax(logits / temperature) among the ``top_k`` likeliest, and of
         those among the likeliest that together reach the probability ``top_p``. Prompt number r

@@ -55,6 +55,16 @@ def test_every_prompt_goes_on_as_if_it_were_alone(options):
             assert language_model.generate(prompt, 12, **kept) == whole
 
 
+def test_prompts_of_different_lengths_share_their_passes():
+    """One pass per step while they stay within the context, and one per length beyond it."""
+    language_model, passes = model(), []
+    language_model.register_forward_hook(lambda *_: passes.append(1))
+    for count, expected in ((19, 19), (20, 3 * 20)):
+        passes.clear()
+        language_model.generate(PROMPTS, count, temperature=0)
+        assert len(passes) == expected
+
+
 def test_drawn_tokens_do_not_depend_on_the_other_prompts():
     language_model = model()
     how = dict(temperature=1.5, top_k=20, top_p=0.95)
