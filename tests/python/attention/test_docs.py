@@ -15,15 +15,20 @@ def test_the_example_runs(root):
     assert names["out"].shape == (1, 8, 512, 64) and names["lse"].isfinite().all()
 
 
-def test_the_cached_example_runs(root):
+def test_the_cached_examples_run(root):
     page = (root / "docs" / "attention" / "cache.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(example, {})  # compares for itself
+    rings, slots = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(rings, {})  # compares for itself
+    names = {}
+    exec(slots, names)
+    assert names["cache"].lengths.tolist() == [11, 7]
+    assert names["out"].shape == (2, 4, 1, 32) and names["out"].isfinite().all()
 
 
 def test_the_example_of_the_functions_around_it_runs(root):
     page = (root / "docs" / "attention" / "extras.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, bias = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(bias, {})  # compares for itself
     names = {}
     exec(example, names)
     for name, shape in (
