@@ -35,7 +35,9 @@ TEST(NumberTokenizer, TextIsNumbersBetweenSpaces) {
   EXPECT_TRUE(tokenizer->encode(" \n").empty());
   EXPECT_EQ(tokenizer->decode({7, 299, 0}), "7 299 0");
   StreamDecoder decoder(*tokenizer);
-  EXPECT_EQ(decoder.next(7) + decoder.next(299) + decoder.next(0) + decoder.finish(), "7 299 0");
+  std::string streamed;
+  for (const int32_t token : {7, 299, 0}) streamed += decoder.next(token);
+  EXPECT_EQ(streamed + decoder.finish(), "7 299 0");
   for (const char* text : {"def f", "1 300", "-1", "3x", "99999999999"}) {
     try {
       tokenizer->encode(text);
