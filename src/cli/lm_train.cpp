@@ -105,12 +105,9 @@ Run start_run(const TrainOptions& options) {
   training.seed = options.seed;
   training.threads = options.threads;
   const TextOptions& read = corpus.text;
-  const training::TextRecord text{read.sources,
-                                  read.glob,
-                                  run.tokens->size(),
-                                  run.tokens->fingerprint(),
-                                  read.token_files,
-                                  read.validation_files};
+  const training::TextRecord text{read.sources,       read.glob,
+                                  run.tokens->size(), run.tokens->fingerprint(),
+                                  read.token_files,   read.validation_files};
   run.start =
       training::first_checkpoint(language_model_options(options, corpus.tokenizer->vocabulary()),
                                  training, text, corpus.tokenizer->model());

@@ -16,7 +16,7 @@ struct TextRecord {
   std::vector<std::string> sources;  ///< as they were given
   std::string glob = "*";
   int64_t tokens = 0;
-  uint64_t fingerprint = 0;  ///< of all tokens
+  uint64_t fingerprint = 0;                                ///< of all tokens
   std::vector<std::string> token_files, validation_files;  ///< in place of sources
 };
 
