@@ -165,7 +165,7 @@ TEST(GraphResume, WhatCannotGoOnIsToldInOneLine) {
   expect_no_resume(joined(resume, {"--models", "mlp"}), "with mlp,kernel as --models, got mlp");
   expect_no_resume(joined(resume, {"--out", folder / "other"}), "--out cannot be given as well");
   expect_no_resume(joined(resume, {"--overwrite"}), "--overwrite cannot be given as well");
-  expect_no_resume({"lab", "jets", "--resume", out}, "is not of nsimplex lab jets");
+  expect_no_resume({"lab", "jets", "--resume", out}, "is not a run of nsimplex lab jets");
   expect_no_resume({"lab", "chains", "--resume", folder / "no"}, "No such file or directory");
   expect_no_resume({"lab", "chains", "--resume", ""}, "expected the folder of a run");
   std::filesystem::create_directories(folder / "empty");
