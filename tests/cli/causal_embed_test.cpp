@@ -135,7 +135,8 @@ TEST(CausalEmbed, SaysWhatItGuessesOfAHierarchy) {
   test::write_file(folder / "animals.tsv", kAnimals);
   const Finished guessed = run({"causal", "embed", folder / "animals.tsv", "--steps", "5"});
   ASSERT_EQ(guessed.code, 0);
-  EXPECT_THAT(guessed.err, HasSubstr("\"dog\" is the effect of \"animal\"; --pairs cause-effect "));
+  EXPECT_THAT(guessed.err,
+              HasSubstr("\"dog\" is the effect of \"animal\"; use --pairs cause-effect "));
   const Finished told =
       run({"causal", "embed", folder / "animals.tsv", "--steps", "5", "--pairs", "effect-cause"});
   EXPECT_THAT(told.err, Not(HasSubstr("--pairs")));

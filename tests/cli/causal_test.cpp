@@ -186,7 +186,8 @@ TEST_F(CausalFit, BadTablesAndGraphsAreToldInOneLine) {
       {{good, "--forbid", "a"}, "--forbid: expected CAUSE:EFFECT, got \"a\""},
       {{good, "--require", "a:z"}, "--require: expected one of the 2 columns"},
       {{good, "--require", "a:b,b:a"}, "required"},
-      {{good, "--tiers", file("t.txt", "a\n")}, "--tiers: \"b\" is in no line"},
+      {{good, "--tiers", file("t.txt", "a\n")},
+       "--tiers: expected every column; \"b\" is in no line"},
       {{good, "--threshold", "-1"}, "threshold"},
       {{good, "--estimator", "magic"}, "--estimator"}};
   for (const auto& [more, says] : cases) {

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._library import operators
 from ..tuples import neighbours
 
 
@@ -99,7 +98,12 @@ def _neighbours_of_edges(edges: Tensor, length: int, self_loops: bool) -> Tensor
     edges = edges.unique(dim=0) if edges.numel() else edges  # sorted by their first node
     degrees = torch.bincount(edges[:, 0], minlength=length)
     rows = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
-    return operators.neighbours_csr(rows, edges[:, 1].contiguous(), length, self_loops=self_loops)
+    present = torch.ones(len(edges), dtype=torch.bool, device=edges.device)
+    shape = length, length
+    matrix = torch.sparse_csr_tensor(
+        rows, edges[:, 1].contiguous(), present, shape, check_invariants=False
+    )
+    return neighbours(matrix, self_loops=self_loops)
 
 
 def induced_table(table: Tensor, positions: Tensor, key_lengths: Tensor | None) -> Tensor:

@@ -43,7 +43,8 @@ def windows_of(window: object, order: int, function: str) -> list[int]:
     require(
         len(lefts) == order
         and all(isinstance(left, int) and (left == -1 or left > 0) for left in lefts),
-        f"[{function}] window: expected a positive integer, -1 or {order} of them, got {window!r}",
+        f"[{function}] window: expected a positive integer, -1 or {order} of them, got "
+        f"{describe(window)}",
     )
     require_window(function, lefts, order)
     return lefts

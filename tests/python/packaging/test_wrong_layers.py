@@ -15,6 +15,7 @@ from nsimplex.graph import edge_tuples
 
 NOT_LAYERS = {"FeatureTransformerOptions", "IndexParts", "IndexSource", "LanguageModelOptions"}
 NOT_LAYERS |= {"Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"}
+NOT_LAYERS |= {"calibrate", "convert", "order_shares"}
 
 BATCH = edge_tuples(torch.tensor([[0, 1], [1, 2]]), 3, loops=True).batch
 
@@ -100,6 +101,14 @@ LAYERS = {
     ),
     "ExpertChoice": (
         dict(attention=nn.SimplicialAttention(8, 2), tokens=2, sigmoid=True, dim=8),
+        lambda: [x()],
+    ),
+    "HigherOrderPart": (
+        dict(dim=8, heads=2, kv_heads=1, head_dim=4, order=2, window=(3, 5)),
+        None,
+    ),
+    "UpcycledAttention": (
+        dict(layer=nn.SimplicialAttention(8, 2, order=1, causal=True), order=2, window=(3, 5)),
         lambda: [x()],
     ),
     "FeedForward": (dict(dim=8, hidden=16, activation="gelu"), lambda: [x()]),
