@@ -39,6 +39,16 @@ class _FixedCache:
     def _name(self) -> str:
         return type(self).__name__
 
+    def _require_sizes(self, **sizes: int) -> None:
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"[{self._name}] {name}: expected at least 1, got {size}")
+
+    def _allocate(self, rows: tuple[int, ...], key_width: int, value_width: int, **place) -> None:
+        """Zeros [*rows, channels], one tensor of keys and one of values per axis."""
+        self.keys = [torch.zeros(*rows, key_width, **place) for _ in self.window]
+        self.values = [torch.zeros(*rows, value_width, **place) for _ in self.window]
+
     @property
     def nbytes(self) -> int:
         """Memory of the stored keys and values, in bytes."""
@@ -133,13 +143,9 @@ class StaticCache(_FixedCache):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__(window)
-        sizes = dict(batch=batch, slots=slots, kv_heads=kv_heads, head_dim=head_dim)
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"[StaticCache] {name}: expected at least 1, got {size}")
-        shape = batch, kv_heads, slots + 1  # the last slot takes what padding would write
-        for width, kept in ((head_dim, self.keys), (value_dim or head_dim, self.values)):
-            kept += [torch.zeros(*shape, width, dtype=dtype, device=device) for _ in self.window]
+        self._require_sizes(batch=batch, slots=slots, kv_heads=kv_heads, head_dim=head_dim)
+        rows = batch, kv_heads, slots + 1  # the last slot takes what padding would write
+        self._allocate(rows, head_dim, value_dim or head_dim, dtype=dtype, device=device)
         self.lengths = torch.zeros(batch, dtype=torch.int64, device=self.keys[0].device)
 
     @property
@@ -280,13 +286,9 @@ class PagedCache(_FixedCache):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__(window)
-        sizes = dict(pages=pages, page=page, kv_heads=kv_heads, head_dim=head_dim)
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"[PagedCache] {name}: expected at least 1, got {size}")
-        for width, kept in ((head_dim, self.keys), (value_dim or head_dim, self.values)):
-            shape = pages + 1, kv_heads, page, width  # the last page takes what padding would write
-            kept += [torch.zeros(shape, dtype=dtype, device=device) for _ in self.window]
+        self._require_sizes(pages=pages, page=page, kv_heads=kv_heads, head_dim=head_dim)
+        rows = pages + 1, kv_heads, page  # the last page takes what padding would write
+        self._allocate(rows, head_dim, value_dim or head_dim, dtype=dtype, device=device)
 
     @property
     def pages(self) -> int:
