@@ -1,0 +1,35 @@
+// CMake compiles this file once per element type, which it calls NSIMPLEX_ELEMENT.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/sparse_attention/sparse_attention_backward.cc"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/sparse_attention/sparse_attention_tasks-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nsimplex::kernels::sparse {
+namespace HWY_NAMESPACE {
+
+void backward(const SparseBackward<NSIMPLEX_ELEMENT>& problem, const DensePlan& plan, int phase,
+              int64_t task, void* workspace, void* scratch) {
+  run_backward_task(problem, plan, phase, task, workspace, scratch);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nsimplex::kernels::sparse
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace nsimplex::kernels {
+namespace sparse {
+HWY_EXPORT(backward);
+}
+
+void run_sparse_backward(const SparseBackward<NSIMPLEX_ELEMENT>& problem, const DensePlan& plan,
+                         int phase, int64_t task, void* workspace, void* scratch) {
+  using namespace sparse;
+  HWY_DYNAMIC_DISPATCH(backward)(problem, plan, phase, task, workspace, scratch);
+}
+
+}  // namespace nsimplex::kernels
+#endif
