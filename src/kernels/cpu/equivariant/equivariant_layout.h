@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/common/rounding.h"
+
 // Sizes that plans and tasks of this folder share.
 
 namespace nsimplex::kernels::equivariant {
@@ -12,7 +14,7 @@ namespace nsimplex::kernels::equivariant {
 /// of attention are split like output rows.
 inline constexpr int64_t kTaskEntries = 4096;
 inline constexpr int64_t kTaskRows = 256;
-inline constexpr int64_t row_tasks(int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
+inline constexpr int64_t row_tasks(int64_t rows) { return ceil_div(rows, kTaskRows); }
 
 /// Attention by pairs: pairs of a task, the cost of a row besides its pairs, and the fewest rows of
 /// a large group in a task, so that packing the other side pays.
@@ -26,9 +28,7 @@ inline constexpr int64_t kFewColumns = 8;
 inline constexpr int64_t kSummedColumns = 128;
 /// Channels are padded to this many, a whole number of vectors.
 inline constexpr int64_t kPairStep = 8;
-inline constexpr int64_t pair_padded(int64_t channels) {
-  return (channels + kPairStep - 1) / kPairStep * kPairStep;
-}
+inline constexpr int64_t pair_padded(int64_t channels) { return round_up(channels, kPairStep); }
 /// Numbers of the panels of all heads; each panel is stored twice.
 inline constexpr int64_t pair_panels(int64_t heads, int64_t channels) {
   return 2 * heads * pair_padded(channels) * kPairChunk;
@@ -40,9 +40,7 @@ inline constexpr int64_t kTaskTableRows = 128;
 inline constexpr int64_t kTableRows = 16;
 /// Rows of a table are padded to this many doubles, the widest vector.
 inline constexpr int64_t kTableStep = 8;
-inline constexpr int64_t table_padded(int64_t count) {
-  return (count + kTableStep - 1) / kTableStep * kTableStep;
-}
+inline constexpr int64_t table_padded(int64_t count) { return round_up(count, kTableStep); }
 /// Doubles of a table of keys or of queries, and of its transformed form.
 inline constexpr int64_t table_size(int64_t features, int64_t values) {
   return std::max(features * table_padded(values) + table_padded(features),
@@ -52,8 +50,6 @@ inline constexpr int64_t table_size(int64_t features, int64_t values) {
 /// Rows of directions are padded to this many numbers, the width of the heads of most models.
 /// Gradients of kSlopes features are taken at a time.
 inline constexpr int64_t kChannelStep = 8, kSlopes = 64;
-inline constexpr int64_t padded_row(int64_t channels) {
-  return (channels + kChannelStep - 1) / kChannelStep * kChannelStep;
-}
+inline constexpr int64_t padded_row(int64_t channels) { return round_up(channels, kChannelStep); }
 
 }  // namespace nsimplex::kernels::equivariant

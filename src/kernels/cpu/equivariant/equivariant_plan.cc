@@ -11,8 +11,7 @@ SumsPlan plan_segment_sums(const SegmentSums<From, To>& problem) {
   read_simd_environment();
   SumsPlan plan;
   if (problem.segments == 0) return plan;
-  const int64_t tasks = std::max<int64_t>(
-      (problem.entries + equivariant::kTaskEntries - 1) / equivariant::kTaskEntries, 1);
+  const int64_t tasks = std::max<int64_t>(ceil_div(problem.entries, equivariant::kTaskEntries), 1);
   plan.phases = tasks > 1 ? 2 : 1;
   plan.tasks[0] = tasks;
   plan.tasks[1] = tasks > 1 ? tasks - 1 : 0;

@@ -24,8 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T>
 HWY_INLINE int64_t whole_vectors(int64_t count) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  return (count + lanes - 1) / lanes * lanes;
+  return round_up(count, static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>())));
 }
 
 /// For rows that are too short for a call of memmove.

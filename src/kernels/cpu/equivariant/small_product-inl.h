@@ -31,9 +31,7 @@ struct LeftSide {
 /// Rows that are multiplied at a time. If results have room for more rows than needed, whole tiles
 /// cost less than single rows, each of which waits for its own sums.
 constexpr int kTileRows = 4;
-HWY_INLINE int64_t whole_tiles(int64_t rows) {
-  return (rows + kTileRows - 1) / kTileRows * kTileRows;
-}
+HWY_INLINE int64_t whole_tiles(int64_t rows) { return round_up(rows, kTileRows); }
 
 template <int kRows, int kVectors>
 HWY_INLINE void multiply_tile(int64_t inner, const LeftSide& a, const double* b, int64_t b_row,

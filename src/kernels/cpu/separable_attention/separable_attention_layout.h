@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/common/rounding.h"
 #include "kernels/cpu/separable_attention/separable_attention.h"
 
 // Block sizes of the separable kernel, the same on every target, and the contents of its scratch
@@ -38,9 +39,6 @@ inline constexpr int64_t kWantedTasks = 4;
 
 /// Queries that a task of the forward's second phase finishes.
 inline constexpr int64_t kFinishQueries = 256;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// Hands out aligned parts of a memory. With a null memory it only counts.
 template <class T>

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/common/attention_problem.h"
+#include "kernels/common/rounding.h"
 #include "kernels/common/softmax_state.h"
 #include "kernels/common/tile_table.h"
 #include "kernels/cpu/shared/attention_kernel_plan.h"
@@ -15,9 +16,6 @@
 // storage type.
 
 namespace nsimplex::kernels::dense {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// The layout of a row of channels in packed memory: as planes, so that arithmetic on the
 /// components of chunks is elementwise. Channel chunk * planes + a is at place a * stride + chunk.

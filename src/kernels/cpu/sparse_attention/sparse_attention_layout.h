@@ -62,9 +62,8 @@ inline constexpr int kRunKeys = 32;
 
 /// Elements of scratch for tuples that are processed one by one.
 inline int64_t run_scratch(const dense::Geometry& geometry) {
-  return 2 * dense::round_up(kRunKeys, kLineChannels) + 2 * geometry.lead_depth +
-         2 * geometry.depth + (4 + geometry.inner()) * geometry.value_depth +
-         2 * geometry.levels_size();
+  return 2 * round_up(kRunKeys, kLineChannels) + 2 * geometry.lead_depth + 2 * geometry.depth +
+         (4 + geometry.inner()) * geometry.value_depth + 2 * geometry.levels_size();
 }
 
 /// Elements of the private gradients of one set's keys: the size of the halo of the problem of one

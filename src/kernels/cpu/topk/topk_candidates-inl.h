@@ -12,6 +12,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/common/rounding.h"
 #include "kernels/cpu/shared/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -125,7 +126,7 @@ class Candidates {
     constexpr Unsigned kSign = Unsigned{1} << (kBits - 1);
     const hn::RebindToSigned<Tag<R>> di;
     constexpr auto kStep = static_cast<int64_t>(kLanes<R>);
-    const int64_t padded = (count_ + kStep - 1) / kStep * kStep;
+    const int64_t padded = round_up(count_, kStep);
     std::fill(order + count_, order + padded, std::numeric_limits<Integer<R>>::min());
     Unsigned found = 0;
     for (int bit = kBits - 1; bit >= 0; --bit) {

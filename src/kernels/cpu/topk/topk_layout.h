@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/common/rounding.h"
 #include "kernels/common/tile_table.h"
 #include "kernels/common/topk_problem.h"
 #include "kernels/cpu/shared/geometry.h"
@@ -7,9 +8,6 @@
 // The arrays of a task of the top-k kernel. Sizes count elements of R.
 
 namespace nsimplex::kernels::topk {
-
-using dense::ceil_div;
-using dense::round_up;
 
 /// Panels of keys that one task of the packing phase transposes.
 inline constexpr int64_t kPackPanels = 32;
@@ -48,7 +46,7 @@ struct Scratch {
     size_t next = 0;
     const auto take = [&](int64_t count, size_t bytes) {
       const size_t begin = next;
-      next += (static_cast<size_t>(count) * bytes + 63) / 64 * 64;
+      next += static_cast<size_t>(round_up(count * static_cast<int64_t>(bytes), 64));
       return begin;
     };
     query = take(problem.heads * rows * problem.dim, sizeof(R));
