@@ -7,6 +7,8 @@ expected value and the value received.
 
 from __future__ import annotations
 
+import importlib
+
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
@@ -37,7 +39,9 @@ from .structure import CausalFit, FewRowsWarning, causal_fit
 __all__ = [
     "CausalEmbedding",
     "CausalFit",
+    "CausalGraph",
     "CausalMetrics",
+    "CausalPipeline",
     "CausalRanking",
     "CausalSimulation",
     "EdgeCurves",
@@ -63,10 +67,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
-    # The package does not import it, so that `python -m nsimplex.causal.cells` runs it once.
-    if name == "read_h5ad":
-        from .cells import read_h5ad
+#: Names that are imported when they are asked for. The estimators import scikit-learn, which takes
+#: a second; `python -m nsimplex.causal.cells` must run its module once.
+_LATER = {
+    "CausalGraph": "estimators",
+    "CausalPipeline": "pipeline",
+    "read_h5ad": "cells",
+}
 
-        return read_h5ad
+
+def __getattr__(name: str):
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

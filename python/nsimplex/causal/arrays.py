@@ -1,39 +1,193 @@
 """Conversion of tables and graphs to float64 tensors.
 
-It accepts tensors, arrays, data frames and lists of rows.
+It accepts tensors, arrays, lists of rows, data frames of pandas and polars, sparse matrices and
+AnnData objects. None of these packages is imported: an object that exists brings its own.
 """
 
 from __future__ import annotations
+
+import math
+import numbers
+import os
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import describe
 from .._hints import Numbers
+from .._printable import printable
 
-__all__ = ["as_double", "column_names"]
+__all__ = ["Table", "as_double", "column_names", "is_anndata", "memory", "read_columns"]
+
+
+class Table(NamedTuple):
+    """Numbers with the names of their columns."""
+
+    values: Tensor  #: float64, of any number of axes; NaN for a missing value
+    names: list[str]  #: empty if the columns have none
 
 
 def as_double(function: str, argument: str, values: Numbers) -> Tensor:
     """The numbers as a float64 tensor. Raise a TypeError of one line that names the argument if
     that fails."""
-    refusal = f"[{function}] {argument}: expected numbers, got {describe(values)}"
-    if isinstance(values, Tensor):
-        if values.is_complex():
-            raise TypeError(f"{refusal} of {values.dtype}")
-        return values.to(torch.float64)
-    try:
-        if hasattr(values, "__array__"):
-            import numpy  # installed if an array exists
+    return read_columns(function, argument, values).values
 
-            return torch.from_numpy(numpy.array(values, dtype=numpy.float64))
-        return torch.as_tensor(values, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        pass
-    raise TypeError(refusal)
+
+def read_columns(
+    function: str, argument: str, table: Any, *, layer: str = "", raw: bool = False
+) -> Table:
+    """The numbers and the names of the columns of a table that is in memory.
+
+    Args:
+        layer, raw: which matrix of an AnnData object: one of ``layers``, or ``raw.X``.
+
+    Raises:
+        TypeError, ValueError: the table has something else than real numbers; the message names the
+            argument and the column.
+    """
+    place = f"[{function}] {argument}"
+    if is_anndata(table):
+        return _of_anndata(place, table, layer, raw)
+    if layer or raw:
+        raise ValueError(
+            f"{place}: expected an AnnData object for {'layer' if layer else 'raw'}, got "
+            f"{describe(table)}"
+        )
+    if isinstance(table, Tensor):
+        if table.is_complex():
+            raise TypeError(f"{place}: expected numbers, got {describe(table)} of {table.dtype}")
+        return Table(table.to(torch.float64), [])
+    package = _package(table)
+    if package == "polars" and hasattr(table, "collect"):
+        raise TypeError(f"{place}: expected numbers, got a LazyFrame; call collect() first")
+    if package in ("pandas", "polars") and hasattr(table, "columns"):
+        return _of_frame(place, table, package)
+    if hasattr(table, "toarray") and hasattr(table, "nnz"):
+        _check_room(place, table.shape)
+        return Table(_of_array(place, table.toarray()), [])
+    return Table(_of_array(place, table), column_names(table))
 
 
 def column_names(table: object) -> list[str]:
     """Column names of a data frame; none if they are just the numbers from 0 on."""
     columns = list(getattr(table, "columns", []))
     return [] if columns == list(range(len(columns))) else [str(column) for column in columns]
+
+
+def is_anndata(table: object) -> bool:
+    """Whether it is an AnnData object."""
+    return _package(table) == "anndata" and hasattr(table, "var_names")
+
+
+def memory() -> int:
+    """Bytes of memory of this machine, or the process limit if it is lower."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
+
+
+def _package(value: object) -> str:
+    return (type(value).__module__ or "").partition(".")[0]
+
+
+def _check_room(place: str, shape: tuple[int, ...]) -> None:
+    """A sparse matrix that takes little memory may expand to more numbers than there is room
+    for."""
+    needed, there = 8 * math.prod(shape), memory()
+    if needed > there:
+        size = " x ".join(map(str, shape))
+        raise ValueError(
+            f"{place}: {size} numbers need {needed / 2**30:.0f} GiB, and this machine has "
+            f"{there / 2**30:.0f}"
+        )
+
+
+def _of_array(place: str, values: Any) -> Tensor:
+    try:
+        if hasattr(values, "__array__"):
+            import numpy  # installed if an array exists
+
+            array = numpy.asarray(values)
+            if array.dtype.kind == "c":
+                raise ValueError(
+                    f"{place}: expected real numbers, got {describe(values)}: Complex data not "
+                    "supported"
+                )
+            return torch.from_numpy(numpy.array(array, dtype=numpy.float64))
+        return torch.as_tensor(values, dtype=torch.float64)
+    except ValueError as error:
+        if str(error).startswith(place):
+            raise
+    except TypeError as error:
+        if str(error).startswith("float() argument"):  # Python's words for an object in an array
+            raise TypeError(f"{place}: expected numbers, got {describe(values)}: {error}") from None
+    except (RuntimeError, OverflowError):
+        pass
+    raise TypeError(f"{place}: expected numbers, got {describe(values)}")
+
+
+def _of_frame(place: str, table: Any, package: str) -> Table:
+    import numpy  # pandas needs it
+
+    names, shape = column_names(table), tuple(table.shape)
+    values = numpy.empty(shape, dtype=numpy.float64)
+    for at in range(shape[1]):
+        column = table.iloc[:, at] if package == "pandas" else table[:, at]
+        label = printable(names[at]) if names else str(at)
+        values[:, at] = (_of_pandas if package == "pandas" else _of_polars)(place, label, column)
+    return Table(torch.from_numpy(values), names)
+
+
+def _refused(place: str, label: str, got: object) -> TypeError:
+    return TypeError(
+        f"{place}: expected numbers in every column, got {got} in column {label}; drop it or "
+        "encode it as numbers"
+    )
+
+
+def _of_pandas(place: str, label: str, column: Any) -> Any:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind not in "biufO" or str(column.dtype) in ("category", "str", "string"):
+        raise _refused(place, label, column.dtype)
+    if kind == "O":
+        for value, missing in zip(column, column.isna()):
+            if not missing and not isinstance(value, numbers.Real):
+                raise _refused(place, label, f"{type(value).__name__} {printable(str(value))[:30]}")
+    return column.to_numpy(dtype="float64", na_value=math.nan)
+
+
+def _of_polars(place: str, label: str, column: Any) -> Any:
+    name = str(column.dtype)
+    if not (column.dtype.is_numeric() or name == "Boolean"):
+        raise _refused(place, label, name)
+    import polars
+
+    return column.cast(polars.Float64).to_numpy()
+
+
+def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:
+    import numpy
+
+    if raw and data.raw is None:
+        raise ValueError(f"{place}: it has no raw")
+    if layer and (raw or layer not in data.layers):
+        raise ValueError(f"{place}: expected a layer of {list(data.layers)}, got {layer!r}")
+    matrix = data.layers[layer] if layer else (data.raw if raw else data).X
+    if matrix is None:
+        raise ValueError(f"{place}: it has no X")
+    _check_room(place, matrix.shape)
+    try:
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+        values = torch.from_numpy(numpy.array(dense, dtype=numpy.float64, order="C"))
+    except MemoryError:
+        size = 8 * math.prod(matrix.shape) / 2**30
+        raise ValueError(f"{place}: not enough memory for {size:.1f} GiB") from None
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{place}: expected a matrix of numbers, got "
+            f"{getattr(dense, 'dtype', type(dense).__name__)}"
+        ) from None
+    return Table(values, [str(name) for name in (data.raw if raw else data).var_names])

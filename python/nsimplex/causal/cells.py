@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import argparse
 import csv
-import math
 import os
-import resource
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._printable import printable
 from .._whole_file import whole_file
+from .arrays import read_columns
 
 __all__ = ["CellTable", "main", "read_h5ad"]
 
@@ -50,45 +48,6 @@ def _open(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"cannot read {os.fspath(path)}: {why}") from None
 
 
-def _values(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> Tensor:
-    """The selected matrix in float64, for any number type and byte order in the file."""
-
-    def fail(why: str) -> ValueError:
-        return ValueError(f"cannot read {os.fspath(path)}: {why}")
-
-    if raw and data.raw is None:
-        raise fail("it has no raw")
-    if layer and (raw or layer not in data.layers):
-        raise fail(f"expected a layer of {list(data.layers)}, got {layer!r}")
-    matrix = data.layers[layer] if layer else (data.raw if raw else data).X
-    if matrix is None:
-        raise fail("it has no X")
-    # A sparse matrix in a small file may expand to more numbers than the memory can hold.
-    needed, there = 8 * math.prod(matrix.shape), _memory()
-    if needed > there:
-        size = " x ".join(map(str, matrix.shape))
-        raise fail(
-            f"{size} numbers need {needed / 2**30:.0f} GiB, and this machine has "
-            f"{there / 2**30:.0f}"
-        )
-    try:
-        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
-        return torch.from_numpy(np.array(dense, dtype=np.float64, order="C"))
-    except MemoryError:
-        raise fail(f"not enough memory for {needed / 2**30:.1f} GiB") from None
-    except (TypeError, ValueError):
-        raise fail(
-            f"expected a matrix of numbers, got {getattr(dense, 'dtype', type(dense).__name__)}"
-        ) from None
-
-
-def _memory() -> int:
-    """Bytes of memory of this machine, or the process limit if it is lower."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
-
-
 def _words(column: Any) -> list[str]:
     return [str(value) for value in column]
 
@@ -110,16 +69,17 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
 
 
 def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
-    values = _values(path, data, layer, raw)
+    try:
+        values, genes = read_columns("read_h5ad", "path", data, layer=layer, raw=raw)
+    except ValueError as error:
+        why = str(error).removeprefix("[read_h5ad] path: ")
+        raise ValueError(f"cannot read {os.fspath(path)}: {why}") from None
     words = {
         str(name): _words(column)
         for name, column in data.obs.items()
         if column.dtype.kind not in "iufb"
     }
-    genes = (data.raw if raw else data).var_names
-    return CellTable(
-        values, [str(name) for name in genes], [str(name) for name in data.obs_names], words
-    )
+    return CellTable(values, genes, [str(name) for name in data.obs_names], words)
 
 
 def _most_variable(values: Tensor, count: int) -> list[int]:

@@ -79,7 +79,7 @@ def test_columns_left_out_are_left_out_of_other_tables(made):
     pipeline = CausalPipeline(drop=True, steps=10)
     assert pipeline.fit_transform(table).shape == (1500, 8)
     assert pipeline.columns_ == [0, 1, 3, 4, 5, 6, 7, 8]
-    with pytest.raises(ValueError, match="more than 8"):
+    with pytest.raises(ValueError, match="X has 8 features, but CausalPipeline is expecting 9"):
         pipeline.transform(table[:, :8])
 
 
@@ -96,7 +96,7 @@ def test_parameters_and_order_of_calls(made):
 
 def test_files_have_what_cpp_reads(made, tmp_path):
     """tests/causal/pipeline_test.cpp reads a file of these parameters."""
-    assert list(CausalPipeline().get_params()) == [
+    assert set(CausalPipeline().get_params()) >= {
         "estimator",
         "nonlinear",
         "standardise",
@@ -120,7 +120,7 @@ def test_files_have_what_cpp_reads(made, tmp_path):
         "scale",
         "by_dimension",
         "seed",
-    ]
+    }
     CausalPipeline(steps=5).fit(made.table).save(tmp_path / "p")
     head = (tmp_path / "p").read_bytes()
     for name in (

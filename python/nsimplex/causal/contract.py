@@ -1,0 +1,57 @@
+"""The base classes of the estimators: scikit-learn's where it is installed.
+
+Without it the same calls exist, except ``set_output`` and metadata routing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+try:
+    from sklearn.base import BaseEstimator, TransformerMixin, clone
+    from sklearn.exceptions import NotFittedError
+
+    HAS_SKLEARN = True
+except ModuleNotFoundError:
+    HAS_SKLEARN = False
+
+    class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
+        """A call that needs ``fit`` first."""
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Parameters as attributes, as scikit-learn's class of this name has them."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """The arguments of the constructor, by name."""
+            names = inspect.signature(type(self).__init__).parameters
+            return {name: getattr(self, name) for name in sorted(names) if name != "self"}
+
+        def set_params(self, **params: Any) -> Any:
+            """Changes arguments of the constructor."""
+            for name, value in params.items():
+                setattr(self, name, value)
+            return self
+
+        def __repr__(self) -> str:
+            parameters = inspect.signature(type(self).__init__).parameters
+            changed = [
+                f"{name}={getattr(self, name)!r}"
+                for name, parameter in parameters.items()
+                if name != "self" and getattr(self, name) != parameter.default
+            ]
+            return f"{type(self).__name__}({', '.join(changed)})"
+
+    class TransformerMixin:  # type: ignore[no-redef]
+        """``fit_transform``, as scikit-learn's class of this name has it."""
+
+        def fit_transform(self, X: Any, y: Any = None, **fit: Any) -> Any:
+            """Calls ``fit``, then ``transform`` on the same table."""
+            return self.fit(X, y, **fit).transform(X)
+
+    def clone(estimator: Any) -> Any:  # type: ignore[no-redef]
+        """An estimator of the same parameters that is not fitted."""
+        return type(estimator)(**estimator.get_params())
+
+
+__all__ = ["HAS_SKLEARN", "BaseEstimator", "NotFittedError", "TransformerMixin", "clone"]

@@ -1,0 +1,159 @@
+"""Causal graphs of genes for users of scanpy: AnnData in, AnnData out.
+
+    from nsimplex.causal import sc
+
+    sc.fit(adata, layer="counts", mask_var="highly_variable")
+    adata.varp["causal_graph"]     # sparse [genes, genes], row -> column
+    adata.varm["X_causal"]         # [genes, d], points of the unit ball
+    angles = sc.encode(adata)      # angles of the genes that have a point
+
+Genes that the fit leaves out have no edges, and NaN in ``varm``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._arguments import checked
+from .arrays import is_anndata
+
+__all__ = ["encode", "fit"]
+
+
+def _anndata(function: str, adata: Any) -> Any:
+    if not is_anndata(adata):
+        raise TypeError(
+            f"[{function}] adata: expected an AnnData object, got {type(adata).__name__}"
+        )
+    return adata
+
+
+def _chosen(adata: Any, mask_var: str | Sequence[bool] | None) -> Any:
+    """Which genes to use, as an array of booleans [genes]."""
+    import numpy
+
+    if mask_var is None:
+        return numpy.ones(adata.n_vars, dtype=bool)
+    if isinstance(mask_var, str):
+        if mask_var not in adata.var:
+            raise ValueError(
+                f"[fit] mask_var: expected a column of var, which are {list(adata.var.columns)}, "
+                f"got {mask_var!r}"
+            )
+        mask_var = adata.var[mask_var].to_numpy()
+    mask = numpy.asarray(mask_var)
+    if mask.dtype != bool or mask.shape != (adata.n_vars,):
+        raise ValueError(
+            f"[fit] mask_var: expected {adata.n_vars} booleans, one per gene, got {mask.dtype} of "
+            f"shape {list(mask.shape)}"
+        )
+    return mask
+
+
+@checked(name="fit")
+def fit(
+    adata: Any,
+    *,
+    layer: str = "",
+    use_raw: bool = False,
+    mask_var: str | Sequence[bool] | None = None,
+    key_added: str = "causal",
+    copy: bool = False,
+    **options: Any,
+) -> Any:
+    """Learns the causal graph of the genes of an AnnData object, embeds it, and adds both to it.
+
+    Args:
+        layer, use_raw: the matrix: one of ``layers``, or ``raw.X`` (the genes of ``raw`` that are
+            in ``adata``); by default ``X``.
+        mask_var: genes to use: a column of ``var`` with booleans, such as "highly_variable", or
+            booleans.
+        key_added: prefix of the names of what is added.
+        copy: add it to a copy, and return that.
+        options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
+            copies of other genes are left out.
+
+    Adds ``varp["causal_graph"]`` and ``varp["causal_scores"]`` (sparse, [genes, genes]),
+    ``varm["X_causal"]`` [genes, d], ``var["causal_used"]``, ``var["causal_generality"]`` and
+    ``uns["causal"]`` (the parameters, as plain values). With ``confidence`` it adds
+    ``varp["causal_frequencies"]``.
+
+    Returns:
+        The copy, or None.
+
+    Raises:
+        TypeError, ValueError: the message names the argument.
+    """
+    import numpy
+    from scipy import sparse
+
+    from .pipeline import CausalPipeline
+
+    adata = _anndata("fit", adata)
+    adata = adata.copy() if copy else adata
+    mask = _chosen(adata, mask_var)
+    source = adata
+    if use_raw:
+        if adata.raw is None:
+            raise ValueError("[fit] use_raw: it has no raw")
+        mask = mask & adata.var_names.isin(adata.raw.var_names)
+        source = adata.raw[:, adata.var_names[mask]].to_adata()
+    else:
+        source = adata[:, mask]
+    pipeline = CausalPipeline(**({"drop": True} | options), layer=layer).fit(source)
+    used = numpy.flatnonzero(mask)[pipeline.columns_]
+
+    def spread(matrix: Tensor) -> Any:
+        """A matrix of the genes used as one of all genes."""
+        found = sparse.coo_array(matrix.numpy())
+        size = (adata.n_vars, adata.n_vars)
+        return sparse.csr_matrix((found.data, (used[found.row], used[found.col])), shape=size)
+
+    points = numpy.full((adata.n_vars, pipeline.dimension), numpy.nan)
+    points[used] = pipeline.points().numpy()
+    generality = numpy.full(adata.n_vars, numpy.nan)
+    generality[used] = pipeline.generality_.numpy()
+    adata.varp[f"{key_added}_graph"] = spread(pipeline.adjacency_)
+    adata.varp[f"{key_added}_scores"] = spread(pipeline.scores_)
+    if getattr(pipeline, "frequencies_", None) is not None:
+        adata.varp[f"{key_added}_frequencies"] = spread(pipeline.frequencies_)
+    adata.varm[f"X_{key_added}"] = points
+    adata.var[f"{key_added}_used"] = numpy.isin(numpy.arange(adata.n_vars), used)
+    adata.var[f"{key_added}_generality"] = generality
+    adata.uns[key_added] = {
+        "params": json.dumps(pipeline.get_params() | {"use_raw": use_raw}),
+        "model": pipeline.model_,
+        "scale": pipeline.angle_scale(),
+    }
+    return adata if copy else None
+
+
+@checked(name="encode")
+def encode(
+    adata: Any, *, heads: int | None = None, leading: int = 0, key: str = "causal"
+) -> tuple[Tensor, list[str]]:
+    """The rotary angles of the genes that :func:`fit` used, and their names.
+
+    Args:
+        heads, leading: as in :func:`causal_angles`.
+        key: ``key_added`` of the fit.
+
+    Raises:
+        ValueError: the object has no fit of this name.
+    """
+    from .embedding import causal_angles
+
+    adata = _anndata("encode", adata)
+    if f"X_{key}" not in adata.varm or key not in adata.uns:
+        raise ValueError(f"[encode] key: expected a fit in varm, got {list(adata.varm)}")
+    used = adata.var[f"{key}_used"].to_numpy()
+    points = torch.from_numpy(adata.varm[f"X_{key}"][used].copy())
+    angles = causal_angles(
+        points, heads=heads, scale=float(adata.uns[key]["scale"]), leading=leading
+    )
+    return angles, [str(name) for name in adata.var_names[used]]
