@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 
+from .confidence import EdgeConfidence, edge_confidence
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
@@ -34,30 +35,36 @@ from .graphs import (
     simulate,
     usable_table,
 )
+from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .structure import CausalFit, FewRowsWarning, causal_fit
 
 __all__ = [
     "CausalEmbedding",
     "CausalFit",
     "CausalGraph",
+    "CausalLimits",
     "CausalMetrics",
     "CausalPipeline",
     "CausalRanking",
     "CausalSimulation",
+    "EdgeConfidence",
     "EdgeCurves",
     "EmbeddingWarning",
     "FewRowsWarning",
     "Sortability",
     "UsableTable",
+    "VarianceOrderWarning",
     "ball_points",
     "ball_tangents",
     "causal_angles",
     "causal_baselines",
     "causal_embed",
     "causal_fit",
+    "causal_limits",
     "causal_metrics",
     "causal_ranking",
     "causal_sortability",
+    "edge_confidence",
     "edge_curves",
     "hyperbolic_distances",
     "hyperboloid_points",

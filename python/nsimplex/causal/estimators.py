@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,10 +14,30 @@ from .._arguments import checked_methods, describe
 from .._printable import printable
 from ..graph_files import read_table
 from .arrays import Table, is_anndata, read_columns
+from .confidence import confidence_of
 from .contract import HAS_SKLEARN, BaseEstimator, NotFittedError, TransformerMixin
 from .graphs import UsableTable, usable_table
+from .limits import (
+    CausalLimits,
+    VarianceOrderWarning,
+    causal_limits,
+    variance_evidence,
+    variance_order,
+)
 from .linear_model import log_likelihood, regress
-from .structure import causal_fit
+from .structure import causal_fit, fit_options
+
+
+class GraphEdge(NamedTuple):
+    """An edge of a learned graph."""
+
+    cause: str
+    effect: str
+    weight: float
+    score: float  #: as in :class:`CausalFit`
+    frequency: float | None  #: share of the samples that have it; None without ``confidence``
+    low: float | None  #: interval of the weight
+    high: float | None
 
 
 @checked_methods
@@ -36,11 +57,16 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         missing, drop: as in :func:`usable_table`.
         layer, raw: which matrix of an AnnData object or an h5ad file: one of ``layers``, or
             ``raw.X``; by default ``X``.
+        confidence: number of samples of the rows on which the graph is learned again, as in
+            :func:`edge_confidence`; 0: none.
+        resampling, n_jobs: as in :func:`edge_confidence`.
+        min_frequency: drop edges that a smaller share of the samples has; needs ``confidence``.
 
     ``fit`` sets ``n_features_in_``; ``feature_names_in_`` if the table names all columns by
     strings; ``names_`` and ``columns_`` (names and numbers of the columns kept; without names the
     first is empty); ``dropped_`` (each dropped column and the reason); ``adjacency_`` and
-    ``scores_`` [M, M]; and ``model_``.
+    ``scores_`` [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
+    :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
     def __init__(
@@ -54,11 +80,17 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         drop: bool = False,
         layer: str = "",
         raw: bool = False,
+        confidence: int = 0,
+        resampling: str = "halves",
+        min_frequency: float | None = None,
+        n_jobs: int | None = None,
         seed: int = 0,
     ):
         self.estimator, self.nonlinear, self.standardise = estimator, nonlinear, standardise
         self.threshold, self.missing, self.drop = threshold, missing, drop
         self.layer, self.raw, self.seed = layer, raw, seed
+        self.confidence, self.resampling = confidence, resampling
+        self.min_frequency, self.n_jobs = min_frequency, n_jobs
 
     def set_params(self, **params: Any) -> CausalGraph:
         """Changes arguments of the constructor. Fitted attributes stay until the next ``fit``."""
@@ -93,6 +125,10 @@ class CausalGraph(TransformerMixin, BaseEstimator):
 
         Raises:
             TypeError, ValueError: the message names the argument and, if it can, the column.
+
+        Warns:
+            VarianceOrderWarning: variances alone order the columns; the message has the evidence.
+            FewRowsWarning: the table has fewer rows than columns.
         """
         self._learn(self._kept(X, names), forbidden, required, tiers)
         return self
@@ -121,6 +157,35 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         if len(values) == 0:
             raise ValueError(f"[{type(self).__name__}] X: expected a row without missing values")
         return float(log_likelihood(values, self.linear_).mean())
+
+    def limits(self, X: Any, level: float = 0.05) -> CausalLimits:
+        """What the table X, usually that of the fit, cannot tell about the graph; see
+        :func:`causal_limits`. Rows with missing values are left out."""
+        adjacency = self._fitted("adjacency_")
+        values = self._chosen(X)
+        return causal_limits(
+            values[~values.isnan().any(dim=1)],
+            adjacency,
+            names=list(self.get_feature_names_out()),
+            level=level,
+        )
+
+    def edges(self) -> list[GraphEdge]:
+        """The edges with the names of their columns, the surest or else the highest score first.
+        ``pandas.DataFrame(graph.edges())`` makes a table of them."""
+        adjacency = self._fitted("adjacency_")
+        names = self.names_ or [f"x{column}" for column in self.columns_]
+        sure = getattr(self, "confidence_", None)
+        found = []
+        for i, j in adjacency.nonzero().tolist():
+            figures = (
+                [each[i, j].item() for each in (sure.frequencies, sure.low, sure.high)]
+                if (sure)
+                else [None] * 3
+            )
+            weight, score = adjacency[i, j].item(), self.scores_[i, j].item()
+            found.append(GraphEdge(names[i], names[j], weight, score, *figures))
+        return sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score))
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Any:
         """Names of the columns that ``transform`` returns, as an array; x0, x1, .. without
@@ -314,7 +379,33 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         )
         fitted = causal_fit(kept.values, **options)
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
-        self.linear_ = regress(self._scaled(kept.values), self.adjacency_)
+        for name in ("confidence_", "frequencies_"):
+            self.__dict__.pop(name, None)
+        if self.confidence:
+            self.confidence_ = confidence_of(
+                kept.values,
+                fitted.adjacency,
+                fit_options(**options),
+                replicates=self.confidence,
+                resampling=self.resampling,
+                n_jobs=self.n_jobs,
+                seed=self.seed,
+                label=type(self).__name__,
+                argument="confidence",
+            )
+            self.frequencies_ = self.confidence_.frequencies
+        if self.min_frequency is not None:
+            if not self.confidence:
+                raise ValueError(
+                    f"[{type(self).__name__}] min_frequency: expected a number of samples, "
+                    "confidence, too"
+                )
+            self.adjacency_ = self.confidence_.stable(self.min_frequency)
+        scaled = self._scaled(kept.values)
+        self.linear_ = regress(scaled, self.adjacency_)
+        order, counts = variance_order(scaled, self.adjacency_ != 0)
+        if evidence := variance_evidence(order, *counts):
+            warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
     def _pairs(
         self, argument: str, pairs: Iterable[tuple[int | str, int | str]]

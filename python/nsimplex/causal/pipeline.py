@@ -53,8 +53,8 @@ class CausalPipeline(CausalGraph):
     It is a :class:`CausalGraph` with an embedding, and a transformer of scikit-learn like it.
 
     Args:
-        estimator, nonlinear, standardise, threshold, missing, drop, layer, raw, seed: as in
-            :class:`CausalGraph`.
+        estimator, nonlinear, standardise, threshold, missing, drop, layer, raw, confidence,
+            resampling, min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
         dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
             generality, relative, restart, dangling: as in :func:`causal_embed`.
         scale, by_dimension: as in :func:`causal_angles`.
@@ -90,6 +90,10 @@ class CausalPipeline(CausalGraph):
         dangling: str = "uniform",
         scale: float = math.pi / 4,
         by_dimension: bool = False,
+        confidence: int = 0,
+        resampling: str = "halves",
+        min_frequency: float | None = None,
+        n_jobs: int | None = None,
         seed: int = 0,
     ):
         super().__init__(
@@ -101,6 +105,10 @@ class CausalPipeline(CausalGraph):
             drop=drop,
             layer=layer,
             raw=raw,
+            confidence=confidence,
+            resampling=resampling,
+            min_frequency=min_frequency,
+            n_jobs=n_jobs,
             seed=seed,
         )
         self.dimension, self.optimiser, self.steps, self.learning_rate = (

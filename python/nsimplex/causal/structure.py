@@ -81,21 +81,88 @@ def causal_fit(
             FewRowsWarning,
             stacklevel=3,
         )
-    return CausalFit(
-        *operators.causal_fit(
-            values,
-            estimator,
-            nonlinear,
-            standardise,
-            threshold,
-            sparsity,
-            rank,
-            sample,
-            seed,
-            _edges(forbidden),
-            _edges(required),
-            list(tiers),
+    return fit_quietly(
+        values,
+        fit_options(
+            estimator=estimator,
+            nonlinear=nonlinear,
+            standardise=standardise,
+            threshold=threshold,
+            sparsity=sparsity,
+            rank=rank,
+            sample=sample,
+            seed=seed,
+            forbidden=forbidden,
+            required=required,
+            tiers=tiers,
+        ),
+    )
+
+
+class FitOptions(NamedTuple):
+    """The options of :func:`causal_fit`, in the operator's order."""
+
+    estimator: str
+    nonlinear: bool
+    standardise: bool
+    threshold: float | None
+    sparsity: float | None
+    rank: int
+    sample: bool
+    seed: int
+    forbidden: list[tuple[int, int]]
+    required: list[tuple[int, int]]
+    tiers: list[int]
+
+    def among(self, columns: list[int]) -> FitOptions:
+        """The options for a table of these columns only."""
+        place = {column: at for at, column in enumerate(columns)}
+
+        def inside(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+            return [(place[i], place[j]) for i, j in pairs if i in place and j in place]
+
+        tiers = [self.tiers[column] for column in columns] if self.tiers else []
+        return self._replace(
+            forbidden=inside(self.forbidden), required=inside(self.required), tiers=tiers
         )
+
+
+def fit_options(
+    *,
+    estimator: str = "order",
+    nonlinear: bool = False,
+    standardise: bool = False,
+    threshold: float | None = None,
+    sparsity: float | None = None,
+    rank: int = 40,
+    sample: bool = False,
+    seed: int = 0,
+    forbidden: Iterable[tuple[int, int]] = (),
+    required: Iterable[tuple[int, int]] = (),
+    tiers: Sequence[int] = (),
+) -> FitOptions:
+    """Arguments of :func:`causal_fit` as one value."""
+    return FitOptions(
+        estimator,
+        nonlinear,
+        standardise,
+        threshold,
+        sparsity,
+        rank,
+        sample,
+        seed,
+        list(forbidden),
+        list(required),
+        list(tiers),
+    )
+
+
+def fit_quietly(values: Tensor, options: FitOptions) -> CausalFit:
+    """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
+    time."""
+    *plain, forbidden, required, tiers = options
+    return CausalFit(
+        *operators.causal_fit(values, *plain, _edges(forbidden), _edges(required), tiers)
     )
 
 

@@ -1,0 +1,245 @@
+"""How sure an edge is: the graph is learned again from many samples of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._arguments import checked, describe
+from .._hints import Numbers
+from .arrays import as_double
+from .linear_model import regress
+from .structure import FitOptions, causal_fit, fit_options, fit_quietly
+
+_MOST = 100_000  # samples; frequencies are then exact to 0.002
+
+
+class EdgeConfidence(NamedTuple):
+    """What samples of the rows say about a graph of M columns. Entry ``[i, j]`` is about i -> j."""
+
+    adjacency: Tensor  #: float64 [M, M]: the graph of all rows
+    frequencies: Tensor  #: float64 [M, M]: share of the samples whose graph has the edge i -> j
+    connected: Tensor  #: float64 [M, M]: share whose graph has an edge in either direction
+    ancestors: Tensor  #: float64 [M, M]: share whose graph has a directed path from i to j
+    low: Tensor  #: float64 [M, M]: lower end of the interval of the weight; NaN without an edge
+    high: Tensor  #: float64 [M, M]: upper end
+    edges: float  #: mean number of edges per sample
+    replicates: int  #: number of samples
+
+    def stable(self, min_frequency: float = 0.9) -> Tensor:
+        """The graph of all rows without the edges of a smaller frequency."""
+        return torch.where(self.frequencies >= min_frequency, self.adjacency, 0.0)
+
+    def expected_false(self, min_frequency: float = 0.9) -> float:
+        """An upper bound of the expected number of false edges of at least this frequency.
+
+        It is q^2 / ((2 f - 1) M (M - 1)) for a frequency f above 1/2 and q edges per sample. It
+        holds for ``resampling="halves"`` if false edges are exchangeable and found no more often
+        than by chance. Otherwise it is a guide.
+
+        Source: Meinshausen, Buehlmann, "Stability selection", JRSS B 2010, theorem 1.
+        """
+        if not 0.5 < min_frequency <= 1:
+            raise ValueError(
+                f"[expected_false] min_frequency: expected above 0.5, at most 1, got "
+                f"{min_frequency}"
+            )
+        count = len(self.adjacency)
+        return self.edges**2 / ((2 * min_frequency - 1) * count * (count - 1))
+
+
+@checked
+def edge_confidence(
+    table: Numbers,
+    *,
+    replicates: int = 100,
+    resampling: str = "halves",
+    level: float = 0.95,
+    n_jobs: int | None = None,
+    estimator: str = "order",
+    nonlinear: bool = False,
+    standardise: bool = False,
+    threshold: float | None = None,
+    seed: int = 0,
+    forbidden: Iterable[tuple[int, int]] = (),
+    required: Iterable[tuple[int, int]] = (),
+    tiers: Sequence[int] = (),
+) -> EdgeConfidence:
+    """Learns the graph of a table and of many samples of its rows.
+
+    An edge that most samples have does not depend on a few rows. That says nothing about errors
+    that all samples share: a wrong model, an unobserved common cause, or a direction that no data
+    of this kind can tell (:func:`causal_limits`).
+
+    Args:
+        table: [n, M], as in :func:`causal_fit`; n >= 4.
+        replicates: number of samples, 2 or more.
+        resampling: "halves" (half of the rows, without replacement, in complementary pairs) or
+            "bootstrap" (n rows, with replacement).
+        level: of the intervals of weights.
+        n_jobs: number of samples to fit at the same time, as in joblib, which is needed unless this
+            is None or 1. The result does not depend on it.
+        estimator, nonlinear, standardise, threshold, forbidden, required, tiers: as in
+            :func:`causal_fit`.
+        seed: seed of the samples and of the fits.
+
+    The interval of a weight belongs to the graph of all rows: the columns of each sample are
+    regressed on their causes in that graph. With ``nonlinear`` it is the range of the weights that
+    samples with this edge have. A column that is constant in a sample has no edges there.
+
+    Raises:
+        ValueError, TypeError: the message names the argument.
+        ModuleNotFoundError: ``n_jobs`` needs joblib.
+
+    O(replicates) fits, and O(M^2 replicates) memory for the intervals' edges.
+
+    Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
+        Samworth, JRSS B 2013 (complementary pairs).
+    """
+    values = as_double("edge_confidence", "table", table)
+    fitted = causal_fit(
+        values,
+        estimator=estimator,
+        nonlinear=nonlinear,
+        standardise=standardise,
+        threshold=threshold,
+        seed=seed,
+        forbidden=(forbidden := list(forbidden)),
+        required=(required := list(required)),
+        tiers=tiers,
+    )
+    options = fit_options(
+        estimator=estimator,
+        nonlinear=nonlinear,
+        standardise=standardise,
+        threshold=threshold,
+        seed=seed,
+        forbidden=forbidden,
+        required=required,
+        tiers=tiers,
+    )
+    return confidence_of(
+        values,
+        fitted.adjacency,
+        options,
+        replicates=replicates,
+        resampling=resampling,
+        level=level,
+        n_jobs=n_jobs,
+        seed=seed,
+        label="edge_confidence",
+    )
+
+
+def confidence_of(
+    values: Tensor,
+    adjacency: Tensor,
+    options: FitOptions,
+    *,
+    replicates: int,
+    resampling: str = "halves",
+    level: float = 0.95,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    label: str,
+    argument: str = "replicates",
+) -> EdgeConfidence:
+    """The confidence in a graph that was learned from these values with these options."""
+    rows, count = values.shape
+    if not 2 <= replicates <= _MOST:
+        raise ValueError(f"[{label}] {argument}: expected 2 to {_MOST}, got {replicates}")
+    if resampling not in ("halves", "bootstrap"):
+        raise ValueError(
+            f'[{label}] resampling: expected "halves" or "bootstrap", got {describe(resampling)}'
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"[{label}] level: expected a number in (0, 1), got {level}")
+    if rows < 4:
+        raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
+    if options.standardise:
+        values = (values - values.mean(dim=0)) / values.std(dim=0, correction=0)
+    edges = adjacency.nonzero()
+
+    def replicate(number: int) -> tuple[Tensor, Tensor]:
+        chosen = _rows(rows, number, resampling, seed)
+        found = _fit(values[chosen], options)
+        if options.nonlinear:
+            weights = torch.where(found != 0, found, torch.nan)
+        else:
+            weights = regress(values[chosen], adjacency).coefficients
+        return found != 0, weights[edges[:, 0], edges[:, 1]]
+
+    frequencies = torch.zeros(count, count, dtype=torch.float64)
+    connected, ancestors = torch.zeros_like(frequencies), torch.zeros_like(frequencies)
+    weights = []
+    for found, own in _in_parallel(label, replicate, replicates, n_jobs):
+        frequencies += found
+        connected += found | found.T
+        ancestors += closure(found)
+        weights.append(own)
+    low, high = torch.full_like(frequencies, torch.nan), torch.full_like(frequencies, torch.nan)
+    if len(edges) > 0:
+        ends = torch.tensor([0.5 - level / 2, 0.5 + level / 2], dtype=torch.float64)
+        bounds = torch.stack(weights).nanquantile(ends, dim=0)
+        low[edges[:, 0], edges[:, 1]], high[edges[:, 0], edges[:, 1]] = bounds
+    return EdgeConfidence(
+        adjacency,
+        frequencies / replicates,
+        connected / replicates,
+        ancestors / replicates,
+        low,
+        high,
+        float(frequencies.sum()) / replicates,
+        replicates,
+    )
+
+
+def closure(edges: Tensor) -> Tensor:
+    """Which columns have a directed path to which; bool [M, M]. O(M^3 log M)."""
+    reached = edges.to(torch.float32)
+    while True:
+        further = ((reached + reached @ reached) > 0).to(torch.float32)
+        if torch.equal(further, reached):
+            return reached > 0
+        reached = further
+
+
+def _rows(rows: int, number: int, resampling: str, seed: int) -> Tensor:
+    """The rows of a sample. Both halves of a pair come from one permutation."""
+    pair = number // 2 if resampling == "halves" else number
+    generator = torch.Generator().manual_seed((seed * 1_000_003 + pair) % 2**63)
+    if resampling == "bootstrap":
+        return torch.randint(rows, (rows,), generator=generator)
+    order, half = torch.randperm(rows, generator=generator), rows // 2
+    return order[half : 2 * half] if number % 2 else order[:half]
+
+
+def _fit(values: Tensor, options: FitOptions) -> Tensor:
+    """The graph of a sample; columns that are constant there have no edges."""
+    count = values.size(1)
+    varied = (values != values[:1]).any(dim=0).nonzero().flatten()
+    if len(varied) == count:
+        return fit_quietly(values, options).adjacency
+    adjacency = torch.zeros(count, count, dtype=torch.float64)
+    if len(varied) > 1:
+        inside = fit_quietly(values[:, varied], options.among(varied.tolist())).adjacency
+        adjacency[varied[:, None], varied] = inside
+    return adjacency
+
+
+def _in_parallel(label: str, call: Any, count: int, n_jobs: int | None) -> Iterable[Any]:
+    """The results for 0 .. count - 1, in this order."""
+    if n_jobs in (None, 1):
+        return map(call, range(count))
+    try:
+        import joblib
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"[{label}] n_jobs: expected None or 1 without joblib, got {n_jobs} ({error})"
+        ) from None
+    # Fits release Python's lock, so that threads are enough and nothing is copied.
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
+    return parallel(joblib.delayed(call)(number) for number in range(count))

@@ -1,0 +1,158 @@
+"""What a table cannot tell: equivalent graphs, units, and common causes outside the table."""
+
+import itertools
+import math
+import warnings
+
+import pytest
+import torch
+
+from nsimplex import causal
+from nsimplex.causal import CausalGraph, CausalPipeline, VarianceOrderWarning
+from nsimplex.causal.limits import completed
+
+
+def acyclic(edges):
+    return not torch.matrix_exp(edges.double()).diagonal().gt(1 + 1e-9).any()
+
+
+def colliders(edges):
+    joined = edges | edges.T
+    pairs = itertools.combinations(range(len(edges)), 2)
+    return {
+        (i, k, j)
+        for i, j in pairs
+        if not joined[i, j]
+        for k in range(len(edges))
+        if edges[i, k] and edges[j, k]
+    }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_cpdag_has_what_all_equivalent_graphs_share(seed):
+    """All orientations of the skeleton that are acyclic and have the same colliders."""
+    generator = torch.Generator().manual_seed(seed)
+    count = 5
+    order = torch.randperm(count, generator=generator)
+    density = 0.4 + 0.5 * torch.rand(1, generator=generator)
+    edges = torch.rand(count, count, generator=generator).lt(density).triu(1)[order][:, order]
+    pairs = edges.nonzero().tolist()
+    shared = torch.zeros_like(edges)
+    for flips in itertools.product([False, True], repeat=len(pairs)):
+        other = torch.zeros_like(edges)
+        for (i, j), flip in zip(pairs, flips):
+            other[(j, i) if flip else (i, j)] = True
+        if acyclic(other) and colliders(other) == colliders(edges):
+            shared |= other
+    assert completed(edges).equal(shared)
+
+
+def test_directions_that_cannot_be_told_are_named():
+    made = causal.simulate(
+        torch.tensor([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]]), observations=500
+    )
+    found = causal.causal_limits(made.table, made.weights, names=list("abcd"))
+    assert found.reversible == [(0, 1)] and found.cpdag[0, 1] and found.cpdag[1, 0]
+    assert found.cpdag[1, 2] and not found.cpdag[2, 1]
+    assert "The direction of 1 of 3 edges cannot be told" in found.report()[1]
+    assert found.report()[1].endswith("data: a - b")
+
+
+def test_equivalent_graphs_have_the_same_bic():
+    made = causal.simulate(torch.tensor([[0, 1, 0], [0, 0, 1], [0, 0, 0]]), observations=300)
+    bic = [causal.causal_limits(made.table, g).bic for g in (made.weights, made.weights.T)]
+    assert bic[0] == pytest.approx(bic[1])
+    assert bic[0] < causal.causal_limits(made.table, torch.zeros(3, 3)).bic
+    total = torch.distributions.MultivariateNormal(
+        made.table.mean(0), torch.cov(made.table.T, correction=0)
+    ).log_prob(made.table)
+    full = torch.ones(3, 3).triu(1)  # it has the likelihood of any Gaussian
+    expected = -2 * total.sum() + 9 * math.log(300)
+    assert causal.causal_limits(made.table, full).bic == pytest.approx(float(expected))
+
+
+def hidden_cause(seed, rows=1000):
+    """Two columns with a common cause that the table does not have, among independent ones."""
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.empty(rows, 6, dtype=torch.float64).exponential_(generator=generator)
+    noise[:, :2] += 1.2 * noise[:, 5:]
+    return noise[:, :5]
+
+
+def test_a_common_cause_outside_the_table_shows_in_the_noises():
+    for seed in range(5):
+        table = hidden_cause(seed)
+        for edges in ([], [(0, 1)], [(1, 0)]):
+            graph = torch.zeros(5, 5)
+            for i, j in edges:
+                graph[i, j] = 1
+            found = causal.causal_limits(table, graph)
+            assert (0, 1) in [pair[:2] for pair in found.dependent], (seed, edges)
+            assert found.dependent[0][2] < 1e-3 and found.tests == 10
+            assert "x0 - x1 (p = " in found.report()[-1]
+
+
+def test_a_missing_edge_shows_in_the_noises():
+    made = causal.simulate(nodes=4, degree=1, observations=500, seed=3)
+    i, j = made.weights.abs().argmax() // 4, made.weights.abs().argmax() % 4
+    graph = made.weights.clone()
+    graph[i, j] = 0
+    pairs = [set(pair[:2]) for pair in causal.causal_limits(made.table, graph).dependent]
+    assert {int(i), int(j)} in pairs
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "exponential", "gumbel"])
+def test_right_graphs_are_seldom_accused(noise):
+    """At most 5 % in the long run; 8 of 60 has a probability of less than 1 %."""
+    false = 0
+    for seed in range(60):
+        made = causal.simulate(nodes=8, degree=1, observations=400, noise=noise, seed=seed)
+        false += bool(causal.causal_limits(made.table, made.weights).dependent)
+    assert false < 8
+
+
+def test_units_that_tell_the_order_are_reported():
+    made = causal.simulate(nodes=12, degree=2, observations=1000, seed=1)
+    found = causal.causal_limits(made.table, made.weights)
+    assert found.varsortability == causal.causal_sortability(made.table, made.weights).variance
+    shared, edges = found.sorted_by_variance
+    assert edges == int((made.weights != 0).sum()) and 0.8 * edges <= shared <= edges
+    assert any("Variances alone order the columns" in line for line in found.report())
+    for kind in (CausalGraph, lambda **o: CausalPipeline(steps=2, **o)):
+        with pytest.warns(VarianceOrderWarning, match=r"sorting by variance gives \d+ of the"):
+            kind().fit(made.table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", VarianceOrderWarning)
+            kind(standardise=True).fit(made.table)
+            kind().fit(made.table[:, :3])
+
+
+def test_estimators_say_what_the_table_cannot_tell():
+    made = causal.simulate(nodes=6, degree=1, observations=300, seed=4)
+    table = made.table.clone()
+    table[3, 2] = torch.nan
+    graph = CausalGraph(missing="rows", standardise=True).fit(table, names=list("abcdef"))
+    found = graph.limits(table)
+    assert found.names == list("abcdef")
+    whole = table[~table.isnan().any(1)]
+    scaled = (whole - whole.mean(0)) / whole.std(0, correction=0)
+    assert found.bic == pytest.approx(causal.causal_limits(scaled, graph.adjacency_).bic)
+    assert CausalGraph().fit(made.table).limits(made.table).names == [f"x{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    "table, graph, says",
+    [
+        (torch.randn(9, 3), torch.zeros(2, 2), r"graph: expected \[M, M\] for a table \[n, M\]"),
+        (torch.randn(9, 2), torch.tensor([[0, 1], [1, 0]]), "graph: expected no cycle"),
+        (torch.full((9, 2), torch.nan), torch.zeros(2, 2), "table: expected finite numbers"),
+        (torch.randn(3, 2), torch.zeros(2, 2), "table: expected at least 4 rows, got 3"),
+    ],
+)
+def test_names_what_cannot_be(table, graph, says):
+    with pytest.raises(ValueError, match=says):
+        causal.causal_limits(table, graph)
+    with pytest.raises(ValueError, match="names: expected 2, one per column, got 1"):
+        causal.causal_limits(torch.randn(9, 2), torch.zeros(2, 2), names=["a"])
+    with pytest.raises(ValueError, match=r"level: expected a number in \(0, 1\), got 1.5"):
+        causal.causal_limits(torch.randn(9, 2), torch.zeros(2, 2), level=1.5)

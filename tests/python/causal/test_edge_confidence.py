@@ -1,0 +1,155 @@
+"""Confidence in edges from samples of the rows."""
+
+import sys
+
+import pytest
+import torch
+
+from nsimplex import causal
+from nsimplex.causal import CausalGraph, CausalPipeline, confidence
+from nsimplex.causal.structure import fit_options
+
+
+@pytest.fixture(scope="module")
+def made():
+    return causal.simulate(nodes=6, degree=1, observations=300, seed=4)
+
+
+@pytest.mark.parametrize("resampling", ["halves", "bootstrap"])
+def test_is_the_share_of_the_samples(made, resampling):
+    """The definition, with the rows of each sample drawn as the page says."""
+    got = causal.edge_confidence(made.table, replicates=6, resampling=resampling, seed=2)
+    graphs = []
+    for number in range(6):
+        rows = confidence._rows(300, number, resampling, 2)
+        assert len(rows) == (150 if resampling == "halves" else 300)
+        graphs.append(causal.causal_fit(made.table[rows], seed=2).adjacency != 0)
+    found = torch.stack(graphs).double()
+    torch.testing.assert_close(got.frequencies, found.mean(0))
+    torch.testing.assert_close(got.connected, ((found + found.mT) > 0).double().mean(0))
+    paths = torch.stack([torch.matrix_exp(g) - torch.eye(6).double() > 1e-12 for g in found])
+    torch.testing.assert_close(got.ancestors, paths.double().mean(0))
+    assert got.edges == pytest.approx(float(found.sum()) / 6) and got.replicates == 6
+    assert got.adjacency.equal(causal.causal_fit(made.table, seed=2).adjacency)
+
+
+def test_halves_are_complementary_pairs():
+    for pair in range(3):
+        halves = [confidence._rows(11, 2 * pair + at, "halves", 5) for at in range(2)]
+        both = torch.cat(halves)
+        assert len(halves[0]) == len(halves[1]) == 5 and len(both.unique()) == 10
+
+
+def test_does_not_depend_on_the_number_of_jobs(made):
+    pytest.importorskip("joblib")
+    one = causal.edge_confidence(made.table, replicates=7, seed=3)
+    for jobs in (2, 3, -1):
+        for a, b in zip(one, causal.edge_confidence(made.table, replicates=7, seed=3, n_jobs=jobs)):
+            assert torch.equal(torch.as_tensor(a).nan_to_num(9), torch.as_tensor(b).nan_to_num(9))
+    other = causal.edge_confidence(made.table[:60], replicates=7, seed=4)
+    assert not torch.equal(
+        other.low.nan_to_num(),
+        causal.edge_confidence(made.table[:60], replicates=7, seed=5).low.nan_to_num(),
+    )
+
+
+def test_real_edges_are_sure_and_noise_is_not(made):
+    sure = causal.edge_confidence(made.table, replicates=50)
+    true = made.weights != 0
+    assert sure.frequencies[true].min() > 0.9 and sure.frequencies[~true].max() < 0.5
+    assert causal.causal_metrics(sure.stable(0.9), made.weights).shd == 0
+    noise = causal.edge_confidence(torch.randn(100, 8, generator=torch.Generator().manual_seed(0)))
+    assert noise.stable(0.9).count_nonzero() == 0
+
+
+def test_intervals_cover_the_weights():
+    """19 of 20 in the long run; 200 weights of one graph."""
+    inside = []
+    for seed in range(25):
+        made = causal.simulate(nodes=8, degree=1, observations=400, seed=1, sample_seed=seed)
+        got = causal.edge_confidence(made.table, replicates=40, seed=seed)
+        edges = (made.weights != 0) & (got.adjacency != 0)
+        inside += ((got.low <= made.weights) & (made.weights <= got.high))[edges].tolist()
+    assert len(inside) > 180 and 0.88 < sum(inside) / len(inside) < 0.98
+
+
+def test_the_bound_of_false_edges(made):
+    sure = causal.edge_confidence(made.table, replicates=4)
+    assert sure.expected_false(0.75) == pytest.approx(sure.edges**2 / (0.5 * 30))
+    with pytest.raises(ValueError, match="expected above 0.5, at most 1, got 0.5"):
+        sure.expected_false(0.5)
+
+
+def test_columns_that_are_constant_in_a_sample_have_no_edges_there(made):
+    table = made.table.clone()
+    rare = torch.zeros(300, dtype=torch.float64)
+    rare[7] = 1.0
+    table = torch.cat([rare[:, None], table], 1)
+    got = causal.edge_confidence(
+        table, replicates=8, tiers=[1, 0, 0, 0, 0, 0, 0], required=[(1, 2)], forbidden=[(3, 0)]
+    )
+    assert got.frequencies[1, 2] == 1 and got.frequencies[0].sum() == 0
+    options = fit_options(forbidden=[(0, 1), (2, 3)], required=[(1, 3)], tiers=[4, 5, 6, 7])
+    inside = options.among([1, 2, 3])
+    assert (inside.forbidden, inside.required, inside.tiers) == ([(1, 2)], [(0, 2)], [5, 6, 7])
+
+
+def test_nonlinear_graphs_have_intervals_too():
+    made = causal.simulate(nodes=4, degree=1, observations=120, mechanism="gp", seed=3)
+    got = causal.edge_confidence(made.table, replicates=4, nonlinear=True)
+    edges = (got.adjacency != 0) & (got.frequencies > 0)
+    assert edges.any() and (got.low <= got.high)[edges].all()
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        (dict(replicates=1), "replicates: expected 2 to 100000, got 1"),
+        (dict(resampling="jackknife"), 'resampling: expected "halves" or "bootstrap", got'),
+        (dict(level=1.0), r"level: expected a number in \(0, 1\), got 1.0"),
+        (dict(estimator="best"), "estimator: expected one of"),
+    ],
+)
+def test_names_what_cannot_be(made, options, says):
+    with pytest.raises(ValueError, match=says):
+        causal.edge_confidence(made.table, **options)
+
+
+def test_says_that_joblib_is_needed(made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(ModuleNotFoundError, match="n_jobs: expected None or 1 without joblib"):
+        causal.edge_confidence(made.table, replicates=2, n_jobs=2)
+
+
+@pytest.mark.parametrize("kind", [CausalGraph, lambda **o: CausalPipeline(steps=2, **o)])
+def test_estimators_know_how_sure_edges_are(made, kind):
+    names = list("abcdef")
+    graph = kind(confidence=20, seed=1).fit(made.table, names=names)
+    whole = causal.edge_confidence(made.table, replicates=20, seed=1)
+    assert graph.frequencies_.equal(whole.frequencies) and graph.confidence_.replicates == 20
+    edges = graph.edges()
+    assert len(edges) == int((graph.adjacency_ != 0).sum()) and edges[0].cause in names
+    assert [e.frequency for e in edges] == sorted((e.frequency for e in edges), reverse=True)
+    first = edges[0]
+    at = names.index(first.cause), names.index(first.effect)
+    assert first.weight == graph.adjacency_[at] and first.low <= first.weight <= first.high
+    bare = kind().fit(made.table)
+    assert not hasattr(bare, "frequencies_") and bare.edges()[0].frequency is None
+    assert bare.edges()[0].cause.startswith("x")
+    few = kind(confidence=20, min_frequency=1.0, seed=1).fit(made.table[:40])
+    assert (few.frequencies_[few.adjacency_ != 0] == 1).all()
+    assert len(few.edges()) < int((few.confidence_.adjacency != 0).sum())
+    with pytest.raises(ValueError, match="min_frequency: expected a number of samples"):
+        kind(min_frequency=0.5).fit(made.table)
+    with pytest.raises(ValueError, match="confidence: expected 2 to 100000, got 1"):
+        kind(confidence=1).fit(made.table)
+
+
+def test_confidence_of_genes_is_added(made):
+    anndata = pytest.importorskip("anndata")
+    from nsimplex.causal import sc
+
+    data = anndata.AnnData(made.table.numpy())
+    sc.fit(data, confidence=5, steps=2)
+    expected = causal.edge_confidence(made.table, replicates=5).frequencies
+    assert (data.varp["causal_frequencies"].toarray() == expected.numpy()).all()
