@@ -312,7 +312,8 @@ struct LayerReading {
   at::Tensor ratio;     ///< the residual over ||X||_{1,inf}
   at::Tensor effective_rank, mean_cosine, dirichlet_energy;
 
-  // Only for layers that attend to all tuples of their windows; over queries and heads.
+  // Only for layers that attend to all tuples of their windows, with the product form, softmax and
+  // no augment; over queries and heads.
   at::Tensor logit_range;  ///< largest difference between two logits of a query
   at::Tensor alignment;    ///< largest |<q, k_1 o .. o k_N>| / (|q| |k_1| .. |k_N|)
   at::Tensor entropy;      ///< mean entropy of a query's weights, in nats
@@ -322,7 +323,7 @@ struct LayerReading {
   // Derivatives, if they are asked for.
   at::Tensor block_jacobian;      ///< largest singular value of the Jacobian of the whole block
   at::Tensor attention_jacobian;  ///< the same of the attention alone, from its normalised input
-  at::Tensor sensitivity;         ///< of the operator at its q, k and v, under inf-RMS norms
+  at::Tensor sensitivity;         ///< of the same layers' operator at q, k, v; inf-RMS norms
   at::Tensor sensitivity_bound;   ///< its bound, for its scales and the norms of its q, k and v
 };
 

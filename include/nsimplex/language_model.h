@@ -46,6 +46,13 @@ struct LanguageModelOptions {
   double mlp_ratio = 0.0;  ///< hidden / dim; 0: the activation's usual one
   bool tied = true;        ///< the embedding is also the output projection
 
+  // Of the simplicial layers, as in SimplicialAttentionOptions.
+  Form form = Form::product;
+  bool rotary = false;  ///< for order >= 2, which needs form determinant; order 1 always rotates
+  Normalizer normalizer = Normalizer::softmax;
+  bool augment = false;  ///< a row of ones on all axes but the first
+  double dropout = 0.0;
+
   NSIMPLEX_API bool operator==(const LanguageModelOptions&) const;
 };
 
@@ -61,8 +68,8 @@ language_model_options(const std::map<std::string, std::string>& fields);
 /// Pre-norm transformer over tokens: embedding, blocks, RMSNorm, output projection.
 ///
 /// Positions: the ordinary layers rotate q and k (RoPE). The simplicial layers of order >= 2 get
-/// none, because the trilinear form has no rotation invariance. They see order through their causal
-/// windows and through the layers below.
+/// none, because the product form has no rotation invariance. They see order through their causal
+/// windows and through the layers below. With form determinant and `rotary` they rotate, too.
 ///
 /// Parameters: `embedding.weight` [V, C], `blocks.<i>.*` (see TransformerBlock), `norm.weight` [C]
 /// and, unless tied, `head.weight` [V, C]. Embeddings are initially normal with deviation 0.02. The

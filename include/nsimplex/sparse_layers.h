@@ -173,8 +173,8 @@ class NSIMPLEX_API SparseAttentionImpl : public SimplicialAttentionImpl {
                             const std::optional<at::Tensor>& chosen) const;
   AttentionOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                          const at::Tensor& chosen) const;
-  AttentionOutput attend_to_all(const at::Tensor& query, at::TensorList keys,
-                                at::TensorList values) const;
+  AttentionOutput attend_to_all(const at::Tensor& query, at::TensorList keys, at::TensorList values,
+                                bool with_sink) const;
 
   SelectionOptions selection_;
   Indexer indexer_{nullptr};

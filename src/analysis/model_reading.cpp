@@ -25,6 +25,11 @@ bool attends_to_all(const SimplicialAttentionImpl& layer) {
          dynamic_cast<const SeparableAttentionImpl*>(&layer) == nullptr;
 }
 
+// Whether the weights are softmaxes of products, of which the metrics and bounds speak.
+bool has_plain_weights(const SimplicialAttentionOptions& o) {
+  return o.form == Form::product && o.normalizer == Normalizer::softmax && o.augment.empty();
+}
+
 void read_tokens(LayerReading& reading, const Tensor& x) {
   reading.residual = composite_norm(mean_residual(x));
   reading.ratio = reading.residual / composite_norm(x);
@@ -99,7 +104,7 @@ void read_block(LayerReading& reading, TransformerBlock& block, const Tensor& x,
   reading.order = o.order;
   reading.attends_to_all = attends_to_all(*layer);
   const Tensor normalised = block->attention_input(x).detach();
-  if (reading.attends_to_all) {
+  if (reading.attends_to_all && has_plain_weights(o)) {
     Call call{layer->heads_of(normalised), layer->attention_options()};
     for (Tensor& each : call.heads) each = each.detach();
     call.options.causal = o.causal;

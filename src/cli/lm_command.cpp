@@ -121,6 +121,7 @@ LoadedModel load_model(const std::string& path, c10::Device device, bool non_fin
         each.name));
   }
   loaded.model->to(device);
+  loaded.model->eval();
   return loaded;
 }
 

@@ -55,6 +55,23 @@ void add_choice_flags(CLI::App& command, ModelFlags& o) {
   add("--indexer-scores", o.indexer_scores, "Function of the indexer's scores: relu or softmax")
       ->type_name("NAME");
   add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
+  add("--form", o.form,
+      "Scores of the simplicial layers: product or determinant, which needs a --dim that is a "
+      "multiple of heads x (order + 1)")
+      ->type_name("NAME");
+  command
+      .add_flag("--rotary", o.model.rotary,
+                "Rotary positions in the simplicial layers, with form determinant")
+      ->group("Model");
+  add("--normalizer", o.normalizer,
+      "Normaliser of the simplicial layers: softmax, softmax_sink (a learned sink per head), "
+      "sigmoid or relu")
+      ->type_name("NAME");
+  command
+      .add_flag("--augment", o.model.augment,
+                "Add a key of ones to every axis but the first of the simplicial layers")
+      ->group("Model");
+  add("--dropout", o.model.dropout, "Share of tuples that the simplicial layers drop in training");
 }
 
 LanguageModelOptions language_model_options(const ModelFlags& options, int64_t vocabulary) {
@@ -65,6 +82,8 @@ LanguageModelOptions language_model_options(const ModelFlags& options, int64_t v
   fields["indexer"] = options.indexer;
   fields["indexer_scores"] = options.indexer_scores;
   fields["scale"] = options.preset;
+  fields["form"] = options.form;
+  fields["normalizer"] = options.normalizer;
   fields["norm"] = options.norm;
   fields["mlp"] = options.mlp;
   fields["tied"] = options.untied ? "false" : "true";

@@ -16,6 +16,7 @@ struct ModelFlags {
   std::vector<int64_t> window;  ///< keys of each axis; empty: the default of the order
   std::string sparse = "window", indexer = "reuse", indexer_scores = "softmax";
   std::string preset = "standard", norm = "none", mlp = "swiglu";
+  std::string form = "product", normalizer = "softmax";
   bool untied = false;
 };
 
@@ -23,7 +24,7 @@ struct ModelFlags {
 /// the default of --window.
 void add_shape_flags(CLI::App& command, ModelFlags& flags, const std::string& window);
 
-/// Adds the choice of tuples of the simplicial layers, and their scale.
+/// Adds the choice of tuples of the simplicial layers, and what these compute from them.
 void add_choice_flags(CLI::App& command, ModelFlags& flags);
 
 /// The model that the options describe.

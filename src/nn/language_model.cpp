@@ -31,6 +31,11 @@ const Names<IndexSource> kIndexSources = {{"reuse", IndexSource::reuse},
                                           {"light", IndexSource::light}};
 const Names<IndexScores> kIndexScores = {{"relu", IndexScores::relu},
                                          {"softmax", IndexScores::softmax}};
+const Names<Form> kForms = {{"product", Form::product}, {"determinant", Form::determinant}};
+const Names<Normalizer> kNormalizers = {{"softmax", Normalizer::softmax},
+                                        {"softmax_sink", Normalizer::softmax_sink},
+                                        {"sigmoid", Normalizer::sigmoid},
+                                        {"relu", Normalizer::relu}};
 const Names<Activation> kActivations = {{"swiglu", Activation::swiglu}, {"gelu", Activation::gelu}};
 const Names<bool> kBooleans = {{"true", true}, {"false", false}};
 
@@ -89,6 +94,11 @@ Field number(const std::string& name, int64_t LanguageModelOptions::* member) {
           [=](auto& o, const auto& text) { o.*member = parse_number<int64_t>(name, text); }};
 }
 
+Field real(const std::string& name, double LanguageModelOptions::* member) {
+  return {name, [=](const auto& o) { return format_number(o.*member); },
+          [=](auto& o, const auto& text) { o.*member = parse_number<double>(name, text); }};
+}
+
 template <class Value>
 Field choice(const std::string& name, Value LanguageModelOptions::* member,
              const Names<Value>& names) {
@@ -129,18 +139,17 @@ const std::vector<Field>& fields() {
       number("topk", &Options::topk),
       choice("indexer", &Options::indexer, kIndexSources),
       choice("indexer_scores", &Options::indexer_scores, kIndexScores),
-      {"indexer_loss", [](const Options& o) { return format_number(o.indexer_loss); },
-       [](Options& o, const std::string& text) {
-         o.indexer_loss = parse_number<double>("indexer_loss", text);
-       }},
+      real("indexer_loss", &Options::indexer_loss),
       choice("norm", &Options::norm, kHeadNorms),
       choice("scale", &Options::scale, kScalePresets),
       choice("mlp", &Options::mlp, kActivations),
-      {"mlp_ratio", [](const Options& o) { return format_number(o.mlp_ratio); },
-       [](Options& o, const std::string& text) {
-         o.mlp_ratio = parse_number<double>("mlp_ratio", text);
-       }},
+      real("mlp_ratio", &Options::mlp_ratio),
       choice("tied", &Options::tied, kBooleans),
+      choice("form", &Options::form, kForms),
+      choice("rotary", &Options::rotary, kBooleans),
+      choice("normalizer", &Options::normalizer, kNormalizers),
+      choice("augment", &Options::augment, kBooleans),
+      real("dropout", &Options::dropout),
   };
   return all;
 }
@@ -183,6 +192,11 @@ void check(const LanguageModelOptions& o) {
   require(o.order >= 1, at, "order: expected at least 1, got ", o.order);
   require(o.every >= 0, at, "every: expected 0 (never) or more, got ", o.every);
   require(o.mlp_ratio >= 0, at, "mlp_ratio: expected 0 (the usual one) or more, got ", o.mlp_ratio);
+  require(!o.rotary || o.order == 1 || o.form == Form::determinant, at,
+          "rotary: expected form determinant with order ", o.order,
+          ", because the product form does not depend on relative positions alone");
+  require(o.dropout >= 0 && o.dropout < 1, at, "dropout: expected a share in [0, 1), got ",
+          o.dropout);
 }
 
 SelectionOptions selection(const LanguageModelOptions& o) {
@@ -209,6 +223,11 @@ SimplicialAttention make_attention(const LanguageModelOptions& o, bool simplicia
   attention.rotary = attention.order == 1;
   if (!simplicial) return SimplicialAttention(attention);
   attention.scale = o.scale;
+  attention.form = o.form;
+  attention.rotary |= o.rotary;
+  attention.normalizer = o.normalizer;
+  for (int64_t axis = 1; o.augment && axis < o.order; ++axis) attention.augment.push_back(axis);
+  attention.dropout = o.dropout;
   std::shared_ptr<SimplicialAttentionImpl> layer;
   switch (o.sparse) {
     case Sparsity::window:

@@ -1,4 +1,5 @@
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/sigmoid.h>
 #include <nsimplex/cache.h>
 #include <nsimplex/layers.h>
 #include <nsimplex/sparse_layers.h>
@@ -21,6 +22,8 @@ SimplicialAttentionOptions checked(const SimplicialAttentionOptions& o) {
   constexpr char kAt[] = "[SparseAttention] ";
   require(o.context_dims.empty(), kAt, "context_dims: expected none, got ", o.context_dims.size());
   require(o.window.empty(), kAt, "window: expected none beside chosen keys, got ", o.window.size());
+  require(o.normalizer == Normalizer::softmax || o.normalizer == Normalizer::softmax_sink, kAt,
+          "normalizer: expected softmax or softmax_sink beside chosen keys");
   return o;
 }
 
@@ -42,7 +45,9 @@ SparseAttentionImpl::SparseAttentionImpl(const SimplicialAttentionOptions& optio
                                          const SelectionOptions& selection)
     : SimplicialAttentionImpl(checked(options)), selection_(selection) {
   constexpr char kAt[] = "[SparseAttention] ";
-  require_plain(kAt, this->options());
+  SimplicialAttentionOptions others = this->options();
+  others.normalizer = Normalizer::softmax;
+  require_plain(kAt, others);
   require(selection.pattern != TuplePattern::list, kAt, "pattern: expected product or path");
   require(selection.keys >= 1, kAt, "keys: expected at least 1, got ", selection.keys);
   require(selection.loss_weight >= 0, kAt, "loss_weight: expected 0 or more, got ",
@@ -101,12 +106,23 @@ AttentionOutput SparseAttentionImpl::attend(const Tensor& query, at::TensorList 
                                       .form = options().form,
                                       .reduce = tuple_reduce(options().reduce),
                                       .scale = scale()};
-  return sparse_attention(query, keys, values, chosen.unsqueeze(1), std::nullopt, sparse);
+  AttentionOutput attended =
+      sparse_attention(query, keys, values, chosen.unsqueeze(1), std::nullopt, sparse);
+  // A sink is a tuple of its own in the denominator, with value 0.
+  if (const auto sink = attention_options().sink) {
+    const Tensor share = at::sigmoid(attended.lse - sink->unsqueeze(-1));
+    attended.out = attended.out * share.unsqueeze(-1).to(attended.out.scalar_type());
+  }
+  return attended;
 }
 
 AttentionOutput SparseAttentionImpl::attend_to_all(const Tensor& query, at::TensorList keys,
-                                                   at::TensorList values) const {
+                                                   at::TensorList values, bool with_sink) const {
   AttentionOptions dense = attention_options();
+  if (!with_sink) {
+    dense.normalizer = Normalizer::softmax;
+    dense.sink.reset();
+  }
   dense.causal = options().causal;
   return attention(query, keys, values, dense);
 }
@@ -122,14 +138,15 @@ Tensor SparseAttentionImpl::forward(const Tensor& x, at::TensorList contexts,
   const IndexParts index = index_of(x, 0);
   if (warms_up_) {
     auxiliary_loss_ = alignment_loss(index, all[0], keys, std::nullopt);
-    return join_heads(attend_to_all(all[0], keys, values).out);
+    return join_heads(attend_to_all(all[0], keys, values, true).out);
   }
   const Tensor chosen = choose(index);
   auxiliary_loss_ = alignment_loss(index, all[0], keys, chosen);
   const AttentionOutput attended = attend(all[0], keys, values, chosen);
   if (measures_mass_) {
     const at::NoGradGuard no_grad;
-    retained_mass_ = nsimplex::retained_mass(attended.lse, attend_to_all(all[0], keys, values).lse);
+    const Tensor dense = attend_to_all(all[0], keys, values, false).lse;
+    retained_mass_ = nsimplex::retained_mass(attended.lse, dense);
   }
   return join_heads(attended.out);
 }

@@ -19,6 +19,22 @@ namespace {
 // Tokens of one forward pass: enough to keep every thread busy, little memory.
 constexpr int64_t kTokensAPass = 8192;
 
+// Without gradients and without dropout, for one scope.
+class Evaluating {
+ public:
+  explicit Evaluating(LanguageModel& model) : model_(model), trained_(model->is_training()) {
+    model_->eval();
+  }
+  ~Evaluating() { model_->train(trained_); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  const at::NoGradGuard no_grad_;
+  LanguageModel& model_;
+  bool trained_;
+};
+
 }  // namespace
 
 Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slice slice,
@@ -40,7 +56,7 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
   const auto length = [&](int64_t begin) { return std::min(context, slice.end - 1 - begin); };
   const int64_t total = (wanted - 1) * context + length(start(wanted - 1));
 
-  const at::NoGradGuard no_grad;
+  const Evaluating evaluating(model);
   const c10::Device device = model->parameters().front().device();
   const int64_t rows = std::max<int64_t>(kTokensAPass / context, 1);
   Evaluation result;
@@ -155,7 +171,7 @@ void generate(LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
               const SamplingOptions& options, const std::function<bool(int32_t)>& emit) {
   check(options);
   TORCH_CHECK(!tokens.empty(), "[generate] the prompt has no token");
-  const at::NoGradGuard no_grad;
+  const Evaluating evaluating(model);
   Continuation text(model);
   for (int64_t n = 0; n < count; ++n) {
     const auto probabilities = sampling_distribution(text.next_logits(tokens), options);

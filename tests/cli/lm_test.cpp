@@ -83,6 +83,45 @@ TEST(LmTrain, ChosenKeysTrainResumeAndSample) {
   }
 }
 
+TEST(LmTrain, OptionsOfTheSimplicialLayersTrainResumeAndSample) {
+  const Place place;
+  const std::vector<std::vector<std::string>> kinds = {
+      {"--form", "determinant", "--rotary", "--normalizer", "softmax_sink"},
+      {"--normalizer", "softmax_sink", "--augment", "--dropout", "0.3"},
+      {"--normalizer", "softmax_sink", "--sparse", "topk", "--topk", "4"}};
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    SCOPED_TRACE(kind);
+    const auto train = [&](const std::string& name, const std::string& often) {
+      std::vector<std::string> more = {"--out", place.run(name), "--json", "--checkpoint-every",
+                                       often};
+      more.insert(more.end(), kinds[kind].begin(), kinds[kind].end());
+      std::vector<std::string> all = place.train(more, "200");
+      *std::next(std::find(all.begin(), all.end(), "--dim")) = "24";
+      return all;
+    };
+    const std::string whole = fmt::format("whole{}", kind), cut = fmt::format("cut{}", kind);
+    const Finished trained = run(train(whole, "0"));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    {
+      Process process(train(cut, "1"));
+      while (!std::filesystem::exists(place / (cut + "/metrics.jsonl"))) std::this_thread::yield();
+      process.send(SIGINT);
+      process.wait();
+    }
+    const Finished resumed = run({"lm", "train", "--resume", place.run(cut)});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_TRUE(read_file(place / (cut + "/model.safetensors")) ==
+                read_file(place / (whole + "/model.safetensors")));
+    const Finished sampled = run({"lm", "sample", place.run(whole), "--tokens", "40", "--json"});
+    ASSERT_EQ(sampled.code, 0) << sampled.err;
+    EXPECT_EQ(nlohmann::json::parse(sampled.out)["tokens"], 40);
+    const Finished evaluated = run({"lm", "eval", place.run(whole), "--json", "--threads", "1"});
+    ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+    const auto last = nlohmann::json::parse(lines_of(trained.out).back());
+    EXPECT_NEAR(nlohmann::json::parse(evaluated.out)["val_loss"], last["val_loss"], 1e-5);
+  }
+}
+
 TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {
   const Place place;
   write_file(place / "folder/a/part.txt", text());
@@ -183,6 +222,11 @@ TEST(LmTrain, BadInputIsOneLineAndExitCodeTwo) {
   expect_bad_input(train({"--window", "4,0"}), "window");
   expect_bad_input(train({"--window", "4,5,6"}), "window");
   expect_bad_input(train({"--preset", "large"}), "standard or unit");
+  expect_bad_input(train({"--form", "dot"}), "form: expected product or determinant, got 'dot'");
+  expect_bad_input(train({"--rotary"}), "rotary: expected form determinant with order 2");
+  expect_bad_input(train({"--form", "determinant"}), "head_dim: expected a multiple of");
+  expect_bad_input(train({"--augment", "--sparse", "topk"}), "augment: expected none");
+  expect_bad_input(train({"--dropout", "1"}), "dropout: expected a share in [0, 1), got 1");
   expect_bad_input(train({"--lr", "-1"}), "lr: expected a positive number");
   expect_bad_input(train({"--batch", "0"}), "batch: expected at least 1");
   expect_bad_input(train({"--context", "100000"}), "too short for a context of 100000");

@@ -54,7 +54,7 @@ void expect_close(const Tensor& actual, const Tensor& expected) {
 
 TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   const at::NoGradGuard no_grad;
-  std::vector<LanguageModelOptions> shapes(8, small_cached());
+  std::vector<LanguageModelOptions> shapes(11, small_cached());
   shapes[1].order = 3;
   shapes[1].window = {Window::last(2), Window::last(3), Window::last(4)};
   shapes[2].window = {Window::last(5)};
@@ -68,6 +68,14 @@ TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   shapes[7].sparse = Sparsity::path;
   shapes[7].topk = 3;
   shapes[7].indexer = IndexSource::light;
+  shapes[8].form = Form::determinant;
+  shapes[8].rotary = true;
+  shapes[8].dim = 48;
+  shapes[9].normalizer = Normalizer::softmax_sink;
+  shapes[9].augment = true;
+  shapes[10].normalizer = Normalizer::softmax_sink;
+  shapes[10].sparse = Sparsity::topk;
+  shapes[10].topk = 5;
   for (const LanguageModelOptions& shape : shapes) {
     LanguageModel model = make(shape);
     const Tensor tokens = at::randint(50, {3, 24}, at::kLong);

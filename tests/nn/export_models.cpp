@@ -129,6 +129,36 @@ int main(int argc, char** argv) {
   LanguageModel path(shape);
   write(folder + "path.safetensors", *path, {tokens}, path->forward(tokens), to_map(shape));
 
+  const auto write_model = [&](const std::string& name, const LanguageModelOptions& options) {
+    LanguageModel model(options);
+    const at::NoGradGuard no_grad;
+    for (const auto& item : model->named_parameters()) {
+      if (item.key().ends_with("sink")) at::Tensor(item.value()).normal_();
+    }
+    model->eval();
+    write(folder + name + ".safetensors", *model, {tokens}, model->forward(tokens),
+          to_map(options));
+  };
+  LanguageModelOptions other{.vocabulary = 50, .dim = 48, .every = 2};
+  other.window = {Window::last(3), Window::last(6)};
+  other.form = Form::determinant;
+  other.rotary = true;
+  write_model("turned", other);
+  other.form = Form::product;
+  other.rotary = false;
+  other.normalizer = Normalizer::softmax_sink;
+  other.augment = true;
+  other.dropout = 0.5;
+  write_model("sink", other);
+  other.normalizer = Normalizer::sigmoid;
+  write_model("sigmoid", other);
+  other.normalizer = Normalizer::softmax_sink;
+  other.augment = false;
+  other.dropout = 0;
+  other.sparse = Sparsity::topk;
+  other.topk = 4;
+  write_model("chosen_sink", other);
+
   FeatureTransformerOptions table{.features = 5, .dim = 24, .heads = 2};
   table.encoding = FeatureEncoding::rotary;
   table.learned_scale = table.identity = true;

@@ -74,6 +74,43 @@ TEST(LanguageModel, EveryKthLayerIsSimplicial) {
   for (int layer = 0; layer < 4; ++layer) EXPECT_EQ(rows(plain, layer), 3);
 }
 
+TEST(LanguageModel, OptionsReachTheSimplicialLayersAlone) {
+  LanguageModelOptions options = small_model();
+  options.dim = 24;
+  options.form = Form::determinant;
+  options.rotary = true;
+  options.normalizer = Normalizer::softmax_sink;
+  options.dropout = 0.5;
+  LanguageModel model(options);
+  EXPECT_FALSE(model->named_parameters().contains("blocks.0.attention.sink"));
+  EXPECT_TRUE(model->named_parameters().contains("blocks.1.attention.sink"));
+  const auto& ordinary = model->block(0)->attention()->options();
+  const auto& simplicial = model->block(1)->attention()->options();
+  EXPECT_EQ(ordinary.form, Form::product);
+  EXPECT_TRUE(ordinary.rotary);
+  EXPECT_EQ(ordinary.dropout, 0);
+  EXPECT_EQ(simplicial.form, Form::determinant);
+  EXPECT_TRUE(simplicial.rotary);
+  EXPECT_EQ(simplicial.dropout, 0.5);
+  options.form = Form::product;
+  options.rotary = false;
+  options.augment = true;
+  const auto augmented = LanguageModel(options)->block(1)->attention()->options();
+  EXPECT_THAT(augmented.augment, ::testing::ElementsAre(1));
+  EXPECT_FALSE(augmented.rotary);
+}
+
+TEST(LanguageModel, DropoutActsInTrainingAlone) {
+  LanguageModelOptions options = small_model();
+  options.dropout = 0.5;
+  LanguageModel model(options, generator(1));
+  const at::NoGradGuard no_grad;
+  const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+  EXPECT_FALSE(at::equal(model->forward(tokens), model->forward(tokens)));
+  model->eval();
+  EXPECT_TRUE(at::equal(model->forward(tokens), model->forward(tokens)));
+}
+
 TEST(LanguageModel, LossIsTheCrossEntropyOfItsLogits) {
   at::manual_seed(2);
   LanguageModelOptions options = small_model();

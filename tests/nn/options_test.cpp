@@ -214,6 +214,11 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   options.mlp = Activation::gelu;
   options.mlp_ratio = 8.0 / 3.0;
   options.tied = false;
+  options.form = Form::determinant;
+  options.rotary = true;
+  options.normalizer = Normalizer::softmax_sink;
+  options.augment = true;
+  options.dropout = 0.1;
   const auto map = to_map(options);
   EXPECT_EQ(map.at("window"), "8:0,-1:2,64:-1");
   const LanguageModelOptions read = language_model_options(map);
@@ -232,8 +237,42 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   EXPECT_EQ(read.mlp, Activation::gelu);
   EXPECT_EQ(read.mlp_ratio, 8.0 / 3.0);
   EXPECT_FALSE(read.tied);
+  EXPECT_EQ(read.form, Form::determinant);
+  EXPECT_TRUE(read.rotary);
+  EXPECT_EQ(read.normalizer, Normalizer::softmax_sink);
+  EXPECT_TRUE(read.augment);
+  EXPECT_EQ(read.dropout, 0.1);
   EXPECT_TRUE(read == options);
   EXPECT_TRUE(language_model_options({}) == LanguageModelOptions{});
+}
+
+TEST(Options, AModelOfOptionsThatDoNotGoTogetherNamesThem) {
+  using Model = LanguageModelOptions;
+  const std::vector<std::pair<std::string, std::function<void(Model&)>>> cases = {
+      {"[LanguageModel] rotary: expected form determinant with order 2, because",
+       [](Model& o) { o.rotary = true; }},
+      {"[LanguageModel] dropout: expected a share in [0, 1), got 1",
+       [](Model& o) { o.dropout = 1; }},
+      {"head_dim: expected a multiple of order + 1 = 3 for form determinant, got 32",
+       [](Model& o) { o.form = Form::determinant; }},
+      {"augment: expected none with form determinant",
+       [](Model& o) { o.form = Form::determinant, o.dim = 96, o.augment = true; }},
+      {"[SparseAttention] augment: expected none",
+       [](Model& o) { o.sparse = Sparsity::topk, o.augment = true; }},
+      {"[SparseAttention] dropout: expected 0",
+       [](Model& o) { o.sparse = Sparsity::path, o.dropout = 0.5; }},
+      {"[SparseAttention] normalizer: expected softmax or softmax_sink",
+       [](Model& o) { o.sparse = Sparsity::topk, o.normalizer = Normalizer::relu; }},
+      {"[SeparableAttention] form: expected product",
+       [](Model& o) { o.sparse = Sparsity::linear, o.form = Form::determinant, o.dim = 96; }},
+      {"[SeparableAttention] normalizer: expected softmax",
+       [](Model& o) { o.sparse = Sparsity::linear, o.normalizer = Normalizer::softmax_sink; }},
+  };
+  for (const auto& [expected, change] : cases) {
+    Model options;
+    change(options);
+    EXPECT_THAT(input_error_of([&] { LanguageModel model(options); }), HasSubstr(expected));
+  }
 }
 
 TEST(Options, TextThatCannotBeReadNamesTheKey) {
@@ -244,6 +283,9 @@ TEST(Options, TextThatCannotBeReadNamesTheKey) {
   EXPECT_EQ(read("layers", "four"), "[LanguageModel] layers: expected a number, got 'four'");
   EXPECT_EQ(read("layers", "4x"), "[LanguageModel] layers: expected a number, got '4x'");
   EXPECT_EQ(read("norm", "kq"), "[LanguageModel] norm: expected none or qk or qkv, got 'kq'");
+  EXPECT_EQ(read("form", "dot"),
+            "[LanguageModel] form: expected product or determinant, got 'dot'");
+  EXPECT_EQ(read("dropout", "some"), "[LanguageModel] dropout: expected a number, got 'some'");
   EXPECT_EQ(read("window", "3:"), "[LanguageModel] window: expected a number, got ''");
   EXPECT_THAT(input_error_of([] {
                 LanguageModelOptions options;

@@ -30,9 +30,8 @@ _EMBEDDING_DEVIATION = 0.02
 @dataclasses.dataclass
 class LanguageModelOptions:
     """Shape of a :class:`LanguageModel`. Fields and defaults match
-    nsimplex::LanguageModelOptions, which does not have the last five. These are options of the
-    simplicial layers, as in :class:`SimplicialAttention`. A checkpoint without them has their
-    defaults."""
+    nsimplex::LanguageModelOptions. The last five are options of the simplicial layers, as in
+    :class:`SimplicialAttention`. A checkpoint without them has their defaults."""
 
     vocabulary: int = 256
     layers: int = 4
@@ -115,6 +114,11 @@ class LanguageModel(nn.Module):
         require_whole(at, least=0, every=o.every)
         require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
         require(o.mlp_ratio >= 0, f"{at}mlp_ratio: expected 0 or more, got {o.mlp_ratio}")
+        require(
+            not o.rotary or o.order == 1 or o.form == "determinant",
+            f"{at}rotary: expected form determinant with order {o.order}, because the product form "
+            "does not depend on relative positions alone",
+        )
         #: Turns texts into tokens for :meth:`generate`; None: prompts are token numbers.
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)

@@ -74,6 +74,35 @@ def test_folder_checkpoint_and_model_are_the_same(which, request):
     models[0].loss(tokens, tokens).backward()  # it may be trained on
 
 
+KINDS = {
+    "determinant": "--form determinant --rotary --normalizer softmax_sink",
+    "augment": "--normalizer softmax_sink --augment --dropout 0.3",
+    "chosen": "--normalizer softmax_sink --sparse topk --topk 3",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_of_the_simplicial_layers_come_with_the_run(executable, old_run, tmp_path, kind):
+    text, folder = old_run / "text.txt", tmp_path / "run"
+    shape = "--dim 24 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 20 --lr 0.03"
+    line = [executable, "lm", "train", "--text", text, "--out", folder, "--window", "4,8"]
+    subprocess.run([*line, *shape.split(), *KINDS[kind].split()], check=True, capture_output=True)
+    line = [executable, "lm", "eval", folder, "--split", "all", "--json"]
+    evaluated = subprocess.run(line, check=True, capture_output=True, text=True)
+    tokens = torch.tensor(list(text.read_bytes()))
+    model = LanguageModel.from_run(folder)
+    losses = [
+        model.loss(part[None, :-1], part[None, 1:]).item() * (len(part) - 1)
+        for part in (tokens[first : first + 9] for first in range(0, len(tokens) - 1, 8))
+    ]
+    expected = json.loads(evaluated.stdout)["val_loss"]
+    assert sum(losses) / (len(tokens) - 1) == pytest.approx(expected, abs=1e-5)
+    options = vars(model.options)
+    given = dict(word.split() for word in KINDS[kind].split("--") if len(word.split()) == 2)
+    assert {name: str(options[name]) for name in given} == given
+    assert (options["rotary"], options["augment"]) == (kind == "determinant", kind == "augment")
+
+
 def test_a_folder_with_a_model_alone(old_run, tmp_path):
     shutil.copy(old_run / "model.safetensors", tmp_path)
     assert LanguageModel.from_run(tmp_path).options.vocabulary == 256

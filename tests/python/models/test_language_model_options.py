@@ -61,7 +61,7 @@ def test_options_reach_the_simplicial_layers_alone():
         (dict(form="dot"), "form: expected product or determinant, got 'dot'"),
         (dict(normalizer="max"), "normalizer: expected softmax"),
         (dict(dropout=1.0), "dropout: expected a share"),
-        (dict(rotary=True), "set allow_non_invariant"),
+        (dict(rotary=True), "rotary: expected form determinant with order 2, because"),
         (dict(form="determinant", rotary=True), "head_dim: expected a multiple of order + 1 = 3"),
         (dict(sparse="topk", augment=True), "augment: expected none"),
     ):

@@ -18,10 +18,13 @@ from nsimplex.nn import (
 )
 
 
-@pytest.mark.parametrize("name", ["tied", "untied", "linear", "topk", "path"])
+@pytest.mark.parametrize(
+    "name",
+    ["tied", "untied", "linear", "topk", "path", "turned", "sink", "sigmoid", "chosen_sink"],
+)
 def test_language_model_repeats_cpp(exported, name):
     weights, (tokens,), output, metadata = exported(name)
-    model = LanguageModel(LanguageModelOptions.from_map(metadata))
+    model = LanguageModel(LanguageModelOptions.from_map(metadata)).eval()
     model.load_state_dict(weights)  # strict: names and shapes are the same
     torch.testing.assert_close(model(tokens), output, rtol=1e-5, atol=1e-6)
 
