@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 
 from .confidence import EdgeConfidence, edge_confidence
+from .drawing import GraphPicture, draw_graph, to_igraph, to_networkx
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
@@ -51,6 +52,7 @@ __all__ = [
     "EdgeCurves",
     "EmbeddingWarning",
     "FewRowsWarning",
+    "GraphPicture",
     "Sortability",
     "UsableTable",
     "VarianceOrderWarning",
@@ -64,12 +66,15 @@ __all__ = [
     "causal_metrics",
     "causal_ranking",
     "causal_sortability",
+    "draw_graph",
     "edge_confidence",
     "edge_curves",
     "hyperbolic_distances",
     "hyperboloid_points",
     "read_h5ad",
     "simulate",
+    "to_igraph",
+    "to_networkx",
     "usable_table",
 ]
 

@@ -16,6 +16,7 @@ from ..graph_files import read_table
 from .arrays import Table, is_anndata, read_columns
 from .confidence import confidence_of
 from .contract import HAS_SKLEARN, BaseEstimator, NotFittedError, TransformerMixin
+from .drawing import GraphPicture, draw_graph, to_igraph, to_networkx
 from .graphs import UsableTable, usable_table
 from .limits import (
     CausalLimits,
@@ -186,6 +187,18 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             weight, score = adjacency[i, j].item(), self.scores_[i, j].item()
             found.append(GraphEdge(names[i], names[j], weight, score, *figures))
         return sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score))
+
+    def draw(self, columns: Sequence[str | int] = (), *, most: int = 60) -> GraphPicture:
+        """A picture of the graph; see :func:`draw_graph`."""
+        return draw_graph(self, columns=columns, most=most)
+
+    def to_networkx(self) -> Any:
+        """The graph for networkx; see :func:`to_networkx`."""
+        return to_networkx(self)
+
+    def to_igraph(self) -> Any:
+        """The graph for igraph; see :func:`to_igraph`."""
+        return to_igraph(self)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Any:
         """Names of the columns that ``transform`` returns, as an array; x0, x1, .. without

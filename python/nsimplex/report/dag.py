@@ -3,9 +3,7 @@ squares."""
 
 from __future__ import annotations
 
-import itertools
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from html import escape
 
@@ -15,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
+from .._layered import bezier_pieces, causal_order, edge_curves, letters, place_nodes
 from .elements import CARD, INK, MUTED, SERIES, STYLE, heat_map, section, short, svg, table
 from .learned import (
     EXTRA,
@@ -24,8 +23,6 @@ from .learned import (
     RIGHT,
     Edge,
     LearnedGraph,
-    causal_order,
-    place_nodes,
 )
 
 _MOST_SIGNS = 40  # edges that are marked + or −
@@ -72,64 +69,10 @@ def legend(edges: list[Edge]) -> str:
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def _letters(text: str) -> float:
-    """The width of a text, in letters."""
-    return sum(2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
-
-
-def _ports(ends: list[tuple[int, int, float]], widths: list[float]) -> dict[tuple[int, int], float]:
-    """Shifts of the ends of edges along the border of their node, so that they do not all meet in
-    one point; an end is (node with its side, edge, where the edge comes from)."""
-    by_side = defaultdict(list)
-    for side, edge, x in ends:
-        by_side[side].append((x, edge))
-    shifts = {}
-    for side, own in by_side.items():
-        step = min(9.0, 0.7 * widths[abs(side) - 1] / len(own))
-        for at, (_, edge) in enumerate(sorted(own)):
-            shifts[side, edge] = step * (at - (len(own) - 1) / 2)
-    return shifts
-
-
-def _curves(
-    edges: list[Edge], places: np.ndarray, bends: list, widths: list[float]
-) -> list[np.ndarray]:
-    """Points that each edge passes, from the border of its cause to that of its effect."""
-    routes, ends = [], []
-    for number, (edge, passed) in enumerate(zip(edges, bends)):
-        route = [tuple(places[edge.cause]), *passed, tuple(places[edge.effect])]
-        # Sides of nodes: the lower one is node + 1, the upper one is -(node + 1).
-        falls = route[0][1] >= route[-1][1]
-        level = route[0][1] == route[-1][1]
-        start = (edge.cause + 1) * (1 if falls else -1)
-        end = (edge.effect + 1) * (-1 if falls and not level else 1)
-        routes.append((route, start, end))
-        ends += [(start, number, route[1][0]), (end, number, route[-2][0])]
-    shifts = _ports(ends, widths)
-    curves = []
-    for number, (route, start, end) in enumerate(routes):
-        points = np.array(route, dtype=float)
-        for at, side in ((0, start), (-1, end)):
-            points[at] += (shifts[side, number], -np.sign(side) * (_HEIGHT / 2 + 1))
-        if route[0][1] == route[-1][1]:  # within a layer: below it and back
-            points = np.insert(points, 1, (points[0] + points[-1]) / 2 - (0, 16), axis=0)
-        curves.append(points)
-    return curves
-
-
 def _curve(points: np.ndarray) -> Curve:
     vertices, codes = [points[0]], [Curve.MOVETO]
-    level = points[0][1] == points[-1][1]
-    for a, b in itertools.pairwise(points):
-        half = np.array([0, (b[1] - a[1]) / 2])
-        # Nodes are left and entered straight from above or below; within a layer, the bend is
-        # passed level.
-        controls = (
-            [a + half, b - half]
-            if not level
-            else [(a[0], min(a[1], b[1])), (b[0], min(a[1], b[1]))]
-        )
-        vertices += [*controls, b]
+    for piece in bezier_pieces(points):
+        vertices += piece
         codes += [Curve.CURVE4] * 3
     return Curve(vertices, codes)
 
@@ -137,9 +80,10 @@ def _curve(points: np.ndarray) -> Curve:
 def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
     """The nodes with these names and the edges between them; as wide as the widest layer needs."""
     shown = [short(each) for each in names]
-    widths = [max(30.0, 12 + 5.9 * _letters(each)) for each in shown]
-    places, bends = place_nodes([(e.cause, e.effect) for e in edges], widths)
-    curves = _curves(edges, places, bends, widths)
+    widths = [max(30.0, 12 + 5.9 * letters(each)) for each in shown]
+    pairs = [(e.cause, e.effect) for e in edges]
+    places, bends = place_nodes(pairs, widths)
+    curves = edge_curves(pairs, places, bends, widths, _HEIGHT)
     halves = np.array(widths)[:, None] / 2
     corners = np.concatenate(
         [places[:, :1] - halves, places[:, :1] + halves, *(c[:, :1] for c in curves)]

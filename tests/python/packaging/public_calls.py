@@ -312,6 +312,20 @@ CALLS = {
             balanced=True,
         ),
     ),
+    "causal.draw_graph": lambda: (
+        [_chain(), ["a", "b", "c"]],
+        dict(
+            columns=["a"],
+            most=60,
+            scores=_chain(),
+            frequencies=_chain(),
+            low=_chain(),
+            high=_chain(),
+            reversible=[(0, 1)],
+        ),
+    ),
+    "causal.to_networkx": lambda: ([_chain(), ["a", "b", "c"]], {}),
+    "causal.to_igraph": lambda: ([_chain(), ["a", "b", "c"]], {}),
     "causal.edge_confidence": lambda: (
         [_table()],
         dict(

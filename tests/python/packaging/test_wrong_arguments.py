@@ -13,6 +13,8 @@ from nsimplex.causal.pipeline import CausalPipeline
 
 FUNCTIONS = public_functions()
 _LONGEST = 300
+#: Optional packages of functions.
+NEEDS = {"causal.read_h5ad": "anndata", "causal.to_igraph": "igraph"}
 _RAW = (
     "Expected a value of type",
     "schema",
@@ -102,6 +104,8 @@ def test_the_case_itself_works(name):
     files = ("nsimplex.read_", "causal.read_", "text.")
     if name.startswith(files):
         return  # names no file that exists
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     FUNCTIONS[name](*positional, **keyword)
 
 
@@ -109,8 +113,8 @@ def test_the_case_itself_works(name):
     "name, argument", [(name, argument) for name in CALLS for argument in arguments_of(name)]
 )
 def test_wrong_arguments_get_one_line(name, argument):
-    if name == "causal.read_h5ad":
-        pytest.importorskip("anndata")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     function = FUNCTIONS[name]
     parameters = [*inspect.signature(function).parameters]
     positional, keyword = CALLS[name]()

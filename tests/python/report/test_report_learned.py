@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 import test_causal_report
 from report_page import read, write_lines
 
+from nsimplex._layered import causal_order, crossings, layers_of, place_nodes
 from nsimplex.report.dag import strongest
 from nsimplex.report.elements import shades, short
 from nsimplex.report.learned import (
@@ -21,10 +22,6 @@ from nsimplex.report.learned import (
     MISSING,
     REVERSED,
     RIGHT,
-    causal_order,
-    crossings,
-    layers_of,
-    place_nodes,
     read_learned,
 )
 

@@ -1,0 +1,170 @@
+"""Pictures of graphs, and graphs for networkx and igraph."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from nsimplex import causal
+from nsimplex.causal import CausalGraph
+
+SVG = "{http://www.w3.org/2000/svg}"
+CHAIN = torch.tensor([[0, 2.0, -0.5, 0], [0, 0, 1.0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+
+
+def parts(picture):
+    """Titles, boxes, edges and texts of a picture that is well-formed XML."""
+    root = ElementTree.fromstring(picture.svg)
+    return (
+        [each.text for each in root.iter(f"{SVG}title")],
+        [each for each in root.iter(f"{SVG}rect") if each.get("rx")],
+        [each for each in root.iter(f"{SVG}path") if each.get("class") == "edge"],
+        [each.text for each in root.iter(f"{SVG}text")],
+    )
+
+
+def test_shows_names_weights_and_signs():
+    picture = causal.draw_graph(CHAIN, ["sun & <moon>", "b", "c", "alone"])
+    titles, boxes, edges, texts = parts(picture)
+    assert picture.columns == [0, 1, 2] and len(boxes) == 3 and len(edges) == 3
+    assert sorted(picture.edges) == [(0, 1), (0, 2), (1, 2)] and picture.hidden == 0
+    assert "sun & <moon>" in texts and "1 column has no edges" in texts
+    assert "sun & <moon> → b: weight 2" in titles
+    by_title = dict(zip([each for each in titles if "→" in each], edges))
+    widths = {title: float(edge.get("stroke-width")) for title, edge in by_title.items()}
+    assert max(widths, key=widths.get) == "sun & <moon> → b: weight 2"
+    assert by_title["sun & <moon> → c: weight −0.5"].get("stroke-dasharray")
+    assert picture._repr_svg_() == picture.svg and "3 columns, 3 edges" in repr(picture)
+
+
+def test_causes_stand_above_their_effects_and_edges_lead_from_one_to_the_other():
+    made = causal.simulate(nodes=20, degree=2, observations=300, seed=2)
+    picture = causal.draw_graph(made.weights)
+    root = ElementTree.fromstring(picture.svg)
+    box = {}
+    for group in root.iter(f"{SVG}g"):
+        for rect in group.iter(f"{SVG}rect"):
+            x, y, width, height = (float(rect.get(k)) for k in ("x", "y", "width", "height"))
+            box[group.find(f"{SVG}title").text] = (x, x + width, y, y + height)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for left, right, top, bottom in box.values():
+        assert left >= 0 and right <= width and top >= 0 and bottom <= height
+    seen = 0
+    for group in root.iter(f"{SVG}g"):
+        path = group.find(f"{SVG}path")
+        if path is None:
+            continue
+        cause, effect = re.match(r"(\w+) → (\w+):", group.find(f"{SVG}title").text).groups()
+        numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d"))]
+        tip = [float(number) for number in re.findall(r"[\d.]+", group[2].get("d"))][:2]
+        assert box[cause][3] < box[effect][2]
+        assert box[cause][0] <= numbers[0] <= box[cause][1]
+        assert abs(numbers[1] - box[cause][3]) < 2 and abs(tip[1] - box[effect][2]) < 2
+        assert box[effect][0] <= tip[0] <= box[effect][1]
+        seen += 1
+    assert seen == int((made.weights != 0).sum())
+
+
+def test_confidence_is_colour():
+    made = causal.simulate(nodes=6, degree=1, observations=60, seed=4)
+    graph = CausalGraph(confidence=20, standardise=True).fit(made.table, names=list("abcdef"))
+    titles, _, edges, texts = parts(graph.draw())
+    assert "sure" in texts and any("% of the samples, score" in title for title in titles)
+    assert any("[" in title for title in titles)
+    dark = {}
+    for edge, title in zip(edges, [title for title in titles if "→" in title]):
+        share = int(re.search(r"in (\d+)% of", title)[1])
+        dark[share] = sum(int(edge.get("stroke")[at : at + 2], 16) for at in (1, 3, 5))
+    shares = sorted(dark)
+    assert len(shares) > 1 and [dark[s] for s in shares] == sorted(dark.values(), reverse=True)
+
+
+def test_edges_without_a_direction_have_no_head():
+    heads = [causal.draw_graph(CHAIN, reversible=pairs).svg.count(" Z") for pairs in ([], [(0, 1)])]
+    assert heads == [3, 2]
+    assert "the direction cannot be told" in causal.draw_graph(CHAIN, reversible=[(0, 1)]).svg
+
+
+def test_large_graphs_are_reduced_to_what_is_strong_or_asked_for():
+    chain = torch.zeros(100, 100)
+    chain[torch.arange(99), torch.arange(1, 100)] = torch.linspace(1, 2, 99)
+    picture = causal.draw_graph(chain)
+    assert picture.columns == list(range(40, 100)) and picture.hidden == 99 - 59
+    assert "59 of 99 edges shown" in picture.svg
+    picture = causal.draw_graph(chain, columns=["x50"], most=5)
+    assert picture.columns == [50, 51, 52, 53, 54]
+    assert picture.svg.count('class="chosen"') == 1
+    weak = causal.draw_graph(chain, columns=[50, 3], most=6, scores=chain.flip(0, 1).T)
+    assert weak.columns[0] < 3 and 50 in weak.columns and len(weak.columns) == 6
+    assert causal.draw_graph(chain, columns=[99], most=200).columns == list(range(100))
+
+
+def test_graphs_without_edges_and_with_hostile_names(tmp_path):
+    picture = causal.draw_graph(torch.zeros(3, 3))
+    assert "no edges; 3 columns have no edges" in picture.svg and picture.columns == []
+    names = ["a\nb\x1b[31m", "漢字" * 30, ""]
+    graph = torch.tensor([[0, 1.0, 0], [0, 0, 1.0], [0, 0, 0]])
+    picture = causal.draw_graph(graph, names)
+    assert len(parts(picture)[1]) == 3 and "\x1b" not in picture.svg
+    picture.save(tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").read_text(encoding="utf-8") == picture.svg
+
+
+def test_networkx_gets_everything_known():
+    networkx = pytest.importorskip("networkx")
+    made = causal.simulate(nodes=6, degree=1, observations=200, seed=4)
+    graph = CausalGraph(confidence=10, standardise=True).fit(made.table, names=list("abcdef"))
+    found = graph.to_networkx()
+    assert networkx.is_directed_acyclic_graph(found) and list(found) == list("abcdef")
+    for edge in graph.edges():
+        attributes = found.edges[edge.cause, edge.effect]
+        assert attributes == {
+            "weight": edge.weight,
+            "score": edge.score,
+            "frequency": edge.frequency,
+            "low": edge.low,
+            "high": edge.high,
+        }
+    weights = networkx.to_numpy_array(found, weight="weight")
+    assert np.array_equal(weights, graph.adjacency_.numpy())
+    bare = causal.to_networkx(CHAIN)
+    assert bare.edges["x0", "x1"] == {"weight": 2.0} and "x3" in bare
+
+
+def test_igraph_gets_everything_known():
+    pytest.importorskip("igraph")
+    made = causal.simulate(nodes=6, degree=1, observations=200, seed=4)
+    graph = CausalGraph(confidence=10, standardise=True).fit(made.table, names=list("abcdef"))
+    found = graph.to_igraph()
+    assert found.is_dag() and found.vs["name"] == list("abcdef")
+    edges = {(e.cause, e.effect): e for e in graph.edges()}
+    for edge in found.es:
+        own = edges[found.vs[edge.source]["name"], found.vs[edge.target]["name"]]
+        assert (edge["weight"], edge["frequency"]) == (own.weight, own.frequency)
+    assert causal.to_igraph(torch.zeros(2, 2)).ecount() == 0
+
+
+def test_igraph_is_optional(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "igraph", None)
+    with pytest.raises(ModuleNotFoundError, match="to_igraph needs igraph: python -m pip install"):
+        causal.to_igraph(CHAIN)
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda: causal.draw_graph(torch.zeros(2, 3)), r"graph: expected \[M, M\] or a fitted"),
+        (lambda: causal.draw_graph(torch.full((2, 2), torch.nan)), "graph: expected finite"),
+        (lambda: causal.draw_graph(CHAIN, ["a"]), "names: expected 4, one per column, got 1"),
+        (lambda: causal.draw_graph(CHAIN, columns=["z"]), "columns: expected names of columns"),
+        (lambda: causal.draw_graph(CHAIN, columns=[4]), "columns: expected numbers below 4, got 4"),
+        (lambda: causal.draw_graph(CHAIN, most=1), "most: expected at least 2, got 1"),
+        (lambda: causal.draw_graph(CHAIN, scores=torch.zeros(2, 2)), r"scores: expected \[4, 4\]"),
+        (lambda: CausalGraph().draw(), "not fitted: call fit first"),
+    ],
+)
+def test_names_what_cannot_be(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
