@@ -36,11 +36,13 @@ from .graphs import (
     simulate,
     usable_table,
 )
+from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .structure import CausalFit, FewRowsWarning, causal_fit
 
 __all__ = [
     "CausalEmbedding",
+    "CausalEncoding",
     "CausalFit",
     "CausalGraph",
     "CausalLimits",

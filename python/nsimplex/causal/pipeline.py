@@ -6,10 +6,10 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._arguments import checked_methods
 from .._hints import Numbers
@@ -18,6 +18,7 @@ from .._paths import operator_path
 from .arrays import as_double
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
+from .hooks import CausalEncoding, attach_encoding
 
 #: The parameters passed to :func:`causal_embed`.
 _EMBEDDING = (
@@ -162,15 +163,70 @@ class CausalPipeline(CausalGraph):
         """The factor from coordinates of the ball to angles, with ``by_dimension`` in it."""
         return self.scale * (math.sqrt(self.dimension) if self.by_dimension else 1.0)
 
-    def encode(self, heads: int | None = None, *, leading: int = 0) -> Tensor:
-        """Angles of the columns from :func:`causal_angles`. The ``leading`` tokens before them are
-        not rotated."""
-        return causal_angles(
-            self.points(),
+    @overload
+    def encode(self, model: int | None = None, *, leading: int = 0) -> Tensor: ...
+
+    @overload
+    def encode(
+        self,
+        model: nn.Module,
+        *,
+        heads: int | None = None,
+        leading: int = 0,
+        gene_ids: str | nn.Module | None = None,
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> CausalEncoding: ...
+
+    def encode(
+        self,
+        model: int | nn.Module | None = None,
+        *,
+        heads: int | None = None,
+        leading: int = 0,
+        gene_ids: str | nn.Module | None = None,
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> Tensor | CausalEncoding:
+        """The rotary angles of the columns, or a model whose queries and keys turn by them.
+
+        Without a model, these are the angles from :func:`causal_angles`, [leading + M, ..]; the
+        first argument may be the number of heads. With a model, every self-attention in it turns
+        queries and keys after their projections, until the result's ``remove`` is called. The
+        model may have nn.MultiheadAttention (scGPT), projections ``to_q`` and ``to_k`` (scBERT),
+        ``q_proj`` and ``k_proj``, ``query`` and ``key``, or one projection ``Wqkv`` or ``qkv``.
+
+        Args:
+            model: a module whose tokens are columns, [B, T, D] inside.
+            heads: of the table; for a model: only if its layers do not say how many they have.
+            leading: tokens before the columns that do not turn, such as <cls>. Tokens after the
+                columns do not turn either.
+            gene_ids: the module, or its name, whose first input has the gene of each token as an
+                id [B, T], such as "encoder" in scGPT. None: tokens are the columns in order.
+            vocabulary: the id of each name, together with ``gene_ids``. Other ids do not turn.
+
+        The pipeline's ``dimension`` is the number of planes of all heads, H D / 2, or at most that
+        of one head. The planes of a head that are left do not turn.
+
+        Raises:
+            ValueError, TypeError: the message names the argument.
+        """
+        if not isinstance(model, nn.Module):
+            if model is not None and heads is not None:
+                raise ValueError("[CausalPipeline] heads: expected once, got two numbers of heads")
+            return causal_angles(
+                self.points(),
+                heads=heads if model is None else model,
+                scale=self.scale,
+                by_dimension=self.by_dimension,
+                leading=leading,
+            )
+        return attach_encoding(
+            model,
+            self.points() * self.angle_scale(),
+            self.names_,
             heads=heads,
-            scale=self.scale,
-            by_dimension=self.by_dimension,
             leading=leading,
+            gene_ids=gene_ids,
+            vocabulary=vocabulary,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
