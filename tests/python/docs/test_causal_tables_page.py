@@ -1,21 +1,33 @@
-"""Every example of the page about one's own table runs."""
+"""Every example of the pages about tables and models of users runs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "causal" / "tables.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "causal"
+BLOCKS = [
+    (page, number, block)
+    for page in ("tables", "own-model")
+    for number, block in enumerate(
+        re.findall(
+            r"```python\n(.*?)```", (FOLDER / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL
+        )
+    )
+]
 
 
-def test_the_page_has_examples():
-    assert len(BLOCKS) >= 3
+def test_the_pages_have_examples():
+    assert {page for page, _, _ in BLOCKS} == {"tables", "own-model"} and len(BLOCKS) >= 7
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_every_block_runs(number, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page, block",
+    [(page, block) for page, _, block in BLOCKS],
+    ids=[f"{page}-{number}" for page, number, _ in BLOCKS],
+)
+def test_every_block_runs(page, block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in re.findall(r"^(?:from|import) (pandas|sklearn|anndata)\b", BLOCKS[number], re.M):
+    for name in re.findall(r"^(?:from|import) (pandas|sklearn|anndata)\b", block, re.M):
         pytest.importorskip(name)
-    exec(compile(BLOCKS[number], f"tables.md, block {number}", "exec"), {})
+    exec(compile(block, f"{page}.md", "exec"), {})
