@@ -28,6 +28,9 @@ from .limits import (
 from .linear_model import log_likelihood, regress
 from .structure import causal_fit, fit_options
 
+#: Columns up to which a fit looks at the order of variances, in O(M^3).
+_MOST_COMPARED = 1000
+
 
 class GraphEdge(NamedTuple):
     """An edge of a learned graph."""
@@ -128,7 +131,8 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             TypeError, ValueError: the message names the argument and, if it can, the column.
 
         Warns:
-            VarianceOrderWarning: variances alone order the columns; the message has the evidence.
+            VarianceOrderWarning: variances alone order the columns (at most 1,000); the message has
+                the evidence.
             FewRowsWarning: the table has fewer rows than columns.
         """
         self._learn(self._kept(X, names), forbidden, required, tiers)
@@ -416,6 +420,8 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
         scaled = self._scaled(kept.values)
         self.linear_ = regress(scaled, self.adjacency_)
+        if len(self.adjacency_) > _MOST_COMPARED:
+            return
         order, counts = variance_order(scaled, self.adjacency_ != 0)
         if evidence := variance_evidence(order, *counts):
             warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)

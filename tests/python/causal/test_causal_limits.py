@@ -156,3 +156,14 @@ def test_names_what_cannot_be(table, graph, says):
         causal.causal_limits(torch.randn(9, 2), torch.zeros(2, 2), names=["a"])
     with pytest.raises(ValueError, match=r"level: expected a number in \(0, 1\), got 1.5"):
         causal.causal_limits(torch.randn(9, 2), torch.zeros(2, 2), level=1.5)
+
+
+def test_wide_tables_are_not_compared(monkeypatch):
+    """The comparison takes longer than the fit there."""
+    from nsimplex.causal import estimators
+
+    made = causal.simulate(nodes=12, degree=2, observations=1000, seed=1)
+    monkeypatch.setattr(estimators, "_MOST_COMPARED", 11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VarianceOrderWarning)
+        assert CausalGraph().fit(made.table).score(made.table) < 0
