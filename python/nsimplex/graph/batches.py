@@ -1,0 +1,153 @@
+"""Many graphs or hypergraphs as one batch: records, checks, joining and splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._arguments import checked
+from .._library import operators
+from .._pytree import TensorRecord, tensor_record
+
+__all__ = [
+    "DerivedTuples",
+    "TupleBatch",
+    "batches_of",
+    "check_features",
+    "concatenate_graphs",
+    "derived",
+    "derived_features",
+    "split_graphs",
+    "tuple_batch",
+]
+
+
+@tensor_record("tuples", "tuple_offsets", "node_offsets")
+@dataclass(frozen=True)
+class TupleBatch(TensorRecord):
+    """B hypergraphs, each a list of k-tuples of its nodes, one after the other.
+
+    Nodes are numbered through the batch: graph g owns the nodes ``node_offsets[g]`` to
+    ``node_offsets[g + 1] - 1``, and its tuples are the rows from ``tuple_offsets[g]`` to
+    ``tuple_offsets[g + 1]``. Features are separate tensors, [m, d], in the order of these rows. A
+    feature of a node belongs to the diagonal: for k = 2 to the loop (i, i). k = 1 is a set of
+    points. ``tuple_batch()`` makes a batch and checks it. A batch is a pytree, and a DataLoader
+    with :func:`collate_graphs` makes one batch of many samples.
+    """
+
+    tuples: Tensor  #: int64 [m, k]
+    tuple_offsets: Tensor  #: int64 [B + 1]
+    node_offsets: Tensor  #: int64 [B + 1]
+    #: "ordered": any tuple; "loop_free": distinct entries; "undirected": one ascending tuple
+    #: represents all orders of its entries
+    symmetry: str = "ordered"
+
+    def __len__(self) -> int:
+        """m, the number of tuples."""
+        return self.tuples.size(0)
+
+    @property
+    def order(self) -> int:
+        """k."""
+        return self.tuples.size(1)
+
+    @property
+    def graphs(self) -> int:
+        """B."""
+        return self.tuple_offsets.size(0) - 1
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the whole batch."""
+        return int(self.node_offsets[-1])
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor, str]:
+        return self.tuples, self.tuple_offsets, self.node_offsets, self.symmetry
+
+
+class DerivedTuples(NamedTuple):
+    """A batch whose rows were derived from the rows of another object."""
+
+    batch: TupleBatch
+    origin: Tensor  #: int64 [m]: the source row of each row, -1 for a new row
+
+
+def derived(parts: Sequence[Tensor], symmetry: str) -> DerivedTuples:
+    return DerivedTuples(TupleBatch(*parts[:3], symmetry), parts[3])
+
+
+@checked
+def tuple_batch(
+    tuples: Tensor,
+    nodes: int | None = None,
+    *,
+    tuple_offsets: Tensor | None = None,
+    node_offsets: Tensor | None = None,
+    symmetry: str = "ordered",
+) -> TupleBatch:
+    """Makes a batch and checks its parts.
+
+    Args:
+        tuples: int64 [m, k], node numbers of the whole batch.
+        nodes: number of nodes of a single graph, whose nodes are 0 to nodes - 1. No offsets are
+            needed.
+        tuple_offsets: int64 [B + 1], rows of each graph.
+        node_offsets: int64 [B + 1], nodes of each graph.
+        symmetry: "ordered", "loop_free" or "undirected".
+
+    Raises:
+        ValueError: offsets that do not rise from 0 to the end; a node outside its graph; a repeated
+            tuple; equal entries when loop-free, descending entries when undirected.
+        TypeError: another dtype than int64.
+    """
+    if (nodes is None) == (tuple_offsets is None) or (tuple_offsets is None) != (
+        node_offsets is None
+    ):
+        raise ValueError("[tuple_batch] expected nodes, or tuple_offsets and node_offsets")
+    if nodes is not None:
+        if nodes < 0:
+            raise ValueError(f"[tuple_batch] nodes: expected at least 0, got {nodes}")
+        tuple_offsets, node_offsets = torch.tensor([0, len(tuples)]), torch.tensor([0, nodes])
+    return TupleBatch(
+        *operators.graph_check(tuples, tuple_offsets, node_offsets, symmetry), symmetry
+    )
+
+
+@checked
+def check_features(batch: TupleBatch, features: Tensor, name: str = "features") -> None:
+    """Raises an error unless features are floating point [m, d] without NaN and infinity."""
+    operators.graph_check_features(batch.tuples, features, name)
+
+
+@checked
+def concatenate_graphs(batches: Sequence[TupleBatch]) -> TupleBatch:
+    """One batch with the graphs of all batches, which must have the same order and symmetry."""
+    symmetries = sorted({batch.symmetry for batch in batches})
+    if len(symmetries) != 1:
+        raise ValueError(
+            "[concatenate_graphs] batches: expected one symmetry, got "
+            f"{', '.join(symmetries) or 'none'}"
+        )
+    flat = [part for batch in batches for part in batch._parts()[:3]]
+    return TupleBatch(*operators.graph_concatenate(flat, symmetries[0]), symmetries[0])
+
+
+@checked
+def split_graphs(batch: TupleBatch) -> list[TupleBatch]:
+    """The graphs of a batch. The nodes of each graph are numbered from 0."""
+    return batches_of(operators.graph_split(*batch._parts()), batch.symmetry)
+
+
+@checked
+def derived_features(features: Tensor, origin: Tensor) -> Tensor:
+    """Features of derived tuples: row r is ``features[origin[r]]``, or zero for a new row.
+    Differentiable."""
+    return operators.graph_derived_features(features, origin)
+
+
+def batches_of(flat: Sequence[Tensor], symmetry: str) -> list[TupleBatch]:
+    return [TupleBatch(*flat[at : at + 3], symmetry) for at in range(0, len(flat), 3)]

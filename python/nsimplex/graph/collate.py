@@ -1,0 +1,74 @@
+"""Samples of graphs as one batch, for a DataLoader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data._utils.collate import collate, default_collate_fn_map
+
+from .._arguments import checked
+from .batches import DerivedTuples, TupleBatch, concatenate_graphs
+from .builders import PointSets
+from .structure import Adjacency, LineGraph
+
+__all__ = ["collate_graphs"]
+
+
+@checked
+def collate_graphs(samples: Sequence[Any]) -> Any:
+    """One batch of many samples: the ``collate_fn`` of a DataLoader of graphs.
+
+    A sample is a :class:`TupleBatch`, a tensor, a number, a string, or a tuple, list or dict of
+    these. All samples have the same structure, and so has the result. A tuple becomes a list, as in
+    torch's ``default_collate``. Graphs go through :func:`concatenate_graphs`. Tensors are
+    concatenated along their first dimension, so that features keep the order of the rows; tensors
+    without dimensions are stacked. Numbers become a tensor with one entry per sample.
+
+    Raises:
+        ValueError: no samples, graphs of different orders or symmetries, or samples that differ in
+            structure.
+        TypeError: a sample with row numbers of its own, such as :class:`DerivedTuples`. Use its
+            ``batch`` instead.
+
+    Complexity: O(size of the samples).
+
+    Example:
+        >>> one = tuple_batch(torch.tensor([[0, 1], [1, 2]]), 3)
+        >>> samples = [(one, torch.randn(2, 4), label) for label in (0, 1)]
+        >>> batch, x, label = collate_graphs(samples)
+        >>> batch.graphs, x.shape, label
+        (2, torch.Size([4, 4]), tensor([0, 1]))
+    """
+    if not samples:
+        raise ValueError("[collate_graphs] samples: expected at least one, got none")
+    try:
+        return collate(samples, collate_fn_map=_COLLATE)
+    except (AttributeError, KeyError, RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0]
+        if said.startswith("["):
+            raise
+        raise ValueError(
+            f"[collate_graphs] samples: expected samples of one structure, got an error: {said}"
+        ) from error
+
+
+def _collate_tensors(tensors: Sequence[Tensor], *, collate_fn_map: object) -> Tensor:
+    return torch.cat(tensors) if tensors[0].dim() else torch.stack(tensors)
+
+
+def _refuse_rows(samples: Sequence[object], *, collate_fn_map: object) -> None:
+    raise TypeError(
+        "[collate_graphs] samples: expected graphs, tensors, numbers and strings, got "
+        f"{type(samples[0]).__name__}, which numbers rows or nodes of its own graph"
+    )
+
+
+_COLLATE = {
+    **default_collate_fn_map,
+    Tensor: _collate_tensors,
+    TupleBatch: lambda batches, *, collate_fn_map: concatenate_graphs(batches),
+    (DerivedTuples, Adjacency, LineGraph, PointSets): _refuse_rows,
+}
