@@ -16,7 +16,8 @@ from .equivariant_encoder import (
 from .equivariant_linear import EquivariantLinear
 from .feature_options import FeatureTransformerOptions
 from .feature_transformer import FeatureTransformer
-from .language_model import LanguageModel, LanguageModelOptions
+from .language_model import LanguageModel
+from .language_options import LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window

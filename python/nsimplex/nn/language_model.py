@@ -2,84 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods
-from .._printable import printable
 from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
 from ..text import Tokenizer
-from . import generation
 from .blocks import FeedForward, TransformerBlock
 from .checks import MOST_AXES, require, require_name, require_whole
+from .language_options import LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
-from .saved_model import load_weights, read_saved_model, require_fits
+from .saved_model import read_saved_model, saved_language_model
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
+from .text_generator import TextGenerator
+
+__all__ = ["LanguageModel", "LanguageModelOptions"]
 
 _EMBEDDING_DEVIATION = 0.02
 
 
-@dataclasses.dataclass
-class LanguageModelOptions:
-    """Shape of a :class:`LanguageModel`. Fields and defaults match
-    nsimplex::LanguageModelOptions. The last five are options of the simplicial layers, as in
-    :class:`SimplicialAttention`. A checkpoint without them has their defaults."""
-
-    vocabulary: int = 256
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 0
-    dim: int = 128
-    context: int = 64
-    order: int = 2
-    every: int = 4
-    window: Sequence = (16, 256)
-    sparse: str = "window"
-    topk: int = 64
-    indexer: str = "reuse"
-    indexer_scores: str = "softmax"
-    indexer_loss: float = 0.0
-    norm: str = "none"
-    scale: str = "standard"
-    mlp: str = "swiglu"
-    mlp_ratio: float = 0.0
-    tied: bool = True
-    form: str = "product"
-    rotary: bool = False
-    normalizer: str = "softmax"
-    augment: bool = False
-    dropout: float = 0.0
-
-    @classmethod
-    def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
-        """Read the output of the C++ library's to_map, which a checkpoint's header stores."""
-        known = {field.name: field.type for field in dataclasses.fields(cls)}
-        for name in fields:
-            require(name in known, f"[LanguageModel] {name}: no such option")
-        read = {"int": int, "float": float, "str": str, "bool": lambda text: text == "true"}
-        return cls(
-            **{
-                name: _parse_windows(text) if name == "window" else read[known[name]](text)
-                for name, text in fields.items()
-            }
-        )
-
-
-def _parse_windows(text: str) -> list[tuple[int, int]]:
-    """ "left:right,left:right" -> [(left, right), ...]"""
-    return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]
-
-
 @checked_methods
-class LanguageModel(nn.Module):
+class LanguageModel(TextGenerator, nn.Module):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
     ``sparse`` selects the tuples that the simplicial layers compute. "window": the tuples in their
@@ -119,7 +68,6 @@ class LanguageModel(nn.Module):
             f"{at}rotary: expected form determinant with order {o.order}, because the product form "
             "does not depend on relative positions alone",
         )
-        #: Turns texts into tokens for :meth:`generate`; None: prompts are token numbers.
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
         self.blocks = nn.ModuleList(self._blocks())
@@ -153,16 +101,7 @@ class LanguageModel(nn.Module):
             ValueError: "cannot read PATH: WHY" or "cannot use PATH: WHY", in one line.
         """
         saved = read_saved_model(path)
-        try:
-            options = LanguageModelOptions.from_map(saved.options)
-            require_fits(saved, options)
-            with torch.device("meta"):
-                model = cls(options)
-        except (ValueError, TypeError) as error:
-            if str(error).startswith("cannot read"):
-                raise
-            raise ValueError(f"cannot read {printable(saved.path)}: {error}") from None
-        load_weights(model, saved, non_finite)
+        model = saved_language_model(saved, cls, non_finite)
         model.tokenizer = saved.tokenizer
         return model.to(device=device, dtype=dtype).eval()
 
@@ -380,63 +319,3 @@ class LanguageModel(nn.Module):
         for layer in layers:
             layer.measures_mass = False
         return [layer.retained_mass.item() for layer in layers]
-
-    def generate(
-        self,
-        prompts: str | Sequence | Tensor,
-        max_new_tokens: int,
-        *,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-        eos: int | Sequence[int] | None = None,
-        stream: bool = False,
-        caches: bool = True,
-    ) -> str | list | Tensor | Iterator:
-        """Continues prompts by up to ``max_new_tokens`` tokens each.
-
-        The result has the form of the prompts, and begins with them:
-
-        - a text -> a text; a list of texts -> a list of texts (through :attr:`tokenizer`);
-        - a list of token numbers -> such a list; a list of such lists -> a list of such lists;
-        - int64 [T] or [B, T] -> int64 [T'] or [B, T']. A row that ended early repeats its last
-          token.
-
-        Prompts may have different lengths, and each continues as if it were alone (to rounding).
-        They share their passes where :meth:`make_static_caches` can hold them, which needs
-        ``sparse="window"``, caches, and prompts that stay within the context. Elsewhere the prompts
-        of one length share their passes.
-
-        A token is drawn from softmax(logits / temperature) among the ``top_k`` likeliest, and of
-        those among the likeliest that together reach the probability ``top_p``. Prompt number r
-        draws with ``seed`` + r, and its n-th draw depends on that number and n alone. Equal seeds
-        therefore give equal tokens. ``nsimplex lm sample`` draws in the same way.
-
-        Args:
-            prompts: see above. An empty text begins as texts of the training begin.
-            temperature: 0: always the likeliest token; of equals the smallest.
-            top_k, top_p: None: all tokens.
-            seed: from 0; None: drawn from torch's generator.
-            eos: a token, or several, that end a prompt's continuation. It is the last token of the
-                result; a text leaves it out.
-            stream: return an iterator over the steps: the new token of a prompt, or a list with one
-                entry per prompt (None after its end). Texts come in pieces, and joined pieces are
-                the new text.
-            caches: whether keys and values of earlier tokens are kept (:meth:`make_cache`).
-                Otherwise every step is a pass over the last ``context`` tokens. The results are
-                equal, to rounding, as long as prompt and continuation fit into the context.
-
-        Raises:
-            ValueError, TypeError: an argument that does not fit, in one line.
-        """
-        vocabulary = self.options.vocabulary
-        given = generation.prompts_of(prompts, self.tokenizer, vocabulary)
-        require_whole("[LanguageModel] ", least=0, max_new_tokens=max_new_tokens)
-        if seed is None:
-            seed = int(torch.randint(2**62, ()))
-        require_whole("[LanguageModel] ", least=0, seed=seed)
-        how = generation.sampling(temperature, top_k, top_p, eos, vocabulary)
-        tokens = generation.steps(self, given.rows, max_new_tokens, how, seed, caches)
-        finish = generation.stream if stream else generation.whole
-        return finish(given, self.tokenizer, tokens, how.eos)

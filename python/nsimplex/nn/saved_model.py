@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from .._printable import printable
 from .._safetensors import Safetensors, quoted
 from ..text import ByteTokenizer, SentencePieceTokenizer, Tokenizer
+from .language_options import LanguageModelOptions
 
 # Files of a run folder, and kinds of files with the numbers of their formats: as in
 # src/train/checkpoint.cpp.
@@ -131,6 +132,21 @@ def require_fits(saved: SavedModel, options: Any) -> None:
                 f"cannot read {printable(saved.path)}: its option {name} does not belong to its "
                 "weights"
             )
+
+
+def saved_language_model(saved: SavedModel, cls: type, non_finite: bool) -> nn.Module:
+    """The class, :class:`LanguageModel`, with the options and the weights of a file."""
+    try:
+        options = LanguageModelOptions.from_map(saved.options)
+        require_fits(saved, options)
+        with torch.device("meta"):
+            model = cls(options)
+    except (ValueError, TypeError) as error:
+        if str(error).startswith("cannot read"):
+            raise
+        raise ValueError(f"cannot read {printable(saved.path)}: {error}") from None
+    load_weights(model, saved, non_finite)
+    return model
 
 
 def load_weights(model: nn.Module, saved: SavedModel, non_finite: bool) -> None:
