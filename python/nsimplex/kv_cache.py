@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import checked_methods
+from ._arguments import checked_methods, describe
 from ._library import classes
 from ._paths import operator_path
 from .attention import attention
@@ -115,9 +115,11 @@ class KeyValueCache(LayerCache):
             ValueError: a length below 0 or above :attr:`position`, or keys that were dropped.
         """
         position = self.position
-        if not isinstance(length, int) or not 0 <= length <= position:
+        whole = isinstance(length, int) and not isinstance(length, bool)
+        if not whole or not 0 <= length <= position:
             raise ValueError(
-                f"[KeyValueCache] length: expected 0 to the position {position}, got {length}"
+                f"[KeyValueCache] length: expected 0 to the position {position}, got "
+                f"{describe(length)}"
             )
         if length == position:
             return

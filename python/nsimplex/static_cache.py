@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import checked_methods
+from ._arguments import checked_methods, describe
 from .attention import attention
 
 __all__ = ["PagedCache", "StaticCache"]
@@ -68,6 +68,11 @@ class _FixedCache:
                 f"[{self._name}] keys and values: expected {order} of each, got {len(keys)} and "
                 f"{len(values)}"
             )
+        if query.dim() != 4:
+            raise ValueError(
+                f"[{self._name}] query: expected shape [B, heads, tokens, channels], got "
+                f"{[*query.shape]}"
+            )
         for name, chunk, stored in (("keys", keys, self.keys), ("values", values, self.values)):
             for m, (each, kept) in enumerate(zip(chunk, stored)):
                 expected = [query.size(0), kept.size(1), query.size(2), kept.size(3)]
@@ -81,14 +86,37 @@ class _FixedCache:
                         f"[{self._name}] {name}[{m}]: expected {kept.dtype}, got {each.dtype}"
                     )
 
-    def _check_counts(self, counts: Tensor | None, batch: int) -> None:
-        if counts is None:
-            return
-        if counts.dtype not in (torch.int64, torch.int32) or [*counts.shape] != [batch]:
+    def _require_whole(self, name: str, given: int) -> None:
+        known = isinstance(given, (int, torch.SymInt)) and not isinstance(given, bool)
+        if not known or given < 0:
             raise ValueError(
-                f"[{self._name}] counts: expected int64 of shape [{batch}], got {counts.dtype} of "
-                f"shape {[*counts.shape]}"
+                f"[{self._name}] {name}: expected an integer of at least 0, got {describe(given)}"
             )
+
+    def _require_one_each(
+        self, name: str, given: Tensor, batch: int, dtypes=(torch.int64, torch.int32)
+    ) -> None:
+        """One integer per sequence of the batch."""
+        if given.dtype not in dtypes or [*given.shape] != [batch]:
+            raise ValueError(
+                f"[{self._name}] {name}: expected int64 of shape [{batch}], got {given.dtype} of "
+                f"shape {[*given.shape]}"
+            )
+
+    def _require_range(self, name: str, given: Tensor, most: int | None) -> None:
+        """Looks at the numbers, which compiled code does not."""
+        if torch.compiler.is_compiling() or not given.numel():
+            return
+        low, high = (int(each) for each in given.aminmax())
+        if low < 0 or (most is not None and high > most):
+            upper = "or more" if most is None else f"to {most}"
+            wrong = low if low < 0 else high
+            raise ValueError(f"[{self._name}] {name}: expected 0 {upper}, got {wrong}")
+
+    def _check_counts(self, counts: Tensor | None, batch: int, tokens: int) -> None:
+        if counts is not None:
+            self._require_one_each("counts", counts, batch)
+            self._require_range("counts", counts, tokens)
 
 
 def _new_places(lengths: Tensor, tokens: int, counts: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -155,6 +183,8 @@ class StaticCache(_FixedCache):
 
     def positions(self, tokens: int, counts: Tensor | None = None) -> Tensor:
         """Positions of the next ``tokens`` tokens of every sequence, int64 [B, tokens]."""
+        self._require_whole("tokens", tokens)
+        self._check_counts(counts, self.lengths.size(0), tokens)
         return _new_places(self.lengths, tokens, counts)[0]
 
     def append(
@@ -162,9 +192,12 @@ class StaticCache(_FixedCache):
     ) -> None:
         """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], of which entry b has
         ``counts[b]`` tokens (None: t) and padding behind them."""
-        self._check_batch("keys", keys[0])
-        self._check_chunk(keys[0], keys, values)
-        self._append(keys, values, *self._places(keys[0].size(2), counts))
+        for first in keys[:1]:
+            self._check_batch("keys[0]", first)
+        self._check_chunk(keys[0] if len(keys) else self.keys[0], keys, values)
+        positions, real = self._places(keys[0].size(2), counts)
+        self._write(keys, values, positions, real)
+        self._advance(real)
 
     def attend(
         self,
@@ -188,33 +221,39 @@ class StaticCache(_FixedCache):
         self._check_batch("query", query)
         self._check_chunk(query, keys, values)
         positions, real = self._places(query.size(2), counts)
-        self._append(keys, values, positions, real)
+        self._write(keys, values, positions, real)
         slots = self.slots
-        return attention(
+        result = attention(
             query,
             [kept[:, :, :slots] for kept in self.keys],
             [kept[:, :, :slots] for kept in self.values],
             query_positions=positions,
             **options,
         )
+        self._advance(real)  # not after a call that was refused
+        return result
 
     def crop(self, length: int | Tensor) -> None:
         """Forgets all tokens from position ``length`` on; an int64 [B] tensor gives one length per
-        sequence."""
-        if isinstance(length, int):
-            self.lengths.clamp_(max=length)
-        else:
+        sequence. A shorter sequence stays as it is.
+
+        Raises:
+            ValueError: another shape or dtype, or a length below 0. Nothing changes then.
+        """
+        if isinstance(length, Tensor):
+            self._require_one_each("length", length, self.lengths.size(0))
+            self._require_range("length", length, None)
             self.lengths.copy_(torch.minimum(self.lengths, length))
-        self.lengths.clamp_(min=0)
+        else:
+            self._require_whole("length", length)
+            self.lengths.clamp_(max=length)
 
     def select(self, entries: Tensor) -> None:
         """Replaces the batch by its entries [B] (int64), in place: beam search. The size of the
         batch stays."""
-        if [*entries.shape] != [*self.lengths.shape] or entries.dtype != torch.int64:
-            raise ValueError(
-                f"[StaticCache] entries: expected int64 of shape {[*self.lengths.shape]}, got "
-                f"{entries.dtype} of shape {[*entries.shape]}"
-            )
+        batch = self.lengths.size(0)
+        self._require_one_each("entries", entries, batch, (torch.int64,))
+        self._require_range("entries", entries, batch - 1)
         for tensor in (*self.keys, *self.values, self.lengths):
             tensor.copy_(tensor.index_select(0, entries))
 
@@ -233,7 +272,7 @@ class StaticCache(_FixedCache):
             )
 
     def _places(self, tokens: int, counts: Tensor | None) -> tuple[Tensor, Tensor]:
-        self._check_counts(counts, self.lengths.size(0))
+        self._check_counts(counts, self.lengths.size(0), tokens)
         positions, real = _new_places(self.lengths, tokens, counts)
         if not torch.compiler.is_compiling() and tokens:
             most = int(torch.where(real, positions, -1).max()) + 1
@@ -243,13 +282,17 @@ class StaticCache(_FixedCache):
                 )
         return positions, real
 
-    def _append(
+    def _write(
         self, keys: Sequence[Tensor], values: Sequence[Tensor], positions: Tensor, real: Tensor
     ) -> None:
+        """Fills slots behind the sequences' ends, which nobody reads before :meth:`_advance`."""
         with torch.no_grad():
             places = torch.where(real, positions, self.slots)[:, None, :, None]
             for kept, chunk in zip((*self.keys, *self.values), (*keys, *values)):
                 kept.scatter_(2, places.expand_as(chunk), chunk)
+
+    def _advance(self, real: Tensor) -> None:
+        with torch.no_grad():
             self.lengths.add_(real.sum(1))
 
 
@@ -325,7 +368,7 @@ class PagedCache(_FixedCache):
         """
         options = self._options(options)
         self._check_chunk(query, keys, values)
-        self._check_counts(counts, query.size(0))
+        self._check_counts(counts, query.size(0), query.size(2))
         self._check_table(query, table, lengths)
         tokens = query.size(2)
         positions, real = _new_places(lengths, tokens, counts)
@@ -353,19 +396,14 @@ class PagedCache(_FixedCache):
                 f"[PagedCache] table: expected int64 of shape [{batch}, pages], got {table.dtype} "
                 f"of shape {[*table.shape]}"
             )
-        if lengths.dtype != torch.int64 or [*lengths.shape] != [batch]:
-            raise ValueError(
-                f"[PagedCache] lengths: expected int64 of shape [{batch}], got {lengths.dtype} of "
-                f"shape {[*lengths.shape]}"
-            )
+        self._require_one_each("lengths", lengths, batch, (torch.int64,))
+        self._require_range("lengths", lengths, None)
         if torch.compiler.is_compiling() or not table.numel():
             return
         low, high = (int(each) for each in table.aminmax())
         if low < 0 or high >= pool:
             wrong = low if low < 0 else high
             raise ValueError(f"[PagedCache] table: expected pages 0 to {pool - 1}, got {wrong}")
-        if int(lengths.min()) < 0:
-            raise ValueError(f"[PagedCache] lengths: expected 0 or more, got {int(lengths.min())}")
 
     def _write(
         self,

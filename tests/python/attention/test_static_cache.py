@@ -289,6 +289,74 @@ def test_what_does_not_fit_is_refused(call, message):
     assert "\n" not in str(error.value)
 
 
+def ring():
+    cache = KeyValueCache([-1, 2])
+    cache.attend(*chunk(sequences(2, [3]), [0], [3], 2))
+    return cache
+
+
+ONE = torch.tensor([1])
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda c: c.crop(torch.tensor([1])), "length: expected int64 of shape [2], got "),
+        (lambda c: c.crop(torch.tensor([1, 1, 1])), "length: expected int64 of shape [2], got "),
+        (lambda c: c.crop(torch.tensor(1)), "length: expected int64 of shape [2], got "),
+        (lambda c: c.crop(torch.ones(2)), "length: expected int64 of shape [2], got torch.float32"),
+        (lambda c: c.crop(torch.tensor([1, -2])), "length: expected 0 or more, got -2"),
+        (lambda c: c.crop(-1), "length: expected an integer of at least 0, got -1"),
+        (lambda c: c.crop(True), "length: expected an integer of at least 0, got True"),
+        (lambda c: c.select(ONE), "entries: expected int64 of shape [2], got "),
+        (lambda c: c.reorder(torch.tensor([0, 2])), "entries: expected 0 to 1, got 2"),
+        (lambda c: c.positions(-1), "tokens: expected an integer of at least 0, got -1"),
+        (lambda c: c.positions(2, ONE), "counts: expected int64 of shape [2], got "),
+        (lambda c: c.positions(2, torch.tensor([1, 3])), "counts: expected 0 to 2, got 3"),
+        (lambda c: c.append([], []), "keys and values: expected 2 of each, got 0 and 0"),
+        (
+            lambda c: bad(c, query=torch.zeros(2, 3))(),
+            "query: expected shape [2, heads, tokens, channels], got [2, 3]",
+        ),
+    ],
+)
+def test_static_slots_name_the_argument(call, message):
+    cache = static([-1, 2], batch=2)
+    cache.attend(*chunk(sequences(2, [3, 3]), [0, 0], [3, 2], 2))
+    with pytest.raises(ValueError) as error:
+        call(cache)
+    assert str(error.value).startswith(f"[StaticCache] {message}")
+    assert "\n" not in str(error.value) and cache.lengths.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(9, 9), torch.tensor([1, 2]), True, "3", None])
+def test_a_ring_names_the_length(wrong):
+    cache = ring()
+    with pytest.raises((ValueError, TypeError), match=r"^\[KeyValueCache\] length: ex") as error:
+        cache.crop(wrong)
+    assert "\n" not in str(error.value) and "tensor([" not in str(error.value)
+    assert cache.position == 3
+
+
+def test_pages_name_the_query_and_the_counts():
+    with pytest.raises(
+        ValueError, match=r"^\[PagedCache\] query: expected shape .*, got \[1, 8\]$"
+    ):
+        bad(paged(), query=torch.zeros(1, 8), table=TABLE, lengths=START)()
+    with pytest.raises(ValueError, match=r"^\[PagedCache\] counts: expected 0 to 1, got 2$"):
+        bad(paged(), table=TABLE, lengths=START, counts=torch.tensor([2]))()
+
+
+def test_a_call_that_the_operator_refuses_appends_nothing():
+    cache, given = static([-1, 2]), sequences(2, [5])
+    cache.attend(*chunk(given, [0], [3], 2))
+    with pytest.raises(ValueError, match="normalizer"):
+        cache.attend(*chunk(given, [3], [1], 2), normalizer="none such")
+    assert cache.lengths.tolist() == [3]
+    out = cache.attend(*chunk(given, [3], [2], 2))
+    torch.testing.assert_close(out, alone(given[0], [-1, 2])[:, :, 3:])
+
+
 def test_what_is_refused_changes_nothing():
     cache = static([-1, 2], slots=4)
     given = sequences(2, [9])
