@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
 from .._arguments import describe
 from ..attention import attention
 
-__all__ = ["attend", "attention_forward", "keys_so_far", "seen_by"]
+__all__ = ["attend", "attention_forward", "seen_by", "stored"]
 
 _MOST_TUPLES = 2**26  # of a mask that names every tuple
 
@@ -68,23 +69,57 @@ AttentionInterface.register("nsimplex", attention_forward)
 AttentionMaskInterface.register("nsimplex", sdpa_mask)
 
 
-def keys_so_far(packed: Tensor, cache, layer: int) -> int:
-    """Number of tokens that a cache's tensor [B, H, T, D] holds, without the empty slots of a
-    static cache."""
-    length = cache.get_seq_length(layer)
-    return min(int(length), packed.size(2))
-
-
 class Seen(NamedTuple):
     """What a model's mask admits, as arguments of :func:`attend`.
 
     ``keys`` bool [B, T] are tokens and no padding; None: all. ``documents`` int64 [n + 1] are
     boundaries in the batch's rows one after the other; ``pairs`` bool [B, Tq, T] is any other mask.
+    ``positions`` int64 [B] are the slots of the queries; None: the queries end where the keys end.
     """
 
     keys: Tensor | None = None
     documents: Tensor | None = None
     pairs: Tensor | None = None
+    positions: Tensor | None = None
+
+
+def stored(
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    cache,
+    layer: int,
+    mask: Tensor | None,
+) -> tuple[list[Tensor], list[Tensor], Seen]:
+    """Appends keys and values, N of [B, Hk, Tq, D] each, to a cache of Transformers (None: there is
+    none) and returns those of all tokens so far, with what the mask admits.
+
+    A step of one token with a static cache gets all slots, and the position of the query. Its
+    shapes do not depend on the number of tokens, so it compiles without a break of the graph.
+    """
+    width, value_width, queries = keys[0].size(3), values[0].size(3), keys[0].size(2)
+    if cache is None:
+        return [*keys], [*values], seen_by(mask, queries, queries)
+    packed = cache.update(torch.cat([*keys], -1), torch.cat([*values], -1), layer)
+    length = cache.get_seq_length(layer)
+    if isinstance(length, Tensor) and queries == 1:
+        seen = _seen_in_slots(mask, packed[0].size(2))
+        seen = seen._replace(positions=(length - 1).expand(packed[0].size(0)))
+    else:  # a static cache has empty slots behind the tokens
+        length = min(int(length), packed[0].size(2))
+        packed = [each[:, :, :length] for each in packed]
+        seen = seen_by(mask, queries, length)
+    return [*packed[0].split(width, -1)], [*packed[1].split(value_width, -1)], seen
+
+
+def _seen_in_slots(mask: Tensor | None, slots: int) -> Seen:
+    """The mask of one query per row; its position hides the empty slots."""
+    if mask is None:
+        return Seen()
+    admitted = _admitted(mask, slots)
+    keys = (
+        admitted[:, -1] if admitted.dim() == 3 else F.pad(admitted, (0, slots - admitted.size(1)))
+    )
+    return Seen(keys) if torch.compiler.is_compiling() else _of_keys(keys)
 
 
 def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
@@ -108,25 +143,9 @@ def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
 
 
 def _read(mask: Tensor, queries: int, length: int) -> Seen:
-    if not isinstance(mask, Tensor) or mask.dim() not in (2, 4):
-        raise ValueError(
-            "[nsimplex] attention_mask: expected a tensor [B, T] or [B, 1, Tq, T], got "
-            f"{describe(mask)}; use attn_implementation 'eager', 'sdpa' or 'nsimplex'"
-        )
-    if mask.dim() == 2:
-        return _of_keys(mask[:, :length].bool())
-    if mask.size(1) != 1:
-        raise ValueError(
-            f"[nsimplex] attention_mask: expected one mask for all heads, got {mask.size(1)}"
-        )
-    mask = mask[:, 0, :, :length]
-    admitted = mask
-    if mask.dtype != torch.bool:
-        admitted = mask > torch.finfo(mask.dtype).min / 2
-        if (admitted & (mask != 0)).any():
-            raise ValueError(
-                "[nsimplex] attention_mask: expected 0 or the least number, got a bias of logits"
-            )
+    admitted = _admitted(mask, length)
+    if admitted.dim() == 2:
+        return _of_keys(admitted)
     row = torch.arange(length - queries, length, device=mask.device)[:, None]
     column = torch.arange(length, device=mask.device)
     keys = admitted[:, -1]
@@ -143,6 +162,30 @@ def _read(mask: Tensor, queries: int, length: int) -> Seen:
         ):
             return Seen(None if own.all() else own, _boundaries(begins))
     return Seen(pairs=admitted)
+
+
+def _admitted(mask: Tensor, length: int) -> Tensor:
+    """A mask as bool, [B, T] or [B, Tq, T]."""
+    if not isinstance(mask, Tensor) or mask.dim() not in (2, 4):
+        raise ValueError(
+            "[nsimplex] attention_mask: expected a tensor [B, T] or [B, 1, Tq, T], got "
+            f"{describe(mask)}; use attn_implementation 'eager', 'sdpa' or 'nsimplex'"
+        )
+    if mask.dim() == 2:
+        return mask[:, :length].bool()
+    if mask.size(1) != 1:
+        raise ValueError(
+            f"[nsimplex] attention_mask: expected one mask for all heads, got {mask.size(1)}"
+        )
+    mask = mask[:, 0, :, :length]
+    if mask.dtype == torch.bool:
+        return mask
+    admitted = mask > torch.finfo(mask.dtype).min / 2
+    if not torch.compiler.is_compiling() and (admitted & (mask != 0)).any():
+        raise ValueError(
+            "[nsimplex] attention_mask: expected 0 or the least number, got a bias of logits"
+        )
+    return admitted
 
 
 def _of_keys(keys: Tensor) -> Seen:
@@ -187,6 +230,8 @@ def attend(
         return out, lse[0].unflatten(1, (batch, length)).transpose(0, 1)
     if seen.keys is not None:
         common["key_masks"] = [seen.keys] * order
+    if seen.positions is not None:
+        common["query_positions"] = seen.positions
     if seen.pairs is not None:
         common["mask"] = _mask_of_tuples(seen.pairs, order)
     return attention(query, keys, values, **common)

@@ -16,7 +16,7 @@ from transformers.models.llama.modeling_llama import (
 from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
-from .attention import attend, keys_so_far, seen_by
+from .attention import attend, stored
 
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
@@ -137,13 +137,7 @@ class SimplicialSelfAttention(nn.Module):
             )
             q, k = rotate(q, **places), rotate(k, **places)
         keys, values = k.split(self.kv_heads, 1), v.split(self.kv_heads, 1)
-        if cache is not None:
-            keys, values = torch.cat(keys, -1), torch.cat(values, -1)
-            keys, values = cache.update(keys, values, self.layer_idx)
-            length = keys_so_far(keys, cache, self.layer_idx)
-            keys = keys[:, :, :length].split(self.head_dim, -1)
-            values = values[:, :, :length].split(self.head_dim, -1)
-        seen = seen_by(attention_mask, q.size(2), keys[0].size(2))
+        keys, values, seen = stored(keys, values, cache, self.layer_idx, attention_mask)
         dropout = self.config.attention_dropout if self.training else 0.0
         sink = {"sink": self.sink} if hasattr(self, "sink") else {}
         out, _ = attend(q, keys, values, seen, dropout_p=dropout, **self.options, **sink)
@@ -155,7 +149,7 @@ class _Initialized(LlamaPreTrainedModel):
     config: SimplicialConfig
     _supports_flash_attn = False
     _supports_flex_attn = False
-    _can_compile_fullgraph = False  # the filled length of a static cache is read
+    _can_compile_fullgraph = True  # steps of one token with a static cache
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

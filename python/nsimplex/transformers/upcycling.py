@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from .._arguments import checked, describe
 from ..nn.checks import require
 from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers
-from .attention import attend, keys_so_far, seen_by
+from .attention import attend, stored
 
 __all__ = ["convert", "from_pretrained"]
 
@@ -83,11 +83,7 @@ class UpcycledSelfAttention(nn.Module):
             q, k = self._rotate(q, k, *position_embeddings)
         keys, values = [k, *keys], [v, *values]
         cache = past_key_values if cache is None else cache
-        if cache is not None:
-            packed = cache.update(torch.cat(keys, -1), torch.cat(values, -1), self.layer_idx)
-            length = keys_so_far(packed[0], cache, self.layer_idx)
-            keys, values = (each[:, :, :length].split(self.head_dim, -1) for each in packed)
-        seen = seen_by(attention_mask, q.size(2), keys[0].size(2))
+        keys, values, seen = stored(keys, values, cache, self.layer_idx, attention_mask)
         dropout = float(self._dropout() or 0.0) if self.training else 0.0
         ordinary = attend(
             q, keys[:1], values[:1], seen, scale=float(self.scaling), dropout_p=dropout

@@ -12,6 +12,7 @@ from tiny_models import (
     tokens,
     transformers,
 )
+from torch.nn import functional as F
 
 import nsimplex
 from nsimplex.transformers import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
@@ -101,6 +102,44 @@ def test_generated_rows_of_a_padded_batch_are_those_alone(name, static):
         for _ in range(8):  # without any cache
             expected = torch.cat([expected, logits(model, expected)[:, -1:].argmax(-1)], 1)
         assert torch.equal(together[i, -expected.size(1) :], expected[0])
+
+
+@pytest.mark.parametrize("given", ["a mask", "no mask"])
+@pytest.mark.parametrize("name", SOME)
+def test_a_step_with_a_static_cache_compiles_whole(name, given):
+    """One graph for all lengths, with and without padding."""
+    model = build("simplicial", **SHAPES[name])
+    ids, mask, _ = padded()
+    if given == "no mask":
+        ids, mask = tokens(3, 12), torch.ones(3, 12, dtype=torch.int64)
+    new = tokens(3, 4, seed=5)
+    whole = torch.cat([mask, torch.ones_like(new)], 1)
+    places = positions_of(whole)
+    expected = logits(model, torch.cat([ids, new], 1), whole)[:, -4:]
+    cache = transformers.StaticCache(config=model.config, max_cache_len=20)
+    torch._dynamo.reset()
+    graphs = []
+
+    def counting(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    step = torch.compile(model, fullgraph=True, backend=counting)
+    with torch.no_grad():
+        model(
+            ids, attention_mask=mask, position_ids=places[:, :12], use_cache=True, **{CACHE: cache}
+        )
+        for t in range(4):
+            now = None if given == "no mask" else F.pad(whole[:, : 13 + t], (0, 7 - t))
+            own = step(
+                new[:, t : t + 1],
+                attention_mask=now,
+                position_ids=places[:, 12 + t : 13 + t],
+                use_cache=True,
+                **{CACHE: cache},
+            ).logits
+            close(own[:, 0], expected[:, t])
+    assert len(graphs) == 1
 
 
 @pytest.mark.parametrize("name", SOME)
