@@ -40,7 +40,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, position, loss_sum, loss_step
 
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr char kFormat[] = "format", kState[] = "state";
 // A kind of file, the number of its format behind it. Those of number 1 have no checksums; they are read for ever.
@@ -105,27 +105,27 @@ bool is_kind(const io::Safetensors& file, std::string_view kind, const std::stri
 template <class Convert>
 void read_state(const io::Safetensors& file, const std::string& path, Convert&& convert) {
   try {
-    convert(Json::parse(file.metadata.at(kState)));
+    convert(SortedJson::parse(file.metadata.at(kState)));
   } catch (const InputError& error) {
     throw InputError(invalid(path, error.what()));
   } catch (const std::out_of_range&) {
     throw InputError(invalid(path, "the header has no state"));
-  } catch (const Json::exception& error) {
+  } catch (const SortedJson::exception& error) {
     throw InputError(invalid(path, std::string("the header's state is damaged: ") + error.what()));
   }
 }
 
 // Adds what a state says of the tokenizer if there is none; every other state says nothing.
-Json with_tokenizer(Json state, const Checkpoint& checkpoint) {
+SortedJson with_tokenizer(SortedJson state, const Checkpoint& checkpoint) {
   if (checkpoint.without_tokenizer) state[kTokenizer] = kNoTokenizer;
   return state;
 }
 
-bool is_without_tokenizer(const Json& state) {
+bool is_without_tokenizer(const SortedJson& state) {
   return state.contains(kTokenizer) && state.at(kTokenizer) == kNoTokenizer;
 }
 
-LanguageModelOptions model_options(const Json& state) {
+LanguageModelOptions model_options(const SortedJson& state) {
   return language_model_options(state.at("model").get<std::map<std::string, std::string>>());
 }
 
@@ -161,7 +161,7 @@ void require_fits(const LanguageModelOptions& o, const std::vector<io::NamedTens
 
 Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
   Checkpoint checkpoint;
-  read_state(file, path, [&](const Json& state) {
+  read_state(file, path, [&](const SortedJson& state) {
     checkpoint.model = model_options(state);
     checkpoint.training = state.at("training").get<TrainingOptions>();
     checkpoint.text = state.at("text").get<TextRecord>();
@@ -181,11 +181,11 @@ Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
 }  // namespace
 
 void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
-  const Json state = with_tokenizer({{"model", to_map(checkpoint.model)},
-                                     {"training", checkpoint.training},
-                                     {"text", checkpoint.text},
-                                     {"progress", checkpoint.progress}},
-                                    checkpoint);
+  const SortedJson state = with_tokenizer({{"model", to_map(checkpoint.model)},
+                                           {"training", checkpoint.training},
+                                           {"text", checkpoint.text},
+                                           {"progress", checkpoint.progress}},
+                                          checkpoint);
   io::Safetensors file;
   file.metadata = {{kFormat, newest(kCheckpoint)}, {kState, state.dump()}};
   append(file.tensors, kWeights, checkpoint.weights);
@@ -198,7 +198,7 @@ void write_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
 }
 
 void write_model(const std::string& folder, const Checkpoint& checkpoint) {
-  const Json state = with_tokenizer(
+  const SortedJson state = with_tokenizer(
       {{"model", to_map(checkpoint.model)}, {"step", checkpoint.progress.step}}, checkpoint);
   io::write_safetensors(join(folder, kModelFile),
                         {checkpoint.weights, {{kFormat, newest(kModel)}, {kState, state.dump()}}});
@@ -224,7 +224,7 @@ SavedModel read_model(const std::string& path) {
   }
   if (!is_kind(file, kModel, name)) throw InputError(invalid(name, "not a model of this program"));
   SavedModel model;
-  read_state(file, name, [&](const Json& state) {
+  read_state(file, name, [&](const SortedJson& state) {
     model.options = model_options(state);
     model.step = state.at("step").get<int64_t>();
     model.without_tokenizer = is_without_tokenizer(state);

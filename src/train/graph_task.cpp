@@ -85,7 +85,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFormat[] = "format", kTraining[] = "training", kState[] = "state";
+constexpr char kFormatKey[] = "format", kTrainingKey[] = "training", kStateKey[] = "state";
 constexpr char kGraphTraining[] = "nsimplex graph training 1";
 
 // A number that is not finite is no number of JSON; figures may be that.
@@ -135,8 +135,8 @@ void write_graph_state(const std::string& path, const std::string& training,
                   {"loss_steps", state.loss_steps}, {"best", to_json(state.best)},
                   {"last", to_json(state.last)},    {"splits", state.splits}};
   io::write_safetensors(
-      path,
-      {state.tensors, {{kFormat, kGraphTraining}, {kTraining, training}, {kState, json.dump()}}});
+      path, {state.tensors,
+             {{kFormatKey, kGraphTraining}, {kTrainingKey, training}, {kStateKey, json.dump()}}});
 }
 
 std::optional<GraphState> read_graph_state(const std::string& path, const std::string& training) {
@@ -145,14 +145,14 @@ std::optional<GraphState> read_graph_state(const std::string& path, const std::s
   const auto refuse = [&](const std::string& why) {
     throw InputError("cannot read " + path + ": " + why);
   };
-  if (const auto found = file.metadata.find(kFormat);
+  if (const auto found = file.metadata.find(kFormatKey);
       found == file.metadata.end() || found->second != kGraphTraining) {
     refuse("not a checkpoint of a training on graphs");
   }
   if (!file.checked) refuse("damaged: its checksums are missing");
   try {
-    if (file.metadata.at(kTraining) != training) return std::nullopt;
-    GraphState state = state_of(Json::parse(file.metadata.at(kState)));
+    if (file.metadata.at(kTrainingKey) != training) return std::nullopt;
+    GraphState state = state_of(Json::parse(file.metadata.at(kStateKey)));
     state.tensors = std::move(file.tensors);
     return state;
   } catch (const std::out_of_range&) {

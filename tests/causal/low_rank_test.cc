@@ -13,15 +13,17 @@ namespace {
 using test::finite_differences;
 using test::uniform_matrix;
 
-constexpr int64_t kFeatures = 11, kRank = 3;
+constexpr int64_t kLowRankFeatures = 11, kRank = 3;
 
 LowRankGraph some_graph(uint64_t seed) {
   RandomStream random(seed);
-  return {uniform_matrix(kFeatures, kRank, 0.5, random),
-          uniform_matrix(kFeatures, kRank, 0.5, random)};
+  return {uniform_matrix(kLowRankFeatures, kRank, 0.5, random),
+          uniform_matrix(kLowRankFeatures, kRank, 0.5, random)};
 }
 
-LowRankGraph zeros() { return {Matrix::Zero(kFeatures, kRank), Matrix::Zero(kFeatures, kRank)}; }
+LowRankGraph zeros() {
+  return {Matrix::Zero(kLowRankFeatures, kRank), Matrix::Zero(kLowRankFeatures, kRank)};
+}
 
 // Finite differences by U and by V, against slopes.
 void expect_slopes(const std::function<double(const LowRankGraph&)>& function,
@@ -36,11 +38,11 @@ void expect_slopes(const std::function<double(const LowRankGraph&)>& function,
 
 TEST(LowRank, InverseIsTheDenseOne) {
   const LowRankGraph graph = some_graph(1);
-  const Matrix rest = Matrix::Identity(kFeatures, kFeatures) - graph.dense();
+  const Matrix rest = Matrix::Identity(kLowRankFeatures, kLowRankFeatures) - graph.dense();
   const Matrix expected = rest.inverse();
   const LowRankInverse inverse(graph);
   ASSERT_TRUE(inverse.exists());
-  const Matrix one = Matrix::Identity(kFeatures, kFeatures);
+  const Matrix one = Matrix::Identity(kLowRankFeatures, kLowRankFeatures);
   EXPECT_LT((inverse.times(one) - expected).cwiseAbs().maxCoeff(), 1e-12);
   EXPECT_LT((inverse.transposed_times(one) - expected.transpose()).cwiseAbs().maxCoeff(), 1e-12);
   EXPECT_LT((inverse.diagonal() - expected.diagonal()).cwiseAbs().maxCoeff(), 1e-12);
@@ -63,11 +65,11 @@ TEST(LowRank, InverseRefusesWhatHasNone) {
 
 TEST(LowRank, LossIsTheDenseOneAndItsSlopes) {
   RandomStream random(3);
-  const Matrix table = uniform_matrix(40, kFeatures, 1, random);
+  const Matrix table = uniform_matrix(40, kLowRankFeatures, 1, random);
   const Matrix covariance = table.transpose() * table / 40;
   const LowRankGraph graph = some_graph(2);
   LowRankGraph slopes = zeros(), unused = zeros();
-  const Matrix rest = Matrix::Identity(kFeatures, kFeatures) - graph.dense();
+  const Matrix rest = Matrix::Identity(kLowRankFeatures, kLowRankFeatures) - graph.dense();
   EXPECT_NEAR(low_rank_loss(graph, covariance, slopes),
               (rest.transpose() * covariance * rest).trace() / 2, 1e-12);
   expect_slopes([&](const LowRankGraph& at) { return low_rank_loss(at, covariance, unused); },

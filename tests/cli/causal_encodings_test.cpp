@@ -56,12 +56,6 @@ class CausalEncodings : public ::testing::Test {
   std::string table_ = folder_ / "table.csv", labels_ = folder_ / "labels.csv";
 };
 
-std::vector<std::string> with(std::vector<std::string> arguments,
-                              const std::vector<std::string>& more) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
   const Finished done =
       run(with(command("classify"), {"--labels", labels_, "--splits", "2", "--json"}));

@@ -21,11 +21,6 @@ using ::testing::StartsWith;
 const std::vector<std::string> kShort{"bench",   "attention", "--seq",     "32",
                                       "--heads", "1",         "--repeats", "2"};
 
-std::vector<std::string> with(std::vector<std::string> arguments, std::vector<std::string> more) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 struct BadUsage {
   std::vector<std::string> arguments;
   std::string says;

@@ -85,6 +85,12 @@ Finished Process::wait() {
   return finished;
 }
 
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 Finished run(const std::vector<std::string>& arguments) {
   return run_program(NSIMPLEX_EXECUTABLE, arguments);
 }

@@ -34,6 +34,10 @@ class Process {
   std::string out_path_, err_path_;
 };
 
+/// `arguments` followed by `more`.
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more);
+
 /// Runs `nsimplex` with these arguments to its end.
 Finished run(const std::vector<std::string>& arguments);
 

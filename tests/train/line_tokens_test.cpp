@@ -12,6 +12,7 @@
 
 #include "input_error_of.h"
 #include "support/tensors.h"
+#include "train/small_graph.h"
 
 namespace nsimplex::training {
 namespace {
@@ -20,14 +21,7 @@ using at::Tensor;
 using ::testing::HasSubstr;
 
 using test::column;
-
-// Nodes 0 .. n - 1 of features [n, 1] and undirected edges of features [e, 1], as pairs with loops.
-GraphBatch graph_of(const std::vector<int64_t>& ends, const Tensor& nodes, const Tensor& edges) {
-  const Tensor tuples = at::tensor(ends, at::kLong).view({-1, 2});
-  const DerivedTuples graph = edge_tuples(tuples, nodes.size(0), {.loops = true});
-  return {
-      graph.batch, node_and_edge_features(graph, nodes, edges), project_tuples(graph.batch, 0), {}};
-}
+using test::graph_of;
 
 TEST(LineTokens, OfAPathAndANodeAlone) {
   // 0 - 1 - 2 and 3.

@@ -8,18 +8,13 @@
 #include <tuple>
 #include <vector>
 
+#include "train/small_graph.h"
+
 namespace nsimplex::training {
 namespace {
 
 using at::Tensor;
-
-// One graph on the nodes of `nodes` [n, 2] with undirected edges of features [e, 1].
-GraphBatch graph_of(const std::vector<int64_t>& ends, const Tensor& nodes, const Tensor& edges) {
-  const Tensor tuples = at::tensor(ends, at::kLong).view({-1, 2});
-  const DerivedTuples graph = edge_tuples(tuples, nodes.size(0), {.loops = true});
-  return {
-      graph.batch, node_and_edge_features(graph, nodes, edges), project_tuples(graph.batch, 0), {}};
-}
+using test::graph_of;
 
 GraphBatch together(const GraphBatch& a, const GraphBatch& b) {
   const TupleBatch both = concatenate_graphs({a.input, b.input});

@@ -131,7 +131,7 @@ constexpr std::array<double, 4> kLowRankPenalties = {1, 10, 100, 1000};
 constexpr int64_t kLowRankIterations = 200;  // with each penalty
 constexpr double kForbidden = 100;           // half of it times A_ij^2 for an edge that cannot be
 constexpr double kCorner = 1e-3;  // |a| is sqrt(a^2 + kCorner^2): what is below counts as nothing
-constexpr double kStart = 0.1;    // entries of the first U and V, which cannot be zero
+constexpr double kFirstEntry = 0.1;  // entries of the first U and V, which cannot be zero
 
 // Points of the minimiser are U and V one after the other.
 LowRankGraph unpack(const Vector& point, int64_t features, int64_t rank) {
@@ -190,7 +190,7 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
   RandomStream random(static_cast<uint64_t>(options.seed));
   Vector point(2 * features * rank);
   for (double& entry : point)
-    entry = kStart / std::sqrt(static_cast<double>(rank)) * (2 * random.unit() - 1);
+    entry = kFirstEntry / std::sqrt(static_cast<double>(rank)) * (2 * random.unit() - 1);
   const Vector none = Vector::Zero(point.size());
   for (const double each : kLowRankPenalties) {
     penalty = each;

@@ -17,7 +17,7 @@ constexpr int64_t kMostFeatures = 100;
 constexpr int64_t kRowsOfAFeature = 15;  // rows that a feature needs
 constexpr double kSteepness = 1.5;       // standard deviation of w: tanh bends within the data
 constexpr double kFarthest = 2;          // offsets lie within +-
-constexpr double kRidge = 1e-5;          // of a feature's mean square of 1
+constexpr double kLossRidge = 1e-5;      // of a feature's mean square of 1
 constexpr double kLeastNoise = 1e-10;
 
 }  // namespace
@@ -58,7 +58,7 @@ RandomFeatureRegression::Columns RandomFeatureRegression::features(
 
 RandomFeatureRegression::Columns RandomFeatureRegression::errors(
     const std::vector<int64_t>& causes, const std::vector<int64_t>& columns) const {
-  return rows_.errors(features(causes), outputs_(Eigen::all, columns), kRidge);
+  return rows_.errors(features(causes), outputs_(Eigen::all, columns), kLossRidge);
 }
 
 Vector RandomFeatureRegression::residuals(const std::vector<int64_t>& causes,
@@ -75,7 +75,7 @@ RandomFeatureRegression::Slopes RandomFeatureRegression::slopes(const std::vecto
   const Columns given = features(causes);
   Columns gram = Columns::Zero(given.cols(), given.cols());
   gram.selfadjointView<Eigen::Lower>().rankUpdate(given.transpose(), 1 / rows);
-  gram.diagonal().array() += kRidge;
+  gram.diagonal().array() += kLossRidge;
   const Vector coefficient = gram.selfadjointView<Eigen::Lower>().llt().solve(
       given.transpose() * outputs_.col(column) / rows);
   // The derivative of tanh is 1 - tanh^2.

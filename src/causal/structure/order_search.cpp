@@ -95,7 +95,7 @@ Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints&
 
 namespace {
 
-constexpr double kRidge = 1e-6;
+constexpr double kCorrelationRidge = 1e-6;
 // R^2 that differ by less are equal but for rounding.
 constexpr double kEqualExplained = 1e-9;
 
@@ -159,7 +159,7 @@ class PartlyDirected {
 Vector explained_parts(const Matrix& covariance) {
   const Vector scale = covariance.diagonal().cwiseSqrt().cwiseInverse();
   Matrix correlations = scale.asDiagonal() * covariance * scale.asDiagonal();
-  correlations.diagonal().array() += kRidge;
+  correlations.diagonal().array() += kCorrelationRidge;
   const Matrix inverse =
       correlations.llt().solve(Matrix::Identity(covariance.rows(), covariance.cols()));
   return 1 - inverse.diagonal().array().inverse();

@@ -167,7 +167,7 @@ namespace equivariant {
 namespace {
 
 constexpr char kDenseLinear[] = "equivariant_linear";
-constexpr char kAt[] = "[equivariant_linear] ";
+constexpr char kLinearAt[] = "[equivariant_linear] ";
 
 at::Tensor flat(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
                 int64_t input_order, int64_t output_order, c10::string_view input_symmetry,
@@ -214,40 +214,40 @@ void check(const DenseCall& call) {
   const at::Tensor &x = call.x, &weight = call.weight;
   const int64_t k = call.input.order, l = call.output.order;
   const int64_t classes = count_classes(call.input, call.output, call.classes);
-  TORCH_CHECK_TYPE(x.is_floating_point(), kAt, "x: expected a floating dtype, got ",
+  TORCH_CHECK_TYPE(x.is_floating_point(), kLinearAt, "x: expected a floating dtype, got ",
                    x.scalar_type());
-  TORCH_CHECK_VALUE(x.dim() == k + 2, kAt, "x: expected [B, ", k, " axes of nodes, C], got ",
+  TORCH_CHECK_VALUE(x.dim() == k + 2, kLinearAt, "x: expected [B, ", k, " axes of nodes, C], got ",
                     x.sym_sizes());
   for (int64_t axis = 2; axis <= k; ++axis) {
-    TORCH_CHECK_VALUE(x.sym_size(axis) == x.sym_size(1), kAt,
+    TORCH_CHECK_VALUE(x.sym_size(axis) == x.sym_size(1), kLinearAt,
                       "x: expected equal axes of nodes, got ", x.sym_sizes());
   }
   TORCH_CHECK_VALUE(
       weight.dim() == 3 && weight.sym_size(0) == classes && weight.sym_size(1) == x.sym_size(-1),
-      kAt, "weight: expected [", classes, " classes, ", x.sym_size(-1), " channels, D], got ",
+      kLinearAt, "weight: expected [", classes, " classes, ", x.sym_size(-1), " channels, D], got ",
       weight.sym_sizes());
-  TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kAt, "weight: expected ",
+  TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kLinearAt, "weight: expected ",
                    x.scalar_type(), " as x, got ", weight.scalar_type());
   if (call.bias) {
     const int64_t biases = count_classes({.order = 0}, call.output, ClassSet::all);
     TORCH_CHECK_VALUE(call.bias->dim() == 2 && call.bias->sym_size(0) == biases &&
                           call.bias->sym_size(1) == weight.sym_size(2),
-                      kAt, "bias: expected [", biases, " classes, ", weight.sym_size(2), "], got ",
-                      call.bias->sym_sizes());
+                      kLinearAt, "bias: expected [", biases, " classes, ", weight.sym_size(2),
+                      "], got ", call.bias->sym_sizes());
   }
   if (call.node_counts) {
     TORCH_CHECK_VALUE(call.node_counts->dim() == 1 &&
                           call.node_counts->sym_size(0) == x.sym_size(0) &&
                           at::isIntegralType(call.node_counts->scalar_type(), false),
-                      kAt, "node_counts: expected integers [", x.sym_size(0), "], got ",
+                      kLinearAt, "node_counts: expected integers [", x.sym_size(0), "], got ",
                       call.node_counts->scalar_type(), " ", call.node_counts->sym_sizes());
   }
-  TORCH_CHECK_VALUE(k > 0 || l == 0 || call.nodes, kAt,
+  TORCH_CHECK_VALUE(k > 0 || l == 0 || call.nodes, kLinearAt,
                     "nodes: expected how many, since an input of order 0 does not tell");
-  TORCH_CHECK_VALUE(!call.nodes || *call.nodes >= 0, kAt, "nodes: expected >= 0, got ",
+  TORCH_CHECK_VALUE(!call.nodes || *call.nodes >= 0, kLinearAt, "nodes: expected >= 0, got ",
                     *call.nodes);
-  TORCH_CHECK_VALUE(k == 0 || !call.nodes || *call.nodes == x.sym_size(1), kAt, "nodes: expected ",
-                    x.sym_size(1), ", the axis of x, got ", *call.nodes);
+  TORCH_CHECK_VALUE(k == 0 || !call.nodes || *call.nodes == x.sym_size(1), kLinearAt,
+                    "nodes: expected ", x.sym_size(1), ", the axis of x, got ", *call.nodes);
 }
 
 }  // namespace equivariant
