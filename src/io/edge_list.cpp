@@ -78,6 +78,7 @@ struct Columns {
 template <class Words>
 std::optional<Columns> named_columns(const Words& words) {
   std::vector<std::string> names;
+  names.reserve(words.size());
   for (const auto& word : words) names.push_back(plain(word));
   const auto find = [&](std::string_view name) -> std::optional<int64_t> {
     const auto found = std::ranges::find(names, name);

@@ -16,7 +16,7 @@ namespace {
 
 // For a file that does not report its size. The buffer grows from here, up to a limit because some
 // files in /proc never end.
-constexpr size_t kFirstRoom = 64 * 1024, kMostUnsized = size_t{1} << 30;
+constexpr size_t kFirstRoom = size_t{64} * 1024, kMostUnsized = size_t{1} << 30;
 
 }  // namespace
 

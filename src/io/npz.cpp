@@ -126,6 +126,7 @@ void Zip::read_zip64_fields(ZipEntry& entry, uint64_t begin, uint64_t size) {
 // everything that it unpacks to. No two entries have the same name.
 void Zip::check_entries(uint64_t directory) const {
   std::vector<const ZipEntry*> order;
+  order.reserve(entries_.size());
   for (const ZipEntry& entry : entries_) order.push_back(&entry);
   std::ranges::sort(order, {}, [](const ZipEntry* entry) { return entry->header; });
   uint64_t taken = 0;

@@ -10,7 +10,7 @@ namespace nsimplex {
 /// is a counter (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
 /// 2014). The seed is mixed first, so that seeds 1, 2, 3 give unrelated streams.
 constexpr uint64_t random_bits(uint64_t seed, uint64_t index) {
-  constexpr auto mix = [](uint64_t z) {
+  const auto mix = [](uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);

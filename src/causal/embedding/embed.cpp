@@ -136,8 +136,8 @@ std::string why_blank(const Matrix& tangents, const SparseGraph& graph) {
 }
 
 std::string why_blank(const Matrix& tangents) {
-  std::vector<int64_t> counted;
-  for (int64_t node = 0; node < tangents.rows(); ++node) counted.push_back(node);
+  std::vector<int64_t> counted(static_cast<size_t>(tangents.rows()));
+  std::iota(counted.begin(), counted.end(), 0);
   return counted.size() < 2 ? "" : why_blank(tangents, counted, " points");
 }
 

@@ -143,6 +143,7 @@ class EqualNoiseSearch {
     if (predecessors.empty()) return predecessors;
     const Vector answers = regression_.slopes(predecessors, column).square;
     std::vector<std::pair<double, int64_t>> ranked;
+    ranked.reserve(predecessors.size());
     for (size_t k = 0; k < predecessors.size(); ++k) {
       ranked.emplace_back(answers[static_cast<int64_t>(k)], predecessors[k]);
     }

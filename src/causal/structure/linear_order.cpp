@@ -206,7 +206,8 @@ class OrderFit {
       OrderedGraph other = improved(random_order(precedence_, random));
       if (is_less(other.cost, best.cost)) best = std::move(other);
     }
-    return is_less(found.cost, best.cost) ? found : best;
+    if (is_less(found.cost, best.cost)) return found;
+    return best;
   }
 
   Structure structure(const OrderedGraph& graph, const GaussianCost& cost, const char* model) {

@@ -97,6 +97,7 @@ class NonlinearOrderFit {
          false}};
     if (table_.rows() >= kJointRows && features_ <= kJointColumns) add_joint(candidates);
     std::vector<double> costs;
+    costs.reserve(candidates.size());
     for (const Candidate& each : candidates) costs.push_back(cost(each));
     const auto best = std::ranges::min_element(costs) - costs.begin();
     const Candidate& chosen = candidates[static_cast<size_t>(best)];

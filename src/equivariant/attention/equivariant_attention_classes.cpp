@@ -79,6 +79,7 @@ struct Terms {
 
 std::vector<bool> matched(const std::vector<int8_t>& match) {
   std::vector<bool> flags;
+  flags.reserve(match.size());
   for (const int8_t image : match) flags.push_back(image >= 0);
   return flags;
 }

@@ -76,6 +76,7 @@ FieldLayer::FieldLayer(int64_t inputs, int64_t outputs)
 
 std::vector<uint64_t> FieldLayer::weights(uint64_t seed) const {
   std::vector<uint64_t> weights;
+  weights.reserve(diagrams_.size());
   for (size_t d = 0; d < diagrams_.size(); ++d) {
     weights.push_back(field::reduce(random_bits(seed, d)));
   }

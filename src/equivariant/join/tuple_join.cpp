@@ -101,6 +101,7 @@ std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_
     }
   }
   std::vector<PatternRows> result;
+  result.reserve(by_pattern.size());
   for (auto& [pattern, rows] : by_pattern) result.push_back(std::move(rows));
   return result;
 }
