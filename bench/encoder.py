@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
+import sys
 from pathlib import Path
 
 import torch
@@ -25,6 +24,9 @@ import torch
 from nsimplex import equivariant_encoder_plan
 from nsimplex.graph import barabasi_albert_graph, edge_tuples, project_tuples
 from nsimplex.nn import EquivariantEncoder, RandomFeatures
+
+sys.path.insert(0, str(Path(__file__).parent / "compare"))
+from turns import medians
 
 WIDTH, HEADS, LAYERS, LINKS = 32, 4, 4, 5
 
@@ -54,12 +56,8 @@ def status(field: str) -> float:
 
 
 def seconds(function, repeats: int) -> float:
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+    function()
+    return 1e-3 * medians({"call": function}, repeats)["call"]
 
 
 def measure(nodes: int, form: str, repeats: int, forward_only: bool) -> dict:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import peers
 import torch
+from turns import medians
 
 import nsimplex
 
@@ -94,16 +93,6 @@ def check_agreement(calls: dict) -> None:
             assert error < (1e-4 if b.dtype == torch.float32 else 2e-2), (
                 f"results differ by {error:.1e}"
             )
-
-
-def medians(calls: dict, repeats: int) -> dict:
-    times = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            times[name].append(1e3 * (time.perf_counter() - begin))
-    return {name: statistics.median(of_name) for name, of_name in times.items()}
 
 
 def peak_of(arguments, case_name: str, pass_name: str, peer: str, contestant: str) -> int:

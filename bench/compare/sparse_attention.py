@@ -15,8 +15,9 @@ import argparse
 import json
 
 import torch
-from attention import check_agreement, medians
+from attention import check_agreement
 from torch import Tensor
+from turns import medians
 
 import nsimplex
 

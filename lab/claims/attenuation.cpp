@@ -85,6 +85,8 @@ BallPair pair_at_distance(double first, double distance, int64_t dimension, Rand
 
 namespace {
 
+using analysis::Statement;
+
 // One query, one key and one direction of gaps, as in the paper's figure.
 class FixedPair {
  public:
@@ -298,14 +300,14 @@ constexpr Test kTests[] = {
 
 }  // namespace
 
-std::vector<Claim> attenuation_claims(const AttenuationOptions& options) {
+std::vector<Statement> attenuation_claims(const AttenuationOptions& options) {
   RandomStream random(options.seed);
-  std::vector<Claim> claims;
+  std::vector<Statement> claims;
   int64_t done = 0;
   for (const Test& test : kTests) {
-    Claim& claim = claims.emplace_back(Claim{test.source, test.text});
+    Statement& claim = claims.emplace_back(test.source, test.text);
     for (int64_t draw = 0; draw < options.draws; ++draw) {
-      claim.slacks.push_back((Draw(options, random).*test.slack)());
+      claim.add_slack((Draw(options, random).*test.slack)());
       if (options.checkpoint) options.checkpoint(++done);
     }
   }

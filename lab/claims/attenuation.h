@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "analysis/statement.h"
 #include "causal/matrix.h"
-#include "lab/claims/claim.h"
 #include "support/random.h"
 
 namespace nsimplex::causal {
@@ -108,7 +108,7 @@ std::vector<AttenuationPoint> attenuation_path(const AttenuationOptions& options
 /// Propositions 4.1 and 4.2 and corollaries A.1, A.2 and A.3: as printed, and with the conditions
 /// under which they are true. Slacks are relative to the score or bound without a gap.
 /// Complexity: O(draws planes).
-std::vector<Claim> attenuation_claims(const AttenuationOptions& options);
+std::vector<analysis::Statement> attenuation_claims(const AttenuationOptions& options);
 
 /// The number of draws that attenuation_claims() reports.
 int64_t attenuation_draws(const AttenuationOptions& options);

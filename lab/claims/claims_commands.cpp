@@ -21,20 +21,14 @@ void add_angle_options(CLI::App& command, AngleOptions& o) {
 }
 
 void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
-                   const std::vector<causal::Claim>& claims) {
-  Table table({"source", "statement", "draws", "violations", "median slack", "holds"});
-  for (const causal::Claim& claim : claims) {
-    analysis::Statement statement(claim.text);
-    for (const double slack : claim.slacks) statement.add(causal::Claim::holds(slack), slack);
-    Json line{{"task", task}, {"source", claim.source}};
-    line.update(to_json(statement));
-    line["share"] = statement.share();
+                   const std::vector<analysis::Statement>& claims) {
+  for (const analysis::Statement& claim : claims) {
+    Json line{{"task", task}, {"source", claim.source()}};
+    line.update(to_json(claim));
+    line["share"] = claim.share();
     log.write(task, line);
-    table.add({claim.source, claim.text, fmt::format("{}", statement.draws()),
-               fmt::format("{}", statement.violations()),
-               fmt::format("{:.3g}", statement.median_slack()), statement.holds() ? "yes" : "NO"});
   }
-  if (!options.json) print(table.text());
+  if (!options.json) print(statements_table(claims));
 }
 
 namespace {
@@ -70,7 +64,7 @@ int run_attenuation(const AttenuationCommand& o) {
   for (const auto& point : surface) log.write("attenuation", line_of("surface", point));
   const auto path = causal::attenuation_path(test, o.distance, kPathPoints);
   for (const auto& point : path) log.write("attenuation", line_of("path", point));
-  std::vector<causal::Claim> claims;
+  std::vector<analysis::Statement> claims;
   {
     ProgressBar bar("attenuation", causal::attenuation_draws(test), o.json);
     test.checkpoint = [&](int64_t done) {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "analysis/statement.h"
 #include "cli/options.h"
 #include "cli/run_folder.h"
-#include "lab/claims/claim.h"
 
 /// Shared code of the commands that test statements of CAPE's paper.
 namespace nsimplex::cli {
@@ -31,6 +31,6 @@ Test with_angles(Test test, const AngleOptions& options) {
 /// Writes one line per statement: task, source, statement, draws, holds, violations, median_slack,
 /// share. Without --json it also prints a table of all.
 void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
-                   const std::vector<causal::Claim>& claims);
+                   const std::vector<analysis::Statement>& claims);
 
 }  // namespace nsimplex::cli

@@ -12,23 +12,13 @@
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "lab/experiments.h"
+#include "support/stopwatch.h"
 #include "train/scores.h"
 
 namespace nsimplex::training {
 namespace {
 
 struct Enough {};  // thrown from a checkpoint to end a fit
-
-// Processor seconds of this process since the object was made.
-class ProcessorStopwatch {
- public:
-  double seconds() const {
-    return static_cast<double>(std::clock() - start_) / static_cast<double>(CLOCKS_PER_SEC);
-  }
-
- private:
-  std::clock_t start_ = std::clock();
-};
 
 }  // namespace
 

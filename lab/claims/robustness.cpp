@@ -42,6 +42,8 @@ Placement placement_of(const Matrix& tangents, TableView graph) {
 
 namespace {
 
+using analysis::Statement;
+
 constexpr double kLeastAccuracy = 0.938;                             // from Fig. S1
 constexpr double kLargestNoise = std::numbers::pi / 12;              // of an angle, from Fig. S1
 constexpr int64_t kGrid = 5;                                         // of Fig. S1, per direction
@@ -122,8 +124,8 @@ class Experiment {
     return all;
   }
 
-  Claim& claim(std::string source, std::string text) {
-    return result_.claims.emplace_back(Claim{std::move(source), std::move(text)});
+  Statement& claim(std::string source, std::string text) {
+    return result_.claims.emplace_back(std::move(source), std::move(text));
   }
 
   void step() {
@@ -131,7 +133,7 @@ class Experiment {
   }
 
   void accuracies() {
-    Claim& least = claim("Fig. S1", "for noise up to pi / 12 the accuracy is at least 93.8 %");
+    Statement& least = claim("Fig. S1", "for noise up to pi / 12 the accuracy is at least 93.8 %");
     for (int64_t i = 0; i < kGrid; ++i) {
       for (int64_t j = 0; j < kGrid; ++j) {
         const double first = kLargestNoise * static_cast<double>(i) / (kGrid - 1);
@@ -143,7 +145,7 @@ class Experiment {
         }
         result_.accuracies.push_back(
             {first, second, std::exp(-0.5 * variance), sum / static_cast<double>(options_.draws)});
-        least.slacks.push_back(result_.accuracies.back().exact - kLeastAccuracy);
+        least.add_slack(result_.accuracies.back().exact - kLeastAccuracy);
         step();
       }
     }
@@ -151,8 +153,8 @@ class Experiment {
 
   void means() {
     for (const double sigma : options_.sigmas) {
-      Claim printed{at_sigma("Prop. A.9", sigma), "the mean disturbed score is A"};
-      Claim shrunk{at_sigma("Eq. A.91", sigma), "it is exp(-c^2 sigma^2) A"};
+      Statement printed{at_sigma("Prop. A.9", sigma), "the mean disturbed score is A"};
+      Statement shrunk{at_sigma("Eq. A.91", sigma), "it is exp(-c^2 sigma^2) A"};
       for (int64_t pair = 0; pair < options_.pairs; ++pair) {
         const Pair drawn = draw_pair(false);
         std::vector<double> scores;
@@ -160,8 +162,8 @@ class Experiment {
           scores.push_back(disturbed(drawn, sigma));
         }
         const double clean = drawn.score(drawn.gap);
-        printed.slacks.push_back(within(clean, mean_of(scores)));
-        shrunk.slacks.push_back(within(kept(sigma) * clean, mean_of(scores)));
+        printed.add_slack(within(clean, mean_of(scores)));
+        shrunk.add_slack(within(kept(sigma) * clean, mean_of(scores)));
         step();
       }
       result_.claims.push_back(std::move(printed));
@@ -170,7 +172,7 @@ class Experiment {
   }
 
   void biases() {
-    Claim& printed = claim("Prop. A.10", "P(|xi - E xi| >= eps) <= 2 exp(-eps^2 N / 8S)");
+    Statement& printed = claim("Prop. A.10", "P(|xi - E xi| >= eps) <= 2 exp(-eps^2 N / 8S)");
     for (const bool equal : {false, true}) {
       const Pair pair = draw_pair(equal);
       const double clean = pair.score(pair.gap);
@@ -185,7 +187,7 @@ class Experiment {
             for (const double bound : {0.5, 0.1, 0.01}) {
               const double epsilon = pair.score.norms() * std::sqrt(divisor * std::log(2 / bound) /
                                                                     static_cast<double>(noises));
-              printed.slacks.push_back(bound - share_beyond(all, limit, epsilon));
+              printed.add_slack(bound - share_beyond(all, limit, epsilon));
             }
           }
           step();
@@ -212,9 +214,9 @@ class Experiment {
         static_cast<int64_t>(std::ceil(8 * relative * relative * std::log(2 / kSmallBound)));
     const auto all =
         average_biases(pair, sigma, noises, std::min(options_.repetitions, kMostAverages));
-    Claim& printed = claim(at_sigma("Prop. A.10 as printed", sigma),
-                           "P(|xi| >= eps) <= 2 exp(-eps^2 N / 8S), which falls to 0");
-    printed.slacks.push_back(kSmallBound - share_beyond(all, 0, epsilon));
+    Statement& printed = claim(at_sigma("Prop. A.10 as printed", sigma),
+                               "P(|xi| >= eps) <= 2 exp(-eps^2 N / 8S), which falls to 0");
+    printed.add_slack(kSmallBound - share_beyond(all, 0, epsilon));
     const Mean mean = mean_of(all);
     result_.biases.push_back(
         {sigma, noises, true, pair.score(pair.gap), mean.mean, mean.deviation, limit});
@@ -225,28 +227,29 @@ class Experiment {
   // -sin], [sin, cos]], so those that the proof assumes to be positive are positive for |omega| <
   // pi / 2.
   void distinctions() {
-    Claim proof{"Prop. A.8, proof", "without the sine a noisy copy scores above another feature"};
-    Claim drawn{"Prop. A.8", "with it, too: projections drawn"};
-    Claim against{"Prop. A.8", "with it, too: projections that turn against the gap"};
-    Claim whole{"tr(R Cov(q, k))", "with the sine it is the mean of the draws"};
-    Claim cut{"tr(R Cov(q, k))", "without the sine it is the mean of the draws"};
+    Statement proof{"Prop. A.8, proof",
+                    "without the sine a noisy copy scores above another feature"};
+    Statement drawn{"Prop. A.8", "with it, too: projections drawn"};
+    Statement against{"Prop. A.8", "with it, too: projections that turn against the gap"};
+    Statement whole{"tr(R Cov(q, k))", "with the sine it is the mean of the draws"};
+    Statement cut{"tr(R Cov(q, k))", "without the sine it is the mean of the draws"};
     for (int64_t pair = 0; pair < options_.pairs; ++pair) {
       const Vector gap = random_pair(options_.planes, random_).gap();
       const Eigen::ArrayXd turn = -scale_ * gap.array();  // phi_n - phi_m
       Eigen::ArrayXd omega = Eigen::ArrayXd::NullaryExpr(
           options_.planes, [&] { return std::numbers::pi * (random_.unit() - 0.5); });
-      drawn.slacks.push_back(distinguish(gap, turn, omega, proof, whole, cut));
+      drawn.add_slack(distinguish(gap, turn, omega, proof, whole, cut));
       omega = turn.sign() * (0.5 * std::numbers::pi - 0.5 * turn.abs());
-      against.slacks.push_back(distinguish(gap, turn, omega, proof, whole, cut));
+      against.add_slack(distinguish(gap, turn, omega, proof, whole, cut));
       step();
     }
-    for (Claim* each : {&proof, &drawn, &against, &whole, &cut}) {
+    for (Statement* each : {&proof, &drawn, &against, &whole, &cut}) {
       result_.claims.push_back(std::move(*each));
     }
   }
 
   double distinguish(const Vector& gap, const Eigen::ArrayXd& turn, const Eigen::ArrayXd& omega,
-                     Claim& proof, Claim& whole, Claim& cut) {
+                     Statement& proof, Statement& whole, Statement& cut) {
     const double with_sine = 2 * (turn + omega).cos().sum();
     const double without_sine = 2 * (turn.cos() * omega.cos()).sum();
     const auto key_of = [&](const Vector& v) {
@@ -267,9 +270,9 @@ class Experiment {
     }
     const Mean mean = mean_of(differences);
     result_.distinctions.push_back({with_sine, without_sine, mean.mean, mean.error});
-    proof.slacks.push_back(without_sine);
-    whole.slacks.push_back(within(with_sine, mean));
-    cut.slacks.push_back(within(without_sine, mean));
+    proof.add_slack(without_sine);
+    whole.add_slack(within(with_sine, mean));
+    cut.add_slack(within(without_sine, mean));
     return with_sine;
   }
 

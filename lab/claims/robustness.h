@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "analysis/statement.h"
 #include "causal/matrix.h"
-#include "lab/claims/claim.h"
 
 namespace nsimplex::causal {
 
@@ -69,7 +69,7 @@ struct Robustness {
   std::vector<Accuracy> accuracies;
   std::vector<Bias> biases;
   std::vector<Distinction> distinctions;
-  std::vector<Claim> claims;
+  std::vector<analysis::Statement> claims;
 };
 
 /// Complexity: O(planes (pairs draws + repetitions N)), where N of the last test of Prop. A.10 is

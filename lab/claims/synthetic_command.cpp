@@ -15,8 +15,8 @@
 #include "lab/experiments.h"
 #include "support/error.h"
 #include "support/random.h"
+#include "support/stopwatch.h"
 #include "train/scores.h"
-#include "train/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
@@ -128,7 +128,7 @@ class Synthetic {
 
  private:
   void run_graph(uint64_t seed, const std::function<void()>& placed) {
-    const training::Stopwatch watch;
+    const Stopwatch watch;
     training::PlacementOptions study = options_.study;
     // A separate seed. Otherwise random features of a fit would use the numbers that made the
     // table.
@@ -261,10 +261,8 @@ void include(std::vector<Number>& tried, Number judged) {
 int run_synthetic(const SyntheticOptions& given) {
   SyntheticOptions options = given;
   training::PlacementOptions& study = options.study;
-  study.simulation.mechanism =
-      causal::parse_name(causal::kMechanismNames, "--mechanism", options.mechanism);
-  study.structure.estimator =
-      causal::parse_name(causal::kEstimatorNames, "--estimator", options.estimator);
+  study.simulation.mechanism = parse_name<CausalMechanism>("--mechanism", options.mechanism);
+  study.structure.estimator = parse_name<StructureEstimator>("--estimator", options.estimator);
   study.structure.nonlinear =
       !options.linear && (study.structure.estimator == StructureEstimator::order ||
                           study.structure.estimator == StructureEstimator::logdet);
@@ -299,11 +297,11 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
   data("--degree", study.simulation.degree, "Links per new node")->check(positive);
   data("--rows", study.simulation.observations, "Rows of a table")->check(positive);
   data("--mechanism", options->mechanism, "Mechanism of an effect: linear, mlp or gp")
-      ->check(CLI::IsMember(causal::names_of(causal::kMechanismNames)));
+      ->check(CLI::IsMember(names_of<CausalMechanism>()));
   const auto fit = option_adder(command, "Graph");
   fit("--estimator", options->estimator,
       "Estimator of the graph: order, logdet, paper, paper-lowrank, lowrank, notears, spectral")
-      ->check(CLI::IsMember(causal::names_of(causal::kEstimatorNames)));
+      ->check(CLI::IsMember(names_of<StructureEstimator>()));
   command.add_flag("--linear", options->linear, "Use linear regressions in order and logdet")
       ->group("Graph");
   const auto embed = option_adder(command, "Embedding");

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "train/stopwatch.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex::training {
 

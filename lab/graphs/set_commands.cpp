@@ -307,7 +307,7 @@ std::vector<std::string> names_of_kinds(const LabelledSets& sets, bool synthetic
   if (sets.kinds.size(0) == 0) return names;
   const int64_t count = sets.kinds.max().item<int64_t>() + 1;
   for (int64_t kind = 0; kind < count; ++kind) {
-    names.push_back(synthetic ? data::name_of(static_cast<data::JetKind>(kind))
+    names.push_back(synthetic ? std::string(name_of(static_cast<data::JetKind>(kind)))
                               : fmt::format("kind{}", kind));
   }
   return names;

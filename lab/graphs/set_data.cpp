@@ -108,18 +108,6 @@ std::array<float, kJetFeatures> draw_track(const Jet& jet, double distance, Rand
 
 }  // namespace
 
-const char* name_of(JetKind kind) {
-  switch (kind) {
-    case JetKind::light:
-      return "light";
-    case JetKind::charm:
-      return "charm";
-    case JetKind::bottom:
-      return "bottom";
-  }
-  return "";
-}
-
 LabelledSets synthetic_vertices(int64_t sets, uint64_t seed) {
   std::vector<float> features;
   std::vector<int64_t> offsets = {0}, labels, kinds;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "support/names.h"
+
 /// Sets of points that consist of parts, for models that predict which points belong together.
 namespace nsimplex::data {
 
@@ -38,7 +40,6 @@ LabelledSets select_sets(const LabelledSets& sets, const at::Tensor& numbers);
 /// vertex and some from a second one beyond it.
 enum class JetKind : int64_t { light = 0, charm = 1, bottom = 2 };
 inline constexpr int64_t kJetKinds = 3;
-const char* name_of(JetKind kind);
 
 inline constexpr int64_t kJetFeatures = 10;
 inline constexpr int64_t kMostTracks = 14;
@@ -60,3 +61,12 @@ inline constexpr int64_t kMostTracks = 14;
 LabelledSets synthetic_vertices(int64_t sets, uint64_t seed);
 
 }  // namespace nsimplex::data
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<data::JetKind, 3> kNames<data::JetKind>{{{"light", data::JetKind::light},
+                                                                {"charm", data::JetKind::charm},
+                                                                {"bottom", data::JetKind::bottom}}};
+
+}  // namespace nsimplex

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 
+#include "support/median.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
 #include "train/scores.h"

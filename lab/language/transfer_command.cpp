@@ -19,6 +19,7 @@
 #include "lab/experiments.h"
 #include "lab/language/comparison.h"
 #include "lab/language/comparison_options.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -308,7 +309,7 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
   const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
   add("--scales", options->scales, "Scales of the simplicial layers: standard, unit")
       ->delimiter(',')
-      ->check(CLI::IsMember({"standard", "unit"}));
+      ->check(CLI::IsMember(names_of<ScalePreset>()));
   add("--axes", options->axes,
       "How models grow: head-dim (with the same heads) or heads (with the same width)")
       ->delimiter(',')

@@ -20,6 +20,7 @@
 #include "lab/experiments.h"
 #include "lab/lipschitz/propositions.h"
 #include "support/error.h"
+#include "support/median.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {
@@ -71,7 +72,7 @@ GrowthStatement at_most(Axis axis, double most, const std::string& text,
     exponents.push_back(exponent(each.second));
     statement.add(exponents.back() <= most, most - exponents.back());
   }
-  return {statement, {{"exponent", training::median(exponents)}}};
+  return {statement, {{"exponent", median(exponents)}}};
 }
 
 // Lines of the order and those of order 1 with the same width and radius.
@@ -91,7 +92,7 @@ GrowthStatement beside_pairs(const std::vector<LipschitzPoint>& points, int64_t 
     differences.push_back(difference);
     statement.add(difference <= kNear, -difference);
   }
-  return {statement, {{"difference", training::median(differences)}}};
+  return {statement, {{"difference", median(differences)}}};
 }
 
 }  // namespace
@@ -115,8 +116,8 @@ std::vector<GrowthStatement> lipschitz_growth(const std::vector<LipschitzPoint>&
   return {at_most(Axis::tokens, kMostInTokens, "tokens at most 3/2", points, order),
           beside_pairs(points, order),
           at_most(Axis::dim, kMostInDim, "width at most 1/2", points, order),
-          {small, {{"exponent", training::median(small_exponents)}}},
-          {large, {{"exponent", training::median(large_exponents)}}}};
+          {small, {{"exponent", median(small_exponents)}}},
+          {large, {{"exponent", median(large_exponents)}}}};
 }
 
 namespace {
@@ -222,14 +223,14 @@ class LipschitzExperiment {
     const auto [values, places] = found.value.view({options_.draws, options_.starts}).max(1);
     std::vector<double> constants;
     for (int64_t b = 0; b < options_.draws; ++b) constants.push_back(values[b].item<double>());
-    point.constant = training::median(constants);
+    point.constant = median(constants);
     points_.push_back(point);
     Json line{{"analysis", "lipschitz"},    {"order", point.order},
               {"tokens", point.tokens},     {"dim", point.dim},
               {"radius", point.radius},     {"draws", options_.draws},
               {"constant", point.constant}, {"largest", std::ranges::max(constants)}};
     for (const auto& [name, bounds] : bounds_of(point, drawn, options_)) {
-      line[name] = training::median(bounds);
+      line[name] = median(bounds);
       const std::string text = fmt::format("constant <= bound {}, order {}", name, point.order);
       for (int64_t b = 0; b < options_.draws; ++b) {
         const int64_t best = b * options_.starts + places[b].item<int64_t>();

@@ -14,6 +14,7 @@
 #include "io/safetensors.h"
 #include "lab/experiments.h"
 #include "lab/lipschitz/propositions.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -51,8 +52,10 @@ struct Case {
   std::string norms;  // of q, of every k and of every v
 
   Scale scale() const {
-    if (scales == "unit") return Scale::unit(order, dim, dim, Reduce::product);
-    if (scales == "standard") return Scale::standard(dim);
+    if (const auto preset = find_name<ScalePreset>(scales)) {
+      return *preset == ScalePreset::unit ? Scale::unit(order, dim, dim, Reduce::product)
+                                          : Scale::standard(dim);
+    }
     const std::vector<double> numbers = numbers_of(scales);
     return {.logit = numbers[0], .output = numbers[1]};
   }
@@ -115,7 +118,7 @@ Tensors starts_of(const Case& each, const SensitivityCommand& options) {
 
 // The fault of a pair of scales, or nothing.
 std::string check_scales(const std::string& text) {
-  if (text == "unit" || text == "standard" || numbers_of(text).size() == 2) return {};
+  if (find_name<ScalePreset>(text) || numbers_of(text).size() == 2) return {};
   return fmt::format("expected unit, standard or LOGIT:OUTPUT, got '{}'", text);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/results.h"
 #include "cli/run_folder.h"
 #include "lab/experiments.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -16,18 +17,6 @@ namespace {
 
 using training::MatchArm;
 using training::MatchTuples;
-
-std::string name_of(MatchTuples tuples) {
-  switch (tuples) {
-    case MatchTuples::dense:
-      return "dense";
-    case MatchTuples::topk:
-      return "topk";
-    case MatchTuples::path:
-      return "path";
-  }
-  return "";
-}
 
 std::string task_name(const MatchCommandOptions& options) {
   return fmt::format("match{}", options.task.task.arity);
@@ -128,12 +117,13 @@ std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
   for (const int64_t order : options.orders) {
     for (const int64_t depth : options.depths) {
       for (const std::string& sparse : options.sparse) {
-        if (sparse == "dense") {
+        const MatchTuples tuples = parse_name<MatchTuples>("--sparse", sparse);
+        if (tuples == MatchTuples::dense) {
           add({.order = order, .depth = depth});
           continue;
         }
         // With one key axis, paths and products are the same tuples.
-        const bool path = sparse == "path" && order > 1;
+        const bool path = tuples == MatchTuples::path && order > 1;
         for (const int64_t k : options.topk) {
           add({.order = order,
                .depth = depth,
@@ -148,13 +138,9 @@ std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
 
 int run_match(const MatchCommandOptions& options) {
   MatchCommandOptions complete = options;
-  complete.task.task.labels = options.labels == "natural" ? training::MatchLabels::natural
-                                                          : training::MatchLabels::balanced;
-  complete.task.equal =
-      options.equal == "flops" ? training::MatchEqual::flops : training::MatchEqual::parameters;
-  complete.task.norm = options.norm == "none" ? HeadNorm::none
-                       : options.norm == "qk" ? HeadNorm::qk
-                                              : HeadNorm::qkv;
+  complete.task.task.labels = parse_name<training::MatchLabels>("--labels", options.labels);
+  complete.task.equal = parse_name<training::MatchEqual>("--equal", options.equal);
+  complete.task.norm = parse_name<HeadNorm>("--norm", options.norm);
   const std::vector<MatchArm> arms = match_arms(options);
   for (const MatchArm& arm : arms) {
     complete.task.reference_order = std::max(complete.task.reference_order, arm.order);
@@ -225,7 +211,7 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
                   "Tuples, each trained with every order and depth: dense, or topk and path (of "
                   "keys that an indexer chooses; the same for order 1)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"dense", "topk", "path"}))
+      ->check(CLI::IsMember(names_of<MatchTuples>()))
       ->capture_default_str();
   command
       .add_option("--topk", options.topk,
@@ -243,7 +229,7 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
       .add_option("--equal", options.equal,
                   "Quantity that all models share with one dense layer of the highest order (at "
                   "least 2): parameters, or flops per training step")
-      ->check(CLI::IsMember({"parameters", "flops"}))
+      ->check(CLI::IsMember(names_of<training::MatchEqual>()))
       ->capture_default_str();
   command.add_option("--seeds", options.seeds, "Number of seeds, counted up from --seed")
       ->check(positive)
@@ -263,7 +249,7 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   command
       .add_option("--labels", options.labels,
                   "Sequences: balanced (half of each sequence's labels are 1) or natural (uniform)")
-      ->check(CLI::IsMember({"balanced", "natural"}))
+      ->check(CLI::IsMember(names_of<training::MatchLabels>()))
       ->capture_default_str();
   command.add_option("--dim", task.dim, "Width of the widest model")
       ->check(positive)
@@ -272,7 +258,7 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
       ->check(positive)
       ->capture_default_str();
   command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
-      ->check(CLI::IsMember({"none", "qk", "qkv"}))
+      ->check(CLI::IsMember(names_of<HeadNorm>()))
       ->capture_default_str();
   command.add_option("--batch", task.batch, "New sequences per step")
       ->check(positive)

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "support/names.h"
+
 /// Match-r, tasks that separate the orders of attention (Match2 and Match3: Sanford, Hsu and
 /// Telgarsky 2023, arXiv 2306.02896). In a sequence x of numbers modulo M, position i has the label
 /// 1 if there are r - 1 positions j1, .., j_{r-1} (equal ones and i itself are allowed) with x_i +
@@ -89,3 +91,19 @@ MatchSize equal_size(const MatchArm& arm, const MatchArm& reference,
                      const MatchSize& reference_size, MatchEqual equal);
 
 }  // namespace nsimplex::training
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<training::MatchLabels, 2> kNames<training::MatchLabels>{
+    {{"balanced", training::MatchLabels::balanced}, {"natural", training::MatchLabels::natural}}};
+template <>
+inline constexpr Names<training::MatchTuples, 3> kNames<training::MatchTuples>{
+    {{"dense", training::MatchTuples::dense},
+     {"topk", training::MatchTuples::topk},
+     {"path", training::MatchTuples::path}}};
+template <>
+inline constexpr Names<training::MatchEqual, 2> kNames<training::MatchEqual>{
+    {{"parameters", training::MatchEqual::parameters}, {"flops", training::MatchEqual::flops}}};
+
+}  // namespace nsimplex

@@ -13,9 +13,10 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/require.h"
+#include "support/stopwatch.h"
 #include "train/optimizer.h"
 #include "train/scores.h"
-#include "train/stopwatch.h"
 #include "train/training_loop.h"
 
 namespace nsimplex::training {
@@ -92,12 +93,6 @@ at::Tensor MatchModel::auxiliary_loss() const {
 namespace {
 
 constexpr int64_t kWarmup = 50;
-
-void require_positive(const char* name, int64_t value) {
-  if (value >= 1) return;
-  throw InputError("[match] " + std::string(name) + ": expected at least 1, got " +
-                   std::to_string(value));
-}
 
 bool is_prime(int64_t number) {
   for (int64_t factor = 2; factor <= number / factor; ++factor) {
@@ -203,13 +198,13 @@ MatchSize size_of(const MatchOptions& o, const MatchArm& arm) {
 }
 
 void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
-  require_positive("reference_order", o.reference_order);
-  require_positive("dim", o.dim);
-  require_positive("heads", o.heads);
-  require_positive("batch", o.batch);
-  require_positive("steps", o.steps);
-  require_positive("evaluate_every", o.evaluate_every);
-  require_positive("held_out", o.held_out);
+  require_at_least("[match] reference_order", 1, o.reference_order);
+  require_at_least("[match] dim", 1, o.dim);
+  require_at_least("[match] heads", 1, o.heads);
+  require_at_least("[match] batch", 1, o.batch);
+  require_at_least("[match] steps", 1, o.steps);
+  require_at_least("[match] evaluate_every", 1, o.evaluate_every);
+  require_at_least("[match] held_out", 1, o.held_out);
   if (!(o.learning_rate > 0)) throw InputError("[match] learning_rate: expected a positive number");
   if (o.dim % o.heads != 0) {
     throw InputError("[match] heads: expected a divisor of dim " + std::to_string(o.dim) +
@@ -217,9 +212,9 @@ void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
   }
   if (arms.empty()) throw InputError("[match] arms: expected at least one");
   for (const MatchArm& arm : arms) {
-    require_positive("order", arm.order);
-    require_positive("depth", arm.depth);
-    if (arm.tuples != MatchTuples::dense) require_positive("topk", arm.topk);
+    require_at_least("[match] order", 1, arm.order);
+    require_at_least("[match] depth", 1, arm.depth);
+    if (arm.tuples != MatchTuples::dense) require_at_least("[match] topk", 1, arm.topk);
     size_of(o, arm);
   }
   // M must be prime, so that no number but 0 matches itself alone. Whether sequences exist depends

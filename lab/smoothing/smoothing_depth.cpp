@@ -32,12 +32,8 @@ Tensor normalised(const Tensor& tokens, TokenNorm norm) {
   return tokens;
 }
 
-std::string name_of(TokenNorm norm) {
-  return norm == TokenNorm::layer ? "layer" : norm == TokenNorm::rms ? "rms" : "none";
-}
-
 std::string with_norm(const std::string& name, TokenNorm norm) {
-  return norm == TokenNorm::none ? name : name + " + " + name_of(norm) + " norm";
+  return norm == TokenNorm::none ? name : fmt::format("{} + {} norm", name, name_of(norm));
 }
 
 DepthArm unmasked(const std::string& name, int64_t order, int64_t tokens, TokenNorm norm) {
@@ -211,7 +207,7 @@ Json to_json(const DepthCurve& curve) {
           {"masked", arm.mask.has_value() || arm.best_keys > 0},
           {"radius", arm.radius < 0 ? Json() : Json(arm.radius)},
           {"lambda_2", std::isnan(arm.gap) ? Json() : Json(arm.gap)},
-          {"dtype", dtype_name(arm.dtype)},
+          {"dtype", name_of(arm.dtype)},
           {"rate", curve.rate()},
           {"log10_residual", curve.log10_residual},
           {"ratio", curve.ratio},
@@ -232,8 +228,8 @@ void test_curves(const std::vector<DepthCurve>& curves, Verdicts& verdicts) {
         return file;
       };
       if (a.name == b.name && a.dtype == at::kDouble && b.dtype != at::kDouble) {
-        verdicts.test(fmt::format("{} reaches the floor in no more layers", dtype_name(b.dtype)),
-                      file, [&](analysis::Statement& each) {
+        verdicts.test(fmt::format("{} reaches the floor in no more layers", name_of(b.dtype)), file,
+                      [&](analysis::Statement& each) {
                         each.add_bound(static_cast<double>(other.ratio.size()),
                                        static_cast<double>(one.ratio.size()));
                       });

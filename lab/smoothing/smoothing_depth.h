@@ -8,12 +8,26 @@
 #include "analysis/collapse.h"
 #include "cli/output.h"
 #include "lab/common/verdicts.h"
+#include "support/names.h"
 
 namespace nsimplex::cli {
 
 /// The normalisation of each token after a layer: none, mean 0 and variance 1 of its channels, or
 /// mean square 1.
 enum class TokenNorm { none, layer, rms };
+
+}  // namespace nsimplex::cli
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<cli::TokenNorm, 3> kNames<cli::TokenNorm>{{{"none", cli::TokenNorm::none},
+                                                                  {"layer", cli::TokenNorm::layer},
+                                                                  {"rms", cli::TokenNorm::rms}}};
+
+}  // namespace nsimplex
+
+namespace nsimplex::cli {
 
 /// A stack of layers of N-simplicial attention with random weights, measured layer by layer.
 struct DepthArm {

@@ -12,6 +12,7 @@
 #include "analysis/collapse.h"
 #include "cli/output.h"
 #include "lab/common/verdicts.h"
+#include "support/median.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {
@@ -61,8 +62,8 @@ void sweep_entries(int64_t order, const DepthSettings& settings,
     }
     write({{"entry_bound", bound},
            {"order", order},
-           {"contraction", training::median(contractions)},
-           {"separable_error", training::median(errors)}});
+           {"contraction", median(contractions)},
+           {"separable_error", median(errors)}});
   }
 }
 

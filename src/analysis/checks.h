@@ -2,25 +2,25 @@
 
 #include <ATen/ATen.h>
 
-#include "nn/options_check.h"
+#include "support/require.h"
 
 namespace nsimplex::analysis {
 
 /// Throws InputError unless all are floating [B, .., C] with the same B.
 inline void check_problems(const char* name, const std::vector<at::Tensor>& inputs) {
-  detail::require(!inputs.empty(), name, ": expected an input or more, got none");
+  require(!inputs.empty(), name, ": expected an input or more, got none");
   for (size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& x = inputs[i];
-    detail::require(x.is_floating_point() && x.dim() >= 2 && x.numel() > 0, name, ": input ", i,
-                    ": expected floating [B, .., C] that is not empty, got ", x.scalar_type(), " ",
-                    x.sizes());
-    detail::require(x.size(0) == inputs[0].size(0), name, ": input ", i, ": expected ",
-                    inputs[0].size(0), " problems as in the first one, got ", x.size(0));
+    require(x.is_floating_point() && x.dim() >= 2 && x.numel() > 0, name, ": input ", i,
+            ": expected floating [B, .., C] that is not empty, got ", x.scalar_type(), " ",
+            x.sizes());
+    require(x.size(0) == inputs[0].size(0), name, ": input ", i, ": expected ", inputs[0].size(0),
+            " problems as in the first one, got ", x.size(0));
   }
 }
 
 inline void check_positive(const char* name, const char* argument, double value) {
-  detail::require(value > 0, name, ": ", argument, ": expected a positive number, got ", value);
+  require(value > 0, name, ": ", argument, ": expected a positive number, got ", value);
 }
 
 }  // namespace nsimplex::analysis

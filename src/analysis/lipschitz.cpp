@@ -33,13 +33,12 @@ LipschitzEstimate lipschitz_constant(const TensorFunction& function, const Tenso
 }
 
 double lipschitz_bound(const AttentionSize& size, LipschitzForm form) {
-  detail::require(size.order >= 1 && size.tokens >= 1 && size.head_dim >= 1,
-                  "lipschitz_bound: expected order, tokens and head_dim of one or more, got ",
-                  size.order, ", ", size.tokens, " and ", size.head_dim);
-  detail::require(
-      size.radius >= 0 && size.key_norm >= 0 && size.value_norm >= 0 && size.output_scale >= 0,
-      "lipschitz_bound: expected radius and norms of zero or more, got ", size.radius, ", ",
-      size.key_norm, ", ", size.value_norm, " and ", size.output_scale);
+  require(size.order >= 1 && size.tokens >= 1 && size.head_dim >= 1,
+          "lipschitz_bound: expected order, tokens and head_dim of one or more, got ", size.order,
+          ", ", size.tokens, " and ", size.head_dim);
+  require(size.radius >= 0 && size.key_norm >= 0 && size.value_norm >= 0 && size.output_scale >= 0,
+          "lipschitz_bound: expected radius and norms of zero or more, got ", size.radius, ", ",
+          size.key_norm, ", ", size.value_norm, " and ", size.output_scale);
   const auto n = static_cast<double>(size.tokens), order = static_cast<double>(size.order);
   const double logits = std::sqrt(static_cast<double>(size.head_dim)) *
                         std::pow(size.key_norm * size.radius, order + 1);
@@ -57,10 +56,10 @@ double lipschitz_bound(const AttentionSize& size, LipschitzForm form) {
 }
 
 double pair_lipschitz_bound(int64_t tokens, double radius, double form_norm, double value_norm) {
-  detail::require(tokens >= 1 && radius >= 0 && form_norm >= 0 && value_norm >= 0,
-                  "pair_lipschitz_bound: expected a token or more, radius and norms of zero or "
-                  "more, got ",
-                  tokens, ", ", radius, ", ", form_norm, " and ", value_norm);
+  require(tokens >= 1 && radius >= 0 && form_norm >= 0 && value_norm >= 0,
+          "pair_lipschitz_bound: expected a token or more, radius and norms of zero or "
+          "more, got ",
+          tokens, ", ", radius, ", ", form_norm, " and ", value_norm);
   const auto n = static_cast<double>(tokens);
   const double logits = form_norm * radius * radius;
   return std::sqrt(3.0) * value_norm * std::sqrt(logits * logits * (4 * n + 1) + n);

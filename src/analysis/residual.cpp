@@ -14,17 +14,13 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/median.h"
+
 namespace nsimplex::analysis {
 namespace {
 
 constexpr int kMostProgrammes = 100;
 constexpr double kNearSlopes = 1e-7;  // slopes that differ by less count as equal
-
-double median(Eigen::VectorXd values) {
-  const auto middle = values.begin() + (values.size() - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The result of one programme in the plane: slope a + b >= height, and a point of the set.
 struct Line {
@@ -95,7 +91,8 @@ ResidualMinimum minimal_residual(const Eigen::Ref<const TokenMatrix>& tokens, do
   if (!tokens.allFinite()) throw std::invalid_argument("expected finite tokens");
   Eigen::VectorXd centre(tokens.cols());
   for (Eigen::Index j = 0; j < tokens.cols() && tokens.rows() > 0; ++j) {
-    centre[j] = median(tokens.col(j));
+    const auto column = tokens.col(j);
+    centre[j] = median({column.begin(), column.end()});
   }
   ResidualMinimum best{centre, residual_norms(tokens, centre).composite()};
   TokenMatrix own = tokens.rowwise() - centre.transpose();

@@ -73,11 +73,10 @@ SensitivityEstimate climb(const TensorFunction& function, const Tensors& inputs,
 
 void check(const char* name, const Tensors& inputs, const SensitivityOptions& options) {
   analysis::check_problems(name, inputs);
-  detail::require(options.starts >= 1, name, ": starts: expected one or more, got ",
-                  options.starts);
+  require(options.starts >= 1, name, ": starts: expected one or more, got ", options.starts);
   const size_t given = options.input_rms.size();
-  detail::require(given == 0 || given == inputs.size(), name, ": input_rms: expected ",
-                  inputs.size(), " numbers, one an input, or none, got ", given);
+  require(given == 0 || given == inputs.size(), name, ": input_rms: expected ", inputs.size(),
+          " numbers, one an input, or none, got ", given);
   for (const double rms : options.input_rms) analysis::check_positive(name, "input_rms", rms);
 }
 
@@ -88,8 +87,8 @@ Tensor inf_rms(const Tensor& x) {
 }
 
 Tensor inf_op(const Tensor& weights, int64_t order) {
-  detail::require(order >= 1 && weights.dim() > order, "inf_op: weights: expected ", order,
-                  " key axes behind that of the queries, got ", weights.sizes());
+  require(order >= 1 && weights.dim() > order, "inf_op: weights: expected ", order,
+          " key axes behind that of the queries, got ", weights.sizes());
   return weights.abs().flatten(weights.dim() - order).sum(-1).max();
 }
 
@@ -125,13 +124,13 @@ double product(const std::vector<double>& numbers) {
 
 Normalized normalized(const char* name, int64_t order, int64_t head_dim, int64_t value_dim,
                       const Scale& scale, const InputNorms& norms) {
-  detail::require(order >= 1 && head_dim >= 1 && value_dim >= 1, name,
-                  ": expected order, head_dim and value_dim of one or more, got ", order, ", ",
-                  head_dim, " and ", value_dim);
+  require(order >= 1 && head_dim >= 1 && value_dim >= 1, name,
+          ": expected order, head_dim and value_dim of one or more, got ", order, ", ", head_dim,
+          " and ", value_dim);
   const auto of = [&](const char* argument, std::vector<double> given) {
     if (given.empty()) given.assign(order, 1);
-    detail::require(std::ssize(given) == order, name, ": ", argument, ": expected ", order,
-                    " norms or none, got ", given.size());
+    require(std::ssize(given) == order, name, ": ", argument, ": expected ", order,
+            " norms or none, got ", given.size());
     for (const double norm : given) analysis::check_positive(name, argument, norm);
     return given;
   };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/median.h"
+
 namespace nsimplex::analysis {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -20,6 +22,11 @@ void Statement::add_bound(double left, double right, double tolerance) {
   add(left <= right * (1 + tolerance), left == right ? 1.0 : right / left);
 }
 
+void Statement::add_slack(double slack) {
+  constexpr double kRounding = 1e-12;
+  add(slack >= -kRounding, slack);
+}
+
 bool Statement::holds() const {
   const auto allowed = (1 - share_) * static_cast<double>(draws_);
   return draws_ > 0 && static_cast<double>(violations_) <= allowed + 1e-9;
@@ -30,12 +37,6 @@ double Statement::share() const {
   return static_cast<double>(draws_ - violations_) / static_cast<double>(draws_);
 }
 
-double Statement::median_slack() const {
-  if (slacks_.empty()) return kNan;
-  std::vector<double> slacks = slacks_;
-  const auto middle = slacks.begin() + (std::ssize(slacks) - 1) / 2;
-  std::ranges::nth_element(slacks, middle);
-  return *middle;
-}
+double Statement::median_slack() const { return median(slacks_); }
 
 }  // namespace nsimplex::analysis

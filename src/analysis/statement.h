@@ -14,6 +14,10 @@ class Statement {
   explicit Statement(std::string name, double share = 1.0)
       : name_(std::move(name)), share_(share) {}
 
+  /// A statement that a paper makes in one place, "Prop. 4.1".
+  Statement(std::string source, std::string name)
+      : source_(std::move(source)), name_(std::move(name)) {}
+
   /// Adds one draw. `slack` measures the statement's room; NaN is left out of the median.
   void add(bool holds, double slack);
 
@@ -21,6 +25,12 @@ class Statement {
   /// if either is NaN. Its slack is right / left.
   void add_bound(double left, double right, double tolerance = 1e-9);
 
+  /// Adds one draw of a slack that should not be negative. It is violated if the slack is below
+  /// 0 by more than rounding, 1e-12, or NaN.
+  void add_slack(double slack);
+
+  /// Where a paper makes the statement; empty for a statement of our own.
+  const std::string& source() const { return source_; }
   const std::string& name() const { return name_; }
   int64_t draws() const { return draws_; }
   int64_t violations() const { return violations_; }
@@ -38,8 +48,8 @@ class Statement {
   double median_slack() const;
 
  private:
-  std::string name_;
-  double share_;
+  std::string source_, name_;
+  double share_ = 1.0;
   int64_t draws_ = 0, violations_ = 0;
   std::optional<int64_t> first_violation_;
   std::vector<double> slacks_;

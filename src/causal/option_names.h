@@ -4,9 +4,10 @@
 
 #include "support/names.h"
 
-namespace nsimplex::causal {
+namespace nsimplex {
 
-inline constexpr Names<StructureEstimator, 7> kEstimatorNames{
+template <>
+inline constexpr Names<StructureEstimator, 7> kNames<StructureEstimator>{
     {{"order", StructureEstimator::order},
      {"logdet", StructureEstimator::logdet},
      {"paper", StructureEstimator::paper},
@@ -15,28 +16,38 @@ inline constexpr Names<StructureEstimator, 7> kEstimatorNames{
      {"notears", StructureEstimator::notears},
      {"spectral", StructureEstimator::spectral}}};
 
-inline constexpr Names<EmbeddingOptimiser, 3> kOptimiserNames{
+template <>
+inline constexpr Names<EmbeddingOptimiser, 3> kNames<EmbeddingOptimiser>{
     {{"tangent", EmbeddingOptimiser::tangent},
      {"radam", EmbeddingOptimiser::radam},
      {"rsgd", EmbeddingOptimiser::rsgd}}};
-inline constexpr Names<AttractionSide, 2> kSideNames{
+template <>
+inline constexpr Names<AttractionSide, 2> kNames<AttractionSide>{
     {{"both", AttractionSide::both}, {"causes", AttractionSide::causes}}};
-inline constexpr Names<AttractionWeight, 2> kWeightNames{
+template <>
+inline constexpr Names<AttractionWeight, 2> kNames<AttractionWeight>{
     {{"paths", AttractionWeight::paths}, {"direct", AttractionWeight::direct}}};
-inline constexpr Names<DanglingRule, 2> kDanglingNames{
+template <>
+inline constexpr Names<DanglingRule, 2> kNames<DanglingRule>{
     {{"uniform", DanglingRule::uniform}, {"eigenvector", DanglingRule::eigenvector}}};
 
-inline constexpr Names<CausalGraph, 2> kGraphNames{
+template <>
+inline constexpr Names<CausalGraph, 2> kNames<CausalGraph>{
     {{"er", CausalGraph::erdos_renyi}, {"sf", CausalGraph::scale_free}}};
-inline constexpr Names<CausalMechanism, 3> kMechanismNames{{{"linear", CausalMechanism::linear},
-                                                            {"mlp", CausalMechanism::mlp},
-                                                            {"gp", CausalMechanism::additive_gp}}};
-inline constexpr Names<CausalNoise, 3> kNoiseNames{{{"gaussian", CausalNoise::gaussian},
-                                                    {"exponential", CausalNoise::exponential},
-                                                    {"gumbel", CausalNoise::gumbel}}};
+template <>
+inline constexpr Names<CausalMechanism, 3> kNames<CausalMechanism>{
+    {{"linear", CausalMechanism::linear},
+     {"mlp", CausalMechanism::mlp},
+     {"gp", CausalMechanism::additive_gp}}};
+template <>
+inline constexpr Names<CausalNoise, 3> kNames<CausalNoise>{
+    {{"gaussian", CausalNoise::gaussian},
+     {"exponential", CausalNoise::exponential},
+     {"gumbel", CausalNoise::gumbel}}};
 
-inline constexpr Names<MissingValues, 3> kMissingNames{{{"refuse", MissingValues::refuse},
-                                                        {"rows", MissingValues::rows},
-                                                        {"means", MissingValues::means}}};
+template <>
+inline constexpr Names<MissingValues, 3> kNames<MissingValues>{{{"refuse", MissingValues::refuse},
+                                                                {"rows", MissingValues::rows},
+                                                                {"means", MissingValues::means}}};
 
-}  // namespace nsimplex::causal
+}  // namespace nsimplex

@@ -15,6 +15,7 @@
 #include "data/simple_graph.h"
 #include "graph/curvature.h"
 #include "io/safetensors.h"
+#include "kernels/common/rounding.h"
 #include "support/error.h"
 #include "support/parallel.h"
 
@@ -30,7 +31,6 @@ struct CurvatureOptions : CommonOptions {
   TextFlags text;
 };
 
-constexpr const char* kNames[] = {"plain", "augmented", "balanced"};  // of kCurvatures
 constexpr int64_t kGraphsOfATask = 256;
 // The paper's claims: means rise in all molecules, minima in at least 95 %.
 constexpr double kMeanShare = 1.0, kMinimumShare = 0.95;
@@ -44,7 +44,7 @@ std::vector<CurvatureComparison> compare_all(const std::vector<io::SimpleGraph>&
   ProgressBar bar("curvature", count, quiet);
   std::mutex mutex;
   int64_t done = 0;
-  parallel_tasks((count + kGraphsOfATask - 1) / kGraphsOfATask, [&](int64_t task, int) {
+  parallel_tasks(ceil_div(count, kGraphsOfATask), [&](int64_t task, int) {
     const int64_t first = task * kGraphsOfATask, last = std::min(first + kGraphsOfATask, count);
     for (int64_t g = first; g < last; ++g) {
       interrupt::check();
@@ -81,8 +81,8 @@ struct Figure {
 Figure figure_of(const std::vector<CurvatureComparison>& results, graph::Curvature kind,
                  const std::string& name, double CurvatureSummary::* value, double share) {
   const auto place = static_cast<size_t>(kind);
-  const std::string text = fmt::format("{} {} curvature", name, kNames[place]);
-  Figure figure{kNames[place],
+  const std::string text = fmt::format("{} {} curvature", name, name_of(kind));
+  Figure figure{std::string(name_of(kind)),
                 name,
                 Statement(text + ": line graph > graph", share),
                 Statement(text + ": line graph >= graph", share),
@@ -144,7 +144,8 @@ void write_graphs(const std::string& path, const std::vector<CurvatureComparison
         values.push_back(each ? each->minimum : kNone);
       }
     }
-    file.tensors.push_back({kNames[place], at::tensor(values, at::kDouble).view({-1, 2, 2})});
+    file.tensors.push_back(
+        {std::string(name_of(kind)), at::tensor(values, at::kDouble).view({-1, 2, 2})});
   }
   io::write_safetensors(path, file);
 }

@@ -10,8 +10,26 @@
 #include <numeric>
 #include <sstream>
 
+#include "attention/common/attention_names.h"
 #include "kernels/common/attention_problem.h"
+#include "nn/model_names.h"
 #include "support/error.h"
+#include "support/require.h"
+
+namespace nsimplex {
+namespace cli {
+
+enum class MaskKind { none, boolean, additive };
+
+}  // namespace cli
+
+template <>
+inline constexpr Names<cli::MaskKind, 3> kNames<cli::MaskKind>{
+    {{"none", cli::MaskKind::none},
+     {"boolean", cli::MaskKind::boolean},
+     {"additive", cli::MaskKind::additive}}};
+
+}  // namespace nsimplex
 
 namespace nsimplex::cli {
 namespace {
@@ -20,27 +38,13 @@ constexpr double kKeptKeys = 2.0 / 3.0;     // for --key-masks
 constexpr double kKeptTuples = 3.0 / 4.0;   // for --mask boolean, and the finite share of additive
 constexpr int64_t kDropoutSeed = 20250711;  // the choice of dropped tuples is part of the case
 
-// Options whose names come from flags that complete() has checked.
-void set_names(const AttentionCase& shape, AttentionOptions& options) {
-  options.form = shape.form == "product" ? Form::product : Form::determinant;
-  options.reduce = shape.reduce == "product" ? Reduce::product
-                   : shape.reduce == "sum"   ? Reduce::sum
-                                             : Reduce::mean;
-  options.normalizer = shape.normalizer == "softmax"        ? Normalizer::softmax
-                       : shape.normalizer == "softmax_sink" ? Normalizer::softmax_sink
-                       : shape.normalizer == "sigmoid"      ? Normalizer::sigmoid
-                                                            : Normalizer::relu;
-  options.distinct = shape.distinct == "none"   ? Distinct::none
-                     : shape.distinct == "axes" ? Distinct::axes
-                                                : Distinct::with_query;
-}
-
 // A mask over all tuples. All heads share the additive one.
 at::Tensor make_mask(const AttentionCase& shape, at::Generator& generator) {
-  std::vector<int64_t> sizes{shape.batch, shape.mask == "additive" ? 1 : shape.heads, shape.seq};
+  const MaskKind kind = parse_name<MaskKind>("--mask", shape.mask);
+  std::vector<int64_t> sizes{shape.batch, kind == MaskKind::additive ? 1 : shape.heads, shape.seq};
   sizes.insert(sizes.end(), shape.keys.begin(), shape.keys.end());
   const at::Tensor kept = at::rand(sizes, generator, at::kDouble).lt(kKeptTuples);
-  if (shape.mask == "boolean") return kept;
+  if (kind == MaskKind::boolean) return kept;
   return at::randn(sizes, generator, at::kDouble)
       .masked_fill(kept.logical_not(), -std::numeric_limits<double>::infinity())
       .to(scalar_type(shape.dtype));
@@ -75,8 +79,11 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
   for (const int64_t left : shape.window) {
     options.window.push_back(left < 0 ? Window{} : Window::last(left));
   }
-  set_names(shape, options);
-  options.scale = shape.scale == "standard"
+  options.form = parse_name<Form>("--form", shape.form);
+  options.reduce = parse_name<Reduce>("--reduce", shape.reduce);
+  options.normalizer = parse_name<Normalizer>("--normalizer", shape.normalizer);
+  options.distinct = parse_name<Distinct>("--distinct", shape.distinct);
+  options.scale = parse_name<ScalePreset>("--scale", shape.scale) == ScalePreset::standard
                       ? Scale::standard(shape.dim)
                       : Scale::unit(shape.order, shape.dim, shape.value_dim, options.reduce);
   if (!shape.key_lengths.empty()) options.key_lengths = at::tensor(shape.key_lengths, at::kLong);
@@ -85,7 +92,7 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
     options.key_masks.push_back(
         at::rand({shape.batch, shape.keys[m]}, generator, at::kDouble).lt(kKeptKeys));
   }
-  if (shape.mask != "none") options.mask = make_mask(shape, generator);
+  if (shape.mask != name_of(MaskKind::none)) options.mask = make_mask(shape, generator);
   if (options.normalizer == Normalizer::softmax_sink) {
     options.sink = at::randn({shape.heads}, generator, at::kDouble).to(scalar_type(shape.dtype));
   }
@@ -94,40 +101,10 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
   return inputs;
 }
 
-namespace {
-
-void require(bool condition, const std::string& message) {
-  if (!condition) throw InputError(message);
-}
-
-void require_one_of(const char* flag, const std::string& value,
-                    const std::vector<std::string>& known) {
-  require(std::find(known.begin(), known.end(), value) != known.end(),
-          fmt::format("{}: unknown '{}'; use one of {}", flag, value, fmt::join(known, ", ")));
-}
-
-}  // namespace
-
 at::ScalarType scalar_type(const std::string& dtype) {
-  if (dtype == "float32" || dtype == "fp32") return at::kFloat;
-  if (dtype == "float64" || dtype == "fp64") return at::kDouble;
-  if (dtype == "bfloat16" || dtype == "bf16") return at::kBFloat16;
-  if (dtype == "float16" || dtype == "fp16") return at::kHalf;
+  if (const auto known = find_name<at::ScalarType>(dtype)) return *known;
   throw InputError(
       fmt::format("--dtype: unknown dtype '{}'; use float32, float64, bfloat16 or float16", dtype));
-}
-
-std::string dtype_name(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-      return "float64";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kHalf:
-      return "float16";
-    default:
-      return "float32";
-  }
 }
 
 void add_attention_flags(CLI::App& command, AttentionCase& shape) {
@@ -183,62 +160,55 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
 
 void complete(AttentionCase& shape) {
   const int order = shape.order;
-  require(order >= 1 && order <= kernels::kMaxOrder,
-          fmt::format("--order: expected 1 to {}, got {}", kernels::kMaxOrder, order));
+  require(order >= 1 && order <= kernels::kMaxOrder, "--order: expected 1 to ", kernels::kMaxOrder,
+          ", got ", order);
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
   if (shape.value_dim == 0) shape.value_dim = shape.dim;
   if (shape.keys.empty()) shape.keys.assign(order, shape.seq);
   if (shape.window.size() == 1) shape.window.assign(order, shape.window.front());
-  const auto positive = [](const char* name, int64_t value) {
-    require(value >= 1, fmt::format("{}: expected at least 1, got {}", name, value));
-  };
-  positive("--batch", shape.batch);
-  positive("--heads", shape.heads);
-  positive("--kv-heads", shape.kv_heads);
-  positive("--seq", shape.seq);
-  positive("--dim", shape.dim);
-  positive("--value-dim", shape.value_dim);
-  require(shape.heads % shape.kv_heads == 0,
-          fmt::format("--kv-heads: {} query heads cannot share {} key/value heads evenly",
-                      shape.heads, shape.kv_heads));
-  require(static_cast<int>(shape.keys.size()) == order,
-          fmt::format("--keys: expected {} lengths, got {}", order, shape.keys.size()));
+  require_at_least("--batch", 1, shape.batch);
+  require_at_least("--heads", 1, shape.heads);
+  require_at_least("--kv-heads", 1, shape.kv_heads);
+  require_at_least("--seq", 1, shape.seq);
+  require_at_least("--dim", 1, shape.dim);
+  require_at_least("--value-dim", 1, shape.value_dim);
+  require(shape.heads % shape.kv_heads == 0, "--kv-heads: ", shape.heads,
+          " query heads cannot share ", shape.kv_heads, " key/value heads evenly");
+  require(static_cast<int>(shape.keys.size()) == order, "--keys: expected ", order,
+          " lengths, got ", shape.keys.size());
   for (const int64_t length : shape.keys) {
-    require(length >= 0, fmt::format("--keys: expected lengths of 0 or more, got {}", length));
+    require(length >= 0, "--keys: expected lengths of 0 or more, got ", length);
   }
   require(shape.window.empty() || static_cast<int>(shape.window.size()) == order,
-          fmt::format("--window: expected 1 or {} entries, got {}", order, shape.window.size()));
+          "--window: expected 1 or ", order, " entries, got ", shape.window.size());
   for (const int64_t left : shape.window) {
-    require(left == -1 || left >= 1,
-            fmt::format("--window: expected at least 1, or -1 for all keys, got {}", left));
+    require(left == -1 || left >= 1, "--window: expected at least 1, or -1 for all keys, got ",
+            left);
   }
   require(
       shape.key_lengths.empty() || static_cast<int64_t>(shape.key_lengths.size()) == shape.batch,
-      fmt::format("--key-lengths: expected {} entries (one per batch entry), got {}", shape.batch,
-                  shape.key_lengths.size()));
+      "--key-lengths: expected ", shape.batch, " entries (one per batch entry), got ",
+      shape.key_lengths.size());
   for (const int64_t length : shape.key_lengths) {
     for (const int64_t keys : shape.keys) {
-      require(length >= 0 && length <= keys,
-              fmt::format("--key-lengths: expected 0 to {}, got {}", keys, length));
+      require(length >= 0 && length <= keys, "--key-lengths: expected 0 to ", keys, ", got ",
+              length);
     }
   }
-  require_one_of("--form", shape.form, {"product", "determinant"});
-  require_one_of("--reduce", shape.reduce, {"product", "sum", "mean"});
-  require_one_of("--normalizer", shape.normalizer, {"softmax", "softmax_sink", "sigmoid", "relu"});
-  require_one_of("--distinct", shape.distinct, {"none", "axes", "with_query"});
-  require_one_of("--mask", shape.mask, {"none", "boolean", "additive"});
-  require_one_of("--scale", shape.scale, {"standard", "unit"});
-  require(shape.form == "product" || shape.dim % (order + 1) == 0,
-          fmt::format("--dim: expected a multiple of {} for the determinant, got {}", order + 1,
-                      shape.dim));
+  parse_name<Reduce>("--reduce", shape.reduce);
+  parse_name<Normalizer>("--normalizer", shape.normalizer);
+  parse_name<Distinct>("--distinct", shape.distinct);
+  parse_name<MaskKind>("--mask", shape.mask);
+  parse_name<ScalePreset>("--scale", shape.scale);
+  require(parse_name<Form>("--form", shape.form) == Form::product || shape.dim % (order + 1) == 0,
+          "--dim: expected a multiple of ", order + 1, " for the determinant, got ", shape.dim);
   const int64_t packed =
       std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
-  require(
-      shape.documents.empty() || packed == shape.seq,
-      fmt::format("--documents: expected lengths that add up to {}, got {}", shape.seq, packed));
-  require(shape.dropout >= 0 && shape.dropout < 1,
-          fmt::format("--dropout: expected 0 to below 1, got {}", shape.dropout));
-  shape.dtype = dtype_name(scalar_type(shape.dtype));
+  require(shape.documents.empty() || packed == shape.seq,
+          "--documents: expected lengths that add up to ", shape.seq, ", got ", packed);
+  require(shape.dropout >= 0 && shape.dropout < 1, "--dropout: expected 0 to below 1, got ",
+          shape.dropout);
+  shape.dtype = name_of(scalar_type(shape.dtype));
 }
 
 // The build makes these from bench/cases/attention.txt and bench/cases/attention_speed.txt.

@@ -8,6 +8,21 @@
 #include <vector>
 
 #include "cli/cli11.h"
+#include "support/names.h"
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<at::ScalarType, 8> kNames<at::ScalarType>{{{"float32", at::kFloat},
+                                                                  {"float64", at::kDouble},
+                                                                  {"bfloat16", at::kBFloat16},
+                                                                  {"float16", at::kHalf},
+                                                                  {"fp32", at::kFloat},
+                                                                  {"fp64", at::kDouble},
+                                                                  {"bf16", at::kBFloat16},
+                                                                  {"fp16", at::kHalf}}};
+
+}  // namespace nsimplex
 
 namespace nsimplex::cli {
 
@@ -39,10 +54,9 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape);
 /// Fills in derived fields and refuses impossible cases (InputError).
 void complete(AttentionCase& shape);
 
-/// The dtype for a short ("bf16") or long ("bfloat16") name, and the long name. InputError for
-/// other names.
+/// The dtype for a short ("bf16") or long ("bfloat16") name. InputError for other names. name_of() is
+/// the long name.
 at::ScalarType scalar_type(const std::string& dtype);
-std::string dtype_name(at::ScalarType type);
 
 struct AttentionInputs {
   at::Tensor query;                      ///< [batch, heads, seq, dim]

@@ -18,21 +18,16 @@
 #include "cli/output.h"
 #include "kernels/cpu/shared/simd.h"
 #include "support/error.h"
+#include "support/median.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
 
 double milliseconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-  return taken.count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return 1e3 * watch.seconds();
 }
 
 }  // namespace

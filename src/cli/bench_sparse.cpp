@@ -6,11 +6,13 @@
 #include <nsimplex/sparse_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "attention/common/attention_names.h"
 #include "cli/attention_case.h"
 #include "cli/bench_command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "support/error.h"
+#include "support/require.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -69,14 +71,10 @@ SparseInputs make_sparse_inputs(const SparseOptions& o) {
     inputs.values.push_back(tensor(o.kv_heads, o.value_dim));
   }
   inputs.grad_out = tensor(o.heads, o.value_dim);
-  inputs.options.pattern = o.pattern == "list"      ? TuplePattern::list
-                           : o.pattern == "product" ? TuplePattern::product
-                                                    : TuplePattern::path;
-  inputs.options.form = o.form == "product" ? Form::product : Form::determinant;
-  inputs.options.reduce = o.reduce == "product" ? TupleReduce::product
-                          : o.reduce == "sum"   ? TupleReduce::sum
-                                                : TupleReduce::mean;
-  if (o.pattern == "list") {
+  inputs.options.pattern = parse_name<TuplePattern>("--pattern", o.pattern);
+  inputs.options.form = parse_name<Form>("--form", o.form);
+  inputs.options.reduce = parse_name<TupleReduce>("--reduce", o.reduce);
+  if (inputs.options.pattern == TuplePattern::list) {
     make_list(o, generator, inputs);
   } else {
     inputs.indices = causal_sets(o, generator);
@@ -113,16 +111,11 @@ std::function<void()> prepare(Operator* run, const SparseInputs& inputs, bool ba
 void check_sizes(SparseOptions& o) {
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   if (o.value_dim == 0) o.value_dim = o.dim;
-  const auto require = [](bool holds, const std::string& message) {
-    if (!holds) throw InputError(message);
-  };
-  require(o.heads % o.kv_heads == 0,
-          fmt::format("--kv-heads: {} query heads cannot share {} key/value heads evenly", o.heads,
-                      o.kv_heads));
-  require(o.form == "product" || o.dim % (o.order + 1) == 0,
-          fmt::format("--dim: expected a multiple of {} for the determinant, got {}", o.order + 1,
-                      o.dim));
-  o.dtype = dtype_name(scalar_type(o.dtype));
+  require(o.heads % o.kv_heads == 0, "--kv-heads: ", o.heads, " query heads cannot share ",
+          o.kv_heads, " key/value heads evenly");
+  require(o.form == name_of(Form::product) || o.dim % (o.order + 1) == 0,
+          "--dim: expected a multiple of ", o.order + 1, " for the determinant, got ", o.dim);
+  o.dtype = name_of(scalar_type(o.dtype));
 }
 
 int run_bench_sparse(const SparseOptions& given) {
@@ -212,7 +205,7 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
         ->check(CLI::Range(least, int64_t{1} << 40))
         ->capture_default_str();
   };
-  name("--pattern", options->pattern, {"list", "product", "path"},
+  name("--pattern", options->pattern, names_of<TuplePattern>(),
        "Kind of list: list, product or path");
   name("--pass", options->pass, {"forward", "backward"}, "Pass: forward or backward");
   count("--size", options->size, 1,
@@ -226,8 +219,8 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
   count("--seq", options->seq, 1, "Queries, and keys on every axis");
   count("--dim", options->dim, 1, "Channels of queries and keys");
   count("--value-dim", options->value_dim, 0, "Channels of values; 0: as --dim");
-  name("--form", options->form, {"product", "determinant"}, "Score");
-  name("--reduce", options->reduce, {"product", "sum", "mean"}, "How values combine");
+  name("--form", options->form, names_of<Form>(), "Score");
+  name("--reduce", options->reduce, names_of<Reduce>(), "How values combine");
   command
       .add_option("--dtype", options->dtype,
                   "Type of numbers: float32, float64, bfloat16 or float16")

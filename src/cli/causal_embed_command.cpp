@@ -28,9 +28,11 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   CausalEmbeddingOptions& o = flags.options;
   const std::string prefix = training ? "--embed-" : "--";
   const auto add = option_adder(command, group);
+  std::vector<std::string> attracting = names_of<AttractionSide>();
+  attracting.insert(attracting.begin(), "auto");
   add("--optimiser", flags.optimiser,
       "Optimiser: tangent (Adam on tangents at the origin), radam or rsgd (Riemannian)")
-      ->check(CLI::IsMember(causal::names_of(causal::kOptimiserNames)));
+      ->check(CLI::IsMember(names_of<EmbeddingOptimiser>()));
   add(prefix + "steps", o.steps, training ? "Steps of the embedding" : "Steps over all nodes")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   add(prefix + "lr", flags.learning_rate,
@@ -43,10 +45,10 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   add("--attract", flags.side,
       "Nodes that attract: both (causes and effects), causes (effects repel) or auto (causes in a "
       "hierarchy, else both)")
-      ->check(CLI::IsMember({"auto", "both", "causes"}));
+      ->check(CLI::IsMember(attracting));
   add("--weight", flags.weight,
       "Weight of a pair: paths (strengths of all paths) or direct (only |A|)")
-      ->check(CLI::IsMember(causal::names_of(causal::kWeightNames)));
+      ->check(CLI::IsMember(names_of<AttractionWeight>()));
   add("--decay", o.decay, "Factor of a path's strength per further edge");
   add("--negatives", flags.negatives,
       "Negatives per step; 0: all nodes; -1: all up to 2,000 nodes, else 512");
@@ -65,17 +67,16 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   add("--restart", o.restart, "Restart probability of the PageRank");
   add("--dangling", flags.dangling,
       "Walks at nodes without causes: uniform (go on to any node) or eigenvector (end)")
-      ->check(CLI::IsMember(causal::names_of(causal::kDanglingNames)));
+      ->check(CLI::IsMember(names_of<DanglingRule>()));
 }
 
 CausalEmbeddingOptions embedding_options(const EmbeddingFlags& flags) {
-  using causal::parse_name;
   CausalEmbeddingOptions options = flags.options;
-  options.optimiser = parse_name(causal::kOptimiserNames, "--optimiser", flags.optimiser);
-  options.weight = parse_name(causal::kWeightNames, "--weight", flags.weight);
-  options.dangling = parse_name(causal::kDanglingNames, "--dangling", flags.dangling);
+  options.optimiser = parse_name<EmbeddingOptimiser>("--optimiser", flags.optimiser);
+  options.weight = parse_name<AttractionWeight>("--weight", flags.weight);
+  options.dangling = parse_name<DanglingRule>("--dangling", flags.dangling);
   if (flags.side != "auto") {
-    options.side = parse_name(causal::kSideNames, "--attract", flags.side);
+    options.side = parse_name<AttractionSide>("--attract", flags.side);
   }
   if (flags.hops > 0) options.hops = flags.hops;
   if (flags.negatives >= 0) options.negatives = flags.negatives;
@@ -254,7 +255,7 @@ int run_embed(const EmbedOptions& o) {
                       {"dimension", o.embedding.options.dimension},
                       {"optimiser", o.embedding.optimiser},
                       {"hops", made.hops},
-                      {"side", causal::name_of(causal::kSideNames, made.side)},
+                      {"side", name_of(made.side)},
                       {"loss", made.loss},
                       {"without_negatives", made.without_negatives},
                       {"mean_rank", ranking.mean_rank},
@@ -262,12 +263,12 @@ int run_embed(const EmbedOptions& o) {
                       {"warning", warning.empty() ? Json() : Json(warning)},
                       {"seconds", made.seconds}});
   if (o.json) return 0;
-  print(fmt::format(
-      "{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
-      "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
-      file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
-      o.embedding.options.dimension, made.hops, causal::name_of(causal::kSideNames, made.side),
-      made.seconds, ranking.mean_rank, ranking.map));
+  print(
+      fmt::format("{} nodes, {} edges ({}), {} dimensions, {} hops, {}: {:.1f} s\n"
+                  "ancestors by distance: mean rank {:.3f}, MAP {:.4f}\n",
+                  file.nodes, adjacency._nnz(), effect_first ? "effect first" : "cause first",
+                  o.embedding.options.dimension, made.hops, name_of(made.side), made.seconds,
+                  ranking.mean_rank, ranking.map));
   if (made.without_negatives > 0) {
     print(fmt::format("{} of the nodes attract all others, so no node repels them\n",
                       made.without_negatives));

@@ -123,7 +123,7 @@ int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
 
 CausalFit fit(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;
-  options.estimator = causal::parse_name(causal::kEstimatorNames, "--estimator", o.estimator);
+  options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
   options.nonlinear = o.nonlinear;
   options.standardise = o.standardise;
   options.threshold = o.threshold;
@@ -296,7 +296,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");
-  const std::vector<std::string> names = causal::names_of(causal::kEstimatorNames);
+  const std::vector<std::string> names = names_of<StructureEstimator>();
   add("--estimator", options->estimator, fmt::format("Estimator: {}", fmt::join(names, ", ")))
       ->check(CLI::IsMember(names));
   const auto add_flag = [&](const char* name, bool& flag, const char* text) {

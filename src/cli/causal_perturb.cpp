@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "causal/option_names.h"
 #include "cli/commands.h"
 #include "cli/feature_experiment.h"
 #include "cli/output.h"
@@ -11,9 +12,9 @@
 #include "cli/results.h"
 #include "cli/run_folder.h"
 #include "support/error.h"
+#include "support/stopwatch.h"
 #include "train/optimizer.h"
 #include "train/perturbation_task.h"
-#include "train/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -156,7 +157,7 @@ class Perturb {
 
   void train(training::EncodingMaker& maker, const training::PerturbationData& data,
              const std::string& name, uint64_t seed) {
-    const training::Stopwatch watch;
+    const Stopwatch watch;
     FeatureTransformerOptions shape = options_.model;
     shape.features = data.control.size(1);
     const training::MadeEncoding encoding = maker.make(name, shape, seed);
@@ -202,8 +203,7 @@ int run_perturb(const PerturbOptions& given) {
   PerturbOptions options = given;
   options.model.values = FeatureValues::linear;
   complete(options);
-  options.task.simulation.mechanism =
-      options.mechanism == "linear" ? CausalMechanism::linear : CausalMechanism::mlp;
+  options.task.simulation.mechanism = parse_name<CausalMechanism>("--mechanism", options.mechanism);
   std::optional<PerturbedTable> table;
   if (options.table.path.empty()) {
     check_without_table(options.table);

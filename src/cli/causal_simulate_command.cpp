@@ -46,9 +46,9 @@ Intervention parse_intervention(const std::string& text, const std::vector<std::
 int run_simulate(const SimulateOptions& o) {
   if (o.out.empty()) throw InputError("--out: expected a folder for the table and its graph");
   CausalSimulationOptions options;
-  options.graph = causal::parse_name(causal::kGraphNames, "--graph", o.graph);
-  options.mechanism = causal::parse_name(causal::kMechanismNames, "--mechanism", o.mechanism);
-  options.noise = causal::parse_name(causal::kNoiseNames, "--noise", o.noise);
+  options.graph = parse_name<CausalGraph>("--graph", o.graph);
+  options.mechanism = parse_name<CausalMechanism>("--mechanism", o.mechanism);
+  options.noise = parse_name<CausalNoise>("--noise", o.noise);
   options.nodes = o.nodes;
   options.degree = o.degree;
   options.equal_variances = !o.own_variances;
@@ -125,7 +125,7 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
       options, run_simulate);
   const auto add = option_adder(command, "Model");
   add("--graph", options->graph, "Random DAG: er (Erdos-Renyi), sf (Barabasi-Albert)")
-      ->check(CLI::IsMember(causal::names_of(causal::kGraphNames)));
+      ->check(CLI::IsMember(names_of<CausalGraph>()));
   command
       .add_option("--dag", options->dag,
                   "A graph instead of a random one: a matrix or edge list, whose weights are drawn "
@@ -137,9 +137,9 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
   add("--mechanism", options->mechanism,
       "Mechanism: linear, mlp (100 sigmoid units per column) or gp (a sum of Gaussian processes)")
-      ->check(CLI::IsMember(causal::names_of(causal::kMechanismNames)));
+      ->check(CLI::IsMember(names_of<CausalMechanism>()));
   add("--noise", options->noise, "Noise of mean 0: gaussian, exponential or gumbel")
-      ->check(CLI::IsMember(causal::names_of(causal::kNoiseNames)));
+      ->check(CLI::IsMember(names_of<CausalNoise>()));
   add("--weights", options->weights, "Smallest and largest size of a weight")
       ->delimiter(',')
       ->expected(2);

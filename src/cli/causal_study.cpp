@@ -6,8 +6,9 @@
 #include "cli/output.h"
 #include "cli/results.h"
 #include "data/row_texts.h"
+#include "nn/model_names.h"
 #include "support/error.h"
-#include "train/stopwatch.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex::cli {
 
@@ -29,7 +30,7 @@ void add_study_options(CLI::App& command, StudyOptions& o) {
   add("--columns", o.columns, "Use only the most variable columns of the training rows")
       ->check(positive);
   add("--values", o.values, "Encoding of a value: bins, linear, periodic or general")
-      ->check(CLI::IsMember({"bins", "linear", "periodic", "general"}));
+      ->check(CLI::IsMember(names_of<FeatureValues>()));
   add("--bins", o.model.bins, "Number of bins for nonzero values")->check(positive);
   add_text_options(command, o.text, /*table=*/true);
 }
@@ -65,10 +66,7 @@ void require_room_for_models(const StudyOptions& o) {
 }
 
 training::FeatureStudyOptions study_options(StudyOptions o) {
-  o.model.values = o.values == "bins"       ? FeatureValues::bins
-                   : o.values == "linear"   ? FeatureValues::linear
-                   : o.values == "periodic" ? FeatureValues::periodic
-                                            : FeatureValues::general;
+  o.model.values = parse_name<FeatureValues>("--values", o.values);
   complete(o);
   return {.model = o.model,
           .restoring = o.restoring,
@@ -174,7 +172,7 @@ void StudyLog::keep(const training::FeatureStudy& study, const StudyTable& table
 
 void StudyLog::refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
                      const std::function<training::Scores()>& judge) {
-  const training::Stopwatch watch;
+  const Stopwatch watch;
   add(model, fmt::format("{}", split + 1), judge, [&] {
     return Json{{"read", reading_}, {"columns", study.columns()}, {"seconds", watch.seconds()}};
   });
@@ -187,7 +185,7 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
   const std::string name =
       split ? fmt::format("split {} seed {}", *split + 1, seed) : fmt::format("seed {}", seed);
   for (const std::string& encoding : chosen_encodings(options_)) {
-    const training::Stopwatch watch;
+    const Stopwatch watch;
     add(
         encoding, trial,
         [&] {

@@ -170,7 +170,7 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,
       "Missing values: refuse, rows (leave out these rows) or means (use the column's mean)")
-      ->check(CLI::IsMember(causal::names_of(causal::kMissingNames)));
+      ->check(CLI::IsMember(names_of<MissingValues>()));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
   add_text_options(command, o.text, /*table=*/true);
@@ -187,7 +187,7 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
   result.all_columns = table.width;
   result.observations = causal::observations_of(
       causal::TableView(table.values.data(), table.rows, table.width), table.columns,
-      {causal::parse_name(causal::kMissingNames, "--missing", o.missing), o.drop}, o.path);
+      {parse_name<MissingValues>("--missing", o.missing), o.drop}, o.path);
   result.names = result.observations.names;
   if (result.names.empty()) {
     const std::vector<std::string> names = column_names(table.width);

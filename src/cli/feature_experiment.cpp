@@ -10,6 +10,7 @@
 
 #include "causal/option_names.h"
 #include "cli/output.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 #include "train/feature_model.h"
 #include "train/scores.h"
@@ -24,17 +25,6 @@ std::string interval_text(const training::Interval& of,
 }
 
 namespace {
-
-using causal::names_of;
-using causal::parse_name;
-
-constexpr causal::Names<FeatureBackbone, 3> kBackbones{
-    {{"softmax", FeatureBackbone::softmax},
-     {"performer", FeatureBackbone::performer},
-     {"simplicial", FeatureBackbone::simplicial}}};
-constexpr causal::Names<FeatureAggregate, 3> kAggregates{{{"mean", FeatureAggregate::mean},
-                                                          {"max", FeatureAggregate::max},
-                                                          {"cls", FeatureAggregate::cls}}};
 
 // Makes a preset the default of all options that were not given, also in files and in the help.
 void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::string& name) {
@@ -52,12 +42,11 @@ void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::strin
   set("--heads", o.model.heads, model.heads);
   set("--layers", o.model.layers, model.layers);
   set("--bins", o.model.bins, model.bins);
-  set("--backbone", o.backbone, std::string(causal::name_of(kBackbones, model.backbone)));
+  set("--backbone", o.backbone, std::string(name_of(model.backbone)));
   set("--restore-epochs", o.restoring.epochs, training.epochs);
   set("--batch", o.answering.batch, training.batch);
   set("--lr", o.answering.learning_rate, training.learning_rate);
-  set("--estimator", o.estimator,
-      std::string(causal::name_of(causal::kEstimatorNames, making.structure.estimator)));
+  set("--estimator", o.estimator, std::string(name_of(making.structure.estimator)));
   set("--threshold", o.threshold, *making.structure.threshold);
   set("--embed-steps", o.embedding.options.steps, making.embedding.steps);
   set("--embed-lr", o.embedding.learning_rate, *making.embedding.learning_rate);
@@ -94,13 +83,13 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
       ->type_name("NAME")
       ->group("Model");
   shape("--backbone", o.backbone, "Attention: softmax, performer or simplicial (determinants)")
-      ->check(CLI::IsMember(names_of(kBackbones)));
+      ->check(CLI::IsMember(names_of<FeatureBackbone>()));
   shape("--order", o.model.order, "Key axes of simplicial")->check(CLI::Range(1, 7));
   shape("--dim", o.model.dim, "Width")->check(positive);
   shape("--heads", o.model.heads, "Attention heads")->check(positive);
   shape("--layers", o.model.layers, "Blocks")->check(positive);
   shape("--aggregate", o.aggregate, "How tokens are combined into an observation: mean, max or cls")
-      ->check(CLI::IsMember(names_of(kAggregates)));
+      ->check(CLI::IsMember(names_of<FeatureAggregate>()));
   shape("--identity", o.identity,
         "Vector per feature in addition to every encoding: none (the paper's protocol) or learned")
       ->check(CLI::IsMember({"none", "learned"}));
@@ -119,7 +108,7 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   encode("--estimator", o.estimator,
          "Estimator of the causal graph: order, logdet, paper, paper-lowrank, lowrank, notears, "
          "spectral")
-      ->check(CLI::IsMember(names_of(causal::kEstimatorNames)));
+      ->check(CLI::IsMember(names_of<StructureEstimator>()));
   command
       .add_flag("--standardise", o.making.structure.standardise,
                 "Scale columns to variance 1 before the graph is learned")
@@ -142,10 +131,10 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
 }
 
 void complete(FeatureExperimentOptions& o) {
-  o.model.backbone = parse_name(kBackbones, "--backbone", o.backbone);
-  o.model.aggregate = parse_name(kAggregates, "--aggregate", o.aggregate);
+  o.model.backbone = parse_name<FeatureBackbone>("--backbone", o.backbone);
+  o.model.aggregate = parse_name<FeatureAggregate>("--aggregate", o.aggregate);
   o.model.identity = o.identity == "learned";
-  o.making.structure.estimator = parse_name(causal::kEstimatorNames, "--estimator", o.estimator);
+  o.making.structure.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
   if (o.threshold >= 0) o.making.structure.threshold = o.threshold;
   if (o.sparsity >= 0) o.making.structure.sparsity = o.sparsity;
   o.making.embedding = embedding_options(o.embedding);

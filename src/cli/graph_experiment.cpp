@@ -10,7 +10,9 @@
 #include "cli/output.h"
 #include "cli/results.h"
 #include "cli/run_folder.h"
+#include "equivariant/classes/equivariant_classes.h"
 #include "io/input_file.h"
+#include "kernels/common/rounding.h"
 #include "support/error.h"
 #include "train/checkpoint.h"
 
@@ -258,8 +260,7 @@ class Experiment {
 
   void train(training::GraphTask& task, const GraphArm& arm, uint64_t seed) {
     const training::GraphTrainingOptions training = training_of(arm, options_);
-    const int64_t batches =
-        (task.size(training::GraphSplit::train) + training.batch - 1) / training.batch;
+    const int64_t batches = ceil_div(task.size(training::GraphSplit::train), training.batch);
     ProgressBar bar(fmt::format("{} {} seed {}", experiment_.task, arm.name, seed),
                     training.epochs * batches, options_.json);
     std::optional<training::GraphState> start;
@@ -273,8 +274,7 @@ class Experiment {
       };
     }
     if (start) {
-      bar.start_at((start->epoch - 1) * batches +
-                   (start->begin + training.batch - 1) / training.batch);
+      bar.start_at((start->epoch - 1) * batches + ceil_div(start->begin, training.batch));
     }
     std::string validated;
     events.stop = interrupt::requested;
@@ -355,7 +355,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
       "Stop a training after this many epochs without a better validation; 0: never");
   const auto of_kernel = option_adder(command, "Kernel attention");
   of_kernel("--feature-map", o.feature_map, "Features of queries and keys: relu or exponential")
-      ->check(CLI::IsMember({"relu", "exponential"}));
+      ->check(CLI::IsMember(names_of<FeatureMap>()));
   of_kernel("--features", o.features, "Random features per head of d channels; 0: d ln d")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
   of_kernel("--redraw", o.redraw,
@@ -363,8 +363,7 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
 }
 
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options) {
-  return {options.feature_map == "relu" ? FeatureMap::relu : FeatureMap::exponential,
-          options.features};
+  return {parse_name<FeatureMap>("--feature-map", options.feature_map), options.features};
 }
 
 int run_experiment(const GraphExperimentOptions& options, const GraphExperiment& experiment) {

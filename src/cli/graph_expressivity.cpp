@@ -11,11 +11,12 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "equivariant/classes/equivariant_classes.h"
 #include "equivariant/expressivity/colour_refinement.h"
 #include "equivariant/expressivity/field_network.h"
 #include "support/error.h"
 #include "support/parallel.h"
-#include "train/stopwatch.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -36,7 +37,8 @@ constexpr int64_t kMostSoftmaxRows = 8000, kMostKernelRows = 50'000;
 
 int64_t most_nodes(const ExpressivityOptions& options) {
   if (!options.attention()) return kMostNodes;
-  const int64_t rows = options.form == "softmax" ? kMostSoftmaxRows : kMostKernelRows;
+  const int64_t rows =
+      options.form == name_of(AttentionForm::softmax) ? kMostSoftmaxRows : kMostKernelRows;
   const double nodes = std::pow(static_cast<double>(rows), 1. / static_cast<double>(options.order));
   return static_cast<int64_t>(nodes + 1e-9);
 }
@@ -138,7 +140,7 @@ PairsTold count_pairs(const GraphSet& set, int64_t layers, const Differ& differ)
 // One graph after the other, since the operators use all threads.
 PairsTold compare_by_attention(const GraphSet& set, const ExpressivityOptions& options,
                                const Progress& progress) {
-  const auto form = options.form == "softmax" ? AttentionForm::softmax : AttentionForm::kernel;
+  const auto form = parse_name<AttentionForm>("--form", options.form);
   at::manual_seed(options.seed);  // the same network for every file
   analysis::GraphNetwork network(
       {.order = options.order, .form = form, .layers = options.layers, .seed = options.seed});
@@ -187,7 +189,7 @@ int run_expressivity(const ExpressivityOptions& options) {
   Table table({"file", "pairs", "distinguished", "layers", "seconds"});
   bool interrupted = false;
   for (const GraphSet& set : sets) {
-    const training::Stopwatch watch;
+    const Stopwatch watch;
     PairsTold outcome;
     try {
       outcome = compare(set, options);

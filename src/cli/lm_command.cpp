@@ -18,6 +18,7 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "support/printable.h"
+#include "support/stopwatch.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
 
@@ -288,7 +289,7 @@ int run_sample(const SampleOptions& options) {
   }
   LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
 
-  const auto begun = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   data::StreamDecoder decoder(*loaded.tokenizer);
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   TerminalText shown;
@@ -309,13 +310,12 @@ int run_sample(const SampleOptions& options) {
   });
   show(decoder.finish());
 
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+  const double seconds = watch.seconds();
   if (options.json) {
-    print_json_line("sample",
-                    {{"prompt", options.prompt},
-                     {"text", text},
-                     {"tokens", count},
-                     {"tokens_per_second", static_cast<double>(count) / seconds.count()}});
+    print_json_line("sample", {{"prompt", options.prompt},
+                               {"text", text},
+                               {"tokens", count},
+                               {"tokens_per_second", static_cast<double>(count) / seconds}});
   } else {
     if (terminal) print(shown.finish());
     if (!text.ends_with('\n')) print("\n");

@@ -216,10 +216,17 @@ Json to_json(const analysis::Statement& statement) {
 }
 
 std::string statements_table(const std::vector<analysis::Statement>& statements) {
-  Table table({"statement", "draws", "violations", "median slack", "holds"});
+  const bool sources = std::ranges::any_of(
+      statements, [](const analysis::Statement& each) { return !each.source().empty(); });
+  std::vector<std::string> header{"statement", "draws", "violations", "median slack", "holds"};
+  if (sources) header.insert(header.begin(), "source");
+  Table table(header);
   for (const analysis::Statement& each : statements) {
-    table.add({each.name(), fmt::format("{}", each.draws()), fmt::format("{}", each.violations()),
-               fmt::format("{:.3g}", each.median_slack()), each.holds() ? "yes" : "NO"});
+    std::vector<std::string> row{
+        each.name(), fmt::format("{}", each.draws()), fmt::format("{}", each.violations()),
+        fmt::format("{:.3g}", each.median_slack()), each.holds() ? "yes" : "NO"};
+    if (sources) row.insert(row.begin(), each.source());
+    table.add(row);
   }
   return table.text();
 }

@@ -121,7 +121,7 @@ std::string format_duration(double seconds);
 /// reports for a statement; commands add to them. A slack that is NaN becomes null.
 Json to_json(const analysis::Statement& statement);
 
-/// The same as a table, with one row per statement.
+/// The same as a table, with one row per statement, and their sources if they have any.
 std::string statements_table(const std::vector<analysis::Statement>& statements);
 
 }  // namespace nsimplex::cli

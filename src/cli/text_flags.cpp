@@ -13,13 +13,15 @@ namespace nsimplex::cli {
 void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
   const std::string group = "Text files";
   const auto add = option_adder(command, group);
-  const auto choice = CLI::IsMember({"auto", "yes", "no"});
-  add("--header", flags.header, "Whether the first row has names: auto, yes or no")->check(choice);
+  std::vector<std::string> delimiters = names_of<io::Delimiter>();
+  delimiters.insert(delimiters.begin(), "auto");
+  add("--header", flags.header, "Whether the first row has names: auto, yes or no")
+      ->check(CLI::IsMember(names_of<io::HeaderLine>()));
   add("--index", flags.index, "Whether the first column has row names: auto, yes or no")
-      ->check(choice);
+      ->check(CLI::IsMember(names_of<io::IndexColumn>()));
   add("--delimiter", flags.delimiter,
       "Separator of cells: auto, comma, tab, semicolon, pipe or space")
-      ->check(CLI::IsMember({"auto", "comma", "tab", "semicolon", "pipe", "space"}));
+      ->check(CLI::IsMember(delimiters));
   command
       .add_option("--comment", flags.comment,
                   "Skip lines that begin with this character; '' skips none; default: # above the "
@@ -48,21 +50,16 @@ std::vector<std::string> all_names(const std::vector<std::string>& lists) {
   return names;
 }
 
-template <class Choice>
-Choice choice_of(const std::string& flag) {
-  return flag == "yes" ? Choice::present : flag == "no" ? Choice::absent : Choice::detect;
-}
-
 }  // namespace
 
 io::TextOptions text_options(const TextFlags& flags) {
-  io::TextOptions options{.header = choice_of<io::HeaderLine>(flags.header),
-                          .index = choice_of<io::IndexColumn>(flags.index),
+  io::TextOptions options{.header = parse_name<io::HeaderLine>("--header", flags.header),
+                          .index = parse_name<io::IndexColumn>("--index", flags.index),
                           .comment = flags.comment,
                           .missing_words = all_names(flags.missing_words),
                           .use = all_names(flags.use),
                           .leave_out = all_names(flags.leave_out)};
-  options.delimiter = io::parse_delimiter(flags.delimiter).value_or(io::Delimiter::detect);
+  options.delimiter = find_name<io::Delimiter>(flags.delimiter).value_or(io::Delimiter::detect);
   return options;
 }
 
@@ -91,7 +88,7 @@ Json to_json(const io::TextReading& reading) {
   if (!reading.text) return nullptr;
   return {{"header", reading.header},
           {"index", reading.index},
-          {"delimiter", io::delimiter_name(reading.delimiter)},
+          {"delimiter", name_of(reading.delimiter)},
           {"decisions", io::command_line_notice(reading)}};
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "graph/adjacency.h"
+#include "support/names.h"
 
 namespace nsimplex::graph {
 
@@ -39,3 +40,13 @@ struct CurvatureComparison {
 CurvatureComparison compare_with_line_graph(const Rows& edges, int64_t nodes);
 
 }  // namespace nsimplex::graph
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<graph::Curvature, 3> kNames<graph::Curvature>{
+    {{"plain", graph::Curvature::plain},
+     {"augmented", graph::Curvature::augmented},
+     {"balanced", graph::Curvature::balanced}}};
+
+}  // namespace nsimplex

@@ -40,13 +40,14 @@ io::TextOptions text_options(const TextFileOptions& options) {
                      quoted_name(*options.comment));
   }
   if (options.delimiter.empty()) return result;
-  const auto delimiter = io::parse_delimiter(options.delimiter);
+  const auto delimiter = find_name<io::Delimiter>(options.delimiter);
   if (delimiter) {
     result.delimiter = *delimiter;
     return result;
   }
-  throw InputError("delimiter: expected comma, tab, semicolon, pipe or space, got " +
-                   quoted_name(options.delimiter));
+  throw InputError("delimiter: " +
+                   expected_name<io::Delimiter>(quoted_name(options.delimiter),
+                                                {.before = "", .last = " or ", .got = ""}));
 }
 
 Tensor to_tensor(const std::vector<double>& numbers) {

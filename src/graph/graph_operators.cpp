@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "graph/graph_view.h"
+#include "support/named_option.h"
 
 namespace nsimplex {
 namespace graph {
@@ -14,12 +15,8 @@ namespace graph {
 using at::Tensor;
 
 Symmetry parse_symmetry(std::string_view name, const char* function) {
-  if (name == "ordered") return Symmetry::ordered;
-  if (name == "loop_free") return Symmetry::loop_free;
-  TORCH_CHECK_VALUE(name == "undirected", "[", function,
-                    "] symmetry: expected \"ordered\", \"loop_free\" or \"undirected\", got \"",
-                    name, "\"");
-  return Symmetry::undirected;
+  return named_option<Symmetry>(function, "symmetry", name,
+                                {.before = "", .quote = "\"", .last = " or ", .got = "\""});
 }
 
 namespace {

@@ -7,6 +7,16 @@
 #include <vector>
 
 #include "graph/tuple_lists.h"
+#include "support/names.h"
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<Symmetry, 3> kNames<Symmetry>{{{"ordered", Symmetry::ordered},
+                                                      {"loop_free", Symmetry::loop_free},
+                                                      {"undirected", Symmetry::undirected}}};
+
+}  // namespace nsimplex
 
 namespace nsimplex::graph {
 

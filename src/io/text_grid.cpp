@@ -298,29 +298,6 @@ void TextGrid::fail_at(int64_t row, int64_t column, const std::string& why) cons
                why);
 }
 
-std::string delimiter_name(Delimiter delimiter) {
-  switch (delimiter) {
-    case Delimiter::tab:
-      return "tab";
-    case Delimiter::semicolon:
-      return "semicolon";
-    case Delimiter::pipe:
-      return "pipe";
-    case Delimiter::space:
-      return "space";
-    default:
-      return "comma";
-  }
-}
-
-std::optional<Delimiter> parse_delimiter(std::string_view name) {
-  for (const Delimiter each : {Delimiter::comma, Delimiter::tab, Delimiter::semicolon,
-                               Delimiter::pipe, Delimiter::space}) {
-    if (delimiter_name(each) == name) return each;
-  }
-  return std::nullopt;
-}
-
 namespace {
 
 template <class Option>

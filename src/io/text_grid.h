@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/cells.h"
+#include "support/names.h"
 
 namespace nsimplex::io {
 
@@ -29,10 +30,6 @@ struct TextReading {
 /// command line, or the guessed ones as text for Python. "" if there are none.
 std::string command_line_notice(const TextReading& reading);
 std::string python_notice(const TextReading& reading);
-
-/// "comma", "tab", "semicolon", "pipe" or "space", and back; nothing for another name.
-std::string delimiter_name(Delimiter delimiter);
-std::optional<Delimiter> parse_delimiter(std::string_view name);
 
 /// Whether the first line of a text has the names of the columns, or its first column those of the
 /// rows. `detect`: the rules of TextGrid decide.
@@ -131,3 +128,25 @@ class TextGrid {
 };
 
 }  // namespace nsimplex::io
+
+namespace nsimplex {
+
+// Without `detect`, which is called auto where it can be chosen.
+template <>
+inline constexpr Names<io::Delimiter, 5> kNames<io::Delimiter>{
+    {{"comma", io::Delimiter::comma},
+     {"tab", io::Delimiter::tab},
+     {"semicolon", io::Delimiter::semicolon},
+     {"pipe", io::Delimiter::pipe},
+     {"space", io::Delimiter::space}}};
+template <>
+inline constexpr Names<io::HeaderLine, 3> kNames<io::HeaderLine>{{{"auto", io::HeaderLine::detect},
+                                                                  {"yes", io::HeaderLine::present},
+                                                                  {"no", io::HeaderLine::absent}}};
+template <>
+inline constexpr Names<io::IndexColumn, 3> kNames<io::IndexColumn>{
+    {{"auto", io::IndexColumn::detect},
+     {"yes", io::IndexColumn::present},
+     {"no", io::IndexColumn::absent}}};
+
+}  // namespace nsimplex

@@ -5,14 +5,13 @@
 #include <numbers>
 
 #include "nn/initialize.h"
-#include "nn/options_check.h"
 #include "nn/sinusoids.h"
+#include "support/require.h"
 
 namespace nsimplex {
 namespace {
 
 using at::Tensor;
-using detail::require;
 
 // Deviation of the frequencies of periodic values, as Gorishniy et al. choose it for standardised
 // columns.

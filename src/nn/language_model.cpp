@@ -8,47 +8,25 @@
 #include <functional>
 #include <string_view>
 
+#include "attention/common/attention_names.h"
 #include "nn/initialize.h"
-#include "nn/options_check.h"
+#include "nn/model_names.h"
+#include "support/require.h"
 
 namespace nsimplex {
+
+template <>
+inline constexpr Names<bool, 2> kNames<bool>{{{"true", true}, {"false", false}}};
+
 namespace {
-
-using detail::require;
-
-template <class Enum>
-using Names = std::vector<std::pair<std::string_view, Enum>>;
-
-const Names<HeadNorm> kHeadNorms = {
-    {"none", HeadNorm::none}, {"qk", HeadNorm::qk}, {"qkv", HeadNorm::qkv}};
-const Names<ScalePreset> kScalePresets = {{"standard", ScalePreset::standard},
-                                          {"unit", ScalePreset::unit}};
-const Names<Sparsity> kSparsities = {{"window", Sparsity::window},
-                                     {"topk", Sparsity::topk},
-                                     {"path", Sparsity::path},
-                                     {"linear", Sparsity::linear}};
-const Names<IndexSource> kIndexSources = {{"reuse", IndexSource::reuse},
-                                          {"light", IndexSource::light}};
-const Names<IndexScores> kIndexScores = {{"relu", IndexScores::relu},
-                                         {"softmax", IndexScores::softmax}};
-const Names<Form> kForms = {{"product", Form::product}, {"determinant", Form::determinant}};
-const Names<Normalizer> kNormalizers = {{"softmax", Normalizer::softmax},
-                                        {"softmax_sink", Normalizer::softmax_sink},
-                                        {"sigmoid", Normalizer::sigmoid},
-                                        {"relu", Normalizer::relu}};
-const Names<Activation> kActivations = {{"swiglu", Activation::swiglu}, {"gelu", Activation::gelu}};
-const Names<bool> kBooleans = {{"true", true}, {"false", false}};
-
-[[noreturn]] void fail(const std::string& key, std::string_view expected, std::string_view text) {
-  throw InputError(
-      c10::str("[LanguageModel] ", key, ": expected ", expected, ", got '", text, "'"));
-}
 
 template <class Number>
 Number parse_number(const std::string& key, std::string_view text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) fail(key, "a number", text);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw InputError(c10::str("[LanguageModel] ", key, ": expected a number, got '", text, "'"));
+  }
   return number;
 }
 
@@ -100,26 +78,12 @@ Field real(const std::string& name, double LanguageModelOptions::* member) {
 }
 
 template <class Value>
-Field choice(const std::string& name, Value LanguageModelOptions::* member,
-             const Names<Value>& names) {
-  const auto get = [=](const LanguageModelOptions& o) -> std::string {
-    for (const auto& [text, value] : names) {
-      if (value == o.*member) return std::string(text);
-    }
-    TORCH_INTERNAL_ASSERT(false, name);
-  };
-  const auto set = [=](LanguageModelOptions& o, const std::string& text) {
-    std::string known;
-    for (const auto& [candidate, value] : names) {
-      if (candidate == text) {
-        o.*member = value;
-        return;
-      }
-      known += c10::str(known.empty() ? "" : " or ", candidate);
-    }
-    fail(name, known, text);
-  };
-  return {name, get, set};
+Field choice(const std::string& name, Value LanguageModelOptions::* member) {
+  return {name, [=](const auto& o) { return std::string(name_of(o.*member)); },
+          [=](auto& o, const auto& text) {
+            o.*member = parse_name<Value>("[LanguageModel] " + name, text,
+                                          {.before = "", .separator = " or "});
+          }};
 }
 
 const std::vector<Field>& fields() {
@@ -135,20 +99,20 @@ const std::vector<Field>& fields() {
       number("every", &Options::every),
       {"window", [](const Options& o) { return format_windows(o.window); },
        [](Options& o, const std::string& text) { o.window = parse_windows("window", text); }},
-      choice("sparse", &Options::sparse, kSparsities),
+      choice("sparse", &Options::sparse),
       number("topk", &Options::topk),
-      choice("indexer", &Options::indexer, kIndexSources),
-      choice("indexer_scores", &Options::indexer_scores, kIndexScores),
+      choice("indexer", &Options::indexer),
+      choice("indexer_scores", &Options::indexer_scores),
       real("indexer_loss", &Options::indexer_loss),
-      choice("norm", &Options::norm, kHeadNorms),
-      choice("scale", &Options::scale, kScalePresets),
-      choice("mlp", &Options::mlp, kActivations),
+      choice("norm", &Options::norm),
+      choice("scale", &Options::scale),
+      choice("mlp", &Options::mlp),
       real("mlp_ratio", &Options::mlp_ratio),
-      choice("tied", &Options::tied, kBooleans),
-      choice("form", &Options::form, kForms),
-      choice("rotary", &Options::rotary, kBooleans),
-      choice("normalizer", &Options::normalizer, kNormalizers),
-      choice("augment", &Options::augment, kBooleans),
+      choice("tied", &Options::tied),
+      choice("form", &Options::form),
+      choice("rotary", &Options::rotary),
+      choice("normalizer", &Options::normalizer),
+      choice("augment", &Options::augment),
       real("dropout", &Options::dropout),
   };
   return all;
@@ -179,8 +143,6 @@ LanguageModelOptions language_model_options(const std::map<std::string, std::str
 }
 
 namespace {
-
-using detail::require;
 
 constexpr double kEmbeddingDeviation = 0.02;
 

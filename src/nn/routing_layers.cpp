@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "nn/initialize.h"
-#include "nn/options_check.h"
+#include "support/require.h"
 
 namespace nsimplex::detail {
 
@@ -57,7 +57,6 @@ namespace nsimplex {
 namespace {
 
 using at::Tensor;
-using detail::require;
 
 ExpertChoiceOptions checked(const ExpertChoiceOptions& o) {
   const char* at = "[ExpertChoice] ";
@@ -184,8 +183,6 @@ Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& l
 }
 
 namespace {
-
-using detail::require;
 
 IndexerOptions checked(const IndexerOptions& o) {
   const char* at = "[Indexer] ";

@@ -7,8 +7,8 @@
 
 #include "kernels/common/attention_problem.h"
 #include "nn/initialize.h"
-#include "nn/options_check.h"
 #include "nn/routing_layers.h"
+#include "support/require.h"
 
 namespace nsimplex {
 namespace {
@@ -16,8 +16,6 @@ namespace {
 // Far below any norm that is not noise, so normalised heads keep norm 1. It only protects an
 // all-zero head.
 constexpr double kHeadNormEpsilon = 1e-6;
-
-using detail::require;
 
 // Checks the options and fills in the derived ones.
 SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {

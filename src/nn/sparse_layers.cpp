@@ -4,13 +4,12 @@
 #include <nsimplex/layers.h>
 #include <nsimplex/sparse_layers.h>
 
-#include "nn/options_check.h"
+#include "support/require.h"
 
 namespace nsimplex {
 namespace {
 
 using at::Tensor;
-using detail::require;
 
 void refuse_masks(const char* at, const AttentionMasks& masks) {
   require(masks.key_masks.empty(), at, "key_masks: expected none");
@@ -182,7 +181,6 @@ std::shared_ptr<LayerCache> SparseAttentionImpl::make_cache(int64_t /*unbounded*
 namespace {
 
 using at::Tensor;
-using detail::require;
 
 SimplicialAttentionOptions checked_separable(const SimplicialAttentionOptions& o) {
   constexpr char kAt[] = "[SeparableAttention] ";

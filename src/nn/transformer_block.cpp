@@ -5,12 +5,10 @@
 #include <nsimplex/layers.h>
 
 #include "nn/initialize.h"
-#include "nn/options_check.h"
+#include "support/require.h"
 
 namespace nsimplex {
 namespace {
-
-using detail::require;
 
 FeedForwardOptions complete(FeedForwardOptions o) {
   require(o.dim > 0, "[FeedForward] dim: expected a positive width, got ", o.dim);

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "kernels/common/rounding.h"
+
 namespace nsimplex {
 namespace {
 
@@ -102,9 +104,8 @@ Tensor transposed_product(const Tensor& rows, const Tensor& grad) {
   const bool rows_right = rows.is_contiguous();
   const bool fast = columns * width >= kLeastTransposed && is_fast(rows, width) &&
                     (rows_right || grad.is_contiguous());
-  const int64_t each =
-      fast ? kTransposedRows : std::max((count + kMklParts - 1) / kMklParts, kLeastMklRows);
-  const int64_t parts = (count + each - 1) / each;
+  const int64_t each = fast ? kTransposedRows : std::max(ceil_div(count, kMklParts), kLeastMklRows);
+  const int64_t parts = ceil_div(count, each);
   if (parts == 0) return at::zeros({columns, width}, rows.options());
   const Tensor sums = at::empty({parts, columns, width}, rows.options());
   parallel_tasks(parts, [&](int64_t part, int) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/common/rounding.h"
 #include "support/parallel.h"
 
 namespace nsimplex {
@@ -42,7 +43,7 @@ void for_each_block(int64_t rows, int64_t width, Run&& run) {
   // it.
   constexpr int64_t kNumbers = 1 << 15;
   const int64_t each = product_rows(kNumbers / std::max<int64_t>(width, 1));
-  parallel_tasks((rows + each - 1) / each, [&](int64_t block, int) {
+  parallel_tasks(ceil_div(rows, each), [&](int64_t block, int) {
     const c10::InferenceMode nothing_is_recorded;
     const int64_t begin = block * each;
     run(begin, std::min(each, rows - begin));

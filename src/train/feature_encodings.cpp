@@ -13,6 +13,7 @@
 #include "causal/embedding/embed.h"
 #include "causal/structure/parent_search.h"
 #include "causal/tensors.h"
+#include "kernels/common/rounding.h"
 #include "support/error.h"
 #include "support/log.h"
 
@@ -106,26 +107,40 @@ Tensor redirected(const Tensor& points, uint64_t seed) {
 
 }  // namespace
 
+namespace {
+
+// The encodings by name, and what the model does with each.
+constexpr std::pair<std::string_view, FeatureEncoding> kEncodings[] = {
+    {"none", FeatureEncoding::none},
+    {"sinusoidal", FeatureEncoding::sinusoidal},
+    {"cooccurrence", FeatureEncoding::additive},
+    {"learned", FeatureEncoding::learned},
+    {"relative", FeatureEncoding::relative},
+    {"cape", FeatureEncoding::rotary},
+    {"cape-scaled", FeatureEncoding::rotary},
+    {"cape-shuffled", FeatureEncoding::rotary},
+    {"cape-random", FeatureEncoding::rotary},
+    {"cape-correlation", FeatureEncoding::rotary},
+    {"cape-euclidean", FeatureEncoding::rotary},
+    {"cape-additive", FeatureEncoding::additive}};
+
+}  // namespace
+
 const std::vector<std::string>& encoding_names() {
-  static const std::vector<std::string> names{
-      "none",           "sinusoidal",   "cooccurrence",  "learned",     "relative",
-      "cape",           "cape-scaled",  "cape-shuffled", "cape-random", "cape-correlation",
-      "cape-euclidean", "cape-additive"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& [name, kind] : kEncodings) all.emplace_back(name);
+    return all;
+  }();
   return names;
 }
 
 FeatureEncoding encoding_kind(const std::string& name) {
-  const auto& names = encoding_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    throw InputError(
-        fmt::format("encoding: expected one of {}, got {}", fmt::join(names, ", "), name));
+  for (const auto& [known, kind] : kEncodings) {
+    if (known == name) return kind;
   }
-  if (name == "none") return FeatureEncoding::none;
-  if (name == "sinusoidal") return FeatureEncoding::sinusoidal;
-  if (name == "learned") return FeatureEncoding::learned;
-  if (name == "relative") return FeatureEncoding::relative;
-  const bool added = name == "cape-additive" || name == "cooccurrence";
-  return added ? FeatureEncoding::additive : FeatureEncoding::rotary;
+  throw InputError(
+      fmt::format("encoding: expected one of {}, got {}", fmt::join(encoding_names(), ", "), name));
 }
 
 Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
@@ -185,7 +200,7 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   CausalEmbeddingOptions embedding = options_.embedding;
   embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
   if (const int64_t batch = options_.embedding_batch; batch > 0) {
-    embedding.steps *= (observations_.size(1) + batch - 1) / batch;
+    embedding.steps *= ceil_div(observations_.size(1), batch);
   }
   MadeEncoding made{
       .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};

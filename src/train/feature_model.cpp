@@ -7,8 +7,8 @@
 
 #include "data/observations.h"
 #include "io/safetensors.h"
+#include "nn/model_names.h"
 #include "support/error.h"
-#include "support/names.h"
 #include "train/checkpoint.h"
 #include "train/feature_training.h"
 #include "train/optimizer.h"
@@ -45,9 +45,6 @@ void use_preset_embedding(EncodingOptions& options) {
 namespace {
 
 using at::Tensor;
-using causal::name_of;
-using causal::Names;
-using causal::parse_name;
 using FileJson = nlohmann::ordered_json;
 
 constexpr char kFormatField[] = "format", kModelField[] = "model";
@@ -56,37 +53,20 @@ constexpr char kWeightsPrefix[] = "model.", kGeneralPrefix[] = "general.";
 constexpr char kEdgesTensor[] = "scale.edges", kMeanTensor[] = "scale.mean",
                kDeviationTensor[] = "scale.deviation";
 
-constexpr Names<FeatureBackbone, 3> kBackboneNames{{{"softmax", FeatureBackbone::softmax},
-                                                    {"performer", FeatureBackbone::performer},
-                                                    {"simplicial", FeatureBackbone::simplicial}}};
-constexpr Names<FeatureValues, 4> kValueNames{{{"bins", FeatureValues::bins},
-                                               {"linear", FeatureValues::linear},
-                                               {"periodic", FeatureValues::periodic},
-                                               {"general", FeatureValues::general}}};
-constexpr Names<FeatureEncoding, 6> kEncodingKinds{{{"none", FeatureEncoding::none},
-                                                    {"sinusoidal", FeatureEncoding::sinusoidal},
-                                                    {"learned", FeatureEncoding::learned},
-                                                    {"additive", FeatureEncoding::additive},
-                                                    {"relative", FeatureEncoding::relative},
-                                                    {"rotary", FeatureEncoding::rotary}}};
-constexpr Names<FeatureAggregate, 3> kAggregateNames{{{"mean", FeatureAggregate::mean},
-                                                      {"max", FeatureAggregate::max},
-                                                      {"cls", FeatureAggregate::cls}}};
-
 FileJson to_json(const FeatureTransformerOptions& o) {
   return {{"features", o.features},
           {"dim", o.dim},
           {"heads", o.heads},
           {"layers", o.layers},
           {"hidden", o.hidden},
-          {"backbone", name_of(kBackboneNames, o.backbone)},
+          {"backbone", name_of(o.backbone)},
           {"order", o.order},
-          {"values", name_of(kValueNames, o.values)},
+          {"values", name_of(o.values)},
           {"bins", o.bins},
-          {"encoding", name_of(kEncodingKinds, o.encoding)},
+          {"encoding", name_of(o.encoding)},
           {"identity", o.identity},
           {"learned_scale", o.learned_scale},
-          {"aggregate", name_of(kAggregateNames, o.aggregate)},
+          {"aggregate", name_of(o.aggregate)},
           {"outputs", o.outputs}};
 }
 
@@ -97,14 +77,14 @@ FeatureTransformerOptions options_of(const FileJson& json) {
           .heads = json.at("heads"),
           .layers = json.at("layers"),
           .hidden = json.at("hidden"),
-          .backbone = parse_name(kBackboneNames, "backbone", text("backbone")),
+          .backbone = parse_name<FeatureBackbone>("backbone", text("backbone")),
           .order = json.at("order"),
-          .values = parse_name(kValueNames, "values", text("values")),
+          .values = parse_name<FeatureValues>("values", text("values")),
           .bins = json.at("bins"),
-          .encoding = parse_name(kEncodingKinds, "encoding", text("encoding")),
+          .encoding = parse_name<FeatureEncoding>("encoding", text("encoding")),
           .identity = json.at("identity"),
           .learned_scale = json.at("learned_scale"),
-          .aggregate = parse_name(kAggregateNames, "aggregate", text("aggregate")),
+          .aggregate = parse_name<FeatureAggregate>("aggregate", text("aggregate")),
           .outputs = json.at("outputs")};
 }
 

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/rounding.h"
 #include "support/error.h"
+#include "support/require.h"
 #include "train/optimizer.h"
 #include "train/training_loop.h"
 
@@ -144,15 +146,12 @@ Tensor in_batches(const Tensor& x, int64_t batch, Function&& function) {
 }  // namespace
 
 void check(const FeatureTrainingOptions& o) {
-  const auto require = [](bool ok, const char* name, const char* expected, double got) {
-    if (!ok) throw InputError(fmt::format("{}: expected {}, got {}", name, expected, got));
-  };
-  require(o.epochs >= 0, "epochs", "0 or more", static_cast<double>(o.epochs));
-  require(o.batch >= 1, "batch", "at least 1", static_cast<double>(o.batch));
-  require(o.learning_rate > 0 && std::isfinite(o.learning_rate), "learning rate",
-          "a positive number", o.learning_rate);
-  require(o.weight_decay >= 0, "weight decay", "0 or more", o.weight_decay);
-  require(o.mask > 0 && o.mask <= 1, "mask", "a share above 0 and at most 1", o.mask);
+  require_argument(o.epochs >= 0, "epochs", "0 or more", o.epochs);
+  require_at_least("batch", 1, o.batch);
+  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "learning rate",
+                   "a positive number", o.learning_rate);
+  require_argument(o.weight_decay >= 0, "weight decay", "0 or more", o.weight_decay);
+  require_argument(o.mask > 0 && o.mask <= 1, "mask", "a share above 0 and at most 1", o.mask);
 }
 
 namespace {
@@ -164,7 +163,7 @@ class ExampleTrainee : public Trainee {
  public:
   ExampleTrainee(const torch::nn::Module& module, int64_t count, const FeatureTrainingOptions& o,
                  uint64_t seed, const ExampleLoss& loss)
-      : Trainee(o.epochs * ((count + o.batch - 1) / o.batch)),
+      : Trainee(o.epochs * ceil_div(count, o.batch)),
         options_(o),
         count_(count),
         loss_(loss),

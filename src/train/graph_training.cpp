@@ -16,9 +16,22 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/rounding.h"
 #include "support/error.h"
+#include "support/names.h"
+#include "support/require.h"
 #include "train/optimizer.h"
 #include "train/training_loop.h"
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<training::GraphSplit, 3> kNames<training::GraphSplit>{
+    {{"training", training::GraphSplit::train},
+     {"validation", training::GraphSplit::validation},
+     {"test", training::GraphSplit::test}}};
+
+}  // namespace nsimplex
 
 namespace nsimplex::training {
 namespace {
@@ -83,7 +96,7 @@ class SavedTensors {
 };
 
 int64_t steps_per_epoch(const GraphTask& task, const GraphTrainingOptions& o) {
-  return (task.size(GraphSplit::train) + o.batch - 1) / o.batch;
+  return ceil_div(task.size(GraphSplit::train), o.batch);
 }
 
 // A model on graphs in training: epochs in random order, validations after some of them.
@@ -257,35 +270,32 @@ class GraphTrainee : public Trainee {
 };
 
 void check_task(const GraphTask& task) {
-  const std::pair<GraphSplit, const char*> splits[] = {{GraphSplit::train, "training"},
-                                                       {GraphSplit::validation, "validation"},
-                                                       {GraphSplit::test, "test"}};
-  for (const auto& [split, name] : splits) {
-    if (task.size(split) >= 1) continue;
-    throw InputError(fmt::format("[train_graphs] {} split: expected an example, got none", name));
+  for (const auto& [name, split] : kNames<GraphSplit>) {
+    require(task.size(split) >= 1, "[train_graphs] ", name,
+            " split: expected an example, got none");
   }
-}
-
-void require(bool ok, const char* what, double got) {
-  if (!ok) throw InputError(fmt::format("[train_graphs] {}, got {}", what, got));
 }
 
 }  // namespace
 
 void check(const GraphTrainingOptions& o) {
-  require(o.epochs >= 1, "epochs: expected at least 1", static_cast<double>(o.epochs));
-  require(o.batch >= 1, "batch: expected at least 1", static_cast<double>(o.batch));
-  require(o.learning_rate > 0 && std::isfinite(o.learning_rate),
-          "learning rate: expected a positive number", o.learning_rate);
-  require(o.warmup >= 0 && std::isfinite(o.warmup), "warm-up: expected at least 0", o.warmup);
-  require(o.clip >= 0, "clip: expected at least 0", o.clip);
-  require(o.weight_decay >= 0, "weight decay: expected at least 0", o.weight_decay);
-  require(o.ema >= 0 && o.ema < 1, "ema: expected a decay from 0 to less than 1", o.ema);
-  require(o.redraw >= 0 && o.redraw <= 1, "redraw: expected a share from 0 to 1", o.redraw);
-  require(o.evaluate_every >= 1, "evaluate every: expected at least 1",
-          static_cast<double>(o.evaluate_every));
-  require(o.seconds >= 0 && std::isfinite(o.seconds), "seconds: expected at least 0", o.seconds);
-  require(o.patience >= 0, "patience: expected at least 0", static_cast<double>(o.patience));
+  require_at_least("[train_graphs] epochs", 1, o.epochs);
+  require_at_least("[train_graphs] batch", 1, o.batch);
+  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate),
+                   "[train_graphs] learning rate", "a positive number", o.learning_rate);
+  require_argument(o.warmup >= 0 && std::isfinite(o.warmup), "[train_graphs] warm-up", "at least 0",
+                   o.warmup);
+  require_argument(o.clip >= 0, "[train_graphs] clip", "at least 0", o.clip);
+  require_argument(o.weight_decay >= 0, "[train_graphs] weight decay", "at least 0",
+                   o.weight_decay);
+  require_argument(o.ema >= 0 && o.ema < 1, "[train_graphs] ema", "a decay from 0 to less than 1",
+                   o.ema);
+  require_argument(o.redraw >= 0 && o.redraw <= 1, "[train_graphs] redraw", "a share from 0 to 1",
+                   o.redraw);
+  require_at_least("[train_graphs] evaluate every", 1, o.evaluate_every);
+  require_argument(o.seconds >= 0 && std::isfinite(o.seconds), "[train_graphs] seconds",
+                   "at least 0", o.seconds);
+  require_at_least("[train_graphs] patience", 0, o.patience);
 }
 
 std::optional<GraphResult> train_graphs(GraphTask& task,

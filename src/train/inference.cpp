@@ -9,9 +9,10 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/common/rounding.h"
 #include "support/error.h"
 #include "support/random.h"
-#include "train/stopwatch.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex::training {
 namespace {
@@ -47,9 +48,9 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
                      std::to_string(std::max<int64_t>(slice.size(), 0)) +
                      " tokens: at least 2 are needed");
   }
-  const int64_t windows = (predicted + context - 1) / context;
+  const int64_t windows = ceil_div(predicted, context);
   const int64_t wanted =
-      max_tokens > 0 ? std::min(windows, (max_tokens + context - 1) / context) : windows;
+      max_tokens > 0 ? std::min(windows, ceil_div(max_tokens, context)) : windows;
   const auto start = [&](int64_t index) {
     return slice.begin + index * windows / wanted * context;
   };

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "support/error.h"
+#include "support/require.h"
 
 namespace nsimplex::training {
 namespace {
@@ -85,31 +86,24 @@ PerturbationScores scores_by(const PerturbationData& data, const PerturbationOpt
           {mean_or_nan(by_seen[0]), mean_or_nan(by_seen[1]), mean_or_nan(by_seen[2])}};
 }
 
-void require_option(bool ok, const std::string& why) {
-  if (!ok) throw InputError(why);
-}
-
 }  // namespace
 
 void check_asking(const PerturbationOptions& o, int64_t features) {
-  require_option(o.unseen > 0 && o.unseen < 1,
-                 fmt::format("unseen: expected a share between 0 and 1, got {}", o.unseen));
-  require_option(o.most_changed >= 1 && o.most_changed <= features - 2,
-                 fmt::format("most changed: expected 1 to {} of the features, got {}", features - 2,
-                             o.most_changed));
+  require_argument(o.unseen > 0 && o.unseen < 1, "unseen", "a share between 0 and 1", o.unseen);
+  require(o.most_changed >= 1 && o.most_changed <= features - 2, "most changed: expected 1 to ",
+          features - 2, " of the features, got ", o.most_changed);
 }
 
 void check(const PerturbationOptions& o) {
   const int64_t features = o.simulation.nodes;
-  require_option(features >= 3, fmt::format("nodes: expected at least 3, got {}", features));
-  require_option(o.rows >= 1 && o.rows <= o.simulation.observations,
-                 fmt::format("rows: expected 1 to {} observations, got {}",
-                             o.simulation.observations, o.rows));
+  require_at_least("nodes", 3, features);
+  require(o.rows >= 1 && o.rows <= o.simulation.observations, "rows: expected 1 to ",
+          o.simulation.observations, " observations, got ", o.rows);
   check_asking(o, features);
   const int64_t pairs = features * (features - 1) / 2;
-  require_option(o.doubles >= 0 && o.asked >= 1 && o.doubles + o.asked <= pairs / 4,
-                 fmt::format("doubles: expected at most {} pairs of both kinds, got {} and {}",
-                             pairs / 4, o.doubles, o.asked));
+  require(o.doubles >= 0 && o.asked >= 1 && o.doubles + o.asked <= pairs / 4,
+          "doubles: expected at most ", pairs / 4, " pairs of both kinds, got ", o.doubles, " and ",
+          o.asked);
 }
 
 PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t seed) {

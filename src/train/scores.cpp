@@ -57,13 +57,6 @@ Spread spread(std::span<const double> values) {
   return {mean(values), std::sqrt(products(values, values) / others)};
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = values.begin() + static_cast<int64_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 Line fit_line(std::span<const double> x, std::span<const double> y) {
   const double xy = products(x, y), xx = products(x, x), yy = products(y, y);
   const double slope = xy / xx;

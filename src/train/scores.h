@@ -30,9 +30,6 @@ struct Spread {
 };
 Spread spread(std::span<const double> values);
 
-/// The middle value; of an even number the lower one of the two. NaN where there is none.
-double median(std::vector<double> values);
-
 /// Least squares of y = slope x + intercept. R^2 is 1 - residual / total variance.
 struct Line {
   double slope = 0.0, intercept = 0.0, r_squared = 0.0;

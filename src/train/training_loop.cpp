@@ -8,8 +8,9 @@
 #include <numeric>
 #include <utility>
 
+#include "support/median.h"
+#include "support/stopwatch.h"
 #include "train/scores.h"
-#include "train/stopwatch.h"
 
 namespace nsimplex::training {
 

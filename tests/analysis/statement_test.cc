@@ -37,6 +37,19 @@ TEST(Statement, BoundsHoldUpToRounding) {
   EXPECT_EQ(statement.violations(), 3);
 }
 
+TEST(Statement, OfAPaperHasSlacksThatAreNotNegative) {
+  Statement statement("Prop. 4.1", "a >= 0");
+  EXPECT_EQ(statement.source(), "Prop. 4.1");
+  EXPECT_EQ(statement.name(), "a >= 0");
+  for (const double slack : {0.0, -1e-13, 2.0}) statement.add_slack(slack);
+  EXPECT_TRUE(statement.holds());
+  EXPECT_EQ(statement.median_slack(), 0);
+  statement.add_slack(-1e-11);
+  statement.add_slack(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(statement.violations(), 2);
+  EXPECT_EQ(statement.first_violation(), 3);
+}
+
 TEST(Statement, MayClaimAShareOfItsDraws) {
   Statement statement("most", 0.95);
   for (int i = 0; i < 100; ++i) statement.add(i >= 5, 0);

@@ -13,11 +13,6 @@
 namespace nsimplex::causal {
 namespace {
 
-double share(const Claim& claim) {
-  const auto held = std::ranges::count_if(claim.slacks, Claim::holds);
-  return static_cast<double>(held) / static_cast<double>(claim.slacks.size());
-}
-
 TEST(BallPairs, StayInsideTheBall) {
   RandomStream random(4);
   for (const double radius : {20.0, 36.0, 38.0, 100.0, 700.0}) {
@@ -89,9 +84,9 @@ TEST(Attenuation, HoldsWhereItsConditionsAreHeldAndNotAsPrinted) {
   const AttenuationOptions options{
       .planes = 8, .draws = 300, .seed = 2, .checkpoint = [&](int64_t done) { last = done; }};
   std::map<std::string, double> shares;
-  for (const Claim& claim : attenuation_claims(options)) {
-    ASSERT_EQ(claim.slacks.size(), 300U);
-    shares[claim.source + ": " + claim.text] = share(claim);
+  for (const analysis::Statement& claim : attenuation_claims(options)) {
+    ASSERT_EQ(claim.draws(), 300);
+    shares[claim.source() + ": " + claim.name()] = claim.share();
   }
   EXPECT_EQ(last, attenuation_draws(options));
   const std::string weaker = "at one distance the more general m has the smaller A+";
@@ -119,7 +114,7 @@ TEST(Attenuation, LargeAnglesLeaveTheRangeOfTheProof) {
   // Beyond pi / 2 the cosine is not concave.
   const auto claims = attenuation_claims(
       {.planes = 2, .scale = std::numbers::pi, .by_dimension = true, .draws = 200});
-  EXPECT_LT(share(claims.front()), 1);
+  EXPECT_LT(claims.front().share(), 1);
 }
 
 }  // namespace

@@ -36,13 +36,6 @@ TEST(Statistics, SpreadOfAFewValues) {
   EXPECT_TRUE(std::isnan(spread({}).mean));
 }
 
-TEST(Median, IsTheMiddle) {
-  EXPECT_EQ(median({3.0, 1.0, 2.0}), 2.0);
-  EXPECT_EQ(median({4.0, 1.0, 2.0, 3.0}), 2.0);
-  EXPECT_EQ(median({7.0}), 7.0);
-  EXPECT_TRUE(std::isnan(median({})));
-}
-
 TEST(FitLine, FindsALineAndSaysHowWell) {
   const std::vector<double> x = {0.0, 1.0, 2.0, 3.0}, y = {1.0, 3.0, 5.0, 7.0};
   const Line exact = fit_line(x, y);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median_low
 
 import matplotlib
 
@@ -39,10 +40,6 @@ def statements_table(rows: list[Row]) -> str:
     return table(["statement", "draws", "violations", "median slack", ""], body, strong=4)
 
 
-def _median(values: list[float]) -> float:
-    return sorted(values)[(len(values) - 1) // 2]
-
-
 _GROWTH = ("order", "tokens", "radius", "constant", "printed")
 
 
@@ -67,7 +64,7 @@ def growth_figure(run: Folder) -> str:
                 places = sorted({row[key] for row in own})
                 for figure, style in (("constant", "-"), ("printed", (0, (2, 2)))):
                     values = [
-                        _median([row[figure] for row in own if row[key] == place])
+                        median_low([row[figure] for row in own if row[key] == place])
                         for place in places
                     ]
                     axes.plot(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from statistics import median_low
 
 import matplotlib
 from matplotlib.ticker import FuncFormatter
@@ -74,8 +75,8 @@ def loss_curves(run: LanguageRun) -> str:
 
 
 def _language(run: LanguageRun, only: bool) -> str:
-    speeds = sorted(v for row in run.metrics if (v := number(row, "tokens_per_second")) is not None)
-    speed = f"{speeds[len(speeds) // 2]:,.0f} tokens per second (median). " if speeds else ""
+    speeds = [v for row in run.metrics if (v := number(row, "tokens_per_second")) is not None]
+    speed = f"{median_low(speeds):,.0f} tokens per second (median). " if speeds else ""
     title = "Language model" if only else f"Language model: {run.name}"
     return section(
         title,

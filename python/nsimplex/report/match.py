@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median_low
 
 import matplotlib
 from matplotlib.ticker import FuncFormatter
@@ -83,14 +84,11 @@ _WORDS = {
 }
 
 
-def _median(values: list[float]) -> float | None:
-    return sorted(values)[len(values) // 2] if values else None
-
-
 def _accuracy(run: MatchRun, arm: Arm) -> float | None:
     """Of the results, or the curve's end where a run broke off."""
     curve = [r["accuracy"] for r in run.points if Arm.of(r) == arm]
-    return _median(run.values(arm, "accuracy") or curve[-1:])
+    values = run.values(arm, "accuracy") or curve[-1:]
+    return median_low(values) if values else None
 
 
 def match_tiles(run: MatchRun) -> list[str]:

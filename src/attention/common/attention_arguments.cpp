@@ -1,5 +1,6 @@
 #include "attention/common/attention_arguments.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/cummax.h>
@@ -12,40 +13,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "support/named_option.h"
+
 namespace nsimplex::dense {
-namespace {
-
-// Enumerators by name, in the order of the public enums.
-constexpr std::string_view kForms[] = {"product", "determinant"};
-constexpr std::string_view kReducers[] = {"product", "sum", "mean"};
-constexpr std::string_view kNormalizers[] = {"softmax", "softmax_sink", "sigmoid", "relu"};
-constexpr std::string_view kDistinct[] = {"none", "axes", "with_query"};
-
-}  // namespace
-
-int index_of(const char* operation, const char* argument, std::string_view name,
-             c10::ArrayRef<std::string_view> names) {
-  const auto* const found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<int>(found - names.begin());
-  std::string known;
-  for (const std::string_view each : names) known.append(known.empty() ? "" : ", ").append(each);
-  TORCH_CHECK_VALUE(false, "[", operation, "] ", argument, ": expected one of ", known, ", got '",
-                    name, "'");
-}
-
-Form form_named(const char* operation, std::string_view name) {
-  return static_cast<Form>(index_of(operation, "form", name, kForms));
-}
-
 Names names_of(const Options& options) {
-  const auto index = [](const char* argument, std::string_view name,
-                        c10::ArrayRef<std::string_view> names) {
-    return index_of("attention", argument, name, names);
-  };
-  return {form_named("attention", options.form),
-          static_cast<Reduce>(index("reduce", options.reduce, kReducers)),
-          static_cast<Normalizer>(index("normalizer", options.normalizer, kNormalizers)),
-          static_cast<Distinct>(index("distinct", options.distinct, kDistinct))};
+  return {named_option<Form>("attention", "form", options.form),
+          named_option<Reduce>("attention", "reduce", options.reduce),
+          named_option<Normalizer>("attention", "normalizer", options.normalizer),
+          named_option<Distinct>("attention", "distinct", options.distinct)};
 }
 
 Settings settings_of(const Call& call) {
@@ -234,46 +209,6 @@ at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result) {
   const at::Tensor typed = result.to(like.scalar_type());
   return heads_inside(like) ? typed.transpose(1, 2).contiguous().transpose(1, 2)
                             : typed.contiguous();
-}
-
-std::string_view name_of(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::product:
-      return "product";
-    case Reduce::sum:
-      return "sum";
-    case Reduce::mean:
-      return "mean";
-  }
-  TORCH_CHECK_VALUE(false, "[attention] reduce: not an enumerator of Reduce");
-}
-
-std::string_view name_of(Form form) { return form == Form::product ? "product" : "determinant"; }
-
-std::string_view name_of(Normalizer normalizer) {
-  switch (normalizer) {
-    case Normalizer::softmax:
-      return "softmax";
-    case Normalizer::softmax_sink:
-      return "softmax_sink";
-    case Normalizer::sigmoid:
-      return "sigmoid";
-    case Normalizer::relu:
-      return "relu";
-  }
-  TORCH_CHECK_VALUE(false, "[attention] normalizer: not an enumerator of Normalizer");
-}
-
-std::string_view name_of(Distinct distinct) {
-  switch (distinct) {
-    case Distinct::none:
-      return "none";
-    case Distinct::axes:
-      return "axes";
-    case Distinct::with_query:
-      return "with_query";
-  }
-  TORCH_CHECK_VALUE(false, "[attention] distinct: not an enumerator of Distinct");
 }
 
 std::optional<c10::SymInt> seed_of(const AttentionOptions& options) {

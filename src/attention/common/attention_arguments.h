@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/common/attention_call.h"
+#include "attention/common/attention_names.h"
 #include "kernels/common/attention_problem.h"
 
 // Operators take [B, heads, T, D]; Layout::bthd is a transposed view of that.
@@ -44,12 +45,6 @@ void check_values(const Call& call);
 /// multiples of tensors, and their sizes stay within int64.
 void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor);
 void require_addressable(const char* operation, const char* list, at::TensorList tensors);
-
-/// The place of `name` among `names`; refuses an unknown one, naming the operation and the
-/// argument.
-int index_of(const char* operation, const char* argument, std::string_view name,
-             c10::ArrayRef<std::string_view> names);
-Form form_named(const char* operation, std::string_view name);
 
 /// The options that are names. Refuses unknown ones.
 struct Names {
@@ -115,12 +110,6 @@ inline at::ScalarType accumulate_type(at::ScalarType type) {
 /// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double is a mask
 /// like the smallest float, and does not exclude a tuple.
 at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
-
-/// The operator's names of the public enumerators.
-std::string_view name_of(Form form);
-std::string_view name_of(Reduce reduce);
-std::string_view name_of(Normalizer normalizer);
-std::string_view name_of(Distinct distinct);
 
 /// The seed of a call: the given one, or one drawn where dropout needs it.
 std::optional<c10::SymInt> seed_of(const AttentionOptions& options);

@@ -105,7 +105,9 @@ Call PartialCall::call() const {
   options.order_bias.reset();
   // The sink is not in the parts: it joins where they are united.
   options.sink.reset();
-  if (options.normalizer == "softmax_sink") options.normalizer = "softmax";
+  if (options.normalizer == name_of(Normalizer::softmax_sink)) {
+    options.normalizer = name_of(Normalizer::softmax);
+  }
   return {whole_.query, keys_, values_, options};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "kernels/common/rounding.h"
 #include "kernels/common/tile_table.h"
 #include "kernels/cpu/shared/simd.h"
 #include "support/log.h"
@@ -13,49 +14,24 @@
 namespace nsimplex::dense {
 namespace {
 
-// The kernel's names of the public options. The end of each is not reached: names_of() knows them.
-
-kernels::ValueReduce kernel_reduce(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::product:
-      return kernels::ValueReduce::product;
-    case Reduce::sum:
-      return kernels::ValueReduce::sum;
-    case Reduce::mean:
-      return kernels::ValueReduce::mean;
-  }
-  return kernels::ValueReduce::product;
+// The kernels have enums of their own, since they know nothing of Torch, with the same enumerators.
+template <class To, class From>
+constexpr To same(From value) {
+  return static_cast<To>(value);
 }
-
-kernels::Form kernel_form(Form form) {
-  return form == Form::determinant ? kernels::Form::determinant : kernels::Form::product;
-}
-
-kernels::Normalizer kernel_normalizer(Normalizer normalizer) {
-  switch (normalizer) {
-    case Normalizer::softmax:
-      return kernels::Normalizer::softmax;
-    case Normalizer::softmax_sink:
-      return kernels::Normalizer::softmax_sink;
-    case Normalizer::sigmoid:
-      return kernels::Normalizer::sigmoid;
-    case Normalizer::relu:
-      return kernels::Normalizer::relu;
-  }
-  return kernels::Normalizer::softmax;
-}
-
-kernels::Distinct kernel_distinct(Distinct distinct) {
-  switch (distinct) {
-    case Distinct::none:
-      return kernels::Distinct::none;
-    case Distinct::axes:
-      return kernels::Distinct::axes;
-    case Distinct::with_query:
-      return kernels::Distinct::with_query;
-  }
-  return kernels::Distinct::none;
-}
+static_assert(same<kernels::ValueReduce>(Reduce::product) == kernels::ValueReduce::product &&
+              same<kernels::ValueReduce>(Reduce::sum) == kernels::ValueReduce::sum &&
+              same<kernels::ValueReduce>(Reduce::mean) == kernels::ValueReduce::mean);
+static_assert(same<kernels::Form>(Form::product) == kernels::Form::product &&
+              same<kernels::Form>(Form::determinant) == kernels::Form::determinant);
+static_assert(same<kernels::Normalizer>(Normalizer::softmax) == kernels::Normalizer::softmax &&
+              same<kernels::Normalizer>(Normalizer::softmax_sink) ==
+                  kernels::Normalizer::softmax_sink &&
+              same<kernels::Normalizer>(Normalizer::sigmoid) == kernels::Normalizer::sigmoid &&
+              same<kernels::Normalizer>(Normalizer::relu) == kernels::Normalizer::relu);
+static_assert(same<kernels::Distinct>(Distinct::none) == kernels::Distinct::none &&
+              same<kernels::Distinct>(Distinct::axes) == kernels::Distinct::axes &&
+              same<kernels::Distinct>(Distinct::with_query) == kernels::Distinct::with_query);
 
 const Call& addressable(const Call& call, const char* operation) {
   require_addressable(operation, "query", call.query);
@@ -116,7 +92,7 @@ void KernelInputs::take_mask(const Call& call) {
 template <class T>
 void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
   problem.order = settings_.order;
-  problem.reduce = kernel_reduce(settings_.reduce);
+  problem.reduce = same<kernels::ValueReduce>(settings_.reduce);
   problem.batch = query_.size(0);
   problem.heads = query_.size(1);
   problem.kv_heads = keys_[0].size(1);
@@ -138,9 +114,9 @@ void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
 template <class T>
 void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
   using R = kernels::Accum<T>;
-  problem.form = kernel_form(settings_.form);
-  problem.normalizer = kernel_normalizer(settings_.normalizer);
-  problem.distinct = kernel_distinct(settings_.distinct);
+  problem.form = same<kernels::Form>(settings_.form);
+  problem.normalizer = same<kernels::Normalizer>(settings_.normalizer);
+  problem.distinct = same<kernels::Distinct>(settings_.distinct);
   problem.dropout = {.p = settings_.dropout_p, .seed = static_cast<uint64_t>(settings_.seed)};
   if (sink_.defined()) problem.sink = sink_.const_data_ptr<R>();
   for (int m = 0; m < settings_.order; ++m) {
@@ -179,7 +155,7 @@ at::Tensor with_contiguous_channels(const at::Tensor& tensor) {
 
 KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks) {
   // ATen aligns CPU memory to 64 bytes; parts of that size keep what follows them aligned too.
-  const auto padded = [](size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); };
+  const auto padded = [](size_t bytes) { return round_up(static_cast<int64_t>(bytes), 64); };
   return {padded(workspace_bytes), padded(scratch_bytes),
           std::clamp<int64_t>(most_tasks, 1, thread_count())};
 }

@@ -14,6 +14,7 @@
 
 #include "attention/common/attention_arguments.h"
 #include "attention/rotary/rotary_call.h"
+#include "kernels/common/rounding.h"
 #include "support/parallel.h"
 
 namespace nsimplex::rotations {
@@ -163,7 +164,7 @@ void turn(const Tensor& x, const Tensor& out, const Turns& turns, int64_t chunk)
 
   const bool inside = dense::heads_inside(x);
   const int64_t rows = std::max<int64_t>(kTaskElements / std::max<int64_t>(heads * channels, 1), 1);
-  const int64_t blocks = (length + rows - 1) / rows;
+  const int64_t blocks = ceil_div(length, rows);
   parallel_tasks(batch * blocks, [&](int64_t task, int) {
     const int64_t b = task / blocks, begin = task % blocks * rows;
     const int64_t end = std::min(begin + rows, length);

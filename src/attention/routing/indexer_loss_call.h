@@ -4,6 +4,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "attention/common/attention_names.h"
 #include "attention/routing/selection.h"
 
 namespace nsimplex::routing {
@@ -34,8 +35,8 @@ struct LossCall {
                           option_fields(self));
   }
 
-  bool softmax() const { return scores == "softmax"; }
-  bool path() const { return pattern == "path"; }
+  bool softmax() const { return scores == name_of(IndexScores::softmax); }
+  bool path() const { return pattern == name_of(TuplePattern::path); }
 };
 
 /// By query_index, key_index, weights, lse.

@@ -43,7 +43,7 @@ void check_layer(const LossCall& call) {
 }
 
 void check_indices(const LossCall& call) {
-  TORCH_CHECK_VALUE(call.path() || call.pattern == "product",
+  TORCH_CHECK_VALUE(call.path() || call.pattern == name_of(TuplePattern::product),
                     "[indexer_loss] pattern: expected 'product' or 'path', got '", call.pattern,
                     "'");
   if (!call.indices) {
@@ -287,18 +287,19 @@ at::Tensor indexer_loss(const at::Tensor& query_index, const at::Tensor& key_ind
                         const at::Tensor& query, at::TensorList keys,
                         const IndexerLossOptions& options) {
   static const Operator<at::Tensor, routing::LossCall> loss("nsimplex::indexer_loss");
-  routing::LossCall call{.query_index = query_index,
-                         .key_index = key_index,
-                         .query = query,
-                         .keys = keys,
-                         .weights = options.weights,
-                         .lse = options.lse,
-                         .indices = options.indices,
-                         .scores = routing::name_of(options.scores),
-                         .causal = options.causal,
-                         .scale = options.scale,
-                         .pattern = options.path ? "path" : "product",
-                         .form = dense::name_of(options.form)};
+  routing::LossCall call{
+      .query_index = query_index,
+      .key_index = key_index,
+      .query = query,
+      .keys = keys,
+      .weights = options.weights,
+      .lse = options.lse,
+      .indices = options.indices,
+      .scores = name_of(options.scores),
+      .causal = options.causal,
+      .scale = options.scale,
+      .pattern = name_of(options.path ? TuplePattern::path : TuplePattern::product),
+      .form = name_of(options.form)};
   if (options.attention_scale) call.logit_scale = options.attention_scale->logit;
   return loss(call);
 }

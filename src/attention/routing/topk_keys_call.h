@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "attention/common/attention_names.h"
 #include "attention/routing/selection.h"
 
 // weights and lse are [B, H, Tq], key_lengths [B], adjacency bool [1 or B, Tq, T] and candidates
@@ -34,7 +35,7 @@ struct Call {
     return std::tuple_cat(std::tie(self.query, self.key, self.k), option_fields(self));
   }
 
-  bool softmax() const { return scores == "softmax"; }
+  bool softmax() const { return scores == name_of(IndexScores::softmax); }
 };
 
 /// (indices, scores), both [B, Tq, k]
@@ -49,9 +50,6 @@ void check_values(const Call& call);
 
 /// The operator from plain ATen calls.
 Output reference(const Call& call);
-
-/// The operator's name of the enumerator.
-std::string_view name_of(IndexScores scores);
 
 /// Calls function(dense call) with the pairs of the call as order 1, in the call's own dtype.
 /// Candidates have no part in it.

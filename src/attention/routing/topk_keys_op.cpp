@@ -9,6 +9,7 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_check.h"
 #include "attention/routing/topk_keys_call.h"
+#include "support/named_option.h"
 #include "support/operator.h"
 
 namespace nsimplex::routing {
@@ -112,22 +113,12 @@ void check_admissible(const Call& call) {
 
 }  // namespace
 
-std::string_view name_of(IndexScores scores) {
-  switch (scores) {
-    case IndexScores::relu:
-      return "relu";
-    case IndexScores::softmax:
-      return "softmax";
-  }
-  TORCH_CHECK_VALUE(false, "[topk_keys] scores: not an enumerator of IndexScores");
-}
-
 void check(const Call& call) {
   check_tensors(call);
   TORCH_CHECK_VALUE(holds(call.k.sym_ge(1)), "[", call.function, "] k: expected at least 1, got ",
                     call.k);
-  TORCH_CHECK_VALUE(call.softmax() || call.scores == "relu", "[", call.function,
-                    "] scores: expected 'relu' or 'softmax', got '", call.scores, "'");
+  named_option<IndexScores>(call.function, "scores", call.scores,
+                            {.before = "", .quote = "'", .last = " or "});
   dense::check_scale(call.function, "scale", call.scale);
   if (call.weights) check_rows(call, "weights", *call.weights);
   if (call.lse) {

@@ -13,6 +13,7 @@
 
 #include "attention/common/attention_arguments.h"
 #include "kernels/cpu/separable_attention/separable_attention.h"
+#include "support/named_option.h"
 #include "support/operator.h"
 #include "support/parallel.h"
 #include "support/random.h"
@@ -123,12 +124,15 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
 }  // namespace nsimplex::separable
 
 namespace nsimplex {
+
+template <>
+inline constexpr Names<Feature, 3> kNames<Feature>{
+    {{"elu", Feature::elu}, {"relu", Feature::relu}, {"random", Feature::random}}};
+
 namespace separable {
 namespace {
 
 using at::Tensor;
-
-constexpr std::string_view kNames[] = {"elu", "relu", "random"};
 
 // Normal numbers that depend on the seed alone, on every machine: Box and Muller's transform of two
 // uniform ones.
@@ -188,18 +192,17 @@ Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt
                    x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() >= 1 && x.sym_size(-1).sym_ge(1).expect_true(__FILE__, __LINE__), kName,
                     "x: expected at least one channel, got shape ", x.sym_sizes());
-  const auto known = std::find(std::begin(kNames), std::end(kNames), kind);
-  TORCH_CHECK_VALUE(known != std::end(kNames), kName, "kind: expected elu, relu or random, got '",
-                    kind, "'");
-  const bool random = kind == "random";
+  const auto chosen =
+      named_option<Feature>("feature_map", "kind", kind, {.before = "", .last = " or "});
+  const bool random = chosen == Feature::random;
   TORCH_CHECK_VALUE(random || (features == 0 && !orthogonal), kName,
                     "features and orthogonal: of kind random only, got kind '", kind, "'");
   TORCH_CHECK_VALUE(features >= 0, kName,
                     "features: expected at least 1, or 0 for the channels of x, got ", features);
   TORCH_CHECK_VALUE(!scale || std::isfinite(*scale), kName, "scale: expected a finite number, got ",
                     *scale);
-  if (kind == "elu") return elu_of(x, scale.value_or(1));
-  if (kind == "relu") return at::relu(scale ? x * *scale : x);
+  if (chosen == Feature::elu) return elu_of(x, scale.value_or(1));
+  if (chosen == Feature::relu) return at::relu(scale ? x * *scale : x);
   // Not size(): that would fix the other sizes of a tensor that is traced.
   const int64_t channels = x.sym_size(-1).guard_int(__FILE__, __LINE__);
   const int64_t count = features > 0 ? features : channels;
@@ -234,8 +237,8 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) { m.impl("feature_map", TORCH_
 at::Tensor feature_map(const at::Tensor& x, const FeatureOptions& options) {
   // Through the dispatcher, where autocast waits.
   static const auto op = find_operator<decltype(separable::map)>("nsimplex::feature_map");
-  return op.call(x, separable::kNames[static_cast<size_t>(options.kind)], options.features,
-                 options.seed, options.orthogonal, options.scale);
+  return op.call(x, name_of(options.kind), options.features, options.seed, options.orthogonal,
+                 options.scale);
 }
 
 }  // namespace nsimplex

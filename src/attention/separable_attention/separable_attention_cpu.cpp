@@ -8,6 +8,7 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_kernel.h"
 #include "attention/separable_attention/separable_attention_call.h"
+#include "kernels/common/rounding.h"
 #include "kernels/cpu/separable_attention/separable_attention.h"
 #include "support/parallel.h"
 
@@ -64,7 +65,7 @@ class KernelInputs {
 // Memory of the plan: the workspace, and one scratch a worker.
 template <class Run>
 void run_phases(const SeparablePlan& plan, Run&& run) {
-  const auto padded = [](size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); };
+  const auto padded = [](size_t bytes) { return round_up(static_cast<int64_t>(bytes), 64); };
   const int64_t workers = std::clamp<int64_t>(
       *std::max_element(plan.tasks, plan.tasks + SeparablePlan::kMaxPhases), 1, thread_count());
   const int64_t scratch_bytes = padded(plan.scratch_bytes);

@@ -8,29 +8,16 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_check.h"
 #include "kernels/common/sparse_problem.h"
+#include "support/named_option.h"
 
 namespace nsimplex::sparse {
-namespace {
-
-// Enumerators by name, in the order of the public enums.
-constexpr std::string_view kPatterns[] = {"list", "product", "path"};
-constexpr std::string_view kReducers[] = {"product", "sum", "mean", "mlp", "mlp_symmetric"};
-
-}  // namespace
-
 TuplePattern pattern_of(const Options& options) {
-  return static_cast<TuplePattern>(
-      dense::index_of("sparse_attention", "pattern", options.pattern, kPatterns));
+  return named_option<TuplePattern>("sparse_attention", "pattern", options.pattern);
 }
 
 TupleReduce reduce_of(const Options& options) {
-  return static_cast<TupleReduce>(
-      dense::index_of("sparse_attention", "reduce", options.reduce, kReducers));
+  return named_option<TupleReduce>("sparse_attention", "reduce", options.reduce);
 }
-
-std::string_view name_of(TuplePattern pattern) { return kPatterns[static_cast<int>(pattern)]; }
-
-std::string_view name_of(TupleReduce reduce) { return kReducers[static_cast<int>(reduce)]; }
 
 const at::Tensor& rows_of(const Call& call, TuplePattern pattern) {
   return pattern == TuplePattern::list ? *call.offsets : call.indices;
@@ -41,7 +28,7 @@ Settings settings_of(const Call& call) {
   Settings settings;
   settings.order = static_cast<int>(call.keys.size());
   settings.pattern = pattern_of(options);
-  settings.form = dense::form_named("sparse_attention", options.form);
+  settings.form = named_option<Form>("sparse_attention", "form", options.form);
   settings.reduce = reduce_of(options);
   settings.scale.logit = options.logit_scale.value_or(Scale::standard(call.query.size(3)).logit);
   settings.scale.output = options.output_scale.value_or(1.0);
@@ -196,7 +183,7 @@ void refuse(const ListFault& fault, const char* name, const Tensor& tensor, int6
 void check(const Call& call) {
   dense::check_tensors("sparse_attention", call.query, call.keys, call.values);
   const TuplePattern pattern = pattern_of(call.options);
-  const Form form = dense::form_named("sparse_attention", call.options.form);
+  const Form form = named_option<Form>("sparse_attention", "form", call.options.form);
   const c10::SymInt dim = call.query.sym_size(3);
   const auto chunk = static_cast<int64_t>(call.keys.size()) + 1;
   TORCH_CHECK_VALUE(form == Form::product || holds((dim % chunk).sym_eq(0)),

@@ -37,10 +37,6 @@ const at::Tensor& rows_of(const Call& call, TuplePattern pattern);
 TuplePattern pattern_of(const Options& options);
 TupleReduce reduce_of(const Options& options);
 
-/// The operator's names of the public enumerators.
-std::string_view name_of(TuplePattern pattern);
-std::string_view name_of(TupleReduce reduce);
-
 inline bool learned(TupleReduce reduce) {
   return reduce == TupleReduce::mlp || reduce == TupleReduce::mlp_symmetric;
 }

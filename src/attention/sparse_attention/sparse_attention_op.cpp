@@ -49,7 +49,7 @@ auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
                const SparseAttentionOptions& options, Function&& function) {
   const dense::HeadsFirst tensors(options.layout, query, keys, values);
   Options flattened{.pattern = name_of(options.pattern),
-                    .form = dense::name_of(options.form),
+                    .form = name_of(options.form),
                     .reduce = name_of(options.reduce)};
   if (!options.reducer_weights.empty()) flattened.reducer_weights = options.reducer_weights;
   if (options.scale) {

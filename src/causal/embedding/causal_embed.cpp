@@ -22,6 +22,7 @@
 #include "causal/tensors.h"
 #include "support/error.h"
 #include "support/parallel.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex {
 namespace {
@@ -167,14 +168,14 @@ Points to_points(const char* function, const Tensor& tangents) {
 
 CausalEmbedding causal_embed(const Tensor& adjacency, const CausalEmbeddingOptions& options) {
   const causal::SparseGraph graph = causal::to_graph("causal_embed", adjacency);
-  const auto begun = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   causal::Embedding made;
   try {
     made = causal::embed(graph, options, causal::on_threads);
   } catch (const InputError& error) {
     TORCH_CHECK_VALUE(false, "[causal_embed] ", error.what());
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+  const double seconds = watch.seconds();
   const auto tensor = [](const double* data, at::IntArrayRef shape) {
     return at::from_blob(const_cast<double*>(data), shape, at::kDouble).clone();
   };
@@ -185,7 +186,7 @@ CausalEmbedding causal_embed(const Tensor& adjacency, const CausalEmbeddingOptio
           made.attraction.hops,
           made.attraction.side,
           made.without_negatives,
-          seconds.count()};
+          seconds};
 }
 
 CausalRanking causal_ranking(const Tensor& tangents, const Tensor& adjacency) {
@@ -248,17 +249,17 @@ std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_
   options.seed = seed;
   options.balanced = balanced;
   as_function("causal_embed", [&] {
-    options.optimiser = parse_name(kOptimiserNames, "optimiser", optimiser);
-    if (side) options.side = parse_name(kSideNames, "side", *side);
-    options.weight = parse_name(kWeightNames, "weight", weight);
-    options.dangling = parse_name(kDanglingNames, "dangling", dangling);
+    options.optimiser = parse_name<EmbeddingOptimiser>("optimiser", optimiser);
+    if (side) options.side = parse_name<AttractionSide>("side", *side);
+    options.weight = parse_name<AttractionWeight>("weight", weight);
+    options.dangling = parse_name<DanglingRule>("dangling", dangling);
   });
   CausalEmbedding made = causal_embed(adjacency, options);
   return {made.tangents,
           made.generality,
           made.loss,
           made.hops,
-          std::string(name_of(kSideNames, made.side)),
+          std::string(name_of(made.side)),
           made.without_negatives,
           made.seconds};
 }

@@ -13,6 +13,7 @@
 #include "causal/embedding/points.h"
 #include "support/error.h"
 #include "support/random.h"
+#include "support/require.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -147,29 +148,20 @@ constexpr double kStart = 1e-3;     // standard deviation of the first coordinat
 constexpr double kLastRate = 0.01;  // the last step's learning rate relative to the first
 constexpr int64_t kAllNegatives = 2000, kSomeNegatives = 512;
 
-template <class Number>
-void require(bool holds, const char* argument, const char* expected, Number came) {
-  if (holds) return;
-  throw InputError(std::string(argument)
-                       .append(": expected ")
-                       .append(expected)
-                       .append(", got ")
-                       .append(std::to_string(came)));
-}
-
 void check(const CausalEmbeddingOptions& options) {
-  require(options.dimension >= 2, "dimension", "2 or more", options.dimension);
-  require(options.steps >= 0, "steps", "0 or more", options.steps);
-  require(options.hops.value_or(1) >= 1, "hops", "1 or more", options.hops.value_or(1));
-  require(options.decay > 0 && options.decay <= 1, "decay", "a number in (0, 1]", options.decay);
-  require(options.negatives.value_or(0) >= 0, "negatives", "0 or more",
-          options.negatives.value_or(0));
-  require(options.generality >= 0 && std::isfinite(options.generality), "generality", "0 or more",
-          options.generality);
-  require(options.restart > 0 && options.restart < 1, "restart", "a number in (0, 1)",
-          options.restart);
+  require_argument(options.dimension >= 2, "dimension", "2 or more", options.dimension);
+  require_argument(options.steps >= 0, "steps", "0 or more", options.steps);
+  require_argument(options.hops.value_or(1) >= 1, "hops", "1 or more", options.hops.value_or(1));
+  require_argument(options.decay > 0 && options.decay <= 1, "decay", "a number in (0, 1]",
+                   options.decay);
+  require_argument(options.negatives.value_or(0) >= 0, "negatives", "0 or more",
+                   options.negatives.value_or(0));
+  require_argument(options.generality >= 0 && std::isfinite(options.generality), "generality",
+                   "0 or more", options.generality);
+  require_argument(options.restart > 0 && options.restart < 1, "restart", "a number in (0, 1)",
+                   options.restart);
   const double rate = options.learning_rate.value_or(1);
-  require(rate > 0 && std::isfinite(rate), "learning_rate", "a positive number", rate);
+  require_argument(rate > 0 && std::isfinite(rate), "learning_rate", "a positive number", rate);
 }
 
 AttractionOptions attraction_of(const SparseGraph& graph, const CausalEmbeddingOptions& options) {

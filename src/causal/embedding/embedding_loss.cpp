@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "causal/embedding/points.h"
+#include "kernels/common/rounding.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -138,7 +139,7 @@ LossGradient ContrastiveLoss::operator()(const Points& points,
 
   LossGradient answer{0, Matrix(nodes, points.dimension())};
   const auto for_nodes = [&](const auto& body) {
-    loop((nodes + kRows - 1) / kRows, [&](int64_t task) {
+    loop(ceil_div(nodes, kRows), [&](int64_t task) {
       for (int64_t node = task * kRows; node < std::min(nodes, (task + 1) * kRows); ++node) {
         body(node);
       }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "kernels/common/rounding.h"
+
 namespace nsimplex::causal {
 
 Points::Points(const Matrix& tangents)
@@ -27,7 +29,7 @@ Points::Points(const Points& all, const std::vector<int64_t>& chosen)
 
 void Points::derive() {
   constexpr int64_t kLanes = kernels::kHyperbolicLanes;
-  const int64_t padded = (count_ + kLanes - 1) / kLanes * kLanes;
+  const int64_t padded = round_up(count_, kLanes);
   const auto pad = [&](const Eigen::ArrayXd& values) {
     Eigen::ArrayXd longer = Eigen::ArrayXd::Zero(padded);
     longer.head(count_) = values;

@@ -6,6 +6,8 @@
 #include <queue>
 #include <tuple>
 
+#include "kernels/common/rounding.h"
+
 namespace nsimplex::causal {
 
 Neighbours effects_of(const Matrix& graph) {
@@ -51,7 +53,7 @@ std::optional<std::vector<int64_t>> causal_order(const Matrix& graph) {
 
 Paths::Paths(int64_t features)
     : features_(features),
-      words_((features + 63) / 64),
+      words_(ceil_div(features, 64)),
       bits_(static_cast<size_t>(features * words_), 0) {
   for (int64_t column = 0; column < features; ++column) bits_[word(column, column)] |= bit(column);
 }

@@ -71,26 +71,26 @@ Json or_null(const std::optional<Value>& value) {
 
 // The names of Python's constructor.
 Json parameters_of(const CausalPipelineOptions& o) {
-  return {{"estimator", name_of(kEstimatorNames, o.estimator)},
+  return {{"estimator", name_of(o.estimator)},
           {"nonlinear", o.nonlinear},
           {"standardise", o.standardise},
           {"threshold", or_null(o.threshold)},
-          {"missing", name_of(kMissingNames, o.missing)},
+          {"missing", name_of(o.missing)},
           {"drop", o.drop},
           {"dimension", o.dimension},
-          {"optimiser", name_of(kOptimiserNames, o.optimiser)},
+          {"optimiser", name_of(o.optimiser)},
           {"steps", o.steps},
           {"learning_rate", or_null(o.learning_rate)},
           {"hops", or_null(o.hops)},
-          {"side", o.side ? Json(name_of(kSideNames, *o.side)) : Json()},
-          {"weight", name_of(kWeightNames, o.weight)},
+          {"side", o.side ? Json(name_of(*o.side)) : Json()},
+          {"weight", name_of(o.weight)},
           {"decay", o.decay},
           {"negatives", or_null(o.negatives)},
           {"balanced", o.balanced},
           {"generality", o.generality},
           {"relative", o.relative},
           {"restart", o.restart},
-          {"dangling", name_of(kDanglingNames, o.dangling)},
+          {"dangling", name_of(o.dangling)},
           {"scale", o.scale},
           {"by_dimension", o.by_dimension},
           {"seed", o.seed}};
@@ -99,29 +99,27 @@ Json parameters_of(const CausalPipelineOptions& o) {
 CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   const auto word = [&](const char* name) { return parameters.at(name).get<std::string>(); };
   CausalPipelineOptions o;
-  o.estimator = parse_name(kEstimatorNames, "estimator", word("estimator"));
+  o.estimator = parse_name<StructureEstimator>("estimator", word("estimator"));
   parameters.at("nonlinear").get_to(o.nonlinear);
   parameters.at("standardise").get_to(o.standardise);
   if (!parameters.at("threshold").is_null()) o.threshold = parameters.at("threshold").get<double>();
-  o.missing = parse_name(kMissingNames, "missing", word("missing"));
+  o.missing = parse_name<MissingValues>("missing", word("missing"));
   parameters.at("drop").get_to(o.drop);
   parameters.at("dimension").get_to(o.dimension);
-  o.optimiser = parse_name(kOptimiserNames, "optimiser", word("optimiser"));
+  o.optimiser = parse_name<EmbeddingOptimiser>("optimiser", word("optimiser"));
   parameters.at("steps").get_to(o.steps);
   parameters.at("generality").get_to(o.generality);
   // Files of earlier versions have none of these.
+  const auto given = [&](const char* name) {
+    return parameters.contains(name) && !parameters.at(name).is_null();
+  };
   const auto optional = [&](const char* name, auto& value) {
-    if (parameters.contains(name) && !parameters.at(name).is_null()) {
+    if (given(name)) {
       value = parameters.at(name).get<std::decay_t<decltype(value.value())>>();
     }
   };
   const auto plain = [&](const char* name, auto& value) {
     if (parameters.contains(name)) parameters.at(name).get_to(value);
-  };
-  const auto named = [&](const char* name, const auto& names, auto& value) {
-    if (parameters.contains(name) && !parameters.at(name).is_null()) {
-      value = parse_name(names, name, word(name));
-    }
   };
   optional("learning_rate", o.learning_rate);
   optional("hops", o.hops);
@@ -130,9 +128,9 @@ CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   plain("balanced", o.balanced);
   plain("relative", o.relative);
   plain("restart", o.restart);
-  named("side", kSideNames, o.side);
-  named("weight", kWeightNames, o.weight);
-  named("dangling", kDanglingNames, o.dangling);
+  if (given("side")) o.side = parse_name<AttractionSide>("side", word("side"));
+  if (given("weight")) o.weight = parse_name<AttractionWeight>("weight", word("weight"));
+  if (given("dangling")) o.dangling = parse_name<DanglingRule>("dangling", word("dangling"));
   parameters.at("scale").get_to(o.scale);
   parameters.at("by_dimension").get_to(o.by_dimension);
   parameters.at("seed").get_to(o.seed);

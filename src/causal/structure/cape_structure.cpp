@@ -141,7 +141,7 @@ Structure fit_paper(TableView table, const CausalFitOptions& options) {
   }
   const Tensor graph = model.graph().detach().contiguous();
   const Matrix found = Eigen::Map<const Matrix>(graph.const_data_ptr<double>(), features, features);
-  return {found, found.cwiseAbs(), std::string(name_of(kEstimatorNames, options.estimator))};
+  return {found, found.cwiseAbs(), std::string(name_of(options.estimator))};
 }
 
 }  // namespace nsimplex::causal

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "causal/structure/estimators.h"
+#include "kernels/common/rounding.h"
 
 namespace nsimplex::causal {
 
@@ -51,7 +52,7 @@ inline constexpr int64_t kPaperEpochs = 100;  ///< for each value of alpha and r
 inline constexpr int64_t kPaperLoops = 20;    ///< such values at most
 
 /// Batches of an epoch over a table of so many rows.
-constexpr int64_t paper_batches(int64_t rows) { return (rows + kPaperBatch - 1) / kPaperBatch; }
+constexpr int64_t paper_batches(int64_t rows) { return ceil_div(rows, kPaperBatch); }
 
 /// Step I of CAPE as its paper has it, on LibTorch's autograd:
 ///

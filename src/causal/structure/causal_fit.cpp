@@ -20,6 +20,8 @@
 #include "causal/tensors.h"
 #include "support/error.h"
 #include "support/interruptible.h"
+#include "support/require.h"
+#include "support/stopwatch.h"
 
 namespace nsimplex {
 namespace {
@@ -65,20 +67,12 @@ Structure estimate(TableView table, const CausalFitOptions& options) {
 }
 
 void check(const CausalFitOptions& options) {
-  const auto require = [](bool holds, const char* argument, const char* expected, auto came) {
-    if (holds) return;
-    throw InputError(std::string(argument)
-                         .append(": expected ")
-                         .append(expected)
-                         .append(", got ")
-                         .append(std::to_string(came)));
-  };
   constexpr const char* kNotNegative = "a finite number of at least 0";
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
   const double threshold = options.threshold.value_or(0), sparsity = options.sparsity.value_or(0);
-  require(not_negative(threshold), "threshold", kNotNegative, threshold);
-  require(not_negative(sparsity), "sparsity", kNotNegative, sparsity);
-  require(options.rank >= 1, "rank", "at least 1", options.rank);
+  require_argument(not_negative(threshold), "threshold", kNotNegative, std::to_string(threshold));
+  require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
+  require_at_least("rank", 1, options.rank);
 }
 
 double threshold_of(const CausalFitOptions& options) {
@@ -88,13 +82,13 @@ double threshold_of(const CausalFitOptions& options) {
 }
 
 CausalFit fit(TableView raw, const CausalFitOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   check(options);
   const AllowedEdges edges(options.constraints, raw.cols());
   const double threshold = threshold_of(options);
   const Matrix table = prepared_table(raw, options.standardise);
   if (options.estimator != StructureEstimator::order && !options.standardise) {
-    require_moderate_scale(raw, std::string(name_of(kEstimatorNames, options.estimator)));
+    require_moderate_scale(raw, std::string(name_of(options.estimator)));
   }
   const Structure structure =
       estimate(TableView(table.data(), table.rows(), table.cols()), options);
@@ -106,13 +100,12 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
     }
   }
   const std::vector<CausalEdge> removed = repair_cycles(adjacency, edges);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return {to_tensor(adjacency),
           to_tensor(structure.weights),
           to_tensor(structure.scores),
           edge_table(removed),
           structure.model,
-          taken.count()};
+          watch.seconds()};
 }
 
 }  // namespace
@@ -150,7 +143,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double> fit(
     int64_t seed, const Tensor& forbidden, const Tensor& required, at::IntArrayRef tiers) {
   CausalFitOptions options;
   options.estimator = as_function(
-      "causal_fit", [&] { return parse_name(kEstimatorNames, "estimator", estimator); });
+      "causal_fit", [&] { return parse_name<StructureEstimator>("estimator", estimator); });
   options.nonlinear = nonlinear;
   options.standardise = standardise;
   options.threshold = threshold;

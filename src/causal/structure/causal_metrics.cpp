@@ -123,7 +123,7 @@ whole_table(const Tensor& table, std::vector<std::string> names, std::string_vie
                     "[usable_table] names: expected none or ", values.size(1),
                     ", one a column, got ", named);
   return as_function("usable_table", [&] {
-    const MissingValues rule = parse_name(kMissingNames, "missing", missing);
+    const MissingValues rule = parse_name<MissingValues>("missing", missing);
     const Observations kept =
         observations_of(view_matrix(values), std::move(names), {rule, drop}, "the table");
     return std::tuple{to_tensor(kept.values), kept.columns, kept.dropped,

@@ -48,9 +48,9 @@ std::tuple<Tensor, Tensor> simulate_by_name(const std::optional<Tensor>& dag,
                     features.size(), " and ", values.size());
   CausalSimulationOptions options;
   as_function(kName, [&] {
-    options.graph = parse_name(kGraphNames, "graph", graph);
-    options.mechanism = parse_name(kMechanismNames, "mechanism", mechanism);
-    options.noise = parse_name(kNoiseNames, "noise", noise);
+    options.graph = parse_name<CausalGraph>("graph", graph);
+    options.mechanism = parse_name<CausalMechanism>("mechanism", mechanism);
+    options.noise = parse_name<CausalNoise>("noise", noise);
   });
   options.nodes = nodes;
   options.degree = degree;

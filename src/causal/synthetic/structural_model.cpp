@@ -13,6 +13,7 @@
 #include "graph/random_graphs.h"
 #include "support/error.h"
 #include "support/random.h"
+#include "support/require.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -168,15 +169,6 @@ enum class Purpose : uint64_t { graph, weights, mechanisms, noise };
 
 uint64_t seed_for(uint64_t seed, Purpose purpose) {
   return random_bits(seed, static_cast<uint64_t>(purpose));
-}
-
-void require_at_least(const char* option, int64_t least, int64_t value) {
-  if (value >= least) return;
-  throw InputError(std::string(option)
-                       .append(": expected at least ")
-                       .append(std::to_string(least))
-                       .append(", got ")
-                       .append(std::to_string(value)));
 }
 
 Matrix random_graph(const CausalSimulationOptions& options) {

@@ -11,6 +11,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "equivariant/attention/equivariant_attention_layer.h"
 #include "equivariant/attention/table_problems.h"
+#include "kernels/common/rounding.h"
 #include "kernels/cpu/equivariant/class_kernels.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 #include "support/parallel.h"
@@ -31,7 +32,7 @@ constexpr int64_t kPairGroup = 32;
 class Scratch {
  public:
   explicit Scratch(size_t bytes)
-      : bytes_((static_cast<int64_t>(bytes) + 63) / 64 * 64),
+      : bytes_(round_up(static_cast<int64_t>(bytes), 64)),
         memory_(at::empty({thread_count() * bytes_}, at::kByte)) {}
   void* of(int worker) { return memory_.mutable_data_ptr<uint8_t>() + worker * bytes_; }
 

@@ -237,8 +237,8 @@ at::Tensor equivariant_attention(const at::Tensor& x, const EquivariantAttention
   check_rows("value", weights.value, plan.class_count);
   return dispatch_attention({x, weights.query, weights.query_bias, weights.key, weights.key_bias,
                              weights.value, weights.output, options.directions, plan.tensors,
-                             plan.parts, options.heads, to_string(options.form), options.normalise,
-                             to_string(options.features)});
+                             plan.parts, options.heads, name_of(options.form), options.normalise,
+                             name_of(options.features)});
 }
 
 }  // namespace nsimplex

@@ -6,6 +6,29 @@
 #include <string_view>
 
 #include "graph/graph_view.h"
+#include "support/names.h"
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<ClassSet, 2> kNames<ClassSet>{
+    {{"all", ClassSet::all}, {"light", ClassSet::light}}};
+template <>
+inline constexpr Names<Pooling, 2> kNames<Pooling>{
+    {{"sum", Pooling::sum}, {"mean", Pooling::mean}}};
+template <>
+inline constexpr Names<AttentionForm, 3> kNames<AttentionForm>{
+    {{"softmax", AttentionForm::softmax},
+     {"kernel", AttentionForm::kernel},
+     {"decoupled", AttentionForm::decoupled}}};
+template <>
+inline constexpr Names<AttentionKeys, 2> kNames<AttentionKeys>{
+    {{"paper", AttentionKeys::paper}, {"node", AttentionKeys::node}}};
+template <>
+inline constexpr Names<FeatureMap, 2> kNames<FeatureMap>{
+    {{"relu", FeatureMap::relu}, {"exponential", FeatureMap::exponential}}};
+
+}  // namespace nsimplex
 
 // Options as the operators' schemas spell them. `name` stands in front of an error.
 
@@ -17,11 +40,5 @@ Pooling parse_pooling(std::string_view text, const char* name);
 AttentionForm parse_attention_form(std::string_view text, const char* name);
 AttentionKeys parse_attention_keys(std::string_view text, const char* name);
 FeatureMap parse_feature_map(std::string_view text, const char* name);
-
-const char* to_string(Symmetry symmetry);
-const char* to_string(ClassSet set);
-const char* to_string(Pooling pooling);
-const char* to_string(AttentionForm form);
-const char* to_string(FeatureMap map);
 
 }  // namespace nsimplex::equivariant

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "equivariant/linear/equivariant_sums_call.h"
+#include "kernels/common/rounding.h"
 #include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/parallel.h"
 
@@ -163,7 +164,7 @@ class SourceSums {
     const auto* const from = rows.const_data_ptr<double>();
     auto* const to = sums_.mutable_data_ptr<double>();
     const int64_t count = std::ssize(sources);
-    parallel_tasks((count + kTaskRows - 1) / kTaskRows, [&](int64_t task, int) {
+    parallel_tasks(ceil_div(count, kTaskRows), [&](int64_t task, int) {
       const int64_t end = std::min(count, (task + 1) * kTaskRows);
       for (int64_t i = task * kTaskRows; i < end; ++i) {
         for (int64_t c = 0; c < channels_; ++c) {

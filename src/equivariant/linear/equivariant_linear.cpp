@@ -255,14 +255,13 @@ void check(const DenseCall& call) {
 at::Tensor equivariant_linear(const at::Tensor& x, const at::Tensor& weight,
                               const std::optional<at::Tensor>& bias,
                               const EquivariantOptions& options) {
-  using equivariant::to_string;
   static const auto op = find_operator<decltype(equivariant::flat)>("nsimplex::equivariant_linear");
   std::optional<c10::SymInt> nodes;
   if (options.nodes) nodes = *options.nodes;
   const auto& [input, output] = std::tie(options.input, options.output);
-  return op.call(x, weight, bias, input.order, output.order, to_string(input.symmetry),
-                 to_string(output.symmetry), input.loops, output.loops, to_string(options.classes),
-                 to_string(options.pooling), options.node_counts, nodes);
+  return op.call(x, weight, bias, input.order, output.order, name_of(input.symmetry),
+                 name_of(output.symmetry), input.loops, output.loops, name_of(options.classes),
+                 name_of(options.pooling), options.node_counts, nodes);
 }
 
 }  // namespace nsimplex

@@ -12,6 +12,7 @@
 #include "equivariant/linear/class_parts.h"
 #include "equivariant/linear/equivariant_linear_sparse_call.h"
 #include "equivariant/linear/equivariant_plan.h"
+#include "kernels/common/rounding.h"
 #include "support/rows_product.h"
 
 namespace nsimplex::equivariant {
@@ -36,9 +37,9 @@ struct Chunks {
   Chunks(int64_t all_rows, int64_t numbers_a_row)
       : rows(all_rows),
         each(std::min(product_rows(kChunkNumbers / std::max<int64_t>(numbers_a_row, 1)),
-                      std::max<int64_t>((all_rows + 1) / 2, 1))) {}
+                      std::max<int64_t>(ceil_div(all_rows, 2), 1))) {}
 
-  int64_t count() const { return (rows + each - 1) / each; }
+  int64_t count() const { return ceil_div(rows, each); }
   int64_t begin(int64_t chunk) const { return chunk * each; }
   int64_t size(int64_t chunk) const { return std::min(each, rows - begin(chunk)); }
 };

@@ -175,7 +175,7 @@ constexpr char kSparseAt[] = "[equivariant_linear_sparse] ";
 using LinearOperator = decltype(flat_linear<&reference_linear>);
 using BackwardFunction = decltype(flat_linear_backward<&reference_linear_backward>);
 
-c10::string_view pooling_name(bool mean) { return to_string(mean ? Pooling::mean : Pooling::sum); }
+std::string_view pooling_name(bool mean) { return name_of(mean ? Pooling::mean : Pooling::sum); }
 
 Tensor meta_linear(const LinearCall& call) {
   check_linear(call);

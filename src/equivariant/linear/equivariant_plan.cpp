@@ -23,7 +23,7 @@
 namespace nsimplex::equivariant {
 namespace {
 
-constexpr std::array<const char*, kPlanTensors> kNames = {
+constexpr std::array<const char*, kPlanTensors> kTensorNames = {
     "group_offsets",  "group_rows",     "row_offsets", "row_sources",   "lookups",       "counts",
     "source_offsets", "source_lookups", "terms",       "output_places", "weight_classes"};
 
@@ -56,7 +56,7 @@ class PlanValues {
 
   void require(bool holds, PlanTensor which, const char* expected) const {
     TORCH_CHECK_VALUE(holds, "[", name_, "] plan: expected that of an equivariant_plan, but its ",
-                      kNames[which], " differ: expected ", expected);
+                      kTensorNames[which], " differ: expected ", expected);
   }
 
   // The arrays of all parts are as long as the parts say, and terms stay inside their part.
