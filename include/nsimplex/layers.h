@@ -2,7 +2,8 @@
 
 #include <nsimplex/attention.h>
 #include <nsimplex/cache.h>
-#include <nsimplex/separable_attention.h>
+#include <nsimplex/routing.h>
+#include <nsimplex/sparse_attention.h>
 #include <nsimplex/version.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
@@ -10,7 +11,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -53,7 +56,8 @@ struct SimplicialAttentionOptions {
   bool causal = false;
   std::vector<Window> window;  ///< empty: unbounded; one entry: every axis; else N entries
   Form form = Form::product;
-  Reduce reduce = Reduce::product;
+  /// Beside chosen keys also TupleReduce::mlp and mlp_symmetric, whose weights the layer owns.
+  std::variant<Reduce, TupleReduce> reduce = Reduce::product;
 
   /// Whether the output is divided by 2N + 1, the number of projections of x. Attention with
   /// ScalePreset::unit has sensitivity 1 to each of q, k and v. If all are projected from one x of
@@ -69,21 +73,39 @@ struct SimplicialAttentionOptions {
   double rotary_base = 10000.0;
   bool allow_non_invariant = false;
 
-  /// Beside chosen keys and separable kernels only softmax, no augment, no distinct and no dropout.
-  Normalizer normalizer = Normalizer::softmax;  ///< softmax_sink learns one logit per head, `sink`
-  std::vector<int64_t> augment;                 ///< axes with a row of ones: see attention()
+  /// softmax_sink learns one logit per head, `sink`. Beside chosen keys softmax or softmax_sink.
+  Normalizer normalizer = Normalizer::softmax;
+  bool face = false;             ///< one softmax per face: face_attention()
+  std::vector<int64_t> augment;  ///< axes with a row of ones: see attention()
   Distinct distinct = Distinct::none;
   double dropout = 0.0;  ///< share of tuples dropped in training mode
   bool bias = false;     ///< whether the projections have biases; they start at 0
+
+  /// Which tuples are computed (nsimplex/routing.h), without window (Linear takes one), face,
+  /// augment, distinct, dropout and contexts.
+  Select select;
+
+  /// Empty, or one order per head instead of `order`; the heads of a key head share one. The heads
+  /// of one order are computed together, and the layer adds the outputs of the orders. Rotary
+  /// positions apply to the orders that allow them.
+  std::vector<int64_t> orders;
 };
 
 /// Which tokens a layer may attend to, besides its own causal mask and windows: the options of the
-/// same names in AttentionOptions. Axes share a key mask if there is one.
+/// same names in AttentionOptions. Axes share a key mask if there is one. Beside chosen keys there
+/// is one length per sequence and one key mask, and no mask of tuples.
 struct AttentionMasks {
   std::optional<at::Tensor> key_lengths = std::nullopt;
   std::vector<at::Tensor> key_masks = {};  ///< one or N of bool [B, T_m]
   std::optional<at::Tensor> cu_seqlens = std::nullopt;
   std::optional<at::Tensor> mask = std::nullopt;
+
+  /// For self-attention among some tokens of a sequence. int64 [B, T], rising: their positions in
+  /// it, which rotary, causal mask and windows use.
+  std::optional<at::Tensor> positions = std::nullopt;
+  /// bool [B, T, T] or [T, T]: what each token may attend to, on every axis; Neighbours takes all
+  /// its forms. Without `select`, it and a window with positions cost memory for every tuple.
+  std::optional<at::Tensor> adjacency = std::nullopt;
 };
 
 /// Selected tokens of a sequence that attend only to one another.
@@ -104,6 +126,9 @@ struct ReusedPairs {
   std::optional<at::Tensor> lse = std::nullopt;  ///< [B, Hq, T], for softmax; absent: computed
 };
 
+class IndexerImpl;
+struct IndexParts;
+
 /// N-simplicial attention with its projections.
 ///
 ///   q = x Wq,  k^(m) = c^(m) Wk^(m),  v^(m) = c^(m) Wv^(m)      (c^(m): x, or the m-th context)
@@ -112,8 +137,13 @@ struct ReusedPairs {
 /// Parameters: without contexts `qkv.weight` [(Hq + 2 N Hk) D, C], rows q, k1..kN, v1..vN, one head
 /// after the other. With contexts `q.weight` [Hq D, C] and `kv.<m>.weight` [2 Hk D,
 /// context_dims[m]], rows k, v. Always `output.weight` [C, Hq D]. With bias also the `bias` of each,
-/// and with softmax_sink `sink` [Hq], initially 0. Cost: the projections and the operator's 4 D
-/// flop for every admissible tuple and query head.
+/// and with softmax_sink `sink` [Hq], initially 0. A learned reducer has `reducer_w1`,
+/// `reducer_b1`, .., shaped as in TupleReduce. TopK and Path have `indexer.*` (nsimplex/
+/// sparse_layers.h). With `orders`, `groups.<i>.*` are those of the heads of the i-th smallest
+/// order. Cost: the projections and the operator's 4 D flop for every computed tuple and query head.
+///
+/// The choice of keys passes no gradient: the indexer learns only from auxiliary_loss(), which
+/// affects nothing else.
 class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
  public:
   explicit SimplicialAttentionImpl(const SimplicialAttentionOptions& options);
@@ -126,21 +156,43 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
 
   /// Continues from a cache of make_cache(): x [B, t, C] holds the next t tokens of a causal
   /// self-attention, t >= 1. The result equals those rows of forward(whole sequence) to rounding.
-  virtual at::Tensor forward(const at::Tensor& x, LayerCache& cache);
+  at::Tensor forward(const at::Tensor& x, LayerCache& cache);
 
-  /// forward() with more masks than lengths. Layers that choose keys and separable layers refuse
-  /// them.
-  virtual at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
-                                    at::TensorList contexts = {});
+  /// forward() with more masks than lengths.
+  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
+                            at::TensorList contexts = {});
 
-  /// Self-attention among selected tokens, x [B, T, C], of a longer sequence.
+  /// Self-attention among selected tokens, x [B, T, C], of a longer sequence: forward_masked() with
+  /// positions, key_lengths and adjacency.
   at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
 
   /// An empty cache with the layer's windows. An axis without a window holds `unbounded` keys; -1:
-  /// all. Throws InputError for a layer that is not causal or has contexts.
-  virtual std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
+  /// all. Linear keeps states of fixed size. The other selections keep all keys, because any token
+  /// may become a chosen key. Throws InputError for a layer that is not causal or has contexts,
+  /// distinct, face or Neighbours.
+  std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   virtual void reset_parameters(const Initialization& init = {});
+
+  /// Sets the layer whose pairs an indexer of source reuse scores; it stores them from now on and
+  /// must run before this one in the same pass. Not owned.
+  void set_source(const std::shared_ptr<SimplicialAttentionImpl>& source);
+
+  /// Whether an indexer chooses the layer's keys.
+  bool has_indexer() const { return indexer_ != nullptr; }
+
+  /// The loss of TopK or Path times indexer_loss() of the last forward(x). Undefined if gradients
+  /// were not recorded or there is no such loss.
+  const at::Tensor& auxiliary_loss() const { return auxiliary_loss_; }
+
+  /// During warm-up a layer with an indexer attends to all admissible tuples, O(T^N) per query, and
+  /// the indexer learns over all admissible keys.
+  void set_warm_up(bool warms_up) { warms_up_ = warms_up; }
+
+  /// From now on forward(x) stores retained_mass(), the share of dense attention's weight on the
+  /// chosen tuples (nsimplex/routing.h). This costs dense attention besides.
+  void measure_retained_mass(bool measures) { measures_mass_ = measures; }
+  const at::Tensor& retained_mass() const { return retained_mass_; }
 
   /// From now on every forward() stores its pairs, detached, for an indexer of a later layer.
   void keep_pairs() { keeps_pairs_ = true; }
@@ -156,32 +208,68 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   const SimplicialAttentionOptions& options() const { return options_; }
 
  protected:
-  /// [B, Hq, T, D] -> [B, T, C].
-  at::Tensor join_heads(const at::Tensor& out);
+  /// `name` names the layer in errors.
+  SimplicialAttentionImpl(const SimplicialAttentionOptions& options, const char* name);
+
+  at::Tensor join_heads(const at::Tensor& out);  ///< [B, Hq, T, D] -> [B, T, C]
+
+ private:
+  using Tensors = std::vector<at::Tensor>;
+
+  void make_groups();
+  void make_projections();
+  void make_indexer();
+  void make_reducer();
+  void check_input(const at::Tensor& x) const;
+  Tensors project_self(const at::Tensor& x, int64_t first_position = 0,
+                       const std::optional<at::Tensor>& positions = std::nullopt);
+  Tensors project_contexts(const at::Tensor& x, at::TensorList contexts);
   /// Stores q and k^(1) of heads_of(), and lse if it is over the pairs themselves.
-  void leave_pairs(const std::vector<at::Tensor>& heads,
-                   const std::optional<at::Tensor>& lse = std::nullopt);
-  /// The factors that the options imply.
-  Scale scale() const;
-  /// Throws InputError for options that only dense attention has, in the name of a derived layer.
-  static void require_plain(const char* at, const SimplicialAttentionOptions& options);
-  /// Throws InputError unless the layer can continue from a cache.
+  void leave_pairs(const Tensors& heads, const std::optional<at::Tensor>& lse = std::nullopt);
+  Scale scale() const;  ///< the factors that the options imply
+  AttentionOutput attend_to_window(const Tensors& heads, const AttentionMasks& masks,
+                                   bool with_sink = true) const;
+
+  // A separable kernel.
+  Tensors features_of(Tensors heads) const;
+  at::Tensor attend_linearly(const at::Tensor& x, const AttentionMasks& masks);
+
+  // Chosen keys. Tables are int64 [1 or B, Tq, k], -1 after the last key.
+  std::optional<IndexParts> index_of(const at::Tensor& x, int64_t first_position,
+                                     const std::optional<at::Tensor>& positions) const;
+  at::Tensor choose(const IndexParts& index, const AttentionMasks& masks) const;
+  at::Tensor graph_table(const Neighbours& part, const AttentionMasks& masks, int64_t length) const;
+  at::Tensor fixed_table(const std::variant<Window, Sinks, Neighbours, TopK>& part,
+                         const at::Tensor& queries, int64_t length,
+                         const AttentionMasks& masks) const;
+  Tensors tables_of(const std::optional<IndexParts>& index, const at::Tensor& queries,
+                    int64_t length, const AttentionMasks& masks) const;
+  at::Tensor alignment_loss(const std::optional<IndexParts>& index, const Tensors& heads,
+                            const std::optional<at::Tensor>& chosen, bool path) const;
+  AttentionOutput attend_to_tables(const Tensors& heads, const Tensors& tables) const;
+  at::Tensor attend_to_chosen(const at::Tensor& x, const AttentionMasks& masks);
+  at::Tensor warm_up(const IndexParts& index, const Tensors& heads, const at::Tensor& queries,
+                     AttentionMasks masks);
+  at::Tensor continue_chosen(const at::Tensor& x, LayerCache& cache);
+
   void require_cacheable() const;
   /// How many keys a cache holds per axis: the window, or `unbounded` if there is none.
   std::vector<int64_t> cache_window(int64_t unbounded) const;
 
- private:
-  void check_input(const at::Tensor& x) const;
-  std::vector<at::Tensor> project_self(const at::Tensor& x, int64_t first_position = 0,
-                                       const std::optional<at::Tensor>& positions = std::nullopt);
-  std::vector<at::Tensor> project_contexts(const at::Tensor& x, at::TensorList contexts);
-
+  std::string at_;  ///< "[NAME] ", before messages
   SimplicialAttentionOptions options_;
-  bool keeps_pairs_ = false;
+  bool keeps_pairs_ = false, warms_up_ = false, measures_mass_ = false;
   std::optional<ReusedPairs> pairs_;
+  at::Tensor auxiliary_loss_, retained_mass_;
   torch::nn::Linear qkv_{nullptr}, q_{nullptr}, output_{nullptr};
-  torch::nn::ModuleList kv_{nullptr};
-  at::Tensor sink_;  ///< [Hq], or undefined
+  torch::nn::ModuleList kv_{nullptr}, groups_{nullptr};
+  at::Tensor sink_;   ///< [Hq], or undefined
+  Tensors reducer_;   ///< weights of a learned reducer
+  at::Tensor graph_;  ///< table of Neighbours::adjacency, or undefined
+  std::shared_ptr<IndexerImpl> indexer_;
+  IndexScores index_scores_ = IndexScores::relu;
+  double loss_weight_ = 0.0;
+  std::weak_ptr<SimplicialAttentionImpl> source_;
 };
 TORCH_MODULE(SimplicialAttention);
 
@@ -198,31 +286,6 @@ class NSIMPLEX_API RMSNormImpl : public torch::nn::Module {
   at::Tensor weight_;
 };
 TORCH_MODULE(RMSNorm);
-
-/// N-simplicial attention with a separable kernel (nsimplex/separable_attention.h) instead of the
-/// softmax, in time linear in the length. It uses features of q and every k, and products of the
-/// values. Parameters and projections are those of SimplicialAttention with the same options. form
-/// and reduce are product, and scale has no effect. Contexts and key lengths are refused.
-class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
- public:
-  explicit SeparableAttentionImpl(const SimplicialAttentionOptions& options,
-                                  const FeatureOptions& features = {});
-
-  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
-                     const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
-  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
-                            at::TensorList contexts = {}) override;
-  at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;
-
-  /// Axes without a window have states, which do not grow, whatever `unbounded` is.
-  std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const override;
-
- private:
-  std::vector<at::Tensor> features_of(const at::Tensor& x, int64_t first_position = 0);
-
-  FeatureOptions features_;
-};
-TORCH_MODULE(SeparableAttention);
 
 enum class Activation { swiglu, gelu };
 

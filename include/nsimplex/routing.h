@@ -1,10 +1,12 @@
 #pragma once
 
-#include <nsimplex/attention.h>
+#include <nsimplex/separable_attention.h>
+
+#include <variant>
 
 /// Functions that choose which tuples are computed: scores of pairs, the k best keys per query, and
 /// tables or lists made of these keys. Sparse attention (nsimplex/sparse_attention.h) computes the
-/// chosen tuples.
+/// chosen tuples. The options of layers that choose are here, too.
 ///
 /// Tables of keys are int64 [B, Tq, k], or [1, Tq, k] for all batch entries, with -1 after the last
 /// key of a row. Lists of tuples are (indices int64 [nnz, N], offsets int64 [B, 1, Tq + 1]): query
@@ -157,5 +159,67 @@ NSIMPLEX_API at::Tensor indexer_loss(const at::Tensor& query_index, const at::Te
 /// logarithm of the sum of all unnormalised weights, provided that the selected tuples are
 /// admissible and distinct. Shapes: the same for both, [..].
 NSIMPLEX_API at::Tensor retained_mass(const at::Tensor& sparse_lse, const at::Tensor& dense_lse);
+
+/// The source of an indexer's queries and keys: its own projections (light), or the previous
+/// attention layer (reuse).
+enum class IndexSource { light, reuse };
+
+struct IndexerOptions {
+  int64_t dim = 0;         ///< C, width of the input
+  int64_t heads = 4;       ///< H; for reuse, the query heads of the source
+  int64_t index_dim = 32;  ///< D of light
+  IndexSource source = IndexSource::light;
+  IndexScores scores = IndexScores::relu;
+  bool learned = false;  ///< a learned w for reuse; light always has one
+  bool rotary = false;   ///< light rotates queries and keys by their positions (pairs of channels)
+  double rotary_base = 10000.0;
+};
+
+// Which tuples an attention layer (nsimplex/layers.h) computes: the values of its option `select`.
+
+/// All tuples of the k keys that an indexer scores highest, k^N per query.
+struct TopK {
+  std::vector<int64_t> k;  ///< one number, or N: axis m then takes the first k[m] of one ranking
+  IndexerOptions indexer;  ///< dim 0: that of the layer; learned of reuse: whether loss > 0
+  /// Weight of indexer_loss() in auxiliary_loss(). Without it an indexer of source light does not
+  /// learn. With N numbers the loss is that of the largest k on every axis.
+  double loss = 0.0;
+};
+
+/// The chains j1 in I_i, j2 in I_{j1}, .. of the k keys that an indexer scores highest.
+struct Path {
+  int64_t k = 0;
+  IndexerOptions indexer;
+  double loss = 0.0;
+};
+
+/// All tuples of a token's neighbours in a graph, deg^N per token.
+struct Neighbours {
+  /// bool [T, T] or [B, T, T], sparse CSR [T, T] whose values are ignored, or edges (i, j), int64
+  /// [E, 2]: j is a neighbour of i. AttentionMasks::adjacency replaces it.
+  std::optional<at::Tensor> adjacency;
+  bool self_loops = true;  ///< every token is its own neighbour
+  int64_t nodes = 0;       ///< T of a list of edges; 0: the largest node and 1
+};
+
+/// All tuples, by a separable kernel (nsimplex/separable_attention.h) instead of the softmax, in
+/// time linear in the length. `scale` has no effect.
+struct Linear {
+  std::optional<FeatureOptions> features = FeatureOptions{};  ///< absent: q and keys are features
+};
+
+/// A part of a Union: the first tokens of the sequence or packed document.
+struct Sinks {
+  int64_t count = 1;
+};
+
+/// Tuples of the keys of several selections, each key once: (I_i^1 + I_i^2 + ..)^N per query. At
+/// most one TopK and one Neighbours. A Window has a left end.
+struct Union {
+  std::vector<std::variant<Window, Sinks, Neighbours, TopK>> parts;
+};
+
+/// std::monostate: all tuples in the window.
+using Select = std::variant<std::monostate, TopK, Path, Neighbours, Linear, Union>;
 
 }  // namespace nsimplex

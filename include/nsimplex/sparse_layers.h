@@ -8,21 +8,6 @@
 /// the same modules with the same parameter names (nsimplex.nn).
 namespace nsimplex {
 
-/// The source of an indexer's queries and keys: its own projections (light), or the previous
-/// attention layer (reuse).
-enum class IndexSource { light, reuse };
-
-struct IndexerOptions {
-  int64_t dim = 0;         ///< C, width of the input
-  int64_t heads = 4;       ///< H; for reuse, the query heads of the source
-  int64_t index_dim = 32;  ///< D of light
-  IndexSource source = IndexSource::light;
-  IndexScores scores = IndexScores::relu;
-  bool learned = false;  ///< a learned w for reuse; light always has one
-  bool rotary = false;   ///< light rotates queries and keys by their positions (pairs of channels)
-  double rotary_base = 10000.0;
-};
-
 /// The tensors that give scores: arguments of topk_keys() and indexer_loss().
 struct IndexParts {
   at::Tensor query, key;
@@ -45,9 +30,10 @@ class NSIMPLEX_API IndexerImpl : public torch::nn::Module {
   explicit IndexerImpl(const IndexerOptions& options);
 
   /// x [B, T, C] -> the tensors that give scores. While decoding, put keys of earlier tokens before
-  /// `key`.
+  /// `key`. positions, int64 [B, T], replaces first_position, ..
   IndexParts project(const at::Tensor& x, const std::optional<ReusedPairs>& source = std::nullopt,
-                     int64_t first_position = 0);
+                     int64_t first_position = 0,
+                     const std::optional<at::Tensor>& positions = std::nullopt);
 
   /// The chosen keys of x. weights, scores and lse of `options` are replaced by the indexer's own.
   TopkKeys forward(const at::Tensor& x, int64_t k, TopkOptions options = {},
@@ -115,73 +101,30 @@ class NSIMPLEX_API ExpertChoiceImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ExpertChoice);
 
-/// How a layer chooses its tuples.
+/// How SparseAttention chooses its tuples.
 struct SelectionOptions {
   /// product: I_i x .. x I_i of the k keys chosen for query i. path: j1 in I_i, j2 in I_{j1}, ..
   TuplePattern pattern = TuplePattern::product;
   int64_t keys = 64;       ///< k
-  IndexerOptions indexer;  ///< dim 0: that of the layer; heads of reuse: those of the source
+  IndexerOptions indexer;  ///< as in TopK
   double loss_weight = 0;  ///< weight of the indexer's alignment loss; above 0, reuse learns a w
 };
 
-/// N-simplicial attention over the tuples that an indexer chooses, k^N per query.
-///
-/// Projections and their parameters are those of SimplicialAttention with the same options, without
-/// contexts, windows and key lengths. Those of the indexer are `indexer.*` (see Indexer). The
-/// choice passes no gradient: the indexer learns only from auxiliary_loss(), which affects nothing
-/// else.
-///
-/// An indexer with source `reuse` scores the pairs of the layer given to set_source(). That layer
-/// must have run before in the same pass.
+/// N-simplicial attention over the tuples that an indexer chooses, k^N per query. It is
+/// SimplicialAttention with `select` TopK or Path.
 class NSIMPLEX_API SparseAttentionImpl : public SimplicialAttentionImpl {
  public:
   SparseAttentionImpl(const SimplicialAttentionOptions& options, const SelectionOptions& selection);
-
-  at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
-                     const std::optional<at::Tensor>& key_lengths = std::nullopt) override;
-  at::Tensor forward_masked(const at::Tensor& x, const AttentionMasks& masks,
-                            at::TensorList contexts = {}) override;
-
-  /// With an IndexedCache.
-  at::Tensor forward(const at::Tensor& x, LayerCache& cache) override;
-
-  /// An IndexedCache that holds all tokens, whatever `unbounded` is: any of them may be chosen.
-  std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const override;
-
-  void reset_parameters(const Initialization& init = {}) override;
-
-  /// Sets the layer whose pairs are reused; it stores them from now on. Not owned.
-  void set_source(const std::shared_ptr<SimplicialAttentionImpl>& source);
-
-  /// loss_weight times indexer_loss() of the last forward(x). Undefined if gradients were not
-  /// recorded or the indexer has no parameters.
-  const at::Tensor& auxiliary_loss() const { return auxiliary_loss_; }
-
-  /// During warm-up the layer attends to all admissible tuples, O(T^N) per query, and the indexer
-  /// learns over all admissible keys. Afterwards both use the chosen keys only.
-  void set_warm_up(bool warms_up) { warms_up_ = warms_up; }
-
-  /// From now on forward(x) stores retained_mass(), the share of dense attention's weight on the
-  /// chosen tuples (nsimplex/routing.h). This costs dense attention besides.
-  void measure_retained_mass(bool measures) { measures_mass_ = measures; }
-  const at::Tensor& retained_mass() const { return retained_mass_; }
-
- private:
-  IndexParts index_of(const at::Tensor& x, int64_t first_position);
-  at::Tensor choose(const IndexParts& index) const;
-  at::Tensor alignment_loss(const IndexParts& index, const at::Tensor& query, at::TensorList keys,
-                            const std::optional<at::Tensor>& chosen) const;
-  AttentionOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                         const at::Tensor& chosen) const;
-  AttentionOutput attend_to_all(const at::Tensor& query, at::TensorList keys, at::TensorList values,
-                                bool with_sink) const;
-
-  SelectionOptions selection_;
-  Indexer indexer_{nullptr};
-  std::weak_ptr<SimplicialAttentionImpl> source_;
-  bool warms_up_ = false, measures_mass_ = false;
-  at::Tensor auxiliary_loss_, retained_mass_;
 };
 TORCH_MODULE(SparseAttention);
+
+/// N-simplicial attention with a separable kernel (nsimplex/separable_attention.h) instead of the
+/// softmax, in time linear in the length. It is SimplicialAttention with `select` Linear.
+class NSIMPLEX_API SeparableAttentionImpl : public SimplicialAttentionImpl {
+ public:
+  explicit SeparableAttentionImpl(const SimplicialAttentionOptions& options,
+                                  const FeatureOptions& features = {});
+};
+TORCH_MODULE(SeparableAttention);
 
 }  // namespace nsimplex

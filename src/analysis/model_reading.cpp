@@ -21,13 +21,14 @@ struct Call {
 };
 
 bool attends_to_all(const SimplicialAttentionImpl& layer) {
-  return dynamic_cast<const SparseAttentionImpl*>(&layer) == nullptr &&
-         dynamic_cast<const SeparableAttentionImpl*>(&layer) == nullptr;
+  return std::holds_alternative<std::monostate>(layer.options().select) &&
+         layer.options().orders.empty();
 }
 
 // Whether the weights are softmaxes of products, of which the metrics and bounds speak.
 bool has_plain_weights(const SimplicialAttentionOptions& o) {
-  return o.form == Form::product && o.normalizer == Normalizer::softmax && o.augment.empty();
+  return o.form == Form::product && o.normalizer == Normalizer::softmax && o.augment.empty() &&
+         !o.face;
 }
 
 void read_tokens(LayerReading& reading, const Tensor& x) {

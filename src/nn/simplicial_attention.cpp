@@ -1,13 +1,13 @@
+#include <ATen/ops/empty.h>
 #include <ATen/ops/rms_norm.h>
-#include <nsimplex/layers.h>
 #include <nsimplex/rotary.h>
+#include <nsimplex/sparse_layers.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/common/attention_problem.h"
+#include "nn/attention_layer.h"
 #include "nn/initialize.h"
-#include "nn/routing_layers.h"
 #include "support/require.h"
 
 namespace nsimplex {
@@ -17,66 +17,6 @@ namespace {
 // all-zero head.
 constexpr double kHeadNormEpsilon = 1e-6;
 
-// Checks the options and fills in the derived ones.
-SimplicialAttentionOptions complete(SimplicialAttentionOptions o) {
-  const char* at = "[SimplicialAttention] ";
-  require(o.dim > 0, at, "dim: expected a positive width, got ", o.dim);
-  require(o.heads > 0, at, "heads: expected at least 1, got ", o.heads);
-  require(o.order >= 1 && o.order <= kernels::kMaxOrder, at, "order: expected 1 to ",
-          kernels::kMaxOrder, ", got ", o.order);
-  require(o.head_dim >= 0, at, "head_dim: expected a positive width, got ", o.head_dim);
-  if (o.head_dim == 0) {
-    require(o.dim % o.heads == 0, at, "heads: expected a divisor of dim ", o.dim, ", got ",
-            o.heads);
-    o.head_dim = o.dim / o.heads;
-  }
-  if (o.kv_heads == 0) o.kv_heads = o.heads;
-  require(o.kv_heads > 0 && o.heads % o.kv_heads == 0, at, "kv_heads: expected a divisor of heads ",
-          o.heads, ", got ", o.kv_heads);
-
-  const auto axes = static_cast<size_t>(o.order);
-  require(o.context_dims.empty() || o.context_dims.size() == axes, at,
-          "context_dims: expected 0 or ", axes, " entries, got ", o.context_dims.size());
-  for (const int64_t width : o.context_dims) {
-    require(width > 0, at, "context_dims: expected positive widths, got ", width);
-  }
-  require(o.window.size() <= 1 || o.window.size() == axes, at, "window: expected 0, 1 or ", axes,
-          " entries, got ", o.window.size());
-  for (const Window& w : o.window) {
-    require(w.left == -1 || w.left >= 1, at, "window: expected left >= 1 or -1, got ", w.left);
-    require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
-  }
-
-  if (const Scale* scale = std::get_if<Scale>(&o.scale)) {
-    require(std::isfinite(scale->logit) && std::isfinite(scale->output), at,
-            "scale: expected finite factors, got ", scale->logit, " and ", scale->output);
-  }
-  require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
-          "head_dim: expected a multiple of order + 1 = ", o.order + 1,
-          " for form determinant, got ", o.head_dim);
-  require(o.dropout >= 0 && o.dropout < 1, at, "dropout: expected a share in [0, 1), got ",
-          o.dropout);
-  for (const int64_t axis : o.augment) {
-    require(axis >= 0 && axis < o.order, at, "augment: expected axes 0 to ", o.order - 1, ", got ",
-            axis);
-    require(std::count(o.augment.begin(), o.augment.end(), axis) == 1, at,
-            "augment: expected each axis once, got ", axis, " again");
-  }
-  require(o.augment.empty() || o.form == Form::product, at,
-          "augment: expected none with form determinant, got ", o.augment.size(), " axes");
-  if (o.rotary) {
-    require(o.context_dims.empty(), at, "rotary: positions of different contexts do not compare");
-    require(o.order == 1 || o.form == Form::determinant || o.allow_non_invariant, at,
-            "rotary: form product of order ", o.order,
-            " does not depend on relative positions alone; set allow_non_invariant to use it all "
-            "the same");
-    require(o.head_dim % 2 == 0 || o.form == Form::determinant, at,
-            "rotary: expected an even head_dim, got ", o.head_dim);
-    require(o.rotary_base > 0, at, "rotary_base: expected a positive number, got ", o.rotary_base);
-  }
-  return o;
-}
-
 at::Tensor unit_rms(const at::Tensor& heads) {
   return at::rms_norm(heads, {heads.size(-1)}, std::nullopt, kHeadNormEpsilon);
 }
@@ -84,10 +24,52 @@ at::Tensor unit_rms(const at::Tensor& heads) {
 // [B, T, H, D] -> [B, H, T, D] without a copy, and back.
 at::Tensor heads_first(const at::Tensor& x) { return x.transpose(1, 2); }
 
+SimplicialAttentionImpl& group_of(torch::nn::ModuleList& groups, size_t index) {
+  return groups->at<SimplicialAttentionImpl>(index);
+}
+
 }  // namespace
 
 SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOptions& options)
-    : options_(complete(options)) {
+    : SimplicialAttentionImpl(options, "SimplicialAttention") {}
+
+SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOptions& options,
+                                                 const char* name)
+    : at_(c10::str("[", name, "] ")), options_(detail::complete(options, at_)) {
+  if (!options_.orders.empty()) {
+    make_groups();
+  } else {
+    make_projections();
+    make_indexer();
+    make_reducer();
+    if (const Neighbours* graph = detail::graph_of(options_.select); graph && graph->adjacency) {
+      graph_ = detail::neighbour_table(*graph->adjacency, graph->nodes, graph->self_loops);
+    }
+  }
+  reset_parameters();
+}
+
+// One layer for the heads of each order.
+void SimplicialAttentionImpl::make_groups() {
+  const int64_t shared = options_.heads / options_.kv_heads;
+  std::vector<int64_t> orders = options_.orders;
+  std::sort(orders.begin(), orders.end());
+  groups_ = register_module("groups", torch::nn::ModuleList());
+  for (auto first = orders.begin(); first != orders.end();) {
+    const auto last = std::upper_bound(first, orders.end(), *first);
+    SimplicialAttentionOptions group = options_;
+    group.orders.clear();
+    group.order = *first;
+    group.heads = last - first;
+    group.kv_heads = group.heads / shared;
+    const bool invariant = group.order == 1 || group.form == Form::determinant;
+    group.rotary = group.rotary && (invariant || group.allow_non_invariant);
+    groups_->push_back(SimplicialAttention(group));
+    first = last;
+  }
+}
+
+void SimplicialAttentionImpl::make_projections() {
   const auto& o = options_;
   const auto linear = [&o](int64_t from, int64_t to) {
     return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(o.bias));
@@ -106,24 +88,63 @@ SimplicialAttentionImpl::SimplicialAttentionImpl(const SimplicialAttentionOption
   if (o.normalizer == Normalizer::softmax_sink) {
     sink_ = register_parameter("sink", at::zeros({o.heads}));
   }
-  reset_parameters();
+}
+
+void SimplicialAttentionImpl::make_indexer() {
+  const TopK* const best = detail::top_k(options_.select);
+  const Path* const path = std::get_if<Path>(&options_.select);
+  if (best == nullptr && path == nullptr) return;
+  IndexerOptions options = best ? best->indexer : path->indexer;
+  loss_weight_ = best ? best->loss : path->loss;
+  if (options.dim == 0) options.dim = options_.dim;
+  if (options.source == IndexSource::reuse) options.learned = loss_weight_ > 0;
+  index_scores_ = options.scores;
+  indexer_ = register_module("indexer", std::make_shared<IndexerImpl>(options));
+}
+
+void SimplicialAttentionImpl::make_reducer() {
+  const TupleReduce reduce = detail::tuple_reduce(options_);
+  const int64_t k = options_.kv_heads, d = options_.head_dim;
+  std::vector<std::vector<int64_t>> shapes;
+  if (reduce == TupleReduce::mlp) {
+    shapes = {{k, 2 * d, options_.order * d}, {k, 2 * d}, {k, d, 2 * d}, {k, d}};
+  } else if (reduce == TupleReduce::mlp_symmetric) {
+    shapes = {{k, 2 * d, d}, {k, 2 * d}, {k, 2 * d, 2 * d}, {k, 2 * d}, {k, d, 2 * d}, {k, d}};
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::string name = c10::str("reducer_", i % 2 == 0 ? 'w' : 'b', i / 2 + 1);
+    reducer_.push_back(register_parameter(name, at::empty(shapes[i])));
+  }
 }
 
 void SimplicialAttentionImpl::reset_parameters(const Initialization& init) {
-  const auto reset = [&init](at::Tensor& weight, double gain) {
-    const at::NoGradGuard no_grad;
-    if (weight.dim() == 1) {
-      weight.zero_();  // a bias
-    } else {
-      detail::initialize(weight, init.generator, gain);
+  const at::NoGradGuard no_grad;
+  if (groups_) {
+    for (size_t i = 0; i < groups_->size(); ++i) {  // as rows of one projection of all heads
+      auto& group = group_of(groups_, i);
+      const double share =
+          static_cast<double>(group.options_.heads) / static_cast<double>(options_.heads);
+      group.reset_parameters({init.generator, init.residual_gain * std::sqrt(share)});
     }
-  };
-  for (const auto& child : children()) {
-    if (child == output_.ptr()) continue;
-    for (at::Tensor& weight : child->parameters()) reset(weight, 1.0);
+    return;
   }
-  for (at::Tensor& weight : output_->parameters()) reset(weight, init.residual_gain);
-  if (sink_.defined()) reset(sink_, 1.0);
+  const auto reset = [&init](torch::nn::LinearImpl& projection, double gain) {
+    detail::initialize(projection.weight, init.generator, gain);
+    if (projection.bias.defined()) projection.bias.zero_();
+  };
+  if (qkv_) reset(*qkv_, 1.0);
+  if (q_) reset(*q_, 1.0);
+  for (size_t m = 0; kv_ && m < kv_->size(); ++m) reset(kv_->at<torch::nn::LinearImpl>(m), 1.0);
+  reset(*output_, init.residual_gain);
+  if (indexer_) indexer_->reset_parameters(init);
+  if (sink_.defined()) sink_.zero_();
+  for (at::Tensor& weight : reducer_) {
+    if (weight.dim() == 3) {
+      detail::initialize(weight, init.generator);
+    } else {
+      weight.zero_();
+    }
+  }
 }
 
 // All projections in one product: [B, T, C] -> q, k1..kN, v1..vN, each [B, T, heads, D]. Queries
@@ -163,8 +184,8 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_contexts(const at::Tens
     const at::Tensor& context = contexts[m];
     TORCH_CHECK(
         context.dim() == 3 && context.size(0) == x.size(0) && context.size(2) == o.context_dims[m],
-        "[SimplicialAttention] contexts[", m, "]: expected shape [", x.size(0), ", T, ",
-        o.context_dims[m], "], got ", context.sizes());
+        at_, "contexts[", m, "]: expected shape [", x.size(0), ", T, ", o.context_dims[m],
+        "], got ", context.sizes());
     const auto kv = kv_->at<torch::nn::LinearImpl>(m)
                         .forward(context)
                         .unflatten(-1, {2 * o.kv_heads, o.head_dim})
@@ -176,23 +197,22 @@ std::vector<at::Tensor> SimplicialAttentionImpl::project_contexts(const at::Tens
 }
 
 void SimplicialAttentionImpl::check_input(const at::Tensor& x) const {
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.dim,
-              "[SimplicialAttention] x: expected shape [B, T, ", options_.dim, "], got ",
-              x.sizes());
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.dim, at_, "x: expected shape [B, T, ",
+              options_.dim, "], got ", x.sizes());
 }
 
 Scale SimplicialAttentionImpl::scale() const {
   const auto& o = options_;
   if (const Scale* explicit_scale = std::get_if<Scale>(&o.scale)) return *explicit_scale;
   return std::get<ScalePreset>(o.scale) == ScalePreset::unit
-             ? Scale::unit(o.order, o.head_dim, o.head_dim, o.reduce)
+             ? Scale::unit(o.order, o.head_dim, o.head_dim, *detail::plain_reduce(o))
              : Scale::standard(o.head_dim);
 }
 
 AttentionOptions SimplicialAttentionImpl::attention_options() const {
   AttentionOptions options;
   options.form = options_.form;
-  options.reduce = options_.reduce;
+  options.reduce = detail::plain_reduce(options_).value_or(Reduce::product);
   options.scale = scale();
   options.normalizer = options_.normalizer;
   if (sink_.defined()) options.sink = sink_;
@@ -200,15 +220,6 @@ AttentionOptions SimplicialAttentionImpl::attention_options() const {
   options.augment = options_.augment;
   if (is_training()) options.dropout_p = options_.dropout;
   return options;
-}
-
-void SimplicialAttentionImpl::require_plain(const char* at,
-                                            const SimplicialAttentionOptions& options) {
-  require(options.normalizer == Normalizer::softmax, at, "normalizer: expected softmax");
-  require(options.augment.empty(), at, "augment: expected none, got ", options.augment.size(),
-          " axes");
-  require(options.distinct == Distinct::none, at, "distinct: expected none");
-  require(options.dropout == 0, at, "dropout: expected 0, got ", options.dropout);
 }
 
 void SimplicialAttentionImpl::leave_pairs(const std::vector<at::Tensor>& heads,
@@ -220,6 +231,7 @@ void SimplicialAttentionImpl::leave_pairs(const std::vector<at::Tensor>& heads,
 
 std::vector<at::Tensor> SimplicialAttentionImpl::heads_of(
     const at::Tensor& x, int64_t first_position, const std::optional<at::Tensor>& positions) {
+  TORCH_CHECK(!groups_, at_, "orders: expected none, got ", options_.orders.size());
   check_input(x);
   std::vector<at::Tensor> parts = project_self(x, first_position, positions);
   for (at::Tensor& part : parts) part = heads_first(part);
@@ -232,92 +244,69 @@ at::Tensor SimplicialAttentionImpl::join_heads(const at::Tensor& out) {
   return joined / static_cast<double>(2 * options_.order + 1);
 }
 
-void SimplicialAttentionImpl::require_cacheable() const {
-  require(options_.causal && options_.context_dims.empty(),
-          "[SimplicialAttention] cache: only causal self-attention can go on from one");
-  require(options_.distinct == Distinct::none,
-          "[SimplicialAttention] distinct: expected none with a cache");
-}
-
 at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, at::TensorList contexts,
                                             const std::optional<at::Tensor>& key_lengths) {
-  return SimplicialAttentionImpl::forward_masked(x, {.key_lengths = key_lengths}, contexts);
-}
-
-at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const AttentionMasks& masks,
-                                                   at::TensorList contexts) {
-  const auto& o = options_;
-  check_input(x);
-  TORCH_CHECK(contexts.size() == o.context_dims.size(), "[SimplicialAttention] contexts: expected ",
-              o.context_dims.size(), " tensors, got ", contexts.size());
-  std::vector<at::Tensor> parts =
-      o.context_dims.empty() ? project_self(x) : project_contexts(x, contexts);
-  for (at::Tensor& part : parts) part = heads_first(part);
-
-  AttentionOptions options = attention_options();
-  options.causal = o.causal;
-  options.window = o.window;
-  options.key_lengths = masks.key_lengths;
-  options.key_masks = masks.key_masks;
-  if (masks.key_masks.size() == 1) options.key_masks.resize(o.order, masks.key_masks[0]);
-  options.cu_seqlens = masks.cu_seqlens;
-  options.mask = masks.mask;
-  const at::TensorList all(parts);
-  const auto [out, lse] = attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options);
-  const bool masked =
-      masks.key_lengths || !masks.key_masks.empty() || masks.cu_seqlens || masks.mask;
-  const bool plain =
-      o.normalizer == Normalizer::softmax && o.augment.empty() && o.distinct == Distinct::none;
-  const bool of_pairs = o.order == 1 && o.window.empty() && plain && !masked && contexts.empty();
-  leave_pairs(parts, of_pairs ? std::optional(lse) : std::nullopt);
-  return join_heads(out);
-}
-
-at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cache) {
-  const auto& o = options_;
-  require_cacheable();
-  auto* const held = dynamic_cast<KeyValueCache*>(&cache);
-  TORCH_CHECK(held != nullptr, "[SimplicialAttention] cache: expected a key/value cache");
-  require(o.dropout == 0 || !is_training(),
-          "[SimplicialAttention] dropout: expected evaluation mode with a cache; call eval()");
-  const std::vector<at::Tensor> parts = heads_of(x, cache.position());
-  leave_pairs(parts);
-  const at::TensorList all(parts);
-  const at::Tensor out =
-      held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options()).out;
-  return join_heads(out);
+  return forward_masked(x, {.key_lengths = key_lengths}, contexts);
 }
 
 at::Tensor SimplicialAttentionImpl::forward_selected(const at::Tensor& x,
                                                      const SelectedTokens& tokens) {
+  return forward_masked(x, {.key_lengths = tokens.key_lengths,
+                            .positions = tokens.positions,
+                            .adjacency = tokens.adjacency});
+}
+
+at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const AttentionMasks& given,
+                                                   at::TensorList contexts) {
   const auto& o = options_;
-  require(o.context_dims.empty(), "[SimplicialAttention] positions: not with contexts");
+  TORCH_CHECK(contexts.size() == o.context_dims.size(), at_, "contexts: expected ",
+              o.context_dims.size(), " tensors, got ", contexts.size());
   check_input(x);
-  detail::check_selected(tokens, x);
-  const std::vector<at::Tensor> parts = heads_of(x, 0, tokens.positions);
-  AttentionOptions options = attention_options();
-  options.causal = o.causal;
-  options.key_lengths = tokens.key_lengths;
-  options.mask = detail::induced_mask(tokens, o.window, o.order);
-  const at::TensorList all(parts);
-  const at::Tensor out =
-      attention(all[0], all.slice(1, o.order), all.slice(1 + o.order), options).out;
+  if (groups_) {
+    at::Tensor sum;
+    for (size_t i = 0; i < groups_->size(); ++i) {
+      const at::Tensor out = group_of(groups_, i).forward_masked(x, given);
+      sum = sum.defined() ? sum + out : out;
+    }
+    return sum;
+  }
+  TORCH_CHECK(contexts.empty() || (!given.positions && !given.adjacency), at_,
+              "positions and adjacency: not with contexts");
+  const AttentionMasks masks = detail::checked_masks(given, x, o.select, at_);
+  if (std::holds_alternative<Linear>(o.select)) return attend_linearly(x, masks);
+  if (detail::chooses_keys(o.select)) return attend_to_chosen(x, masks);
+
+  std::vector<at::Tensor> parts =
+      contexts.empty() ? project_self(x, 0, masks.positions) : project_contexts(x, contexts);
+  for (at::Tensor& part : parts) part = heads_first(part);
+  const auto [out, lse] = attend_to_window(parts, masks);
+  const bool plain = o.normalizer == Normalizer::softmax && o.augment.empty() && !o.face &&
+                     o.distinct == Distinct::none;
+  const bool of_pairs =
+      o.order == 1 && o.window.empty() && plain && !detail::restricts(masks) && contexts.empty();
+  leave_pairs(parts, of_pairs ? std::optional(lse) : std::nullopt);
   return join_heads(out);
 }
 
-std::vector<int64_t> SimplicialAttentionImpl::cache_window(int64_t unbounded) const {
+AttentionOutput SimplicialAttentionImpl::attend_to_window(const std::vector<at::Tensor>& heads,
+                                                          const AttentionMasks& masks,
+                                                          bool with_sink) const {
   const auto& o = options_;
-  require_cacheable();
-  std::vector<int64_t> window(o.order, unbounded);
-  for (int64_t m = 0; m < o.order && !o.window.empty(); ++m) {
-    const int64_t left = o.window[o.window.size() == 1 ? 0 : m].left;
-    if (left >= 0) window[m] = left;
+  AttentionOptions options = attention_options();
+  if (!with_sink) {
+    options.normalizer = Normalizer::softmax;
+    options.sink.reset();
   }
-  return window;
-}
-
-std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounded) const {
-  return std::make_shared<KeyValueCache>(cache_window(unbounded));
+  options.causal = o.causal;
+  if (!masks.positions) options.window = o.window;
+  options.key_lengths = masks.key_lengths;
+  options.key_masks = masks.key_masks;
+  if (masks.key_masks.size() == 1) options.key_masks.resize(o.order, masks.key_masks[0]);
+  options.cu_seqlens = masks.cu_seqlens;
+  options.mask = detail::joined_mask(masks.mask, detail::induced_mask(masks, o.window, o.order));
+  const at::TensorList all(heads);
+  const auto call = o.face ? face_attention : attention;
+  return call(all[0], all.slice(1, o.order), all.slice(1 + o.order), options);
 }
 
 }  // namespace nsimplex

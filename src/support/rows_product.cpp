@@ -16,8 +16,9 @@ namespace nsimplex {
 namespace {
 
 using at::Tensor;
-using Linear = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
-                      c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+using LinearCall = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&,
+                          std::string_view, c10::List<std::optional<at::Scalar>>,
+                          std::optional<std::string_view>);
 
 // Smallest number of multiply-adds for which a call of oneDNN, about 10 microseconds, saves time.
 constexpr int64_t kLeastWork = 1 << 20;
@@ -39,12 +40,12 @@ bool has_avx512_unknown_to_mkl() {
 }
 
 // torch's own interface to oneDNN, which torch.compile uses; absent if torch is built without it.
-const std::optional<c10::TypedOperatorHandle<Linear>>& onednn_linear() {
-  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<Linear>> {
+const std::optional<c10::TypedOperatorHandle<LinearCall>>& onednn_linear() {
+  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<LinearCall>> {
     if (!has_avx512_unknown_to_mkl()) return std::nullopt;
     const auto op = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
     if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
-    return op->typed<Linear>();
+    return op->typed<LinearCall>();
   }();
   return found;
 }

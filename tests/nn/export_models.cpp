@@ -30,6 +30,61 @@ void write(const std::string& path, const torch::nn::Module& module, std::vector
   io::write_safetensors(path, file);
 }
 
+// A layer whose sinks and biases are not 0.
+SimplicialAttention some_layer(const SimplicialAttentionOptions& options) {
+  SimplicialAttention layer(options);
+  const at::NoGradGuard no_grad;
+  for (const auto& item : layer->named_parameters()) {
+    if (item.value().dim() < 2 || item.key().find("reducer_b") != item.key().npos) {
+      at::Tensor(item.value()).normal_();
+    }
+  }
+  layer->eval();
+  return layer;
+}
+
+// Layers with the options `face`, `select`, `orders` and learned reducers, over x [2, 9, 24].
+void write_selections(const std::string& folder) {
+  const at::Tensor x = at::randn({2, 9, 24});
+  const at::Tensor lengths = at::tensor({9, 6}, at::kLong);
+  const at::Tensor edges = at::randint(9, {24, 2}, at::kLong);
+  const auto write_layer = [&](const std::string& name, SimplicialAttentionOptions options) {
+    options.dim = 24;
+    options.heads = 4;
+    const SimplicialAttention layer = some_layer(options);
+    write(folder + name + ".safetensors", *layer, {x, lengths, edges},
+          SimplicialAttention(layer)->forward(x, {}, lengths));
+  };
+  const IndexerOptions light{.heads = 2, .index_dim = 6, .rotary = true};
+  const Neighbours graph{edges, true, 9};
+  SimplicialAttentionOptions o;
+  o.face = true;
+  o.window = {Window::last(4)};
+  o.bias = true;
+  write_layer("face", o);
+  o = {.orders = {2, 1, 1, 3}};
+  o.window = {Window::last(4)};
+  o.rotary = o.causal = true;
+  o.normalizer = Normalizer::softmax_sink;
+  write_layer("orders", o);
+  o = {.kv_heads = 2, .reduce = TupleReduce::mlp, .select = graph};
+  write_layer("mlp", o);
+  o.reduce = TupleReduce::mlp_symmetric;
+  o.normalizer = Normalizer::softmax_sink;
+  write_layer("mlp_symmetric", o);
+  o = {.causal = true, .select = TopK{{2, 4}, light}};
+  write_layer("topk_axes", o);
+  o.select = Path{3, light};
+  write_layer("path_layer", o);
+  o.select = Union{{Window::last(3), Sinks{2}, TopK{{2}, light}}};
+  o.normalizer = Normalizer::softmax_sink;
+  write_layer("union", o);
+  o = {.select = Union{{Window{2, 1}, graph}}};
+  write_layer("union_graph", o);
+  o.select = Linear{FeatureOptions{.kind = Feature::relu}};
+  write_layer("linear_layer", o);
+}
+
 // Hidden states of some observations with two values masked and two marked.
 void write_features(const std::string& path, const FeatureTransformerOptions& options) {
   FeatureTransformer model(options);
@@ -158,6 +213,8 @@ int main(int argc, char** argv) {
   other.sparse = Sparsity::topk;
   other.topk = 4;
   write_model("chosen_sink", other);
+
+  write_selections(folder);
 
   FeatureTransformerOptions table{.features = 5, .dim = 24, .heads = 2};
   table.encoding = FeatureEncoding::rotary;

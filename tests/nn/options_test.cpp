@@ -63,9 +63,10 @@ TEST(Options, OnlyDenseLayersHaveAllOfThem) {
   using Options = SimplicialAttentionOptions;
   const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
       {"normalizer: expected softmax", [](Options& o) { o.normalizer = Normalizer::relu; }},
-      {"augment: expected none, got 1 axes", [](Options& o) { o.augment = {1}; }},
+      {"augment: expected none beside select Linear, got 1 axes",
+       [](Options& o) { o.augment = {1}; }},
       {"distinct: expected none", [](Options& o) { o.distinct = Distinct::axes; }},
-      {"dropout: expected 0, got 0.5", [](Options& o) { o.dropout = 0.5; }},
+      {"dropout: expected none beside select Linear, got 0.5", [](Options& o) { o.dropout = 0.5; }},
   };
   for (const auto& [expected, change] : cases) {
     Options options;
@@ -168,7 +169,7 @@ TEST(SimplicialAttention, PassesTheMasksOfTheOperator) {
   EXPECT_LT(error(packed.slice(1, 0, 3), layer->forward(x.slice(1, 0, 3))), 1e-12);
   EXPECT_LT(error(packed.slice(1, 3), layer->forward(x.slice(1, 3))), 1e-12);
   SeparableAttention separable(layer_options(2));
-  EXPECT_THROW(separable->forward_masked(x, {.cu_seqlens = bounds}), std::runtime_error);
+  EXPECT_THROW(separable->forward_masked(x, {.cu_seqlens = bounds}), c10::ValueError);
 }
 
 TEST(Options, NonInvariantRotaryIsThereOnRequest) {
@@ -259,7 +260,7 @@ TEST(Options, AModelOfOptionsThatDoNotGoTogetherNamesThem) {
        [](Model& o) { o.form = Form::determinant, o.dim = 96, o.augment = true; }},
       {"[SparseAttention] augment: expected none",
        [](Model& o) { o.sparse = Sparsity::topk, o.augment = true; }},
-      {"[SparseAttention] dropout: expected 0",
+      {"[SparseAttention] dropout: expected none beside select Path, got 0.5",
        [](Model& o) { o.sparse = Sparsity::path, o.dropout = 0.5; }},
       {"[SparseAttention] normalizer: expected softmax or softmax_sink",
        [](Model& o) { o.sparse = Sparsity::topk, o.normalizer = Normalizer::relu; }},

@@ -11,10 +11,16 @@ from nsimplex.nn import (
     IndexSource,
     LanguageModel,
     LanguageModelOptions,
+    Linear,
+    Neighbours,
+    Path,
     SeparableAttention,
     SimplicialAttention,
+    Sinks,
     SparseAttention,
+    TopK,
     TransformerBlock,
+    Window,
 )
 
 
@@ -41,6 +47,39 @@ def test_determinant_with_rotary_positions_repeats_cpp(exported):
     layer = SimplicialAttention(24, 4, kv_heads=2, form="determinant", rotary=True, causal=True)
     layer.load_state_dict(weights)
     torch.testing.assert_close(layer(x), output, rtol=1e-5, atol=1e-6)
+
+
+LIGHT = dict(heads=2, index_dim=6, rotary=True)
+LAYERS = {
+    "face": lambda _: dict(face=True, window=4, bias=True),
+    "orders": lambda _: dict(
+        orders=[2, 1, 1, 3], window=4, rotary=True, causal=True, normalizer="softmax_sink"
+    ),
+    "mlp": lambda edges: dict(kv_heads=2, reduce="mlp", select=Neighbours(edges, nodes=9)),
+    "mlp_symmetric": lambda edges: dict(
+        kv_heads=2,
+        reduce="mlp_symmetric",
+        normalizer="softmax_sink",
+        select=Neighbours(edges, nodes=9),
+    ),
+    "topk_axes": lambda _: dict(causal=True, select=TopK([2, 4], LIGHT)),
+    "path_layer": lambda _: dict(causal=True, select=Path(3, LIGHT)),
+    "union": lambda _: dict(
+        causal=True, normalizer="softmax_sink", select=Window(3) | Sinks(2) | TopK(2, LIGHT)
+    ),
+    "union_graph": lambda edges: dict(select=Window(2, 1) | Neighbours(edges, nodes=9)),
+    "linear_layer": lambda _: dict(select=Linear("relu")),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_selections_repeat_cpp(exported, name):
+    weights, (x, lengths, edges), output, _ = exported(name)
+    layer = SimplicialAttention(24, 4, **LAYERS[name](edges)).eval()
+    layer.load_state_dict(weights)  # strict: names and shapes are the same
+    real = torch.arange(9) < lengths[:, None]
+    out = layer(x, key_lengths=lengths)
+    torch.testing.assert_close(out[real], output[real], rtol=1e-5, atol=1e-6)
 
 
 def test_indexer_repeats_cpp(exported):
