@@ -1,10 +1,10 @@
 """From a trained ordinary model to a simplicial one, on Match3.
 
-    python examples/python/upcycling.py                                     # some seconds
-    python examples/python/upcycling.py --seeds 3 --before 500 --steps 500  # paired seeds
+    python examples/python/upcycling.py                                       # some seconds
+    python examples/python/upcycling.py --seeds 3 --before 1000 --steps 1500  # paired seeds
 
 A Llama-shaped model learns the task. Then the same model is trained on, once as it is and once with
-pairs of keys in its second layer. Token i of a sequence over Z_M has label 1 if
+pairs of keys in its last layer. Token i of a sequence over Z_M has label 1 if
 x_i + x_j + x_k = 0 (mod M) for some j, k <= i.
 """
 
@@ -21,7 +21,7 @@ try:
 except ImportError as missing:
     raise SystemExit(f"this example needs transformers: {missing}") from None
 
-MODULUS, LENGTH = 17, 8
+MODULUS, LENGTH = 37, 8
 
 
 def sequences(count, generator):
@@ -70,7 +70,7 @@ def run(seed, options):
         vocab_size=MODULUS + 2,
         hidden_size=64,
         intermediate_size=128,
-        num_hidden_layers=2,
+        num_hidden_layers=options.layers,
         num_attention_heads=4,
         max_position_embeddings=LENGTH,
     )
@@ -80,7 +80,7 @@ def run(seed, options):
     )
     before = accuracy(ordinary)
     x, _ = sequences(64, torch.Generator().manual_seed(seed))
-    simplicial = convert(copy.deepcopy(ordinary), every=2, window=LENGTH, sample=x)
+    simplicial = convert(copy.deepcopy(ordinary), every=options.layers, window=LENGTH, sample=x)
     assert abs(accuracy(simplicial) - before) < 1e-3  # the same function
     for model in (ordinary, simplicial):  # the same sequences for both
         generator = torch.Generator().manual_seed(seed + 1000)
@@ -94,6 +94,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--before", type=int, default=5, help="steps of the ordinary model")
     parser.add_argument("--steps", type=int, default=5, help="further steps of both")
+    parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rate", type=float, default=3e-3)
     options = parser.parse_args()
