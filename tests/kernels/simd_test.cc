@@ -57,6 +57,31 @@ TEST_F(SimdTest, EnvironmentNamesTheDefault) {
   unsetenv("NSIMPLEX_SIMD");
 }
 
+TEST_F(SimdTest, EmulatedLevelsRunByNameOnly) {
+  for (const std::string& level : emulated_simd_levels()) {
+    EXPECT_THAT(simd_levels(), ::testing::Not(::testing::Contains(level)));
+    set_simd_level(level);
+    EXPECT_EQ(simd_level(), level);
+    EXPECT_EQ(bf16_products(), Bf16Products::tiles);
+    set_simd_level("");
+    EXPECT_EQ(simd_level(), simd_levels().front());
+  }
+}
+
+TEST_F(SimdTest, NoLevelIsBeforeOneThatIsFasterOnItsFamily) {
+  using ::testing::ElementsAre;
+  const std::vector<std::string> targets{"AVX3", "AVX2", "EMU128"};
+  const auto of = [&](bool amd, bool pairs, bool tiles) {
+    return preferred_levels({.amd = amd, .bf16_pairs = pairs, .bf16_tiles = tiles}, targets);
+  };
+  EXPECT_THAT(of(true, true, false), ElementsAre("AVX3_BF16", "AVX3", "AVX2", "EMU128"));
+  EXPECT_THAT(of(false, true, false), ElementsAre("AVX3", "AVX3_BF16", "AVX2", "EMU128"));
+  EXPECT_THAT(of(false, true, true),
+              ElementsAre("AMX_BF16", "AVX3", "AVX3_BF16", "AVX2", "EMU128"));
+  EXPECT_THAT(of(true, false, false), ElementsAre("AVX3", "AVX2", "EMU128"));
+  EXPECT_THAT(preferred_levels({.amd = true}, {"AVX2"}), ElementsAre("AVX2"));
+}
+
 TEST_F(SimdTest, FmaPeakIsARate) { EXPECT_GT(measure_fma_peak(), 0.01); }
 
 }  // namespace

@@ -14,13 +14,19 @@ namespace HWY_NAMESPACE {
 template <class T>
 void run_backward(const DenseBackward<T>& problem, const DensePlan& plan, int phase, int64_t task,
                   void* workspace, void* scratch) {
-#ifdef NSIMPLEX_BF16_PAIRS
   if constexpr (std::is_same_v<T, Bf16>) {
-    if (bf16_pairs()) {
+    [[maybe_unused]] const Bf16Products products = bf16_products();
+#ifdef NSIMPLEX_BF16_TILES
+    if (products == Bf16Products::tiles) {
+      return run_backward_task<Bf16Tile>(problem, plan, phase, task, workspace, scratch);
+    }
+#endif
+#ifdef NSIMPLEX_BF16_PAIRS
+    if (products == Bf16Products::pairs) {
       return run_backward_task<Bf16Pair>(problem, plan, phase, task, workspace, scratch);
     }
-  }
 #endif
+  }
   run_backward_task<Accum<T>>(problem, plan, phase, task, workspace, scratch);
 }
 

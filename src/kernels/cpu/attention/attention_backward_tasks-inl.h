@@ -33,6 +33,7 @@ void run_backward_task(const DenseBackward<T>& problem, const DensePlan& plan, i
   if (problem.grad_sink && phase + 1 == plan.phases) {
     return write_sink_gradient(problem, task);
   }
+  const TileSession session(kTiled<E> ? kTileEngine : TileEngine::none);
   const Geometry geometry(problem);
   const PackLayout layout(problem, geometry, /*backward=*/true);
   const Segments segments = make_segments(problem, plan.blocks);

@@ -38,6 +38,7 @@ template <class E, class T>
 void run_forward_task(const DenseForward<T>& problem, const DensePlan& plan, int phase,
                       int64_t task, void* workspace_memory, void* scratch_memory) {
   using R = Accum<T>;
+  const TileSession session(kTiled<E> ? kTileEngine : TileEngine::none);
   const Geometry geometry(problem);
   R* const workspace = static_cast<R*>(workspace_memory);
   R* scratch = static_cast<R*>(scratch_memory);

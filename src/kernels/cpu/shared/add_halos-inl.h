@@ -22,8 +22,9 @@ struct HaloPart {
   Range range;
 };
 
-/// to[row] = scale * sum over segments, in their order, of the private rows.
-template <class T, class R>
+/// to[row] = scale * sum over segments, in their order, of the private rows. kTurned: these are
+/// columns of panels.
+template <bool kTurned, class T, class R>
 void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows,
                    const Channels& channels, const HaloPart* parts, int64_t count,
                    const R* gradients, R scale, R* sum) {
@@ -32,8 +33,16 @@ void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows,
     std::fill(sum, sum + padded, R{0});
     for (int64_t s = 0; s < count; ++s) {
       if (row < parts[s].range.begin || row >= parts[s].range.end) continue;
-      add_rows(sum, sum, gradients + parts[s].offset + (row - parts[s].range.begin) * padded,
-               padded);
+      const R* const own = gradients + parts[s].offset;
+      const int64_t at = row - parts[s].range.begin;
+      if constexpr (kTurned) {
+        // The rows after the last whole panel belong to no query.
+        if (at >= parts[s].range.size() / kPanelKeys * kPanelKeys) continue;
+        const R* const column = own + at / kPanelKeys * kPanelKeys * padded + at % kPanelKeys;
+        for (int64_t c = 0; c < padded; ++c) sum[c] += column[c * kPanelKeys];
+      } else {
+        add_rows(sum, sum, own + at * padded, padded);
+      }
     }
     store_channels(to.row(batch, head, row), scale, sum, channels);
   }
@@ -55,14 +64,22 @@ void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const 
       values[s] = {layout.values[p], layout.range[p]};
     }
     const Range rows{part.begin, std::min(part.end, problem.axes[m].visible.length)};
+    const auto add = [&](const Rows<T>& to, const Channels& channels, const HaloPart* parts,
+                         R scale) {
+      const auto add_turned = [&]<bool kTurned>() {
+        add_halo_rows<kTurned>(to, batch, head, rows, channels, parts, segments.count, gradients,
+                               scale, sum);
+      };
+      if constexpr (kTiled<E>) {
+        if (p == geometry.inner()) return add_turned.template operator()<true>();
+      }
+      add_turned.template operator()<false>();
+    };
     if (problem.grad_key[m].data) {
-      add_halo_rows(problem.grad_key[m], batch, head, rows, geometry.key(p), keys, segments.count,
-                    gradients, static_cast<R>(key_gradient_scale<E>(geometry)), sum);
+      add(problem.grad_key[m], geometry.key(p), keys,
+          static_cast<R>(key_gradient_scale<E>(geometry)));
     }
-    if (problem.grad_value[m].data) {
-      add_halo_rows(problem.grad_value[m], batch, head, rows, geometry.value, values,
-                    segments.count, gradients, R{1}, sum);
-    }
+    if (problem.grad_value[m].data) add(problem.grad_value[m], geometry.value, values, R{1});
   }
 }
 

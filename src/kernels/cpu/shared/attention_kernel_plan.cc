@@ -117,7 +117,7 @@ DensePlan plan_dense_forward(const DenseForward<T>& problem) {
     pack = 0;
   }
   plan.workspace_bytes = bytes<T>(workspace);
-  plan.scratch_bytes = bytes<T>(geometry.forward_scratch() + pack);
+  plan.scratch_bytes = bytes<T>(geometry.forward_scratch(/*pairs=*/sizeof(T) == 2) + pack);
   return plan;
 }
 

@@ -19,7 +19,8 @@ namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
 /// The outputs of one task: a segment's private gradients of every axis, in working order. Null:
-/// not wanted. Those of keys lack key_gradient_scale(), since U carries the query's scale.
+/// not wanted. Those of keys lack key_gradient_scale(), since U carries the query's scale. Tiles leave
+/// those of the inner axis transposed, in panels of [channels, kPanelKeys].
 template <class R>
 struct HaloGradients {
   int64_t begin[kMaxOrder];

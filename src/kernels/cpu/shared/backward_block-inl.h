@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/shared/backward_general-inl.h"
 #include "kernels/cpu/shared/backward_rows-inl.h"
+#include "kernels/cpu/shared/block_products-inl.h"
 #include "kernels/cpu/shared/own_panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,32 +49,45 @@ class BackwardBlock : public BackwardRows<T> {
         g_deep_(take_deep(g, geometry.value_depth, arena)),
         p_deep_(take_deep(p, kPanelKeys, arena)),
         ds_deep_(take_deep(ds, kPanelKeys, arena)),
-        own_keys_(problem.dim, arena),
-        own_values_(problem.value_dim, arena) {}
+        u_turned_(kTiled<E> ? arena.take(kBlockRows / 2 * geometry.depth) : nullptr),
+        g_turned_(kTiled<E> ? arena.take(kBlockRows / 2 * geometry.value_depth) : nullptr),
+        own_keys_(geometry.inner_key.panel_rows(), arena),
+        own_values_(geometry.value.panel_rows(), arena) {}
 
   /// Processes the rows that `block` holds.
   void run() {
     this->start_block();
+    if constexpr (kTiled<E>) clear_padding(block, geometry, u);
     pair(u, u_deep_, geometry.depth, 0, block.padded_rows());
     pair(g, g_deep_, geometry.value_depth, 0, block.padded_rows());
+    if constexpr (kTiled<E>) {
+      turn_slots(block, u_deep_, geometry.depth, u_turned_);
+      turn_slots(block, g_deep_, geometry.value_depth, g_turned_);
+    }
     const Range hull = block.hull();
     // Pairs of keys cannot be split at every key.
-    if (kNumbers<E> == 1 && !filter_.general() && OwnPanel<R>::pays(block)) {
-      own_keys_.load(pack_.keys_t, pack_.inner_begin, hull);
-      if (gradients_.want_ds) own_values_.load(pack_.values_t, pack_.inner_begin, hull);
-      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
-        keys_ = own_keys_.view(first);
-        values_ = own_values_.view(first);
-        add_panel(first, hull);
+    if constexpr (kNumbers<E> == 1) {
+      if (!filter_.general() && OwnPanel<R>::pays(block)) {
+        own_keys_.load(pack_.keys_t, pack_.inner_begin, hull);
+        if (gradients_.want_ds) own_values_.load(pack_.values_t, pack_.inner_begin, hull);
+        for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+          keys_ = own_keys_.view(first);
+          values_ = own_values_.view(first);
+          add_panel(first, hull);
+        }
+        return;
       }
-      return;
     }
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
       const int64_t column = first - pack_.inner_begin;
-      keys_ = {pack_.keys_t + column * problem_.dim, kPanelKeys};
-      values_ = {pack_.values_t + column * problem_.value_dim, kPanelKeys};
-      add_panel(first, hull);
+      keys_ = {pack_.keys_t + column * geometry.inner_key.panel_rows(), kPanelKeys};
+      values_ = {pack_.values_t + column * geometry.value.panel_rows(), kPanelKeys};
+      if constexpr (kTiled<E>) {
+        add_tiled_panel(first, hull);
+      } else {
+        add_panel(first, hull);
+      }
     }
   }
 
@@ -128,9 +142,53 @@ class BackwardBlock : public BackwardRows<T> {
   void pair(R* array, R* deep, int64_t width, int begin, int end) {
     if constexpr (kNumbers<E> == 2) {
       for (int r = begin; r < end; r += 2) {
-        pair_rows(array + r * width, array + (r + 1) * width, width, deep + r / 2 * width);
+        pair_rows<E>(array + r * width, array + (r + 1) * width, width, deep + r / 2 * width);
       }
-      for (int r = begin; r < end; ++r) pair_row(array + r * width, width);
+      for (int r = begin; r < end; ++r) pair_row<E>(array + r * width, width);
+    }
+  }
+
+  // One panel of keys, by products of the whole block.
+  void add_tiled_panel(int64_t first, Range hull) {
+    const PanelPart<R> whole(first, hull);
+    const TileColumns seen(whole);
+    const bool general = filter_.general(), want_ds = gradients_.want_ds;
+    multiply_panel(block, u, geometry.depth, keys_.columns, geometry.inner_key.panel_rows(), seen,
+                   p);
+    if (want_ds) {
+      multiply_panel(block, g, geometry.value_depth, values_.columns, geometry.value.panel_rows(),
+                     seen, ds);
+    }
+    if (general) filter_.start_panel(first);
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      const PanelPart<R> part(first, block.inner + row);
+      if (part.empty()) {
+      } else if (general) {
+        general_.weigh_strip(part, row, keys_.columns, want_ds ? values_.columns : nullptr);
+      } else {
+        weigh_strip(part, row);
+      }
+      clear_columns(part, seen, p + row * kPanelKeys);
+      pair(p, p_deep_, kPanelKeys, row, row + kStripRows);
+      if (!want_ds) continue;
+      clear_columns(part, seen, ds + row * kPanelKeys);
+      pair(ds, ds_deep_, kPanelKeys, row, row + kStripRows);
+    }
+    const int inner = geometry.inner();
+    const int64_t depth = geometry.depth, width = geometry.value_depth;
+    const int64_t key = first - pack_.inner_begin, own_key = first - gradients_.inner_begin;
+    if (gradients_.want_du) {
+      add_to_block(block, ds, pack_.keys[inner] + key * depth, depth, seen, du);
+    }
+    if (gradients_.want_y) {
+      add_to_block(block, p, pack_.values[inner] + key * width, width, seen, y);
+    }
+    if (gradients_.inner_value) {
+      add_to_panel(block, g_turned_, p_deep_, width, seen,
+                   gradients_.inner_value + own_key * width);
+    }
+    if (gradients_.inner_key) {
+      add_to_panel(block, u_turned_, ds_deep_, depth, seen, gradients_.inner_key + own_key * depth);
     }
   }
 
@@ -178,15 +236,16 @@ class BackwardBlock : public BackwardRows<T> {
     constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
     const int block_row = strip + row;
+    R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
     Tile<R, kRows, kVectors> s;
-    NSIMPLEX_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
+    if constexpr (kTiled<E>) {
+      s.load(weights, kPanelKeys);
+    } else {
+      s.zero();
+      s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
+                                 keys_.columns + vector * kLanes<R>, keys_.row,
+                                 slots<E>(problem_.dim));
     }
-    s.template multiply_add<E>(u + block_row * geometry.depth, geometry.depth, 1,
-                               keys_.columns + vector * kLanes<R>, keys_.row,
-                               slots<E>(problem_.dim));
     // The norm is added after the sum and is not its start value. Otherwise every step would round
     // at the magnitude of lse, unlike in the forward. In this form the sum's rounding is the same
     // as lse's and cancels.
@@ -198,7 +257,6 @@ class BackwardBlock : public BackwardRows<T> {
       for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Add(scaled<E>(s.at[r][v], scale), shift);
     }
     mask_scores<kMasking>(s, part, row, vector);
-    R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
     R* const row_sums = sums + block_row * kLineChannels;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -224,11 +282,17 @@ class BackwardBlock : public BackwardRows<T> {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         dp.at[r][v] = hn::Set(d, share[row + r] + minus_delta[row + r]);
+        if constexpr (kTiled<E>) {
+          const R* const own = ds + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
+          dp.at[r][v] = hn::Add(hn::Load(d, own), dp.at[r][v]);
+        }
       }
     }
-    dp.template multiply_add<E>(g + row * geometry.value_depth, geometry.value_depth, 1,
-                                values_.columns + vector * kLanes<R>, values_.row,
-                                slots<E>(problem_.value_dim));
+    if constexpr (!kTiled<E>) {
+      dp.template multiply_add<E>(g + row * geometry.value_depth, geometry.value_depth, 1,
+                                  values_.columns + vector * kLanes<R>, values_.row,
+                                  slots<E>(problem_.value_dim));
+    }
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
@@ -283,6 +347,7 @@ class BackwardBlock : public BackwardRows<T> {
   TupleFilter<T>& filter_;
   GeneralBackward<T, E> general_;
   R *const u_deep_, *const g_deep_, *const p_deep_, *const ds_deep_;
+  R *const u_turned_, *const g_turned_;
   OwnPanel<R> own_keys_, own_values_;
   PanelView<R> keys_{}, values_{};  // of the current panel
 };

@@ -27,15 +27,21 @@ class GeneralBackward {
                   const TupleFilter<T>& filter)
       : problem_(problem), rows_(rows), filter_(filter) {}
 
-  /// `keys` and `values` belong to the panel; without `values` there is no dS.
+  /// `keys` and `values` belong to the panel; without `values` there is no dS. Tiles left the products
+  /// in `rows.p` and `rows.ds`.
   void weigh_strip(const PanelPart<R>& part, int strip, const R* keys, const R* values) {
     const int64_t depth = rows_.geometry.depth, width = rows_.geometry.value_depth;
     R *const p = rows_.p + strip * kPanelKeys, *const ds = rows_.ds + strip * kPanelKeys;
-    multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim),
-                      static_cast<R>(score_scale<E>(rows_.geometry)), part, p);
-    if (values) {
-      multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim), R{1},
-                        part, ds);
+    const R scale = static_cast<R>(score_scale<E>(rows_.geometry));
+    if constexpr (kTiled<E>) {
+      scale_strip<E>(part, scale, p);
+    } else {
+      multiply_strip<E>(rows_.u + strip * depth, depth, keys, slots<E>(problem_.dim), scale, part,
+                        p);
+      if (values) {
+        multiply_strip<E>(rows_.g + strip * width, width, values, slots<E>(problem_.value_dim),
+                          R{1}, part, ds);
+      }
     }
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     with_weigh(problem_.normalizer, [&](auto weigh) HWY_ATTR {

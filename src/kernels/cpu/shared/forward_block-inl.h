@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "kernels/cpu/shared/block_products-inl.h"
 #include "kernels/cpu/shared/forward_general-inl.h"
 #include "kernels/cpu/shared/forward_rows-inl.h"
 #include "kernels/cpu/shared/own_panel-inl.h"
@@ -27,35 +28,41 @@ class ForwardBlock : public ForwardRows<T> {
  public:
   ForwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
                TupleFilter<T>& filter, Arena<R>& arena)
-      : Base(problem, geometry, arena),
+      : Base(problem, geometry, kTiled<E> ? kBlockRows : kStripRows, arena),
         pack_(pack),
         dim_(problem.dim),
+        panel_rows_(geometry.inner_key.panel_rows()),
         score_scale_(static_cast<R>(score_scale<E>(geometry))),
         filter_(filter),
         general_(problem, *this, filter),
-        own_(problem.dim, arena) {}
+        own_(panel_rows_, arena) {}
 
   /// Processes the rows that `block` holds.
   void run() {
     this->start_block();
+    if constexpr (kTiled<E>) clear_padding(block, geometry, u);
     if constexpr (kNumbers<E> == 2) {
       for (int r = 0; r < block.padded_rows(); ++r)
-        pair_row(u + r * geometry.depth, geometry.depth);
+        pair_row<E>(u + r * geometry.depth, geometry.depth);
     }
     const Range hull = block.hull();
     const bool general = filter_.general();
     // Pairs of keys cannot be split at every key.
-    if (kNumbers<E> == 1 && !general && OwnPanel<R>::pays(block)) {
-      own_.load(pack_.keys_t, pack_.inner_begin, hull);
-      for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
-        run_panel(first, own_.view(first));
+    if constexpr (kNumbers<E> == 1) {
+      if (!general && OwnPanel<R>::pays(block)) {
+        own_.load(pack_.keys_t, pack_.inner_begin, hull);
+        for (int64_t first = hull.begin; first < hull.end; first += kPanelKeys) {
+          run_panel(first, own_.view(first));
+        }
+        return;
       }
-      return;
     }
     for (int64_t first = hull.begin / kPanelKeys * kPanelKeys; first < hull.end;
          first += kPanelKeys) {
-      const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * dim_;
-      if (general) {
+      const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * panel_rows_;
+      if constexpr (kTiled<E>) {
+        run_tiled_panel(first, columns, general);
+      } else if (general) {
         run_general_panel(first, columns);
       } else {
         run_panel(first, {columns, kPanelKeys});
@@ -63,6 +70,7 @@ class ForwardBlock : public ForwardRows<T> {
     }
   }
 
+  using Base::all_p;
   using Base::bias;
   using Base::block;
   using Base::geometry;
@@ -70,9 +78,33 @@ class ForwardBlock : public ForwardRows<T> {
   using Base::state;
   using Base::sums;
   using Base::u;
+  using Base::waiting;
   using Base::y;
 
  private:
+  // Processes a panel by products of the whole block. The weights of all strips wait for the second
+  // one.
+  void run_tiled_panel(int64_t first, const R* columns, bool general) {
+    const PanelPart<R> whole(first, block.hull());
+    const TileColumns seen(whole);
+    multiply_panel(block, u, geometry.depth, columns, panel_rows_, seen, all_p);
+    if (general) filter_.start_panel(first);
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      p = all_p + row * kPanelKeys;
+      waiting = row;
+      const PanelPart<R> part(first, block.inner + row);
+      if (!part.empty()) {
+        general ? general_.weigh_strip(part, row, columns) : score_strip(part, row);
+      }
+      clear_columns(part, seen, p);
+    }
+    waiting = 0;
+    for (int r = 0; r < block.padded_rows(); ++r) pair_row<E>(all_p + r * kPanelKeys, kPanelKeys);
+    const int64_t width = geometry.value_depth;
+    const R* const values = pack_.values[geometry.inner()] + (first - pack_.inner_begin) * width;
+    add_to_block(block, all_p, values, width, seen, y);
+  }
+
   // Processes the panel whose first key is `first`.
   void run_panel(int64_t first, PanelView<R> panel) {
     panel_ = panel;
@@ -97,7 +129,7 @@ class ForwardBlock : public ForwardRows<T> {
   // Y += P V for the rows of a strip.
   void add_values(const PanelPart<R>& part, int strip) {
     if constexpr (kNumbers<E> == 2) {
-      for (int r = 0; r < kStripRows; ++r) pair_row(p + r * kPanelKeys, kPanelKeys);
+      for (int r = 0; r < kStripRows; ++r) pair_row<E>(p + r * kPanelKeys, kPanelKeys);
     }
     const int64_t width = geometry.value_depth;
     const R* const values =
@@ -141,13 +173,13 @@ class ForwardBlock : public ForwardRows<T> {
     R* const weights = p + row * kPanelKeys + vector * kLanes<R>;
     R* const row_sums = sums + (strip + row) * kLanes<R>;
     Tile<R, kRows, kVectors> s;
-    NSIMPLEX_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
+    if constexpr (kTiled<E>) {
+      s.load(weights, kPanelKeys);
+    } else {
+      s.zero();
+      s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
+                                 panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
     }
-    s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
-                               panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
     // After the sum, as in the backward, so that both round scores in the same way.
     const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
@@ -245,7 +277,7 @@ class ForwardBlock : public ForwardRows<T> {
   }
 
   const HeadPack<R>& pack_;
-  const int64_t dim_;
+  const int64_t dim_, panel_rows_;
   const R score_scale_;
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;

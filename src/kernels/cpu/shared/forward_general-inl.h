@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 /// Turns scores of the strip that starts with block row `strip` into weights in `rows.p`, in
 /// passes: first all raw scores, then every row's masks and maximum, then its weights, sums and
-/// dropout. `panel` holds the keys. Additive masks are read first, since the largest one of an item
+/// dropout. `panel` holds the keys; raw scores of tiles are in `rows.p` already. Additive masks are read first, since the largest one of an item
 /// determines the reference of its scores.
 template <class T, class E>
 class GeneralForward {
@@ -30,8 +30,13 @@ class GeneralForward {
 
   void weigh_strip(const PanelPart<R>& part, int strip, const R* panel) {
     const int64_t depth = rows_.geometry.depth;
-    multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim),
-                      static_cast<R>(score_scale<E>(rows_.geometry)), part, rows_.p);
+    const R scale = static_cast<R>(score_scale<E>(rows_.geometry));
+    if constexpr (kTiled<E>) {
+      scale_strip<E>(part, scale, rows_.p);
+    } else {
+      multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim), scale, part,
+                        rows_.p);
+    }
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     const bool adds = filter_.adds_logits();
     for (int r = 0; r < count && adds; ++r) read_logits(part, strip, r);

@@ -22,14 +22,16 @@ template <class T>
 struct ForwardRows {
   using R = Accum<T>;
 
-  ForwardRows(const DenseProblem<T>& problem, const Geometry& geometry, Arena<R>& arena)
+  /// `p_rows`: a strip's, or those of the whole block.
+  ForwardRows(const DenseProblem<T>& problem, const Geometry& geometry, int p_rows, Arena<R>& arena)
       : geometry(geometry),
         u(arena.take(kBlockRows * geometry.depth)),
         y(arena.take(kBlockRows * geometry.value_depth)),
         sums(arena.take(kBlockRows * kLanes<R>)),
         value_sums(problem.dropout.p > 0.0 ? arena.take(kBlockRows * kLanes<R>) : sums),
         total(arena.take(kChunkItems * geometry.value_depth)),
-        p(arena.take(kStripRows * kPanelKeys)) {}
+        all_p(arena.take(p_rows * kPanelKeys)),
+        p(all_p) {}
 
   /// Forgets all items; their totals are zero.
   void start_items(int count) {
@@ -49,7 +51,7 @@ struct ForwardRows {
   }
 
   /// Gives the item of a row a new maximum and rescales everything that was summed for it before
-  /// this strip: its total, and Y and sums of its rows, which it returns.
+  /// this strip: its total, and Y, sums and waiting weights of its rows, which it returns.
   struct Raised {
     int begin, end;
     R factor;  ///< 1 if nothing was summed
@@ -70,6 +72,7 @@ struct ForwardRows {
       scale_row(y + r * width, raised.factor, width);
       scale_row(sums + r * kLanes<R>, raised.factor, kLanes<R>);
       if (value_sums != sums) scale_row(value_sums + r * kLanes<R>, raised.factor, kLanes<R>);
+      if (r < waiting) scale_row(all_p + r * kPanelKeys, raised.factor, kPanelKeys);
     }
     return raised;
   }
@@ -88,7 +91,9 @@ struct ForwardRows {
   R* const sums;        // [kBlockRows, kLanes<R>]    sums of weights, lane by lane
   R* const value_sums;  // [kBlockRows, kLanes<R>]    the same after dropout; `sums` without
   R* const total;       // [kChunkItems, value_depth] weighted values of every item
-  R* const p;           // [kStripRows, kPanelKeys]   scores of a strip, then weights
+  R* const all_p;       // [p_rows, kPanelKeys]       scores, then weights
+  R* p;                 // of the current strip
+  int waiting = 0;      // rows of this panel whose weights are not in Y yet
   SoftmaxState<R> state[kChunkItems + 1];  // the last one is for padding rows
   R bias[kBlockRows];                      // minus the maximum that the next scores refer to
 

@@ -38,9 +38,11 @@ Geometry::Geometry(const DenseProblem<T>& problem)
   lead = {planes, chunks, plane, lead_depth = planes * plane};
   // U is written plane by plane in whole vectors; the last plane's may exceed its chunks.
   depth = round_up((planes - 1) * chunks + plane, kLineChannels);
-  inner_key = {planes, chunks, chunks, depth};
+  // The depth of a matrix tile is 32 numbers of 16 bits.
+  const int64_t unit = sizeof(T) == 2 ? 32 : 1;
+  inner_key = {planes, chunks, chunks, depth, unit};
   value_depth = round_up(problem.value_dim, kLineChannels);
-  value = {1, problem.value_dim, value_depth, value_depth};
+  value = {1, problem.value_dim, value_depth, value_depth, unit};
   const int last = longest_window(problem);
   int position = 0;
   for (int m = 0; m < order; ++m) {
@@ -61,16 +63,16 @@ int64_t Geometry::levels_size() const {
   return size;
 }
 
-int64_t Geometry::forward_scratch() const {
-  return kBlockRows * (depth + 2 * value_depth + 2 * kLineChannels) + kStripRows * kPanelKeys +
-         own_panel_size(inner_key.count()) + lead_depth + kChunkItems * value_depth +
-         levels_size() + inner() * value_depth;
+int64_t Geometry::forward_scratch(bool pairs) const {
+  return kBlockRows * (depth + 2 * value_depth + 2 * kLineChannels) +
+         (pairs ? kBlockRows : kStripRows) * kPanelKeys + own_panel_size(inner_key.panel_rows()) +
+         lead_depth + kChunkItems * value_depth + levels_size() + inner() * value_depth;
 }
 
 int64_t Geometry::backward_scratch(bool pairs) const {
-  // Copies of U, G, P and dS, as pairs along the rows.
-  const int64_t copies = pairs ? kBlockRows / 2 * (depth + value_depth + 2 * kPanelKeys) : 0;
-  return copies + own_panel_size(inner_key.count()) + own_panel_size(value.count()) +
+  // Copies of U, G, P and dS as pairs along the rows, those of U and G also transposed.
+  const int64_t copies = pairs ? kBlockRows * (depth + value_depth + kPanelKeys) : 0;
+  return copies + own_panel_size(inner_key.panel_rows()) + own_panel_size(value.panel_rows()) +
          kBlockRows * (2 * depth + 2 * value_depth + 2 * kPanelKeys + kLineChannels) +
          kChunkItems * (2 * lead_depth + value_depth) + 2 * levels_size() + inner() * value_depth;
 }
@@ -100,11 +102,11 @@ PackLayout::PackLayout(const DenseProblem<T>& problem, const Geometry& geometry,
   }
   const int inner = geometry.inner();
   const int64_t padded = inner_keys.size();
-  keys_t = take(padded * problem.dim);
+  keys_t = take(padded * geometry.inner_key.panel_rows());
   values[inner] = take(padded * geometry.value_depth);
   if (backward) {
     keys[inner] = take(padded * geometry.depth);
-    values_t = take(padded * problem.value_dim);
+    values_t = take(padded * geometry.value.panel_rows());
   }
 }
 

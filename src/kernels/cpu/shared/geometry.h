@@ -23,8 +23,10 @@ struct Channels {
   int planes = 1;  ///< components of a chunk; 1: channels in their order
   int64_t chunks = 0, stride = 0;
   int64_t padded = 0;  ///< elements of a packed row; zeros between and after the planes
+  int64_t unit = 1;    ///< channels of a transposed panel are filled with zeros to a multiple
 
   int64_t count() const { return planes * chunks; }
+  int64_t panel_rows() const { return round_up(count(), unit); }
   int64_t place(int64_t channel) const {
     return planes == 1 ? channel : channel % planes * stride + channel / planes;
   }
@@ -61,8 +63,8 @@ struct Geometry {
   /// Elements of all levels but the last, which is U.
   int64_t levels_size() const;
 
-  /// Elements of scratch for a forward or backward task. `pairs`: with operands of Bf16Pair.
-  int64_t forward_scratch() const;
+  /// Elements of scratch for a forward or backward task. `pairs`: with operands of two numbers.
+  int64_t forward_scratch(bool pairs) const;
   int64_t backward_scratch(bool pairs) const;
 
   int64_t query_head(int64_t kv_head, int64_t item) const { return kv_head * group + item % group; }

@@ -14,19 +14,44 @@ namespace {
 
 // Subnormal numbers become 0 of the same sign.
 float flushed(float value) {
-  return std::abs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t kept = (bits & 0x7f800000u) == 0 ? 0x80000000u : 0xffffffffu;
+  return std::bit_cast<float>(bits & kept);
 }
 
-// One of the two numbers of a slot.
-float number(uint32_t slot, int half) {
-  return flushed(std::bit_cast<float>(half == 0 ? slot << 16 : slot & 0xffff0000u));
-}
+// The numbers of a tile: even ones, then odd ones.
+struct Numbers {
+  float at[2][kTileRows][kTileSlots];
+  bool usual = true;  // 0, or from 2^-50 to 2^60 in size
 
-// A fused multiply-add in fp32: the product of two bf16 is exact in fp64. So is its sum with an fp32
+  explicit Numbers(const uint32_t (&tile)[kTileRows][kTileSlots]) {
+    for (int r = 0; r < kTileRows; ++r) {
+      for (int k = 0; k < kTileSlots; ++k) {
+        const uint32_t slot = tile[r][k];
+        at[0][r][k] = flushed(std::bit_cast<float>(slot << 16));
+        at[1][r][k] = flushed(std::bit_cast<float>(slot & 0xffff0000u));
+        for (int half = 0; half < 2; ++half) {
+          const float size = std::abs(at[half][r][k]);
+          usual &= size == 0.0f || (size >= 0x1p-50f && size <= 0x1p60f);
+        }
+      }
+    }
+  }
+};
+
+// Fused multiply-adds in fp32. A product of two bf16 is exact in fp64. So is its sum with an fp32
 // number, unless one of them is too small to change the other.
-float multiply_add(float a, float b, float sum) {
-  return flushed(static_cast<float>(static_cast<double>(a) * static_cast<double>(b) +
-                                    static_cast<double>(sum)));
+void multiply_add_any(float factor, const float (&numbers)[kTileSlots], float (&sums)[kTileSlots]) {
+  for (int n = 0; n < kTileSlots; ++n) {
+    sums[n] = flushed(static_cast<float>(static_cast<double>(factor) * numbers[n] + sums[n]));
+  }
+}
+
+// The same for usual numbers, faster: products are exact in fp32, and all sums are multiples of
+// 2^-114, so none is subnormal.
+void multiply_add_usual(float factor, const float (&numbers)[kTileSlots],
+                        float (&sums)[kTileSlots]) {
+  for (int n = 0; n < kTileSlots; ++n) sums[n] += factor * numbers[n];
 }
 
 #ifdef NSIMPLEX_AMX
@@ -125,14 +150,13 @@ void multiply_all(Tiles& tiles, const TileProduct& p) {
 }  // namespace
 
 void EmulatedTiles::add_product(Tile& sum, const Tile& a, const Tile& b) {
+  const Numbers left(a), right(b);
+  const auto add = left.usual && right.usual ? multiply_add_usual : multiply_add_any;
   for (int m = 0; m < kTileRows; ++m) {
     float sums[2][kTileSlots] = {};
-    for (int k = 0; k < kTileSlots; ++k) {
-      for (int half = 0; half < 2; ++half) {
-        const float factor = number(a[m][k], half);
-        for (int n = 0; n < kTileSlots; ++n) {
-          sums[half][n] = multiply_add(factor, number(b[k][n], half), sums[half][n]);
-        }
+    for (int half = 0; half < 2; ++half) {
+      for (int k = 0; k < kTileSlots; ++k) {
+        add(left.at[half][m][k], right.at[half][k], sums[half]);
       }
     }
     for (int n = 0; n < kTileSlots; ++n) {

@@ -105,10 +105,13 @@ inline void transpose_four(const double* const (&from)[4], const Channels& chann
 /// The same transposed: whole panels [channels, kPanelKeys], key `row` in column row % kPanelKeys.
 template <class R, class From>
 void pack_panels(const From& from, Range filled, const Channels& channels, int64_t origin, R* to) {
-  const int64_t count = channels.count();
+  const int64_t count = channels.count(), all = channels.panel_rows();
   for (int64_t row = filled.begin; row < filled.end;) {
     const int64_t panel = row / kPanelKeys * kPanelKeys;
-    R* const column = to + (panel - origin) * count + row % kPanelKeys;
+    R* const column = to + (panel - origin) * all + row % kPanelKeys;
+    if (row % kPanelKeys == 0) {
+      std::memset(column + count * kPanelKeys, 0, (all - count) * kPanelKeys * sizeof(R));
+    }
     if (row % 4 == 0) {
       decltype(from(row)) const four[4] = {from(row), from(row + 1), from(row + 2), from(row + 3)};
       if (four[0] && four[1] && four[2] && four[3]) {
@@ -127,14 +130,15 @@ void pack_panels(const From& from, Range filled, const Channels& channels, int64
 
 /// For whole panels of `rows` rows of `width` numbers: converts neighbouring rows to pairs in
 /// place.
-inline void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t width, int64_t size,
-                        float* to) {
+template <class E>
+void pair_panels(Range filled, int64_t origin, int64_t rows, int64_t width, int64_t size,
+                 float* to) {
   alignas(64) static constexpr float kNothing[kPanelKeys] = {};
   for (int64_t first = filled.begin; first < filled.end; first += kPanelKeys) {
     float* const panel = to + (first - origin) * size;
     for (int64_t row = 0; row < rows; row += 2) {
       const float* const second = row + 1 < rows ? panel + (row + 1) * width : kNothing;
-      pair_rows(panel + row * width, second, width, panel + row / 2 * width);
+      pair_rows<E>(panel + row * width, second, width, panel + row / 2 * width);
     }
   }
 }
@@ -163,14 +167,14 @@ void pack_axis(const Geometry& geometry, const PackLayout& layout, int position,
     if (!is_inner) return;
     const auto pair_columns = [&](int64_t offset, int64_t channels) {
       if (offset < 0) return;
-      pair_panels(filled, origin, channels, kPanelKeys, channels, base + offset);
+      pair_panels<E>(filled, origin, channels, kPanelKeys, channels, base + offset);
     };
     const auto pair_keys = [&](int64_t offset, int64_t depth) {
       if (offset < 0) return;
-      pair_panels(filled, origin, kPanelKeys, depth, depth, base + offset);
+      pair_panels<E>(filled, origin, kPanelKeys, depth, depth, base + offset);
     };
-    pair_columns(layout.keys_t, geometry.inner_key.count());
-    pair_columns(layout.values_t, geometry.value.count());
+    pair_columns(layout.keys_t, geometry.inner_key.panel_rows());
+    pair_columns(layout.values_t, geometry.value.panel_rows());
     pair_keys(layout.keys[position], geometry.depth);
     pair_keys(layout.values[position], geometry.value_depth);
   }

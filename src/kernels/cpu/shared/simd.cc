@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/shared/matrix_tiles.h"
 #include "kernels/cpu/shared/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -61,43 +62,77 @@ void choose_target(int64_t target) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// AVX3 with AVX512-BF16, the one level that Highway does not know. Set together with the target.
-constexpr char kBf16Level[] = "AVX3_BF16";
-std::atomic<bool> bf16_pairs_chosen{false};
+// AVX3 with other products of bf16, and AVX2 with emulated ones: levels that Highway does not know.
+constexpr char kPairsLevel[] = "AVX3_BF16", kTilesLevel[] = "AMX_BF16",
+               kEmulatedLevel[] = "AMX_EMULATED";
 
-bool has_bf16_pairs() {
+// Set together with the target.
+std::atomic<Bf16Products> products_chosen{Bf16Products::numbers};
+
+const Processor& this_processor() {
+  static const Processor processor = [] {
+    Processor found;
 #if HWY_ARCH_X86_64
-  return (available_targets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
+    __builtin_cpu_init();
+    found.amd = __builtin_cpu_is("amd");
+    found.bf16_pairs =
+        (available_targets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
+    found.bf16_tiles = found.bf16_pairs && has_amx_bf16();
 #endif
+    return found;
+  }();
+  return processor;
+}
+
+// Highway's targets of this machine, best first.
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
+    names.emplace_back(hwy::TargetName(rest & -rest));
+  }
+  return names;
 }
 
 void choose_by_name(const std::string& name) {
-  if (has_bf16_pairs() && name == kBf16Level) {
-    bf16_pairs_chosen = true;
-    return choose_target(HWY_AVX3);
+  const auto choose = [](Bf16Products products, int64_t target) {
+    products_chosen = products;
+    choose_target(target);
+  };
+  const std::vector<std::string> levels = simd_levels(), emulated = emulated_simd_levels();
+  if (std::ranges::find(emulated, name) != emulated.end()) {
+    return choose(Bf16Products::tiles, HWY_AVX2);
   }
-  for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
-    if (name == hwy::TargetName(rest & -rest)) {
-      bf16_pairs_chosen = false;
-      return choose_target(rest & -rest);
+  if (std::ranges::find(levels, name) != levels.end()) {
+    if (name == kTilesLevel) return choose(Bf16Products::tiles, HWY_AVX3);
+    if (name == kPairsLevel) return choose(Bf16Products::pairs, HWY_AVX3);
+    for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
+      if (name == hwy::TargetName(rest & -rest)) return choose(Bf16Products::numbers, rest & -rest);
     }
   }
   std::string message = "unknown or unavailable SIMD level '" + name + "'; available:";
-  for (const std::string& level : simd_levels()) message += " " + level;
+  for (const std::string& level : levels) message += " " + level;
   throw std::invalid_argument(message);
 }
 
 }  // namespace
 
+std::vector<std::string> preferred_levels(Processor processor, std::vector<std::string> targets) {
+  const auto plain = std::ranges::find(targets, hwy::TargetName(HWY_AVX3));
+  if (plain == targets.end()) return targets;
+  // Zen 4 multiplies pairs at twice the rate of fp32. Sapphire Rapids took 1.5 times as long for
+  // them as for fp32 (docs/attention/performance.md), so other families use them by name only.
+  if (processor.bf16_pairs) targets.insert(processor.amd ? plain : plain + 1, kPairsLevel);
+  if (processor.bf16_tiles) targets.insert(targets.begin(), kTilesLevel);
+  return targets;
+}
+
 std::vector<std::string> simd_levels() {
-  std::vector<std::string> names;
-  if (has_bf16_pairs()) names.emplace_back(kBf16Level);
-  for (int64_t rest = available_targets(); rest != 0; rest &= rest - 1) {
-    names.emplace_back(hwy::TargetName(rest & -rest));
-  }
-  return names;
+  return preferred_levels(this_processor(), target_names());
+}
+
+std::vector<std::string> emulated_simd_levels() {
+  if (available_targets() & HWY_AVX2) return {kEmulatedLevel};
+  return {};
 }
 
 void read_simd_environment() {
@@ -105,13 +140,17 @@ void read_simd_environment() {
   (void)done;
 }
 
-bool bf16_pairs() { return bf16_pairs_chosen; }
+Bf16Products bf16_products() { return products_chosen; }
 
 std::string simd_level() {
   read_simd_environment();
-  if (bf16_pairs()) return kBf16Level;
   const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  return hwy::TargetName(targets & -targets);
+  const int64_t best = targets & -targets;
+  if (bf16_products() == Bf16Products::pairs) return kPairsLevel;
+  if (bf16_products() == Bf16Products::tiles) {
+    return best == HWY_AVX2 ? kEmulatedLevel : kTilesLevel;
+  }
+  return hwy::TargetName(best);
 }
 
 void set_simd_level(const std::string& name) {
@@ -119,9 +158,8 @@ void set_simd_level(const std::string& name) {
     read_simd_environment();  // first, since it would undo this choice later
     return choose_by_name(name);
   }
-  choose_target(0);
-  bf16_pairs_chosen = has_bf16_pairs();
   const char* const wanted = std::getenv("NSIMPLEX_SIMD");
+  choose_by_name(simd_levels().front());  // stays if the wanted one is unknown
   if (wanted && *wanted) choose_by_name(wanted);
 }
 

@@ -8,6 +8,21 @@ namespace nsimplex::kernels {
 /// Names of the SIMD levels this machine can run, best first, e.g. {"AVX3_BF16", "AVX3", "AVX2"}.
 std::vector<std::string> simd_levels();
 
+/// Levels that compute in plain C++ as others do by instructions that this machine may lack, for
+/// tests: AMX_EMULATED. They run only by name.
+std::vector<std::string> emulated_simd_levels();
+
+/// The properties of a processor that decide the order of its levels.
+struct Processor {
+  bool amd = false;         ///< measured: products of pairs are twice as fast as fp32 ones
+  bool bf16_pairs = false;  ///< AVX512-BF16
+  bool bf16_tiles = false;  ///< AMX-BF16 and AVX512-BF16
+};
+
+/// Inserts the levels AMX_BF16 and AVX3_BF16 into `targets`, which are Highway's, best first. No
+/// level is before one that is faster on that family of processors.
+std::vector<std::string> preferred_levels(Processor processor, std::vector<std::string> targets);
+
 /// The level in use: the best one, or the one that NSIMPLEX_SIMD names.
 std::string simd_level();
 
@@ -15,8 +30,10 @@ std::string simd_level();
 /// that lists the available ones. An empty name returns to the default.
 void set_simd_level(const std::string& name);
 
-/// Whether the level has AVX512-BF16's products of pairs: AVX3_BF16, which is AVX3 with these.
-bool bf16_pairs();
+/// How the level multiplies bf16: widened to fp32; by AVX512-BF16's products of pairs (AVX3_BF16,
+/// which is AVX3 with these); or by matrix tiles (AMX_BF16, likewise, and AMX_EMULATED on AVX2).
+enum class Bf16Products { numbers, pairs, tiles };
+Bf16Products bf16_products();
 
 /// Applies NSIMPLEX_SIMD on the first call. An invalid name throws as above, on every call until it
 /// is corrected. Plans call this, so no kernel runs before.

@@ -41,6 +41,24 @@ template <class R, int kRows, int kVectors>
 struct Tile {
   Vec<R> at[kRows][kVectors];
 
+  HWY_INLINE void zero() {
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) at[r][v] = hn::Zero(Tag<R>());
+    }
+  }
+
+  HWY_INLINE void load(const R* from, int64_t from_row) {
+    NSIMPLEX_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      NSIMPLEX_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        at[r][v] = hn::Load(Tag<R>(), from + r * from_row + v * kLanes<R>);
+      }
+    }
+  }
+
   /// at[r][v] += sum_k a[r, k] * b[k, v], the depth k in order. `a` is read element by element,
   /// rows of `b` are aligned vectors.
   template <class E>

@@ -52,6 +52,18 @@ void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth, R 
   }
 }
 
+/// Scales a strip's raw scores that tiles left.
+template <class E, class R>
+void scale_strip(const PanelPart<R>& part, R scale, R* scores) {
+  const Tag<R> d;
+  for (int r = 0; r < kStripRows && scale != R{1}; ++r) {
+    for (int v = part.vector; v < part.vector_end; ++v) {
+      R* const at = scores + r * kPanelKeys + v * kLanes<R>;
+      hn::Store(scaled<E>(hn::Load(d, at), hn::Set(d, scale)), d, at);
+    }
+  }
+}
+
 /// Weights of scores and their derivatives. `norm` is minus the logarithm of the normaliser for
 /// softmax and its inverse for relu; sigmoid has none. Scores are logits times Geometry::unit. A
 /// score of minus infinity has the weight exactly 0, and NaN stays NaN.

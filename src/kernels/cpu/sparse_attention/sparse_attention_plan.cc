@@ -47,7 +47,7 @@ DensePlan plan_sparse_forward(const SparseForward<T>& problem) {
   plan.inner_axis = geometry.inner();
   plan.blocks = std::min(whole.queries, ceil_div(kWantedTasks, heads));
   if (takes_tiles(whole, problem.lists)) {
-    plan.scratch_bytes = bytes<T>(geometry.forward_scratch() +
+    plan.scratch_bytes = bytes<T>(geometry.forward_scratch(/*pairs=*/sizeof(T) == 2) +
                                   PackLayout(of_set, geometry, /*backward=*/false).size);
   } else {
     plan.tasks[plan.phases++] = tasks_by_rows(whole, kPackRows);
@@ -75,7 +75,7 @@ DensePlan plan_sparse_backward(const SparseBackward<T>& problem) {
   const int64_t halos = halo_layout(whole, geometry, segments, segments.count - 1).end;
   int64_t pack = 0;
   if (takes_tiles(whole, problem.lists)) {
-    plan.scratch_bytes = bytes<T>(geometry.backward_scratch(/*pairs=*/false) +
+    plan.scratch_bytes = bytes<T>(geometry.backward_scratch(/*pairs=*/sizeof(T) == 2) +
                                   PackLayout(of_set, geometry, /*backward=*/true).size +
                                   set_gradients(of_set, geometry).end);
   } else {
