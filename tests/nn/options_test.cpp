@@ -59,6 +59,71 @@ TEST(Options, ALayerThatCannotBeBuiltNamesTheOption) {
   }
 }
 
+TEST(Options, SelectionsThatDoNotGoTogetherAreNamed) {
+  using Options = SimplicialAttentionOptions;
+  const IndexerOptions light{.heads = 2};
+  const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
+      {"orders: expected one order for each of 4 heads, got 3",
+       [](Options& o) { o.orders = {1, 1, 2}; }},
+      {"orders: expected 1 to 8, got 9", [](Options& o) { o.orders = {1, 1, 1, 9}; }},
+      {"orders: expected one order for the 2 heads of a key head, got 1 and 2",
+       [](Options& o) { o.orders = {1, 2, 2, 2}, o.kv_heads = 2; }},
+      {"context_dims: expected none beside orders, got 2",
+       [](Options& o) { o.orders = {1, 1, 1, 2}, o.context_dims = {8, 8}; }},
+      {"normalizer: expected softmax beside face",
+       [](Options& o) { o.face = true, o.normalizer = Normalizer::relu; }},
+      {"augment: expected none beside face, got 1 axes",
+       [](Options& o) { o.face = true, o.augment = {1}; }},
+      {"reduce: expected product, sum or mean, got mlp, which needs select TopK, Path, Neighbours",
+       [](Options& o) { o.reduce = TupleReduce::mlp; }},
+      {"reduce: expected product, sum or mean, got mlp_symmetric",
+       [](Options& o) { o.reduce = TupleReduce::mlp_symmetric, o.select = Linear{}; }},
+      {"scale: expected standard or numbers with a learned reduce, got unit",
+       [](Options& o) {
+         o.reduce = TupleReduce::mlp, o.select = Neighbours{}, o.scale = ScalePreset::unit;
+       }},
+      {"context_dims: expected none beside select Neighbours, got 2",
+       [](Options& o) { o.select = Neighbours{}, o.context_dims = {8, 8}; }},
+      {"face: expected false beside select Union",
+       [](Options& o) { o.select = Union{{Sinks{}}}, o.face = true; }},
+      {"augment: expected none beside select Neighbours, got 1 axes",
+       [](Options& o) { o.select = Neighbours{}, o.augment = {1}; }},
+      {"dropout: expected none beside select Linear, got 0.5",
+       [](Options& o) { o.select = Linear{}, o.dropout = 0.5; }},
+      {"distinct: expected none beside select Neighbours",
+       [](Options& o) { o.select = Neighbours{}, o.distinct = Distinct::axes; }},
+      {"form: expected product, the one that separates",
+       [](Options& o) { o.select = Linear{}, o.form = Form::determinant; }},
+      {"reduce: expected product, the one that separates",
+       [](Options& o) { o.select = Linear{}, o.reduce = Reduce::sum; }},
+      {"normalizer: expected softmax beside select Linear",
+       [](Options& o) { o.select = Linear{}, o.normalizer = Normalizer::softmax_sink; }},
+      {"normalizer: expected softmax or softmax_sink beside select TopK",
+       [&](Options& o) { o.select = TopK{{2}, light}, o.normalizer = Normalizer::relu; }},
+      {"window: expected none beside chosen keys, got 1",
+       [](Options& o) { o.select = Neighbours{}, o.window = {Window::last(2)}; }},
+      {"select: expected 1 or 2 numbers k of TopK, got 3",
+       [&](Options& o) { o.select = TopK{{1, 2, 3}, light}; }},
+      {"k: expected at least 1, got 0", [&](Options& o) { o.select = TopK{{0}, light}; }},
+      {"k: expected at least 1, got 0", [&](Options& o) { o.select = Path{0, light}; }},
+      {"loss: expected 0 or more, got -1", [&](Options& o) { o.select = Path{1, light, -1}; }},
+      {"parts: expected selections in Union, got none", [](Options& o) { o.select = Union{}; }},
+      {"parts: expected at most one Neighbours, got 2",
+       [](Options& o) { o.select = Union{{Neighbours{}, Neighbours{}}}; }},
+      {"parts: expected at most one TopK, got 2",
+       [&](Options& o) { o.select = Union{{TopK{{1}, light}, TopK{{1}, light}}}; }},
+      {"select: expected a Window with left >= 1 and right >= 0, got -1 and -1",
+       [](Options& o) { o.select = Union{{Window{}}}; }},
+      {"count: expected at least 1, got 0", [](Options& o) { o.select = Union{{Sinks{0}}}; }},
+  };
+  for (const auto& [expected, change] : cases) {
+    Options options = layer_options(2);
+    change(options);
+    const std::string text = input_error_of([&] { SimplicialAttention layer(options); });
+    EXPECT_THAT(text, HasSubstr("[SimplicialAttention] " + expected));
+  }
+}
+
 TEST(Options, OnlyDenseLayersHaveAllOfThem) {
   using Options = SimplicialAttentionOptions;
   const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
