@@ -14,7 +14,6 @@ namespace nsimplex {
 
 using at::Tensor;
 using graph::CheckedBatch;
-using graph::TupleList;
 
 namespace {
 
@@ -64,7 +63,7 @@ DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions&
                     : both ? "; edges that come in both directions want both_directions=False"
                            : "; an undirected graph wants each edge in one direction");
 
-  TupleList list{2, {}, {}};
+  graph::TupleList list{2, {}, {}};
   const graph::Rows rows = graph::view_rows(unique);
   list.reserve(rows.count * (both ? 2 : 1) + (options.loops ? nodes : 0));
   for (int64_t row = 0; row < rows.count; ++row) {
