@@ -54,8 +54,8 @@ struct TypedData {
         grad_out(source.grad_out),
         grad_query(source.grad_query),
         lse(source.lse.size()),
-        grad_sink(source.grad_sink.size()),
-        grad_lse(source.grad_lse.begin(), source.grad_lse.end()) {
+        grad_lse(source.grad_lse.begin(), source.grad_lse.end()),
+        grad_sink(source.grad_sink.size()) {
     for (int m = 0; m < source.shape.order(); ++m) {
       keys.emplace_back(source.keys[m]);
       values.emplace_back(source.values[m]);
