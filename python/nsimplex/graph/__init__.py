@@ -30,7 +30,7 @@ from .builders import (
 from .collate import (
     collate_graphs,
 )
-from .structure import (
+from .graph_structure import (
     Adjacency,
     LaplacianEigenvectors,
     LineGraph,

@@ -12,7 +12,7 @@ from torch.utils.data._utils.collate import collate, default_collate_fn_map
 from .._arguments import checked
 from .batches import DerivedTuples, TupleBatch, concatenate_graphs
 from .builders import PointSets
-from .structure import Adjacency, LineGraph
+from .graph_structure import Adjacency, LineGraph
 
 __all__ = ["collate_graphs"]
 
