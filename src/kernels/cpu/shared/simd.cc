@@ -122,7 +122,10 @@ std::vector<std::string> preferred_levels(Processor processor, std::vector<std::
   // Zen 4 multiplies pairs at twice the rate of fp32. Sapphire Rapids took 1.5 times as long for
   // them as for fp32 (docs/attention/performance.md), so other families use them by name only.
   if (processor.bf16_pairs) targets.insert(processor.amd ? plain : plain + 1, kPairsLevel);
-  if (processor.bf16_tiles) targets.insert(targets.begin(), kTilesLevel);
+  // Tiles have not run on a processor yet, so they are used by name only.
+  if (processor.bf16_tiles) {
+    targets.insert(std::ranges::find(targets, hwy::TargetName(HWY_AVX3)) + 1, kTilesLevel);
+  }
   return targets;
 }
 
