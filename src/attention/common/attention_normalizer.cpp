@@ -169,7 +169,8 @@ Tensor grad_sink(const BackwardCall& call, const RowNorm& norm) {
   if (norm.log_sum.defined()) below = below - by_head(norm.log_sum);
   const Tensor weights = below.masked_fill(at::isneginf(call.lse), -kInfinity).exp();
   const Tensor delta = delta_of(call.out, call.lse, call.grad_out, call.grad_lse);
-  return (weights * delta).sum({0, 2}).neg().to(sink.scalar_type());
+  // Torch 2.11 finds {0, 2} ambiguous: a zero may be a null pointer.
+  return (weights * delta).sum({2, 0}).neg().to(sink.scalar_type());
 }
 
 }  // namespace nsimplex::dense
