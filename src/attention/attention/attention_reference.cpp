@@ -8,6 +8,7 @@
 // differentiated again.
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
 #include <limits>
@@ -184,10 +185,26 @@ Output composite_forward(const Call& call) {
   return reference_forward(call);
 }
 
+// A kernel of a device may leave calls with ones rows to the composite, which leaves their parts,
+// ordinary calls, to the kernel.
+Output forward_of_parts(const Call& call) {
+  if (call.query.is_cpu() || !augmented(call)) return composite_forward(call);
+  check(call);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return augmented_forward(call, [](const Call& part) { return dispatch(part); });
+}
+
+Gradients backward_of_parts(const BackwardCall& call) {
+  if (call.forward.query.is_cpu() || !augmented(call.forward)) return reference_backward(call);
+  check(call);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return augmented_backward(call, [](const BackwardCall& part) { return dispatch(part); });
+}
+
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
-  m.impl("attention", TORCH_FN(flat<&composite_forward>));
+  m.impl("attention", TORCH_FN(flat<&forward_of_parts>));
   m.impl("attention_reference", TORCH_FN(flat<&composite_forward>));
-  m.impl("attention_backward", TORCH_FN(flat<&reference_backward>));
+  m.impl("attention_backward", TORCH_FN(flat<&backward_of_parts>));
 }
 
 }  // namespace

@@ -10,6 +10,9 @@ namespace {
 // it is O(T).
 constexpr int64_t kTileElements = int64_t{1} << 20;
 
+// On other devices each of these calls is a launch, which a small tile does not fill: 128 MB.
+constexpr int64_t kDeviceTileElements = int64_t{1} << 25;
+
 // Queries of a block share the union of their windows. A block much longer than the narrowest
 // window would compute mostly masked tuples; below 8 queries the calls' overhead dominates.
 constexpr int64_t kMinimumBlock = 8;
@@ -31,6 +34,7 @@ Tiling::Tiling(const Call& call, const Settings& settings)
       visible = {.length = visible.length, .offset = visible.offset};
     }
   }
+  const int64_t most = call.query.is_cpu() ? kTileElements : kDeviceTileElements;
   block_ = std::max<int64_t>(queries_, 1);
   for (int m = 0; m < settings.order; ++m) {
     const kernels::Visibility& visible = settings_.visible[m];
@@ -40,9 +44,9 @@ Tiling::Tiling(const Call& call, const Settings& settings)
     const int64_t width = visible.left + (visible.causal ? 0 : visible.right);
     block_ = std::min(block_, std::max(kMinimumBlock, width));
   }
-  while (block_ > 1 && elements(block_) > kTileElements) block_ = (block_ + 1) / 2;
+  while (block_ > 1 && elements(block_) > most) block_ = (block_ + 1) / 2;
   for (int m = 0; m + 1 < settings.order; ++m) {
-    while (step_[m] > 1 && elements(block_) > kTileElements) step_[m] = (step_[m] + 1) / 2;
+    while (step_[m] > 1 && elements(block_) > most) step_[m] = (step_[m] + 1) / 2;
   }
 }
 

@@ -148,8 +148,9 @@ namespace {
 
 using at::Tensor;
 
-// Elements of the widest temporary of a part: 16 MB of float32.
-constexpr int64_t kPartElements = int64_t{1} << 22;
+// Elements of the widest temporary of a part: 16 MB of float32, or 128 MB where each call is a launch
+// on a device.
+constexpr int64_t kPartElements = int64_t{1} << 22, kDevicePartElements = int64_t{1} << 25;
 
 }  // namespace
 
@@ -183,7 +184,8 @@ LossParts::LossParts(const LossCall& call, const Wanted& wanted)
     for (int64_t m = 1; call.path() && m < order; ++m) row *= width;
     row = std::max(row, length);
   }
-  chunk_ = std::clamp<int64_t>(kPartElements / std::max<int64_t>(batch * row, 1), 1,
+  const int64_t most = key_index_.is_cpu() ? kPartElements : kDevicePartElements;
+  chunk_ = std::clamp<int64_t>(most / std::max<int64_t>(batch * row, 1), 1,
                                std::max<int64_t>(queries(), 1));
 }
 

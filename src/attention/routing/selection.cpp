@@ -17,8 +17,9 @@ using at::Tensor;
 
 namespace {
 
-// 16 MB of float32 a temporary: few calls, and nothing that grows with the length.
-constexpr int64_t kChunkElements = int64_t{1} << 22;
+// 16 MB of float32 a temporary: few calls, and nothing that grows with the length. 128 MB where each
+// call is a launch on a device.
+constexpr int64_t kChunkElements = int64_t{1} << 22, kDeviceChunkElements = int64_t{1} << 25;
 
 }  // namespace
 
@@ -30,7 +31,8 @@ Tensor sorted_table(const Tensor& table) {
 
 int64_t gathered_chunk(const Tensor& query, int64_t keys) {
   const int64_t row = query.size(0) * query.size(1) * std::max<int64_t>(keys, 1) * query.size(3);
-  return std::max<int64_t>(kChunkElements / std::max<int64_t>(row, 1), 1);
+  const int64_t most = query.is_cpu() ? kChunkElements : kDeviceChunkElements;
+  return std::max<int64_t>(most / std::max<int64_t>(row, 1), 1);
 }
 
 Tensor gather_rows(const Tensor& key, const Tensor& table) {

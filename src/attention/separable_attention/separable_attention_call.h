@@ -72,4 +72,10 @@ Gradients dispatch(const BackwardCall& call);
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 
+/// out and normaliser of [B, Hq, Tq, Dv + 1], numerator and in the last channel denominator.
+Output quotient_of(const Call& call, const at::Tensor& sums);
+/// Gradients of such sums, given those of out and the normaliser, in the dtype of the normaliser.
+/// Queries without a normaliser get zeros.
+at::Tensor gradient_of_sums(const BackwardCall& call);
+
 }  // namespace nsimplex::separable

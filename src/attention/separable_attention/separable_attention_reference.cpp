@@ -63,9 +63,9 @@ Tensor product(Tensor factor, const std::vector<Tensor>& states, size_t without)
   return factor;
 }
 
-// What reaches num, and in one more channel den, of the gradients of out and the normaliser:
-// [B, Hq, Tq, Dv + 1] in the dtype of the normaliser. Queries without a normaliser get zeros.
-Tensor grad_sums(const BackwardCall& call) {
+}  // namespace
+
+Tensor gradient_of_sums(const BackwardCall& call) {
   const at::ScalarType type = call.normalizer.scalar_type();
   const Tensor silent = call.normalizer.eq(0);
   const Tensor inverse = call.normalizer.masked_fill(silent, 1).reciprocal().masked_fill(silent, 0);
@@ -77,7 +77,13 @@ Tensor grad_sums(const BackwardCall& call) {
   return at::cat({grad_num, grad_den.unsqueeze(-1)}, -1);
 }
 
-}  // namespace
+Output quotient_of(const Call& call, const Tensor& sums) {
+  const Tensor den = sums.select(-1, -1);
+  const Tensor silent = den.eq(0).unsqueeze(-1);
+  const Tensor num = sums.narrow(-1, 0, sums.size(-1) - 1).masked_fill(silent, 0);
+  return {dense::in_order_of(call.query, num / den.unsqueeze(-1).masked_fill(silent, 1)),
+          den.contiguous()};
+}
 
 Output reference_forward(const Call& call) {
   check(call);
@@ -87,18 +93,13 @@ Output reference_forward(const Call& call) {
     const Tensor term = product(Wide::feature(wide.query, r), wide.states(r), wide.order());
     sums = r == 0 ? term : sums + term;
   }
-  sums = sums.flatten(1, 2);
-  const Tensor den = sums.select(-1, -1);
-  const Tensor silent = den.eq(0).unsqueeze(-1);
-  const Tensor num = sums.narrow(-1, 0, sums.size(-1) - 1).masked_fill(silent, 0);
-  return {dense::in_order_of(call.query, num / den.unsqueeze(-1).masked_fill(silent, 1)),
-          den.contiguous()};
+  return quotient_of(call, sums.flatten(1, 2));
 }
 
 Gradients reference_backward(const BackwardCall& call) {
   check(call);
   const Wide wide(call.forward);
-  const Tensor gradient = grad_sums(call).unflatten(1, {wide.query.size(1), -1});
+  const Tensor gradient = gradient_of_sums(call).unflatten(1, {wide.query.size(1), -1});
   std::vector<Tensor> query_columns;
   std::vector<std::vector<Tensor>> key_columns(wide.order());
   std::vector<Tensor> values(wide.order());
@@ -128,9 +129,7 @@ Gradients reference_backward(const BackwardCall& call) {
 namespace {
 
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
-  m.impl("separable_attention", TORCH_FN(flat<&reference_forward>));
   m.impl("separable_attention_reference", TORCH_FN(flat<&reference_forward>));
-  m.impl("separable_attention_backward", TORCH_FN(flat<&reference_backward>));
 }
 
 }  // namespace

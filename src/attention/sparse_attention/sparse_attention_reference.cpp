@@ -153,7 +153,8 @@ int64_t chunk_tuples(const Call& call, const Settings& settings) {
   const int64_t entries = settings.list_entries == 1 ? call.query.size(0) : 1;
   const int64_t heads = call.query.size(1) / settings.list_groups;
   const int64_t width = std::max(call.query.size(3), call.values[0].size(3));
-  return std::max<int64_t>(kChunkElements / std::max<int64_t>(entries * heads * width, 1), 1);
+  const int64_t most = call.query.is_cpu() ? kChunkElements : kDeviceChunkElements;
+  return std::max<int64_t>(most / std::max<int64_t>(entries * heads * width, 1), 1);
 }
 
 // [B, Hq, ...] -> [B, Hk, G, ...]
@@ -355,10 +356,22 @@ Gradients composite_backward(const BackwardCall& call) {
   return reference_backward(call);
 }
 
+Output device_forward(const Call& call) {
+  check(call);
+  return call.query.is_cpu() || !has_products(call) ? composite_forward(call)
+                                                    : products_forward(call);
+}
+
+Gradients device_backward(const BackwardCall& call) {
+  check(call);
+  return call.forward.query.is_cpu() || !has_products(call.forward) ? composite_backward(call)
+                                                                    : products_backward(call);
+}
+
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
-  m.impl("sparse_attention", TORCH_FN(flat<&composite_forward>));
+  m.impl("sparse_attention", TORCH_FN(flat<&device_forward>));
   m.impl("sparse_attention_reference", TORCH_FN(flat<&composite_forward>));
-  m.impl("sparse_attention_backward", TORCH_FN(flat<&composite_backward>));
+  m.impl("sparse_attention_backward", TORCH_FN(flat<&device_backward>));
   m.impl("sparse_attention_reference_backward", TORCH_FN(flat<&composite_backward>));
 }
 

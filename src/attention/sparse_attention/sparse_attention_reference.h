@@ -12,6 +12,10 @@
 
 namespace nsimplex::sparse {
 
+/// Elements of the widest temporary on devices other than the CPU, 128 MB in fp32: each call is a
+/// launch there, which a small chunk does not fill.
+inline constexpr int64_t kDeviceChunkElements = int64_t{1} << 25;
+
 /// The tuples of some neighbouring queries of one list.
 struct TupleChunk {
   int64_t first_query = 0, queries = 0;
@@ -48,5 +52,11 @@ class TupleList {
   at::Tensor indices_;  ///< int64; list: [nnz, N]; otherwise the sets, [rows, k]
   at::Tensor offsets_;  ///< int64 [Tq + 1], on the CPU
 };
+
+/// Sets of keys under the product form and reducer, on devices without a kernel, by products of
+/// matrices (sparse_attention_products.cpp). Not to be differentiated.
+bool has_products(const Call& call);
+Output products_forward(const Call& call);
+Gradients products_backward(const BackwardCall& call);
 
 }  // namespace nsimplex::sparse
