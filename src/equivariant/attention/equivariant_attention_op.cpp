@@ -151,6 +151,9 @@ void check_attention(const AttentionCall& call) {
     check_directions(call, width / call.heads);
   }
   TORCH_CHECK_VALUE(!call.plan.empty(), kAt, "plan: expected that of equivariant_attention_plan");
+  const at::Device own = call.plan[0].device();
+  TORCH_CHECK_VALUE(own == x.device(), kAt, "plan: expected x's device ", x.device(), ", got ", own,
+                    "; plan.to(device) moves it");
 }
 
 void check_attention_backward(const AttentionBackwardCall& call) {

@@ -115,7 +115,10 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         });
 }
 
-TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_attention_plan", TORCH_FN(flat_plan)); }
+// For every device: the checks of the lists refuse what is not on the CPU.
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
+  m.impl("equivariant_attention_plan", TORCH_FN(flat_plan));
+}
 
 }  // namespace
 }  // namespace equivariant

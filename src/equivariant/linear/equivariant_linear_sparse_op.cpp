@@ -36,8 +36,8 @@ void for_each_pattern(const LinearCall& call, Visit&& visit) {
 
 // Rows of the output, part by part.
 Tensor in_parts(const Tensor& rows, const Tensor& places) {
-  const Tensor order = at::empty_like(places).scatter(0, places, at::arange(places.size(0)));
-  return rows.index_select(0, order.to(rows.device()));
+  const Tensor numbers = at::arange(places.size(0), places.options());
+  return rows.index_select(0, at::empty_like(places).scatter(0, places, numbers));
 }
 
 }  // namespace

@@ -215,7 +215,10 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "classes=\"all\") -> (Tensor[] tensors, int[] parts)");
 }
 
-TORCH_LIBRARY_IMPL(nsimplex, CPU, m) { m.impl("equivariant_plan", TORCH_FN(flat_sum_plan)); }
+// For every device: the checks of the lists refuse what is not on the CPU.
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
+  m.impl("equivariant_plan", TORCH_FN(flat_sum_plan));
+}
 
 }  // namespace
 }  // namespace equivariant

@@ -154,6 +154,9 @@ void check_values(const SumsCall& call, const char* name, const char* argument,
                    ": expected a floating dtype, got ", call.values.scalar_type());
   TORCH_CHECK_VALUE(call.values.dim() == 2 && call.values.sym_size(0) == rows, "[", name, "] ",
                     argument, ": expected [", rows, ", channels], got ", call.values.sym_sizes());
+  const at::Device own = call.plan[kLookups].device(), device = call.values.device();
+  TORCH_CHECK_VALUE(own == device, "[", name, "] plan: expected ", argument, "'s device ", device,
+                    ", got ", own, "; plan.to(device) moves it");
 }
 
 at::ScalarType wide_type() { return at::kDouble; }
