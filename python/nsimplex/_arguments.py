@@ -131,7 +131,12 @@ def _explained(
         wrong_type is not None or ours
     ):  # ours, but of a function that this one calls: with its names if it can
         return wrong_type
-    return _wrong_tensor(label, given) or _wrong_dtype(label, given) or _reworded(label, error)
+    return (
+        _wrong_tensor(label, given)
+        or _wrong_device(label, given)
+        or _wrong_dtype(label, given)
+        or _reworded(label, error)
+    )
 
 
 def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
@@ -196,6 +201,22 @@ def _wrong_tensor(label: str, given: dict) -> Exception | None:
         if tensor.is_meta:
             return ValueError(
                 f"[{label}] {name}: expected a tensor that holds data, got one on device meta"
+            )
+    return None
+
+
+def _wrong_device(label: str, given: dict) -> Exception | None:
+    """The input of a layer whose weights lie elsewhere, or arguments that lie apart. A single
+    number of the CPU goes with every device."""
+    layer, first = given.get("self"), None
+    if isinstance(layer, torch.nn.Module):
+        first = next(layer.parameters(), None)
+    whose = "the layer's device" if first is not None else "the first argument's device"
+    for name, tensor in _tensors(given):
+        first = tensor if first is None else first
+        if tensor.device != first.device and tensor.dim() > 0:
+            return ValueError(
+                f"[{label}] {name}: expected {whose} {first.device}, got {tensor.device}"
             )
     return None
 

@@ -232,6 +232,7 @@ class Prompts(NamedTuple):
     rows: list[list[int]]
     shown: list[int]  #: how many of a row's last tokens belong to the result
     kind: str  #: "text", "texts", "tokens", "lists", "vector" or "matrix": the form of the result
+    device: torch.device | None = None  #: of a vector or matrix
 
 
 def prompts_of(prompts: object, tokenizer: Tokenizer | None, vocabulary: int) -> Prompts:
@@ -258,7 +259,8 @@ def prompts_of(prompts: object, tokenizer: Tokenizer | None, vocabulary: int) ->
         return _encoded(rows, tokenizer, kind)
     for place, row in enumerate(rows):
         _require_tokens(row, place, vocabulary)
-    return Prompts([[*row] for row in rows], [len(row) for row in rows], kind)
+    device = prompts.device if isinstance(prompts, Tensor) else None
+    return Prompts([[*row] for row in rows], [len(row) for row in rows], kind, device)
 
 
 def _encoded(texts: list[object], tokenizer: Tokenizer | None, kind: str) -> Prompts:
@@ -329,5 +331,6 @@ def whole(
     if prompts.kind in ("vector", "matrix"):
         longest = max(map(len, rows))  # a row that has ended repeats its last token
         filled = torch.tensor([row + row[-1:] * (longest - len(row)) for row in rows])
+        filled = filled.to(prompts.device)
         return filled[0] if prompts.kind == "vector" else filled
     return rows[0] if prompts.kind == "tokens" else rows

@@ -41,8 +41,8 @@ class TextGenerator:
 
         - a text -> a text; a list of texts -> a list of texts (through :attr:`tokenizer`);
         - a list of token numbers -> such a list; a list of such lists -> a list of such lists;
-        - int64 [T] or [B, T] -> int64 [T'] or [B, T']. A row that ended early repeats its last
-          token.
+        - int64 [T] or [B, T] -> int64 [T'] or [B, T'] on the same device. A row that ended early
+          repeats its last token.
 
         Prompts may have different lengths, and each continues as if it were alone (to rounding).
         They share their passes where :meth:`make_static_caches` can hold them, which needs
