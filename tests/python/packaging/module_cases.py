@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from nsimplex import nn
 
 class Step(NamedTuple):
     """A module and a loss of it and its inputs; what is floating among the inputs takes the
-    module's dtype."""
+    module's dtype. Plans are keywords of the loss."""
 
     module: torch.nn.Module
     inputs: tuple
@@ -31,8 +32,12 @@ def higher_order_part(module, x):
     return module.join((0 * out, 0 * lse), (out, lse)).float().square().mean()
 
 
-def simple(module, *inputs):
-    return Step(module, inputs, lambda module, *inputs: module(*inputs).float().square().mean())
+def mean_square(module, *inputs, **plans):
+    return module(*inputs, *plans.values()).float().square().mean()
+
+
+def simple(module, *inputs, **plans):
+    return Step(module, inputs, partial(mean_square, **plans))
 
 
 def indexer(**options):
@@ -100,9 +105,7 @@ def encoder(**options):
         PAIRS, NODES, form=form, mlp=options.get("mlp", "automatic")
     )
     module = nn.EquivariantEncoder(2, 1, 8, 8, heads=2, **options)
-    return Step(
-        module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean()
-    )
+    return simple(module, draw(len(PAIRS), 8), plan=plan)
 
 
 def attention_of_pairs(**options):
@@ -110,19 +113,12 @@ def attention_of_pairs(**options):
     plan = nsimplex.equivariant_attention_plan(PAIRS, NODES, form=form)
     light = nsimplex.equivariant_plan(PAIRS, NODES, classes="light")
     module = nn.EquivariantAttention(2, 1, 8, 8, heads=2, **options)
-    return Step(
-        module,
-        (draw(len(PAIRS), 8),),
-        lambda module, x: module(x, plan, light).float().square().mean(),
-    )
+    return simple(module, draw(len(PAIRS), 8), plan=plan, light=light)
 
 
 def linear_on_a_list():
     plan = nsimplex.equivariant_plan(PAIRS, NODES)
-    module = nn.EquivariantLinear(2, 1, 8, 4)
-    return Step(
-        module, (draw(len(PAIRS), 8),), lambda module, x: module(x, plan).float().square().mean()
-    )
+    return simple(nn.EquivariantLinear(2, 1, 8, 4), draw(len(PAIRS), 8), plan=plan)
 
 
 def random_features():
