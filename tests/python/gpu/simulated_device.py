@@ -21,8 +21,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 NAME = "meta"
 
-#: Their shapes depend on values.
+#: Their shapes depend on values, or they look at their result.
 WAITING = {
+    "_linalg_eigh",
+    "_linalg_svd",
     "_local_scalar_dense",
     "_unique2",
     "bincount",
@@ -85,6 +87,10 @@ class SimulatedDevice(TorchDispatchMode):
         options = options or {}
         there = any(map(is_on_device, pytree.tree_leaves((arguments, options))))
         if function.namespace != "nsimplex":
+            with self:  # what is made of other operators, below autograd
+                result = function.decompose(*arguments, **options)
+            if result is not NotImplemented:
+                return result
             return self._run(function, arguments, options, there)
         if there:
             self.own[function._opname] += 1
@@ -106,7 +112,7 @@ class SimulatedDevice(TorchDispatchMode):
         wanted = options.get("device")
         if there:
             self.launches += 1
-            self._count(name, tensors, here)
+            self._count(name, tensors, here, options)
             if here and name not in COPYING:
                 raise RuntimeError(f"{function}: tensors of two devices")
         if name == "_to_copy" and wanted is not None and _is_device(wanted) != there:
@@ -126,9 +132,11 @@ class SimulatedDevice(TorchDispatchMode):
 
         return pytree.tree_map(give, result)
 
-    def _count(self, name, tensors, here):
+    def _count(self, name, tensors, here, options):
         if name in WAITING:
             self.waits[name] += 1
+        if name == "repeat_interleave" and options.get("output_size") is None:
+            self.waits["repeats whose sum is read"] += 1
         if here and name in COPYING:
             self.waits["copy between devices"] += 1
         masks = any(x.dtype in (torch.bool, torch.uint8) for x in tensors[1:])
