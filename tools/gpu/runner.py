@@ -19,6 +19,7 @@ from pathlib import Path
 import parts
 
 LARGEST_LOG = 12 << 20
+WORKER = Path(__file__).with_name("worker.py")
 
 
 def environment(root: Path, options: argparse.Namespace) -> dict[str, str]:
@@ -77,9 +78,8 @@ class Worker:
 
     def __init__(self, name: str, phase: str, env: dict[str, str], output: Output) -> None:
         self.item, self.since, self.buffer = None, 0.0, b""
-        script = Path(__file__).with_name("worker.py")
         self.process = subprocess.Popen(
-            [sys.executable, str(script), name, phase],
+            [sys.executable, str(WORKER), name, phase],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output.log if output.log.tell() < LARGEST_LOG else subprocess.DEVNULL,
@@ -161,7 +161,7 @@ def run_phase(name, phase, items, processes, seconds, env, output) -> None:
 def run_part(name: str, seconds: float, options, env, output: Output) -> None:
     part, begin = parts.PARTS[name], time.monotonic()
     listed = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("worker.py")), name, "list"],
+        [sys.executable, str(WORKER), name, "list"],
         env=env,
         capture_output=True,
         text=True,

@@ -144,8 +144,6 @@ def command(extra: list[str], setup: Setup) -> dict:
     (folder / "text.txt").write_text(text(1 << 18))
     torch_libraries = str(Path(torch.__file__).parent / "lib")
     env = {**os.environ, "LD_LIBRARY_PATH": torch_libraries, "OMP_NUM_THREADS": "8"}
-    if setup.device == "cuda":
-        env["LD_PRELOAD"] = f"{torch_libraries}/libtorch_cuda.so"
     words = [program, "lm", "train", "--text", folder / "text.txt", "--out", folder / "run"]
     words += ["--device", setup.device, "--steps", str(setup.size(40, 4)), "--bf16", "--json"]
     words += ["--batch", str(setup.size(8, 2)), "--eval-every", "0", "--log-every", "2"]
