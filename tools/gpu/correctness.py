@@ -89,7 +89,8 @@ def run(item: str, setup: Setup) -> dict:
     problem = cases.builders(setup)[name]()
     worst, launches = errors(problem, DTYPES[label], setup.device)
     place = max(worst, key=worst.get)
-    limit = LIMITS[label] * (20 if "1e4" in name else 1)
+    # A logit of 1e4 has an absolute error of a thousand times the precision.
+    limit = LIMITS[label] * ((100 if label == "fp32" else 20) if "1e4" in name else 1)
     record = {"ok": worst[place] <= limit, "worst": worst[place], "of": place}
     if not record["ok"]:
         shown = {n: f"{e:.1e}" for n, e in worst.items() if e > limit}

@@ -160,6 +160,7 @@ def run_phase(name, phase, items, processes, seconds, env, output) -> None:
 
 def run_part(name: str, seconds: float, options, env, output: Output) -> None:
     part, begin = parts.PARTS[name], time.monotonic()
+    env = {**env, "GPU_DAY_UNTIL": str(time.time() + seconds)}
     listed = subprocess.run(
         [sys.executable, str(WORKER), name, "list"],
         env=env,

@@ -38,6 +38,8 @@ class Setup:
         call()
         self.synchronize()
         once = 1e3 * (time.perf_counter() - begin)
+        if once > 2000:
+            return once
         repeats = 1 if self.rehearse else max(3, min(50, int(budget / max(once, 1e-3))))
         times = []
         for _ in range(repeats):

@@ -1,11 +1,14 @@
-"""The project's own tests, file by file, with tensors on the GPU (device_plugin.py)."""
+"""The project's own tests with tensors on the GPU: tests/python/gpu, whose tests ask for a device
+themselves, and the tests of attention under device_plugin.py."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 #: Files whose tests state nothing about the CPU, in order of importance.
@@ -15,44 +18,80 @@ ATTENTION = """
     test_sparse_attention test_separable_attention test_rotary test_augment
     test_attention_weights test_face_attention test_static_cache test_continuous_order
 """.split()
+KINDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL"
+#: With processes (xdist) the result comes first; names may have spaces.
+RESULT = re.compile(
+    rf"^(?:\[gw\d+\].*?({KINDS}) (\S+::.+)|(\S+::.+?) ({KINDS})\b.*)$", re.MULTILINE
+)
 
 
 def items(setup) -> list[str]:
+    return ["every operator", "gpu", "attention"]
+
+
+def files_of(item: str, setup) -> list[Path]:
     tests = setup.root / "tests" / "python"
-    own = sorted(path.name for path in (tests / "gpu").glob("test_*.py"))
-    own.sort(key=lambda name: name != "test_every_operator.py")
-    attention = [f"{name}.py" for name in ATTENTION]
-    found = [f"gpu/{name}" for name in own] + [f"attention/{name}" for name in attention]
-    if setup.rehearse:
-        found = [name for name in found if "test_merge" in name or "test_every" in name]
-    return [name for name in found if (tests / name).exists()]
+    every = tests / "gpu" / "test_every_operator.py"
+    if item == "every operator":
+        return [path for path in [every] if path.exists()]
+    if item == "gpu":
+        return [path for path in sorted((tests / "gpu").glob("test_*.py")) if path != every]
+    names = ["test_merge_attention"] if setup.rehearse else ATTENTION
+    return [tests / "attention" / f"{name}.py" for name in names]
+
+
+def tests_of(text: str) -> dict[str, str]:
+    """The result of every test that ended; pytest's summary may be missing."""
+    found = {}
+    for first, name, other, last in RESULT.findall(text):
+        found[(name or other).strip()] = first or last
+    return found
 
 
 def run(item: str, setup) -> dict:
-    here = Path(__file__).parent
-    # Tests of this folder ask for a device themselves.
-    plugin = [] if item.startswith("gpu/") else ["-p", "device_plugin"]
+    files = files_of(item, setup)
+    if not files:
+        return {"text": "no such tests"}
+    plugin = ["-p", "device_plugin"] if item == "attention" else []
+    if importlib.util.find_spec("xdist"):
+        plugin += ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "worksteal"]
     env = {**os.environ, "GPU_DAY_DEVICE": setup.device, "NSIMPLEX_WARN_FALLBACK": ""}
-    env["PYTHONPATH"] = os.pathsep.join([str(here), env.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x" if setup.rehearse else "--maxfail=40"]
-        + ["-m", "not slow", "--tb=short", "-p", "no:cacheprovider", *plugin]
-        + [str(setup.root / "tests" / "python" / item)],
+    words = [sys.executable, "-m", "pytest", "-v", "--tb=short", "-p", "no:cacheprovider"]
+    words += ["-m", "not slow", *plugin, *map(str, files)]
+    process = subprocess.Popen(
+        words,
         env=env,
         cwd=setup.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
-    print(f"==== {item}\n{done.stdout[-200000:]}", file=sys.stderr)
-    failed = re.findall(r"^(?:FAILED|ERROR) \S*?::(\S+)", done.stdout, re.MULTILINE)
-    text = done.stdout.strip().splitlines()[-1:] or [""]
-    record = {"ok": done.returncode in (0, 5), "text": text[0].strip("= ")}
-    if not record["ok"]:
-        record["error"] = f"{text[0].strip('= ')}: {', '.join(failed)}"
-        record["failed"] = failed
+    try:
+        text, _ = process.communicate(timeout=max(5.0, seconds_left() - 4))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        text, _ = process.communicate()
+        text += "\nstopped: the time was up"
+    print(f"==== {item}\n{text[-3_000_000:]}", file=sys.stderr)
+    results = tests_of(text)
+    counts = {kind: list(results.values()).count(kind) for kind in ("PASSED", "FAILED", "ERROR")}
+    failed = [name for name, kind in results.items() if kind in ("FAILED", "ERROR")]
+    last = text.strip().splitlines()[-1].strip("= ") if text.strip() else ""
+    record = {"ok": not failed and process.returncode in (0, 5), "counts": counts, "text": last}
+    if failed or not record["ok"]:
+        short = [name.rpartition("/")[2] for name in failed]
+        record |= {"failed": short, "error": f"{last[:60]}: {', '.join(short)}"}
     return record
 
 
+def seconds_left() -> float:
+    return float(os.environ.get("GPU_DAY_UNTIL", time.time() + 600)) - time.time()
+
+
 def lines(records: list[dict]) -> list[str]:
-    return [f"{r['item']}: {r.get('text', r.get('error', ''))}" for r in records]
+    table = []
+    for record in records:
+        table.append(f"{record['item']}: {record.get('counts', '')} {record.get('text', '')[:80]}")
+        table += [f"   {name}"[:110] for name in record.get("failed", [])[:12]]
+    return table

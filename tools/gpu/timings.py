@@ -239,7 +239,7 @@ def run(item: str, setup: Setup) -> dict:
         peak = setup.peak(call)
     ms = setup.milliseconds(call)
     record = {"ms": ms, "tflops": shape.flops(kind) / ms / 1e9, "peak_gb": peak}
-    return record | {"launches": dict(launches.names)}
+    return record | {"launches": dict(launches.names), **card(setup)}
 
 
 def card(setup: Setup) -> dict:

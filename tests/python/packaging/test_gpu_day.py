@@ -17,6 +17,7 @@ import device_plugin
 import parts
 import prepare
 import runner
+import suite
 
 #: Answers like worker.py, except for items of these names.
 WORKER = """
@@ -79,6 +80,22 @@ def test_the_time_of_a_part_ends(phase, tmp_path):
 def test_every_part_has_a_module():
     for part in parts.PARTS.values():
         assert (TOOLS / "gpu" / f"{part.module}.py").exists()
+
+
+def test_results_of_tests_are_read_from_what_pytest_says():
+    said = """
+[gw3] [ 12%] PASSED tests/a.py::test_x[key masks]
+[gw0] [100%] FAILED tests/a.py::test_y
+tests/b.py::test_z[first axis inner] PASSED                     [ 10%]
+tests/b.py::test_z[mask] SKIPPED (no GPU)                         [ 20%]
+FAILED tests/a.py::test_y - AssertionError: PASSED is no result
+"""
+    assert suite.tests_of(said) == {
+        "tests/a.py::test_x[key masks]": "PASSED",
+        "tests/a.py::test_y": "FAILED",
+        "tests/b.py::test_z[first axis inner]": "PASSED",
+        "tests/b.py::test_z[mask]": "SKIPPED",
+    }
 
 
 @pytest.mark.parametrize("make", [torch.zeros, torch.randn, torch.rand])
