@@ -36,20 +36,22 @@ KEYS: list[tuple[str, Shape]] = [
     ("fp32 D64 order 2 G8", square(1, 8, 1, 4096, 64, WIDE, dtype=torch.float32)),
     ("fp32 D128 order 2 G8", square(1, 8, 1, 4096, 128, WIDE, dtype=torch.float32)),
 ]
-FIELDS = ("rows", "inner", "warps", "stages")
-#: Entries of the table to try, per pass; the most likely first.
+FIELDS = ("rows", "inner", "warps", "stages", "tuples", "segment")
+#: Entries of the table to try, per pass; the most likely first. A segment counts in "rows" alone.
 TRIED: dict[str, list[tuple[int, ...]]] = {
     "forward": [
-        (64, 64, 4, 2), (64, 64, 4, 1), (64, 64, 4, 3), (128, 64, 8, 2), (64, 128, 4, 2),
-        (128, 64, 4, 2), (128, 128, 8, 2), (128, 64, 8, 3), (64, 32, 4, 3), (64, 64, 8, 2),
+        (64, 64, 4, 2, 32), (64, 64, 4, 2, 1), (64, 64, 4, 3, 32), (64, 64, 4, 3, 1),
+        (128, 64, 8, 2, 32), (128, 64, 8, 2, 1), (64, 128, 4, 2, 1), (128, 64, 4, 2, 1),
+        (64, 64, 4, 2, 8), (64, 64, 4, 1, 32), (128, 128, 8, 2, 1), (64, 32, 4, 3, 1),
     ],
     "rows": [
-        (64, 64, 4, 1), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 4, 2), (32, 64, 4, 2),
-        (128, 64, 8, 1), (128, 64, 8, 2), (64, 128, 8, 1),
+        (64, 64, 4, 2, 32, 64), (64, 64, 4, 1, 32, 64), (64, 64, 4, 2, 32, 128),
+        (64, 64, 4, 2, 32, 32), (64, 32, 4, 2, 32, 64), (32, 64, 4, 2, 32, 64),
+        (64, 64, 8, 2, 32, 64), (128, 64, 8, 1, 32, 64), (64, 128, 8, 1, 32, 64),
     ],
     "keys": [
-        (64, 64, 4, 1), (64, 64, 4, 2), (64, 64, 8, 1), (64, 128, 8, 1), (64, 128, 4, 1),
-        (128, 64, 8, 1), (32, 64, 4, 2), (32, 128, 4, 1),
+        (64, 64, 4, 1, 32), (64, 64, 4, 2, 32), (64, 64, 4, 1, 1), (64, 64, 8, 1, 32),
+        (64, 128, 8, 1, 32), (64, 128, 4, 1, 32), (128, 64, 8, 1, 32), (32, 64, 4, 2, 32),
     ],
 }  # fmt: skip
 SHAPES = dict(KEYS)
@@ -59,6 +61,8 @@ def items(setup: Setup) -> list[str]:
     names = []
     for key, _ in KEYS:
         for kind, entries in TRIED.items():
+            if "order 1" in key:  # without leading tuples
+                entries = list(dict.fromkeys((*entry[:4], 1, *entry[5:]) for entry in entries))
             entries = [{}] + [dict(zip(FIELDS, values)) for values in entries]
             names += [f"{kind} | {key} | {json.dumps(entry)}" for entry in entries]
     return names[::60] if setup.rehearse else names
