@@ -97,7 +97,6 @@ def backward(query, keys, values, out, lse, grad_out, grad_lse, wanted, options)
     grad_keys, grad_values = [empty_in_order(x) for x in keys], [empty_in_order(x) for x in values]
     statistics = torch.empty(3, B, Hq, T, **fp32)
     bounds = statistics
-    fold = query.dtype != torch.float16
     merge.attention_row_statistics[(triton.cdiv(T, 16), B * Hq)](
         out, grad_out, grad_lse if grad_lse is not None else lse, lse, lse, statistics, strides(out), strides(grad_out), Hq, T,
         NATURAL=False, NORMALIZER="softmax", HAS_LSE=grad_lse is not None, STATES=False, DV=DV, DVP=pow2(DV), BQ=16)
@@ -107,7 +106,7 @@ def backward(query, keys, values, out, lse, grad_out, grad_lse, wanted, options)
         lead_v_strides=tuple(strides(x) for x in vs[:-1]), k_strides=strides(ks[-1]), v_strides=strides(vs[-1]),
         length=last.length, low=last.low, high=last.high, batches=B, queries=T, group=group, kv_heads=Hk,
         logit_scale=scale, output_scale=output_scale, ORDER=N, D=D, DV=DV, DP=max(16, pow2(D)), DVP=max(16, pow2(DV)),
-        BN=inner, TABLE=False, FOLD=fold, PRECISION=precision)
+        BN=inner, TABLE=False, WIDE=False, SAFE=False, SCALED=query.dtype == torch.float32, PRECISION=precision)
 
     # Rows.
     sizes, chunks = tuple_boxes([a.most for a in lead], rows)
