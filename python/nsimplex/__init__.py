@@ -30,6 +30,7 @@ from .equivariant_linear import (
     equivariant_plan,
 )
 from .face_attention import face_attention
+from .gpu.registration import register_at_import as _register_gpu_kernels
 from .graph_files import (
     EdgeFile,
     ReadingWarning,
@@ -59,6 +60,8 @@ from .separable_attention import (
 from .sparse_attention import sparse_attention, sparse_reference
 from .static_cache import PagedCache, StaticCache
 from .tuples import hyperedge_list, neighbours, path_list, product_list
+
+_register_gpu_kernels()
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex;
 #: print(nsimplex.cmake_prefix_path)")
