@@ -21,7 +21,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     make.add_argument("--build", type=Path, default=ROOT / "build" / "cuda", help="build folder")
     make.add_argument("--into", type=Path, default=ROOT / "build" / "gpu-day", help="the folder")
     run = commands.add_parser("run", help="check and measure on this machine")
-    run.add_argument("--parts", default=",".join(parts.NAMES), help="which, and in which order")
+    run.add_argument(
+        "--parts", default=",".join(parts.NAMES), help="which, and in which order; a+b together"
+    )
     run.add_argument("--out", type=Path, default=ROOT / "gpu-day-results", help="results")
     run.add_argument("--minutes", type=float, default=9.0, help="after them nothing runs")
     run.add_argument("--done", type=Path, help="results.jsonl of an earlier run: skip its items")
@@ -38,7 +40,7 @@ def main(words: list[str]) -> int:
     options = arguments(words)
     if options.command == "prepare":
         return prepare.prepare(options.build, options.into)
-    unknown = set(options.parts.split(",")) - set(parts.NAMES)
+    unknown = set(options.parts.replace("+", ",").split(",")) - set(parts.NAMES)
     if unknown:
         print(f"gpu_day: no part {', '.join(sorted(unknown))}; parts are {', '.join(parts.NAMES)}")
         return 2

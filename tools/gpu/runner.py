@@ -13,7 +13,10 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import parts
@@ -51,6 +54,7 @@ class Output:
     def __init__(self, folder: Path, done: Path | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.results = folder, folder / "results.jsonl"
+        self.lock = threading.Lock()
         self.log = (folder / "log.txt").open("ab", buffering=0)
         sources = [path for path in (done, self.results) if path and path.exists()]
         self.records = [
@@ -58,12 +62,13 @@ class Output:
         ]
 
     def add(self, record: dict) -> None:
-        self.records.append(record)
-        with self.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+        with self.lock:
+            self.records.append(record)
+            with self.results.open("a") as file:
+                file.write(json.dumps(record) + "\n")
 
     def of(self, part: str) -> list[dict]:
-        return [record for record in self.records if record["part"] == part]
+        return [record for record in list(self.records) if record["part"] == part]
 
     def finished(self, part: str, phase: str) -> set[str]:
         return {r["item"] for r in self.of(part) if r["phase"] == phase and not r.get("late")}
@@ -158,32 +163,26 @@ def run_phase(name, phase, items, processes, seconds, env, output) -> None:
         record(item, ok=None, late=True, error="not started: the time of this part was up")
 
 
-def run_part(name: str, seconds: float, options, env, output: Output) -> None:
+def run_part(name: str, seconds: float, options, setup, env, output: Output) -> None:
     part, begin = parts.PARTS[name], time.monotonic()
     env = {**env, "GPU_DAY_UNTIL": str(time.time() + seconds)}
-    listed = subprocess.run(
-        [sys.executable, str(WORKER), name, "list"],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=max(20.0, seconds),
-    )
-    output.note(listed.stderr)
-    if listed.returncode:
-        output.add({"part": name, "phase": "list", "item": "list", "ok": False})
-        print(listed.stderr[-2000:])
+    try:
+        module = part.load()
+        items = [item for item in module.items(setup) if options.only in item]
+    except Exception as error:  # the other parts still run
+        output.note(traceback.format_exc())
+        text = f"{type(error).__name__}: {error}"
+        output.add({"part": name, "phase": "list", "item": "list", "ok": False, "error": text})
         return
-    listing = json.loads(listed.stdout.splitlines()[-1])
-    items = [item for item in listing["items"] if options.only in item]
     processes = min(options.processes or os.cpu_count() or 1, part.processes)
     left = lambda: seconds - (time.monotonic() - begin)
     todo = [item for item in items if item not in output.finished(name, "run")]
-    if listing["warm"]:
+    warm = getattr(module, "WARM", "")
+    if warm:
         run_phase(name, "warm", todo, processes, 0.6 * left(), env, output)
         processes = 1
-        failed = {r["item"] for r in output.of(name) if r["phase"] == "warm" and not r["ok"]}
-        late = {r["item"] for r in output.of(name) if r["phase"] == "warm" and r.get("late")}
-        skipped = failed if listing["warm"] == "required" else failed - late
+        warmed = [r for r in output.of(name) if r["phase"] == "warm" and not r["ok"]]
+        skipped = {r["item"] for r in warmed if warm == "required" or not r.get("late")}
         todo = [item for item in todo if item not in skipped]
     run_phase(name, "run", todo, processes, left(), env, output)
 
@@ -208,23 +207,29 @@ def run(options: argparse.Namespace, root: Path, start: float) -> int:
     env = environment(root, options)
     os.environ.update(env)
     sys.path[:0] = env["PYTHONPATH"].split(os.pathsep)
+    import setups  # and torch: not for preparing
+
+    try:
+        setup = setups.make()
+    except Exception as error:
+        print(f"gpu_day: {type(error).__name__}: {error}")
+        return 1
     output = Output(options.out.absolute(), options.done)
     end = start + 60 * options.minutes - 5
-    names = options.parts.split(",")
-    for position, name in enumerate(names):
+    groups = [group.split("+") for group in options.parts.split(",")]
+    weights = [sum(parts.PARTS[name].weight for name in names) for names in groups]
+    for position, names in enumerate(groups):
         begin = time.monotonic()
-        weights = [parts.PARTS[n].weight for n in names[position:]]
-        seconds = (end - begin) * weights[0] / sum(weights)
+        seconds = (end - begin) * weights[position] / sum(weights[position:])
         if seconds < 2:
-            print(f"== {name}: no time left", flush=True)
+            print(f"== {', '.join(names)}: no time left", flush=True)
             continue
-        print(f"-- {name}: at most {seconds:.0f} s", flush=True)
-        try:
-            run_part(name, seconds, options, env, output)
-        except Exception as error:  # the other parts still run
-            output.add({"part": name, "phase": "part", "item": name, "ok": False})
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-        lines = [*table(name, output), f"   ({time.monotonic() - begin:.0f} s)"]
+        print(f"-- {', '.join(names)}: at most {seconds:.0f} s", flush=True)
+        with ThreadPoolExecutor(len(names)) as pool:
+            for name in names:
+                pool.submit(run_part, name, seconds, options, setup, env, output)
+        lines = [line for name in names for line in table(name, output)]
+        lines.append(f"   ({time.monotonic() - begin:.0f} s)")
         print("\n".join(lines), flush=True)
         with (output.folder / "summary.txt").open("a") as file:
             file.write("\n".join(lines) + "\n")

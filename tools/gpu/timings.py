@@ -15,7 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import nsimplex
 
-WARM = True
+WARM = "optional"
 operators = torch.ops.nsimplex
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 import nsimplex
 from nsimplex.nn import LanguageModel, LanguageModelOptions
 
+WARM = "optional"
 WORDS = "the king of men and his old friend speak now to all good people in this dark hour".split()
 
 
@@ -96,7 +97,7 @@ def items(setup: Setup) -> list[str]:
     return [*MODELS, *COMMANDS]
 
 
-def train(make, setup: Setup) -> dict:
+def train(make, setup: Setup, steps: int) -> dict:
     torch.manual_seed(0)
     model = make(setup).to(setup.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
@@ -119,7 +120,7 @@ def train(make, setup: Setup) -> dict:
         step()
     step()
     setup.synchronize()
-    begin, steps = time.perf_counter(), setup.size(10, 2)
+    begin = time.perf_counter()
     for _ in range(steps):
         step()
     setup.synchronize()
@@ -165,9 +166,13 @@ def command(extra: list[str], setup: Setup) -> dict:
     return record
 
 
+def warm(item: str, setup: Setup) -> dict:
+    return train(MODELS[item], setup, 1) if item in MODELS else {}
+
+
 def run(item: str, setup: Setup) -> dict:
     if item in MODELS:
-        return train(MODELS[item], setup)
+        return train(MODELS[item], setup, setup.size(10, 2))
     return command(COMMANDS[item], setup)
 
 

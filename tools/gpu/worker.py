@@ -28,12 +28,6 @@ def main() -> None:
     import setups
 
     setup = setups.make()
-    if phase == "list":
-        answers.write(
-            json.dumps({"items": module.items(setup), "warm": getattr(module, "WARM", False)})
-            + "\n"
-        )
-        return
     work = module.warm if phase == "warm" else module.run
     for line in sys.stdin:
         item, broken = line.rstrip("\n"), False

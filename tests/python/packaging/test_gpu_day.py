@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -132,7 +131,7 @@ def test_the_folder_is_small_and_complete(folder):
 
 
 def test_a_rehearsal_in_the_folder(folder, tmp_path):
-    words = "run --rehearse --plain --parts correctness,timings --processes 1 --minutes 5 --only"
+    words = "run --rehearse --plain --parts correctness+timings --processes 1 --minutes 5 --only"
     done = subprocess.run(
         [folder / "tools" / "gpu_day", *words.split(), "order 1", "--out", tmp_path / "out"],
         env={**os.environ, "GPU_DAY_PYTHON": sys.executable},
@@ -150,11 +149,10 @@ def test_a_rehearsal_in_the_folder(folder, tmp_path):
 def test_without_a_gpu_it_says_so(folder, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    options = SimpleNamespace(only="", processes=1)
-    env = runner.environment(
-        folder,
-        SimpleNamespace(out=tmp_path, rehearse=False, plain=False, interpret=False),
+    done = subprocess.run(
+        [folder / "tools" / "gpu_day", "run", "--out", tmp_path],
+        env={**os.environ, "GPU_DAY_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
     )
-    output = runner.Output(tmp_path, None)
-    runner.run_part("bits", 60.0, options, env, output)
-    assert output.records[0]["ok"] is False
+    assert done.returncode == 1 and "no GPU that torch can use" in done.stdout
