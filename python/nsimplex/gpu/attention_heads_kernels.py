@@ -1,0 +1,162 @@
+"""The forward pass of dense attention where many query heads share a key head, in Triton.
+
+The rows of every matrix product are the heads of one query. They all see the same tuples, so the
+tuples become keys and values of ordinary attention: tuple (j1, .., jN) has the key k1_j1 * .. *
+kN_jN and the value v1_j1 * .. * vN_jN. A tile of inner keys and values stays in registers while the
+leading tuples pass by, and one running softmax covers them all. Nothing is summed over rows, and
+the loop reads one row of keys and of values per leading tuple.
+
+Products are rounded once to the type of the inputs, and leading products of two or more keys once
+more.
+"""
+
+import triton
+import triton.language as tl
+
+from .tuple_terms import LN2, LOG2E, begin_of, end_of
+
+
+@triton.jit
+def _row(place, c, C: tl.constexpr):
+    if C == c.numel:
+        return tl.load(place + c)
+    else:
+        return tl.load(place + c, mask=c < C, other=0.0)
+
+
+@triton.jit
+def _leading_row(places, row_strides, counts, flat, c, C: tl.constexpr, LEADING: tl.constexpr,
+                 SUM: tl.constexpr):
+    """The product (or sum) of the leading keys' rows of tuple ``flat``. ``places``: the first row
+    that the query sees, per axis."""
+    if LEADING == 1:
+        return _row(places[0] + tl.cast(flat, tl.int64) * row_strides[0], c, C)
+    else:
+        left = flat // counts[0]
+        row = _row(places[0] + tl.cast(flat % counts[0], tl.int64) * row_strides[0], c, C).to(tl.float32)
+        for m in tl.static_range(1, LEADING):
+            digit = left
+            if m < LEADING - 1:
+                digit = left % counts[m]
+                left = left // counts[m]
+            factor = _row(places[m] + tl.cast(digit, tl.int64) * row_strides[m], c, C).to(tl.float32)
+            if SUM:
+                row += factor
+            else:
+                row *= factor
+        return row.to(places[0].dtype.element_ty)
+
+
+@triton.jit
+def _leading_tuples(
+        q, k_tile, v_tile, column, o, top, total, k_places, v_places, k_row_strides, v_row_strides,
+        counts, tuples, c, cv, scale2,
+        D: tl.constexpr, DV: tl.constexpr, LEADING: tl.constexpr, MASKED: tl.constexpr,
+        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
+    """A tile of inner keys against all leading tuples: (o, maximum, sum)."""
+    for flat in range(0, tuples):
+        row = _leading_row(k_places, k_row_strides, counts, flat, c, D, LEADING, False)
+        if NEGATIVE:
+            row = -row
+        s = tl.dot(q, tl.trans(k_tile * row[None, :]))
+        if MASKED:
+            s = tl.where(column[None, :], s, float("-inf"))
+        higher = tl.maximum(top, tl.max(s, 1) * scale2)
+        p = tl.exp2(s * scale2 - higher[:, None])
+        carry = tl.exp2(top - higher)
+        total = total * carry + tl.sum(p, 1)
+        o = o * carry[:, None]
+        row = _leading_row(v_places, v_row_strides, counts, flat, cv, DV, LEADING, SUM)
+        if SUM:
+            v = v_tile + row[None, :]
+        else:
+            v = v_tile * row[None, :]
+        o = tl.dot(p.to(v.dtype), v, o)
+        top = higher
+    return o, top, total
+
+
+@triton.jit
+def attention_heads_kernel(
+        q, lead_k, lead_v, k, v, out, lse, bounds, sink,
+        q_strides, lead_k_strides, lead_v_strides, k_strides, v_strides, out_strides,
+        lead_axes,  # tuples (length, low, high) of the leading axes
+        length, low, high,  # of the inner axis
+        batches, queries, group, kv_heads, head_blocks,
+        logit_scale, output_scale,
+        ORDER: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
+        BH: tl.constexpr, BN: tl.constexpr, TABLE: tl.constexpr, SINK: tl.constexpr,
+        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
+    """Grid: (queries * head_blocks, batches * kv_heads). Tensors and axes are those of
+    ``attention_forward_kernel``."""
+    LEADING: tl.constexpr = ORDER - 1
+    i = tl.program_id(0) // head_blocks
+    block = tl.program_id(0) % head_blocks
+    batch = (tl.program_id(1) // kv_heads).to(tl.int64)
+    kv_head = (tl.program_id(1) % kv_heads).to(tl.int64)
+    in_group = block * BH + tl.arange(0, BH)
+    head = kv_head * group + in_group
+    row_ok = in_group < group
+    c, cv = tl.arange(0, DP), tl.arange(0, DVP)
+    n = tl.arange(0, BN)
+    scale2 = tl.abs(logit_scale) * LOG2E
+
+    place = q + batch * q_strides[0] + head * q_strides[1] + i.to(tl.int64) * q_strides[2]
+    qt = tl.load(place[:, None] + c[None, :], mask=row_ok[:, None] & (c < D)[None, :], other=0.0)
+    kp = k + batch * k_strides[0] + kv_head * k_strides[1]
+    vp = v + batch * v_strides[0] + kv_head * v_strides[1]
+
+    tuples = 1
+    counts, k_places, v_places, k_row_strides, v_row_strides = (), (), (), (), ()
+    for m in tl.static_range(LEADING):
+        axis_bounds = bounds + (m * batches + batch) * queries * 2
+        begin = begin_of(i, lead_axes[m][1], axis_bounds, queries, TABLE)
+        end = end_of(i, lead_axes[m][2], lead_axes[m][0], axis_bounds, queries, TABLE)
+        counts = counts + (tl.maximum(end - begin, 0),)
+        own = lead_k[m] + batch * lead_k_strides[m][0] + kv_head * lead_k_strides[m][1]
+        k_places = k_places + (own + begin.to(tl.int64) * lead_k_strides[m][2],)
+        own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
+        v_places = v_places + (own + begin.to(tl.int64) * lead_v_strides[m][2],)
+        k_row_strides = k_row_strides + (lead_k_strides[m][2],)
+        v_row_strides = v_row_strides + (lead_v_strides[m][2],)
+        tuples *= tl.maximum(end - begin, 0)
+    inner_bounds = bounds + (LEADING * batches + batch) * queries * 2
+    lo = begin_of(i, low, inner_bounds, queries, TABLE)
+    hi = end_of(i, high, length, inner_bounds, queries, TABLE)
+    full = tl.maximum(hi - lo, 0) // BN
+
+    o = tl.zeros((BH, DVP), tl.float32)
+    top = tl.full((BH,), float("-inf"), tl.float32)
+    total = tl.zeros((BH,), tl.float32)
+    if SINK:
+        drain = tl.load(sink + head, mask=row_ok, other=0.0)
+        top = drain * LOG2E
+        total = tl.where(drain == float("-inf"), 0.0, 1.0)
+    # The tile that the window fills in part comes first: what follows it would keep registers.
+    start = lo + full * BN
+    if (start < hi) & (tuples > 0):
+        column = start + n < hi
+        rows = (start + n).to(tl.int64)[:, None]
+        k_tile = tl.load(kp + rows * k_strides[2] + c[None, :],
+                         mask=column[:, None] & (c < D)[None, :], other=0.0)
+        v_tile = tl.load(vp + rows * v_strides[2] + cv[None, :],
+                         mask=column[:, None] & (cv < DV)[None, :], other=0.0)
+        o, top, total = _leading_tuples(
+            qt, k_tile, v_tile, column, o, top, total, k_places, v_places, k_row_strides,
+            v_row_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, True, SUM, NEGATIVE)
+    for tile in range(0, full):
+        rows = (lo + tile * BN + n).to(tl.int64)[:, None]
+        k_tile = _row(kp + rows * k_strides[2], c[None, :], D)
+        v_tile = _row(vp + rows * v_strides[2], cv[None, :], DV)
+        o, top, total = _leading_tuples(
+            qt, k_tile, v_tile, None, o, top, total, k_places, v_places, k_row_strides,
+            v_row_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, False, SUM, NEGATIVE)
+
+    some = ~(total == 0)
+    safe = tl.where(some, total, 1.0)
+    o = tl.where(some[:, None], o * (output_scale / safe)[:, None], 0.0)
+    value = tl.where(some, (top + tl.log2(safe)) * LN2, float("-inf"))
+    place = out + batch * out_strides[0] + head * out_strides[1] + i.to(tl.int64) * out_strides[2]
+    tl.store(place[:, None] + cv[None, :], o.to(out.dtype.element_ty),
+             mask=row_ok[:, None] & (cv < DV)[None, :])
+    tl.store(lse + (batch * kv_heads * group + head) * queries + i, value, mask=row_ok)
