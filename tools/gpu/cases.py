@@ -168,7 +168,7 @@ def from_module(name: str) -> dict[str, Callable[[], Problem]]:
 
 def builders(setup: Setup) -> dict[str, Callable[[], Problem]]:
     large = {} if setup.rehearse else LARGE
-    found = {f"plain: {name}": partial(plain, row) for name, row in (PLAIN | large).items()}
+    found = {f"plain: {name}": partial(plain, row) for name, row in (large | PLAIN).items()}
     found["plain: logits of 1e4"] = partial(plain, PLAIN["two axes, grouped heads"], 3e3)
     found["plain: heads outside"] = partial(
         plain, PLAIN["two axes, one head each"], heads_inside=False

@@ -16,11 +16,19 @@ DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp16": torch.float16}
 LIMITS = {"bf16": 2e-2, "fp32": 2e-5, "fp16": 3e-3}
 
 
+#: The order of what is checked, in case the time ends.
+KINDS = """bf16 plain, bf16 long, fp32 plain, bf16 option, fp32 option, fp32 long, fp16 plain, fp16
+    long, fp32 kernel option, fp16 option, bf16 kernel option""".replace("\n   ", "").split(", ")
+
+
 def items(setup: Setup) -> list[str]:
-    names = list(cases.builders(setup))
-    ordered = [f"{dtype} {name}" for dtype in ("bf16", "fp32") for name in names]
-    # float16 is the same program with other instructions: every third case.
-    return ordered + [f"fp16 {name}" for name in names[::3]]
+    names, ordered = list(cases.builders(setup)), []
+    for kind in KINDS:
+        label, _, group = kind.partition(" ")
+        own = [f"{label} {name}" for name in names if name.startswith(f"{group}:")]
+        # float16 is the same program with other instructions.
+        ordered += own[::3] if label == "fp16" else own
+    return ordered
 
 
 def on_device(value, device: str):
@@ -101,16 +109,15 @@ def run(item: str, setup: Setup) -> dict:
 def lines(records: list[dict]) -> list[str]:
     done = [r for r in records if "worst" in r]
     table = []
-    for label in DTYPES:
-        for kind in ("plain", "long", "option", "kernel option"):
-            own = [r for r in done if r["item"].startswith(f"{label} {kind}:")]
-            if not own:
-                continue
-            good = [r for r in own if r["ok"]]
-            worst = max(good, key=lambda r: r["worst"], default=None)
-            text = f"{label} {kind:14} {len(good):3} of {len(own):3} right"
-            if worst:
-                text += f", worst {worst['worst']:.1e} ({worst['of']}, {worst['item'][5:45]})"
-            without = sum(not r["launches"] for r in own)
-            table.append(text + (f", {without} without a kernel" if without else ""))
+    for kind in sorted(KINDS):
+        own = [r for r in done if r["item"].startswith(f"{kind}:")]
+        if not own:
+            continue
+        good = [r for r in own if r["ok"]]
+        worst = max(good, key=lambda r: r["worst"], default=None)
+        text = f"{kind:18} {len(good):3} of {len(own):3} right"
+        if worst:
+            text += f", worst {worst['worst']:.1e} ({worst['of']}, {worst['item'][5:45]})"
+        without = sum(not r["launches"] for r in own)
+        table.append(text + (f", {without} without a kernel" if without else ""))
     return table

@@ -38,6 +38,7 @@ def environment(root: Path, options: argparse.Namespace) -> dict[str, str]:
         "NSIMPLEX_WARN_FALLBACK": "1",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "1",
+        "TRITON_DISABLE_LINE_INFO": "1",
         "TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR", "/tmp/gpu-day-triton"),
     }
     if options.interpret:
