@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import triton
 from torch import Tensor
 
 from . import attention_forward_kernels as kernels
-from . import gpu_tiles, tuple_terms
+from . import attention_heads, gpu_tiles, tuple_terms
 from .axes import QueryAxes, axes_of
 from .launches import empty_in_order, launch_options, power_of_two, precision, strides, with_rows
 
-__all__ = ["Options", "Plan", "empty_in_order", "forward", "forward_workspace", "plan", "states"]
+__all__ = ["Options", "Plan", "forward", "forward_workspace", "plan", "states"]
 
 #: Programs below which the tuples of a query are split among several, and the most of them.
 FEW_PROGRAMS = 264
@@ -203,8 +202,10 @@ def _launch(
     kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
     axes = _axes(query, keys, options)
     sizes = plan(query, keys, values, axes)
-    terms = term_arguments(query, keys, options, axes)
     measuring = known_lse is not None
+    if not measuring and batch * heads * queries and _by_heads(query, keys, values, options, sizes):
+        return attention_heads.forward_heads(query, keys, values, options, axes)
+    terms = term_arguments(query, keys, options, axes)
     splits = 1 if measuring else sizes.splits
     fp32 = {"dtype": torch.float32, "device": query.device}
     out = query if measuring else empty_in_order(query, value_dim)
@@ -323,6 +324,13 @@ def states(
     and nothing is read back.
     """
     return _launch(query, keys, keys, options, lse.contiguous())[1]
+
+
+def _by_heads(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options, sizes: Plan
+) -> bool:
+    """Whether the kernel for many heads per key head takes a call; it splits no query."""
+    return sizes.splits == 1 and attention_heads.applies(query, keys, values, options)
 
 
 def forward_workspace(

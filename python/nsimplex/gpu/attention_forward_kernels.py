@@ -23,6 +23,7 @@ from .tuple_terms import (
     FLOAT_MASK,
     LN2,
     LOG2E,
+    MOST_BASE,
     NO_MASK,
     OTHER_THAN_QUERY,
     RELU,
@@ -63,7 +64,9 @@ def _tile(u, y, top, total, kept, base, kp, vp, k_stride, v_stride, key, column,
         if ADDED:
             new_base = tl.maximum(base, tl.max(tl.where(pair, added, float("-inf")), 1))
             shown = finite_or_zero(new_base)
-            s = s * scale2 + (added - shown[:, None]) * LOG2E
+            # As in float64, nothing of a score is left beside a mask like the smallest fp32.
+            felt = tl.where(tl.abs(shown) < MOST_BASE, scale2, 0.0)
+            s = s * felt[:, None] + (added - shown[:, None]) * LOG2E
             s = tl.where(pair, s, float("-inf"))
             top = top + (base - shown) * LOG2E
             base = new_base

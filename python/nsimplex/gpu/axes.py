@@ -138,6 +138,7 @@ def _table(
     if cu_seqlens is not None:
         edges = cu_seqlens.to(torch.int32)
         document = torch.searchsorted(edges, step, out_int32=True, right=True)
+        document = document.clamp(1, max(1, edges.shape[0] - 1))  # values are not checked here
         document_begin = edges.index_select(0, document - 1)
         document_end = edges.index_select(0, document)
     table = torch.empty(len(axes), batch, queries, 2, dtype=torch.int32, device=device)

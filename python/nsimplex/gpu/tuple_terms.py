@@ -12,6 +12,9 @@ import triton.language as tl
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
 
+#: From this size on, the base of a row's masks leaves nothing of its scores, as in float64.
+MOST_BASE = tl.constexpr(1e15)
+
 #: What a mask holds: nothing, booleans (as uint8), or fp32 to add to the logits.
 NO_MASK = tl.constexpr(0)
 BOOL_MASK = tl.constexpr(1)
