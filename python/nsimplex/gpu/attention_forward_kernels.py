@@ -321,8 +321,8 @@ def attention_forward_kernel(
             if DISTINCT == OTHER_THAN_QUERY:
                 entry = positions + batch * queries
                 if BQ > 1:
-                    own = position_of(i, length, entry, queries, POSITIONS)[:, None]
-                    pair = pair & (inner[None, :] != own)
+                    pair = pair & (
+                        inner[None, :] != position_of(i, length, entry, queries, POSITIONS)[:, None])
                 else:
                     pair = pair & (inner != position_of(i, length, entry, queries, POSITIONS))[None, :]
             if DISTINCT != ANY_KEYS:
@@ -330,18 +330,18 @@ def attention_forward_kernel(
                     pair = pair & (inner[None, :] != js[m][:, None])
             added, factor = None, None
             if MASK != NO_MASK:
-                place = mask + mask_rows[:, None] + (key * mask_strides[3 + LEADING])[None, :]
+                mask_place = mask + mask_rows[:, None] + (key * mask_strides[3 + LEADING])[None, :]
                 read = column[None, :] & ok[:, None]
                 if BQ > 1:
                     read = read & pair
                 if MASK == BOOL_MASK:
-                    pair = pair & (tl.load(place, mask=read, other=0) != 0)
+                    pair = pair & (tl.load(mask_place, mask=read, other=0) != 0)
                 else:
-                    added = tl.load(place, mask=read, other=float("-inf"))
+                    added = tl.load(mask_place, mask=read, other=float("-inf"))
                     pair = pair & ~(added == float("-inf"))
             if DROPOUT:
-                own = key_hash(at(CALLERS, LEADING), inner)
-                factor = dropout_factor(hashes[:, None] ^ own[None, :], threshold, keep_scale)
+                key_hashes = key_hash(at(CALLERS, LEADING), inner)
+                factor = dropout_factor(hashes[:, None] ^ key_hashes[None, :], threshold, keep_scale)
             y, top, total, kept, base = _tile(
                 u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, column, pair,
                 added, factor, c, cv, scale2, D, DV, True, ADDED, DROPOUT, NORMALIZER, PRECISION)
