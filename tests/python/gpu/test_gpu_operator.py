@@ -1,0 +1,185 @@
+"""The operator with the kernels under the CPU's dispatch key: every option, and what stands above a
+kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from options import OPTIONS, option_problem
+from oracle import errors
+from problems import Problem, random_problem
+from test_hostile import (  # noqa: F401
+    test_empty_axes,
+    test_equal_maxima,
+    test_expanded_inputs_and_gradients,
+    test_logits_of_ten_thousand,
+    test_nan_padding_never_shows,
+    test_nan_stays_within_its_batch_entry_and_head,
+    test_odd_channel_counts,
+    test_one_tensor_may_be_everything,
+    test_queries_without_a_tuple,
+    test_windows_wider_than_the_sequence,
+)
+from test_kernel_options import OPTIONS as LONG_OPTIONS
+from test_kernel_options import B, HEADS, QUERIES
+
+import nsimplex
+
+pytestmark = pytest.mark.interpreted
+
+#: Largest errors of a result beside the reference in float64.
+LIMITS = {torch.float32: 2e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
+
+
+@pytest.fixture(autouse=True)
+def on_cpu(bench):
+    from kernels_on_cpu import put_under_cpu
+
+    put_under_cpu()
+    return bench
+
+
+def check(problem: Problem, bench, dtype=torch.float32, backward: bool = True) -> None:
+    """Both outputs and all gradients are the reference's, and kernels computed them."""
+    given = problem.to(dtype)
+    found = given.outcome()
+    kernels = set(bench.launches)
+    assert any(name.startswith("attention_forward") or "heads" in name for name in kernels), kernels
+    assert not backward or any("backward" in name for name in kernels), kernels
+    differences = errors(found, given.to(torch.float64).outcome(nsimplex.reference))
+    assert max(differences.values()) < LIMITS[dtype], differences
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name, bench):
+    """Every option alone and telling combinations. The gradient of a mask is the composite's."""
+    check(option_problem(name), bench, backward="mask" not in OPTIONS[name][2])
+
+
+@pytest.mark.parametrize("name", LONG_OPTIONS)
+def test_options_over_several_tiles(name, bench):
+    lengths, options = LONG_OPTIONS[name]
+    options = dict(options)
+    sink = options.pop("sink", None)
+    problem = random_problem(
+        len(lengths),
+        batch=B,
+        heads=HEADS,
+        kv_heads=2,
+        queries=QUERIES,
+        lengths=lengths,
+        dim=2 * (len(lengths) + 1),
+        value_dim=5,
+    )
+    problem.options = options
+    problem.learned = {} if sink is None else {"sink": sink}
+    check(problem, bench)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("heads", [4, 36])
+def test_sixteen_bits(dtype, heads, bench):
+    """Few and many query heads per key head, which are different kernels."""
+    problem = random_problem(
+        2, heads=heads, kv_heads=1, queries=7, lengths=[7, 19], dim=16, window=[3, 17], causal=True
+    )
+    check(problem, bench, dtype)
+
+
+LOWEST = torch.finfo(torch.float32).min
+
+
+@pytest.mark.parametrize("value", [LOWEST, -1e9, -1e4, 1e9])
+def test_large_masks(value, bench):
+    """Rows with some and with only large masks keep their scores."""
+    mask = torch.zeros(1, 2, 8, 8, 20, dtype=torch.float64)
+    mask[..., ::3] = value
+    mask[:, :, 2] = value
+    problem = random_problem(2, heads=2, queries=8, lengths=[8, 20], mask=mask.float())
+    check(problem, bench)
+
+
+@pytest.mark.parametrize("normalizer", ["softmax", "softmax_sink"])
+@pytest.mark.parametrize("factor", [300.0, 3e4])
+def test_large_logits(normalizer, factor, bench):
+    """Logits whose lse has few digits left: weights come from the maximum and the sum."""
+    problem = random_problem(2, heads=2, queries=12, lengths=[12, 20], normalizer=normalizer)
+    problem.inputs[0] = problem.inputs[0] * factor
+    if normalizer == "softmax_sink":
+        problem.learned = {"sink": torch.tensor([factor, -3.0], dtype=torch.float64)}
+    given = problem.to(torch.float32)
+    found, expected = given.outcome(), given.to(torch.float64).outcome(nsimplex.reference)
+    differences = errors(found, expected)
+    # A logit of 1e4 has an absolute error of 1e-3 in fp32, whatever is done with it.
+    assert max(differences.values()) < 5e-3, differences
+
+
+@pytest.mark.parametrize("layout", ["heads inside rows", "slice", "unaligned", "channels outside"])
+def test_strided_views(layout, bench):
+    from test_hostile import layouts
+
+    problem = random_problem(2, heads=4, kv_heads=2, queries=19, dim=9, causal=True)
+    plain = problem.to(torch.float32)
+    expected = plain.outcome()
+    plain.inputs = [layouts(t.detach())[layout].requires_grad_() for t in plain.inputs]
+    for name, value in plain.outcome().items():
+        torch.testing.assert_close(value, expected[name], msg=name)
+    assert any("backward" in name for name in bench.launches)
+
+
+def test_unwanted_gradients_change_nothing(bench):
+    problem = random_problem(2, queries=9, lengths=[9, 20], causal=True).to(torch.float32)
+    out, _ = problem.run()
+    everything = torch.autograd.grad(out.sum(), problem.inputs, retain_graph=True)
+    for wanted, expected in zip(problem.inputs, everything):
+        (alone,) = torch.autograd.grad(out.sum(), wanted, retain_graph=True)
+        assert torch.equal(alone, expected)
+
+
+def test_opcheck():
+    torch.use_deterministic_algorithms(False)  # opcheck compares with memory of its own
+    try:
+        q = torch.randn(1, 2, 5, 8)
+        kv = [torch.randn(1, 1, n, 8) for n in (5, 7, 5, 7)]
+        options = dict(causal=True, window=[3, -1, 4, -1])
+        operator = torch.ops.nsimplex.attention.default
+        leaves = [t.requires_grad_() for t in (q, *kv)]
+        torch.library.opcheck(operator, (leaves[0], leaves[1:3], leaves[3:]), options)
+    finally:
+        torch.use_deterministic_algorithms(True)
+
+
+def test_compiled_calls_have_the_same_bits(bench):
+    problem = random_problem(2, queries=6, lengths=[6, 18], causal=True).to(torch.float32)
+
+    def loss(*leaves):
+        out, lse = problem.call(*leaves)
+        return out.square().sum() + lse.masked_fill(lse.isneginf(), 0).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    results = [
+        torch.autograd.grad(function(*problem.inputs), problem.inputs)
+        for function in (loss, compiled)
+    ]
+    assert all(torch.equal(one, other) for one, other in zip(*results))
+    assert bench.launches
+
+
+def test_autocast(bench):
+    problem = random_problem(2, queries=6, lengths=[6, 18], causal=True).to(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, _ = problem.run()
+    assert out.dtype == torch.bfloat16
+    rounded = Problem([t.detach().bfloat16() for t in problem.inputs], problem.options)
+    assert torch.equal(out, rounded.run()[0])
+    out.float().sum().backward()
+    assert all(t.grad.dtype == torch.float32 for t in problem.inputs)
+
+
+def test_fallbacks_are_said(monkeypatch, bench):
+    """float64 is not a kernel's."""
+    monkeypatch.setenv("NSIMPLEX_WARN_FALLBACK", "1")
+    problem = random_problem(1, queries=3)
+    with pytest.warns(UserWarning, match=r"\[attention\].*float32"):
+        problem.run()
+    assert not bench.launches
