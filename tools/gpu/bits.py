@@ -13,7 +13,7 @@ import nsimplex
 def items(setup: Setup) -> list[str]:
     names = [n for n in cases.builders(setup) if n.startswith("plain: 2048")]
     names += ["plain: long keys, few queries"] if names else []
-    names += ["plain: two axes, grouped heads", "plain: order 3"]
+    names += ["plain: grouped heads, windows", "plain: order 3"]
     if not setup.plain:
         names += ["long: dropout", "long: key masks", "long: determinant", "long: sink"]
     return [f"{dtype} {name}" for name in names for dtype in ("bf16", "fp32")]

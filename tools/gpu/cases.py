@@ -6,67 +6,47 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from gpu_cases import CASES, Case, left
 from problems import Problem, random_problem
 from setups import Setup
 
-ALL = -1  # unbounded
-
-#: name: (batch, query heads, key heads, queries, lengths, D, Dv, window per axis, causal)
-PLAIN = {
-    "two axes, grouped heads": (1, 4, 1, 40, (40, 40), 16, 16, (8, 20), True),
-    "two axes, one head each": (2, 2, 2, 33, (33, 33), 16, 16, (5, 13), True),
-    "six heads, D 24, Dv 8": (1, 6, 1, 21, (21, 21), 24, 8, (7, 16), True),
-    "long axis first": (1, 2, 1, 30, (30, 30), 16, 16, (19, 4), True),
-    "one position": (2, 2, 1, 1, (1, 1), 16, 16, (8, 8), True),
-    "windows of one key": (1, 2, 2, 19, (19, 19), 16, 16, (1, 1), True),
-    "windows beyond the sequence": (1, 3, 1, 17, (17, 17), 16, 16, (64, 512), True),
-    "causal without windows": (1, 2, 1, 18, (18, 18), 16, 16, None, True),
-    "no mask, other lengths": (1, 4, 2, 11, (7, 23), 16, 32, None, False),
-    "one query": (1, 4, 1, 1, (37, 50), 16, 16, (9, 33), True),
-    "queries without keys": (1, 2, 1, 24, (15, 10), 16, 16, (6, 8), True),
-    "two-sided windows": (1, 2, 1, 26, (26, 26), 16, 16, ((4, 3), (9, 5)), False),
-    "windows in the future": (1, 2, 1, 20, (20, 20), 16, 16, ((ALL, ALL), (1, 6)), False),
-    "a leading window of 24": (1, 2, 1, 40, (40, 40), 16, 16, (24, 32), True),
-    "twelve heads in a group": (1, 12, 1, 14, (14, 14), 16, 16, (8, 10), True),
-    "order 1": (2, 4, 2, 45, (45,), 16, 16, None, True),
-    "order 1, two-sided": (1, 3, 3, 20, (31,), 32, 16, ((9, 2),), False),
-    "order 3": (1, 4, 2, 22, (22, 22, 22), 16, 16, (3, 4, 9), True),
-    "order 3, other lengths": (1, 2, 1, 12, (9, 12, 14), 16, 16, (5, ALL, (6, 2)), False),
-    "order 4": (1, 2, 1, 9, (9, 9, 9, 9), 16, 16, (2, 2, 3, 4), True),
-    "D 80, Dv 72": (1, 4, 2, 50, (50, 50), 80, 72, (6, 30), True),
-    "D 256": (1, 2, 1, 40, (40, 40), 256, 256, (8, 32), True),
+#: Beside the shapes of the interpreter's tests: group sizes and channels of other kernels, and
+#: lengths of training.
+MORE = {
+    "forty heads in a group": Case(1, 40, 1, 30, (30, 30), window=left(7, 20)),
+    "seventy heads, order 3": Case(1, 70, 1, 12, (12,) * 3, window=left(3, 4, 9)),
+    "D 80, Dv 72": Case(1, 4, 2, 50, (50, 50), 80, 72, left(6, 30)),
+    "D 256": Case(1, 2, 1, 40, (40, 40), 256, 256, left(8, 32)),
 }
-
-#: The same, longer; at the sizes of training.
 LARGE = {
-    "2048, 32 x 512": (1, 8, 1, 2048, (2048, 2048), 128, 128, (32, 512), True),
-    "2048, 32 x 512, D 64": (1, 4, 4, 2048, (2048, 2048), 64, 64, (32, 512), True),
-    "2047, two-sided": (1, 8, 2, 2047, (2047, 2047), 64, 64, ((20, 9), (200, 60)), False),
-    "2048, order 3": (1, 4, 1, 2048, (2048, 2048, 2048), 64, 64, (8, 8, 64), True),
-    "2048, order 1": (1, 8, 2, 2048, (2048,), 128, 128, None, True),
-    "long keys, few queries": (1, 8, 1, 3, (2048, 2048), 128, 128, (64, 1500), True),
-    "one query, 32 x 512": (2, 8, 1, 1, (2048, 2048), 128, 128, (32, 512), True),
-    "160 without windows": (1, 2, 1, 160, (160, 160), 64, 64, None, True),
+    "2048, 64 heads in a group": Case(1, 64, 1, 2048, (2048,) * 2, 128, 128, left(32, 512)),
+    "2048, 8 heads in a group": Case(1, 8, 1, 2048, (2048,) * 2, 128, 128, left(32, 512)),
+    "2048, one head each": Case(1, 4, 4, 2048, (2048,) * 2, 64, 64, left(32, 512)),
+    "2047, two-sided": Case(1, 8, 2, 2047, (2047,) * 2, 64, 64, ((20, 9), (200, 60)), False),
+    "2048, order 3": Case(1, 4, 1, 2048, (2048,) * 3, 64, 64, left(8, 8, 64)),
+    "2048, order 1": Case(1, 8, 2, 2048, (2048,), 128, 128),
+    "long keys, few queries": Case(1, 8, 1, 3, (2048,) * 2, 128, 128, left(64, 1500)),
+    "one query of 2048": Case(2, 8, 1, 1, (2048,) * 2, 128, 128, left(32, 512)),
+    "160 without windows": Case(1, 2, 1, 160, (160,) * 2, 64, 64),
 }
 
 
-def plain(row, factor: float = 1.0, heads_inside: bool = True) -> Problem:
-    batch, heads, kv_heads, queries, lengths, dim, value_dim, window, causal = row
+def plain(case: Case, heads_inside: bool = True) -> Problem:
     problem = random_problem(
-        len(lengths),
-        batch=batch,
-        heads=heads,
-        kv_heads=kv_heads,
-        queries=queries,
-        lengths=list(lengths),
-        dim=dim,
-        value_dim=value_dim,
-        causal=causal,
-        scale=(dim**-0.5, 1.25),
+        len(case.lengths),
+        batch=case.batch,
+        heads=case.heads,
+        kv_heads=case.kv_heads,
+        queries=case.queries,
+        lengths=list(case.lengths),
+        dim=case.dim,
+        value_dim=case.value_dim,
+        causal=case.causal,
+        scale=(case.dim**-0.5, 1.25),
     )
-    if window is not None:
-        problem.options["window"] = list(window)
-    problem.inputs[0] = problem.inputs[0] * factor
+    if case.window is not None:  # for the operator, the query's own position counts as left
+        problem.options["window"] = [(before or 1, after) for before, after in case.window]
+    problem.inputs[0] = problem.inputs[0] * case.factor
     if heads_inside:  # [B, T, heads, D] in memory, as projections leave them
         problem.inputs = [t.transpose(1, 2).contiguous().transpose(1, 2) for t in problem.inputs]
     return problem
@@ -167,12 +147,10 @@ def from_module(name: str) -> dict[str, Callable[[], Problem]]:
 
 
 def builders(setup: Setup) -> dict[str, Callable[[], Problem]]:
-    large = {} if setup.rehearse else LARGE
-    found = {f"plain: {name}": partial(plain, row) for name, row in (large | PLAIN).items()}
-    found["plain: logits of 1e4"] = partial(plain, PLAIN["two axes, grouped heads"], 3e3)
-    found["plain: heads outside"] = partial(
-        plain, PLAIN["two axes, one head each"], heads_inside=False
-    )
+    shapes = ({} if setup.rehearse else LARGE) | MORE | CASES
+    found = {f"plain: {name}": partial(plain, case) for name, case in shapes.items()}
+    outside = CASES["one head each, odd windows"]
+    found["plain: heads outside rows"] = partial(plain, outside, heads_inside=False)
     if setup.plain:
         return found
     t = setup.size(200, 24)

@@ -43,7 +43,8 @@ def environment(root: Path, options: argparse.Namespace) -> dict[str, str]:
     }
     if options.interpret:
         ours["TRITON_INTERPRET"] = "1"
-    paths = [build / "python", root / "tools" / "gpu", root / "tests" / "python" / "attention"]
+    tests = root / "tests" / "python"
+    paths = [build / "python", root / "tools" / "gpu", tests / "attention", tests / "gpu"]
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*map(str, paths), *([before] if before else [])])
     return {**os.environ, **ours, "PYTHONPATH": path}

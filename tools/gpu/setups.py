@@ -100,29 +100,17 @@ def clean() -> None:
             torch.cuda.empty_cache()
 
 
-def register_interpreted() -> None:
-    """The kernels under the key of the CPU, in Triton's interpreter."""
-    import sys
-
-    root = Path(os.environ["GPU_DAY_ROOT"])
-    sys.path.insert(0, str(root / "tests" / "python" / "gpu"))
-    import interpreter  # noqa: F401
-
-    import nsimplex  # noqa: F401
-    from nsimplex.gpu import registration
-
-    registration.register(key="CPU", allow_override=True)
-
-
 def make() -> Setup:
     rehearse = bool(os.environ.get("GPU_DAY_REHEARSE"))
     interpret = bool(os.environ.get("GPU_DAY_INTERPRET"))
     if not rehearse and not torch.cuda.is_available():
         raise RuntimeError("gpu_day: this machine has no GPU that torch can use (see --rehearse)")
-    if interpret:
-        register_interpreted()
-    else:
-        import nsimplex  # noqa: F401
+    import nsimplex  # noqa: F401
+
+    if interpret:  # the kernels under the key of the CPU, in Triton's interpreter
+        from kernels_on_cpu import put_under_cpu
+
+        put_under_cpu()
     return Setup(
         root=Path(os.environ["GPU_DAY_ROOT"]),
         out=Path(os.environ["GPU_DAY_OUT"]),

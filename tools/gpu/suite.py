@@ -1,5 +1,5 @@
-"""The project's own tests with tensors on the GPU: tests/python/gpu, whose tests ask for a device
-themselves, and the tests of attention under device_plugin.py."""
+"""The project's own tests with tensors on the GPU: every operator, and the tests of attention under
+device_plugin.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESULT = re.compile(
 
 
 def items(setup) -> list[str]:
-    return ["every operator", "gpu", "attention"]
+    return ["every operator", "attention"]
 
 
 def files_of(item: str, setup) -> list[Path]:
@@ -34,8 +34,6 @@ def files_of(item: str, setup) -> list[Path]:
     every = tests / "gpu" / "test_every_operator.py"
     if item == "every operator":
         return [path for path in [every] if path.exists()]
-    if item == "gpu":
-        return [path for path in sorted((tests / "gpu").glob("test_*.py")) if path != every]
     names = ["test_merge_attention"] if setup.rehearse else ATTENTION
     return [tests / "attention" / f"{name}.py" for name in names]
 

@@ -72,7 +72,7 @@ OURS: dict[str, tuple[Shape, str]] = {
     "32/32 heads (G 1) D128 32x512": (square(1, 32, 32, 8192, 128, WIDE), "fb"),
     "32/8 heads (G 4) D128 32x512": (square(1, 32, 8, 8192, 128, WIDE), "fb"),
     "32/4 heads (G 8) D128 32x512": (square(1, 32, 4, 8192, 128, WIDE), "fb"),
-    "B4 32/1 heads D64 32x512": (square(4, 32, 1, 8192, 64, WIDE), "fb"),
+    "B2 64/1 heads D64 32x512": (square(2, 64, 1, 8192, 64, WIDE), "fb"),
     "16/16 heads order 1 causal D128": (square(2, 16, 16, 8192, 128, None, order=1), "fb"),
     "32/4 heads order 3 8x8x64 D64": (square(1, 32, 4, 8192, 64, (8, 8, 64)), "fb"),
     "32/4 heads order 3 8x8x64 D128": (square(1, 32, 4, 8192, 128, (8, 8, 64)), "fb"),
