@@ -164,9 +164,10 @@ def attention_forward_kernel(
     QH: tl.constexpr = BQ * BH
     BM: tl.constexpr = QH * BJ
     ADDED: tl.constexpr = MASK == FLOAT_MASK
-    # Options that concern pairs of a row and an inner key send every tile through the masked form.
-    PAIRS: tl.constexpr = (
-        KEY_MASKS or MASK != NO_MASK or DROPOUT or DISTINCT == OTHER_THAN_QUERY
+    # One masked loop takes all tiles where options concern pairs of a row and an inner key, and where
+    # a block has one query: its mask is a vector then, and a second loop would cost registers.
+    ONE_LOOP: tl.constexpr = (
+        BQ == 1 or KEY_MASKS or MASK != NO_MASK or DROPOUT or DISTINCT == OTHER_THAN_QUERY
         or (DISTINCT != ANY_KEYS and LEADING > 0))
     # One tuple at a time, which is the same one for all rows: their softmax simply goes on.
     CARRY: tl.constexpr = (
@@ -211,7 +212,7 @@ def attention_forward_kernel(
         lo = lo + piece * (split % inner_splits)
         hi = tl.minimum(hi, lo + piece)
         all_lo, all_hi = tl.maximum(all_lo, lo), tl.minimum(all_hi, hi)
-    if PAIRS:
+    if ONE_LOOP:
         head_tiles, full_tiles = 0, 0
         mid = lo
     else:
@@ -301,13 +302,16 @@ def attention_forward_kernel(
         base = tl.full((BM,), float("-inf"), tl.float32)
         if CARRY:
             base = best_base
-        for tile in range(0, full_tiles):
-            key = (mid + tile * BN + n).to(tl.int64)
-            y, top, total, kept, base = _tile(
-                u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, None, None,
-                None, None, c, cv, scale2, D, DV, False, False, False, NORMALIZER, PRECISION)
+        if not ONE_LOOP:
+            for tile in range(0, full_tiles):
+                key = (mid + tile * BN + n).to(tl.int64)
+                y, top, total, kept, base = _tile(
+                    u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, None, None,
+                    None, None, c, cv, scale2, D, DV, False, False, False, NORMALIZER, PRECISION)
         for tile in range(0, edge_tiles):
-            start = tl.where(tile < head_tiles, lo + tile * BN, tail + (tile - head_tiles) * BN)
+            start = lo + tile * BN
+            if not ONE_LOOP:
+                start = tl.where(tile < head_tiles, start, tail + (tile - head_tiles) * BN)
             inner = start + n
             key = inner.to(tl.int64)
             column = inner < hi
