@@ -1,154 +1,497 @@
-"""The backward pass of dense attention on a GPU: plan, workspaces and launches."""
+"""The backward pass of dense attention on a GPU: plan, workspace and launches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import triton
+from torch import Tensor
 
-from . import attention_backward_kernels as kernels
-from . import attention_merge as merge
+from . import attention_merge as merges
+from . import gpu_tiles, tuple_terms
+from .attention_backward_keys import attention_backward_keys_kernel
+from .attention_backward_rows import attention_backward_rows_kernel
+from .attention_forward import Options, _axes, states, term_arguments, tuple_block
+from .axes import QueryAxes
+from .launches import (
+    empty_in_order,
+    launch_options,
+    power_of_two,
+    precision,
+    strides,
+    with_rows,
+)
 
-BIG = 1 << 29  # positions in kernels are int32
+__all__ = ["BackwardPlan", "backward", "backward_workspace", "plan"]
 
-
-@dataclass
-class Axis:
-    length: int
-    low: int
-    high: int
-    most: int
-
-
-def axis_of(length, queries, left, right, causal):
-    offset = length - queries
-    low = offset - left + 1 if left >= 0 else -BIG
-    high = BIG
-    if right >= 0:
-        high = min(high, offset + right + 1)
-    if causal:
-        high = min(high, offset + 1)
-    low, high = min(max(low, -BIG), BIG), min(max(high, -BIG), BIG)
-    most = 0
-    if queries > 0 and length > 0:
-        candidates = {0, queries - 1, min(max(-low, 0), queries - 1), min(max(length - high, 0), queries - 1)}
-        most = max(max(0, min(i + high, length) - max(i + low, 0)) for i in candidates)
-    return Axis(length, low, high, most)
+#: Programs that a launch should have, so that every multiprocessor has one or two.
+ENOUGH_PROGRAMS = 264
+#: Bytes of the parts of leading gradients, above which segments of queries grow.
+MOST_PART_BYTES = 512 << 20
+MOST_SPLITS = 16
 
 
-def pow2(x):
-    return 1 << max(0, (x - 1).bit_length())
+@dataclass(frozen=True)
+class RowsPlan:
+    """The launch for the query and the leading axes."""
+
+    tiles: gpu_tiles.Tiles
+    queries: int  #: of a block
+    heads: int  #: of a block
+    box: tuple[int, ...]  #: leading tuples of a block: keys of each leading axis
+    boxes: tuple[int, ...]  #: how many of them cover what a block of queries sees
+    segment: int  #: queries of a program
+    segments: int
+    spans: tuple[int, ...]  #: keys of each leading axis that a segment may see
 
 
-def rows_of(x):
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+@dataclass(frozen=True)
+class KeysPlan:
+    """The launch for the inner axis."""
+
+    tiles: gpu_tiles.Tiles
+    queries: int
+    heads: int
+    tuples: int
+    splits: int  #: of the queries of a tile of keys
 
 
-def strides(x):
-    return (x.stride(0), x.stride(1), x.stride(2))
+@dataclass(frozen=True)
+class BackwardPlan:
+    """Sizes of a backward pass, which follow from the problem and the kind of device."""
+
+    rows: RowsPlan
+    keys: KeysPlan
 
 
-def empty_in_order(like: torch.Tensor) -> torch.Tensor:
-    if like.stride(1) < like.stride(2):
-        return torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
-    return torch.empty_like(like, memory_format=torch.contiguous_format)
+def plan(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], axes: QueryAxes
+) -> BackwardPlan:
+    """The launches of a call, whose working order is that of ``axes``."""
+    batch, heads, queries, dim = query.shape
+    kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
+    group = heads // kv_heads
+    counts = [max(1, axis.most) for axis in axes.axes[:-1]]
+    channels = power_of_two(max(16, dim, value_dim))
+    arch = gpu_tiles.architecture(query.device)
+
+    def tiles(step: str) -> gpu_tiles.Tiles:
+        return gpu_tiles.tiles(
+            step, arch, query.dtype, channels, len(keys), group, math.prod(counts)
+        )
+
+    return BackwardPlan(
+        _rows_plan(tiles("rows"), batch * kv_heads, group, queries, counts, axes, dim + value_dim),
+        _keys_plan(tiles("keys"), batch * kv_heads, group, queries, counts, axes.axes[-1].length),
+    )
 
 
-def tuple_boxes(counts, limit):
-    """Sizes of a box of tuples, powers of two whose product is at most the limit, and how many
-    boxes an axis needs."""
-    sizes = [pow2(max(1, n)) for n in counts]
-    while math.prod(sizes) > limit:
-        sizes[sizes.index(max(sizes))] //= 2
-    return sizes, [triton.cdiv(max(1, n), s) for n, s in zip(counts, sizes)]
+def _rows_plan(
+    tiles: gpu_tiles.Tiles,
+    sequences: int,
+    group: int,
+    queries: int,
+    counts: Sequence[int],
+    axes: QueryAxes,
+    channels: int,
+) -> RowsPlan:
+    box = [power_of_two(count) for count in counts]
+    while math.prod(box) > min(tiles.rows, tiles.tuples):
+        box[box.index(max(box))] //= 2
+    boxes = [-(-count // size) for count, size in zip(counts, box, strict=True)]
+    block_heads = min(power_of_two(group), max(1, tiles.rows // math.prod(box)))
+    room = max(1, tiles.rows // (math.prod(box) * block_heads))
+    block_queries = 1
+    if axes.positions is None:  # else a block of queries may see any keys
+        # The boxes have to hold the keys of all queries of a block.
+        spare = [s * n - c + 1 for s, n, c in zip(box, boxes, counts, strict=True)]
+        while 2 * block_queries <= min([room, *spare]) and block_queries < queries:
+            block_queries *= 2
+    while block_queries * block_heads * math.prod(box) < 16:  # a product's least rows
+        block_heads *= 2
+    segment = max(1, min(tiles.segment, queries))
+
+    def spans(segment: int) -> tuple[int, ...]:
+        if axes.positions is not None:
+            return tuple(max(1, axis.length) for axis in axes.axes[:-1])
+        return tuple(
+            max(1, min(axis.length, axis.most + segment - 1)) for axis in axes.axes[:-1]
+        )
+
+    def part_bytes(segment: int) -> int:
+        return 4 * channels * sequences * -(-queries // segment) * sum(spans(segment))
+
+    while segment > 8 and sequences * -(-queries // segment) < ENOUGH_PROGRAMS:
+        segment //= 2
+    while segment < queries and part_bytes(segment) > MOST_PART_BYTES:
+        segment *= 2
+    return RowsPlan(
+        tiles,
+        block_queries,
+        block_heads,
+        tuple(box),
+        tuple(boxes),
+        segment,
+        -(-queries // segment),
+        spans(segment),
+    )
 
 
-def tuple_block(counts, limit):
-    """Rows of a block that hold tuples: a power of two that wastes little."""
-    total = math.prod(counts)
-    best = min(limit, pow2(total))
-    while best > 1 and best * -(-total // best) > 1.15 * total and best > 16:
-        best //= 2
-    return best
+def _keys_plan(
+    tiles: gpu_tiles.Tiles,
+    sequences: int,
+    group: int,
+    queries: int,
+    counts: Sequence[int],
+    length: int,
+) -> KeysPlan:
+    tuples = tuple_block(counts, min(tiles.rows, tiles.tuples))
+    block_heads = min(power_of_two(group), max(1, tiles.rows // tuples))
+    block_queries = max(1, tiles.rows // (tuples * block_heads))
+    block_queries = min(power_of_two(max(1, queries)), block_queries)
+    while block_queries * block_heads * tuples < 16:
+        block_heads *= 2
+    programs = sequences * -(-length // tiles.inner)
+    splits = min(MOST_SPLITS, max(1, ENOUGH_PROGRAMS // (2 * programs)))
+    splits = min(splits, max(1, -(-queries // (4 * block_queries))))
+    return KeysPlan(tiles, block_queries, block_heads, tuples, splits)
 
 
-def backward(query, keys, values, out, lse, grad_out, grad_lse, wanted, options):
-    window, causal = options["window"], options["causal"]
-    scale, output_scale = options["scale"], options["output_scale"]
-    rows, inner = options.get("rows", 64), options.get("inner", 64)
-    precision, segment = options.get("precision", "tf32x3"), options.get("segment", 64)
-    launch = options.get("launch", {})
-    query, keys, values = rows_of(query), [rows_of(x) for x in keys], [rows_of(x) for x in values]
-    out, grad_out, lse = rows_of(out), rows_of(grad_out), lse.contiguous()
-    grad_lse = grad_lse.contiguous() if grad_lse is not None else None
-    B, Hq, T, D = query.shape
-    N, Hk, DV = len(keys), keys[0].shape[1], values[0].shape[3]
-    group = Hq // Hk
-    axes = [axis_of(k.shape[2], T, *window[m], causal) for m, k in enumerate(keys)]
-    order = sorted(range(N), key=lambda m: (axes[m].most, m))
-    axes, ks, vs = [axes[m] for m in order], [keys[m] for m in order], [values[m] for m in order]
-    lead, last = axes[:-1], axes[-1]
-    fp32 = dict(dtype=torch.float32, device=query.device)
-    if query.numel() == 0 or math.prod(a.most for a in axes) == 0:
-        return torch.zeros_like(query), [torch.zeros_like(x) for x in keys], [torch.zeros_like(x) for x in values]
-    grad_query = empty_in_order(query)
-    grad_keys, grad_values = [empty_in_order(x) for x in keys], [empty_in_order(x) for x in values]
-    statistics = torch.empty(3, B, Hq, T, **fp32)
-    bounds = statistics
-    merge.attention_row_statistics[(triton.cdiv(T, 16), B * Hq)](
-        out, grad_out, grad_lse if grad_lse is not None else lse, lse, lse, statistics, strides(out), strides(grad_out), Hq, T,
-        NATURAL=False, NORMALIZER="softmax", HAS_LSE=grad_lse is not None, STATES=False, DV=DV, DVP=pow2(DV), BQ=16)
-    common = dict(
-        q=query, grad_out=grad_out, rows=statistics, lead_k=tuple(ks[:-1]), lead_v=tuple(vs[:-1]), k=ks[-1], v=vs[-1], bounds=bounds,
-        q_strides=strides(query), grad_strides=strides(grad_out), lead_k_strides=tuple(strides(x) for x in ks[:-1]),
-        lead_v_strides=tuple(strides(x) for x in vs[:-1]), k_strides=strides(ks[-1]), v_strides=strides(vs[-1]),
-        length=last.length, low=last.low, high=last.high, batches=B, queries=T, group=group, kv_heads=Hk,
-        logit_scale=scale, output_scale=output_scale, ORDER=N, D=D, DV=DV, DP=max(16, pow2(D)), DVP=max(16, pow2(DV)),
-        BN=inner, TABLE=False, WIDE=False, SAFE=False, SCALED=query.dtype == torch.float32, PRECISION=precision)
+def _common_arguments(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    grad_out: Tensor,
+    statistics: Tensor,
+    options: Options,
+    axes: QueryAxes,
+    scaled: bool,
+) -> dict[str, object]:
+    """Arguments of both kernels."""
+    ks, vs = axes.sort(keys), axes.sort(values)
+    dim, value_dim = query.shape[3], values[0].shape[3]
+    terms = term_arguments(query, keys, options, axes)
+    for name in ("sink", "SINK"):
+        del terms[name]
+    last = axes.axes[-1]
+    return {
+        "q": query,
+        "grad_out": grad_out,
+        "rows": statistics,
+        "lead_k": tuple(ks[:-1]),
+        "lead_v": tuple(vs[:-1]),
+        "k": ks[-1],
+        "v": vs[-1],
+        "q_strides": strides(query),
+        "grad_strides": strides(grad_out),
+        "lead_k_strides": tuple(strides(x) for x in ks[:-1]),
+        "lead_v_strides": tuple(strides(x) for x in vs[:-1]),
+        "k_strides": strides(ks[-1]),
+        "v_strides": strides(vs[-1]),
+        "length": last.length,
+        "low": last.low,
+        "high": last.high,
+        "batches": query.shape[0],
+        "queries": query.shape[2],
+        "group": query.shape[1] // keys[0].shape[1],
+        "kv_heads": keys[0].shape[1],
+        "logit_scale": float(options.logit_scale),
+        "output_scale": float(options.output_scale),
+        "ORDER": len(keys),
+        "D": dim,
+        "DV": value_dim,
+        "DP": max(16, power_of_two(dim)),
+        "DVP": max(16, power_of_two(value_dim)),
+        "SCALED": scaled,
+        "WIDE": _wide(query, grad_out, keys, values),
+        "PRECISION": precision(query.dtype),
+        **terms,
+    }
 
-    # Rows.
-    sizes, chunks = tuple_boxes([a.most for a in lead], rows)
-    BJ = math.prod(sizes)
-    BH = min(pow2(group), max(1, rows // BJ))
-    spare = min([s * n - a.most + 1 for a, s, n in zip(lead, sizes, chunks)], default=rows)
-    BQ = 1
-    while BQ * 2 <= spare and BQ * 2 * BH * BJ <= rows and BQ < T:
-        BQ *= 2
-    while BQ * BH * BJ < 16:
-        BH *= 2
-    segments = triton.cdiv(T, segment)
-    span = [max(1, min(a.length, a.most + segment - 1)) for a in axes]
-    lead_grad = tuple(torch.zeros(B, Hk, segments, n, D + DV, **fp32) for n in span[:-1])
-    head_blocks = triton.cdiv(group, BH)
-    scratch = torch.empty((B * Hk * segments, head_blocks, BQ * BH, D) if math.prod(chunks) > 1 else (1,), **fp32)
-    kernels.attention_backward_rows[(segments, B * Hk)](
-        **common, grad_q=grad_query, scratch=scratch, lead_grad=lead_grad, grad_q_strides=strides(grad_query),
-        lead_axes=tuple((a.length, a.low, a.high, n, c) for a, n, c in zip(lead, span, chunks)),
-        head_blocks=head_blocks, segment=segment, BQ=BQ, BH=BH, BJS=tuple(sizes), **launch)
 
-    def merged(result, m, offset, C):
-        axis = axes[m]
-        merge.attention_merge[(triton.cdiv(axis.length, 16), B * Hk)](
-            lead_grad[m], result, bounds, strides(result), Hk, segments, segment, T, span[m], axis.length, axis.low, axis.high,
-            D + DV, offset, TABLE=False, C=C, CP=pow2(C), BN=16)
+def _wide(query: Tensor, grad_out: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> bool:
+    """Whether offsets of rows from the first of a block may leave int32."""
+    largest = 0
+    for x in (query, grad_out):
+        largest = max(largest, 64 * (abs(x.stride(1)) + abs(x.stride(2))))
+    for x in (*keys, *values):
+        largest = max(largest, x.shape[2] * abs(x.stride(2)))
+    return largest + 64 * query.shape[2] >= 1 << 31
 
-    for m in range(N - 1):
-        merged(grad_keys[order[m]], m, 0, D)
-        merged(grad_values[order[m]], m, D, DV)
 
-    # Keys.
-    counts = [max(1, a.most) for a in lead]
-    tuples = math.prod(counts)
-    BJ = tuple_block(counts, rows)
-    BH = min(pow2(group), max(1, rows // BJ))
-    BQ = min(pow2(max(T, 1)), max(1, rows // (BJ * BH)))
-    while BQ * BH * BJ < 16:
-        BH *= 2
-    grad_k, grad_v = grad_keys[order[-1]], grad_values[order[-1]]
-    kernels.attention_backward_keys[(triton.cdiv(last.length, inner), B * Hk)](
-        **common, grad_k=grad_k, grad_v=grad_v, grad_k_strides=strides(grad_k), grad_v_strides=strides(grad_v),
-        lead_axes=tuple((a.length, a.low, a.high, n) for a, n in zip(lead, counts)),
-        head_blocks=triton.cdiv(group, BH), tuples=tuples, BQ=BQ, BH=BH, BJ=BJ, **launch)
-    return grad_query, grad_keys, grad_values
+def backward(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    out: Tensor,
+    lse: Tensor,
+    grad_out: Tensor,
+    grad_lse: Tensor | None,
+    wanted: Sequence[bool],
+    options: Options,
+) -> tuple[Tensor | None, list[Tensor | None], list[Tensor | None], Tensor | None]:
+    """Gradients of dense attention in the product form: those of the query, the keys, the values
+    and the sink, in the dtype and memory order of their inputs (the sink's in fp32).
+
+    Shapes and dtypes are those of ``attention_forward.forward``; out [B, Hq, Tq, Dv] and lse
+    [B, Hq, Tq] are its results, grad_out and grad_lse (or None) their gradients. ``wanted`` is the
+    operator's list: query, keys, values, mask, sink. An unwanted gradient is None.
+
+    Complexity: 16 flops per channel, query, head and tuple: eight matrix products, of which two
+        compute logits and gradients of weights a second time. :func:`backward_workspace` bytes of
+        memory besides the results.
+    """
+    order = len(keys)
+    gradients: list[Tensor | None] = [
+        empty_in_order(x, x.shape[3]) if want else None
+        for x, want in zip((query, *keys, *values), wanted[: 1 + 2 * order], strict=True)
+    ]
+    grad_query, grad_keys, grad_values = (
+        gradients[0],
+        gradients[1 : 1 + order],
+        gradients[1 + order :],
+    )
+    want_sink = bool(wanted[2 + 2 * order]) and options.sink is not None
+    axes = _axes(query, keys, options)
+    if query.numel() == 0 or min(axis.most for axis in axes.axes) == 0:
+        for gradient in gradients:
+            if gradient is not None:
+                gradient.zero_()
+        grad_sink = query.new_zeros(query.shape[1], dtype=torch.float32) if want_sink else None
+        return grad_query, grad_keys, grad_values, grad_sink
+    query, out, grad_out = with_rows(query), with_rows(out), with_rows(grad_out)
+    keys, values = [with_rows(x) for x in keys], [with_rows(x) for x in values]
+    lse = lse.contiguous()
+    statistics, scaled = _statistics(query, keys, out, lse, grad_out, grad_lse, options)
+    common = _common_arguments(
+        query, keys, values, grad_out, statistics, options, axes, scaled
+    )
+    sizes = plan(query, keys, values, axes)
+    sorted_keys, sorted_values = axes.sort(grad_keys), axes.sort(grad_values)
+    _launch_rows(sizes.rows, common, axes, grad_query, sorted_keys[:-1], sorted_values[:-1])
+    _launch_keys(sizes.keys, common, axes, sorted_keys[-1], sorted_values[-1])
+    grad_sink = _grad_sink(statistics, options) if want_sink else None
+    return grad_query, grad_keys, grad_values, grad_sink
+
+
+def _needs_states(query: Tensor, options: Options) -> bool:
+    """Whether rows with a large lse need their softmax state. With 16-bit inputs and without a
+    float mask, the rounding of lse is below that of the inputs."""
+    if options.normalizer not in ("softmax", "softmax_sink"):
+        return False
+    added = options.mask is not None and options.mask.dtype != torch.bool
+    return added or query.dtype == torch.float32
+
+
+def _statistics(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    out: Tensor,
+    lse: Tensor,
+    grad_out: Tensor,
+    grad_lse: Tensor | None,
+    options: Options,
+) -> tuple[Tensor, bool]:
+    """fp32 [4, B, Hq, Tq] of every query, and whether its weights have a factor."""
+    batch, heads, queries, value_dim = out.shape
+    measured = _needs_states(query, options)
+    state = states(query, keys, options, lse) if measured else lse
+    normalizers = {"sigmoid": tuple_terms.SIGMOID, "relu": tuple_terms.RELU}
+    statistics = torch.empty(4, *lse.shape, dtype=torch.float32, device=query.device)
+    merges.attention_row_statistics[(-(-queries // 16), batch * heads)](
+        out=out,
+        grad_out=grad_out,
+        grad_lse=lse if grad_lse is None else grad_lse.contiguous(),
+        lse=lse,
+        states=state,
+        rows=statistics,
+        out_strides=strides(out),
+        grad_strides=strides(grad_out),
+        heads=heads,
+        queries=queries,
+        NORMALIZER=normalizers.get(options.normalizer, tuple_terms.SOFTMAX).value,
+        HAS_LSE=grad_lse is not None,
+        STATES=measured,
+        DV=value_dim,
+        DVP=max(16, power_of_two(value_dim)),
+        BQ=16,
+    )
+    return statistics, measured or options.normalizer == "relu"
+
+
+def _grad_sink(statistics: Tensor, options: Options) -> Tensor:
+    """-sum exp(sink - lse) delta over batch entries and queries, in a fixed order."""
+    shift, delta, factor, base = statistics
+    sink = options.sink.detach().float()[:, None]
+    weight = torch.exp2((sink - base) * tuple_terms.LOG2E.value - shift) * factor
+    return -(weight * delta).sum((0, 2))
+
+
+def _launch_rows(
+    sizes: RowsPlan,
+    common: dict,
+    axes: QueryAxes,
+    grad_query: Tensor | None,
+    grad_keys: Sequence[Tensor | None],
+    grad_values: Sequence[Tensor | None],
+) -> None:
+    want_keys = any(x is not None for x in grad_keys)
+    want_values = any(x is not None for x in grad_values)
+    if grad_query is None and not want_keys and not want_values:
+        return
+    query, kv_heads = common["q"], common["kv_heads"]
+    batch, _, _, dim = query.shape
+    channels = dim + common["DV"]
+    fp32 = {"dtype": torch.float32, "device": query.device}
+    head_blocks = -(-common["group"] // sizes.heads)
+    parts = tuple(torch.empty(1, **fp32) for _ in sizes.spans)
+    if want_keys or want_values:
+        parts = tuple(
+            torch.zeros(batch, kv_heads, sizes.segments, span, channels, **fp32)
+            for span in sizes.spans
+        )
+    scratch = torch.empty(_scratch_numbers(sizes, batch * kv_heads, head_blocks, dim), **fp32)
+    target = query if grad_query is None else grad_query
+    attention_backward_rows_kernel[(sizes.segments, batch * kv_heads)](
+        **common,
+        grad_q=target,
+        scratch=scratch,
+        lead_grad=parts,
+        grad_q_strides=strides(target),
+        lead_axes=tuple(
+            (axis.length, axis.low, axis.high, span, count)
+            for axis, span, count in zip(axes.axes, sizes.spans, sizes.boxes, strict=False)
+        ),
+        head_blocks=head_blocks,
+        segment=sizes.segment,
+        BQ=sizes.queries,
+        BH=sizes.heads,
+        BJS=sizes.box,
+        BN=sizes.tiles.inner,
+        WANT_Q=grad_query is not None,
+        WANT_K=want_keys,
+        WANT_V=want_values,
+        **launch_options(query.device, sizes.tiles),
+    )
+    for m, span in enumerate(sizes.spans):
+        axis = axes.axes[m]
+        bounds = axes.bounds[m] if axes.bounds is not None else query
+        for gradient, offset in ((grad_keys[m], 0), (grad_values[m], dim)):
+            if gradient is None:
+                continue
+            size = gradient.shape[3]
+            merges.attention_merge[(-(-axis.length // 16), batch * kv_heads)](
+                parts=parts[m],
+                out=gradient,
+                bounds=bounds,
+                out_strides=strides(gradient),
+                kv_heads=kv_heads,
+                segments=sizes.segments,
+                segment=sizes.segment,
+                queries=common["queries"],
+                span=span,
+                length=axis.length,
+                low=axis.low,
+                high=axis.high,
+                row_size=channels,
+                offset=offset,
+                TABLE=axes.bounds is not None,
+                C=size,
+                CP=max(16, power_of_two(size)),
+                BN=16,
+            )
+
+
+def _scratch_numbers(sizes: RowsPlan, sequences: int, head_blocks: int, dim: int) -> int:
+    """Of the query's gradients between the boxes of tuples of a block."""
+    if math.prod(sizes.boxes) == 1:
+        return 1
+    return sequences * sizes.segments * head_blocks * sizes.queries * sizes.heads * dim
+
+
+def _launch_keys(
+    sizes: KeysPlan,
+    common: dict,
+    axes: QueryAxes,
+    grad_key: Tensor | None,
+    grad_value: Tensor | None,
+) -> None:
+    if grad_key is None and grad_value is None:
+        return
+    query, kv_heads = common["q"], common["kv_heads"]
+    batch = query.shape[0]
+    lead, last = axes.axes[:-1], axes.axes[-1]
+    targets = {"grad_k": grad_key, "grad_v": grad_value}
+    if sizes.splits > 1:
+        for name, gradient in list(targets.items()):
+            if gradient is not None:
+                targets[name] = torch.empty(
+                    sizes.splits * batch,
+                    *gradient.shape[1:],
+                    dtype=torch.float32,
+                    device=query.device,
+                )
+    targets = {name: query if x is None else x for name, x in targets.items()}
+    attention_backward_keys_kernel[
+        (-(-last.length // sizes.tiles.inner), batch * kv_heads, sizes.splits)
+    ](
+        **common,
+        **targets,
+        grad_k_strides=strides(targets["grad_k"]),
+        grad_v_strides=strides(targets["grad_v"]),
+        lead_axes=tuple((axis.length, axis.low, axis.high, max(1, axis.most)) for axis in lead),
+        head_blocks=-(-common["group"] // sizes.heads),
+        tuples=math.prod(max(1, axis.most) for axis in lead),
+        splits=sizes.splits,
+        BQ=sizes.queries,
+        BH=sizes.heads,
+        BJ=sizes.tuples,
+        BN=sizes.tiles.inner,
+        WANT_K=grad_key is not None,
+        WANT_V=grad_value is not None,
+        **launch_options(query.device, sizes.tiles),
+    )
+    if sizes.splits == 1:
+        return
+    for name, gradient in (("grad_k", grad_key), ("grad_v", grad_value)):
+        if gradient is None:
+            continue
+        size = gradient.shape[3]
+        merges.attention_add_splits[(-(-last.length // 16), batch * kv_heads)](
+            parts=targets[name],
+            out=gradient,
+            out_strides=strides(gradient),
+            kv_heads=kv_heads,
+            splits=sizes.splits,
+            length=last.length,
+            C=size,
+            CP=max(16, power_of_two(size)),
+            BN=16,
+        )
+
+
+def backward_workspace(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options
+) -> int:
+    """Bytes that :func:`backward` allocates besides its results if all gradients are wanted.
+
+    The largest are parts of the leading gradients: for each segment of queries the keys that it
+    sees. Segments grow until these take at most MOST_PART_BYTES, or there is only one segment.
+    """
+    axes = _axes(query, keys, options)
+    sizes = plan(query, keys, values, axes)
+    batch, heads, queries, dim = query.shape
+    kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
+    channels, sequences = dim + value_dim, batch * kv_heads
+    planes = 7 if _needs_states(query, options) else 4
+    numbers = planes * batch * heads * queries
+    numbers += sequences * sizes.rows.segments * sum(sizes.rows.spans) * channels
+    head_blocks = -(-(heads // kv_heads) // sizes.rows.heads)
+    numbers += _scratch_numbers(sizes.rows, sequences, head_blocks, dim)
+    if sizes.keys.splits > 1:
+        numbers += sizes.keys.splits * sequences * axes.axes[-1].length * channels
+    if axes.bounds is not None:
+        numbers += axes.bounds.numel()
+    return 4 * numbers
