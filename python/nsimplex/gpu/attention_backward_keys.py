@@ -229,7 +229,7 @@ def attention_backward_keys_kernel(
                 pair = pair & ~(added == float("-inf"))
 
         s = tl.dot(kt, tl.trans(u), input_precision=PRECISION)
-        p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale, NORMALIZER, ADDED, SCALED)
+        p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale, NORMALIZER, ADDED, SCALED, False)
         p = tl.where(pair, p, 0.0)
         w = p
         if DROPOUT:

@@ -6,7 +6,6 @@ import triton.language as tl
 
 from .attention_backward_terms import (
     add_rows,
-    load_all_rows,
     load_query_rows,
     load_rows,
     product,
@@ -45,14 +44,10 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
     """One tile of inner keys for all rows: dU += dS K, and Y += P V (SUM: the sums of P)."""
     n = tl.arange(0, BN)
     start64 = start.to(tl.int64)
-    if MASKED:
-        kt = load_rows(kp + start64 * k_stride, n * k_stride, c, column, D, DP)
-        vt = load_rows(vp + start64 * v_stride, n * v_stride, cv, column, DV, DVP)
-    else:
-        kt = load_all_rows(kp + start64 * k_stride, n * k_stride, c, D, DP)
-        vt = load_all_rows(vp + start64 * v_stride, n * v_stride, cv, DV, DVP)
+    kt = load_rows(kp + start64 * k_stride, n * k_stride, c, column, D, DP)
+    vt = load_rows(vp + start64 * v_stride, n * v_stride, cv, column, DV, DVP)
     s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
-    p, x = weights_of(s, added, base, shift, factor, scale, NORMALIZER, ADDED, SCALED)
+    p, x = weights_of(s, added, base, shift, factor, scale, NORMALIZER, ADDED, SCALED, not MASKED)
     if MASKED:
         p = tl.where(pair, p, 0.0)
     w = p
@@ -125,9 +120,10 @@ def attention_backward_rows_kernel(
     ADDED: tl.constexpr = MASK == FLOAT_MASK
     NEED_DU: tl.constexpr = WANT_Q or WANT_K
     NEED_Y: tl.constexpr = WANT_V
-    # Options that concern pairs of a row and an inner key: every tile is masked.
+    # Weights need a mask if it depends on the row and the inner key, or if their sums are taken.
+    # Otherwise keys outside the window are zeros, which add nothing to dU and Y.
     PAIRS: tl.constexpr = (
-        KEY_MASKS or MASK != NO_MASK or DROPOUT or DISTINCT == OTHER_THAN_QUERY
+        BQ > 1 or SUM or KEY_MASKS or MASK != NO_MASK or DROPOUT or DISTINCT == OTHER_THAN_QUERY
         or (DISTINCT != ANY_KEYS and LEADING > 0))
     SAFE: tl.constexpr = TABLE or KEY_MASKS or MASK != NO_MASK or DISTINCT != ANY_KEYS
     seg = tl.program_id(0)
@@ -170,14 +166,10 @@ def attention_backward_rows_kernel(
         block_last = tl.minimum(block_first + BQ, stop) - 1
         i = block_first + row_q
 
-        # Inner keys: the union of the block's windows. ``whole``: every query sees all tiles of it.
+        # Inner keys: the union of the block's windows.
         lo = begin_of(block_first, low, inner_bounds, queries, TABLE)
         hi = end_of(block_last, high, length, inner_bounds, queries, TABLE)
         tiles = tl.cdiv(tl.maximum(hi - lo, 0), BN)
-        whole = lo + tiles * BN == hi
-        if BQ > 1:
-            whole = whole & (begin_of(block_last, low, inner_bounds, queries, TABLE) == lo)
-            whole = whole & (end_of(block_first, high, length, inner_bounds, queries, TABLE) == hi)
 
         for chunk in range(0, boxes):
             # A box of tuples. Its keys by rows, and by the positions in the box alone.
@@ -265,20 +257,14 @@ def attention_backward_rows_kernel(
                     y = tl.zeros((BM,), tl.float32)
                 else:
                     y = tl.zeros((BM, DVP), tl.float32)
-                masked_tiles = tiles
-                if not PAIRS:
-                    masked_tiles = tl.where(whole, 0, tiles)
-                    for tile in range(0, tiles - masked_tiles):
-                        du, y = _tile(u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
-                                      factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, None, None,
-                                      None, None, c, cv, scale, output_scale, False, False, SCALED, False, NORMALIZER,
-                                      SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
-                for tile in range(0, masked_tiles):
+                for tile in range(0, tiles):
                     inner = lo + tile * BN + tl.arange(0, BN)
                     column = inner < hi
                     if KEY_MASKS:
                         column = admitted(k_mask + batch * length, inner, column)
-                    pair = column[None, :]
+                    pair, added, kept = None, None, None
+                    if PAIRS:
+                        pair = column[None, :]
                     if BQ > 1:
                         pair = pair & (inner[None, :] >= begin_of(i, low, inner_bounds, queries, TABLE)[:, None])
                         pair = pair & (inner[None, :] < end_of(i, high, length, inner_bounds, queries, TABLE)[:, None])
@@ -287,7 +273,6 @@ def attention_backward_rows_kernel(
                     if DISTINCT != ANY_KEYS:
                         for m in tl.static_range(LEADING):
                             pair = pair & (inner[None, :] != keys[m][:, None])
-                    added, kept = None, None
                     if MASK != NO_MASK:
                         own_mask = mask + mask_rows[:, None] + (inner.to(tl.int64) * mask_strides[3 + LEADING])[None, :]
                         read = pair & ok[:, None]
@@ -301,7 +286,7 @@ def attention_backward_rows_kernel(
                         kept = dropout_factor(own_hash, threshold, keep_scale)
                     du, y = _tile(u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
                                   factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column, pair,
-                                  added, kept, c, cv, scale, output_scale, True, ADDED, SCALED, DROPOUT, NORMALIZER,
+                                  added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED, DROPOUT, NORMALIZER,
                                   SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
 
                 # The rows become gradients of the leading values and keys, and of the query.

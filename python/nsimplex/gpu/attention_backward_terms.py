@@ -74,11 +74,12 @@ def add_rows(acc, rows, part, stride: tl.constexpr, c, ok):
 
 @triton.jit
 def weights_of(s, added, base, shift, factor, scale, NORMALIZER: tl.constexpr, ADDED: tl.constexpr,
-               SCALED: tl.constexpr):
+               SCALED: tl.constexpr, BOUNDED: tl.constexpr):
     """Weights of scores s before dropout, and the logits they come from. All arguments broadcast.
 
     shift, factor and base are those of attention_row_statistics; shift = inf stands for a row
-    without a weight. ``scale`` includes log2(e), except for relu.
+    without a weight. ``scale`` includes log2(e), except for relu. BOUNDED keeps the weights finite
+    for scores that are not among the row's own, which have p <= 1.
     """
     x = s * scale
     if ADDED:
@@ -87,7 +88,10 @@ def weights_of(s, added, base, shift, factor, scale, NORMALIZER: tl.constexpr, A
         else:
             x += (added - base) * LOG2E
     if NORMALIZER == SOFTMAX:
-        p = tl.exp2(x - shift)
+        x -= shift
+        if BOUNDED:
+            x = tl.minimum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        p = tl.exp2(x)
     elif NORMALIZER == SIGMOID:
         p = tl.where(shift == float("inf"), 0.0, 1.0 / (1.0 + tl.exp2(-x)))
     else:
