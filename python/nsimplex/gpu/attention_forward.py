@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from . import attention_forward_kernels as kernels
+from . import attention_forward_merge as merge
 from . import attention_heads, gpu_tiles, tuple_terms
 from .axes import QueryAxes, axes_of
 from .launches import empty_in_order, launch_options, power_of_two, precision, strides, with_rows
@@ -68,7 +69,7 @@ def tuple_block(counts: Sequence[int], limit: int) -> int:
     """Rows of a block that hold tuples: a power of two that wastes little."""
     total = math.prod(max(1, count) for count in counts)
     best = min(limit, power_of_two(total))
-    while best > 16 and best * -(-total // best) > 1.15 * total:
+    while best > 16 and 20 * best * -(-total // best) > 23 * total:
         best //= 2
     return best
 
@@ -92,9 +93,7 @@ def plan(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], axes: 
     # A matrix product has at least 16 rows.
     while block_queries * block_heads * block_tuples < 16:
         block_heads *= 2
-    programs = (
-        batch * kv_heads * -(-group // block_heads) * -(-max(1, queries) // block_queries)
-    )
+    programs = batch * kv_heads * -(-group // block_heads) * -(-max(1, queries) // block_queries)
     chunks, tiles = -(-tuples // block_tuples), -(-inner // sizes.inner)
     wanted = min(MOST_SPLITS, -(-FEW_PROGRAMS // programs)) if programs < FEW_PROGRAMS // 2 else 1
     chunk_splits = min(chunks, wanted)
@@ -119,7 +118,8 @@ def _axes(query: Tensor, keys: Sequence[Tensor], options: Options) -> QueryAxes:
 def mask_argument(
     mask: Tensor | None, query: Tensor, keys: Sequence[Tensor], axes: QueryAxes
 ) -> tuple[int, Tensor | None, tuple[int, ...]]:
-    """(kind, mask as uint8 or fp32, strides of batch, head, query and the axes in working order)."""
+    """(kind, mask as uint8 or fp32, strides of batch, head, query and the axes in working
+    order)."""
     order = len(keys)
     if mask is None:
         return tuple_terms.NO_MASK.value, None, (0,) * (3 + order)
@@ -277,7 +277,7 @@ def _launch(
     if measuring:
         return out, states_out
     if splits > 1:
-        kernels.attention_forward_merge[(-(-queries // 16), batch * heads)](
+        merge.attention_forward_merge[(-(-queries // 16), batch * heads)](
             parts=target,
             states=statistics,
             out=out,
@@ -312,9 +312,7 @@ def forward(
     return _launch(query, keys, values, options, None)
 
 
-def states(
-    query: Tensor, keys: Sequence[Tensor], options: Options, lse: Tensor
-) -> Tensor:
+def states(query: Tensor, keys: Sequence[Tensor], options: Options, lse: Tensor) -> Tensor:
     """The softmax state of the rows with a large lse: fp32 [3, B, Hq, Tq] of base, maximum and
     logarithm of the sum.
 

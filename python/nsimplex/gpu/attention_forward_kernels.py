@@ -1,4 +1,4 @@
-"""The forward pass of dense attention as a Triton kernel, and the merge of its parts.
+"""The forward pass of dense attention as a Triton kernel.
 
 Rows of a matrix product are (query of the block, head of the group, tuple of leading keys), so a
 loaded tile of inner keys and values serves all of them whatever the group's size. The products of
@@ -17,16 +17,16 @@ row has seen, because fp32 loses a score beside -1e9.
 import triton
 import triton.language as tl
 
+from .attention_forward_merge import finish, with_sink
+from .attention_forward_tile import load_rows, softmax_tile
 from .tuple_terms import (
     ANY_KEYS,
     BOOL_MASK,
     FLOAT_MASK,
     LN2,
     LOG2E,
-    MOST_BASE,
     NO_MASK,
     OTHER_THAN_QUERY,
-    RELU,
     SIGMOID,
     SOFTMAX,
     admitted,
@@ -39,98 +39,12 @@ from .tuple_terms import (
     key_hash,
     position_of,
     row_hash,
-    sigmoid,
 )
 
 # Above this size of lse the backward pass asks for the state of a row (kLargeLse on the CPU).
 LARGE_LSE = tl.constexpr(256.0)
 
-
-@triton.jit
-def _tile(u, y, top, total, kept, base, kp, vp, k_stride, v_stride, key, column, pair, added, factor,
-          c, cv, scale2, D: tl.constexpr, DV: tl.constexpr, MASKED: tl.constexpr, ADDED: tl.constexpr,
-          DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, PRECISION: tl.constexpr):
-    """One tile of inner keys: running state of every row (base, maximum top, sum total, sum of the
-    kept weights) and the weighted values y."""
-    k_place = kp + (key * k_stride)[:, None] + c[None, :]
-    if MASKED:
-        kt = tl.load(k_place, mask=column[:, None] & (c < D)[None, :], other=0.0)
-    elif D == c.shape[0]:
-        kt = tl.load(k_place)
-    else:
-        kt = tl.load(k_place, mask=(c < D)[None, :], other=0.0)
-    s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
-    if NORMALIZER == SOFTMAX:
-        if ADDED:
-            new_base = tl.maximum(base, tl.max(tl.where(pair, added, float("-inf")), 1))
-            shown = finite_or_zero(new_base)
-            # As in float64, nothing of a score is left beside a mask like the smallest fp32.
-            felt = tl.where(tl.abs(shown) < MOST_BASE, scale2, 0.0)
-            s = s * felt[:, None] + (added - shown[:, None]) * LOG2E
-            s = tl.where(pair, s, float("-inf"))
-            top = top + (base - shown) * LOG2E
-            base = new_base
-            higher = tl.maximum(top, tl.max(s, 1))
-            safe = finite_or_zero(higher)
-            p = tl.exp2(s - safe[:, None])
-        else:
-            if MASKED:
-                s = tl.where(pair, s, float("-inf"))
-            most = tl.max(s, 1)
-            if MASKED:  # the scale may be 0
-                most = tl.where(most == float("-inf"), float("-inf"), most * scale2)
-                higher = tl.maximum(top, most)
-                safe = finite_or_zero(higher)
-            else:
-                higher = tl.maximum(top, most * scale2)
-                safe = higher
-            p = tl.exp2(s * scale2 - safe[:, None])
-        alpha = tl.exp2(top - safe)
-        total = total * alpha
-        if DROPOUT:
-            kept = kept * alpha
-        y = y * alpha[:, None]
-        top = higher
-    else:
-        s = s * (scale2 * LN2)
-        if ADDED:
-            s += added
-        if NORMALIZER == SIGMOID:
-            p = sigmoid(s)
-        else:
-            p = tl.where(s < 0, 0.0, s)
-        if MASKED:
-            p = tl.where(pair, p, 0.0)
-    if NORMALIZER != SIGMOID:
-        total += tl.sum(p, 1)
-    elif MASKED:  # a sigmoid has no sum, but a query without a tuple must be known
-        total += tl.sum(tl.where(pair, tl.full(p.shape, 1.0, tl.float32), 0.0), 1)
-    else:
-        total += key.shape[0]
-    if DROPOUT:
-        p = p * factor
-    if DROPOUT or NORMALIZER == SIGMOID:
-        kept += tl.sum(p, 1)
-    v_place = vp + (key * v_stride)[:, None] + cv[None, :]
-    if MASKED:
-        vt = tl.load(v_place, mask=column[:, None] & (cv < DV)[None, :], other=0.0)
-    elif DV == cv.shape[0]:
-        vt = tl.load(v_place)
-    else:
-        vt = tl.load(v_place, mask=(cv < DV)[None, :], other=0.0)
-    y = tl.dot(p.to(vt.dtype), vt, y, input_precision=PRECISION)
-    return y, top, total, kept, base
-
-
-@triton.jit
-def _rows(base, rows, channel, ok, SIZE: tl.constexpr):
-    """fp32 [rows, channels], zeros where a row takes no part."""
-    place = base + rows[:, None] + channel[None, :]
-    if SIZE == channel.shape[0]:
-        return tl.load(place, mask=ok[:, None], other=0.0).to(tl.float32)
-    else:
-        return tl.load(place, mask=ok[:, None] & (channel < SIZE)[None, :], other=0.0).to(tl.float32)
-
+# fmt: off
 
 @triton.jit(do_not_specialize=["seed_low", "seed_high"])
 def attention_forward_kernel(
@@ -151,7 +65,7 @@ def attention_forward_kernel(
         lead_axes, length, low, high,
         batches, queries, group, kv_heads, head_blocks,
         tuples,  # product of the leading axes' ``most``
-        chunk_splits, inner_splits,  # of the chunks of tuples and of the inner keys; 1 without SPLIT
+        chunk_splits, inner_splits,  # of the chunks of tuples and of the inner keys; else 1
         logit_scale, output_scale,
         seed_low, seed_high, threshold, keep_scale,  # with DROPOUT: see tuple_terms
         ORDER: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
@@ -164,8 +78,8 @@ def attention_forward_kernel(
     QH: tl.constexpr = BQ * BH
     BM: tl.constexpr = QH * BJ
     ADDED: tl.constexpr = MASK == FLOAT_MASK
-    # One masked loop takes all tiles where options concern pairs of a row and an inner key, and where
-    # a block has one query: its mask is a vector then, and a second loop would cost registers.
+    # One masked loop takes all tiles where options concern pairs of a row and an inner key, and
+    # where a block has one query: its mask is a vector then, and a second loop costs registers.
     ONE_LOOP: tl.constexpr = (
         BQ == 1 or KEY_MASKS or MASK != NO_MASK or DROPOUT or DISTINCT == OTHER_THAN_QUERY
         or (DISTINCT != ANY_KEYS and LEADING > 0))
@@ -233,7 +147,8 @@ def attention_forward_kernel(
         chunk_first = piece * (split // inner_splits)
         chunks = tl.minimum(chunks, chunk_first + piece)
     qh = tl.arange(0, QH)
-    stat = (batch * heads + kv_head * group + head_block * BH + qh % BH) * queries + first + qh // BH
+    head_q = kv_head * group + head_block * BH + qh % BH
+    stat = (batch * heads + head_q) * queries + first + qh // BH
     stat_ok = (first + qh // BH < queries) & (head_block * BH + qh % BH < group)
     if STATES:
         known = tl.load(known_lse + stat, mask=stat_ok, other=0.0)
@@ -274,21 +189,22 @@ def attention_forward_kernel(
                     ok = ok & (j != js[other])
             js = js + (j,)
 
-        u = _rows(q, q_rows, c, row_ok, D) * sign
+        u = load_rows(q, q_rows, c, row_ok, D) * sign
         for m in tl.static_range(LEADING):
             own = lead_k[m] + batch * lead_k_strides[m][0] + kv_head * lead_k_strides[m][1]
             if CARRY:
                 place = own + (lead_begin + chunk).to(tl.int64) * lead_k_strides[m][2]
                 u *= tl.load(place + c, mask=c < D, other=0.0).to(tl.float32)[None, :]
             else:
-                u *= _rows(own, js[m].to(tl.int64) * lead_k_strides[m][2], c, ok, D)
+                u *= load_rows(own, js[m].to(tl.int64) * lead_k_strides[m][2], c, ok, D)
         u = u.to(q.dtype.element_ty)
         if DROPOUT:
             hashes = row_hash(hashed_seed(seed_low, seed_high), batch * heads + head, i)
             for m in tl.static_range(LEADING):
                 hashes = hashes ^ key_hash(at(CALLERS, m), js[m])
         if MASK != NO_MASK:
-            mask_rows = batch * mask_strides[0] + head * mask_strides[1] + i.to(tl.int64) * mask_strides[2]
+            mask_rows = batch * mask_strides[0] + head * mask_strides[1]
+            mask_rows += i.to(tl.int64) * mask_strides[2]
             for m in tl.static_range(LEADING):
                 mask_rows += js[m].to(tl.int64) * mask_strides[3 + m]
 
@@ -305,9 +221,10 @@ def attention_forward_kernel(
         if not ONE_LOOP:
             for tile in range(0, full_tiles):
                 key = (mid + tile * BN + n).to(tl.int64)
-                y, top, total, kept, base = _tile(
-                    u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, None, None,
-                    None, None, c, cv, scale2, D, DV, False, False, False, NORMALIZER, PRECISION)
+                y, top, total, kept, base = softmax_tile(
+                    u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, None,
+                    None, None, None, c, cv, scale2, D, DV, False, False, False, NORMALIZER,
+                    PRECISION)
         for tile in range(0, edge_tiles):
             start = lo + tile * BN
             if not ONE_LOOP:
@@ -319,16 +236,17 @@ def attention_forward_kernel(
                 column = admitted(k_mask + batch * length, inner, column)
             pair = column[None, :]
             if BQ > 1:
-                pair = pair & (inner[None, :] >= begin_of(i, low, inner_bounds, queries, TABLE)[:, None])
-                pair = pair & (
-                    inner[None, :] < end_of(i, high, length, inner_bounds, queries, TABLE)[:, None])
+                from_key = begin_of(i, low, inner_bounds, queries, TABLE)
+                to_key = end_of(i, high, length, inner_bounds, queries, TABLE)
+                pair = pair & (inner[None, :] >= from_key[:, None])
+                pair = pair & (inner[None, :] < to_key[:, None])
             if DISTINCT == OTHER_THAN_QUERY:
                 entry = positions + batch * queries
+                position = position_of(i, length, entry, queries, POSITIONS)
                 if BQ > 1:
-                    pair = pair & (
-                        inner[None, :] != position_of(i, length, entry, queries, POSITIONS)[:, None])
+                    pair = pair & (inner[None, :] != position[:, None])
                 else:
-                    pair = pair & (inner != position_of(i, length, entry, queries, POSITIONS))[None, :]
+                    pair = pair & (inner != position)[None, :]
             if DISTINCT != ANY_KEYS:
                 for m in tl.static_range(LEADING):
                     pair = pair & (inner[None, :] != js[m][:, None])
@@ -345,8 +263,9 @@ def attention_forward_kernel(
                     pair = pair & ~(added == float("-inf"))
             if DROPOUT:
                 key_hashes = key_hash(at(CALLERS, LEADING), inner)
-                factor = dropout_factor(hashes[:, None] ^ key_hashes[None, :], threshold, keep_scale)
-            y, top, total, kept, base = _tile(
+                factor = dropout_factor(
+                    hashes[:, None] ^ key_hashes[None, :], threshold, keep_scale)
+            y, top, total, kept, base = softmax_tile(
                 u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, column, pair,
                 added, factor, c, cv, scale2, D, DV, True, ADDED, DROPOUT, NORMALIZER, PRECISION)
 
@@ -393,21 +312,19 @@ def attention_forward_kernel(
                 sums = tl.zeros((BM, DVP), tl.float32)
                 for m in tl.static_range(LEADING):
                     own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
-                    sums += _rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
+                    sums += load_rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
                 y += sums * tl.where(ok, kept * scale, 0.0)[:, None]
             else:
                 for m in tl.static_range(LEADING):
                     own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
-                    y *= _rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
+                    y *= load_rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
             o = o * carry[:, None] + tl.sum(tl.reshape(y, (QH, BJ, DVP)), 1)
 
-    iq = first + qh // BH
-    head_q = kv_head * group + head_block * BH + qh % BH
     plane = tl.num_programs(1).to(tl.int64) * group * queries
     if STATES:
         if SINK:
             drain = tl.load(sink + head_q, mask=stat_ok, other=0.0)
-            o, best_base, best, weight = _with_sink(o, best_base, best, weight, drain, ADDED)
+            o, best_base, best, weight = with_sink(o, best_base, best, weight, drain, ADDED)
         if not ADDED:
             best_base = tl.zeros((QH,), tl.float32)
         tl.store(lse + stat, tl.where(large, best_base, 0.0), mask=stat_ok)
@@ -424,96 +341,10 @@ def attention_forward_kernel(
         drain = None
         if SINK:
             drain = tl.load(sink + head_q, mask=stat_ok, other=0.0)
-        o, value = _finish(o, best_base, best, weight, drain, output_scale, ADDED, SINK, NORMALIZER)
-        place = out + batch * out_strides[0] + head_q * out_strides[1] + iq.to(tl.int64) * out_strides[2]
+        o, value = finish(
+            o, best_base, best, weight, drain, output_scale, ADDED, SINK, NORMALIZER)
+        place = out + batch * out_strides[0] + head_q * out_strides[1]
+        place += (first + qh // BH).to(tl.int64) * out_strides[2]
         tl.store(place[:, None] + cv[None, :], o.to(out.dtype.element_ty),
                  mask=stat_ok[:, None] & (cv < DV)[None, :])
         tl.store(lse + stat, value, mask=stat_ok)
-
-
-@triton.jit
-def _with_sink(o, base, best, weight, drain, ADDED: tl.constexpr):
-    """The state of a query and head with the sink's weight, drain being its logit."""
-    if ADDED:
-        new_base = tl.maximum(base, drain)
-        shown = finite_or_zero(new_base)
-        best += (base - shown) * LOG2E
-        drain = (drain - shown) * LOG2E
-        base = new_base
-    else:
-        drain = drain * LOG2E
-    higher = tl.maximum(best, drain)
-    safe = finite_or_zero(higher)
-    carry = tl.exp2(best - safe)
-    return o * carry[:, None], base, higher, weight * carry + tl.exp2(drain - safe)
-
-
-@triton.jit
-def _finish(o, base, best, weight, drain, output_scale, ADDED: tl.constexpr, SINK: tl.constexpr,
-            NORMALIZER: tl.constexpr):
-    """Output and lse from the sums of a query; without a tuple, 0 and -inf."""
-    some = ~(weight == 0)
-    if NORMALIZER == SIGMOID:
-        return o * output_scale, tl.where(some, 0.0, float("-inf"))
-    else:
-        if SINK:
-            o, base, best, weight = _with_sink(o, base, best, weight, drain, ADDED)
-        o = tl.where(some[:, None], o * (output_scale / tl.where(some, weight, 1.0))[:, None], 0.0)
-        value = (best + tl.log2(tl.where(some, weight, 1.0))) * LN2
-        if ADDED:
-            value += finite_or_zero(base)
-        return o, tl.where(some, value, float("-inf"))
-
-
-@triton.jit
-def attention_forward_merge(
-        parts, states, out, lse, sink, out_strides,
-        heads, queries, splits, plane,  # plane: B Hq Tq
-        output_scale,
-        DV: tl.constexpr, DVP: tl.constexpr, BQ: tl.constexpr, ADDED: tl.constexpr,
-        SINK: tl.constexpr, NORMALIZER: tl.constexpr):
-    """Joins the parts of each query in their order: parts fp32 [splits, B, Hq, Tq, Dv], states
-    fp32 [splits, 3, B, Hq, Tq] of base, maximum and sum."""
-    bh = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BQ + tl.arange(0, BQ)
-    cv = tl.arange(0, DVP)
-    ok = i < queries
-    stat = bh * queries + i
-    o = tl.zeros((BQ, DVP), tl.float32)
-    weight = tl.zeros((BQ,), tl.float32)
-    best = tl.full((BQ,), float("-inf"), tl.float32)
-    base = tl.full((BQ,), float("-inf"), tl.float32)
-    if NORMALIZER != SOFTMAX:
-        best = tl.zeros((BQ,), tl.float32)
-    for split in range(0, splits):
-        number = tl.full((BQ,), 0, tl.int64) + split
-        own = states + number * 3 * plane + stat
-        new_top = tl.load(own + plane, mask=ok, other=float("-inf"))
-        new_weight = tl.load(own + 2 * plane, mask=ok, other=0.0)
-        new_o = tl.load(parts + ((number * plane + stat) * DV)[:, None] + cv[None, :],
-                        mask=ok[:, None] & (cv < DV)[None, :], other=0.0)
-        if NORMALIZER == SOFTMAX:
-            if ADDED:
-                new_base = tl.load(own, mask=ok, other=float("-inf"))
-                higher_base = tl.maximum(base, new_base)
-                shown = finite_or_zero(higher_base)
-                new_top += (new_base - shown) * LOG2E
-                best += (base - shown) * LOG2E
-                base = higher_base
-            higher = tl.maximum(best, new_top)
-            safe = finite_or_zero(higher)
-            carry, scale = tl.exp2(best - safe), tl.exp2(new_top - safe)
-            o = o * carry[:, None] + new_o * scale[:, None]
-            weight = weight * carry + new_weight * scale
-            best = higher
-        else:
-            o += new_o
-            weight += new_weight
-    drain = None
-    if SINK:
-        drain = tl.full((BQ,), 0.0, tl.float32) + tl.load(sink + bh % heads)
-    o, value = _finish(o, base, best, weight, drain, output_scale, ADDED, SINK, NORMALIZER)
-    place = out + bh // heads * out_strides[0] + bh % heads * out_strides[1]
-    tl.store((place + i.to(tl.int64) * out_strides[2])[:, None] + cv[None, :],
-             o.to(out.dtype.element_ty), mask=ok[:, None] & (cv < DV)[None, :])
-    tl.store(lse + stat, value, mask=ok)

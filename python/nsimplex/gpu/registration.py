@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import warnings
+import sys
 from collections.abc import Callable, Sequence
 
 import torch
@@ -32,7 +33,7 @@ def available() -> bool:
     if not torch.cuda.is_available():
         return False
     try:
-        import triton  # noqa: F401, PLC0415
+        import triton  # noqa: F401
     except ImportError:
         return False
     return True
@@ -72,11 +73,14 @@ def _with_prior(kernel: Callable, prior) -> Callable:
     return call
 
 
+@functools.cache
 def _fall_back(operator: str, reason: str) -> None:
-    if os.environ.get("NSIMPLEX_WARN_FALLBACK", "") not in ("", "0"):
-        warnings.warn(
-            f"[{operator}] runs the composite of tensor operations: the GPU kernel {reason}",
-            stacklevel=3,
+    """Says once on standard error that a call goes by the composite, as the operators do on the
+    CPU: only with NSIMPLEX_WARN_FALLBACK=1."""
+    if os.environ.get("NSIMPLEX_WARN_FALLBACK") == "1":
+        print(
+            f"nsimplex: warning: {operator} uses the reference version: the GPU kernel {reason}",
+            file=sys.stderr,
         )
 
 
@@ -97,19 +101,19 @@ def _refusal(
         channels = max(dim * factorial, channels)
     if channels > _MOST_CHANNELS:
         return f"has at most {_MOST_CHANNELS} channels"
-    if max(dim, values[0].shape[3]) == 0 or dim == 0 or values[0].shape[3] == 0:
+    if dim == 0 or values[0].shape[3] == 0:
         return "takes at least one channel"
     if any(key.shape[2] == 0 for key in keys):
         return "takes no empty axis"
     return None
 
 
-def _to_meta(x):
-    return None if x is None else x.to("meta")
-
-
 def _check_arguments(
-    operator: Callable, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
+    operator: Callable,
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    options: dict,
 ) -> None:
     """The errors of the operator, from its shapes: those of its kernel for meta tensors."""
     options = dict(options)
@@ -125,7 +129,7 @@ def _check_arguments(
 
 def _options(query: Tensor, keys: Sequence[Tensor], options: dict):
     """The options of the kernels."""
-    from .attention_forward import Options  # noqa: PLC0415
+    from .attention_forward import Options
 
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("form", "augment", "order_bias"):
@@ -144,7 +148,7 @@ def _attention(query: Tensor, keys, values, **options):
     if reason is not None:
         _fall_back("attention", reason)
         return None
-    from . import attention_forward, determinant_channels  # noqa: PLC0415
+    from . import attention_forward, determinant_channels
 
     forms = _options(query, keys, options)
     if options.get("form") == "determinant":
@@ -162,7 +166,7 @@ def _attention_backward(
     if reason is not None:
         _fall_back("attention_backward", reason)
         return None
-    from . import attention_backward, determinant_channels  # noqa: PLC0415
+    from . import attention_backward, determinant_channels
 
     forms = _options(query, keys, options)
     determinant = options.get("form") == "determinant"
