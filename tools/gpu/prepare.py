@@ -11,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 64 << 20
 #: What the parts read, besides the package.
-FOLDERS = ["tests/python/attention", "tests/python/packaging", "tests/python/gpu", "tools/gpu"]
+TESTS = ["attention", "packaging", "gpu"]
+FOLDERS = [*(f"tests/python/{name}" for name in TESTS), "docs/attention", "tools/gpu"]
 FILES = ["tests/python/conftest.py", "bench/cases/attention.txt", "tools/gpu_day", "pyproject.toml"]
 #: Libraries that every Linux with Python and torch has.
 PRESENT = re.compile(r"(ld-.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z|c10|torch.*))\.so.*")

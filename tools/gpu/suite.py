@@ -50,7 +50,8 @@ def run(item: str, setup) -> dict:
     files = files_of(item, setup)
     if not files:
         return {"text": "no such tests"}
-    plugin = ["-p", "device_plugin"] if item == "attention" else []
+    chosen = "cuda" if setup.device == "cuda" else "simulated and attention_weights"
+    plugin = ["-p", "device_plugin"] if item == "attention" else ["-k", chosen]
     if importlib.util.find_spec("xdist"):
         plugin += ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "worksteal"]
     env = {**os.environ, "GPU_DAY_DEVICE": setup.device, "NSIMPLEX_WARN_FALLBACK": ""}
