@@ -58,5 +58,7 @@ def tiles(
     inner = 64 if channels * (2 if wide else 1) <= 128 else 32
     if wide and channels > 64:
         rows, inner = 32, 32
+    if step == "rows" and not wide and channels <= 128:
+        return Tiles(rows=rows, inner=32, warps=4, stages=3, tuples=32)
     stages = 1 if step == "keys" else 2
     return Tiles(rows=rows, inner=inner, warps=4, stages=stages, tuples=32)
