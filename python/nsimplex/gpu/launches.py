@@ -16,6 +16,9 @@ __all__ = [
     "with_rows",
 ]
 
+#: Triton reads several elements at a time where it knows that addresses are multiples of 16.
+ROW_MULTIPLE = 16
+
 
 def power_of_two(x: int) -> int:
     """The least power of two that is at least x."""
@@ -23,13 +26,19 @@ def power_of_two(x: int) -> int:
 
 
 def with_rows(x: Tensor) -> Tensor:
-    """The tensor itself where its channels are contiguous, else a copy."""
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+    """The tensor [B, H, T, D] itself where its channels are contiguous and every row begins at a
+    multiple of ROW_MULTIPLE elements, else a copy whose rows do. Loads of other rows take one
+    element at a time."""
+    begins = [x.storage_offset(), *strides(x)]
+    if (x.stride(3) == 1 or x.shape[3] == 1) and all(step % ROW_MULTIPLE == 0 for step in begins):
+        return x
+    room = -(-x.shape[3] // ROW_MULTIPLE) * ROW_MULTIPLE
+    return x.new_empty(*x.shape[:3], room)[..., : x.shape[3]].copy_(x)
 
 
 def strides(x: Tensor) -> tuple[int, int, int]:
-    """Strides of batch, head and row."""
-    return x.stride(0), x.stride(1), x.stride(2)
+    """Strides of batch, head and row; 0 where there is only one."""
+    return tuple(x.stride(m) if x.shape[m] > 1 else 0 for m in range(3))
 
 
 def empty_in_order(like: Tensor, channels: int) -> Tensor:
