@@ -31,8 +31,8 @@ PARTS = {
     "timings": Part("timings", 2.5, 12, 60),
     "bits": Part("bits", 0.5, 6, 60),
     "tiles": Part("tiles", 3.0, 16, 60),
-    "sanitizer": Part("sanitizer", 1.0, 6, 110),
+    "sanitizer": Part("sanitizer", 1.0, 5, 110),
     "suite": Part("suite", 2.0, 2, 590),
-    "training": Part("training", 1.0, 6, 60),
+    "training": Part("training", 2.0, 8, 60),
 }
 NAMES = list(PARTS)

@@ -1,4 +1,4 @@
-"""compute-sanitizer's memcheck and racecheck on three shapes, forward and backward.
+"""compute-sanitizer's memcheck and racecheck on a few shapes, forward and backward.
 
 Run as a program, it makes one call: what the sanitizer watches.
 """
@@ -11,13 +11,19 @@ import shutil
 import subprocess
 import sys
 
-SHAPES = ["bf16 plain: grouped heads, windows", "fp32 plain: two-sided windows", "bf16 long: sink"]
+SHAPES = [
+    "bf16 plain: six heads, D 24, Dv 8",
+    "bf16 plain: grouped heads, windows",
+    "fp32 plain: two-sided windows",
+    "bf16 plain: forty heads in a group",
+    "bf16 long: sink",
+]
 PLACES = ["/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/opt/cuda/bin"]
 
 
 def items(setup) -> list[str]:
-    shapes = [SHAPES[0], "bf16 plain: forty heads in a group", SHAPES[1]] if setup.plain else SHAPES
-    return [f"{tool} {shape}" for shape in shapes for tool in ("memcheck", "racecheck")]
+    tools = ("memcheck", "racecheck")
+    return [f"{tool} {shape}" for shape in SHAPES[: 4 if setup.plain else 5] for tool in tools]
 
 
 def command(tool: str, setup) -> list[str]:

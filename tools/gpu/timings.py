@@ -7,6 +7,7 @@ backward (six products; five, hence 2.5 times, at N = 1, where flash attention c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from setups import Launches, Setup
@@ -95,11 +96,15 @@ COMPOSITE = "compared 16/1 heads n2048 D128 32x512"
 FLASH = "16/16 heads order 1 causal D128"
 
 
+#: Of scaled_dot_product_attention.
+BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+
+
 def items(setup: Setup) -> list[str]:
     names = ["matmul bf16"]
     for name, (_, passes) in OURS.items():
         names += [f"forward | {name}"] + ([f"backward | {name}"] if "b" in passes else [])
-    names[4:4] = ["sdpa forward", "sdpa backward"]
+    names[4:4] = [f"{name} {kind}" for name in BACKENDS for kind in ("forward", "backward")]
     names += [f"composite forward | {COMPOSITE}", f"composite backward | {COMPOSITE}", "graph"]
     return names
 
@@ -149,25 +154,23 @@ def composite_of(kind: str, shape: Shape, setup: Setup):
     return lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True)
 
 
-def flash_of(kind: str, shape: Shape, setup: Setup):
+def sdpa_of(backend: SDPBackend, kind: str, shape: Shape, setup: Setup):
     query, keys, values = tensors(shape, setup)
     leaves = [t.contiguous().requires_grad_() for t in (query, keys[0], values[0])]
 
     def forward():
         return scaled_dot_product_attention(*leaves, is_causal=True)
 
-    backend = [SDPBackend.FLASH_ATTENTION] if setup.device == "cuda" else [SDPBackend.MATH]
-
-    def flash(call):
+    def chosen(call):
         def run():
-            with sdpa_kernel(backend):
+            with sdpa_kernel([backend if setup.device == "cuda" else SDPBackend.MATH]):
                 return call()
 
         return run
 
     if kind == "forward":
-        return flash(torch.no_grad()(forward))
-    out = flash(forward)()
+        return chosen(torch.no_grad()(forward))
+    out = chosen(forward)()
     grad = torch.randn_like(out)
     return lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True)
 
@@ -230,8 +233,8 @@ def run(item: str, setup: Setup) -> dict:
     kind, _, name = item.partition(" | ")
     shape, kind = shape_of(name or FLASH, setup), kind.rpartition(" ")[2]
     make = call_of
-    if item.startswith("sdpa"):
-        make = flash_of
+    if item.split()[0] in BACKENDS:
+        make = partial(sdpa_of, BACKENDS[item.split()[0]])
     if item.startswith("composite"):
         make = composite_of
     call = make(kind, shape, setup)
@@ -262,7 +265,7 @@ def lines(records: list[dict]) -> list[str]:
     if "matmul bf16" in timed:
         table.append(f"torch bf16 product 8192^3: {timed['matmul bf16']['tflops']:.0f} TFLOP/s")
     pairs = [(f"forward | {name}", f"backward | {name}", name) for name in OURS]
-    pairs.append(("sdpa forward", "sdpa backward", f"flash attention: {FLASH}"))
+    pairs += [(f"{b} forward", f"{b} backward", f"SDPA, {b}: {FLASH}") for b in BACKENDS]
     pairs.append(
         tuple(f"composite {kind} | {COMPOSITE}" for kind in ("forward", "backward"))
         + ("composite: " + COMPOSITE,)

@@ -94,7 +94,9 @@ COMMANDS = {
 
 
 def items(setup: Setup) -> list[str]:
-    return [*MODELS, *COMMANDS]
+    names = [*MODELS, *COMMANDS]
+    first = ["plain PyTorch, SDPA", "LanguageModel, every 4th, 16 x 256", names[-1]]
+    return first + [name for name in names if name not in first]
 
 
 def train(make, setup: Setup, steps: int) -> dict:
