@@ -53,7 +53,7 @@ def attention_backward_keys_kernel(
         bounds, positions, lead_masks, k_mask, mask,
         q_strides, grad_strides, lead_k_strides, lead_v_strides, k_strides, v_strides, grad_k_strides,
         grad_v_strides, mask_strides,
-        # Of each leading axis (length, low, high, most), of the inner axis (length, low, high).
+        # Of each leading axis (length, low, high), of the inner axis (length, low, high).
         lead_axes, length, low, high,
         batches, queries, group, kv_heads, head_blocks,
         tuples,  # product of the leading axes' ``most``
@@ -66,6 +66,8 @@ def attention_backward_keys_kernel(
         TABLE: tl.constexpr, POSITIONS: tl.constexpr, KEY_MASKS: tl.constexpr, MASK: tl.constexpr,
         DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, SUM: tl.constexpr,
         SCALED: tl.constexpr, WIDE: tl.constexpr,
+        EVEN: tl.constexpr,  # the group is a multiple of BH
+        MOSTS: tl.constexpr,  # with several leading axes their ``most``, to divide by
         WANT_K: tl.constexpr, WANT_V: tl.constexpr,  # inner keys, inner values
         PRECISION: tl.constexpr):
     """A tile of inner keys stays, and the rows (query, head, leading tuple) of all queries that see
@@ -128,13 +130,16 @@ def attention_backward_keys_kernel(
         i = block_first + row_q
         flat = chunk * BJ + row_t
         first64, head64 = zero + block_first, zero + head_block * BH
-        ok = head_block * BH + row_head < group
-        if BQ > 1:
-            ok = ok & (i < to_q)
         # Rows beyond the group or the queries read the last ones, and have no weight. So loads need
         # no mask, and the rows of a query are loaded once.
-        own_head = tl.minimum(row_head, group - 1 - head_block * BH)
-        own_q = tl.minimum(row_q, to_q - 1 - block_first)
+        ok = row_head < BH
+        own_head, own_q = row_head, row_q
+        if not EVEN:
+            ok = head_block * BH + row_head < group
+            own_head = tl.minimum(row_head, group - 1 - head_block * BH)
+        if BQ > 1:
+            ok = ok & (i < to_q)
+            own_q = tl.minimum(row_q, to_q - 1 - block_first)
         if WIDE:
             own_head, own_q = own_head.to(tl.int64), own_q.to(tl.int64)
         place = s_base + (head64 * queries + first64) + (own_head * queries + own_q)
@@ -167,8 +172,8 @@ def attention_backward_keys_kernel(
                 end = end_of(i, axis[2], axis[0], axis_bounds, queries, TABLE)
             own = flat
             if m < LEADING - 1:
-                own = flat % axis[3]
-                flat = flat // axis[3]
+                own = flat % at(MOSTS, m)
+                flat = flat // at(MOSTS, m)
             j = begin + own
             seen = j < end
             offset = j

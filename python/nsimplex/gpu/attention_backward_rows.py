@@ -104,6 +104,7 @@ def attention_backward_rows_kernel(
         DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, SUM: tl.constexpr,
         SCALED: tl.constexpr,  # weights have a factor
         WIDE: tl.constexpr,  # offsets of rows within a head need int64
+        EVEN: tl.constexpr,  # the group is a multiple of BH
         WANT_Q: tl.constexpr, WANT_K: tl.constexpr, WANT_V: tl.constexpr,  # query, leading keys, values
         PRECISION: tl.constexpr):
     """Rows of a product are (query of the block, head of the group, leading tuple of the box), and
@@ -208,10 +209,14 @@ def attention_backward_rows_kernel(
 
             for head_block in range(0, head_blocks):
                 first64, head64 = zero + block_first, zero + head_block * BH
-                ok = pair_ok & (head_block * BH + row_head < group)
                 # Rows beyond the group or the segment read the last ones, and have no weight.
-                own_head = tl.minimum(row_head, group - 1 - head_block * BH)
-                own_q = tl.minimum(row_q, stop - 1 - block_first)
+                ok = pair_ok
+                own_head, own_q = row_head, row_q
+                if not EVEN:
+                    ok = ok & (head_block * BH + row_head < group)
+                    own_head = tl.minimum(row_head, group - 1 - head_block * BH)
+                if BQ > 1:
+                    own_q = tl.minimum(row_q, stop - 1 - block_first)
                 if WIDE:
                     own_head, own_q = own_head.to(tl.int64), own_q.to(tl.int64)
                 place = s_base + (head64 * queries + first64) + (own_head * queries + own_q)
