@@ -211,6 +211,14 @@ def captured(setup: Setup) -> dict:
     return {"ok": same, "ms": replayed, "eager_ms": alone, "error": "" if same else "other bits"}
 
 
+def in_graph(call, setup: Setup) -> float:
+    """Milliseconds of a short call without the host's share."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return setup.milliseconds(graph.replay, 50)
+
+
 def warm(item: str, setup: Setup) -> dict:
     """Compiles the kernels of an item, on one batch entry."""
     kind, _, name = item.partition(" | ")
@@ -242,6 +250,8 @@ def run(item: str, setup: Setup) -> dict:
         peak = setup.peak(call)
     ms = setup.milliseconds(call)
     record = {"ms": ms, "tflops": shape.flops(kind) / ms / 1e9, "peak_gb": peak}
+    if item.startswith("forward") and ms < 1 and setup.device == "cuda":
+        record["graph_ms"] = in_graph(call, setup)
     return record | {"launches": dict(launches.names), **card(setup)}
 
 
@@ -271,6 +281,8 @@ def lines(records: list[dict]) -> list[str]:
         + ("composite: " + COMPOSITE,)
     )
     for forward, backward, name in pairs:
+        if "graph_ms" in timed.get(forward, {}):
+            name += f" (in a CUDA graph {timed[forward]['graph_ms']:.3f} ms)"
         if forward in timed or backward in timed:
             table.append(f"{cell(timed.get(forward))} |{cell(timed.get(backward))}  {name}")
     for kind in ("forward", "backward"):
