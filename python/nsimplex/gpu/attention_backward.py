@@ -369,6 +369,7 @@ def _launch_rows(
         BQ=sizes.queries,
         BH=sizes.heads,
         BJS=sizes.box,
+        SEVERAL=math.prod(sizes.boxes) > 1,
         BN=sizes.tiles.inner,
         EVEN=common["group"] % sizes.heads == 0,
         WANT_Q=grad_query is not None,

@@ -98,6 +98,7 @@ def attention_backward_rows_kernel(
         ORDER: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
         BQ: tl.constexpr, BH: tl.constexpr,
         BJS: tl.constexpr,  # sizes of a box of leading tuples, per axis
+        SEVERAL: tl.constexpr,  # boxes
         BN: tl.constexpr,
         CALLERS: tl.constexpr,  # the caller's index of every axis
         TABLE: tl.constexpr, POSITIONS: tl.constexpr, KEY_MASKS: tl.constexpr, MASK: tl.constexpr,
@@ -153,7 +154,8 @@ def attention_backward_rows_kernel(
     boxes = 1
     lead_kp, lead_vp = (), ()
     for m in tl.static_range(LEADING):
-        boxes *= lead_axes[m][4]
+        if SEVERAL:
+            boxes *= lead_axes[m][4]
         lead_kp = lead_kp + (lead_k[m] + batch * lead_k_strides[m][0] + kv_head * lead_k_strides[m][1],)
         lead_vp = lead_vp + (lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1],)
 
@@ -181,8 +183,9 @@ def attention_backward_rows_kernel(
                 axis = lead_axes[m]
                 axis_bounds = bounds + (m * batches + batch) * queries * 2
                 start = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
-                start += left_chunk % axis[4] * at(BJS, m)
-                left_chunk = left_chunk // axis[4]
+                if SEVERAL:
+                    start += left_chunk % axis[4] * at(BJS, m)
+                    left_chunk = left_chunk // axis[4]
                 j = start + digits % at(BJS, m)
                 box = start + box_digits % at(BJS, m)
                 digits, box_digits = digits // at(BJS, m), box_digits // at(BJS, m)
@@ -294,7 +297,9 @@ def attention_backward_rows_kernel(
                                   added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED, DROPOUT, NORMALIZER,
                                   SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
 
-                # The rows become gradients of the leading values and keys, and of the query.
+                # The rows become gradients of the leading values and keys, and of the query. The
+                # barrier keeps the compiler from holding the query's rows in registers until here.
+                tl.debug_barrier()
                 if WANT_V:
                     gt = load_query_rows(g_place, g_offsets, cv, live, DV, DVP, SAFE).to(tl.float32)
                     if SUM:
@@ -313,8 +318,10 @@ def attention_backward_rows_kernel(
                         axis = lead_axes[m]
                         axis_bounds = bounds + (m * batches + batch) * queries * 2
                         own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
-                        own_keys += left_chunk % axis[4] * at(BJS, m) + tl.arange(0, at(BJS, m))
-                        left_chunk = left_chunk // axis[4]
+                        own_keys += tl.arange(0, at(BJS, m))
+                        if SEVERAL:
+                            own_keys += left_chunk % axis[4] * at(BJS, m)
+                            left_chunk = left_chunk // axis[4]
                         write = own_keys < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
                         own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
                         add_rows(sum_others(dvm, m, BJS, DVP), own_rows, lead_grad[m] + part * axis[3] * (D + DV) + D,
@@ -332,8 +339,10 @@ def attention_backward_rows_kernel(
                         axis = lead_axes[m]
                         axis_bounds = bounds + (m * batches + batch) * queries * 2
                         own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
-                        own_keys += left_chunk % axis[4] * at(BJS, m) + tl.arange(0, at(BJS, m))
-                        left_chunk = left_chunk // axis[4]
+                        own_keys += tl.arange(0, at(BJS, m))
+                        if SEVERAL:
+                            own_keys += left_chunk % axis[4] * at(BJS, m)
+                            left_chunk = left_chunk // axis[4]
                         write = own_keys < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
                         own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
                         add_rows(sum_others(dkm, m, BJS, DP), own_rows, lead_grad[m] + part * axis[3] * (D + DV),
@@ -346,7 +355,7 @@ def attention_backward_rows_kernel(
                     hq = head_block * BH + qh % BH
                     q_ok = ((iq < stop) & (hq < group))[:, None] & c_ok[None, :]
                     store = q_ok
-                    if LEADING > 0:
+                    if SEVERAL:
                         sums = scratch + ((part * head_blocks + head_block) * QH + qh)[:, None] * D + c[None, :]
                         dq += tl.load(sums, mask=q_ok & (chunk > 0), other=0.0)
                         tl.store(sums, dq, mask=q_ok & (chunk < boxes - 1))

@@ -4,7 +4,7 @@ their derivatives."""
 import triton
 import triton.language as tl
 
-from .tuple_terms import LOG2E, RELU, SIGMOID, SOFTMAX, at
+from .tuple_terms import LOG2E, MOST_BASE, RELU, SIGMOID, SOFTMAX, at
 
 
 @triton.constexpr_function
@@ -81,6 +81,9 @@ def weights_of(s, added, base, shift, factor, scale, NORMALIZER: tl.constexpr, A
     without a weight. ``scale`` includes log2(e), except for relu. BOUNDED keeps the weights finite
     for scores that are not among the row's own, which have p <= 1.
     """
+    if ADDED and NORMALIZER == SOFTMAX:
+        # Next to a huge mask a score has no digits left, in any precision.
+        scale = tl.where(tl.abs(base) < MOST_BASE, scale, 0.0)
     x = s * scale
     if ADDED:
         if NORMALIZER == RELU:
