@@ -31,6 +31,7 @@ from .tuple_terms import (
     row_hash,
 )
 
+# fmt: off
 
 @triton.jit
 def _advance(block_first, chunk, head_block, chunks, head_blocks, BQ: tl.constexpr):
@@ -51,8 +52,8 @@ def attention_backward_keys_kernel(
         # Gradients of k and v: like them with one split, else fp32 parts [splits, B, Hk, T_N, ..].
         grad_k, grad_v,
         bounds, positions, lead_masks, k_mask, mask,
-        q_strides, grad_strides, lead_k_strides, lead_v_strides, k_strides, v_strides, grad_k_strides,
-        grad_v_strides, mask_strides,
+        q_strides, grad_strides, lead_k_strides, lead_v_strides, k_strides, v_strides,
+        grad_k_strides, grad_v_strides, mask_strides,
         # Of each leading axis (length, low, high), of the inner axis (length, low, high).
         lead_axes, length, low, high,
         batches, queries, group, kv_heads, head_blocks,
@@ -112,8 +113,10 @@ def attention_backward_keys_kernel(
     if KEY_MASKS:
         key_ok = admitted(k_mask + batch * length, key, key_ok)
     key64 = key.to(tl.int64)
-    kt = load_rows(k + batch * k_strides[0] + kv_head * k_strides[1], key64 * k_strides[2], c, key_ok, D, DP)
-    vt = load_rows(v + batch * v_strides[0] + kv_head * v_strides[1], key64 * v_strides[2], cv, key_ok, DV, DVP)
+    kp = k + batch * k_strides[0] + kv_head * k_strides[1]
+    vp = v + batch * v_strides[0] + kv_head * v_strides[1]
+    kt = load_rows(kp, key64 * k_strides[2], c, key_ok, D, DP)
+    vt = load_rows(vp, key64 * v_strides[2], cv, key_ok, DV, DVP)
     dk = tl.zeros((BN, DP), tl.float32)
     dv = tl.zeros((BN, DVP), tl.float32)
     key_hashes = key
@@ -126,7 +129,7 @@ def attention_backward_keys_kernel(
     s_base = rows + (batch * heads + kv_head * group) * queries
     chunks = tl.cdiv(tuples, BJ)
     block_first, chunk, head_block = from_q, from_q * 0, from_q * 0
-    for step in range(0, tl.cdiv(to_q - from_q, BQ) * chunks * head_blocks):
+    for _step in range(0, tl.cdiv(to_q - from_q, BQ) * chunks * head_blocks):
         i = block_first + row_q
         flat = chunk * BJ + row_t
         first64, head64 = zero + block_first, zero + head_block * BH
@@ -153,8 +156,10 @@ def attention_backward_keys_kernel(
         q_place = q_base + (head64 * q_strides[1] + first64 * q_strides[2])
         g_place = g_base + (head64 * grad_strides[1] + first64 * grad_strides[2])
         live = ok & (shift < float("inf"))
-        u = load_query_rows(q_place, own_head * q_strides[1] + own_q * q_strides[2], c, live, D, DP, SAFE)
-        g = load_query_rows(g_place, own_head * grad_strides[1] + own_q * grad_strides[2], cv, live, DV, DVP, SAFE)
+        q_offsets = own_head * q_strides[1] + own_q * q_strides[2]
+        g_offsets = own_head * grad_strides[1] + own_q * grad_strides[2]
+        u = load_query_rows(q_place, q_offsets, c, live, D, DP, SAFE)
+        g = load_query_rows(g_place, g_offsets, cv, live, DV, DVP, SAFE)
 
         # Leading keys and values of the rows.
         share = tl.zeros((BM,), tl.float32)
@@ -215,14 +220,16 @@ def attention_backward_keys_kernel(
         if KEY_MASKS:
             pair = pair & key_ok[:, None]
         if DISTINCT == OTHER_THAN_QUERY:
-            pair = pair & (key[:, None] != position_of(i, length, entry, queries, POSITIONS)[None, :])
+            own_position = position_of(i, length, entry, queries, POSITIONS)
+            pair = pair & (key[:, None] != own_position[None, :])
         if DISTINCT != ANY_KEYS:
             for m in tl.static_range(LEADING):
                 pair = pair & (key[:, None] != keys[m][None, :])
         if MASK != NO_MASK or DROPOUT:
             head = kv_head * group + head_block * BH + row_head
         if MASK != NO_MASK:
-            mask_rows = batch * mask_strides[0] + head * mask_strides[1] + i.to(tl.int64) * mask_strides[2]
+            mask_rows = batch * mask_strides[0] + head * mask_strides[1]
+            mask_rows += i.to(tl.int64) * mask_strides[2]
             for m in tl.static_range(LEADING):
                 mask_rows += keys[m].to(tl.int64) * mask_strides[3 + m]
             own_mask = mask + mask_rows[None, :] + (key64 * mask_strides[3 + LEADING])[:, None]
@@ -234,7 +241,8 @@ def attention_backward_keys_kernel(
                 pair = pair & ~(added == float("-inf"))
 
         s = tl.dot(kt, tl.trans(u), input_precision=PRECISION)
-        p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale, NORMALIZER, ADDED, SCALED, False)
+        p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale,
+                          NORMALIZER, ADDED, SCALED, False)
         p = tl.where(pair, p, 0.0)
         w = p
         if DROPOUT:
@@ -257,7 +265,8 @@ def attention_backward_keys_kernel(
             dv = tl.dot(w.to(type), g, dv, input_precision=PRECISION)
         if WANT_K:
             dk = tl.dot(ds, u, dk, input_precision=PRECISION)
-        block_first, chunk, head_block = _advance(block_first, chunk, head_block, chunks, head_blocks, BQ)
+        block_first, chunk, head_block = _advance(
+            block_first, chunk, head_block, chunks, head_blocks, BQ)
 
     write = (key < length)[:, None]
     split64 = zero + split

@@ -33,6 +33,7 @@ from .tuple_terms import (
     row_hash,
 )
 
+# fmt: off
 
 @triton.jit
 def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_stride, start, column,
@@ -87,9 +88,10 @@ def attention_backward_rows_kernel(
         bounds, positions, lead_masks, k_mask, mask,
         # Strides (batch, head, row) in elements; mask_strides (batch, head, query, leading axes ..,
         # inner axis).
-        q_strides, grad_strides, grad_q_strides, lead_k_strides, lead_v_strides, k_strides, v_strides,
-        mask_strides,
-        # Of each leading axis (length, low, high, span, boxes), of the inner axis (length, low, high).
+        q_strides, grad_strides, grad_q_strides, lead_k_strides, lead_v_strides, k_strides,
+        v_strides, mask_strides,
+        # Of each leading axis (length, low, high, span, boxes), of the inner axis (length, low,
+        # high).
         lead_axes, length, low, high,
         batches, queries, group, kv_heads, head_blocks,
         segment,  # queries of a program
@@ -106,7 +108,8 @@ def attention_backward_rows_kernel(
         SCALED: tl.constexpr,  # weights have a factor
         WIDE: tl.constexpr,  # offsets of rows within a head need int64
         EVEN: tl.constexpr,  # the group is a multiple of BH
-        WANT_Q: tl.constexpr, WANT_K: tl.constexpr, WANT_V: tl.constexpr,  # query, leading keys, values
+        # Gradients of the query, the leading keys and the leading values.
+        WANT_Q: tl.constexpr, WANT_K: tl.constexpr, WANT_V: tl.constexpr,
         PRECISION: tl.constexpr):
     """Rows of a product are (query of the block, head of the group, leading tuple of the box), and
     tiles of inner keys pass by: dU = dS K, Y = P V.
@@ -156,8 +159,9 @@ def attention_backward_rows_kernel(
     for m in tl.static_range(LEADING):
         if SEVERAL:
             boxes *= lead_axes[m][4]
-        lead_kp = lead_kp + (lead_k[m] + batch * lead_k_strides[m][0] + kv_head * lead_k_strides[m][1],)
-        lead_vp = lead_vp + (lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1],)
+        steps_k, steps_v = lead_k_strides[m], lead_v_strides[m]
+        lead_kp = lead_kp + (lead_k[m] + batch * steps_k[0] + kv_head * steps_k[1],)
+        lead_vp = lead_vp + (lead_v[m] + batch * steps_v[0] + kv_head * steps_v[1],)
 
     row_q, row_head = r // (BH * BJ), (r // BJ) % BH
     q_base = q + batch * q_strides[0] + kv_head * group * q_strides[1]
@@ -191,9 +195,10 @@ def attention_backward_rows_kernel(
                 digits, box_digits = digits // at(BJS, m), box_digits // at(BJS, m)
                 if BQ > 1:
                     pair_ok = pair_ok & (j >= begin_of(i, axis[1], axis_bounds, queries, TABLE))
-                    pair_ok = pair_ok & (j < end_of(i, axis[2], axis[0], axis_bounds, queries, TABLE))
+                    end = end_of(i, axis[2], axis[0], axis_bounds, queries, TABLE)
                 else:
-                    pair_ok = pair_ok & (j < end_of(block_first, axis[2], axis[0], axis_bounds, queries, TABLE))
+                    end = end_of(block_first, axis[2], axis[0], axis_bounds, queries, TABLE)
+                pair_ok = pair_ok & (j < end)
                 seen = box < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
                 if KEY_MASKS:
                     pair_ok = admitted(lead_masks[m] + batch * axis[0], j, pair_ok)
@@ -256,7 +261,8 @@ def attention_backward_rows_kernel(
                         hashes = hashes ^ key_hash(at(CALLERS, m), keys[m])
                 mask_rows = head
                 if MASK != NO_MASK:
-                    mask_rows = batch * mask_strides[0] + head * mask_strides[1] + i.to(tl.int64) * mask_strides[2]
+                    mask_rows = batch * mask_strides[0] + head * mask_strides[1]
+                    mask_rows += i.to(tl.int64) * mask_strides[2]
                     for m in tl.static_range(LEADING):
                         mask_rows += keys[m].to(tl.int64) * mask_strides[3 + m]
 
@@ -274,15 +280,19 @@ def attention_backward_rows_kernel(
                     if PAIRS:
                         pair = column[None, :]
                     if BQ > 1:
-                        pair = pair & (inner[None, :] >= begin_of(i, low, inner_bounds, queries, TABLE)[:, None])
-                        pair = pair & (inner[None, :] < end_of(i, high, length, inner_bounds, queries, TABLE)[:, None])
+                        own_lo = begin_of(i, low, inner_bounds, queries, TABLE)
+                        own_hi = end_of(i, high, length, inner_bounds, queries, TABLE)
+                        pair = pair & (inner[None, :] >= own_lo[:, None])
+                        pair = pair & (inner[None, :] < own_hi[:, None])
                     if DISTINCT == OTHER_THAN_QUERY:
-                        pair = pair & (inner[None, :] != position_of(i, length, entry, queries, POSITIONS)[:, None])
+                        own = position_of(i, length, entry, queries, POSITIONS)
+                        pair = pair & (inner[None, :] != own[:, None])
                     if DISTINCT != ANY_KEYS:
                         for m in tl.static_range(LEADING):
                             pair = pair & (inner[None, :] != keys[m][:, None])
                     if MASK != NO_MASK:
-                        own_mask = mask + mask_rows[:, None] + (inner.to(tl.int64) * mask_strides[3 + LEADING])[None, :]
+                        mask_columns = inner.to(tl.int64) * mask_strides[3 + LEADING]
+                        own_mask = mask + mask_rows[:, None] + mask_columns[None, :]
                         read = pair & ok[:, None]
                         if MASK == BOOL_MASK:
                             pair = read & (tl.load(own_mask, mask=read, other=0) != 0)
@@ -292,10 +302,11 @@ def attention_backward_rows_kernel(
                     if DROPOUT:
                         own_hash = hashes[:, None] ^ key_hash(at(CALLERS, LEADING), inner)[None, :]
                         kept = dropout_factor(own_hash, threshold, keep_scale)
-                    du, y = _tile(u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
-                                  factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column, pair,
-                                  added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED, DROPOUT, NORMALIZER,
-                                  SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
+                    du, y = _tile(
+                        u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
+                        factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column,
+                        pair, added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED,
+                        DROPOUT, NORMALIZER, SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
 
                 # The rows become gradients of the leading values and keys, and of the query. The
                 # barrier keeps the compiler from holding the query's rows in registers until here.
@@ -313,8 +324,10 @@ def attention_backward_rows_kernel(
                         if not SUM:
                             for other in tl.static_range(LEADING):
                                 if other != m:
-                                    dvm *= load_rows(lead_vp[other], box_keys[other] * lead_v_strides[other][2], cv,
-                                                     box_seen[other], DV, DVP).to(tl.float32)
+                                    rest = load_rows(
+                                        lead_vp[other], box_keys[other] * lead_v_strides[other][2],
+                                        cv, box_seen[other], DV, DVP)
+                                    dvm *= rest.to(tl.float32)
                         axis = lead_axes[m]
                         axis_bounds = bounds + (m * batches + batch) * queries * 2
                         own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
@@ -322,10 +335,12 @@ def attention_backward_rows_kernel(
                         if SEVERAL:
                             own_keys += left_chunk % axis[4] * at(BJS, m)
                             left_chunk = left_chunk // axis[4]
-                        write = own_keys < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
+                        last = end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
+                        write = own_keys < last
                         own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
-                        add_rows(sum_others(dvm, m, BJS, DVP), own_rows, lead_grad[m] + part * axis[3] * (D + DV) + D,
-                                 D + DV, cv, write[:, None] & cv_ok[None, :])
+                        own_part = lead_grad[m] + part * axis[3] * (D + DV)
+                        add_rows(sum_others(dvm, m, BJS, DVP), own_rows, own_part + D, D + DV, cv,
+                                 write[:, None] & cv_ok[None, :])
                 if WANT_K:
                     qt = load_query_rows(q_place, q_offsets, c, live, D, DP, SAFE).to(tl.float32)
                     dk = tl.sum(tl.reshape(du * qt, (QH, BJ, DP)), 0) * logit_scale
@@ -334,8 +349,10 @@ def attention_backward_rows_kernel(
                         dkm = dk
                         for other in tl.static_range(LEADING):
                             if other != m:
-                                dkm *= load_rows(lead_kp[other], box_keys[other] * lead_k_strides[other][2], c,
-                                                 box_seen[other], D, DP).to(tl.float32)
+                                rest = load_rows(
+                                    lead_kp[other], box_keys[other] * lead_k_strides[other][2],
+                                    c, box_seen[other], D, DP)
+                                dkm *= rest.to(tl.float32)
                         axis = lead_axes[m]
                         axis_bounds = bounds + (m * batches + batch) * queries * 2
                         own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
@@ -343,20 +360,24 @@ def attention_backward_rows_kernel(
                         if SEVERAL:
                             own_keys += left_chunk % axis[4] * at(BJS, m)
                             left_chunk = left_chunk // axis[4]
-                        write = own_keys < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
+                        last = end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
+                        write = own_keys < last
                         own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
-                        add_rows(sum_others(dkm, m, BJS, DP), own_rows, lead_grad[m] + part * axis[3] * (D + DV),
-                                 D + DV, c, write[:, None] & c_ok[None, :])
+                        own_part = lead_grad[m] + part * axis[3] * (D + DV)
+                        add_rows(sum_others(dkm, m, BJS, DP), own_rows, own_part, D + DV, c,
+                                 write[:, None] & c_ok[None, :])
                 if WANT_Q:
                     for m in tl.static_range(LEADING):
-                        du *= load_rows(lead_kp[m], key_offsets[m], c, pair_ok, D, DP).to(tl.float32)
+                        kk = load_rows(lead_kp[m], key_offsets[m], c, pair_ok, D, DP)
+                        du *= kk.to(tl.float32)
                     dq = tl.sum(tl.reshape(du, (QH, BJ, DP)), 1) * logit_scale
                     iq = block_first + qh // BH
                     hq = head_block * BH + qh % BH
                     q_ok = ((iq < stop) & (hq < group))[:, None] & c_ok[None, :]
                     store = q_ok
                     if SEVERAL:
-                        sums = scratch + ((part * head_blocks + head_block) * QH + qh)[:, None] * D + c[None, :]
+                        own_sums = (part * head_blocks + head_block) * QH + qh
+                        sums = scratch + own_sums[:, None] * D + c[None, :]
                         dq += tl.load(sums, mask=q_ok & (chunk > 0), other=0.0)
                         tl.store(sums, dq, mask=q_ok & (chunk < boxes - 1))
                         store = q_ok & (chunk == boxes - 1)

@@ -6,6 +6,7 @@ import triton.language as tl
 
 from .tuple_terms import LOG2E, MOST_BASE, RELU, SIGMOID, SOFTMAX, at
 
+# fmt: off
 
 @triton.constexpr_function
 def product(sizes, begin, end):

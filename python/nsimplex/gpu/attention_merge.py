@@ -9,6 +9,7 @@ from .tuple_terms import LN2, LOG2E, RELU, SIGMOID, begin_of, end_of
 # Above this size of lse, exp(x - lse) loses digits (kLargeLse of the CPU's kernels).
 LARGE_LSE = tl.constexpr(256.0)
 
+# fmt: off
 
 @triton.jit
 def attention_row_statistics(
@@ -122,7 +123,7 @@ def attention_add_splits(
     plane = tl.num_programs(1).to(tl.int64) * length * C
     place = parts + (bh * length + j)[:, None] * C + c[None, :]
     total = tl.zeros((BN, CP), tl.float32)
-    for split in range(0, splits):
+    for _split in range(0, splits):
         total += tl.load(place, mask=ok, other=0.0)
         place += plane
     place = out + batch * out_strides[0] + kv_head * out_strides[1]
