@@ -35,6 +35,16 @@ if(EXISTS "${NSIMPLEX_DEPS_DIR}/lib/libz.so.1")
   nsimplex_beside(ZLIB::ZLIB libz.so.1)
 endif()
 
+# GPU kernels that tools/build_cubins compiled. The library looks for them beside itself (NSIMPLEX_CUBINS=on).
+set(NSIMPLEX_CUBINS "" CACHE FILEPATH "A file of tools/build_cubins, which is installed beside the library")
+if(NSIMPLEX_CUBINS)
+  if(NOT EXISTS "${NSIMPLEX_CUBINS}")
+    message(FATAL_ERROR "NSIMPLEX_CUBINS: expected a file of tools/build_cubins, got '${NSIMPLEX_CUBINS}'")
+  endif()
+  file(COPY_FILE "${NSIMPLEX_CUBINS}" "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/nsimplex_cubins.zip" ONLY_IF_DIFFERENT)
+  install(FILES "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/nsimplex_cubins.zip" DESTINATION lib)
+endif()
+
 if(NSIMPLEX_APP)
   set_target_properties(nsimplex_cli nsimplex_lab_cli PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib;${nsimplex_torch_path}")
