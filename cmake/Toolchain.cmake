@@ -12,7 +12,7 @@ endif()
 
 # SSSE3 and SSE4 machines run Highway's portable code: nobody trains on them, and each target costs build time.
 # The bits are Highway's HWY_SSSE3 and HWY_SSE4.
-set(NSIMPLEX_HWY_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)")
+set(NSIMPLEX_HWY_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)" CACHE STRING "Highway's targets that are not compiled")
 
 if(NSIMPLEX_SANITIZE)
   add_compile_options(-fsanitize=${NSIMPLEX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
