@@ -18,8 +18,9 @@ def mask_of(options: dict, batch: int, kv_heads: int, queries: int, lengths: lis
     for b, h, i in itertools.product(range(batch), range(kv_heads), range(queries)):
         at = (b if entries > 1 else 0, h // (kv_heads // groups))
         if pattern == "list":
-            tuples = indices[offsets[at][i] : offsets[at][i + 1]].tolist()
-        elif pattern == "product":
+            mask[b, h, i][indices[offsets[at][i] : offsets[at][i + 1]].long().unbind(-1)] = True
+            continue
+        if pattern == "product":
             keys = [j for j in indices[at][i].tolist() if j >= 0]
             tuples = itertools.product(keys, repeat=len(lengths))
         else:

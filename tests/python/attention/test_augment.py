@@ -276,8 +276,10 @@ def test_derivatives_and_transforms(order, augment):
             torch.testing.assert_close(ours, expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    "dtype, inside",
+    [(torch.float32, False), pytest.param(torch.float64, True, marks=pytest.mark.slow)],
+)
 def test_opcheck(dtype, inside):
     problem = problem_of(2, [1]).to(dtype)
     inputs = [

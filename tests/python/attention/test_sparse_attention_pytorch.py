@@ -1,6 +1,7 @@
 """The sparse operator as a citizen of PyTorch: derivatives, opcheck, compile, export, threads,
 autocast."""
 
+import itertools
 import subprocess
 import sys
 
@@ -77,9 +78,17 @@ def arguments(problem, order):
     return (*inputs, options.pop("indices"), options.pop("offsets", None)), options
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+# Every pattern, order and dtype; the other combinations are in make test-all.
+QUICK = [("list", 1, torch.float64), ("product", 2, torch.float32), ("path", 2, torch.float32)]
+
+
+@pytest.mark.parametrize(
+    "pattern, order, dtype",
+    [
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in itertools.product(PATTERNS, [1, 2], [torch.float32, torch.float64])
+    ],
+)
 def test_opcheck(pattern, order, dtype):
     problem = sparse_problem(pattern, order)[0].to(dtype)
     given, options = arguments(problem, order)
