@@ -93,8 +93,9 @@ TEST(GraphChains, ARunDirectoryHoldsPointsResultsAndTheCommand) {
 
 TEST(GraphScaling, EveryPassIsMeasuredAndSlopesAreFitted) {
   const test::TemporaryFolder folder;
-  const Finished finished = run({"lab", "graph-scaling", "--threads", "1", "--edges", "40,80,160",
-                                 "--seeds", "2", "--json", "--out", folder / "run"});
+  const Finished finished =
+      run({"lab", "graph-scaling", "--threads", "1", "--edges", "40,80,160", "--seeds", "2",
+           "--max-seconds", "1000", "--json", "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
   const auto lines = json_of(finished.out);

@@ -104,7 +104,7 @@ TEST(LmTrain, OptionsOfTheSimplicialLayersTrainResumeAndSample) {
     ASSERT_EQ(trained.code, 0) << trained.err;
     {
       Process process(train(cut, "1"));
-      while (!std::filesystem::exists(place / (cut + "/metrics.jsonl"))) std::this_thread::yield();
+      wait_until([&] { return std::filesystem::exists(place / (cut + "/metrics.jsonl")); });
       process.send(SIGINT);
       process.wait();
     }
@@ -147,7 +147,7 @@ TEST(LmTrain, CtrlCSavesAndResumeContinuesBitForBit) {
   Finished stopped;
   {
     Process process(place.train({"--out", place.run()}, steps));
-    while (!std::filesystem::exists(place / "run/metrics.jsonl")) std::this_thread::yield();
+    wait_until([&] { return std::filesystem::exists(place / "run/metrics.jsonl"); });
     process.send(SIGINT);
     stopped = process.wait();
   }
@@ -176,8 +176,7 @@ TEST(LmTrain, AKilledProcessContinuesBitForBit) {
     const bool begun = std::filesystem::exists(place / "run/checkpoint.safetensors");
     Process process(begun ? std::vector<std::string>{"lm", "train", "--resume", place.run()}
                           : with_out("run"));
-    while (!std::filesystem::exists(place / "run/checkpoint.safetensors"))
-      std::this_thread::yield();
+    wait_until([&] { return std::filesystem::exists(place / "run/checkpoint.safetensors"); });
     std::this_thread::sleep_for(std::chrono::milliseconds(300 + 97 * round));
     process.send(SIGKILL);
     process.wait();

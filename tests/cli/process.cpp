@@ -73,6 +73,14 @@ bool Process::wait_for_error_output(const std::string& text) {
   return true;
 }
 
+void wait_until(const std::function<bool()>& happened) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (!happened()) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited in vain");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 Finished Process::wait() {
   int status = 0;
   waitpid(pid_, &status, 0);

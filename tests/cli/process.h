@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class Process {
   pid_t pid_ = -1;
   std::string out_path_, err_path_;
 };
+
+/// Asks every few milliseconds until `happened()`, which leaves the processor to the other process;
+/// throws after five minutes.
+void wait_until(const std::function<bool()>& happened);
 
 /// `arguments` followed by `more`.
 std::vector<std::string> with(std::vector<std::string> arguments,

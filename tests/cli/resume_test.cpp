@@ -69,7 +69,7 @@ TEST(GraphResume, CtrlCSavesAndARunGoesOnBitForBit) {
     const auto begun = size();
     Process process(round == 0 ? chain_words("400", {"--out", broken})
                                : Words{"lab", "chains", "--resume", broken});
-    while (size() < begun + 3000U) std::this_thread::yield();
+    wait_until([&] { return size() >= begun + 3000U; });
     if (round == 0) {  // nobody else may continue what is at work
       const Finished second = run({"lab", "chains", "--resume", broken});
       EXPECT_EQ(second.code, 2);
