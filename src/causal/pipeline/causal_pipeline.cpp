@@ -58,7 +58,7 @@ using at::Tensor;
 using namespace causal;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kName = "CausalPipeline";
+constexpr const char* kPipelineName = "CausalPipeline";
 
 void check_fitted(bool fitted) {
   TORCH_CHECK_VALUE(fitted, "[CausalPipeline] not fitted: call fit first");
@@ -176,7 +176,7 @@ CausalPipelineState learned_state(const CausalPipelineOptions& o, const Observat
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
                                     const EdgeConstraints& constraints) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
-  const Observations kept = as_function(kName, [&] {
+  const Observations kept = as_function(kPipelineName, [&] {
     return observations_of(view_matrix(checked), std::move(names),
                            {options_.missing, options_.drop}, "the table");
   });

@@ -15,7 +15,7 @@ namespace {
 using at::Tensor;
 using namespace causal;
 
-constexpr const char* kName = "simulate_causal";
+constexpr const char* kSimulateName = "simulate_causal";
 
 CausalSimulation simulate(const StructuralModel& model, const CausalSimulationOptions& options) {
   return {to_tensor(model.sample(options.observations, options.sample_seed, options.interventions)),
@@ -25,13 +25,14 @@ CausalSimulation simulate(const StructuralModel& model, const CausalSimulationOp
 }  // namespace
 
 CausalSimulation simulate_causal(const CausalSimulationOptions& options) {
-  return as_function(kName, [&] { return simulate(StructuralModel(options), options); });
+  return as_function(kSimulateName, [&] { return simulate(StructuralModel(options), options); });
 }
 
 CausalSimulation simulate_causal(const Tensor& graph, const CausalSimulationOptions& options) {
   const Tensor checked = checked_graph("[simulate_causal] graph", graph);
-  return as_function(
-      kName, [&] { return simulate(StructuralModel(view_matrix(checked), options), options); });
+  return as_function(kSimulateName, [&] {
+    return simulate(StructuralModel(view_matrix(checked), options), options);
+  });
 }
 
 namespace {
@@ -47,7 +48,7 @@ std::tuple<Tensor, Tensor> simulate_by_name(const std::optional<Tensor>& dag,
                     "[simulate_causal] interventions: expected a ", "value a column, got ",
                     features.size(), " and ", values.size());
   CausalSimulationOptions options;
-  as_function(kName, [&] {
+  as_function(kSimulateName, [&] {
     options.graph = parse_name<CausalGraph>("graph", graph);
     options.mechanism = parse_name<CausalMechanism>("mechanism", mechanism);
     options.noise = parse_name<CausalNoise>("noise", noise);
