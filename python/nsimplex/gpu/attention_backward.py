@@ -21,7 +21,7 @@ from .attention_backward_plan import (
 )
 from .attention_backward_rows import attention_backward_rows_kernel
 from .attention_forward import Options, _axes, states, term_arguments
-from .axes import QueryAxes
+from .axes import Axis, QueryAxes
 from .launches import (
     empty_in_order,
     launch_options,
@@ -32,6 +32,9 @@ from .launches import (
 )
 
 __all__ = ["backward", "backward_workspace", "plan"]
+
+#: Largest number of leading keys that a kernel of order 3 or 4 is compiled for.
+MOST_FIXED_COUNT = 64
 
 
 def _common_arguments(
@@ -272,6 +275,14 @@ def _launch_rows(
             )
 
 
+def _fixed_counts(lead: Sequence[Axis]) -> tuple[int, ...]:
+    """Counts of leading keys that the kernel is compiled for. Of an axis without a window there
+    would be a kernel for every length."""
+    if len(lead) < 2:
+        return ()
+    return tuple(max(1, a.most) if a.most <= MOST_FIXED_COUNT else 0 for a in lead)
+
+
 def _launch_keys(
     sizes: KeysPlan,
     common: dict,
@@ -302,7 +313,7 @@ def _launch_keys(
         **targets,
         grad_k_strides=strides(targets["grad_k"]),
         grad_v_strides=strides(targets["grad_v"]),
-        lead_axes=tuple((axis.length, axis.low, axis.high) for axis in lead),
+        lead_axes=tuple((axis.length, axis.low, axis.high, max(1, axis.most)) for axis in lead),
         head_blocks=-(-common["group"] // sizes.heads),
         tuples=math.prod(max(1, axis.most) for axis in lead),
         splits=sizes.splits,
@@ -311,7 +322,7 @@ def _launch_keys(
         BJ=sizes.tuples,
         BN=sizes.tiles.inner,
         EVEN=common["group"] % sizes.heads == 0,
-        MOSTS=tuple(max(1, axis.most) for axis in lead) if len(lead) > 1 else (),
+        MOSTS=_fixed_counts(lead),
         WANT_K=grad_key is not None,
         WANT_V=grad_value is not None,
         **launch_options(query.device, sizes.tiles),

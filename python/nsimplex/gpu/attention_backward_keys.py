@@ -54,7 +54,7 @@ def attention_backward_keys_kernel(
         bounds, positions, lead_masks, k_mask, mask,
         q_strides, grad_strides, lead_k_strides, lead_v_strides, k_strides, v_strides,
         grad_k_strides, grad_v_strides, mask_strides,
-        # Of each leading axis (length, low, high), of the inner axis (length, low, high).
+        # Of each leading axis (length, low, high, most), of the inner axis (length, low, high).
         lead_axes, length, low, high,
         batches, queries, group, kv_heads, head_blocks,
         tuples,  # product of the leading axes' ``most``
@@ -68,7 +68,8 @@ def attention_backward_keys_kernel(
         DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, SUM: tl.constexpr,
         SCALED: tl.constexpr, WIDE: tl.constexpr,
         EVEN: tl.constexpr,  # the group is a multiple of BH
-        MOSTS: tl.constexpr,  # with several leading axes their ``most``, to divide by
+        # With several leading axes their ``most`` where division by it should be cheap; else 0.
+        MOSTS: tl.constexpr,
         WANT_K: tl.constexpr, WANT_V: tl.constexpr,  # inner keys, inner values
         PRECISION: tl.constexpr):
     """A tile of inner keys stays, and the rows (query, head, leading tuple) of all queries that see
@@ -177,8 +178,12 @@ def attention_backward_keys_kernel(
                 end = end_of(i, axis[2], axis[0], axis_bounds, queries, TABLE)
             own = flat
             if m < LEADING - 1:
-                own = flat % at(MOSTS, m)
-                flat = flat // at(MOSTS, m)
+                if at(MOSTS, m) > 0:
+                    own = flat % at(MOSTS, m)
+                    flat = flat // at(MOSTS, m)
+                else:
+                    own = flat % axis[3]
+                    flat = flat // axis[3]
             j = begin + own
             seen = j < end
             offset = j

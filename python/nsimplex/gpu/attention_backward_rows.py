@@ -41,9 +41,11 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
           MASKED: tl.constexpr, ADDED: tl.constexpr, SCALED: tl.constexpr, DROPOUT: tl.constexpr,
           NORMALIZER: tl.constexpr, SUM: tl.constexpr, NEED_DU: tl.constexpr, NEED_Y: tl.constexpr,
           D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
-          BN: tl.constexpr, PRECISION: tl.constexpr):
+          BN: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr):
     """One tile of inner keys for all rows: dU += dS K, and Y += P V (SUM: the sums of P)."""
     n = tl.arange(0, BN)
+    if WIDE:
+        n = n.to(tl.int64)
     start64 = start.to(tl.int64)
     kt = load_rows(kp + start64 * k_stride, n * k_stride, c, column, D, DP)
     vt = load_rows(vp + start64 * v_stride, n * v_stride, cv, column, DV, DVP)
@@ -306,7 +308,8 @@ def attention_backward_rows_kernel(
                         u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
                         factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column,
                         pair, added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED,
-                        DROPOUT, NORMALIZER, SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, PRECISION)
+                        DROPOUT, NORMALIZER, SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, WIDE,
+                        PRECISION)
 
                 # The rows become gradients of the leading values and keys, and of the query. The
                 # barrier keeps the compiler from holding the query's rows in registers until here.
