@@ -94,6 +94,7 @@ def plan(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], axes: 
     while block_queries * block_heads * block_tuples < 16:
         block_heads *= 2
     programs = batch * kv_heads * -(-group // block_heads) * -(-max(1, queries) // block_queries)
+    programs = max(1, programs)  # of an empty batch
     chunks, tiles = -(-tuples // block_tuples), -(-inner // sizes.inner)
     wanted = min(MOST_SPLITS, -(-FEW_PROGRAMS // programs)) if programs < FEW_PROGRAMS // 2 else 1
     chunk_splits = min(chunks, wanted)

@@ -51,7 +51,11 @@ def tiles(
     if arch == "cpu":
         return Tiles(rows=32, inner=16, warps=4, stages=1, tuples=32, segment=16)
     if step == "heads":
-        # 128 registers: two blocks per multiprocessor hide each other's waits.
+        # Measured on an H200: several blocks per multiprocessor hide each other's waits.
+        if channels <= 64:
+            return Tiles(rows=64, inner=64, warps=4, stages=1, tuples=1, registers=168)
+        if group <= 64:
+            return Tiles(rows=64, inner=64, warps=4, stages=2, tuples=1)
         return Tiles(rows=128, inner=64, warps=8, stages=1, tuples=1, registers=128)
     wide = dtype == torch.float32
     rows = 64 if channels <= 128 else 32
@@ -60,5 +64,7 @@ def tiles(
         rows, inner = 32, 32
     if step == "rows" and not wide and channels <= 128:
         return Tiles(rows=rows, inner=32, warps=4, stages=3, tuples=32)
+    if step == "keys" and not wide and channels <= 128 and 33 <= group <= 64:
+        return Tiles(rows=rows, inner=128, warps=8, stages=1, tuples=32)
     stages = 1 if step == "keys" else 2
     return Tiles(rows=rows, inner=inner, warps=4, stages=stages, tuples=32)
