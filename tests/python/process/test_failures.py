@@ -164,23 +164,21 @@ def test_a_call_that_fails_in_a_report_is_told_in_one_line(executable, failing, 
     counted = Finished(line, failing, call, 0, log, NSIMPLEX_FAIL_IN_CHILD="1")
     assert counted.code == 0 and counted.counts[call] >= 1, counted.said
     drawn = page.read_text()
-    for number in numbers(counted.counts[call], 3, random.Random(call)):
-        for old in ("", "old</html>\n"):
-            page.unlink(missing_ok=True)
-            if old:
-                page.write_text(old)
-            finished = Finished(line, failing, call, number, log, NSIMPLEX_FAIL_IN_CHILD="1")
-            if (call, number) == (
-                "fsync",
-                2,
-            ):  # of the folder, which some file systems do not know: the page is there
-                assert finished.code == 0 and page.read_text() == drawn, finished.said
-                continue
-            assert_told(finished, call)
-            assert (page.read_text() if page.exists() else "") == old != drawn, finished.said
-            assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-                {"log", "metrics.jsonl", *(["report.html"] if old else [])}
-            )
+    for i, number in enumerate(numbers(counted.counts[call], 3, random.Random(call))):
+        old = ("", "old</html>\n")[i % 2]
+        page.unlink(missing_ok=True)
+        if old:
+            page.write_text(old)
+        finished = Finished(line, failing, call, number, log, NSIMPLEX_FAIL_IN_CHILD="1")
+        if (call, number) == ("fsync", 2):
+            # Of the folder, which some file systems do not know: the page is there.
+            assert finished.code == 0 and page.read_text() == drawn, finished.said
+            continue
+        assert_told(finished, call)
+        assert (page.read_text() if page.exists() else "") == old != drawn, finished.said
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+            {"log", "metrics.jsonl", *(["report.html"] if old else [])}
+        )
 
 
 @pytest.mark.parametrize("number", [1, 2])
