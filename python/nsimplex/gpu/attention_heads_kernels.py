@@ -18,28 +18,33 @@ from .tuple_terms import LN2, LOG2E, begin_of, end_of
 
 @triton.jit
 def _row(place, c, C: tl.constexpr):
-    if C == c.numel:
+    if c.numel == C:
         return tl.load(place + c)
     else:
         return tl.load(place + c, mask=c < C, other=0.0)
 
 
 @triton.jit
-def _leading_row(places, row_strides, counts, flat, c, C: tl.constexpr, LEADING: tl.constexpr,
-                 SUM: tl.constexpr):
+def _leading_row(
+    places, row_strides, counts, flat, c, C: tl.constexpr, LEADING: tl.constexpr, SUM: tl.constexpr
+):
     """The product (or sum) of the leading keys' rows of tuple ``flat``. ``places``: the first row
     that the query sees, per axis."""
     if LEADING == 1:
         return _row(places[0] + tl.cast(flat, tl.int64) * row_strides[0], c, C)
     else:
         left = flat // counts[0]
-        row = _row(places[0] + tl.cast(flat % counts[0], tl.int64) * row_strides[0], c, C).to(tl.float32)
+        row = _row(places[0] + tl.cast(flat % counts[0], tl.int64) * row_strides[0], c, C).to(
+            tl.float32
+        )
         for m in tl.static_range(1, LEADING):
             digit = left
             if m < LEADING - 1:
                 digit = left % counts[m]
                 left = left // counts[m]
-            factor = _row(places[m] + tl.cast(digit, tl.int64) * row_strides[m], c, C).to(tl.float32)
+            factor = _row(places[m] + tl.cast(digit, tl.int64) * row_strides[m], c, C).to(
+                tl.float32
+            )
             if SUM:
                 row += factor
             else:
@@ -49,10 +54,29 @@ def _leading_row(places, row_strides, counts, flat, c, C: tl.constexpr, LEADING:
 
 @triton.jit
 def _leading_tuples(
-        q, k_tile, v_tile, column, o, top, total, k_places, v_places, k_row_strides, v_row_strides,
-        counts, tuples, c, cv, scale2,
-        D: tl.constexpr, DV: tl.constexpr, LEADING: tl.constexpr, MASKED: tl.constexpr,
-        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
+    q,
+    k_tile,
+    v_tile,
+    column,
+    o,
+    top,
+    total,
+    k_places,
+    v_places,
+    k_row_strides,
+    v_row_strides,
+    counts,
+    tuples,
+    c,
+    cv,
+    scale2,
+    D: tl.constexpr,
+    DV: tl.constexpr,
+    LEADING: tl.constexpr,
+    MASKED: tl.constexpr,
+    SUM: tl.constexpr,
+    NEGATIVE: tl.constexpr,
+):
     """A tile of inner keys against all leading tuples: (o, maximum, sum)."""
     for flat in range(0, tuples):
         row = _leading_row(k_places, k_row_strides, counts, flat, c, D, LEADING, False)
@@ -78,15 +102,44 @@ def _leading_tuples(
 
 @triton.jit
 def attention_heads_kernel(
-        q, lead_k, lead_v, k, v, out, lse, bounds, sink,
-        q_strides, lead_k_strides, lead_v_strides, k_strides, v_strides, out_strides,
-        lead_axes,  # tuples (length, low, high) of the leading axes
-        length, low, high,  # of the inner axis
-        batches, queries, group, kv_heads, head_blocks,
-        logit_scale, output_scale,
-        ORDER: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
-        BH: tl.constexpr, BN: tl.constexpr, TABLE: tl.constexpr, SINK: tl.constexpr,
-        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
+    q,
+    lead_k,
+    lead_v,
+    k,
+    v,
+    out,
+    lse,
+    bounds,
+    sink,
+    q_strides,
+    lead_k_strides,
+    lead_v_strides,
+    k_strides,
+    v_strides,
+    out_strides,
+    lead_axes,  # tuples (length, low, high) of the leading axes
+    length,
+    low,
+    high,  # of the inner axis
+    batches,
+    queries,
+    group,
+    kv_heads,
+    head_blocks,
+    logit_scale,
+    output_scale,
+    ORDER: tl.constexpr,
+    D: tl.constexpr,
+    DV: tl.constexpr,
+    DP: tl.constexpr,
+    DVP: tl.constexpr,
+    BH: tl.constexpr,
+    BN: tl.constexpr,
+    TABLE: tl.constexpr,
+    SINK: tl.constexpr,
+    SUM: tl.constexpr,
+    NEGATIVE: tl.constexpr,
+):
     """Grid: (queries * head_blocks, batches * kv_heads). Tensors and axes are those of
     ``attention_forward_kernel``."""
     LEADING: tl.constexpr = ORDER - 1
@@ -137,26 +190,77 @@ def attention_heads_kernel(
     if (start < hi) & (tuples > 0):
         column = start + n < hi
         rows = (start + n).to(tl.int64)[:, None]
-        k_tile = tl.load(kp + rows * k_strides[2] + c[None, :],
-                         mask=column[:, None] & (c < D)[None, :], other=0.0)
-        v_tile = tl.load(vp + rows * v_strides[2] + cv[None, :],
-                         mask=column[:, None] & (cv < DV)[None, :], other=0.0)
+        k_tile = tl.load(
+            kp + rows * k_strides[2] + c[None, :],
+            mask=column[:, None] & (c < D)[None, :],
+            other=0.0,
+        )
+        v_tile = tl.load(
+            vp + rows * v_strides[2] + cv[None, :],
+            mask=column[:, None] & (cv < DV)[None, :],
+            other=0.0,
+        )
         o, top, total = _leading_tuples(
-            qt, k_tile, v_tile, column, o, top, total, k_places, v_places, k_row_strides,
-            v_row_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, True, SUM, NEGATIVE)
+            qt,
+            k_tile,
+            v_tile,
+            column,
+            o,
+            top,
+            total,
+            k_places,
+            v_places,
+            k_row_strides,
+            v_row_strides,
+            counts,
+            tuples,
+            c,
+            cv,
+            scale2,
+            D,
+            DV,
+            LEADING,
+            True,
+            SUM,
+            NEGATIVE,
+        )
     for tile in range(0, full):
         rows = (lo + tile * BN + n).to(tl.int64)[:, None]
         k_tile = _row(kp + rows * k_strides[2], c[None, :], D)
         v_tile = _row(vp + rows * v_strides[2], cv[None, :], DV)
         o, top, total = _leading_tuples(
-            qt, k_tile, v_tile, None, o, top, total, k_places, v_places, k_row_strides,
-            v_row_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, False, SUM, NEGATIVE)
+            qt,
+            k_tile,
+            v_tile,
+            None,
+            o,
+            top,
+            total,
+            k_places,
+            v_places,
+            k_row_strides,
+            v_row_strides,
+            counts,
+            tuples,
+            c,
+            cv,
+            scale2,
+            D,
+            DV,
+            LEADING,
+            False,
+            SUM,
+            NEGATIVE,
+        )
 
     some = ~(total == 0)
     safe = tl.where(some, total, 1.0)
     o = tl.where(some[:, None], o * (output_scale / safe)[:, None], 0.0)
     value = tl.where(some, (top + tl.log2(safe)) * LN2, float("-inf"))
     place = out + batch * out_strides[0] + head * out_strides[1] + i.to(tl.int64) * out_strides[2]
-    tl.store(place[:, None] + cv[None, :], o.to(out.dtype.element_ty),
-             mask=row_ok[:, None] & (cv < DV)[None, :])
+    tl.store(
+        place[:, None] + cv[None, :],
+        o.to(out.dtype.element_ty),
+        mask=row_ok[:, None] & (cv < DV)[None, :],
+    )
     tl.store(lse + (batch * kv_heads * group + head) * queries + i, value, mask=row_ok)

@@ -94,7 +94,7 @@ class Process:
             if not line:
                 if self.process.poll() is not None and not self.reports.read(1):
                     return self.seen.pop(node, [])
-                try:
+                try:  # noqa: SIM105
                     self.process.wait(0.05)
                 except subprocess.TimeoutExpired:
                     pass
@@ -165,7 +165,7 @@ class _Writer:
     """Writes the reports of this process for the one that started it."""
 
     def __init__(self, config, path: str) -> None:
-        self.config, self.file = config, Path(path).open("a")
+        self.config, self.file = config, Path(path).open("a")  # noqa: SIM115
 
     def pytest_runtest_logreport(self, report) -> None:
         data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)

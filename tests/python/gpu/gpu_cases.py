@@ -101,9 +101,7 @@ def draw(case: Case, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tenso
         return drawn.to(dtype).transpose(1, 2)
 
     def gradient(*channels: int) -> Tensor:
-        return torch.randn(
-            case.batch, case.heads, case.queries, *channels, generator=generator
-        )
+        return torch.randn(case.batch, case.heads, case.queries, *channels, generator=generator)
 
     return Tensors(
         inputs(case.heads, case.queries, case.dim, case.factor),

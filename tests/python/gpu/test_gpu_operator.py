@@ -20,8 +20,8 @@ from test_hostile import (  # noqa: F401
     test_queries_without_a_tuple,
     test_windows_wider_than_the_sequence,
 )
+from test_kernel_options import HEADS, QUERIES, B
 from test_kernel_options import OPTIONS as LONG_OPTIONS
-from test_kernel_options import B, HEADS, QUERIES
 
 import nsimplex
 
