@@ -146,7 +146,8 @@ struct AttentionOutput {
 ///
 /// Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, and three times that
 /// backward. Memory: O(T (D + Dv)) besides a mask. The CPU runs the SIMD kernel for every dtype and
-/// option. Other devices, the gradient of the mask and second derivatives use the reference.
+/// option. Other devices, the gradient of the mask and second derivatives use the reference, unless
+/// kernels for a GPU are registered (docs/attention/gpu.md).
 ///
 /// Errors: c10::ValueError or c10::TypeError. The message is one line that names the argument, the
 /// expectation and the value.

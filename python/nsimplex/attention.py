@@ -135,7 +135,8 @@ def attention(
 
     Complexity: the forward pass takes 2 (D + Dv) flops for every query, head and admissible tuple;
         the backward pass takes three times as many. Memory is O(T (D + Dv)) besides a mask. The
-        CPU runs a SIMD kernel for every dtype and option. Other devices, the gradient of ``mask``,
+        CPU runs a SIMD kernel for every dtype and option. A GPU runs Triton kernels for orders 1 to
+        4 in float32, bfloat16 and float16. Other calls and devices, the gradient of ``mask``,
         derivatives of second order, forward mode and ``torch.func`` transforms run
         :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to get a warning). The bits of a result do
         not depend on the number of threads.
