@@ -94,9 +94,9 @@ def tiles_for(architecture: str) -> Iterator[None]:
 
 def run_host(order: int, forward: bool, tensors: dict[str, Any], numbers: dict[str, Any]):
     """The results of a pass as a list, unless a kernel is only recorded."""
-    from nsimplex.gpu import attention_backward, attention_forward
+    from nsimplex.gpu import attention_backward, attention_forward, call_options
 
-    options = attention_forward.Options(
+    options = call_options.Options(
         window=[numbers[f"{side}.{m}"] for m in range(order) for side in ("left", "right")],
         logit_scale=numbers["logit_scale"],
         output_scale=numbers["output_scale"],

@@ -20,12 +20,14 @@ from .attention_backward_plan import (
     scratch_numbers,
 )
 from .attention_backward_rows import attention_backward_rows_kernel
-from .attention_forward import Options, _axes, states, term_arguments
+from .attention_forward import states
 from .axes import Axis, QueryAxes
+from .call_options import Options, axes_of_call, normalizer_code, term_arguments
 from .launches import (
     empty_in_order,
     launch_options,
-    power_of_two,
+    operands,
+    padded,
     precision,
     strides,
     with_rows,
@@ -48,40 +50,16 @@ def _common_arguments(
     scaled: bool,
 ) -> dict[str, object]:
     """Arguments of both kernels."""
-    ks, vs = axes.sort(keys), axes.sort(values)
-    dim, value_dim = query.shape[3], values[0].shape[3]
     terms = term_arguments(query, keys, options, axes)
     for name in ("sink", "SINK"):
         del terms[name]
-    last = axes.axes[-1]
     return {
-        "q": query,
+        **operands(query, keys, values, axes),
         "grad_out": grad_out,
         "rows": statistics,
-        "lead_k": tuple(ks[:-1]),
-        "lead_v": tuple(vs[:-1]),
-        "k": ks[-1],
-        "v": vs[-1],
-        "q_strides": strides(query),
         "grad_strides": strides(grad_out),
-        "lead_k_strides": tuple(strides(x) for x in ks[:-1]),
-        "lead_v_strides": tuple(strides(x) for x in vs[:-1]),
-        "k_strides": strides(ks[-1]),
-        "v_strides": strides(vs[-1]),
-        "length": last.length,
-        "low": last.low,
-        "high": last.high,
-        "batches": query.shape[0],
-        "queries": query.shape[2],
-        "group": query.shape[1] // keys[0].shape[1],
-        "kv_heads": keys[0].shape[1],
         "logit_scale": float(options.logit_scale),
         "output_scale": float(options.output_scale),
-        "ORDER": len(keys),
-        "D": dim,
-        "DV": value_dim,
-        "DP": max(16, power_of_two(dim)),
-        "DVP": max(16, power_of_two(value_dim)),
         "SCALED": scaled,
         "WIDE": _wide(query, grad_out, keys, values),
         "PRECISION": precision(query.dtype),
@@ -134,7 +112,7 @@ def backward(
         gradients[1 + order :],
     )
     want_sink = bool(wanted[2 + 2 * order]) and options.sink is not None
-    axes = _axes(query, keys, options)
+    axes = axes_of_call(query, keys, options)
     if query.numel() == 0 or min(axis.most for axis in axes.axes) == 0:
         for gradient in gradients:
             if gradient is not None:
@@ -167,7 +145,6 @@ def _statistics(
     batch, heads, queries, value_dim = out.shape
     measured = needs_states(query, options)
     state = states(query, keys, options, lse) if measured else lse
-    normalizers = {"sigmoid": tuple_terms.SIGMOID, "relu": tuple_terms.RELU}
     statistics = torch.empty(4, *lse.shape, dtype=torch.float32, device=query.device)
     merges.attention_row_statistics[(-(-queries // 16), batch * heads)](
         out=out,
@@ -180,11 +157,11 @@ def _statistics(
         grad_strides=strides(grad_out),
         heads=heads,
         queries=queries,
-        NORMALIZER=normalizers.get(options.normalizer, tuple_terms.SOFTMAX).value,
+        NORMALIZER=normalizer_code(options),
         HAS_LSE=grad_lse is not None,
         STATES=measured,
         DV=value_dim,
-        DVP=max(16, power_of_two(value_dim)),
+        DVP=padded(value_dim),
         BQ=16,
     )
     return statistics, measured or options.normalizer == "relu"
@@ -270,7 +247,7 @@ def _launch_rows(
                 offset=offset,
                 TABLE=axes.bounds is not None,
                 C=size,
-                CP=max(16, power_of_two(size)),
+                CP=padded(size),
                 BN=16,
             )
 
@@ -341,6 +318,6 @@ def _launch_keys(
             splits=sizes.splits,
             length=last.length,
             C=size,
-            CP=max(16, power_of_two(size)),
+            CP=padded(size),
             BN=16,
         )

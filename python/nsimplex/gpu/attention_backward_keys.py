@@ -6,7 +6,6 @@ import triton.language as tl
 
 from .attention_backward_terms import (
     load_query_rows,
-    load_rows,
     row_offsets,
     slopes_of,
     weights_of,
@@ -27,6 +26,7 @@ from .tuple_terms import (
     first_at_least,
     hashed_seed,
     key_hash,
+    load_rows,
     position_of,
     row_hash,
 )

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from . import gpu_tiles
-from .attention_forward import Options, tuple_block
-from .attention_forward import _axes as axes_of_call
+from .attention_forward import block_sizes
 from .axes import QueryAxes
-from .launches import power_of_two
+from .call_options import Options, axes_of_call
+from .launches import padded, power_of_two
 
 __all__ = [
     "BackwardPlan",
@@ -73,7 +73,7 @@ def plan(
     kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
     group = heads // kv_heads
     counts = [max(1, axis.most) for axis in axes.axes[:-1]]
-    channels = power_of_two(max(16, dim, value_dim))
+    channels = padded(max(dim, value_dim))
     arch = gpu_tiles.architecture(query.device)
 
     def tiles(step: str) -> gpu_tiles.Tiles:
@@ -144,12 +144,7 @@ def _keys_plan(
     counts: Sequence[int],
     length: int,
 ) -> KeysPlan:
-    tuples = tuple_block(counts, min(tiles.rows, tiles.tuples))
-    block_heads = min(power_of_two(group), max(1, tiles.rows // tuples))
-    block_queries = max(1, tiles.rows // (tuples * block_heads))
-    block_queries = min(power_of_two(max(1, queries)), block_queries)
-    while block_queries * block_heads * tuples < 16:
-        block_heads *= 2
+    block_queries, block_heads, tuples = block_sizes(tiles, group, queries, counts)
     programs = sequences * -(-length // tiles.inner)
     splits = min(MOST_SPLITS, max(1, ENOUGH_PROGRAMS // max(1, 2 * programs)))
     splits = min(splits, max(1, -(-queries // (4 * block_queries))))

@@ -7,7 +7,6 @@ import triton.language as tl
 from .attention_backward_terms import (
     add_rows,
     load_query_rows,
-    load_rows,
     product,
     row_offsets,
     slopes_of,
@@ -29,6 +28,7 @@ from .tuple_terms import (
     end_of,
     hashed_seed,
     key_hash,
+    load_rows,
     position_of,
     row_hash,
 )
@@ -74,6 +74,40 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
     if NEED_DU:
         du = tl.dot(ds, kt, du, input_precision=PRECISION)
     return du, y
+
+
+@triton.jit
+def _add_to_parts(
+        x,  # [leading tuples of the box, channels]
+        places, strides, box_keys, box_seen,  # of the leading keys or values, per axis
+        lead_grad, part, offset,  # where the sums of the segment are
+        lead_axes, bounds, batches, batch, queries, chunk, first, block_first, block_last, c,
+        BJS: tl.constexpr, SEVERAL: tl.constexpr, SUM: tl.constexpr, TABLE: tl.constexpr,
+        C: tl.constexpr, CP: tl.constexpr, ROW: tl.constexpr):
+    """Adds x, times the other keys (or values) of each tuple, to the gradients of every leading
+    axis. SUM: a tuple's value is the sum of its values, so there are no other factors."""
+    LEADING: tl.constexpr = len(BJS)
+    left_chunk = chunk
+    for m in tl.static_range(LEADING):
+        own = x
+        if not SUM:
+            for other in tl.static_range(LEADING):
+                if other != m:
+                    offsets = box_keys[other] * strides[other][2]
+                    rest = load_rows(places[other], offsets, c, box_seen[other], C, CP)
+                    own *= rest.to(tl.float32)
+        axis = lead_axes[m]
+        axis_bounds = bounds + (m * batches + batch) * queries * 2
+        keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
+        keys += tl.arange(0, at(BJS, m))
+        if SEVERAL:
+            keys += left_chunk % axis[4] * at(BJS, m)
+            left_chunk = left_chunk // axis[4]
+        write = keys < end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
+        rows = keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
+        own_part = lead_grad[m] + part * axis[3] * ROW + offset
+        add_rows(sum_others(own, m, BJS, CP), rows, own_part, ROW, c,
+                 write[:, None] & (c < C)[None, :])
 
 
 @triton.jit(do_not_specialize=["seed_low", "seed_high"])
@@ -148,7 +182,7 @@ def attention_backward_rows_kernel(
     type = q.dtype.element_ty
 
     c, cv = tl.arange(0, DP), tl.arange(0, DVP)
-    c_ok, cv_ok = c < D, cv < DV
+    c_ok = c < D
     r = tl.arange(0, BM)
     qh = tl.arange(0, QH)
     kp = k + batch * k_strides[0] + kv_head * k_strides[1]
@@ -321,54 +355,17 @@ def attention_backward_rows_kernel(
                     else:
                         y *= gt
                     y = tl.sum(tl.reshape(y, (QH, BJ, DVP)), 0) * output_scale
-                    left_chunk = chunk
-                    for m in tl.static_range(LEADING):
-                        dvm = y
-                        if not SUM:
-                            for other in tl.static_range(LEADING):
-                                if other != m:
-                                    rest = load_rows(
-                                        lead_vp[other], box_keys[other] * lead_v_strides[other][2],
-                                        cv, box_seen[other], DV, DVP)
-                                    dvm *= rest.to(tl.float32)
-                        axis = lead_axes[m]
-                        axis_bounds = bounds + (m * batches + batch) * queries * 2
-                        own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
-                        own_keys += tl.arange(0, at(BJS, m))
-                        if SEVERAL:
-                            own_keys += left_chunk % axis[4] * at(BJS, m)
-                            left_chunk = left_chunk // axis[4]
-                        last = end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
-                        write = own_keys < last
-                        own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
-                        own_part = lead_grad[m] + part * axis[3] * (D + DV)
-                        add_rows(sum_others(dvm, m, BJS, DVP), own_rows, own_part + D, D + DV, cv,
-                                 write[:, None] & cv_ok[None, :])
+                    _add_to_parts(
+                        y, lead_vp, lead_v_strides, box_keys, box_seen, lead_grad, part, D,
+                        lead_axes, bounds, batches, batch, queries, chunk, first, block_first,
+                        block_last, cv, BJS, SEVERAL, SUM, TABLE, DV, DVP, D + DV)
                 if WANT_K:
                     qt = load_query_rows(q_place, q_offsets, c, live, D, DP, SAFE).to(tl.float32)
                     dk = tl.sum(tl.reshape(du * qt, (QH, BJ, DP)), 0) * logit_scale
-                    left_chunk = chunk
-                    for m in tl.static_range(LEADING):
-                        dkm = dk
-                        for other in tl.static_range(LEADING):
-                            if other != m:
-                                rest = load_rows(
-                                    lead_kp[other], box_keys[other] * lead_k_strides[other][2],
-                                    c, box_seen[other], D, DP)
-                                dkm *= rest.to(tl.float32)
-                        axis = lead_axes[m]
-                        axis_bounds = bounds + (m * batches + batch) * queries * 2
-                        own_keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
-                        own_keys += tl.arange(0, at(BJS, m))
-                        if SEVERAL:
-                            own_keys += left_chunk % axis[4] * at(BJS, m)
-                            left_chunk = left_chunk // axis[4]
-                        last = end_of(block_last, axis[2], axis[0], axis_bounds, queries, TABLE)
-                        write = own_keys < last
-                        own_rows = own_keys - begin_of(first, axis[1], axis_bounds, queries, TABLE)
-                        own_part = lead_grad[m] + part * axis[3] * (D + DV)
-                        add_rows(sum_others(dkm, m, BJS, DP), own_rows, own_part, D + DV, c,
-                                 write[:, None] & c_ok[None, :])
+                    _add_to_parts(
+                        dk, lead_kp, lead_k_strides, box_keys, box_seen, lead_grad, part, 0,
+                        lead_axes, bounds, batches, batch, queries, chunk, first, block_first,
+                        block_last, c, BJS, SEVERAL, False, TABLE, D, DP, D + DV)
                 if WANT_Q:
                     for m in tl.static_range(LEADING):
                         kk = load_rows(lead_kp[m], key_offsets[m], c, pair_ok, D, DP)

@@ -4,7 +4,16 @@ their derivatives."""
 import triton
 import triton.language as tl
 
-from .tuple_terms import LOG2E, MOST_BASE, RELU, SIGMOID, SOFTMAX, at
+from .tuple_terms import (
+    LOG2E,
+    MOST_BASE,
+    RELU,
+    SIGMOID,
+    SOFTMAX,
+    at,
+    load_all_rows,
+    load_rows,
+)
 
 # fmt: off
 
@@ -20,26 +29,6 @@ def product(sizes, begin, end):
 def row_offsets(strides, batch, head, i):
     """Offsets of rows of [B, H, T, channels]."""
     return batch * strides[0] + head * strides[1] + i.to(tl.int64) * strides[2]
-
-
-@triton.jit
-def load_rows(base, offsets, c, ok, D: tl.constexpr, DP: tl.constexpr):
-    """[rows, channels], zeros where a row takes no part."""
-    if D == DP:
-        return tl.load(base + (offsets[:, None] + c[None, :]), mask=ok[:, None], other=0.0)
-    else:
-        return tl.load(
-            base + (offsets[:, None] + c[None, :]), mask=ok[:, None] & (c < D)[None, :], other=0.0
-        )
-
-
-@triton.jit
-def load_all_rows(base, offsets, c, D: tl.constexpr, DP: tl.constexpr):
-    """The same for rows that all exist."""
-    if D == DP:
-        return tl.load(base + (offsets[:, None] + c[None, :]))
-    else:
-        return tl.load(base + (offsets[:, None] + c[None, :]), mask=(c < D)[None, :], other=0.0)
 
 
 @triton.jit

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 
 from .attention_forward_merge import finish, with_sink
-from .attention_forward_tile import load_rows, softmax_tile
+from .attention_forward_tile import softmax_tile
 from .tuple_terms import (
     ANY_KEYS,
     BOOL_MASK,
@@ -37,6 +37,7 @@ from .tuple_terms import (
     finite_or_zero,
     hashed_seed,
     key_hash,
+    load_rows,
     position_of,
     row_hash,
 )
@@ -189,14 +190,15 @@ def attention_forward_kernel(
                     ok = ok & (j != js[other])
             js = js + (j,)
 
-        u = load_rows(q, q_rows, c, row_ok, D) * sign
+        u = load_rows(q, q_rows, c, row_ok, D, DP).to(tl.float32) * sign
         for m in tl.static_range(LEADING):
             own = lead_k[m] + batch * lead_k_strides[m][0] + kv_head * lead_k_strides[m][1]
             if CARRY:
                 place = own + (lead_begin + chunk).to(tl.int64) * lead_k_strides[m][2]
                 u *= tl.load(place + c, mask=c < D, other=0.0).to(tl.float32)[None, :]
             else:
-                u *= load_rows(own, js[m].to(tl.int64) * lead_k_strides[m][2], c, ok, D)
+                key_rows = js[m].to(tl.int64) * lead_k_strides[m][2]
+                u *= load_rows(own, key_rows, c, ok, D, DP).to(tl.float32)
         u = u.to(q.dtype.element_ty)
         if DROPOUT:
             hashes = row_hash(hashed_seed(seed_low, seed_high), batch * heads + head, i)
@@ -312,12 +314,14 @@ def attention_forward_kernel(
                 sums = tl.zeros((BM, DVP), tl.float32)
                 for m in tl.static_range(LEADING):
                     own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
-                    sums += load_rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
+                    value_rows = js[m].to(tl.int64) * lead_v_strides[m][2]
+                    sums += load_rows(own, value_rows, cv, ok, DV, DVP).to(tl.float32)
                 y += sums * tl.where(ok, kept * scale, 0.0)[:, None]
             else:
                 for m in tl.static_range(LEADING):
                     own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
-                    y *= load_rows(own, js[m].to(tl.int64) * lead_v_strides[m][2], cv, ok, DV)
+                    value_rows = js[m].to(tl.int64) * lead_v_strides[m][2]
+                    y *= load_rows(own, value_rows, cv, ok, DV, DVP).to(tl.float32)
             o = o * carry[:, None] + tl.sum(tl.reshape(y, (QH, BJ, DVP)), 1)
 
     plane = tl.num_programs(1).to(tl.int64) * group * queries

@@ -91,14 +91,3 @@ def softmax_tile(
         vt = tl.load(v_place, mask=(cv < DV)[None, :], other=0.0)
     y = tl.dot(p.to(vt.dtype), vt, y, input_precision=PRECISION)
     return y, top, total, kept, base
-
-
-@triton.jit
-def load_rows(base, rows, channel, ok, SIZE: tl.constexpr):
-    """fp32 [rows, channels], zeros where a row takes no part."""
-    place = base + rows[:, None] + channel[None, :]
-    if channel.shape[0] == SIZE:
-        return tl.load(place, mask=ok[:, None], other=0.0).to(tl.float32)
-    else:
-        ok = ok[:, None] & (channel < SIZE)[None, :]
-        return tl.load(place, mask=ok, other=0.0).to(tl.float32)

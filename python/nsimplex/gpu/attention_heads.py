@@ -10,7 +10,8 @@ from torch import Tensor
 from . import attention_heads_kernels as kernels
 from . import gpu_tiles
 from .axes import QueryAxes
-from .launches import empty_in_order, launch_options, power_of_two, strides
+from .call_options import Options, sink_argument
+from .launches import empty_in_order, launch_options, nonzero, operands, padded, strides
 
 __all__ = ["applies", "forward_heads"]
 
@@ -18,10 +19,11 @@ __all__ = ["applies", "forward_heads"]
 LEAST_GROUP = 33
 
 
-def applies(query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options) -> bool:
+def applies(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options
+) -> bool:
     """Whether a call is one of this kernel's: 16-bit inputs of at most 128 channels, at least two
-    axes, a softmax, and no option that concerns single tuples. ``options`` is an
-    ``attention_forward.Options``."""
+    axes, a softmax, and no option that concerns single tuples."""
     return (
         len(keys) > 1
         and query.dtype in (torch.bfloat16, torch.float16)
@@ -39,7 +41,7 @@ def forward_heads(
     query: Tensor,
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
-    options,
+    options: Options,
     axes: QueryAxes,
 ) -> tuple[Tensor, Tensor]:
     """(out, lse) of a call that :func:`applies` admits and that has a query. The channels of every
@@ -47,49 +49,26 @@ def forward_heads(
     batch, heads, queries, dim = query.shape
     kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
     group = heads // kv_heads
-    channels = max(16, power_of_two(max(dim, value_dim)))
+    channels = padded(max(dim, value_dim))
     tiles = gpu_tiles.tiles(
         "heads", gpu_tiles.architecture(query.device), query.dtype, channels, len(keys), group, 1
     )
-    ks, vs = axes.sort(keys), axes.sort(values)
-    lead, last = axes.axes[:-1], axes.axes[-1]
-    rows = min(tiles.rows, max(16, power_of_two(group)))
+    rows = min(tiles.rows, padded(group))
     head_blocks = -(-group // rows)
     out = empty_in_order(query, value_dim)
     lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=query.device)
-    sink = options.sink if options.normalizer == "softmax_sink" else None
+    sink = sink_argument(options)
     kernels.attention_heads_kernel[(queries * head_blocks, batch * kv_heads)](
-        q=query,
-        lead_k=tuple(ks[:-1]),
-        lead_v=tuple(vs[:-1]),
-        k=ks[-1],
-        v=vs[-1],
+        **operands(query, keys, values, axes),
         out=out,
         lse=lse,
         bounds=axes.bounds if axes.bounds is not None else query,
-        sink=sink.detach().to(torch.float32).contiguous() if sink is not None else query,
-        q_strides=strides(query),
-        lead_k_strides=tuple(strides(x) for x in ks[:-1]),
-        lead_v_strides=tuple(strides(x) for x in vs[:-1]),
-        k_strides=strides(ks[-1]),
-        v_strides=strides(vs[-1]),
+        sink=sink if sink is not None else query,
         out_strides=strides(out),
-        lead_axes=tuple((axis.length, axis.low, axis.high) for axis in lead),
-        length=last.length,
-        low=last.low,
-        high=last.high,
-        batches=batch,
-        queries=queries,
-        group=group,
-        kv_heads=kv_heads,
+        lead_axes=tuple((axis.length, axis.low, axis.high) for axis in axes.axes[:-1]),
         head_blocks=head_blocks,
-        logit_scale=float(options.logit_scale),
+        logit_scale=nonzero(options.logit_scale),
         output_scale=float(options.output_scale),
-        ORDER=len(keys),
-        D=dim,
-        DV=value_dim,
-        DP=max(16, power_of_two(dim)),
-        DVP=max(16, power_of_two(value_dim)),
         BH=rows,
         BN=tiles.inner,
         TABLE=axes.bounds is not None,

@@ -13,8 +13,9 @@ more.
 import triton
 import triton.language as tl
 
-from .tuple_terms import LN2, LOG2E, begin_of, end_of
+from .tuple_terms import LN2, LOG2E, begin_of, end_of, load_all_rows, load_rows
 
+# fmt: off
 
 @triton.jit
 def _row(place, c, C: tl.constexpr):
@@ -25,26 +26,23 @@ def _row(place, c, C: tl.constexpr):
 
 
 @triton.jit
-def _leading_row(
-    places, row_strides, counts, flat, c, C: tl.constexpr, LEADING: tl.constexpr, SUM: tl.constexpr
-):
-    """The product (or sum) of the leading keys' rows of tuple ``flat``. ``places``: the first row
-    that the query sees, per axis."""
+def _leading_row(places, strides, counts, flat, c, C: tl.constexpr, LEADING: tl.constexpr,
+                 SUM: tl.constexpr):
+    """The product (or sum) of the leading rows of tuple ``flat``. ``places``: the first row that
+    the query sees, per axis."""
     if LEADING == 1:
-        return _row(places[0] + tl.cast(flat, tl.int64) * row_strides[0], c, C)
+        return _row(places[0] + tl.cast(flat, tl.int64) * strides[0][2], c, C)
     else:
         left = flat // counts[0]
-        row = _row(places[0] + tl.cast(flat % counts[0], tl.int64) * row_strides[0], c, C).to(
-            tl.float32
-        )
+        place = places[0] + tl.cast(flat % counts[0], tl.int64) * strides[0][2]
+        row = _row(place, c, C).to(tl.float32)
         for m in tl.static_range(1, LEADING):
             digit = left
             if m < LEADING - 1:
                 digit = left % counts[m]
                 left = left // counts[m]
-            factor = _row(places[m] + tl.cast(digit, tl.int64) * row_strides[m], c, C).to(
-                tl.float32
-            )
+            place = places[m] + tl.cast(digit, tl.int64) * strides[m][2]
+            factor = _row(place, c, C).to(tl.float32)
             if SUM:
                 row += factor
             else:
@@ -54,32 +52,13 @@ def _leading_row(
 
 @triton.jit
 def _leading_tuples(
-    q,
-    k_tile,
-    v_tile,
-    column,
-    o,
-    top,
-    total,
-    k_places,
-    v_places,
-    k_row_strides,
-    v_row_strides,
-    counts,
-    tuples,
-    c,
-    cv,
-    scale2,
-    D: tl.constexpr,
-    DV: tl.constexpr,
-    LEADING: tl.constexpr,
-    MASKED: tl.constexpr,
-    SUM: tl.constexpr,
-    NEGATIVE: tl.constexpr,
-):
+        q, k_tile, v_tile, column, o, top, total, k_places, v_places, lead_k_strides,
+        lead_v_strides, counts, tuples, c, cv, scale2,
+        D: tl.constexpr, DV: tl.constexpr, LEADING: tl.constexpr, MASKED: tl.constexpr,
+        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
     """A tile of inner keys against all leading tuples: (o, maximum, sum)."""
     for flat in range(0, tuples):
-        row = _leading_row(k_places, k_row_strides, counts, flat, c, D, LEADING, False)
+        row = _leading_row(k_places, lead_k_strides, counts, flat, c, D, LEADING, False)
         if NEGATIVE:
             row = -row
         s = tl.dot(q, tl.trans(k_tile * row[None, :]))
@@ -90,7 +69,7 @@ def _leading_tuples(
         carry = tl.exp2(top - higher)
         total = total * carry + tl.sum(p, 1)
         o = o * carry[:, None]
-        row = _leading_row(v_places, v_row_strides, counts, flat, cv, DV, LEADING, SUM)
+        row = _leading_row(v_places, lead_v_strides, counts, flat, cv, DV, LEADING, SUM)
         if SUM:
             v = v_tile + row[None, :]
         else:
@@ -102,46 +81,17 @@ def _leading_tuples(
 
 @triton.jit
 def attention_heads_kernel(
-    q,
-    lead_k,
-    lead_v,
-    k,
-    v,
-    out,
-    lse,
-    bounds,
-    sink,
-    q_strides,
-    lead_k_strides,
-    lead_v_strides,
-    k_strides,
-    v_strides,
-    out_strides,
-    lead_axes,  # tuples (length, low, high) of the leading axes
-    length,
-    low,
-    high,  # of the inner axis
-    batches,
-    queries,
-    group,
-    kv_heads,
-    head_blocks,
-    logit_scale,
-    output_scale,
-    ORDER: tl.constexpr,
-    D: tl.constexpr,
-    DV: tl.constexpr,
-    DP: tl.constexpr,
-    DVP: tl.constexpr,
-    BH: tl.constexpr,
-    BN: tl.constexpr,
-    TABLE: tl.constexpr,
-    SINK: tl.constexpr,
-    SUM: tl.constexpr,
-    NEGATIVE: tl.constexpr,
-):
-    """Grid: (queries * head_blocks, batches * kv_heads). Tensors and axes are those of
-    ``attention_forward_kernel``."""
+        # Tensors, strides and axes are those of attention_forward_kernel.
+        q, lead_k, lead_v, k, v, out, lse, bounds, sink,
+        q_strides, lead_k_strides, lead_v_strides, k_strides, v_strides, out_strides,
+        lead_axes,  # tuples (length, low, high) of the leading axes
+        length, low, high,  # of the inner axis
+        batches, queries, group, kv_heads, head_blocks,
+        logit_scale, output_scale,
+        ORDER: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
+        BH: tl.constexpr, BN: tl.constexpr, TABLE: tl.constexpr, SINK: tl.constexpr,
+        SUM: tl.constexpr, NEGATIVE: tl.constexpr):
+    """Grid: (queries * head_blocks, batches * kv_heads)."""
     LEADING: tl.constexpr = ORDER - 1
     i = tl.program_id(0) // head_blocks
     block = tl.program_id(0) % head_blocks
@@ -160,7 +110,7 @@ def attention_heads_kernel(
     vp = v + batch * v_strides[0] + kv_head * v_strides[1]
 
     tuples = 1
-    counts, k_places, v_places, k_row_strides, v_row_strides = (), (), (), (), ()
+    counts, k_places, v_places = (), (), ()
     for m in tl.static_range(LEADING):
         axis_bounds = bounds + (m * batches + batch) * queries * 2
         begin = begin_of(i, lead_axes[m][1], axis_bounds, queries, TABLE)
@@ -170,8 +120,6 @@ def attention_heads_kernel(
         k_places = k_places + (own + begin.to(tl.int64) * lead_k_strides[m][2],)
         own = lead_v[m] + batch * lead_v_strides[m][0] + kv_head * lead_v_strides[m][1]
         v_places = v_places + (own + begin.to(tl.int64) * lead_v_strides[m][2],)
-        k_row_strides = k_row_strides + (lead_k_strides[m][2],)
-        v_row_strides = v_row_strides + (lead_v_strides[m][2],)
         tuples *= tl.maximum(end - begin, 0)
     inner_bounds = bounds + (LEADING * batches + batch) * queries * 2
     lo = begin_of(i, low, inner_bounds, queries, TABLE)
@@ -189,78 +137,25 @@ def attention_heads_kernel(
     start = lo + full * BN
     if (start < hi) & (tuples > 0):
         column = start + n < hi
-        rows = (start + n).to(tl.int64)[:, None]
-        k_tile = tl.load(
-            kp + rows * k_strides[2] + c[None, :],
-            mask=column[:, None] & (c < D)[None, :],
-            other=0.0,
-        )
-        v_tile = tl.load(
-            vp + rows * v_strides[2] + cv[None, :],
-            mask=column[:, None] & (cv < DV)[None, :],
-            other=0.0,
-        )
+        rows = (start + n).to(tl.int64)
+        k_tile = load_rows(kp, rows * k_strides[2], c, column, D, DP)
+        v_tile = load_rows(vp, rows * v_strides[2], cv, column, DV, DVP)
         o, top, total = _leading_tuples(
-            qt,
-            k_tile,
-            v_tile,
-            column,
-            o,
-            top,
-            total,
-            k_places,
-            v_places,
-            k_row_strides,
-            v_row_strides,
-            counts,
-            tuples,
-            c,
-            cv,
-            scale2,
-            D,
-            DV,
-            LEADING,
-            True,
-            SUM,
-            NEGATIVE,
-        )
+            qt, k_tile, v_tile, column, o, top, total, k_places, v_places, lead_k_strides,
+            lead_v_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, True, SUM, NEGATIVE)
     for tile in range(0, full):
-        rows = (lo + tile * BN + n).to(tl.int64)[:, None]
-        k_tile = _row(kp + rows * k_strides[2], c[None, :], D)
-        v_tile = _row(vp + rows * v_strides[2], cv[None, :], DV)
+        rows = (lo + tile * BN + n).to(tl.int64)
+        k_tile = load_all_rows(kp, rows * k_strides[2], c, D, DP)
+        v_tile = load_all_rows(vp, rows * v_strides[2], cv, DV, DVP)
         o, top, total = _leading_tuples(
-            qt,
-            k_tile,
-            v_tile,
-            None,
-            o,
-            top,
-            total,
-            k_places,
-            v_places,
-            k_row_strides,
-            v_row_strides,
-            counts,
-            tuples,
-            c,
-            cv,
-            scale2,
-            D,
-            DV,
-            LEADING,
-            False,
-            SUM,
-            NEGATIVE,
-        )
+            qt, k_tile, v_tile, None, o, top, total, k_places, v_places, lead_k_strides,
+            lead_v_strides, counts, tuples, c, cv, scale2, D, DV, LEADING, False, SUM, NEGATIVE)
 
     some = ~(total == 0)
     safe = tl.where(some, total, 1.0)
     o = tl.where(some[:, None], o * (output_scale / safe)[:, None], 0.0)
     value = tl.where(some, (top + tl.log2(safe)) * LN2, float("-inf"))
     place = out + batch * out_strides[0] + head * out_strides[1] + i.to(tl.int64) * out_strides[2]
-    tl.store(
-        place[:, None] + cv[None, :],
-        o.to(out.dtype.element_ty),
-        mask=row_ok[:, None] & (cv < DV)[None, :],
-    )
+    tl.store(place[:, None] + cv[None, :], o.to(out.dtype.element_ty),
+             mask=row_ok[:, None] & (cv < DV)[None, :])
     tl.store(lse + (batch * kv_heads * group + head) * queries + i, value, mask=row_ok)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from . import gpu_tiles
+from .axes import QueryAxes
 
 __all__ = [
     "empty_in_order",
     "launch_options",
+    "nonzero",
+    "operands",
+    "padded",
     "power_of_two",
     "precision",
     "strides",
@@ -23,6 +29,16 @@ ROW_MULTIPLE = 16
 def power_of_two(x: int) -> int:
     """The least power of two that is at least x."""
     return 1 << max(0, (x - 1).bit_length())
+
+
+def padded(channels: int) -> int:
+    """Channels of a tile that holds these: a power of two, at least 16 for a matrix product."""
+    return power_of_two(max(16, channels))
+
+
+def nonzero(scale: float) -> float:
+    """A scale of logits in the forward pass. An excluded logit is -inf, which times 0 were NaN."""
+    return float(scale) or 1e-30
 
 
 def with_rows(x: Tensor) -> Tensor:
@@ -64,3 +80,38 @@ def launch_options(device: torch.device, tiles: gpu_tiles.Tiles) -> dict[str, in
             "maxnreg": tiles.registers,
         }
     return {"num_warps": tiles.warps, "num_stages": tiles.stages}
+
+
+def operands(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], axes: QueryAxes
+) -> dict[str, object]:
+    """The arguments of every kernel of dense attention that stand for its inputs: the tensors in
+    working order with their strides, the inner axis, and sizes."""
+    ks, vs = axes.sort(keys), axes.sort(values)
+    batch, heads, queries, dim = query.shape
+    kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
+    inner = axes.axes[-1]
+    return {
+        "q": query,
+        "lead_k": tuple(ks[:-1]),
+        "lead_v": tuple(vs[:-1]),
+        "k": ks[-1],
+        "v": vs[-1],
+        "q_strides": strides(query),
+        "lead_k_strides": tuple(strides(x) for x in ks[:-1]),
+        "lead_v_strides": tuple(strides(x) for x in vs[:-1]),
+        "k_strides": strides(ks[-1]),
+        "v_strides": strides(vs[-1]),
+        "length": inner.length,
+        "low": inner.low,
+        "high": inner.high,
+        "batches": batch,
+        "queries": queries,
+        "group": heads // kv_heads,
+        "kv_heads": kv_heads,
+        "ORDER": len(keys),
+        "D": dim,
+        "DV": value_dim,
+        "DP": padded(dim),
+        "DVP": padded(value_dim),
+    }

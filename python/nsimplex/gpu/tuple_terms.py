@@ -134,3 +134,23 @@ def finite_or_zero(x):
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
     return 1.0 / (1.0 + tl.exp2(-x * LOG2E))
+
+
+@triton.jit
+def load_rows(base, offsets, c, ok, D: tl.constexpr, DP: tl.constexpr):
+    """[rows, channels], zeros where a row takes no part."""
+    if D == DP:
+        return tl.load(base + (offsets[:, None] + c[None, :]), mask=ok[:, None], other=0.0)
+    else:
+        return tl.load(
+            base + (offsets[:, None] + c[None, :]), mask=ok[:, None] & (c < D)[None, :], other=0.0
+        )
+
+
+@triton.jit
+def load_all_rows(base, offsets, c, D: tl.constexpr, DP: tl.constexpr):
+    """The same for rows that all exist."""
+    if D == DP:
+        return tl.load(base + (offsets[:, None] + c[None, :]))
+    else:
+        return tl.load(base + (offsets[:, None] + c[None, :]), mask=(c < D)[None, :], other=0.0)
