@@ -17,6 +17,8 @@ __all__ = ["available", "register", "register_at_import"]
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MOST_ORDER = 4
 _MOST_CHANNELS = 256
+#: Batch entries times heads are the second dimension of a grid, which CUDA limits.
+_MOST_SEQUENCES = 65535
 
 #: The library objects that hold registrations, per dispatch key: they last as long as the process.
 _libraries: dict[str, torch.library.Library] = {}
@@ -105,6 +107,8 @@ def _refusal(
         return "takes at least one channel"
     if any(key.shape[2] == 0 for key in keys):
         return "takes no empty axis"
+    if query.shape[0] * query.shape[1] > _MOST_SEQUENCES:
+        return f"takes at most {_MOST_SEQUENCES} batch entries times heads"
     return None
 
 
@@ -129,7 +133,7 @@ def _check_arguments(
 
 def _options(query: Tensor, keys: Sequence[Tensor], options: dict):
     """The options of the kernels."""
-    from .attention_forward import Options
+    from .call_options import Options
 
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("form", "augment", "order_bias"):
