@@ -71,6 +71,17 @@ CASES = {
     "sixteen heads in a group": Case(1, 16, 1, 13, (13, 13), window=left(4, 9)),
 }  # fmt: skip
 
+#: Cases that run in every test run.
+QUICK_CASES = [
+    "grouped heads, windows",
+    "no mask, other lengths",
+    "one query",
+    "small segments",
+    "order 1",
+    "order 4",
+    "logits of 1e4",
+]
+
 #: Cases that stand for all in other precisions.
 SHORT = [
     "six heads, D 24, Dv 8",

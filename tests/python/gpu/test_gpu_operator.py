@@ -8,18 +8,7 @@ import torch
 from options import OPTIONS, option_problem
 from oracle import errors
 from problems import Problem, random_problem
-from test_hostile import (  # noqa: F401
-    test_empty_axes,
-    test_equal_maxima,
-    test_expanded_inputs_and_gradients,
-    test_logits_of_ten_thousand,
-    test_nan_padding_never_shows,
-    test_nan_stays_within_its_batch_entry_and_head,
-    test_odd_channel_counts,
-    test_one_tensor_may_be_everything,
-    test_queries_without_a_tuple,
-    test_windows_wider_than_the_sequence,
-)
+from test_hostile import test_empty_axes  # noqa: F401
 from test_kernel_options import HEADS, QUERIES, B
 from test_kernel_options import OPTIONS as LONG_OPTIONS
 
@@ -29,6 +18,16 @@ pytestmark = pytest.mark.interpreted
 
 #: Largest errors of a result beside the reference in float64.
 LIMITS = {torch.float32: 2e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
+#: One case of each kind of option; the others take minutes.
+QUICK_OPTIONS = [
+    *("determinant-1", "documents-1", "key-masks-1", "boolean-mask-1", "additive-mask-1"),
+    *("distinct-2", "sink-1", "sigmoid-1", "relu-1", "dropout-1", "positions-1"),
+]
+
+
+def cases(values, quick):
+    """The parameters of a test, of which those not in ``quick`` are marked as slow."""
+    return [pytest.param(x, marks=() if x in quick else pytest.mark.slow) for x in values]
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +49,13 @@ def check(problem: Problem, bench, dtype=torch.float32, backward: bool = True) -
     assert max(differences.values()) < LIMITS[dtype], differences
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", cases(OPTIONS, QUICK_OPTIONS))
 def test_options(name, bench):
     """Every option alone and telling combinations. The gradient of a mask is the composite's."""
     check(option_problem(name), bench, backward="mask" not in OPTIONS[name][2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG_OPTIONS)
 def test_options_over_several_tiles(name, bench):
     lengths, options = LONG_OPTIONS[name]
@@ -77,7 +77,7 @@ def test_options_over_several_tiles(name, bench):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("heads", [4, 36])
+@pytest.mark.parametrize("heads", cases([4, 36], [36]))
 def test_sixteen_bits(dtype, heads, bench):
     """Few and many query heads per key head, which are different kernels."""
     problem = random_problem(
@@ -89,7 +89,7 @@ def test_sixteen_bits(dtype, heads, bench):
 LOWEST = torch.finfo(torch.float32).min
 
 
-@pytest.mark.parametrize("value", [LOWEST, -1e9, -1e4, 1e9])
+@pytest.mark.parametrize("value", cases([LOWEST, -1e9, -1e4, 1e9], [LOWEST]))
 def test_large_masks(value, bench):
     """Rows with some and with only large masks keep their scores."""
     mask = torch.zeros(1, 2, 8, 8, 20, dtype=torch.float64)
@@ -100,7 +100,7 @@ def test_large_masks(value, bench):
 
 
 @pytest.mark.parametrize("normalizer", ["softmax", "softmax_sink"])
-@pytest.mark.parametrize("factor", [300.0, 3e4])
+@pytest.mark.parametrize("factor", cases([300.0, 3e4], [3e4]))
 def test_large_logits(normalizer, factor, bench):
     """Logits whose lse has few digits left: weights come from the maximum and the sum."""
     problem = random_problem(2, heads=2, queries=12, lengths=[12, 20], normalizer=normalizer)
@@ -114,7 +114,22 @@ def test_large_logits(normalizer, factor, bench):
     assert max(differences.values()) < 5e-3, differences
 
 
-@pytest.mark.parametrize("layout", ["heads inside rows", "slice", "unaligned", "channels outside"])
+def test_rows_begin_at_multiples_of_sixteen():
+    from nsimplex.gpu.launches import strides, with_rows
+
+    whole = torch.randn(2, 3, 5, 32)
+    for view in (whole[..., 1:10], whole[..., :9].contiguous(), whole.mT):
+        rows = with_rows(view)
+        assert torch.equal(rows, view) and rows.stride(3) == 1
+        assert all(step % 16 == 0 for step in (rows.storage_offset(), *strides(rows)))
+    assert with_rows(whole) is whole
+
+
+LAYOUTS = ["heads inside rows", "slice", "unaligned", "channels outside"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_strided_views(layout, bench):
     from test_hostile import layouts
 
@@ -176,10 +191,31 @@ def test_autocast(bench):
     assert all(t.grad.dtype == torch.float32 for t in problem.inputs)
 
 
-def test_fallbacks_are_said(monkeypatch, bench):
+def test_fallbacks_are_said(monkeypatch, capsys, bench):
     """float64 is not a kernel's."""
+    from nsimplex.gpu import registration
+
+    registration._fall_back.cache_clear()
     monkeypatch.setenv("NSIMPLEX_WARN_FALLBACK", "1")
-    problem = random_problem(1, queries=3)
-    with pytest.warns(UserWarning, match=r"\[attention\].*float32"):
-        problem.run()
+    random_problem(1, queries=3).run()
+    said = capsys.readouterr().err
+    assert "attention uses the reference version: the GPU kernel takes float32" in said
     assert not bench.launches
+
+
+def test_grids_that_a_gpu_cannot_launch_fall_back(bench):
+    problem = random_problem(1, batch=1, heads=2, queries=1, lengths=[1], dim=1).to(torch.float32)
+    problem.inputs = [t.detach().expand(32768, -1, -1, -1) for t in problem.inputs]
+    assert problem.run()[0].shape[0] == 32768
+    assert not bench.launches
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.25])
+def test_any_scale_of_many_heads(scale, bench):
+    """A scale of 0 makes equal weights, also beside keys outside the window."""
+    problem = random_problem(
+        2, heads=34, kv_heads=1, queries=5, lengths=[5, 19], dim=16, window=[3, 17], causal=True
+    )
+    problem.options["scale"] = scale
+    check(problem, bench, torch.float16)
+    assert "attention_heads_kernel" in bench.launches
