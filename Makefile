@@ -1,6 +1,6 @@
 # Names for what tools/ and CMakePresets.json do. Every target first sets up what it needs.
 .DEFAULT_GOAL := build
-.PHONY: build lab demo test test-all bench asan tsan fuzz tidy format format-check wheel clean bootstrap bootstrap-clang
+.PHONY: build lab demo test test-all bench asan tsan fuzz tidy format format-check docs wheel clean bootstrap bootstrap-clang
 
 python := .venv/bin/python
 export CTEST_PARALLEL_LEVEL ?= 2
@@ -52,6 +52,10 @@ format: bootstrap-clang
 
 format-check: bootstrap-clang
 	@tools/format --check
+
+# The site of the documentation, in build/site/html.
+docs: build
+	@tools/docs
 
 wheel: bootstrap
 	$(python) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .

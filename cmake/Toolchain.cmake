@@ -11,8 +11,20 @@ if(NSIMPLEX_WERROR)
 endif()
 
 # SSSE3 and SSE4 machines run Highway's portable code: nobody trains on them, and each target costs build time.
-# The bits are Highway's HWY_SSSE3 and HWY_SSE4.
-set(NSIMPLEX_HWY_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)" CACHE STRING "Highway's targets that are not compiled")
+# SVE is left out because register tiles are arrays of vectors, and C++ has no arrays of SVE's vectors.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(nsimplex_disabled_targets "(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+  # The portable code as well, which tests compare with NEON. Calls then go through Highway's tables: where it compiles
+  # one target it calls that by the name of a namespace, which several of ours have.
+  add_compile_definitions(HWY_COMPILE_ALL_ATTAINABLE)
+  # Highway's NEON needs AES and says so by a pragma, which GCC does not apply to the constructors that it adds itself.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-m(arch|cpu)=")
+    add_compile_options(-march=armv8-a+crypto)
+  endif()
+else()
+  set(nsimplex_disabled_targets "(HWY_SSSE3|HWY_SSE4)")
+endif()
+set(NSIMPLEX_HWY_DISABLED_TARGETS "${nsimplex_disabled_targets}" CACHE STRING "Highway's targets that are not compiled")
 
 if(NSIMPLEX_SANITIZE)
   add_compile_options(-fsanitize=${NSIMPLEX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
@@ -41,10 +53,6 @@ if(NOT NSIMPLEX_SANITIZE)
   add_link_options(LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
 
-if(NSIMPLEX_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
-
 # Errors of LibTorch name the file they come from: as src/..., wherever it was compiled.
 add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 
@@ -56,6 +64,6 @@ if(NSIMPLEX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime "${NSIMPLEX_CCACHE}")
 endif()
 find_program(NSIMPLEX_MOLD mold)
-if(NSIMPLEX_MOLD)
+if(NSIMPLEX_MOLD AND NOT CMAKE_CROSSCOMPILING)  # a cross compiler looks for linkers of its own name
   add_link_options(-fuse-ld=mold)
 endif()

@@ -55,6 +55,7 @@ constexpr const char* kWide[] = {
 
 constexpr const char* kAsGiven[] = {
     "attention_backward",
+    "attention_workspace",
     "ball_points",
     "ball_tangents",
     "causal_angles",
@@ -63,6 +64,7 @@ constexpr const char* kAsGiven[] = {
     "causal_embed",
     "causal_embedding_warning",
     "causal_fit",
+    "causal_fit_rows",
     "causal_metrics",
     "causal_pipeline_write",
     "causal_ranking",
