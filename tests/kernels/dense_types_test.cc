@@ -146,6 +146,7 @@ struct TypedData {
 /// rounding through delta, and bf16 products may round their operands.
 struct Gate {
   double out, lse, gradient;
+  double of_rounded = gradient;  ///< the same for gradients where products round their operands
 };
 
 template <class T>
@@ -162,6 +163,8 @@ void expect_the_definition(const DenseCase& shape, Gate gate) {
   for (const std::string& level : levels) {
     SCOPED_TRACE(level);
     set_simd_level(level);
+    const bool rounded = std::is_same_v<T, Bf16> && bf16_products() != Bf16Products::numbers;
+    const double gradient = rounded ? gate.of_rounded : gate.gradient;
     run_forward(problem);
     EXPECT_LE(data.out.error(oracle.out), gate.out);
     for (size_t i = 0; i < data.lse.size(); ++i) {
@@ -172,11 +175,11 @@ void expect_the_definition(const DenseCase& shape, Gate gate) {
       }
     }
     run_backward(backward);
-    EXPECT_LE(data.grad_query.error(oracle.grad_query), gate.gradient);
+    EXPECT_LE(data.grad_query.error(oracle.grad_query), gradient);
     for (int m = 0; m < shape.order(); ++m) {
       SCOPED_TRACE(m);
-      EXPECT_LE(data.grad_keys[m].error(oracle.grad_key[m]), gate.gradient);
-      EXPECT_LE(data.grad_values[m].error(oracle.grad_value[m]), gate.gradient);
+      EXPECT_LE(data.grad_keys[m].error(oracle.grad_key[m]), gradient);
+      EXPECT_LE(data.grad_values[m].error(oracle.grad_value[m]), gradient);
     }
   }
 }
@@ -196,9 +199,14 @@ class DenseTypesOptionsTest : public ::testing::TestWithParam<DenseCase> {
 };
 
 TEST_P(DenseTypesOptionsTest, Bf16) {
-  // Logits of hundreds lose whole units when the factors of scores are rounded to bf16.
-  if (GetParam().name == "sigmoid_steep") GTEST_SKIP() << "means little with bf16 factors";
-  expect_the_definition<Bf16>(GetParam(), {0x1p-6, 0x1p-6, 0x1p-4});
+  Gate gate{0x1p-6, 0x1p-6, 0x1p-4};
+  if (GetParam().name == "sigmoid_steep") {
+    // Logits have a deviation of 30 sqrt(12). Rounding the product of query and leading key changes
+    // them by 2^-9 / sqrt(3) of that, 0.12, and a sigmoid's slope by up to as much of itself
+    // (docs/numerics.md). Levels with fp32 products are as exact as for any logits.
+    gate.gradient = 0x1p-7, gate.of_rounded = 0x1p-3;
+  }
+  expect_the_definition<Bf16>(GetParam(), gate);
 }
 
 TEST(DenseTypesThreads, EmulatedTilesGiveTheSameBitsForAnyThreads) {

@@ -25,7 +25,7 @@ void run_tasks(int64_t tasks, size_t scratch_bytes, int threads, Run&& run) {
   std::atomic<int64_t> next{0};
   const auto work = [&] {
     const auto scratch = hwy::AllocateAligned<char>(scratch_bytes);
-    std::fill_n(scratch.get(), scratch_bytes, char{-1});  // NaN where nothing was written
+    std::fill_n(scratch.get(), scratch_bytes, '\xff');  // NaN where nothing was written
     for (int64_t task; (task = next.fetch_add(1)) < tasks;) run(task, scratch.get());
   };
   std::vector<std::thread> others;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "kernels/cpu/shared/processor.h"
+
 namespace nsimplex::kernels {
 namespace {
 
@@ -80,6 +82,40 @@ TEST_F(SimdTest, NoLevelIsBeforeOneThatIsFasterOnItsFamily) {
               ElementsAre("AVX3", "AMX_BF16", "AVX3_BF16", "AVX2", "EMU128"));
   EXPECT_THAT(of(true, false, false), ElementsAre("AVX3", "AVX2", "EMU128"));
   EXPECT_THAT(preferred_levels({.amd = true}, {"AVX2"}), ElementsAre("AVX2"));
+}
+
+TEST_F(SimdTest, FamilyAndReasonFollowFromWhatDecidesTheOrder) {
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  const std::vector<std::string> targets{"AVX3", "AVX2", "EMU128"}, narrow{"AVX2", "EMU128"};
+  const Processor zen4{.amd = true, .bf16_pairs = true}, zen3{.amd = true};
+  const Processor cooper{.bf16_pairs = true};
+  const Processor rapids{.bf16_pairs = true, .bf16_tiles = true};
+  EXPECT_EQ(family_name("AMD", zen4, targets), "AMD with AVX512-BF16");
+  EXPECT_EQ(family_name("AMD", zen3, narrow), "AMD with AVX2");
+  EXPECT_EQ(family_name("Intel", cooper, targets), "Intel with AVX512-BF16");
+  EXPECT_EQ(family_name("Intel", rapids, targets), "Intel with AMX");
+  EXPECT_EQ(family_name("Intel", {}, targets), "Intel with AVX-512");
+  EXPECT_EQ(family_name("Arm", {}, {"NEON"}), "Arm with NEON");
+  EXPECT_THAT(preference_reason(zen4, targets), HasSubstr("Zen 4"));
+  EXPECT_THAT(preference_reason(cooper, targets), Not(HasSubstr("AMX_BF16")));
+  EXPECT_THAT(preference_reason(rapids, targets), HasSubstr("AMX_BF16 has not been measured"));
+  // Without AVX3 nothing about bf16 was decided.
+  EXPECT_EQ(preference_reason(zen3, narrow), preference_reason({.bf16_pairs = true}, narrow));
+}
+
+TEST_F(SimdTest, TheReasonNamesWhoChoseTheLevel) {
+  const std::string level = simd_levels().back();
+  if (level == simd_levels().front()) GTEST_SKIP() << "this machine has one level";
+  const std::string own = simd_level_reason();
+  set_simd_level(level);
+  EXPECT_EQ(simd_level_reason(), "the program chose it");
+  setenv("NSIMPLEX_SIMD", level.c_str(), 1);
+  set_simd_level("");
+  EXPECT_EQ(simd_level_reason(), "NSIMPLEX_SIMD names it");
+  unsetenv("NSIMPLEX_SIMD");
+  set_simd_level("");
+  EXPECT_EQ(simd_level_reason(), own);
 }
 
 TEST_F(SimdTest, FmaPeakIsARate) { EXPECT_GT(measure_fma_peak(), 0.01); }

@@ -116,9 +116,10 @@ class BackwardTask {
     ItemNorm<R> norm;
     if (problem_.normalizer == Normalizer::relu) norm.norm = std::exp(-lse);
     if (exponential(problem_.normalizer)) norm = item_norm(problem_, statistic);
-    const R delta = problem_.normalizer == Normalizer::sigmoid
-                        ? R{0}
-                        : static_cast<R>(norm.factor * item_delta(problem_, batch_, head, query));
+    DeltaTerm<R> delta;
+    if (problem_.normalizer != Normalizer::sigmoid) {
+      delta = delta_term(problem_, norm, batch_, head, query);
+    }
     scale_row(go, static_cast<R>(output_scale_ * norm.factor), geometry_.value_depth);
 
     const bool general = filter_.general();
@@ -130,7 +131,7 @@ class BackwardTask {
       if (general) filter_.set_row(row, head, query, walk);
       rows_.base[row] = norm.base;
       rows_.norm[row] = static_cast<R>(norm.norm);
-      rows_.minus_delta[row] = -delta;
+      rows_.delta[row] = delta;
       combine_leading(walk, row);
       if (rows_.block.rows == kBlockRows) finish_block();
     }

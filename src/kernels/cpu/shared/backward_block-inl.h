@@ -92,11 +92,11 @@ class BackwardBlock : public BackwardRows<T> {
   }
 
   using Base::block;
+  using Base::delta;
   using Base::ds;
   using Base::du;
   using Base::g;
   using Base::geometry;
-  using Base::minus_delta;
   using Base::norm;
   using Base::p;
   using Base::share;
@@ -281,7 +281,7 @@ class BackwardBlock : public BackwardRows<T> {
     for (int r = 0; r < kRows; ++r) {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        dp.at[r][v] = hn::Set(d, share[row + r] + minus_delta[row + r]);
+        dp.at[r][v] = hn::Set(d, share[row + r] + delta[row + r].minus_delta);
         if constexpr (kTiled<E>) {
           const R* const own = ds + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
           dp.at[r][v] = hn::Add(hn::Load(d, own), dp.at[r][v]);
@@ -298,7 +298,9 @@ class BackwardBlock : public BackwardRows<T> {
       NSIMPLEX_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         const int64_t at = (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
-        hn::Store(hn::Mul(hn::Load(d, p + at), dp.at[r][v]), d, ds + at);
+        const Vec<R> weight = hn::Load(d, p + at);
+        const Vec<R> less_delta = delta[row + r].template of<T>(weight, dp.at[r][v]);
+        hn::Store(hn::Mul(weight, less_delta), d, ds + at);
       }
     }
   }

@@ -63,7 +63,8 @@ class GeneralBackward {
     R *const p = rows_.p + row * kPanelKeys, *const ds = rows_.ds + row * kPanelKeys;
     R* const sums = rows_.sums + row * kLineChannels;
     const Vec<R> share = hn::Set(d, rows_.share[row]);
-    const Vec<R> minus_delta = hn::Set(d, rows_.minus_delta[row]);
+    const DeltaTerm<R>& delta = rows_.delta[row];
+    const Vec<R> minus_delta = hn::Set(d, delta.minus_delta);
     HWY_ALIGN R factors[kPanelKeys];
     const bool drops = filter_.drops();
     if (drops) filter_.drop(row, begin, end, factors);
@@ -76,7 +77,8 @@ class GeneralBackward {
       if (want_ds) {
         const Vec<R> slope = weigh.template slope<R>(score, weight, rows_.norm[row]);
         const Vec<R> dp = hn::Add(hn::Load(d, ds + c), share);
-        hn::Store(hn::Mul(slope, hn::MulAdd(factor, dp, minus_delta)), d, ds + c);
+        const Vec<R> less_delta = delta.template of<T>(weight, hn::MulAdd(factor, dp, minus_delta));
+        hn::Store(hn::Mul(slope, less_delta), d, ds + c);
       }
       hn::Store(dropped, d, p + c);
       sum = hn::Add(sum, dropped);

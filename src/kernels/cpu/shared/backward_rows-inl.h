@@ -8,14 +8,45 @@
 
 #include <cstring>
 
+#include "kernels/cpu/shared/item_delta.h"
 #include "kernels/cpu/shared/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
+/// The shared normaliser's term in the gradients of a row's logits, delta, and what a tuple with
+/// all of the row's weight has instead of its gradient less delta.
+template <class R>
+struct DeltaTerm {
+  R minus_delta = 0;
+  R whole = std::numeric_limits<R>::infinity();  ///< kWholeWeight as a weight P of the row
+  R grad_lse = 0;
+
+  /// dP, which has delta already, of tuples with the weight P. NaN stays NaN.
+  template <class T>
+  HWY_INLINE Vec<R> of(Vec<R> weight, Vec<R> dp) const {
+    if constexpr (!kRoundedDelta<T>) return dp;
+    const Tag<R> d;
+    const Vec<R> alone = hn::MulAdd(dp, hn::Zero(d), hn::Set(d, grad_lse));
+    return hn::IfThenElse(hn::Ge(weight, hn::Set(d, whole)), alone, dp);
+  }
+};
+
+/// That of a query. The factor of its weights is in the output's gradient and in delta.
+template <class T>
+DeltaTerm<Accum<T>> delta_term(const DenseBackward<T>& problem, const ItemNorm<Accum<T>>& norm,
+                               int64_t batch, int64_t head, int64_t query) {
+  using R = Accum<T>;
+  const int64_t statistic = (batch * problem.heads + head) * problem.queries + query;
+  const double grad_lse = problem.grad_lse ? problem.grad_lse[statistic] : 0.0;
+  return {.minus_delta = static_cast<R>(-norm.factor * item_delta(problem, batch, head, query)),
+          .whole = static_cast<R>(kWholeWeight / norm.factor),
+          .grad_lse = static_cast<R>(norm.factor * grad_lse)};
+}
+
 /// Rows of a block and the data that their gradients need. The owner fills `block`, `u`, `g`,
-/// `base`, `norm`, `share` and `minus_delta`, and reads `du`, `y` and `sums`.
+/// `base`, `norm`, `share` and `delta`, and reads `du`, `y` and `sums`.
 template <class T>
 struct BackwardRows {
   using R = Accum<T>;
@@ -35,7 +66,8 @@ struct BackwardRows {
     const int64_t depth = geometry.depth, width = geometry.value_depth;
     block.pad(u, depth);
     for (int r = block.rows; r < rows; ++r) {
-      norm[r] = share[r] = minus_delta[r] = R{0};
+      norm[r] = share[r] = R{0};
+      delta[r] = {};
       std::fill(g + r * width, g + (r + 1) * width, R{0});
     }
     std::memset(du, 0, rows * depth * sizeof(R));
@@ -55,7 +87,7 @@ struct BackwardRows {
   R base[kBlockRows];   // reference of masks (see SoftmaxState)
   R norm[kBlockRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
   R share[kBlockRows];  // the leading values' share of dP when values are summed
-  R minus_delta[kBlockRows];  // the shared normaliser's term in every tuple
+  DeltaTerm<R> delta[kBlockRows];
 };
 
 }  // namespace HWY_NAMESPACE

@@ -20,6 +20,15 @@ double item_delta(const DenseBackward<T>& problem, int64_t batch, int64_t head, 
   return delta;
 }
 
+/// From this weight on, all other tuples of a query together weigh less than an output of 16 bits
+/// shows. The rounding of weights stays above it, see kLargeLse.
+inline constexpr double kWholeWeight = 1 - 0x1p-13;
+
+/// Whether delta has the rounding of an output of 16 bits, which would be all that is left in the
+/// gradient of the logit of a tuple of kWholeWeight: dP and delta are equal but for that rounding.
+template <class T>
+inline constexpr bool kRoundedDelta = sizeof(T) == 2;
+
 /// How a row's scores become weights: factor 2^(x + norm), with logits base + x ln 2.
 template <class R>
 struct ItemNorm {

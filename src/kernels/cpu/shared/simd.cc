@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/shared/matrix_tiles.h"
+#include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,10 +36,16 @@ double multiply_add_rounds(int64_t rounds, float* sink) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#if HWY_ARCH_X86_64
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 namespace nsimplex::kernels {
@@ -61,6 +68,9 @@ void choose_target(int64_t target) {
   hwy::SetSupportedTargetsForTest(target);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
+
+// Highway names only the targets of the processor that it is compiled for.
+constexpr char kAvx512Level[] = "AVX3";
 
 // AVX3 with other products of bf16, and AVX2 with emulated ones: levels that Highway does not know.
 constexpr char kPairsLevel[] = "AVX3_BF16", kTilesLevel[] = "AMX_BF16",
@@ -117,16 +127,71 @@ void choose_by_name(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> preferred_levels(Processor processor, std::vector<std::string> targets) {
-  const auto plain = std::ranges::find(targets, hwy::TargetName(HWY_AVX3));
+  const auto plain = std::ranges::find(targets, kAvx512Level);
   if (plain == targets.end()) return targets;
   // Zen 4 multiplies pairs at twice the rate of fp32. Sapphire Rapids took 1.5 times as long for
   // them as for fp32 (docs/attention/performance.md), so other families use them by name only.
   if (processor.bf16_pairs) targets.insert(processor.amd ? plain : plain + 1, kPairsLevel);
   // Tiles have not run on a processor yet, so they are used by name only.
   if (processor.bf16_tiles) {
-    targets.insert(std::ranges::find(targets, hwy::TargetName(HWY_AVX3)) + 1, kTilesLevel);
+    targets.insert(std::ranges::find(targets, kAvx512Level) + 1, kTilesLevel);
   }
   return targets;
+}
+
+std::string family_name(const std::string& vendor, Processor processor,
+                        const std::vector<std::string>& targets) {
+  if (processor.bf16_tiles) return vendor + " with AMX";
+  if (processor.bf16_pairs) return vendor + " with AVX512-BF16";
+  const std::string& best = targets.front();
+  return vendor + " with " + (best == kAvx512Level ? "AVX-512" : best);
+}
+
+std::string preference_reason(Processor processor, const std::vector<std::string>& targets) {
+  const bool pairs =
+      processor.bf16_pairs && preferred_levels(processor, targets).size() > targets.size();
+  if (pairs && processor.amd) {
+    return "on AMD, AVX512-BF16 multiplies bf16 faster than fp32 (measured on Zen 4)";
+  }
+  if (pairs) {
+    return std::string(
+               "outside AMD, AVX512-BF16 multiplied bf16 more slowly than fp32 (measured on a ") +
+           "Xeon with AMX)" + (processor.bf16_tiles ? ", and AMX_BF16 has not been measured" : "");
+  }
+  return "no other level of this processor has vectors as wide";
+}
+
+std::string processor_name() {
+  std::string name;
+#if HWY_ARCH_X86_64
+  constexpr unsigned kFirst = 0x80000002u, kLast = 0x80000004u;
+  for (unsigned leaf = kFirst; leaf <= kLast; ++leaf) {
+    std::array<unsigned, 4> part{};
+    if (!__get_cpuid(leaf, &part[0], &part[1], &part[2], &part[3])) return "";
+    std::array<char, sizeof part + 1> text{};
+    std::memcpy(text.data(), part.data(), sizeof part);
+    name += text.data();
+  }
+  name.erase(name.find_last_not_of(' ') + 1);
+  name.erase(0, name.find_first_not_of(' '));
+#endif
+  return name;
+}
+
+std::string processor_family() {
+  std::string vendor = "Arm";
+#if HWY_ARCH_X86_64
+  vendor = this_processor().amd ? "AMD" : __builtin_cpu_is("intel") ? "Intel" : "other x86";
+#endif
+  return family_name(vendor, this_processor(), target_names());
+}
+
+std::string simd_level_reason() {
+  const std::string level = simd_level();
+  const char* const wanted = std::getenv("NSIMPLEX_SIMD");
+  if (wanted && level == wanted) return "NSIMPLEX_SIMD names it";
+  if (level != simd_levels().front()) return "the program chose it";
+  return preference_reason(this_processor(), target_names());
 }
 
 std::vector<std::string> simd_levels() {

@@ -73,7 +73,7 @@ class RunsBackward {
       const ItemNorm<R> norm = item_norm(problem_, statistic);
       scale_row(grad_out_, static_cast<R>(output_scale_ * norm.factor), geometry_.value_depth);
       norm_ = static_cast<R>(norm.norm);
-      delta_ = static_cast<R>(norm.factor * item_delta(problem_, batch_, head, query));
+      delta_ = delta_term(problem_, norm, batch_, head, query);
       for_each_run(lists_, problem_.order, list_, problem_.queries, query,
                    [this](const TupleRun& run) { add_run(run); });
     }
@@ -93,7 +93,7 @@ class RunsBackward {
     value_prefix_.combine(problem_.reduce, rows_.values, run);
     const bool product = problem_.reduce == ValueReduce::product;
     const R* g = grad_out_;
-    R shift = -delta_;
+    R shift = delta_.minus_delta;
     if (leading > 0 && product) {
       multiply_rows(g_, grad_out_, value_prefix_.last(), width);
       g = g_;
@@ -123,7 +123,8 @@ class RunsBackward {
     const Tag<R> d;
     for (int c = 0; c < count; c += kLanes<R>) {
       const Vec<R> dp = hn::Add(hn::Load(d, ds_ + c), hn::Set(d, shift));
-      hn::Store(hn::Mul(hn::Load(d, p_ + c), dp), d, ds_ + c);
+      const Vec<R> weight = hn::Load(d, p_ + c);
+      hn::Store(hn::Mul(weight, delta_.template of<T>(weight, dp)), d, ds_ + c);
     }
     if (needs_.inner_key) scatter_add(ds_, u_, depth, index, stride, count, needs_.inner_key);
     if (needs_.want_du) gather_add(ds_, rows_.keys[last], depth, index, stride, count, du_);
@@ -178,7 +179,8 @@ class RunsBackward {
   KeyPrefix<R> key_prefix_;
   ValuePrefix<R> value_prefix_;
   const BlockGradients<R> needs_;
-  R norm_ = 0, delta_ = 0;
+  R norm_ = 0;
+  DeltaTerm<R> delta_;
 };
 
 }  // namespace HWY_NAMESPACE
