@@ -87,7 +87,7 @@ struct SimplicialAttentionOptions {
 
   /// Empty, or one order per head instead of `order`; the heads of a key head share one. The heads
   /// of one order are computed together, and the layer adds the outputs of the orders. Rotary
-  /// positions apply to the orders that allow them.
+  /// positions apply to the orders that allow them, and augment to the axes that an order has.
   std::vector<int64_t> orders;
 };
 
@@ -126,8 +126,11 @@ struct ReusedPairs {
   std::optional<at::Tensor> lse = std::nullopt;  ///< [B, Hq, T], for softmax; absent: computed
 };
 
+class ExpertChoice;
+class ExpertChoiceImpl;
 class IndexerImpl;
 struct IndexParts;
+struct RouterOptions;
 
 /// N-simplicial attention with its projections.
 ///
@@ -318,13 +321,18 @@ struct TransformerBlockOptions {
 };
 
 /// Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)). Children: `attention_norm`,
-/// `attention`, `mlp_norm`, `mlp`.
+/// `attention`, `mlp_norm`, `mlp`. The attention may be an ExpertChoice (nsimplex/sparse_layers.h),
+/// which adds its change to x.
 class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
  public:
   explicit TransformerBlockImpl(const TransformerBlockOptions& options);
 
   /// A block around any attention layer for self-attention.
   TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp);
+
+  /// A block whose attention works among the tokens that a router chooses.
+  TransformerBlockImpl(const ExpertChoice& attention, FeedForwardOptions mlp);
+
   at::Tensor forward(const at::Tensor& x, at::TensorList contexts = {},
                      const std::optional<at::Tensor>& key_lengths = std::nullopt);
 
@@ -338,16 +346,32 @@ class NSIMPLEX_API TransformerBlockImpl : public torch::nn::Module {
   /// Among selected tokens, with the attention's forward_selected().
   at::Tensor forward_selected(const at::Tensor& x, const SelectedTokens& tokens);
 
+  /// forward_selected(x) - x, computed without x in the sums.
+  at::Tensor change_selected(const at::Tensor& x, const SelectedTokens& tokens);
+
+  /// Puts an ExpertChoice around the block's attention. Its router starts with new weights from
+  /// `generator`, on the device and in the dtype of the block.
+  void choose_tokens(const RouterOptions& router,
+                     const std::optional<at::Generator>& generator = std::nullopt);
+
   void reset_parameters(const Initialization& init = {});
 
+  int64_t dim() const { return mlp_->options().dim; }
+
+  /// The attention layer, which an ExpertChoice may wrap. Empty if that wraps another module.
   const SimplicialAttention& attention() const { return attention_; }
 
   /// The input that forward(x) passes to the attention: x, normalised.
   at::Tensor attention_input(const at::Tensor& x) { return attention_norm_->forward(x); }
 
  private:
+  void add_parts(int64_t dim, FeedForwardOptions mlp);
+  at::Tensor attend(const at::Tensor& x, const AttentionMasks& masks, at::TensorList contexts);
+  at::Tensor add_branches(const at::Tensor& x, const at::Tensor& attended);
+
   RMSNorm attention_norm_{nullptr}, mlp_norm_{nullptr};
   SimplicialAttention attention_{nullptr};
+  std::shared_ptr<ExpertChoiceImpl> choice_;  ///< around attention_, or null
   FeedForward mlp_{nullptr};
 };
 TORCH_MODULE(TransformerBlock);

@@ -4,6 +4,8 @@
 #include <nsimplex/routing.h>
 #include <nsimplex/sparse_attention.h>
 
+#include <functional>
+
 /// Modules that choose keys for a sparse layer or tokens for a dense one. The Python package has
 /// the same modules with the same parameter names (nsimplex.nn).
 namespace nsimplex {
@@ -56,46 +58,88 @@ class NSIMPLEX_API IndexerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Indexer);
 
-struct ExpertChoiceOptions {
-  SimplicialAttentionOptions attention;        ///< the layer f, without contexts
+struct RouterOptions {
   std::variant<int64_t, double> tokens = 1.0;  ///< K: a number, or a share of the real tokens
   bool sigmoid = false;                        ///< weigh by sigmoid(s_i) instead of s_i
   bool allow_leak = false;                     ///< allows a causal layer
 };
 
-/// Attention among the K tokens with the highest router scores. The other tokens pass unchanged.
+/// The router and the attention layer that it makes.
+struct ExpertChoiceOptions {
+  SimplicialAttentionOptions attention;  ///< the layer f, without contexts
+  std::variant<int64_t, double> tokens = 1.0;
+  bool sigmoid = false;
+  bool allow_leak = false;
+};
+
+/// A module of the caller's for ExpertChoice.
+struct Expert {
+  std::shared_ptr<torch::nn::Module> module;
+  int64_t dim = 0;  ///< C
+  /// f: the chosen tokens x [B, K, C] -> [B, K, C], without a skip connection. `tokens` has the
+  /// positions of the rows and their number per sequence; later rows are padding.
+  std::function<at::Tensor(const at::Tensor& x, const SelectedTokens& tokens)> change;
+  /// Draws new weights of the module.
+  std::function<void(const Initialization&)> reset = [](const Initialization&) {};
+};
+
+/// A layer or block among the K tokens with the highest router scores. The other tokens pass
+/// unchanged.
 ///
 ///     s_i = <x_i, w>,  y_i = x_i + s_i f(X_chosen)_i for the K tokens of highest s, y_i = x_i else
 ///
-/// with f the attention layer without a skip connection. The router learns through s_i. Chosen
-/// tokens keep their positions, which rotary, masks and windows use. K is at least 1, or a share in
-/// (0, 1] of each sequence's real tokens, rounded up in decimal (0.07 of 100 is 7, with and without
-/// lengths). If K exceeds their number, all are chosen. Padding is never chosen. Among equal scores
-/// the earlier token wins.
+/// with f the layer without a skip connection, or the change that a block makes. The router learns
+/// through s_i. Chosen tokens keep their positions, which rotary, masks and windows use. K is at
+/// least 1, or a share in (0, 1] of each sequence's real tokens, rounded up in decimal (0.07 of 100
+/// is 7, with and without lengths). If K exceeds their number, all are chosen. Padding is never
+/// chosen. Among equal scores the earlier token wins.
 ///
 /// The router compares all tokens, so the choice of a token depends on later ones. A causal layer
-/// is therefore refused unless allow_leak is set. The layer is made for sets and graphs.
+/// is therefore refused unless allow_leak is set, and there is no cache. The module is made for
+/// sets and graphs, and for language models that score whole texts
+/// (TransformerBlockImpl::choose_tokens).
 ///
-/// Parameters: `router.weight` [1, C] and `attention.*`.
+/// Parameters: `router.weight` [1, C] and `attention.*`, those of the layer, block or module.
+/// Invalid options throw InputError.
 ///
 /// Source: "How smoothing is N-simplicial attention?", section 2.3; Raposo et al., arXiv
 /// 2404.02258.
 class NSIMPLEX_API ExpertChoiceImpl : public torch::nn::Module {
  public:
   explicit ExpertChoiceImpl(const ExpertChoiceOptions& options);
+  ExpertChoiceImpl(SimplicialAttention layer, const RouterOptions& router);
+  ExpertChoiceImpl(TransformerBlock block, const RouterOptions& router);
+  ExpertChoiceImpl(Expert expert, const RouterOptions& router);
 
   /// x [B, T, C] -> [B, T, C]. lengths, int64 [B]: the number of real tokens. adjacency, bool [T,
   /// T] or [B, T, T]: what a token may attend to.
   at::Tensor forward(const at::Tensor& x, const std::optional<at::Tensor>& lengths = std::nullopt,
                      const std::optional<at::Tensor>& adjacency = std::nullopt);
 
+  /// forward(x) - x. positions, int64 [B, T] and rising: the tokens' places in a longer sequence.
+  at::Tensor change(const at::Tensor& x, const std::optional<at::Tensor>& lengths = std::nullopt,
+                    const std::optional<at::Tensor>& adjacency = std::nullopt,
+                    const std::optional<at::Tensor>& positions = std::nullopt);
+
+  /// Throws InputError: a cache holds only earlier tokens.
+  std::shared_ptr<LayerCache> make_cache() const;
+
   void reset_parameters(const Initialization& init = {});
+
+  /// Draws the router's weights alone.
+  void reset_router(const std::optional<at::Generator>& generator = std::nullopt);
+
+  int64_t dim() const { return expert_.dim; }
+
+  /// The wrapped layer, or the one of the wrapped block. Empty for another module.
+  const SimplicialAttention& attention() const { return attention_; }
 
  private:
   struct Chosen;
   Chosen choose(const at::Tensor& scores, const std::optional<at::Tensor>& lengths) const;
 
-  ExpertChoiceOptions options_;
+  RouterOptions router_options_;
+  Expert expert_;
   torch::nn::Linear router_{nullptr};
   SimplicialAttention attention_{nullptr};
 };

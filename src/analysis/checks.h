@@ -23,4 +23,15 @@ inline void check_positive(const char* name, const char* argument, double value)
   require(value > 0, name, ": ", argument, ": expected a positive number, got ", value);
 }
 
+/// Runs a function of nsimplex/analysis.h for an operator. Its InputError, which names the function,
+/// becomes a c10::ValueError.
+template <class Call>
+auto as_operator(Call&& call) {
+  try {
+    return call();
+  } catch (const InputError& error) {
+    TORCH_CHECK_VALUE(false, error.what());
+  }
+}
+
 }  // namespace nsimplex::analysis

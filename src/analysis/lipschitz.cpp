@@ -1,12 +1,20 @@
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
+#include <torch/library.h>
 
 #include <cmath>
 
 #include "analysis/ascent.h"
 #include "analysis/checks.h"
+#include "support/named_option.h"
 
 namespace nsimplex {
+
+template <>
+inline constexpr Names<LipschitzForm, 3> kNames<LipschitzForm>{
+    {{"printed", LipschitzForm::printed},
+     {"proof", LipschitzForm::proof},
+     {"all_factors", LipschitzForm::all_factors}}};
 
 using analysis::AscentProblem;
 using analysis::Norm;
@@ -63,6 +71,27 @@ double pair_lipschitz_bound(int64_t tokens, double radius, double form_norm, dou
   const auto n = static_cast<double>(tokens);
   const double logits = form_norm * radius * radius;
   return std::sqrt(3.0) * value_norm * std::sqrt(logits * logits * (4 * n + 1) + n);
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(
+      "lipschitz_bound(int order, int tokens, int head_dim, float radius, float key_norm, float "
+      "value_norm, str form, float output_scale) -> float",
+      [](int64_t order, int64_t tokens, int64_t head_dim, double radius, double key_norm,
+         double value_norm, std::string_view form, double output_scale) {
+        const auto chosen = named_option<LipschitzForm>("lipschitz_bound", "form", form,
+                                                        {.before = "", .last = " or "});
+        return analysis::as_operator([&] {
+          return lipschitz_bound(
+              {order, tokens, head_dim, radius, key_norm, value_norm, output_scale}, chosen);
+        });
+      });
+  m.def(
+      "pair_lipschitz_bound(int tokens, float radius, float form_norm, float value_norm) -> float",
+      [](int64_t tokens, double radius, double form_norm, double value_norm) {
+        return analysis::as_operator(
+            [&] { return pair_lipschitz_bound(tokens, radius, form_norm, value_norm); });
+      });
 }
 
 }  // namespace nsimplex

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
+#include <torch/library.h>
 
 #include <cmath>
 #include <functional>
@@ -181,5 +182,42 @@ std::vector<double> sharpness_bounds(int64_t order, int64_t head_dim, int64_t va
   }
   return bounds;
 }
+
+namespace {
+
+// Norms of q, k_1.., v_1.., as the operators take them; none: norms of one.
+InputNorms input_norms(const char* name, int64_t order, at::ArrayRef<double> given) {
+  if (given.empty()) return {};
+  TORCH_CHECK_VALUE(order >= 1 && std::ssize(given) == 2 * order + 1, "[", name,
+                    "] input_rms: expected 2 order + 1 norms or none, got ", given.size(),
+                    " for order ", order);
+  const auto keys = given.slice(1, order), values = given.slice(1 + order);
+  return {given[0], keys.vec(), values.vec()};
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  const std::string arguments =
+      "(int order, int head_dim, int value_dim, float logit_scale, float output_scale, float[] "
+      "input_rms) -> float[]";
+  m.def(("sensitivity_bounds" + arguments).c_str(),
+        [](int64_t order, int64_t head_dim, int64_t value_dim, double logit_scale,
+           double output_scale, at::ArrayRef<double> input_rms) {
+          const InputNorms norms = input_norms("sensitivity_bounds", order, input_rms);
+          return analysis::as_operator([&] {
+            return sensitivity_bounds(order, head_dim, value_dim, {logit_scale, output_scale},
+                                      norms);
+          });
+        });
+  m.def(("sharpness_bounds" + arguments).c_str(),
+        [](int64_t order, int64_t head_dim, int64_t value_dim, double logit_scale,
+           double output_scale, at::ArrayRef<double> input_rms) {
+          const InputNorms norms = input_norms("sharpness_bounds", order, input_rms);
+          return analysis::as_operator([&] {
+            return sharpness_bounds(order, head_dim, value_dim, {logit_scale, output_scale}, norms);
+          });
+        });
+}
+
+}  // namespace
 
 }  // namespace nsimplex

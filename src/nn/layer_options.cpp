@@ -28,7 +28,16 @@ void check_sizes(Options& o, const std::string& at) {
           o.heads, ", got ", o.kv_heads);
 }
 
-// The options of the heads of one order are checked by their layer.
+void check_augment(const Options& o, const std::string& at) {
+  for (const int64_t axis : o.augment) {
+    require(axis >= 0 && axis < o.order, at, "augment: expected axes 0 to ", o.order - 1, ", got ",
+            axis);
+    require(std::count(o.augment.begin(), o.augment.end(), axis) == 1, at,
+            "augment: expected each axis once, got ", axis, " again");
+  }
+}
+
+// The other options of the heads of one order are checked by their layer.
 void check_orders(Options& o, const std::string& at) {
   require(std::ssize(o.orders) == o.heads, at, "orders: expected one order for each of ", o.heads,
           " heads, got ", o.orders.size());
@@ -43,6 +52,7 @@ void check_orders(Options& o, const std::string& at) {
   require(o.context_dims.empty(), at, "context_dims: expected none beside orders, got ",
           o.context_dims.size());
   o.order = *std::max_element(o.orders.begin(), o.orders.end());
+  check_augment(o, at);
 }
 
 void check_axes(const Options& o, const std::string& at) {
@@ -58,12 +68,7 @@ void check_axes(const Options& o, const std::string& at) {
     require(w.left == -1 || w.left >= 1, at, "window: expected left >= 1 or -1, got ", w.left);
     require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
   }
-  for (const int64_t axis : o.augment) {
-    require(axis >= 0 && axis < o.order, at, "augment: expected axes 0 to ", o.order - 1, ", got ",
-            axis);
-    require(std::count(o.augment.begin(), o.augment.end(), axis) == 1, at,
-            "augment: expected each axis once, got ", axis, " again");
-  }
+  check_augment(o, at);
 }
 
 void check_scores(const Options& o, const std::string& at) {

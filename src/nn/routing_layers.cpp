@@ -14,19 +14,51 @@ namespace {
 
 using at::Tensor;
 
-ExpertChoiceOptions checked(const ExpertChoiceOptions& o) {
-  const char* at = "[ExpertChoice] ";
+constexpr const char* kChoice = "[ExpertChoice] ";
+
+RouterOptions checked(const RouterOptions& o) {
+  const char* at = kChoice;
   if (const auto* count = std::get_if<int64_t>(&o.tokens)) {
     require(*count >= 1, at, "tokens: expected at least 1, got ", *count);
   } else {
     const double share = std::get<double>(o.tokens);
     require(share > 0 && share <= 1, at, "tokens: expected a share in (0, 1], got ", share);
   }
-  require(o.attention.context_dims.empty(), at, "attention: expected a layer without contexts");
-  require(o.allow_leak || !o.attention.causal, at,
-          "attention: choosing among all tokens leaks the future into a causal layer; set "
-          "allow_leak to use it all the same");
   return o;
+}
+
+Expert checked(Expert expert, bool allow_leak) {
+  require(expert.module != nullptr, kChoice, "attention: expected a layer or block, got none");
+  require(expert.change != nullptr, kChoice, "attention: expected a function `change`, got none");
+  require(expert.dim > 0, kChoice, "dim: expected a positive width, got ", expert.dim);
+  for (const auto& each : expert.module->modules()) {
+    const auto layer = std::dynamic_pointer_cast<SimplicialAttentionImpl>(each);
+    if (!layer) continue;
+    require(layer->options().context_dims.empty(), kChoice,
+            "attention: expected a layer without contexts");
+    require(allow_leak || !layer->options().causal, kChoice,
+            "attention: choosing among all tokens leaks the future into a causal layer; set "
+            "allow_leak to use it all the same");
+  }
+  return expert;
+}
+
+Expert expert_of(SimplicialAttention layer) {
+  require(!layer.is_empty(), kChoice, "attention: expected a layer or block, got none");
+  return {layer.ptr(), layer->options().dim,
+          [layer](const Tensor& x, const SelectedTokens& tokens) mutable {
+            return layer->forward_selected(x, tokens);
+          },
+          [layer](const Initialization& init) mutable { layer->reset_parameters(init); }};
+}
+
+Expert expert_of(TransformerBlock block) {
+  require(!block.is_empty(), kChoice, "attention: expected a layer or block, got none");
+  return {block.ptr(), block->dim(),
+          [block](const Tensor& x, const SelectedTokens& tokens) mutable {
+            return block->change_selected(x, tokens);
+          },
+          [block](const Initialization& init) mutable { block->reset_parameters(init); }};
 }
 
 void check_lengths(const Tensor& lengths, const Tensor& x) {
@@ -69,16 +101,42 @@ struct ExpertChoiceImpl::Chosen {
 };
 
 ExpertChoiceImpl::ExpertChoiceImpl(const ExpertChoiceOptions& options)
-    : options_(checked(options)) {
+    : ExpertChoiceImpl(SimplicialAttention(options.attention),
+                       {options.tokens, options.sigmoid, options.allow_leak}) {}
+
+ExpertChoiceImpl::ExpertChoiceImpl(SimplicialAttention layer, const RouterOptions& router)
+    : ExpertChoiceImpl(expert_of(layer), router) {
+  attention_ = std::move(layer);
+}
+
+ExpertChoiceImpl::ExpertChoiceImpl(TransformerBlock block, const RouterOptions& router)
+    : ExpertChoiceImpl(expert_of(block), router) {
+  attention_ = block->attention();
+}
+
+ExpertChoiceImpl::ExpertChoiceImpl(Expert expert, const RouterOptions& router)
+    : router_options_(checked(router)), expert_(checked(std::move(expert), router.allow_leak)) {
   router_ = register_module(
-      "router", torch::nn::Linear(torch::nn::LinearOptions(options_.attention.dim, 1).bias(false)));
-  attention_ = register_module("attention", SimplicialAttention(options_.attention));
-  detail::initialize(router_->weight, std::nullopt);
+      "router", torch::nn::Linear(torch::nn::LinearOptions(expert_.dim, 1).bias(false)));
+  const std::vector<Tensor> weights = expert_.module->parameters();
+  if (!weights.empty()) router_->to(weights[0].device(), weights[0].scalar_type());
+  register_module("attention", expert_.module);
+  reset_router();
+}
+
+void ExpertChoiceImpl::reset_router(const std::optional<at::Generator>& generator) {
+  detail::initialize(router_->weight, generator);
 }
 
 void ExpertChoiceImpl::reset_parameters(const Initialization& init) {
-  detail::initialize(router_->weight, init.generator);
-  attention_->reset_parameters(init);
+  reset_router(init.generator);
+  expert_.reset(init);
+}
+
+std::shared_ptr<LayerCache> ExpertChoiceImpl::make_cache() const {
+  throw InputError(
+      "[ExpertChoice] cache: the router compares all tokens, and a cache holds only the earlier "
+      "ones");
 }
 
 ExpertChoiceImpl::Chosen ExpertChoiceImpl::choose(const Tensor& scores,
@@ -88,11 +146,11 @@ ExpertChoiceImpl::Chosen ExpertChoiceImpl::choose(const Tensor& scores,
       lengths ? *lengths : at::full({batch}, length, scores.options().dtype(at::kLong));
   int64_t most;
   Chosen chosen;
-  if (const auto* count = std::get_if<int64_t>(&options_.tokens)) {
+  if (const auto* count = std::get_if<int64_t>(&router_options_.tokens)) {
     most = std::min(*count, length);
     chosen.counts = real.clamp_max(*count);
   } else {
-    const double share = std::get<double>(options_.tokens);
+    const double share = std::get<double>(router_options_.tokens);
     most = rounded_up(share, at::scalar_tensor(length, at::kDouble)).item<int64_t>();
     chosen.counts = rounded_up(share, real);
   }
@@ -109,9 +167,20 @@ ExpertChoiceImpl::Chosen ExpertChoiceImpl::choose(const Tensor& scores,
 
 Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& lengths,
                                  const std::optional<Tensor>& adjacency) {
-  TORCH_CHECK(x.dim() == 3 && x.size(2) == options_.attention.dim,
-              "[ExpertChoice] x: expected shape [B, T, ", options_.attention.dim, "], got ",
-              x.sizes());
+  // A sum like any residual: with two dtypes under autocast it has the wider one.
+  return x + change(x, lengths, adjacency);
+}
+
+Tensor ExpertChoiceImpl::change(const Tensor& x, const std::optional<Tensor>& lengths,
+                                const std::optional<Tensor>& adjacency,
+                                const std::optional<Tensor>& positions) {
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == expert_.dim, "[ExpertChoice] x: expected shape [B, T, ",
+              expert_.dim, "], got ", x.sizes());
+  TORCH_CHECK_VALUE(!positions || (positions->scalar_type() == at::kLong &&
+                                   positions->sizes().equals({x.size(0), x.size(1)})),
+                    "[ExpertChoice] positions: expected int64 of shape [", x.size(0), ", ",
+                    x.size(1), "], got ", positions->scalar_type(), " of shape ",
+                    positions->sizes());
   if (lengths) check_lengths(*lengths, x);
   if (adjacency) check_adjacency(*adjacency, x);
   const int64_t batch = x.size(0), length = x.size(1), channels = x.size(2);
@@ -130,12 +199,12 @@ Tensor ExpertChoiceImpl::forward(const Tensor& x, const std::optional<Tensor>& l
                            .gather(2, chosen.positions.unsqueeze(1).expand({-1, most, -1}));
   }
   const Tensor input = real.gather(1, rows).masked_fill(missing.unsqueeze(-1), 0);
-  const Tensor out = attention_->forward_selected(input, tokens);
+  if (positions) tokens.positions = positions->gather(1, chosen.positions);
+  const Tensor out = expert_.change(input, tokens);
   const Tensor score = scores.gather(1, chosen.positions);
-  const Tensor weight = (options_.sigmoid ? score.sigmoid() : score).masked_fill(missing, 0);
+  const Tensor weight = (router_options_.sigmoid ? score.sigmoid() : score).masked_fill(missing, 0);
   const Tensor update = out * weight.unsqueeze(-1);
-  // A sum like any residual: with two dtypes under autocast it has the wider one.
-  return x + at::zeros(x.sizes(), update.options()).scatter_add(1, rows, update);
+  return at::zeros(x.sizes(), update.options()).scatter_add(1, rows, update);
 }
 
 namespace {

@@ -62,6 +62,7 @@ void SimplicialAttentionImpl::make_groups() {
     group.order = *first;
     group.heads = last - first;
     group.kv_heads = group.heads / shared;
+    std::erase_if(group.augment, [&group](int64_t axis) { return axis >= group.order; });
     const bool invariant = group.order == 1 || group.form == Form::determinant;
     group.rotary = group.rotary && (invariant || group.allow_non_invariant);
     groups_->push_back(SimplicialAttention(group));

@@ -2,7 +2,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
-#include <nsimplex/layers.h>
+#include <nsimplex/sparse_layers.h>
 
 #include "nn/initialize.h"
 #include "support/require.h"
@@ -26,6 +26,12 @@ FeedForwardOptions with_dim(FeedForwardOptions o, int64_t dim) {
           dim, ", got ", o.dim);
   o.dim = dim;
   return o;
+}
+
+AttentionMasks masks_of(const SelectedTokens& tokens) {
+  return {.key_lengths = tokens.key_lengths,
+          .positions = tokens.positions,
+          .adjacency = tokens.adjacency};
 }
 
 }  // namespace
@@ -74,45 +80,93 @@ TransformerBlockImpl::TransformerBlockImpl(const TransformerBlockOptions& option
 
 TransformerBlockImpl::TransformerBlockImpl(SimplicialAttention attention, FeedForwardOptions mlp)
     : attention_(std::move(attention)) {
-  const int64_t dim = attention_->options().dim;
+  add_parts(attention_->options().dim, mlp);
+}
+
+TransformerBlockImpl::TransformerBlockImpl(const ExpertChoice& attention, FeedForwardOptions mlp)
+    : attention_(attention->attention()), choice_(attention.ptr()) {
+  add_parts(choice_->dim(), mlp);
+}
+
+void TransformerBlockImpl::add_parts(int64_t dim, FeedForwardOptions mlp) {
   attention_norm_ = register_module("attention_norm", RMSNorm(dim));
-  register_module("attention", attention_);
+  if (choice_) {
+    register_module("attention", choice_);
+  } else {
+    register_module("attention", attention_);
+  }
   mlp_norm_ = register_module("mlp_norm", RMSNorm(dim));
   mlp_ = register_module("mlp", FeedForward(with_dim(mlp, dim)));
 }
 
+void TransformerBlockImpl::choose_tokens(const RouterOptions& router,
+                                         const std::optional<at::Generator>& generator) {
+  require(!choice_, "[TransformerBlock] attention: expected none that chooses tokens already");
+  choice_ = std::make_shared<ExpertChoiceImpl>(attention_, router);
+  choice_->reset_router(generator);
+  replace_module("attention", choice_);
+}
+
 void TransformerBlockImpl::reset_parameters(const Initialization& init) {
   attention_norm_->reset_parameters();
-  attention_->reset_parameters(init);
+  if (choice_) {
+    choice_->reset_parameters(init);
+  } else {
+    attention_->reset_parameters(init);
+  }
   mlp_norm_->reset_parameters();
   mlp_->reset_parameters(init);
 }
 
+// What the attention adds to x, whose normalised rows it reads.
+at::Tensor TransformerBlockImpl::attend(const at::Tensor& x, const AttentionMasks& masks,
+                                        at::TensorList contexts) {
+  const at::Tensor rows = attention_norm_->forward(x);
+  if (!choice_) return attention_->forward_masked(rows, masks, contexts);
+  const char* at = "[ExpertChoice] ";
+  TORCH_CHECK_VALUE(contexts.empty(), at, "contexts: expected none, got ", contexts.size());
+  TORCH_CHECK_VALUE(masks.key_masks.empty(), at, "key_masks: expected none, got ",
+                    masks.key_masks.size());
+  TORCH_CHECK_VALUE(!masks.cu_seqlens, at, "cu_seqlens: expected none, got ",
+                    masks.cu_seqlens->sizes());
+  TORCH_CHECK_VALUE(!masks.mask, at, "mask: expected none, got ", masks.mask->sizes());
+  return choice_->change(rows, masks.key_lengths, masks.adjacency, masks.positions);
+}
+
+at::Tensor TransformerBlockImpl::add_branches(const at::Tensor& x, const at::Tensor& attended) {
+  const at::Tensor h = x + attended;
+  return h + mlp_->forward(mlp_norm_->forward(h));
+}
+
 at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, at::TensorList contexts,
                                          const std::optional<at::Tensor>& key_lengths) {
-  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), contexts, key_lengths);
-  return h + mlp_->forward(mlp_norm_->forward(h));
+  if (choice_) return forward_masked(x, {.key_lengths = key_lengths}, contexts);
+  return add_branches(x, attention_->forward(attention_norm_->forward(x), contexts, key_lengths));
 }
 
 at::Tensor TransformerBlockImpl::forward_masked(const at::Tensor& x, const AttentionMasks& masks,
                                                 at::TensorList contexts) {
-  const at::Tensor h = x + attention_->forward_masked(attention_norm_->forward(x), masks, contexts);
-  return h + mlp_->forward(mlp_norm_->forward(h));
+  return add_branches(x, attend(x, masks, contexts));
 }
 
 at::Tensor TransformerBlockImpl::forward(const at::Tensor& x, LayerCache& cache) {
-  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), cache);
-  return h + mlp_->forward(mlp_norm_->forward(h));
+  if (choice_) choice_->make_cache();  // throws
+  return add_branches(x, attention_->forward(attention_norm_->forward(x), cache));
 }
 
 at::Tensor TransformerBlockImpl::forward_selected(const at::Tensor& x,
                                                   const SelectedTokens& tokens) {
-  const at::Tensor h = x + attention_->forward_selected(attention_norm_->forward(x), tokens);
-  return h + mlp_->forward(mlp_norm_->forward(h));
+  return add_branches(x, attend(x, masks_of(tokens), {}));
+}
+
+at::Tensor TransformerBlockImpl::change_selected(const at::Tensor& x,
+                                                 const SelectedTokens& tokens) {
+  const at::Tensor change = attend(x, masks_of(tokens), {});
+  return change + mlp_->forward(mlp_norm_->forward(x + change));
 }
 
 std::shared_ptr<LayerCache> TransformerBlockImpl::make_cache(int64_t unbounded) const {
-  return attention_->make_cache(unbounded);
+  return choice_ ? choice_->make_cache() : attention_->make_cache(unbounded);
 }
 
 }  // namespace nsimplex

@@ -67,6 +67,9 @@ void write_selections(const std::string& folder) {
   o.rotary = o.causal = true;
   o.normalizer = Normalizer::softmax_sink;
   write_layer("orders", o);
+  o = {.orders = {1, 2, 1, 2}};
+  o.augment = {1};
+  write_layer("orders_augment", o);
   o = {.kv_heads = 2, .reduce = TupleReduce::mlp, .select = graph};
   write_layer("mlp", o);
   o.reduce = TupleReduce::mlp_symmetric;
@@ -150,6 +153,15 @@ int main(int argc, char** argv) {
   const at::Tensor real = at::tensor({5, 3}, at::kLong);
   write(folder + "expert_choice.safetensors", *choice, {x, real}, choice->forward(x, real));
 
+  // Around a block, and in the place of a block's attention.
+  const SimplicialAttentionOptions plain{.dim = 24, .heads = 4};
+  ExpertChoice of_block(TransformerBlock(TransformerBlockOptions{plain, {}}),
+                        RouterOptions{.tokens = int64_t{3}, .sigmoid = true});
+  write(folder + "expert_block.safetensors", *of_block, {x, real}, of_block->forward(x, real));
+  TransformerBlock block(ExpertChoice(SimplicialAttention(plain), RouterOptions{.tokens = 0.5}),
+                         FeedForwardOptions{});
+  write(folder + "choosing_block.safetensors", *block, {x, real}, block->forward(x, {}, real));
+
   LanguageModelOptions shape;
   shape.vocabulary = 50;
   shape.dim = 32;
@@ -158,6 +170,10 @@ int main(int argc, char** argv) {
   const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
   LanguageModel tied(shape);
   write(folder + "tied.safetensors", *tied, {tokens}, tied->forward(tokens), to_map(shape));
+
+  tied->block(1)->choose_tokens({.tokens = int64_t{5}, .allow_leak = true});
+  write(folder + "choosing_model.safetensors", *tied, {tokens}, tied->forward(tokens),
+        to_map(shape));
 
   shape.tied = false;
   shape.kv_heads = 2;

@@ -65,6 +65,11 @@ TEST(Options, SelectionsThatDoNotGoTogetherAreNamed) {
   const std::vector<std::pair<std::string, std::function<void(Options&)>>> cases = {
       {"orders: expected one order for each of 4 heads, got 3",
        [](Options& o) { o.orders = {1, 1, 2}; }},
+      {"augment: expected axes 0 to 1, got 2",
+       [](Options& o) {
+         o.orders = {1, 1, 2, 2};
+         o.augment = {2};
+       }},
       {"orders: expected 1 to 8, got 9", [](Options& o) { o.orders = {1, 1, 1, 9}; }},
       {"orders: expected one order for the 2 heads of a key head, got 1 and 2",
        [](Options& o) { o.orders = {1, 2, 2, 2}, o.kv_heads = 2; }},

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nsimplex/sparse_layers.h>
@@ -180,6 +181,87 @@ TEST(ExpertChoice, ChosenTokensKeepTheirPlaces) {
   const Tensor loops = at::eye(7, at::kBool);
   EXPECT_TRUE(
       at::allclose(choice->forward(x, std::nullopt, loops), x + scores * alone, 1e-5, 1e-6));
+}
+
+TEST(ExpertChoice, AroundABlockAddsItsChange) {
+  at::manual_seed(7);
+  const SimplicialAttentionOptions layer{.dim = 12, .heads = 2};
+  TransformerBlock block(TransformerBlockOptions{layer, {}});
+  ExpertChoice choice(block, RouterOptions{.tokens = 1.0});
+  EXPECT_THAT(names(*choice), ::testing::Contains("attention.mlp.up.weight"));
+  const Tensor x = at::randn({2, 7, 12});
+  const Tensor scores = at::matmul(x, choice->named_parameters()["router.weight"].t());
+  const Tensor change = block->forward(x) - x;
+  EXPECT_TRUE(at::allclose(choice->forward(x), x + scores * change, 1e-5, 1e-6));
+  EXPECT_TRUE(choice->attention().ptr() == block->attention().ptr());
+}
+
+TEST(ExpertChoice, AroundAModuleOfTheCaller) {
+  at::manual_seed(8);
+  torch::nn::Linear linear(4, 4);
+  int64_t resets = 0;
+  ExpertChoice choice(
+      Expert{linear.ptr(), 4,
+             [&](const Tensor& x, const SelectedTokens& tokens) {
+               EXPECT_TRUE(at::equal(*tokens.key_lengths, at::tensor({2, 1}, at::kLong)));
+               return linear->forward(x);
+             },
+             [&](const Initialization&) { ++resets; }},
+      RouterOptions{.tokens = int64_t{2}});
+  EXPECT_THAT(names(*choice), ElementsAre("router.weight", "attention.weight", "attention.bias"));
+  const Tensor x = at::randn({2, 3, 4});
+  const Tensor y = choice->forward(x, at::tensor({3, 1}, at::kLong));
+  const Tensor whole =
+      x + at::matmul(x, choice->named_parameters()["router.weight"].t()) * linear->forward(x);
+  EXPECT_TRUE(at::allclose(y[1][0], whole[1][0], 1e-5, 1e-6));
+  EXPECT_TRUE(at::equal(y[1].slice(0, 1), x[1].slice(0, 1)));
+  choice->reset_parameters();
+  EXPECT_EQ(resets, 1);
+  EXPECT_THAT(input_error_of([] { ExpertChoice none(Expert{}, RouterOptions{}); }),
+              HasSubstr("[ExpertChoice] attention: expected a layer or block, got none"));
+}
+
+TEST(ExpertChoice, InABlockTakesThePlaceOfTheAttention) {
+  at::manual_seed(9);
+  SimplicialAttention layer(SimplicialAttentionOptions{.dim = 12, .heads = 2});
+  ExpertChoice choice(layer, RouterOptions{.tokens = int64_t{3}});
+  TransformerBlock block(choice, FeedForwardOptions{});
+  EXPECT_THAT(names(*block), ::testing::Contains("attention.attention.qkv.weight"));
+  const Tensor x = at::randn({2, 7, 12});
+  const Tensor lengths = at::tensor({7, 4}, at::kLong);
+  auto modules = block->named_children();
+  auto& norm = dynamic_cast<RMSNormImpl&>(*modules["attention_norm"]);
+  auto& mlp_norm = dynamic_cast<RMSNormImpl&>(*modules["mlp_norm"]);
+  auto& mlp = dynamic_cast<FeedForwardImpl&>(*modules["mlp"]);
+  const Tensor rows = norm.forward(x);
+  const Tensor h = x + choice->forward(rows, lengths) - rows;
+  const Tensor expected = h + mlp.forward(mlp_norm.forward(h));
+  EXPECT_TRUE(at::allclose(block->forward(x, {}, lengths), expected, 1e-5, 1e-5));
+
+  // A block of a layer becomes such a block.
+  TransformerBlock other(layer, FeedForwardOptions{});
+  other->choose_tokens({.tokens = int64_t{3}});
+  EXPECT_EQ(names(*other), names(*block));
+  EXPECT_TRUE(other->attention().ptr() == layer.ptr());
+  other->reset_parameters({at::make_generator<at::CPUGeneratorImpl>(3)});
+  const Tensor first = other->forward(x);
+  other->reset_parameters({at::make_generator<at::CPUGeneratorImpl>(3)});
+  EXPECT_TRUE(at::equal(other->forward(x), first));
+
+  const auto error = [&](const AttentionMasks& masks) {
+    return error_of([&] { block->forward_masked(x, masks); });
+  };
+  EXPECT_THAT(error({.key_masks = {at::ones({2, 7}, at::kBool)}}),
+              HasSubstr("[ExpertChoice] key_masks: expected none, got 1"));
+  EXPECT_THAT(error({.mask = at::ones({7, 7, 7}, at::kBool)}),
+              HasSubstr("[ExpertChoice] mask: expected none"));
+  EXPECT_THAT(error({.positions = at::arange(7)}),
+              HasSubstr("[ExpertChoice] positions: expected int64 of shape [2, 7], got Long of "
+                        "shape [7]"));
+  EXPECT_THAT(input_error_of([&] { block->make_cache(); }),
+              HasSubstr("[ExpertChoice] cache: the router compares all tokens"));
+  EXPECT_THAT(input_error_of([&] { other->choose_tokens({}); }),
+              HasSubstr("[TransformerBlock] attention: expected none that chooses tokens"));
 }
 
 TEST(Routers, LengthsAndAdjacencyThatDoNotFitAreNamed) {

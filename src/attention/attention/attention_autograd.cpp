@@ -9,7 +9,7 @@
 namespace nsimplex::dense {
 namespace {
 
-// The operators below autograd: the kernel of the device, or the reference on request.
+// The operators below autograd: the kernel of the device, or the reference if asked for.
 struct Kernels {
   static constexpr auto composite_forward = &reference_forward;
   static constexpr auto composite_backward = &reference_backward;
@@ -21,7 +21,7 @@ struct ReferenceKernels : Kernels {
   static Gradients backward(const BackwardCall& call) { return reference_backward(call); }
 };
 
-// The bias of the orders joins where their results merge, which is differentiable by itself.
+// The bias of the orders is added when their results are merged, which is differentiable itself.
 template <class Implementation>
 Output above_forward(const Call& call) {
   if (!call.options.order_bias) return recorded_forward<Implementation>(call);

@@ -16,8 +16,8 @@ namespace {
 using at::Tensor;
 using kernels::DensePlan;
 
-// Why the call goes by the reference, or null. Other sizes than the kernel's have not passed the
-// door.
+// The reason why the reference computes this call, or null. Unsupported sizes were already rejected
+// by check().
 const char* refusal(const Call& call) {
   if (!has_kernel(call.query.scalar_type())) {
     return "the CPU kernel takes float64, float32, bfloat16 and float16";
@@ -63,7 +63,8 @@ Output cpu_forward(const Call& call) {
                            [&](auto type) { return kernel_forward<decltype(type)>(call); });
 }
 
-// The softmax states of rows whose lse is large, for their backward. None where no row's is.
+// The softmax states of rows for the backward pass, if the lse of some row is large; otherwise
+// none.
 template <class T>
 RowStates<T> states_of_large_rows(const kernels::DenseProblem<T>& problem, const Tensor& lse) {
   if (!kernels::exponential(problem.normalizer)) return {};
@@ -146,7 +147,7 @@ AttentionWorkspace kernel_workspace(const Call& call) {
   inputs.fill(forward);
   kernels::DenseBackward<T> backward;
   inputs.fill(backward);
-  // A plan depends on which gradients are wanted, not on where they go.
+  // A plan depends on which gradients are wanted, not on their addresses.
   backward.grad_query.data = const_cast<T*>(forward.query.data);
   for (int m = 0; m < backward.order; ++m) {
     backward.grad_key[m].data = backward.grad_value[m].data = backward.grad_query.data;
@@ -157,11 +158,27 @@ AttentionWorkspace kernel_workspace(const Call& call) {
 
 AttentionWorkspace workspace(const Call& call) {
   check(call);
-  // The call without ones rows comes first, and is the largest.
+  // The call without rows of ones comes first and is the largest.
   if (augmented(call)) return workspace(partial_calls(call).front().call());
   if (!call.query.is_cpu() || refusal(call)) return {};
   return with_storage_type(call.query.scalar_type(),
                            [&](auto type) { return kernel_workspace<decltype(type)>(call); });
+}
+
+std::tuple<int64_t, int64_t> workspace_bytes(const Call& call) {
+  const AttentionWorkspace bytes = workspace(call);
+  return {bytes.forward_bytes, bytes.backward_bytes};
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(
+      "attention_workspace(Tensor query, Tensor[] keys, Tensor[] values, *" NSIMPLEX_OPTIONS_SCHEMA
+      ") -> (int forward_bytes, int backward_bytes)",
+      {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
+  m.impl("attention_workspace", TORCH_FN(flat<&workspace_bytes>));
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {

@@ -86,7 +86,7 @@ int number_after(std::string_view text, int most) {
   return text[0] - '0';
 }
 
-// "keys.0": the place of an input.
+// The number of an input by its name, for example "keys.0".
 int input_of(const std::string& name) {
   for (const auto& [list, place] : {std::pair("keys.", int{keys}), {"values.", int{values}}}) {
     if (name.starts_with(list)) {
@@ -204,7 +204,7 @@ class ProgramReader {
  private:
   int formula(const Json& json) const { return place_in(json, formulas_); }
 
-  // An input that calls of the program have, or a buffer that was made before.
+  // An input of the calls of the program, or a buffer that an earlier step made.
   int tensor(const Json& json, const Program& program) const {
     const auto name = json.get<std::string>();
     constexpr std::string_view kBuffer = "buffer.";

@@ -51,7 +51,7 @@
 
 namespace nsimplex::cubins {
 
-/// The functions of CUDA's driver that a launch takes. Each returns 0 where it succeeds.
+/// The functions of CUDA's driver that a launch needs. Each returns 0 on success.
 struct Driver {
   int (*init)(unsigned flags);
   int (*device)(int* device, int ordinal);
@@ -66,11 +66,11 @@ struct Driver {
                 void** arguments, void** extra);
   int (*error_text)(int error, const char** text);
 
-  /// Of libcuda.so.1; null where there is none.
+  /// From libcuda.so.1; null if there is none.
   static const Driver* find();
 };
 
-/// What the file does not serve, for the warning with which the call goes to the composite.
+/// The reason why the file does not support a call. The composite computes the call and warns.
 struct Unserved : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -93,7 +93,7 @@ struct Kernel {
 
 inline constexpr int kMostAxes = 8;
 
-/// Tensors by place: the inputs of a call, then the program's buffers.
+/// Tensors by number: the inputs of a call, then the buffers of the program.
 enum Place : int { query, out, lse, grad_out, grad_lse, keys, values = keys + kMostAxes };
 inline constexpr int kInputs = Place::values + kMostAxes;
 
@@ -143,7 +143,7 @@ struct Step {
   bool zero = false;
   int kernel = 0;
   std::array<int, 3> grid{};
-  std::vector<int> arguments;  // tensors for addresses, else formulas
+  std::vector<int> arguments;  // tensors for addresses, otherwise formulas
 };
 
 struct Program {
@@ -153,7 +153,7 @@ struct Program {
   std::vector<Condition> conditions;
   std::vector<Step> steps;
   std::vector<View> results;
-  int tensors = kInputs;  // with the buffers
+  int tensors = kInputs;  // including the buffers
 };
 
 /// The programs of a file, and the formulas that they consist of.
@@ -162,10 +162,10 @@ struct Index {
   std::vector<Program> programs;
 };
 
-/// The compiled kernels of a file. A kernel is loaded onto a device when it is launched first.
+/// The compiled kernels of a file. A kernel is loaded onto a device at its first launch.
 class File {
  public:
-  /// Throws InputError where the file is missing, damaged or not one of these.
+  /// Throws InputError if the file is missing, damaged or of another kind.
   explicit File(const std::string& path);
 
   const std::vector<Kernel>& kernels() const { return kernels_; }
@@ -174,12 +174,12 @@ class File {
   /// The machine code of a kernel.
   std::vector<uint8_t> code(const Kernel& kernel) const;
 
-  /// Ten times the compute capability that kernels for this device are compiled for.
+  /// Ten times the compute capability of the kernels for this device.
   int64_t arch_of(const Driver& driver, const c10::Device& device) const;
 
-  /// Runs the kernel on the current stream of the device. Throws Unserved where an argument does
-  /// not have the type or the divisor that the kernel was compiled for, and TORCH_CHECK's error
-  /// where the driver refuses.
+  /// Runs the kernel on the current stream of the device. Throws Unserved if an argument does not
+  /// have the type or the divisor for which the kernel was compiled, and TORCH_CHECK's error if the
+  /// driver fails.
   void launch(const Driver& driver, const Kernel& kernel, const c10::Device& device,
               std::array<int64_t, 3> grid, const std::vector<Value>& arguments);
 
@@ -195,8 +195,8 @@ class File {
   std::map<std::pair<const Kernel*, int>, void*> functions_;
 };
 
-/// A checked call of the product form with softmax whose keys are limited by windows alone (a
-/// causal one has a right window of 0).
+/// A checked call of the product form with softmax whose keys are limited by windows only (a causal
+/// call has a right window of 0).
 struct PlainCall {
   at::Tensor query;                      ///< [B, Hq, Tq, D]
   std::vector<at::Tensor> keys, values;  ///< N of [B, Hk, T_m, D or Dv]
@@ -204,12 +204,12 @@ struct PlainCall {
   double logit_scale = 1.0, output_scale = 1.0;
 };
 
-/// What the backward has beside the call. `grad_lse` may be undefined.
+/// The further inputs of the backward pass. `grad_lse` may be undefined.
 struct PlainGrad {
   at::Tensor out, lse, grad_out, grad_lse;
 };
 
-/// Carries out calls by the programs of a file. Throws Unserved where it has none for a call.
+/// Computes calls by the programs of a file. Throws Unserved if it has none for a call.
 class Launcher {
  public:
   Launcher(File& file, const Driver& driver) : file_(file), driver_(driver) {}

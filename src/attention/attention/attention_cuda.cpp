@@ -1,8 +1,9 @@
-// The dense operator on an NVIDIA GPU by kernels that were compiled ahead of time, or the
+// The operator `attention` on an NVIDIA GPU by kernels that were compiled ahead of time, or by the
 // reference.
 //
-// It is off unless the environment variable NSIMPLEX_CUBINS asks for it: "on" takes the file beside
-// the library, everything else is a path. What the compiled kernels lack goes to the reference.
+// It is off unless the environment variable NSIMPLEX_CUBINS is set: "on" uses the file beside the
+// library, and any other value is a path. The reference computes calls that the compiled kernels do
+// not support.
 
 #include <ATen/ops/empty.h>
 #include <dlfcn.h>
@@ -49,7 +50,7 @@ cubins::File& compiled_kernels() {
   return *file;
 }
 
-// Why the compiled kernels do not take the call, or null.
+// The reason why the compiled kernels do not support the call, or null.
 const char* refusal(const Call& call, const Settings& settings) {
   const Options& options = call.options;
   if (settings.form != Form::product) return "the compiled kernels have no determinant form";

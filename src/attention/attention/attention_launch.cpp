@@ -1,5 +1,5 @@
-// Carries out calls by the programs of a file of compiled GPU kernels: evaluates what the host in
-// Python computed with, checks what it decided, and does what it did, through CUDA's driver.
+// Computes calls by the programs of a file of compiled GPU kernels. It evaluates the numbers that
+// the host code in Python used, checks its conditions, and repeats its steps through CUDA's driver.
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -24,7 +24,7 @@ using at::Tensor;
 constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kMostShared = 97;          // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 constexpr int kDynamicSharedBytes = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr int64_t kSharedWithoutAsking = 48 << 10;  // more takes the attribute
+constexpr int64_t kSharedWithoutAsking = 48 << 10;  // more requires the attribute
 
 void check(const Driver& driver, int error, const char* what) {
   if (error == 0) return;
@@ -58,7 +58,7 @@ uint64_t bits_of(const Kernel& kernel, const Argument& argument, const Value& va
   } else {
     refuse(" as " + argument.type_name);
   }
-  // A divisor is a power of two, so the bits of a negative number tell too.
+  // A divisor is a power of two, so the bits of a negative number suffice.
   if (bits % static_cast<uint64_t>(argument.divisible) != 0) {
     refuse(" to be a multiple of " + std::to_string(argument.divisible));
   }
@@ -107,7 +107,7 @@ int64_t File::arch_of(const Driver& driver, const c10::Device& device) const {
   return arch;
 }
 
-// Makes the device's context current, in which torch works too, and returns the kernel in it.
+// Makes the device's context current, which torch uses too, and returns the kernel in it.
 void* File::function_on(const Driver& driver, const Kernel& kernel, int ordinal) {
   const std::lock_guard lock(mutex_);
   void*& context = contexts_[ordinal];
@@ -187,7 +187,7 @@ struct Number {
   double wide() const { return is_real ? real : static_cast<double>(integer); }
 };
 
-// The numbers of one call. Each formula is evaluated once, when it is asked for.
+// The numbers of one call. Each formula is evaluated once, on request.
 class Numbers {
  public:
   Numbers(const Index& index, const PlainCall& call, const std::vector<Tensor>& tensors)
@@ -269,7 +269,7 @@ class Numbers {
           throw Unserved("a program asks for an operation of integers");
       }
     }
-    // Sums and products wrap around, so that a file of strange numbers does no harm here.
+    // Sums and products wrap around, so that a file with extreme numbers does no harm here.
     const auto x = static_cast<uint64_t>(a.integer), y = static_cast<uint64_t>(b.integer);
     const bool divides = formula.kind == Kind::divide || formula.kind == Kind::remainder;
     if (divides && b.integer <= 0) throw Unserved("a program divides by a number below 1");
@@ -313,7 +313,7 @@ at::TensorOptions on_device(at::ScalarType type, const c10::Device& device) {
 
 }  // namespace
 
-// The first program for such calls all of whose conditions hold.
+// The first program for such calls whose conditions all hold.
 static const Program* program_for(const File& file, const PlainCall& call, const PlainGrad* grad,
                                   int64_t arch, Numbers& numbers) {
   const bool grad_lse = grad != nullptr && grad->grad_lse.defined();

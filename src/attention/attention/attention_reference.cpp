@@ -1,11 +1,11 @@
-// Dense N-simplicial attention from plain ATen calls: the oracle of every kernel, the fallback of
+// Dense N-simplicial attention by ATen calls. It is the oracle of every kernel, the fallback for
 // every dtype and device, and the path of double backward and of functorch transforms.
 //
-// The work is cut into tiles: some neighbouring queries times a box of tuples. Only the slices of
-// keys and values that a tile can see are read. Forward merges the tiles of a query (online
-// softmax); backward recomputes each tile from lse, and where lse may be large sums the tiles'
-// weights before. Nothing is written in place, so every step can be batched by vmap and
-// differentiated again.
+// The work is divided into tiles: some consecutive queries times a box of tuples. Only the slices
+// of keys and values that a tile sees are read. The forward pass merges the tiles of a query
+// (online softmax). The backward pass recomputes each tile from lse, and sums the weights of the
+// tiles first if lse may be large. Nothing is written in place, so vmap can batch every step, and
+// every step can be differentiated again.
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -27,13 +27,14 @@ void add_rows(Tensor& total, const Tensor& part, int64_t begin, int64_t length) 
   total = total.defined() ? total + padded : padded;
 }
 
-// Of all rows, [B, H, G, Tq], for the backward; `lse` is finite where a row has no weights.
+// The norms of all rows, [B, H, G, Tq], for the backward pass. `lse` is finite for rows without
+// weights.
 RowNorm norm_of_rows(const Problem& problem, const Tiling& tiling, const Tensor& lse) {
   if (!exponential(problem.settings.normalizer)) return {{}, lse};
   if (!may_be_large(lse)) return {lse, {}};
   std::vector<Tensor> maxima, log_sums;
   const auto measure = [&](int64_t first, int64_t queries, const std::vector<Tile>& tiles) {
-    const at::NoGradGuard no_grad;  // they have the gradient of lse
+    const at::NoGradGuard no_grad;  // their gradient is that of lse
     RowNorm norm{at::zeros_like(lse.narrow(3, first, queries)).to(problem.logit_type),
                  at::zeros_like(lse.narrow(3, first, queries))};
     if (!tiles.empty()) {
@@ -48,7 +49,7 @@ RowNorm norm_of_rows(const Problem& problem, const Tiling& tiling, const Tensor&
   return with_lse({at::cat(maxima, 3), at::cat(log_sums, 3)}, lse);
 }
 
-// The number of steps grows with the sizes, and those of an expanded view may be anything.
+// The number of steps grows with the sizes, and an expanded view may have any size.
 void require_sizes(const Call& call) {
   require_addressable("attention", "query", call.query);
   require_addressable("attention", "keys", call.keys);
@@ -103,8 +104,9 @@ Gradients reference_backward(const BackwardCall& backward) {
 
   const Tensor grad = backward.grad_out.to(problem.accumulate);
   const Tensor empty = at::isneginf(backward.lse);
-  const Tensor rows_delta =
-      problem.by_group(delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
+  const DeltaTerm rows_delta =
+      DeltaTerm(backward.out, backward.lse, backward.grad_out, backward.grad_lse)
+          .by([&](const Tensor& rows) { return problem.by_group(rows); });
   const Tiling tiling(call, problem.settings);
   const RowNorm rows_norm =
       norm_of_rows(problem, tiling, problem.by_group(backward.lse.masked_fill(empty, 0)));
@@ -136,7 +138,10 @@ Gradients reference_backward(const BackwardCall& backward) {
       if (!want_query && !want_keys && !want_mask) continue;
       Tensor grad_weights = terms.with_dropout(terms.grad_weights(tile_grad));
       if (normalized(normalizer)) {
-        grad_weights = grad_weights - terms.rows(rows_delta).unsqueeze(-1).unsqueeze(-1);
+        const auto of_tile = [&](const Tensor& rows) {
+          return terms.rows(rows).unsqueeze(-1).unsqueeze(-1);
+        };
+        grad_weights = rows_delta.by(of_tile).less_delta(grad_weights, weights);
       }
       const Tensor grad_logits = slope_of(normalizer, logits, weights, norm) * grad_weights;
       if (want_mask) grad_mask.add(tile, grad_logits);
@@ -178,15 +183,16 @@ Gradients reference_backward(const BackwardCall& backward) {
 
 namespace {
 
-// The door of every backend: the values of lengths and boundaries lie on the CPU or are trusted.
+// The checks of every backend: lengths and boundaries are read if they are on the CPU, and
+// otherwise trusted.
 Output composite_forward(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);
   return reference_forward(call);
 }
 
-// A kernel of a device may leave calls with ones rows to the composite, which leaves their parts,
-// ordinary calls, to the kernel.
+// The kernel of a device may pass augmented calls to the composite, which calls the kernel for
+// their ordinary parts.
 Output forward_of_parts(const Call& call) {
   if (call.query.is_cpu() || !augmented(call)) return composite_forward(call);
   check(call);

@@ -1,4 +1,4 @@
-// What a call costs: tuples and operations.
+// The cost of a call: numbers of tuples and operations.
 
 #include <nsimplex/attention.h>
 #include <torch/library.h>
@@ -13,10 +13,10 @@ namespace nsimplex {
 namespace dense {
 namespace {
 
-// The largest length that the count from sizes takes: positions and windows around it stay inside int64.
+// The largest length for counts from sizes. Positions and windows around it stay within int64.
 constexpr int64_t kMostQueries = int64_t{1} << 53;
 
-// The tuples that a query sees: prod_m n_m(i).
+// The number of tuples that a query sees: prod_m n_m(i).
 double tuples_of_query(const Settings& settings, int64_t batch, int64_t i) {
   double product = 1;
   for (int m = 0; m < settings.order; ++m) {
@@ -44,8 +44,9 @@ double sum_polynomial(int degree, int64_t first, int64_t end, Polynomial&& p) {
   return sum;
 }
 
-// sum_i prod_m n_m(i) for one batch entry. Between the queries where a window meets an end of its axis, every n_m is
-// linear in i: so many pieces, whatever the number of queries. Documents and given positions have a piece for each query.
+// sum_i prod_m n_m(i) for one batch entry. Between the queries at which a window meets an end of
+// its axis, every n_m is linear in i. So the number of pieces does not depend on the number of
+// queries. With documents or given positions, each query is a piece.
 double count_tuples(const Settings& settings, int64_t queries, int64_t batch) {
   std::vector<int64_t> pieces{0, queries};
   for (int m = 0; m < settings.order; ++m) {
@@ -56,7 +57,8 @@ double count_tuples(const Settings& settings, int64_t queries, int64_t batch) {
       return tuples;
     }
     const int64_t valid = visible.lengths ? visible.lengths[batch] : visible.length;
-    // Where begin leaves 0 or reaches the end, and where the end leaves 0 or reaches the last key.
+    // The queries at which the begin leaves 0 or reaches the end, and the end leaves 0 or reaches
+    // the last key.
     const int64_t left = visible.left >= 0 ? visible.left - 1 : 0,
                   right = std::max<int64_t>(visible.right, 0);
     for (const int64_t edge :
@@ -75,7 +77,7 @@ double count_tuples(const Settings& settings, int64_t queries, int64_t batch) {
   return tuples;
 }
 
-// The same from sizes alone, for flop counters that see no data.
+// The same from sizes only, for flop counters, which see no data.
 double attention_tuples(int64_t queries, at::IntArrayRef lengths, bool causal,
                         at::OptionalIntArrayRef window) {
   Settings settings;
@@ -94,7 +96,7 @@ double attention_tuples(int64_t queries, at::IntArrayRef lengths, bool causal,
     kernels::Visibility& visible = settings.visible[m];
     visible = {lengths[m], lengths[m] - queries, -1, -1, causal, nullptr};
     if (window) {
-      // More than every axis and every query reaches is all of it.
+      // Larger windows have no effect.
       visible.left = std::min((*window)[2 * m], 2 * kMostQueries);
       visible.right = std::min((*window)[2 * m + 1], 2 * kMostQueries);
     }

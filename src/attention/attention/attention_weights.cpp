@@ -1,4 +1,4 @@
-// Weights of tuples, whole or summed to marginals.
+// Weights of tuples, for all tuples or summed to marginals.
 
 #include <ATen/ATen.h>
 #include <nsimplex/attention.h>
@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// [B, Hq, Tq, T_1, .., T_N] of a call that has that many weights.
+// The shape [B, Hq, Tq, T_1, .., T_N] of the weights of a call. Rejects a call with too many.
 std::vector<int64_t> weight_sizes(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);
@@ -33,7 +33,7 @@ std::vector<int64_t> weight_sizes(const Call& call) {
   return sizes;
 }
 
-// All tuples are one tile of the reference. The values of `call` are not looked at.
+// All tuples are one tile of the reference. The values of `call` are not read.
 Tensor weights(const Call& call) {
   const NoAutocast below(call.query.device().type());
   const std::vector<int64_t> sizes = weight_sizes(call);
@@ -50,7 +50,7 @@ Tensor weights(const Call& call) {
       .reshape(sizes);
 }
 
-// A call without values, which have no part in weights; the keys stand in for them.
+// A call without values, which do not affect the weights. The keys take their place.
 struct WeightsCall {
   Call call;
 
@@ -69,7 +69,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-// Autograd and vmap look into the ATen calls.
+// Autograd and vmap use the ATen calls inside.
 TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
   m.impl("attention_weights", TORCH_FN(flat<&operator_weights>));
 }
@@ -84,7 +84,7 @@ void check_axis(const char* function, at::TensorList keys, int64_t axis) {
                     axis);
 }
 
-// The options of a sum of one-hot or unit values, whose output is made of weights alone.
+// The options for sums of one-hot or unit values, whose output consists of weights.
 AttentionOptions summing(const Tensor& query, AttentionOptions options) {
   options.reduce = Reduce::sum;
   if (!options.scale) options.scale = Scale::standard(query.size(3));
@@ -92,13 +92,13 @@ AttentionOptions summing(const Tensor& query, AttentionOptions options) {
   return options;
 }
 
-// The options of the same call on tensors that have been brought to Layout::bhtd.
+// The options of the same call on tensors in Layout::bhtd.
 AttentionOptions heads_first(AttentionOptions options) {
   options.layout = Layout::bhtd;
   return options;
 }
 
-// Values [B, Hk, T_m, width] of one row for all keys, without memory of their own.
+// Values [B, Hk, T_m, width] with the same row for all keys, as a view without memory.
 Tensor same_rows(const Tensor& key, const Tensor& row) {
   return row.expand({key.size(0), key.size(1), key.size(2), row.size(-1)});
 }
@@ -143,7 +143,7 @@ at::Tensor attention_received(const at::Tensor& query, at::TensorList keys, int6
   return dense::with_call(
       query, keys, values, dense::summing(query, options), [&](const dense::Call& call) {
         const auto [out, lse] = dense::dispatch(call);
-        // In the dtype that the forward was computed in: autocast may have narrowed it.
+        // In the dtype of the forward pass, which autocast may have narrowed.
         const at::ScalarType type = out.scalar_type();
         const at::Tensor own_query = call.query.to(type);
         std::vector<at::Tensor> own_keys, own_values;

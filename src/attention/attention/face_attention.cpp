@@ -1,5 +1,5 @@
-// Attention normalised over the last axis alone, on the reference's tiles: a tile holds whole rows
-// of the last axis, hence whole faces.
+// Attention that is normalised over the last axis only, on the tiles of the reference. A tile
+// contains whole rows of the last axis, and therefore whole faces.
 
 #include <ATen/ATen.h>
 #include <nsimplex/attention.h>
@@ -26,7 +26,7 @@ void check_faces(const Call& call) {
   TORCH_CHECK_VALUE(!augmented(call), "[face_attention] augment: expected none");
 }
 
-// A block of queries: the sum over faces of their means, how many there are, and their lse.
+// For a block of queries: the sum over faces of their means, the number of faces, and their lse.
 class FaceSums {
  public:
   FaceSums(const Problem& problem, const Call& call, int64_t queries)
@@ -47,13 +47,13 @@ class FaceSums {
     const Tensor empty = at::isneginf(logits).all(-1);
     const Tensor finite = logits.masked_fill(empty.unsqueeze(-1), 0);
     const Tensor lse = accumulated(finite.logsumexp(-1), problem_.accumulate);
-    // Not exp(logits - lse): a large lse has no digits left for the logarithm.
+    // exp(logits - lse) would be inaccurate: a large lse has no digits left for the logarithm.
     const Tensor weights =
         finite.softmax(-1).to(problem_.accumulate).masked_fill(empty.unsqueeze(-1), 0);
     weighted_ = weighted_ + terms.combine_values(terms.with_dropout(weights));
     faces_ = faces_ + empty.logical_not().sum(-1);
 
-    // The tile's box of faces at its place among all; other tiles have other boxes.
+    // The tile's box of faces at its place among all faces.
     at::DimVector counts, padding;
     for (int m = 0; m + 1 < problem_.settings.order; ++m) {
       const kernels::Range box = tile.keys[m];
@@ -98,7 +98,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-// Autograd and vmap look into the ATen calls.
+// Autograd and vmap use the ATen calls inside.
 TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
   m.impl("face_attention", TORCH_FN(flat<&faces>));
 }

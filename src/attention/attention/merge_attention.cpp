@@ -1,5 +1,5 @@
-// Merging of partial results. Made of ATen calls that PyTorch differentiates, batches and traces by
-// itself: the work is a few passes over the outputs, small beside the attention that made them.
+// Merges partial results by ATen calls, which PyTorch can differentiate, batch and trace. The work
+// is a few passes over the outputs, which is little compared with the attention itself.
 
 #include <ATen/ATen.h>
 #include <nsimplex/attention.h>
@@ -64,7 +64,7 @@ TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
   m.impl("merge_attention", TORCH_FN(merge));
 }
 
-// vmap asks for this one by name even where it only has to look inside.
+// vmap requires a registration of this operator, although it only decomposes it.
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) { m.impl("merge_attention", TORCH_FN(merge)); }
 
 }  // namespace

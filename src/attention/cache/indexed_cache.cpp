@@ -7,7 +7,7 @@ namespace nsimplex {
 
 using at::Tensor;
 
-// Rows beside the keys: one a token, or none.
+// Rows beside the keys, one per token, or none.
 struct IndexedCache::Rows {
   cache::Ring index{-1}, table{-1};
 

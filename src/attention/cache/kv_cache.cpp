@@ -1,4 +1,4 @@
-// The caches as classes for Python, torch.classes.nsimplex: the tensors' part only, since Python
+// The caches as classes for Python, torch.classes.nsimplex. They store tensors only, because Python
 // calls the operator itself, with all its options.
 
 #include <ATen/core/grad_mode.h>
@@ -18,7 +18,7 @@ using cache::Ring;
 
 constexpr const char* kAt = "[KeyValueCache] ";
 
-// Chunks of one call, all of which the first key speaks for until there is storage.
+// The expected shape of the chunks of a call. Without storage, the first key determines it.
 struct Expected {
   int64_t batch, heads, tokens, channels;
   const Tensor& like;
@@ -39,7 +39,7 @@ void check_chunk(const Tensor& rows, const char* name, size_t axis, const Expect
                     "no_grad, or detach");
 }
 
-// Keys and values of one chunk against each other and against what is stored.
+// Compares keys and values of a chunk with each other and with the storage.
 void check_chunks(const std::vector<Ring>& stored_keys, const std::vector<Ring>& stored_values,
                   at::TensorList keys, at::TensorList values) {
   const size_t order = stored_keys.size();
@@ -61,7 +61,7 @@ void check_chunks(const std::vector<Ring>& stored_keys, const std::vector<Ring>&
   }
 }
 
-// Queries of the last tokens, for keys like `key`.
+// Checks the queries of the last tokens against the keys.
 void check_query(const Tensor& query, const Tensor& key) {
   TORCH_CHECK_VALUE(query.dim() == 4 && query.size(0) == key.size(0) &&
                         query.size(1) % key.size(1) == 0 && query.size(3) == key.size(3),
@@ -71,8 +71,8 @@ void check_query(const Tensor& query, const Tensor& key) {
                    key.scalar_type(), ", got ", query.scalar_type());
 }
 
-// Refuses windows, which are the cache's, and options that count keys by their place in a tensor,
-// which in a ring is not their position.
+// Rejects windows, which belong to the cache, and options that count keys by their place in a
+// tensor, which in a ring is not their position.
 void check_options(const AttentionOptions& options) {
   TORCH_CHECK_VALUE(options.window.empty(), kAt, "window: belongs to the cache, got ",
                     options.window.size(), " entries with the call");
@@ -199,15 +199,7 @@ void KeyValueCache::reset() {
 
 void KeyValueCache::select(const Tensor& entries) {
   const Tensor& stored = storage_->keys[0].storage();
-  TORCH_CHECK_VALUE(stored.defined(), kAt, "select: nothing has been appended yet");
-  TORCH_CHECK_VALUE(entries.dim() == 1 && entries.numel() > 0, kAt,
-                    "select: expected entries of shape [B'], got ", entries.sizes());
-  TORCH_CHECK_TYPE(entries.scalar_type() == at::kLong, kAt,
-                   "select: expected entries of int64, got ", entries.scalar_type());
-  const int64_t lowest = entries.min().item<int64_t>(), highest = entries.max().item<int64_t>();
-  TORCH_CHECK_VALUE(lowest >= 0 && highest < stored.size(0), kAt,
-                    "select: expected entries in [0, ", stored.size(0), "), got ",
-                    lowest < 0 ? lowest : highest);
+  cache::check_entries(kAt, entries, stored.defined() ? stored.size(0) : 0);
   for (auto* rings : {&storage_->keys, &storage_->values}) {
     for (Ring& ring : *rings) ring.select(entries.to(stored.device()));
   }
@@ -299,7 +291,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       .def("load", [](const LayersHandle& self, const std::string& path, c10::Device device) {
         try {
           self->caches.load(path, device);
-        } catch (const InputError& error) {  // a ValueError in Python, as that of every reader
+        } catch (const InputError& error) {  // a ValueError in Python, as for every reader
           TORCH_CHECK_VALUE(false, error.what());
         }
       });

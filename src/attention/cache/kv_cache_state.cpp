@@ -24,7 +24,7 @@ const Tensor& required(const CacheState& state, const std::string& name) {
   return found->second;
 }
 
-// The rows that an axis holds at this position, as state() wrote them.
+// The rows of an axis at this position, as state() wrote them.
 const Tensor& held_rows(const CacheState& state, const char* kind, size_t axis, int64_t window,
                         int64_t position) {
   const std::string name = c10::str(kind, ".", axis);
@@ -60,7 +60,7 @@ void KeyValueCache::load_state(const CacheState& state) {
   TORCH_CHECK_VALUE(position >= 0 && state.size() == 1 + tensors,
                     "[KeyValueCache] state: expected ", 1 + tensors, " tensors for ", order,
                     " axes at position ", position, ", got ", state.size());
-  // Everything is looked at before anything changes.
+  // All checks precede any change.
   KeyValueCache loaded(storage_->window);
   if (position > 0) {
     const Tensor& first = held_rows(state, "keys", 0, storage_->window[0], position);
@@ -140,7 +140,7 @@ void LayerCaches::load_state(const CacheState& state) {
   }
   TORCH_CHECK_VALUE(found == state.size(), "[LayerCaches] state: ", state.size() - found,
                     " tensors belong to none of ", layers_.size(), " layers");
-  // Into caches of their own first: what is refused changes no layer.
+  // The state is loaded into new caches first, so that an error changes no layer.
   std::vector<std::shared_ptr<LayerCache>> loaded;
   for (size_t i = 0; i < layers_.size(); ++i) {
     loaded.push_back(layers_[i]->fresh());

@@ -42,7 +42,8 @@ Settings settings_of(const Call& call) {
     visible.offset = visible.length - call.query.size(2);
     visible.causal = options.causal;
     if (options.window) {
-      // A window wider than any distance is cut to that: positions plus windows cannot overflow then.
+      // A window wider than any distance is reduced to it, so that positions plus windows cannot
+      // overflow.
       const bool free = options.query_positions.has_value();
       const int64_t left = free ? 2 * kMostPosition : std::max<int64_t>(visible.length, 1),
                     right = free ? 2 * kMostPosition : call.query.size(2);
@@ -61,7 +62,7 @@ at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type) {
 
 namespace {
 
-// Whether the tensor has at most 2^40 numbers, an empty axis counting as one.
+// Whether the tensor has at most 2^40 numbers. An empty axis counts as one.
 bool is_addressable(const at::Tensor& tensor) {
   constexpr int64_t kMost = int64_t{1} << 40;
   int64_t numbers = 1;
@@ -93,7 +94,8 @@ at::Tensor valid_keys(const Call& call) {
   const at::Tensor lengths = call.options.key_lengths->expand(
       {static_cast<int64_t>(call.keys.size()), call.query.size(0)});
   at::Tensor valid = at::where(lengths.gt(0).all(0), lengths, 0).contiguous();
-  // The lengths were checked, but their tensor may have changed since; the kernel reads as far as these lead.
+  // The lengths were checked, but their tensor may have changed since then. The kernel relies on
+  // them, so they are limited here.
   for (size_t m = 0; m < call.keys.size(); ++m) {
     valid.select(0, static_cast<int64_t>(m)).clamp_(0, call.keys[m].size(2));
   }
@@ -107,7 +109,8 @@ at::Tensor document_bounds(const Call& call) {
   at::Tensor documents = at::zeros({2, length}, bounds.options());
   int64_t* const begin = documents.mutable_data_ptr<int64_t>();
   for (int64_t d = 0; d + 1 < bounds.size(0); ++d) {
-    // They were checked, but their tensor may have changed since: each is read once and kept inside.
+    // They were checked, but their tensor may have changed since then. Each is read once and
+    // limited.
     const int64_t first = std::clamp<int64_t>(bound[d], 0, length);
     const int64_t last = std::clamp<int64_t>(bound[d + 1], first, length);
     std::fill(begin + first, begin + last, first);
@@ -124,7 +127,7 @@ at::Tensor positions_of_queries(const Call& call) {
 }
 
 at::Tensor rising_positions(const Call& call) {
-  // They were checked, but their tensor may have changed since: the copy is made to rise.
+  // They were checked, but their tensor may have changed since then. The copy is made ascending.
   return std::get<0>(
              at::cummax(positions_of_queries(call).cpu().clamp(-kMostPosition, kMostPosition), 1))
       .contiguous();

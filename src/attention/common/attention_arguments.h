@@ -13,8 +13,8 @@
 
 namespace nsimplex::dense {
 
-/// From the layout to [B, heads, T, D], or back. What has other than 4 dimensions is left for the
-/// checks of the operator.
+/// From the layout to [B, heads, T, D], or back. A tensor without 4 dimensions is left unchanged
+/// for the checks of the operator.
 inline at::Tensor swap_heads(Layout layout, const at::Tensor& tensor) {
   return layout == Layout::bthd && tensor.dim() == 4 ? tensor.transpose(1, 2) : tensor;
 }
@@ -31,22 +31,22 @@ struct HeadsFirst {
   std::vector<at::Tensor> keys, values;
 };
 
-/// Refuses a call that the operator does not define, or does not have yet, with one line that names
-/// the argument, what was expected and what came. Sizes are symbolic, so that meta tensors pass the
-/// same door.
+/// Rejects a call that the operator does not define or support, with one line that names the
+/// argument, the expectation and the value. Sizes are symbolic, so that meta tensors pass the same
+/// checks.
 void check(const Call& call);
 void check(const BackwardCall& call);
 
-/// Refuses key lengths outside [0, T_m] and boundaries of documents that do not go from 0 to T.
-/// Reads the values: another device than the CPU is waited for.
+/// Rejects key lengths outside [0, T_m] and boundaries of documents that do not rise from 0 to T.
+/// It reads the values, so it waits for devices other than the CPU.
 void check_values(const Call& call);
 
-/// Refuses a tensor of more than 2^40 numbers, which no memory holds but an expanded view may have: workspaces are
-/// multiples of tensors, and their sizes stay within int64.
+/// Rejects a tensor of more than 2^40 numbers. No memory holds it, but an expanded view may have
+/// this size. Workspaces are multiples of tensors, and their sizes must fit into int64.
 void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor);
 void require_addressable(const char* operation, const char* list, at::TensorList tensors);
 
-/// The options that are names. Refuses unknown ones.
+/// The options that are names. Rejects unknown names.
 struct Names {
   Form form;
   Reduce reduce;
@@ -55,7 +55,7 @@ struct Names {
 };
 Names names_of(const Options& options);
 
-/// What a checked call asks for, in numbers.
+/// The settings of a checked call as numbers.
 struct Settings {
   int order = 1;
   Form form = Form::product;
@@ -65,34 +65,35 @@ struct Settings {
   Scale scale;
   double dropout_p = 0.0;
   int64_t seed = 0;
-  /// Windows and the causal mask; without what depends on data.
+  /// Windows and the causal mask, without limits that depend on data.
   std::array<kernels::Visibility, kernels::kMaxOrder> visible;
 };
 Settings settings_of(const Call& call);
 
-/// Valid keys per axis and batch entry, int64 [N, B] contiguous, or undefined when every key is
-/// valid. An entry that has an axis without keys has no tuple at all: all its lengths are 0 then,
-/// so that no key of it is read.
+/// Valid keys per axis and batch entry, int64 [N, B] contiguous; undefined if every key is valid.
+/// If an entry has an axis without keys, it has no tuple. Then all its lengths are 0, so that none
+/// of its keys is read.
 at::Tensor valid_keys(const Call& call);
 
-/// Where the document of each query begins and ends, int64 [2, Tq] contiguous, on the CPU. The call
-/// has documents.
+/// Begin and end of the document of each query, int64 [2, Tq] contiguous, on the CPU. The call must
+/// have documents.
 at::Tensor document_bounds(const Call& call);
 
-/// The largest distance of a query's position from the first key, either way: 2^53.
+/// The largest distance of a query's position from the first key, in both directions: 2^53.
 inline constexpr int64_t kMostPosition = int64_t{1} << 53;
 
-/// Positions of the queries among the keys, int64 [B, Tq]. The call has query_positions.
+/// Positions of the queries among the keys, int64 [B, Tq]. The call must have query_positions.
 at::Tensor positions_of_queries(const Call& call);
 
-/// The same for the kernel: contiguous, on the CPU, and never falling from one query to the next.
+/// The same for the kernel: contiguous, on the CPU, and never decreasing from one query to the
+/// next.
 at::Tensor rising_positions(const Call& call);
 
 /// Sizes of the output: [B, Hq, Tq, Dv].
 std::array<c10::SymInt, 4> output_sizes(const Call& call);
 
-/// True when the tensor's heads lie inside its rows: [B, T, H, D] in memory, as projections leave
-/// them.
+/// Whether the heads of the tensor lie inside its rows: [B, T, H, D] in memory, as projections
+/// produce them.
 bool heads_inside(const at::Tensor& tensor);
 
 /// An uninitialised [B, H, T, channels] tensor in the memory order of `like`.
@@ -102,20 +103,20 @@ at::Tensor empty_in_order(const at::Tensor& like, c10::SymIntArrayRef sizes,
 /// A [B, H, T, channels] result in the dtype and memory order of `like`.
 at::Tensor in_order_of(const at::Tensor& like, const at::Tensor& result);
 
-/// dtype of lse and of everything that is accumulated: double for double, else float.
+/// The dtype of lse and of all sums: double for double, otherwise float.
 inline at::ScalarType accumulate_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double is a mask
-/// like the smallest float, and does not exclude a tuple.
+/// The tensor in a type that accumulates. Finite numbers stay finite: the smallest double acts as a
+/// mask like the smallest float, and does not exclude a tuple.
 at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
 
-/// The seed of a call: the given one, or one drawn where dropout needs it.
+/// The seed of a call: the given one, or a random one if dropout needs it.
 std::optional<c10::SymInt> seed_of(const AttentionOptions& options);
 
-/// Flattens the public options and returns function(call), whose tensors are [B, heads, T, D]
-/// whatever the layout.
+/// Flattens the public options and returns function(call). The tensors of the call are [B, heads,
+/// T, D] for every layout.
 template <class Function>
 auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                const AttentionOptions& options, Function&& function) {

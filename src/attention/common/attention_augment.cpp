@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// One more tuple of value 0 for every query that has any.
+// Adds one more tuple of value 0 for every query that has any tuple.
 Output with_sink(const Tensor& sink, const Tensor& out, const Tensor& lse) {
   const Tensor empty = at::isneginf(lse);
   const Tensor finite = lse.masked_fill(empty, 0);
@@ -22,17 +22,17 @@ Output with_sink(const Tensor& sink, const Tensor& out, const Tensor& lse) {
           whole.masked_fill(empty, -kInfinity)};
 }
 
-// What is added to the logits of all tuples of `order` keys: [Hq, 1].
+// The number that is added to the logits of all tuples of `order` keys: [Hq, 1].
 Tensor bias_of_order(const Call& call, size_t order) {
   const at::ScalarType type = accumulate_type(call.query.scalar_type());
   return accumulated(call.options.order_bias->select(0, static_cast<int64_t>(order) - 1), type)
       .unsqueeze(-1);
 }
 
-// Results over disjoint sets of tuples as one.
+// Merges results over disjoint sets of tuples.
 Output united(const Call& call, const std::vector<Tensor>& outs, const std::vector<Tensor>& lses) {
   const Normalizer normalizer = names_of(call.options).normalizer;
-  if (normalizer == Normalizer::sigmoid) {  // nothing to normalise: the sums add
+  if (normalizer == Normalizer::sigmoid) {  // without normalisation, the sums are added
     Tensor out = outs[0], lse = lses[0];
     for (size_t p = 1; p < outs.size(); ++p) {
       out = out + outs[p];
@@ -86,7 +86,7 @@ PartialCall::PartialCall(const Call& call, std::vector<size_t> axes)
   }
   seed_ = o.seed;
   if (o.dropout_p > 0 && axes_.size() < call.keys.size()) {
-    // Tuples of different orders are dropped independently, though their indices look alike.
+    // Gives tuples of different orders independent dropout although their indices are alike.
     uint64_t chosen = 0;
     for (const size_t m : axes_) chosen |= uint64_t{1} << m;
     const auto seed = static_cast<uint64_t>(o.seed->guard_int(__FILE__, __LINE__));
@@ -103,7 +103,7 @@ Call PartialCall::call() const {
   options.mask.reset();
   options.augment.reset();
   options.order_bias.reset();
-  // The sink is not in the parts: it joins where they are united.
+  // The parts have no sink; it is added when they are merged.
   options.sink.reset();
   if (options.normalizer == name_of(Normalizer::softmax_sink)) {
     options.normalizer = name_of(Normalizer::softmax);
@@ -138,7 +138,7 @@ Output augmented_forward(const Call& call, Output (*run)(const Call&)) {
   return {in_order_of(call.query, out), lse};
 }
 
-// With the results of the whole, each part's backward weighs its tuples as the whole does.
+// With the results of the whole call, the backward of each part uses the weights of the whole.
 Gradients augmented_backward(const BackwardCall& backward, Gradients (*run)(const BackwardCall&)) {
   const Call& call = backward.forward;
   const size_t order = call.keys.size();

@@ -2,26 +2,26 @@
 
 #include "attention/common/attention_call.h"
 
-// Ones rows: an augmented axis has one more key, all ones, that every query sees whatever window,
-// mask and lengths say. Under the product form a tuple that takes it is a tuple of one axis less,
-// so the call is the union of ordinary calls, one for every choice of real axes, and their results
-// merge. Nothing of it reaches the kernels.
+// Augmented axes. Such an axis has one more key, a row of ones, which every query sees for all
+// windows, masks and lengths. With the product form, a tuple with this key is a tuple of one axis
+// less. So the call is the union of ordinary calls, one per choice of real axes, whose results are
+// merged. The kernels do not depend on it.
 
 namespace nsimplex::dense {
 
-/// Refuses axes that are not the call's, repeated ones, and options that have no meaning beside
-/// them.
+/// Rejects axes that the call does not have, repeated axes, and options that are not defined for
+/// augmented calls.
 void check_augment(const Call& call);
 
 /// Whether any axis has a ones row.
 bool augmented(const Call& call);
 
-/// The call on some of the axes, with the scales of all of them.
+/// The call on some of the axes, with the scales of the whole call.
 class PartialCall {
  public:
   PartialCall(const Call& call, std::vector<size_t> axes);
 
-  /// Views this object.
+  /// The call refers to this object.
   Call call() const;
   const std::vector<size_t>& axes() const { return axes_; }
 
@@ -34,11 +34,11 @@ class PartialCall {
   std::optional<c10::SymInt> seed_;
 };
 
-/// The ordinary calls that an augmented one is made of: the call without ones rows first, never one
+/// The ordinary calls of an augmented one. The first is the call without rows of ones. None is
 /// without axes.
 std::vector<PartialCall> partial_calls(const Call& call);
 
-/// An augmented call by `run` on its parts, which are ordinary.
+/// Computes an augmented call by calling `run` for its ordinary parts.
 Output augmented_forward(const Call& call, Output (*run)(const Call&));
 Gradients augmented_backward(const BackwardCall& call, Gradients (*run)(const BackwardCall&));
 

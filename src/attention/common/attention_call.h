@@ -7,12 +7,12 @@
 
 #include "support/flat_call.h"
 
-// The dense operator's arguments as the schema lists them (support/flat_call.h). Lists are views of
+// The arguments of `attention` in the order of the schema (support/flat_call.h). Lists are views of
 // the caller's arguments.
 
-// The options, in the order of the schema. An option is added at the end, with a default: only then
-// do saved graphs still work. `window` holds SymInts so that one derived from a length survives
-// export with dynamic lengths.
+// The options, in the order of the schema. A new option is added at the end, with a default; only
+// then do saved graphs still work. `window` holds SymInts, so that a window derived from a length
+// survives export with dynamic lengths.
 #define NSIMPLEX_ATTENTION_OPTIONS(OPTION)                                    \
   OPTION(bool, causal, false, "bool causal=False")                            \
   OPTION(at::OptionalSymIntArrayRef, window, {}, "SymInt[]? window=None")     \
@@ -67,7 +67,7 @@ struct BackwardCall {
   at::Tensor lse;           ///< [B, Hq, Tq]
   at::Tensor grad_out;      ///< like out
   OptionalTensor grad_lse;  ///< like lse; absent: zero
-  /// Which gradients are computed: query, keys..., values..., mask, sink.
+  /// The gradients that are computed: query, keys..., values..., mask, sink.
   c10::List<bool> wanted{};
 
   static auto fields(auto& self) {
@@ -85,8 +85,8 @@ struct BackwardCall {
 
 using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
 
-/// Gradients of the query, the keys, the values, the mask and the sink; an unwanted one is an empty
-/// tensor of shape [0].
+/// Gradients of the query, the keys, the values, the mask and the sink. A gradient that is not
+/// wanted is an empty tensor of shape [0].
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
                              at::Tensor, at::Tensor>;
 
@@ -95,8 +95,8 @@ Output dispatch(const Call& call);
 Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
 
-/// The ATen version (attention_reference.cpp): any dtype and device, differentiable any number of
-/// times.
+/// The version by ATen calls (attention_reference.cpp): any dtype and device, differentiable any
+/// number of times.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 

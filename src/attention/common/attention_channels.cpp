@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// The subsets of {0, .., size - 1} with `grade` elements, as bits, to their place by value.
+// Maps the subsets of {0, .., size - 1} with `grade` elements, as bits, to their ranks by value.
 std::map<unsigned, int> subsets(int size, int grade) {
   std::map<unsigned, int> places;
   for (unsigned bits = 0; bits < (1u << size); ++bits) {
@@ -36,7 +36,7 @@ ChannelMap ChannelMap::exterior_product(int size, int grade) {
   for (const auto& [bits, place] : from) {
     for (int i = 0; i < size; ++i) {
       if (bits >> i & 1u) continue;
-      // e_i passes the elements above it on its way to its place.
+      // The sign counts the elements above e_i, which it passes.
       map.terms_.push_back({{place, i, to.at(bits | 1u << i)}, count_above(bits, i) % 2 == 1});
     }
   }
@@ -51,7 +51,7 @@ ChannelMap ChannelMap::cofactors(int size) {
     for (int i = 0; i < size; ++i) {
       for (int a = 0; a < size; ++a) {
         if (i == a || (bits >> i & 1u) || (bits >> a & 1u)) continue;
-        // Inversions of the permutation (i, the subset in order, a).
+        // The number of inversions of the permutation (i, the subset in order, a).
         const int inversions = count_below(bits, i) + (a < i ? 1 : 0) + count_above(bits, a);
         map.terms_.push_back({{place, i, a}, inversions % 2 == 1});
       }
@@ -92,7 +92,7 @@ Tensor LeadingRows::of(const std::vector<Tensor>& axes) const {
 
 // Rows of the first `count` axes.
 Tensor LeadingRows::rows(const std::vector<Tensor>& axes, size_t count) const {
-  if (count == 0) {  // of grade 0: one component a chunk
+  if (count == 0) {  // of grade 0: one component per chunk
     return at::ones({1, 1, 1, unit_channels(axes[0].size(-1))}, axes[0].options());
   }
   Tensor rows = axes[0];

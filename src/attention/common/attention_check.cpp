@@ -1,6 +1,5 @@
-// The door of the dense operator: tensors, windows and what the backward operator gets.
-//
-// The door of the dense operator: its options.
+// The checks of the operator `attention`: tensors, windows, the arguments of the backward operator,
+// and options.
 
 #include "attention/common/attention_check.h"
 
@@ -142,7 +141,7 @@ void check(const BackwardCall& call) {
 
 namespace {
 
-// Every option lies where the query does.
+// Every option must be on the device of the query.
 void check_device(const char* name, const at::Tensor& tensor, const at::Tensor& query) {
   TORCH_CHECK_VALUE(tensor.device() == query.device(), "[attention] ", name,
                     ": expected the query's device ", query.device(), ", got ", tensor.device());
@@ -175,7 +174,7 @@ void check_key_lengths(const Call& call) {
       call.query.sym_size(0), "], got ", lengths.sym_sizes());
 }
 
-// Of axes that go by places.
+// Checks axes whose keys are seen by place.
 void check_places_of_lengths(const Call& call, Distinct distinct) {
   if (!call.options.key_lengths || call.options.query_positions) return;
   const char* by = nullptr;
@@ -229,9 +228,9 @@ void check_documents(const Call& call) {
   }
 }
 
-// A mask of pairs, as order 1 has them, would broadcast to other axes than it was made for. So
-// every mask of higher order has a dimension for the queries; and one that is the same for all of
-// them is written in full where it could be the [.., Tq, T] of other libraries.
+// A mask of pairs, as for order 1, would broadcast to other axes than intended. So every mask of
+// higher order has a dimension for the queries. A mask that is the same for all queries must have
+// their full length if it could be mistaken for the [.., Tq, T] mask of other libraries.
 void check_mask_names_queries(const at::Tensor& mask, const std::vector<c10::SymInt>& expected) {
   const auto order = static_cast<int64_t>(expected.size()) - 3, dims = mask.dim();
   if (order == 1) return;

@@ -14,7 +14,8 @@
 namespace nsimplex::dense {
 namespace {
 
-// The kernels have enums of their own, since they know nothing of Torch, with the same enumerators.
+// The kernels have enums of their own with the same enumerators, because they do not depend on
+// Torch.
 template <class To, class From>
 constexpr To same(From value) {
   return static_cast<To>(value);
@@ -59,8 +60,8 @@ KernelInputs::KernelInputs(const Call& call, const char* operation)
   }
 }
 
-// A batch entry that has an axis without keys has no tuple at all: all its lengths become 0, so
-// that no key of it is read.
+// A batch entry that has an axis without keys has no tuple. All its lengths become 0, so that none
+// of its keys is read.
 void KernelInputs::take_key_masks(const Call& call) {
   const int64_t batch = query_.size(0);
   if (!valid_.defined()) {
@@ -154,7 +155,7 @@ at::Tensor with_contiguous_channels(const at::Tensor& tensor) {
 }
 
 KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks) {
-  // ATen aligns CPU memory to 64 bytes; parts of that size keep what follows them aligned too.
+  // ATen aligns CPU memory to 64 bytes. Parts of multiples of that size keep the next part aligned.
   const auto padded = [](size_t bytes) { return round_up(static_cast<int64_t>(bytes), 64); };
   return {padded(workspace_bytes), padded(scratch_bytes),
           std::clamp<int64_t>(most_tasks, 1, thread_count())};

@@ -10,18 +10,18 @@
 #include "kernels/cpu/shared/attention_kernel_plan.h"
 #include "support/parallel.h"
 
-// A call as the CPU kernel's problem: tensors become pointers and strides here and nowhere
-// else.
+// Conversion of a call to the problem of the CPU kernel. Only this file turns tensors into pointers
+// and strides.
 
 namespace nsimplex::dense {
 
-/// The tensors that a kernel problem points into: the call's own, copies where channels are not
-/// contiguous, and what its options come to.
+/// The tensors to which a kernel problem points: those of the call, copies of tensors whose
+/// channels are not contiguous, and tensors made from the options.
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call, const char* operation = "attention");
 
-  /// Fills the part that forward and backward share. The problem lives no longer than this object.
+  /// Fills the part that forward and backward share. The problem must not outlive this object.
   template <class T>
   void fill(kernels::DenseProblem<T>& problem) const;
 
@@ -37,22 +37,23 @@ class KernelInputs {
   at::Tensor valid_;                                     // int64 [N, B]
   std::array<at::Tensor, kernels::kMaxOrder> key_mask_;  // bool [B, T_m]
   at::Tensor positions_;                                 // int64 [B, Tq]: positions of the queries
-  at::Tensor documents_;  // int64 [2, T]: begin and end of each query's
+  at::Tensor documents_;  // int64 [2, T]: begin and end of the document of each query
   at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
   at::Tensor sink_;  // [Hq]
 };
 
-/// The tensor itself where its channels are contiguous, else a copy.
+/// The tensor itself if its channels are contiguous, otherwise a copy.
 at::Tensor with_contiguous_channels(const at::Tensor& tensor);
 
-/// Memory that a plan takes besides inputs and outputs: the workspace, then one scratch a worker.
+/// The memory of a plan besides inputs and outputs: the workspace, then one scratch area per
+/// worker.
 struct KernelMemory {
   int64_t workspace_bytes = 0, scratch_bytes = 0, workers = 1;
   int64_t total() const { return workspace_bytes + workers * scratch_bytes; }
 };
 KernelMemory memory_of(const kernels::DensePlan& plan);
 
-/// The same of any kernel's sizes, the most tasks of one phase given.
+/// The same for the sizes of any kernel and the largest number of tasks per phase.
 KernelMemory aligned_memory(size_t workspace_bytes, size_t scratch_bytes, int64_t most_tasks);
 
 /// Whether the kernel has this storage type.
@@ -60,7 +61,8 @@ inline bool has_kernel(at::ScalarType type) {
   return type == at::kDouble || type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
 }
 
-/// Calls `run` with a value of the kernel's storage type for `type`, whose only use is its type.
+/// Calls `run` with a value of the kernel's storage type for `type`. Only the type of the value
+/// matters.
 template <class Run>
 auto with_storage_type(at::ScalarType type, Run&& run) {
   switch (type) {
@@ -76,7 +78,7 @@ auto with_storage_type(at::ScalarType type, Run&& run) {
   }
 }
 
-/// One softmax state for each number of `lse`, still of no tuple; none at all where no lse is
+/// One softmax state per number of `lse`, without any tuple so far. Returns none if no lse is
 /// large.
 template <class T>
 using RowStates = std::vector<kernels::SoftmaxState<kernels::Accum<T>>>;
@@ -101,13 +103,13 @@ kernels::Rows<T> output_rows(const at::Tensor& tensor) {
           tensor.stride(2)};
 }
 
-/// With NSIMPLEX_PLAN=1, writes how the CPU kernel cuts a call of `order` key axes as one line to
-/// standard error: axes in working order, rows of a block, keys of a panel, cuts of the queries (of
-/// the inner keys: splits), tasks of every phase, memory and SIMD level.
+/// If NSIMPLEX_PLAN=1, writes how the CPU kernel divides a call of `order` key axes as one line to
+/// standard error: axes in working order, rows per block, keys per panel, divisions of the queries
+/// (splits: of the inner keys), tasks per phase, memory and SIMD level.
 void log_plan(std::string_view operation, int order, const kernels::DensePlan& plan,
               const KernelMemory& memory);
 
-/// Runs a plan's phases one after another on torch's threads; `run(phase, task, workspace,
+/// Runs the phases of a plan one after another on torch's threads. `run(phase, task, workspace,
 /// scratch)` does one task.
 template <class Run>
 void run_phases(const char* operation, int order, const kernels::DensePlan& plan, Run&& run) {

@@ -19,7 +19,7 @@ Admissible::Admissible(const Call& call, const Settings& settings)
   const Options& options = call.options;
   const int64_t batch = call.query.size(0), queries = call.query.size(2);
   if (options.key_lengths || options.key_masks) {
-    Tensor alive;  // [B]: every axis has a key
+    Tensor alive;  // [B]: whether every axis has a key
     for (int m = 0; m < settings.order; ++m) {
       Tensor keys;
       if (options.key_lengths) {
@@ -30,7 +30,7 @@ Admissible::Admissible(const Call& call, const Settings& settings)
       alive = both(alive, keys.any(-1));
       taking_part_.push_back(keys);
     }
-    // An entry that lacks keys on one axis has no tuples: none of its keys is read.
+    // An entry without keys on one axis has no tuples, so none of its keys is read.
     for (Tensor& keys : taking_part_) keys = keys.logical_and(alive.unsqueeze(-1));
   }
   if (options.cu_seqlens) {
@@ -53,7 +53,7 @@ Tensor Admissible::keys(int axis, Range range) const {
   return taking_part_[axis].narrow(1, range.begin, range.size());
 }
 
-// Where the queries of a tile are among the keys of an axis: [B or 1, Q, 1].
+// The positions of the queries of a tile among the keys of an axis: [B or 1, Q, 1].
 Tensor Admissible::query_positions(int axis, const Tile& tile) const {
   const Tensor rows = query_positions_.defined()
                           ? query_positions_.narrow(1, tile.first_query, tile.queries)

@@ -4,20 +4,21 @@
 
 #include "attention/common/attention_tiles.h"
 
-// The mask over whole tuples that the caller materialises, and its gradient.
+// The mask over whole tuples that the caller passes as a tensor, and its gradient.
 
 namespace nsimplex::dense {
 
-/// A mask that broadcasts to [B, Hq, Tq, T_1, .., T_N]: booleans or logits to add.
+/// A mask that broadcasts to [B, Hq, Tq, T_1, .., T_N]: booleans, or numbers that are added to
+/// logits.
 class TupleMask {
  public:
-  TupleMask() = default;  ///< absent
+  TupleMask() = default;  ///< no mask
   TupleMask(const at::Tensor& mask, int order, int64_t kv_heads);
 
   bool boolean() const { return mask_.defined() && mask_.scalar_type() == at::kBool; }
   bool additive() const { return mask_.defined() && !boolean(); }
 
-  /// Its part in a tile: [B, H, G, Q, L, K], dimensions before L broadcast.
+  /// The part for a tile: [B, H, G, Q, L, K]. Dimensions before L may broadcast.
   at::Tensor slice(const Tile& tile) const;
 
  private:
@@ -27,8 +28,8 @@ class TupleMask {
   int64_t kv_heads_ = 1;
 };
 
-/// Collects the gradient of an additive mask: sums the tiles of a block of queries, and then
-/// strings the blocks together, or sums them too where the mask is the same for all queries.
+/// Collects the gradient of an additive mask. It sums the tiles of a block of queries. Then it
+/// concatenates the blocks, or sums them if the mask is the same for all queries.
 class MaskGradient {
  public:
   explicit MaskGradient(const TupleMask& mask) : mask_(mask) {}
@@ -36,10 +37,10 @@ class MaskGradient {
   /// d(logits) of a tile, [B, H, G, Q, L, K].
   void add(const Tile& tile, const at::Tensor& grad_logits);
 
-  /// Ends a block of queries; `options` are those of the accumulation.
+  /// Ends a block of queries. `options` are those of the accumulation.
   void end_block(int64_t queries, const at::TensorOptions& options);
 
-  /// In the mask's shape.
+  /// The gradient in the shape of the mask.
   at::Tensor finish() const;
 
  private:
@@ -48,13 +49,13 @@ class MaskGradient {
   std::vector<at::Tensor> blocks_;
 };
 
-/// Which tuples a query may attend to, and which keys may be read at all.
+/// The tuples to which a query may attend, and the keys that may be read.
 class Admissible {
  public:
   Admissible(const Call& call, const Settings& settings);
 
-  /// The keys of an axis that take part, bool [B, n]; undefined: all. What the others hold never
-  /// shows.
+  /// The keys of an axis that take part, bool [B, n]; undefined: all. The values of other keys
+  /// never affect the result.
   at::Tensor keys(int axis, kernels::Range range) const;
 
   /// The tuples that each query of a tile sees: bool, broadcasts to [B, H, G, Q, L, K].
@@ -69,9 +70,11 @@ class Admissible {
 
   const Settings& settings_;
   at::TensorOptions index_options_;
-  std::vector<at::Tensor> taking_part_;       ///< an axis: bool [B, T_m]; empty: every key does
-  at::Tensor document_begin_, document_end_;  ///< [Tq] of each query's document, or undefined
-  at::Tensor query_positions_;                ///< [B, Tq] where the call gives them
+  /// per axis: bool [B, T_m]; empty: all keys take part
+  std::vector<at::Tensor> taking_part_;
+  /// [Tq]: bounds of each query's document, or undefined
+  at::Tensor document_begin_, document_end_;
+  at::Tensor query_positions_;  ///< [B, Tq] if the call has positions
   TupleMask mask_;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/common/softmax_state.h"
+#include "kernels/cpu/shared/item_delta.h"
 #include "support/infinity.h"
 
 namespace nsimplex::dense {
@@ -43,7 +44,7 @@ RowNorm with_lse(const RowNorm& own, const Tensor& lse) {
   const Tensor beyond = own.lse().detach() - lse.detach();
   const Tensor rounding = 4 * epsilon(lse.scalar_type()) * value.abs();
   const Tensor fewer = at::where(beyond.abs() > rounding, beyond, 0);
-  // The last difference is 0, and has the gradient.
+  // The last difference is 0 and carries the gradient.
   return {own.maximum, own.log_sum.detach() - fewer + (given - value)};
 }
 
@@ -59,8 +60,8 @@ Tensor RowSums::empty() const {
 void RowSums::add(const TileTerms& terms, bool values) {
   const Normalizer normalizer = problem_.settings.normalizer;
   const Tensor logits = terms.logits();
-  // The maximum only keeps the exponentials in range, and tells rows without tuples: the result
-  // does not depend on it.
+  // The maximum only keeps the exponentials in range and marks rows without tuples. The result does
+  // not depend on it.
   const Tensor tile_maximum = logits.detach().flatten(-2, -1).amax(-1);
   const Tensor merged = maximum_.defined() ? at::maximum(maximum_, tile_maximum) : tile_maximum;
   const Tensor finite = merged.masked_fill(at::isneginf(merged), 0);
@@ -161,6 +162,22 @@ Tensor delta_of(const Tensor& out, const Tensor& lse, const Tensor& grad_out,
   return delta.masked_fill(at::isneginf(lse), 0);
 }
 
+DeltaTerm::DeltaTerm(const Tensor& out, const Tensor& lse, const Tensor& grad_out,
+                     const OptionalTensor& grad_of_lse)
+    : delta(delta_of(out, lse, grad_out, grad_of_lse)), rounded(out.element_size() == 2) {
+  if (grad_of_lse) grad_lse = grad_of_lse->to(lse.scalar_type());
+}
+
+Tensor DeltaTerm::less_delta(const Tensor& grad_weights, const Tensor& weights) const {
+  const Tensor difference = grad_weights - delta;
+  if (!rounded) return difference;
+  // Of second order the formula stays what it is: only its value is changed. A NaN minus itself is
+  // NaN.
+  const Tensor known = difference.detach();
+  const Tensor change = grad_lse.defined() ? grad_lse.detach() - known : known.neg();
+  return difference + change.masked_fill(weights.lt(kernels::dense::kWholeWeight), 0);
+}
+
 Tensor grad_sink(const BackwardCall& call, const RowNorm& norm) {
   const Tensor& sink = *call.forward.options.sink;
   const auto by_head = [](const Tensor& rows) { return rows.flatten(1, 2); };
@@ -169,7 +186,7 @@ Tensor grad_sink(const BackwardCall& call, const RowNorm& norm) {
   if (norm.log_sum.defined()) below = below - by_head(norm.log_sum);
   const Tensor weights = below.masked_fill(at::isneginf(call.lse), -kInfinity).exp();
   const Tensor delta = delta_of(call.out, call.lse, call.grad_out, call.grad_lse);
-  // Torch 2.11 finds {0, 2} ambiguous: a zero may be a null pointer.
+  // In torch 2.11, {0, 2} is ambiguous, because a zero may be a null pointer.
   return (weights * delta).sum({2, 0}).neg().to(sink.scalar_type());
 }
 

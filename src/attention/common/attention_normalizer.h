@@ -4,53 +4,54 @@
 
 #include "attention/common/attention_terms.h"
 
-// From logits x to weights, whatever the normaliser:
+// From logits x to weights, for every normaliser:
 //
 //   softmax       e^(x - lse)               lse = log sum e^x
 //   softmax_sink  e^(x - lse)               lse = log(e^sink + sum e^x)
 //   sigmoid       1 / (1 + e^-x)            lse = 0
 //   relu          max(x, 0) e^-lse          lse = log sum max(x, 0)
 //
-// A large lse has no digits left for the logarithm of a sum: fp32 counts in 64 at 1e9. So weights
-// are made from two numbers a row, the maximum of the logits and the logarithm of what is left of
-// them.
+// A large lse has no digits left for the logarithm of a sum: near 1e9, numbers in fp32 are 64
+// apart. So weights are computed from two numbers per row, the maximum of the logits and the
+// logarithm of the remaining sum.
 
 namespace nsimplex::dense {
 
-/// What the weights of rows are made from: e^(x - maximum - log_sum), [B, H, G, Q] both.
+/// The numbers from which the weights of rows are computed: e^(x - maximum - log_sum), [B, H, G, Q]
+/// both.
 struct RowNorm {
   at::Tensor maximum;  ///< finite, without gradients; undefined for sigmoid and relu
   at::Tensor log_sum;  ///< undefined: 0
 
   /// maximum + log_sum, in the type of weights.
   at::Tensor lse() const;
-  /// Of some neighbouring queries.
+  /// The part for some consecutive queries.
   RowNorm part(int64_t first, int64_t count) const;
   /// The type of weights.
   at::ScalarType type() const { return (log_sum.defined() ? log_sum : maximum).scalar_type(); }
 };
 
-/// The same with the gradient of `lse`, [B, H, G, Q], which is that of `own` but for its rounding;
-/// or that of more tuples, and then the weights are fractions of the larger sum.
+/// The same with the gradient of `lse`, [B, H, G, Q], which equals that of `own` up to rounding. It
+/// may also be the lse of more tuples; weights are then fractions of the larger sum.
 RowNorm with_lse(const RowNorm& own, const at::Tensor& lse);
 
-/// Whether some row's weights may need a norm of their own, and not lse alone. Looks at values
-/// where there are some to look at.
+/// Whether the weights of some row may need a norm of their own, and not lse alone. It reads values
+/// if there are any.
 bool may_be_large(const at::Tensor& lse);
 
-/// Sums over the tiles of a block of queries: partial results of disjoint sets of tuples merge
+/// Sums over the tiles of a block of queries. Partial results of disjoint sets of tuples merge
 /// exactly.
 class RowSums {
  public:
   explicit RowSums(const Problem& problem) : problem_(problem) {}
 
-  /// Without values there is only a norm in the end.
+  /// Without values, only the norm is computed.
   void add(const TileTerms& terms, bool values = true);
 
   /// out [B, H, G, Q, Dv] and lse [B, H, G, Q]; 0 and -inf for rows without weights.
   std::pair<at::Tensor, at::Tensor> finish() const;
 
-  /// Any finite numbers for rows without weights.
+  /// The norm. It has arbitrary finite numbers for rows without weights.
   RowNorm norm() const;
 
  private:
@@ -71,6 +72,30 @@ at::Tensor slope_of(Normalizer normalizer, const at::Tensor& logits, const at::T
 /// gets 0.
 at::Tensor delta_of(const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
                     const OptionalTensor& grad_lse);
+
+/// The shared normaliser's term in the gradients of logits: delta, and grad_lse if there is one. An
+/// out of 16 bits leaves its rounding in delta. A tuple with all of a row's weight would have nothing
+/// else in d(weight) - delta: it gets grad_lse instead, so that a query with one tuple has no
+/// gradient.
+struct DeltaTerm {
+  DeltaTerm(const at::Tensor& out, const at::Tensor& lse, const at::Tensor& grad_out,
+            const OptionalTensor& grad_lse);
+
+  /// With both tensors as `change` makes them of rows [B, Hq, Tq].
+  template <class Change>
+  DeltaTerm by(Change&& change) const {
+    DeltaTerm result(*this);
+    result.delta = change(delta);
+    if (grad_lse.defined()) result.grad_lse = change(grad_lse);
+    return result;
+  }
+
+  /// d(weight) - delta of tuples with these weights; all in one shape but for sizes of 1.
+  at::Tensor less_delta(const at::Tensor& grad_weights, const at::Tensor& weights) const;
+
+  at::Tensor delta, grad_lse;
+  bool rounded;
+};
 
 /// Gradient of the call's sink, which is one more tuple of value 0; `norm` is that of all rows.
 at::Tensor grad_sink(const BackwardCall& call, const RowNorm& norm);

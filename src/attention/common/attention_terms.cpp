@@ -6,8 +6,8 @@
 
 #include "kernels/common/tuple_hash.h"
 
-// Unsigned numbers in int64 tensors: products and sums wrap to the same bits, and a right shift
-// clears the copies of the sign bit.
+// Unsigned numbers in int64 tensors. Products and sums wrap to the same bits, and the copies of the
+// sign bit are cleared after a right shift.
 
 namespace nsimplex::dense {
 namespace {
@@ -160,7 +160,8 @@ Tensor TileTerms::grad_weights(const Tensor& grad) const {
   if (problem_.settings.reduce == Reduce::product) {
     return times(grad_rows(grad), values_.back().transpose(-1, -2));
   }
-  // grad . v^(m), one axis after the other: the tuple's sum, flattened like the tuples.
+  // grad . v^(m), one axis after the other. The result is the tuple's sum, flattened like the
+  // tuples.
   Tensor sum = times(grad, values_[0].transpose(-1, -2));
   for (size_t m = 1; m < values_.size(); ++m) {
     const Tensor part = times(grad, values_[m].transpose(-1, -2));
@@ -226,8 +227,8 @@ Tensor TileTerms::marginal(const Tensor& weights, size_t axis) const {
   return others.empty() ? by_axis : by_axis.sum(others);
 }
 
-// The tile's rows of one axis. Rows of keys that take no part are zeroed: what lies there never
-// shows.
+// The tile's rows of one axis. Rows of keys that take no part are set to zero, so their contents
+// never matter.
 Tensor TileTerms::slice(const Tensor& tensor, int axis) const {
   const Range range = tile_.keys[axis];
   const Tensor part = tensor.narrow(2, range.begin, range.size()).to(problem_.accumulate);

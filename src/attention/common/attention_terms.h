@@ -8,7 +8,7 @@
 
 namespace nsimplex::dense {
 
-/// Dropout of whole tuples by the hash of kernels/common/tuple_hash.h, in ATen calls.
+/// Dropout of whole tuples by the hash of kernels/common/tuple_hash.h, with ATen calls.
 class Dropout {
  public:
   Dropout(const Call& call, const Settings& settings);
@@ -20,8 +20,8 @@ class Dropout {
 
  private:
   const Settings& settings_;
-  at::Tensor rows_;               ///< hash of every row, int64 [B, H, G, Tq]
-  std::vector<at::Tensor> keys_;  ///< hash of every key of an axis, int64 [T_m]
+  at::Tensor rows_;               ///< hash of each row, int64 [B, H, G, Tq]
+  std::vector<at::Tensor> keys_;  ///< hash of each key, per axis: int64 [T_m]
 };
 
 }  // namespace nsimplex::dense
@@ -33,14 +33,14 @@ class Dropout {
 
 namespace nsimplex::dense {
 
-/// Everything of a call that tiles share.
+/// The data of a call that all tiles share.
 struct Problem {
   Settings settings;
   at::Tensor query;  ///< [B, H, G, Tq, D]
   at::TensorList keys, values;
   at::Tensor sink;  ///< [H, G, 1] in the accumulated dtype, or undefined
   at::ScalarType accumulate;
-  /// Of logits: wider where a mask is added, beside which a score may be lost in float.
+  /// The type of logits. It is wider with an additive mask, because a score could be lost in float.
   at::ScalarType logit_type;
   int64_t groups = 1;
   Admissible admissible;
@@ -48,34 +48,36 @@ struct Problem {
   LeadingRows leading_keys, leading_values;
 
   explicit Problem(const Call& call);
-  Problem(const Problem&) = delete;  // its parts refer to its settings
+  Problem(const Problem&) = delete;  // its members refer to its settings
 
   /// [B, H * G, ...] -> [B, H, G, ...]
   at::Tensor by_group(const at::Tensor& tensor) const;
 
-  /// The factor of a tuple's combined values: s2, with the mean's 1/N.
+  /// The factor of a tuple's combined values: s2, and for the mean 1/N.
   double output_scale() const;
 };
 
-/// The slices of one tile and the steps of the formula on them. Refers to the problem and the tile.
+/// The slices of one tile and the steps of the formula on them. It refers to the problem and the
+/// tile.
 class TileTerms {
  public:
   TileTerms(const Problem& problem, const Tile& tile);
 
-  /// The tile's queries of a [B, H, G, Tq, ...] tensor, in the accumulated dtype.
+  /// The part of a [B, H, G, Tq, ...] tensor for the queries of the tile, in the accumulated dtype.
   at::Tensor rows(const at::Tensor& tensor) const;
 
-  /// s1 * form + mask, -inf where the tuple is inadmissible: [B, H, G, Q, L, K] in the logits'
-  /// type.
+  /// s1 * form + mask, or -inf if the tuple is inadmissible: [B, H, G, Q, L, K] in the type of
+  /// logits.
   at::Tensor logits() const;
 
-  /// Times keep / (1 - p) of the tuple where there is dropout.
+  /// The weights times keep / (1 - p) of the tuple if there is dropout.
   at::Tensor with_dropout(const at::Tensor& weights) const;
 
   /// sum_J P_J reduce(v_J), without s2: [B, H, G, Q, Dv].
   at::Tensor combine_values(const at::Tensor& weights) const;
 
-  /// d(combined values . grad) / d weights, [B, H, G, Q, L, K]; `grad` [B, H, G, Q, Dv] holds s2.
+  /// d(combined values . grad) / d weights, [B, H, G, Q, L, K]. `grad` [B, H, G, Q, Dv] includes
+  /// s2.
   at::Tensor grad_weights(const at::Tensor& grad) const;
 
   /// Gradients of the tile's value slices, [B, H, n_m, Dv] each.

@@ -5,16 +5,16 @@
 namespace nsimplex::dense {
 namespace {
 
-// Elements of the largest temporary of a tile: 4 MB in fp32, so that a tile's handful of
-// temporaries stays near the cache; a tile of one query and one leading tuple may exceed it, then
-// it is O(T).
+// Elements of the largest temporary of a tile: 4 MB in fp32, so that the few temporaries of a tile
+// stay near the cache. A tile of one query and one leading tuple may exceed it; it is then O(T).
 constexpr int64_t kTileElements = int64_t{1} << 20;
 
-// On other devices each of these calls is a launch, which a small tile does not fill: 128 MB.
+// On other devices each of these calls is a kernel launch, and a small tile would not occupy the
+// device: 128 MB.
 constexpr int64_t kDeviceTileElements = int64_t{1} << 25;
 
 // Queries of a block share the union of their windows. A block much longer than the narrowest
-// window would compute mostly masked tuples; below 8 queries the calls' overhead dominates.
+// window would compute mostly masked tuples. Below 8 queries the overhead of the calls dominates.
 constexpr int64_t kMinimumBlock = 8;
 
 }  // namespace
@@ -28,7 +28,8 @@ Tiling::Tiling(const Call& call, const Settings& settings)
   if (settings.form == Form::determinant) {
     channels_ += call.query.size(3) * ((settings.order - 1) / 2);
   }
-  // Positions are data, which may lie on a device that is not waited for: a tile holds all keys then.
+  // Positions are data, possibly on a device for which the CPU does not wait. Then a tile has all
+  // keys.
   if (call.options.query_positions) {
     for (kernels::Visibility& visible : settings_.visible) {
       visible = {.length = visible.length, .offset = visible.offset};
@@ -55,8 +56,8 @@ kernels::Range Tiling::seen(int axis, int64_t first_query, int64_t queries) cons
   return {visible.of(0, first_query).begin, visible.of(0, first_query + queries - 1).end};
 }
 
-// Elements of the scores and the combined rows of one tile, at a block in the middle of the
-// sequence (the widest there is, up to the ends' cutting).
+// Elements of the scores and the combined rows of one tile, for a block in the middle of the
+// sequence, which is the widest one.
 int64_t Tiling::elements(int64_t queries) const {
   int64_t leading = 1;
   const auto keys = [&](int m) {

@@ -7,22 +7,22 @@
 
 namespace nsimplex::dense {
 
-/// Some neighbouring queries and, per axis, the keys they are paired with in one step of the
-/// reference.
+/// Some consecutive queries and, per axis, the keys with which one step of the reference combines
+/// them.
 struct Tile {
   int64_t first_query = 0, queries = 0;
   std::array<kernels::Range, kernels::kMaxOrder> keys;
 };
 
-/// Cuts a call into blocks of queries and each block into tiles, such that the temporaries of a
-/// tile stay within a fixed number of elements: neighbouring queries share a tile while they fit;
-/// where one query has too many tuples, the leading axes are cut too. The last axis never is.
+/// Divides a call into blocks of queries, and each block into tiles whose temporaries stay within a
+/// fixed number of elements. Consecutive queries share a tile if they fit. If one query has too
+/// many tuples, the leading axes are divided too, but never the last axis.
 class Tiling {
  public:
   Tiling(const Call& call, const Settings& settings);
 
-  /// visit(first query, queries, tiles) for every block in order; no tiles where no query sees a
-  /// tuple. A call without queries is one block of 0 queries.
+  /// Calls visit(first query, queries, tiles) for every block in order. There are no tiles if no
+  /// query sees a tuple. A call without queries is one block of 0 queries.
   template <class Visit>
   void for_each_block(Visit&& visit) const {
     int64_t first = 0;
@@ -43,7 +43,7 @@ class Tiling {
   int64_t sequences_ = 0;  ///< batch times query heads
   int64_t channels_ = 0;
   int64_t block_ = 1;
-  std::array<int64_t, kernels::kMaxOrder> step_{};  ///< keys of an axis in one tile
+  std::array<int64_t, kernels::kMaxOrder> step_{};  ///< keys per axis and tile
 };
 
 }  // namespace nsimplex::dense

@@ -2,23 +2,26 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 #include <c10/core/InferenceMode.h>
 
 namespace nsimplex::cache {
 namespace {
 
-// Rows that storage starts with, so that one-token appends do not begin with many small copies.
+// The initial number of rows, so that appending single tokens does not begin with many small
+// copies.
 constexpr int64_t kFirstCapacity = 64;
 
 }  // namespace
 
-// Storage for `rows` rows in all, with the rows held so far in their slots.
+// Allocates storage for `rows` rows, with the current rows in their slots.
 void Ring::reserve(const at::Tensor& like, int64_t rows) {
   const int64_t before = rows_.defined() ? rows_.size(2) : 0;
   if (rows_.defined() && rows <= before) return;
   int64_t capacity = std::max({rows, 2 * before, kFirstCapacity});
   if (window_ >= 0) capacity = std::min(capacity, window_);
-  // Storage outlives this call: it must stay writable when made in inference mode.
+  // Storage outlives this call and must be writable outside inference mode.
   const c10::InferenceMode ordinary_tensors(false);
   at::Tensor grown =
       at::empty({like.size(0), like.size(1), capacity, like.size(3)}, like.options());
@@ -62,6 +65,18 @@ void Ring::restore(const at::Tensor& rows, int64_t position) {
   reset();
   position_ = position - rows.size(2);
   append(rows);
+}
+
+void check_entries(const char* at, const at::Tensor& entries, int64_t batch) {
+  TORCH_CHECK_TYPE(entries.scalar_type() == at::kLong, at, "entries: expected int64, got ",
+                   entries.scalar_type());
+  TORCH_CHECK_VALUE(entries.dim() == 1 && entries.numel() > 0, at,
+                    "entries: expected shape [B'] with at least 1 entry, got ", entries.sizes());
+  TORCH_CHECK_VALUE(batch > 0, at,
+                    "entries: expected a cache that holds tokens to select from, got an empty one");
+  const int64_t lowest = entries.min().item<int64_t>(), highest = entries.max().item<int64_t>();
+  TORCH_CHECK_VALUE(lowest >= 0 && highest < batch, at, "entries: expected 0 to ", batch - 1,
+                    ", got ", lowest < 0 ? lowest : highest);
 }
 
 }  // namespace nsimplex::cache

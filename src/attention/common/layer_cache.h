@@ -11,28 +11,28 @@ namespace nsimplex::cache {
 
 /// The last `window` rows of a growing [B, H, T, C] sequence; -1: all of them.
 ///
-/// The row of position t lies in slot t mod capacity. Capacity doubles until it is the window, and
-/// no row is dropped before that: a ring that still grows has never wrapped.
+/// The row of position t is in slot t mod capacity. The capacity doubles until it is the window,
+/// and no row is dropped before that. So a growing ring has never wrapped.
 class Ring {
  public:
   explicit Ring(int64_t window) : window_(window) {}
 
-  /// rows [B, H, t, C], t >= 0; the first call decides B, H, C, dtype and device.
+  /// Appends rows [B, H, t, C], t >= 0. The first call determines B, H, C, dtype and device.
   void append(const at::Tensor& rows);
 
-  /// Rows held, in the order of slots: all rows in order until the first is dropped. A view.
+  /// The stored rows in the order of slots: all rows in order until the first is dropped. A view.
   at::Tensor in_slots() const { return rows_.narrow(2, 0, held()); }
 
-  /// The last `count` rows held, in the order of positions; a view where they do not wrap.
+  /// The last `count` stored rows in the order of positions. A view if they do not wrap.
   at::Tensor last(int64_t count) const;
 
-  int64_t position() const { return position_; }  ///< rows appended so far
+  int64_t position() const { return position_; }  ///< number of rows appended so far
   int64_t held() const { return window_ < 0 ? position_ : std::min(position_, window_); }
 
   void reset();
   void select(const at::Tensor& entries);
 
-  /// Starts again with these rows, the last of `position` ones.
+  /// Replaces the contents by these rows, the last of `position` rows.
   void restore(const at::Tensor& rows, int64_t position);
 
   /// [B, H, capacity, C]; undefined before the first append.
@@ -46,11 +46,15 @@ class Ring {
   at::Tensor rows_;
 };
 
+/// Checks the entries [B'] that a cache of `batch` sequences is to go on with; 0: it is empty. `at`
+/// names the cache in errors.
+void check_entries(const char* at, const at::Tensor& entries, int64_t batch);
+
 }  // namespace nsimplex::cache
 
 namespace nsimplex {
 
-/// The rings of one cache, one an axis; all have the same position.
+/// The rings of one cache, one per axis. All have the same position.
 struct KeyValueCache::Storage {
   std::vector<int64_t> window;
   std::vector<cache::Ring> keys, values;
@@ -65,17 +69,17 @@ namespace nsimplex::cache {
 
 using TensorDict = c10::Dict<std::string, at::Tensor>;
 
-/// A cache as Python holds it: what LayerCaches asks each of its layers for.
+/// A cache in the form in which Python holds it. LayerCaches gets the caches of its layers from it.
 struct LayerCacheHolder : torch::CustomClassHolder {
   /// A handle on the same cache.
   virtual std::shared_ptr<LayerCache> layer() const = 0;
 };
 
-/// States as dictionaries and back.
+/// Conversion of states to dictionaries and back.
 TensorDict to_dict(const CacheState& state);
 CacheState to_state(const TensorDict& dict);
 
-/// The methods that every kind of cache has.
+/// Adds the methods that every kind of cache has.
 template <class Class>
 void define_layer_cache(torch::class_<Class>& type) {
   using Handle = c10::intrusive_ptr<Class>;

@@ -14,7 +14,7 @@
 
 namespace nsimplex::rotations {
 
-/// The operator's arguments as the schema lists them (support/flat_call.h).
+/// The operator's arguments in the order of the schema (support/flat_call.h).
 struct Call {
   at::Tensor x;  ///< [B, H, T, D]
   NSIMPLEX_OPTION_FIELDS(NSIMPLEX_ROTARY_OPTIONS)
@@ -28,17 +28,18 @@ struct Call {
   }
 };
 
-/// Refuses a call that is not defined. Sizes are symbolic: meta tensors pass the same door.
+/// Rejects a call that is not defined. Sizes are symbolic, so that meta tensors pass the same
+/// checks.
 void check(const Call& call);
 
-/// Cosines and sines of a checked call's angles, in the dtype that x is turned in: [B or 1, T, H or
-/// 1, P].
+/// Cosines and sines of the angles of a checked call, in the dtype of the rotation: [B or 1, T, H
+/// or 1, P].
 struct Turns {
   at::Tensor cosines, sines;
 };
 Turns turns_of(const Call& call);
 
-/// Angles given with fewer dimensions as [B or 1, T, H or 1, P].
+/// Angles with fewer dimensions as [B or 1, T, H or 1, P].
 at::Tensor with_batch_and_heads(const at::Tensor& angles);
 
 /// The first and the second channels of every plane of [B, H, T, D]: [B, H, T, P] each.
@@ -47,7 +48,7 @@ std::pair<at::Tensor, at::Tensor> planes_of(const at::Tensor& x, int64_t chunk);
 /// Calls the registered operator through the dispatcher.
 at::Tensor dispatch(const Call& call);
 
-/// The operator from plain ATen calls: every device, differentiable and batched call by call.
+/// The operator by ATen calls, for every device. Each call is differentiable and supports vmap.
 at::Tensor composite(const Call& call);
 
 }  // namespace nsimplex::rotations

@@ -22,7 +22,7 @@ namespace {
 
 using at::Tensor;
 
-// Positions are float64 numbers, which are all different up to here.
+// Positions are float64 numbers, which represent all integers up to this one.
 constexpr int64_t kLargestOffset = int64_t{1} << 53;
 
 bool holds(const c10::SymBool& condition) { return condition.expect_true(__FILE__, __LINE__); }
@@ -90,7 +90,7 @@ void check(const Call& call) {
                       each == &call.angles ? "angles" : "positions", ": expected the device of x, ",
                       x.device(), ", got ", (*each)->device());
   }
-  // A symbolic offset has its value when the traced call runs.
+  // A symbolic offset has a value only when the traced call runs.
   const std::optional<int64_t> offset = call.offset.maybe_as_int();
   TORCH_CHECK_VALUE(!offset || (*offset >= -kLargestOffset && *offset <= kLargestOffset),
                     "[rotary] offset: expected -2^53 to 2^53, got ", call.offset);
@@ -110,7 +110,7 @@ Turns turns_of(const Call& call) {
     angles = with_batch_and_heads(*call.angles);
     angles = angles.to(c10::promoteTypes(angles.scalar_type(), type));
   } else {
-    // In double: in fp32 an angle of some thousand radians has lost its last digits.
+    // Computes in double, because an fp32 angle of some thousand radians has lost its last digits.
     const at::TensorOptions options = call.x.options().dtype(at::kDouble);
     const Tensor positions =
         call.positions ? call.positions->to(at::kDouble)
@@ -130,11 +130,11 @@ namespace {
 
 using at::Tensor;
 
-// Elements of a task: enough to pay for handing it out, few enough to balance.
+// Elements per task: enough to pay for starting it, few enough to balance the load.
 constexpr int64_t kTaskElements = int64_t{1} << 14;
 
-// A chunk size that the compiler knows (0: `chunk`) leaves no inner loop over planes for the usual
-// pairs.
+// With a chunk size that the compiler knows (0: `chunk`), the usual pairs need no inner loop over
+// planes.
 template <int64_t known_chunk, class T, class Wide>
 void turn_row(const T* __restrict from, T* __restrict to, const Wide* __restrict cosines,
               const Wide* __restrict sines, int64_t channels, int64_t chunk) {
@@ -154,7 +154,7 @@ template <class T>
 void turn(const Tensor& x, const Tensor& out, const Turns& turns, int64_t chunk) {
   using Wide = at::opmath_type<T>;
   const int64_t batch = x.size(0), heads = x.size(1), length = x.size(2), channels = x.size(3);
-  // A size of 1 that stands for all batch entries or heads gets stride 0.
+  // A dimension of size 1 for all batch entries or heads gets stride 0.
   const Tensor cosines = turns.cosines.contiguous().expand({batch, -1, heads, -1});
   const Tensor sines = turns.sines.contiguous().expand({batch, -1, heads, -1});
   const Wide *const cosine = cosines.const_data_ptr<Wide>(), *const sine =

@@ -1,7 +1,6 @@
-// Schema, public function, shapes and the plain ATen version of the rotary operator.
-//
-// Derivatives of the rotary operator. A rotation's transpose is its inverse, so the backward is the
-// operator itself, turning the other way, and second derivatives need nothing of their own.
+// Schema, public function, shapes and the ATen version of the rotary operator, and its derivatives.
+// The transpose of a rotation is its inverse. So the backward is the same operator with the
+// opposite angle, and second derivatives need no further code.
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -37,7 +36,7 @@ Tensor composite(const Call& call) {
   const Tensor wide = call.x.to(cosines.scalar_type());
   const auto [a, b] = planes_of(wide, call.chunk);
   const Tensor turned = at::stack({a * cosines - b * sines, a * sines + b * cosines}, -1);
-  // [B, H, T, P, 2] -> chunks of whole planes, and the channel that stays.
+  // [B, H, T, P, 2] -> chunks of whole planes, and the remaining channel.
   Tensor chunks = turned.unflatten(-2, {-1, call.chunk / 2}).flatten(-2);
   if (call.chunk % 2 == 1) {
     const Tensor last = wide.unflatten(-1, {-1, call.chunk}).narrow(-1, call.chunk - 1, 1);
@@ -101,7 +100,7 @@ struct RotaryFunction : torch::autograd::Function<RotaryFunction> {
                         const Call* call) {
     const at::AutoDispatchBelowADInplaceOrView below;
     Tensor out = dispatch(*call);
-    // Only the angles' gradient looks at the output.
+    // Only the gradient of the angles needs the output.
     const bool keep = angles && angles->requires_grad();
     Call kept = *call;
     kept.x.reset();

@@ -22,7 +22,7 @@ namespace nsimplex::routing {
   OPTION(std::string_view, form, "product", "str form='product'")       \
   OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None")
 
-/// Arguments of indexer_loss as the schema lists them (support/flat_call.h).
+/// The arguments of indexer_loss in the order of the schema (support/flat_call.h).
 struct LossCall {
   at::Tensor query_index;  ///< [B, H, Tq, D']
   at::Tensor key_index;    ///< [B, H', T, D']
@@ -39,30 +39,30 @@ struct LossCall {
   bool path() const { return pattern == name_of(TuplePattern::path); }
 };
 
-/// By query_index, key_index, weights, lse.
+/// Inputs with gradients: query_index, key_index, weights, lse.
 inline constexpr int kLossInputs = 4;
 using Wanted = std::array<bool, kLossInputs>;
 
-/// The loss and its gradients, empty where they are not wanted.
+/// The loss and its gradients. Gradients that are not wanted are empty.
 using LossOutput = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-/// Refuses index tensors that topk_keys would refuse.
+/// Rejects index tensors that topk_keys would reject.
 void check_index(const LossCall& call);
 
-/// Refuses a call that is not defined, by shapes and dtypes.
+/// Rejects a call that is not defined, by shapes and dtypes.
 void check(const LossCall& call);
 
-/// Refuses indices that are out of range. Reads them.
+/// Rejects indices that are out of range. It reads their values.
 void check_values(const LossCall& call);
 
-/// Loss and gradients of some neighbouring queries, not divided by their number.
+/// Loss and gradients of some consecutive queries, not divided by their number.
 struct LossPart {
   at::Tensor loss;                                ///< scalar
-  at::Tensor queries;                             ///< scalar: those that count
-  at::Tensor grad_query, grad_weights, grad_lse;  ///< the part's rows, undefined if not wanted
+  at::Tensor queries;                             ///< scalar: the number of queries that count
+  at::Tensor grad_query, grad_weights, grad_lse;  ///< rows of the part; undefined if not wanted
 };
 
-/// What all parts of a call share. Everything is in the accumulated dtype.
+/// The data that all parts of a call share, in the accumulated dtype.
 class LossParts {
  public:
   LossParts(const LossCall& call, const Wanted& wanted);
@@ -70,7 +70,7 @@ class LossParts {
   int64_t queries() const { return query_index_.size(2); }
   int64_t chunk() const { return chunk_; }
 
-  /// The part of `rows` queries from `first` on; its gradient by the keys is added to grad_key().
+  /// The part of `rows` queries from `first` on. Its gradient by the keys is added to grad_key().
   LossPart part(int64_t first, int64_t rows);
 
   const at::Tensor& grad_key() const { return grad_key_; }

@@ -1,10 +1,7 @@
-// The checks of indexer_loss.
+// Schema, checks, autograd and public function of indexer_loss.
 //
-// Schema, autograd and public function of indexer_loss.
-//
-// A loss is a number: what its gradient is multiplied by is known to be one factor, so the forward
-// computes the gradients along with the loss, chunk by chunk, and nothing of size T^2 or T k D is
-// ever saved.
+// The gradient of the result is one number. So the forward pass computes the gradients of the loss
+// together with the loss, chunk by chunk. It never stores anything of size T^2 or T k D.
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -134,7 +131,7 @@ struct GradientsCall {
   }
 };
 
-// Only what was given has a gradient.
+// Rejects gradients of arguments that were not given.
 void check_wanted(const LossCall& call, const Wanted& wanted) {
   const std::pair<const char*, bool> lacking[] = {{"weights", wanted[2] && !call.weights},
                                                   {"lse", wanted[3] && !call.lse}};
@@ -206,7 +203,7 @@ Tensor index_lse(const LossCall& call) {
   return attention(call.query_index, {key}, {values}, options).lse;
 }
 
-// function(call), where a softmax's lse is given or computed.
+// Calls function(call) with the lse of the softmax, which is given or computed.
 template <class Function>
 Tensor with_lse(const LossCall& call, Function&& function) {
   if (!call.softmax() || call.lse) return function(call);
@@ -238,12 +235,12 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    // The gradients are numbers by now: a derivative of theirs would silently lack most of itself.
+    // The gradients are constants here, so their derivative would silently be incomplete.
     TORCH_CHECK(!at::GradMode::is_enabled(),
                 "[indexer_loss] is once differentiable: create_graph is not supported");
     const variable_list saved = context->get_saved_variables();
     variable_list result(kLossInputs + 1);
-    // An absent optional input has no edge, but a place in the result.
+    // An absent optional input has no edge in the graph, but it has a place in the result.
     int64_t edge = 0;
     const bool present[kLossInputs] = {true, true, context->saved_data["weights"].toBool(),
                                        context->saved_data["lse"].toBool()};

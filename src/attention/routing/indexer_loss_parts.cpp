@@ -1,9 +1,8 @@
-// What an attention layer attends to, summed to single keys, from plain ATen calls.
+// The attention of a layer summed to single keys, and the alignment loss of some queries with its
+// gradient, by ATen calls.
 //
-// The alignment loss of some queries and its gradient, in ATen calls.
-//
-// Names of dimensions: B batch, c queries of the part, H index heads, n keys of a query: of its row
-// in the table, or all that the part may see.
+// Names of dimensions: B batch, c queries of the part, H index heads, n keys per query. These are
+// the keys in its row of the table, or all keys that the part may see.
 
 #include "attention/routing/indexer_loss_parts.h"
 
@@ -34,7 +33,7 @@ auto with_layer(const Layer& layer, at::TensorList masks, Function&& function) {
                   plain_options(layer.causal, layer.form, layer.logit_scale, key_masks)});
 }
 
-// log sum_J exp(logit_J), [B, Hq, c], by the operator: values of one channel that cost nothing.
+// log sum_J exp(logit_J), [B, Hq, c], by the operator with values of one channel.
 Tensor lse_of(const dense::Call& call) {
   std::vector<Tensor> values;
   for (const Tensor& key : call.keys) {
@@ -54,7 +53,7 @@ Tensor weights_of(const dense::Problem& problem, const dense::Tile& tile, const 
   return weights.sum(at::IntArrayRef{1, 2}).view(sizes);
 }
 
-// Of a checked call whose axes are equally long: [B, c, T].
+// The marginals of a checked call whose axes are equally long: [B, c, T].
 Tensor marginals(const dense::Call& call) {
   const dense::Problem problem(call);
   const int order = problem.settings.order;
@@ -79,7 +78,7 @@ Tensor marginals(const dense::Call& call) {
   return total / static_cast<double>(order * call.query.size(1));
 }
 
-// [B, H, c, ..] -> [B * c, H, ..]: every query a batch entry of its own.
+// [B, H, c, ..] -> [B * c, H, ..]: every query becomes a batch entry.
 Tensor entries(const Tensor& tensor) { return tensor.transpose(1, 2).flatten(0, 1); }
 
 }  // namespace
@@ -96,8 +95,8 @@ Tensor product_mass(const Layer& layer, const Tensor& table) {
   return mass.view(table.sizes());
 }
 
-// A path's last step is a matrix product, so the tuples of its first N - 1 keys are the entries of
-// a batch, and the keys that the last of them leads to are an axis.
+// The last step of a path is a matrix product. So the tuples of its first N - 1 keys become batch
+// entries, and the keys to which the last of them leads become an axis.
 Tensor path_mass(const Layer& layer, const Tensor& table, int64_t first_row) {
   const int64_t batch = table.size(0), queries = layer.query.size(2), width = table.size(2);
   const size_t order = layer.keys.size();
@@ -148,8 +147,8 @@ namespace {
 
 using at::Tensor;
 
-// Elements of the widest temporary of a part: 16 MB of float32, or 128 MB where each call is a launch
-// on a device.
+// Elements of the widest temporary of a part: 16 MB of float32, or 128 MB on devices, where each
+// call is a kernel launch.
 constexpr int64_t kPartElements = int64_t{1} << 22, kDevicePartElements = int64_t{1} << 25;
 
 }  // namespace
@@ -173,7 +172,7 @@ LossParts::LossParts(const LossCall& call, const Wanted& wanted)
   if (call.indices) table_ = call.indices->expand({batch, -1, -1});
   if (wanted_[1]) grad_key_ = at::zeros_like(key_index_);
 
-  // A query's share of the widest temporary.
+  // The share of one query in the widest temporary.
   const int64_t heads = query_index_.size(1), order = static_cast<int64_t>(call.keys.size());
   int64_t row = heads * length;
   if (table_.defined()) {
@@ -217,12 +216,12 @@ LossParts::Pairs LossParts::pairs(int64_t first, int64_t rows) const {
   return pairs;
 }
 
-// What the layer attends to among the pairs, summing to 1, or 0 for a query without any.
+// The attention of the layer among the pairs. It sums to 1, or to 0 for a query without pairs.
 Tensor LossParts::targets(const Pairs& pairs, int64_t first, int64_t rows) const {
   const Tensor query = call_.query.narrow(2, first, rows);
   std::vector<Tensor> keys = call_.keys.vec();
   if (!pairs.table.defined()) {
-    // The part's last query is aligned to the end of what the part sees.
+    // The part's last query aligns to the end of the keys that the part sees.
     for (Tensor& key : keys) key = key.narrow(2, 0, pairs.logits.size(3));
   }
   const Layer layer{query, keys, call_.causal, call_.form, call_.logit_scale};
@@ -239,7 +238,7 @@ Tensor LossParts::targets(const Pairs& pairs, int64_t first, int64_t rows) const
   return at::where(sum > 0, mass / sum, 0.0);
 }
 
-// Gradients by queries (returned) and keys (added) of those by the logits.
+// The gradients by queries (returned) and keys (added) from those by the logits.
 Tensor LossParts::grad_pairs(const Pairs& pairs, const Tensor& grad_logits, int64_t first,
                              int64_t rows) {
   const int64_t key_heads = key_index_.size(1), channels = key_index_.size(3);
@@ -278,7 +277,7 @@ LossPart LossParts::part(int64_t first, int64_t rows) {
 
   Tensor log_p, grad_score;
   if (call_.softmax()) {
-    // p is not below what the dtype holds, and has no gradient there.
+    // p is bounded from below by the smallest number of the dtype, where it has no gradient.
     const double least = query_index_.scalar_type() == at::kDouble
                              ? std::numeric_limits<double>::min()
                              : std::numeric_limits<float>::min();

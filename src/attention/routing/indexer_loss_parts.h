@@ -7,7 +7,7 @@
 
 namespace nsimplex::routing {
 
-/// The attention layer that an indexer is to predict, seen from some of its queries.
+/// The attention layer that an indexer learns to predict, for some of its queries.
 struct Layer {
   const at::Tensor& query;  ///< [B, Hq, c, D]
   at::TensorList keys;      ///< N of [B, Hk, T, D]
@@ -16,17 +16,16 @@ struct Layer {
   std::optional<double> logit_scale;
 };
 
-/// Marginal mass of the keys, summed over axes and the other indices, divided by N and averaged
-/// over heads: [B, c, T], float32 or float64. Tile by tile.
+/// Marginal mass of the keys: summed over axes and the other indices, divided by N and averaged
+/// over heads: [B, c, T], float32 or float64. It is computed tile by tile.
 at::Tensor marginal_mass(const Layer& layer);
 
-/// The same with the softmax over the tuples of I_i x .. x I_i alone: [B, c, n], a number for each
-/// entry of table [B, c, n], 0 for -1. The layer's causal has no part in it.
+/// The same with the softmax over the tuples of I_i x .. x I_i only: [B, c, n], one number per
+/// entry of table [B, c, n], 0 for -1. The causal option of the layer does not apply.
 at::Tensor product_mass(const Layer& layer, const at::Tensor& table);
 
-/// The same with the softmax over the paths of the table [B, T, n] that begin at rows
-/// first_row, .., first_row + c - 1, of which a row's own keys are counted. Mass of other keys is
-/// not.
+/// The same with the softmax over the paths of the table [B, T, n] that begin at rows first_row,
+/// .., first_row + c - 1. Only the mass of a row's own keys counts.
 at::Tensor path_mass(const Layer& layer, const at::Tensor& table, int64_t first_row);
 
 }  // namespace nsimplex::routing

@@ -1,5 +1,5 @@
-// The best tuples of every query from plain ATen calls, tile by tile: the reference of topk_keys,
-// and topk_tuples.
+// The best tuples of every query by ATen calls, tile by tile: the reference of topk_keys, and
+// topk_tuples.
 
 #include "attention/routing/selection.h"
 
@@ -17,8 +17,8 @@ using at::Tensor;
 
 namespace {
 
-// 16 MB of float32 a temporary: few calls, and nothing that grows with the length. 128 MB where each
-// call is a launch on a device.
+// 16 MB of float32 per temporary: few calls, and a size that does not grow with the length. 128 MB
+// on devices, where each call is a kernel launch.
 constexpr int64_t kChunkElements = int64_t{1} << 22, kDeviceChunkElements = int64_t{1} << 25;
 
 }  // namespace
@@ -37,7 +37,7 @@ int64_t gathered_chunk(const Tensor& query, int64_t keys) {
 
 Tensor gather_rows(const Tensor& key, const Tensor& table) {
   const int64_t batch = key.size(0), heads = key.size(1), channels = key.size(3);
-  // A table for no keys at all still has its -1.
+  // A table without keys still contains -1.
   if (key.size(2) == 0) return gather_rows(at::constant_pad_nd(key, {0, 0, 0, 1}), table);
   const Tensor places = table.clamp_min(0).view({batch, 1, -1, 1});
   return key.gather(2, places.expand({batch, heads, -1, channels}))
@@ -56,7 +56,7 @@ namespace {
 
 using at::Tensor;
 
-// Places of a tile's tuples in the lexicographic order of all tuples: int64 [L * K].
+// The numbers of a tile's tuples in the lexicographic order of all tuples: int64 [L * K].
 Tensor tuple_indices(const dense::Tile& tile, at::TensorList keys, const at::Device& device) {
   Tensor indices = at::zeros({1}, at::TensorOptions(at::kLong).device(device));
   for (size_t m = 0; m < keys.size(); ++m) {
@@ -88,7 +88,7 @@ void RunningBest::add(const Tensor& scores, const Tensor& indices) {
     all = at::cat({scores_, all}, -1);
     places = at::cat({indices_, places}, -1);
   }
-  // By index, then stably by score.
+  // Sorts by index, then stably by score.
   const Tensor by_index = std::get<1>(places.sort(-1));
   const auto [sorted, order] =
       all.gather(-1, by_index).sort(/*stable=*/true, /*dim=*/-1, /*descending=*/true);

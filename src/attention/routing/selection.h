@@ -10,12 +10,12 @@
 
 namespace nsimplex::routing {
 
-/// The list of tuples given by columns, N of [nnz], whose owners, (batch entry, query) flattened,
-/// never fall.
+/// The list of tuples with columns N of [nnz]. The owners, flattened (batch entry, query), must not
+/// decrease.
 TupleList list_of_rows(std::vector<at::Tensor> columns, const at::Tensor& owner, int64_t batch,
                        int64_t queries);
 
-/// Options of the dense operator for logits alone.
+/// Options of the dense operator for logits only.
 inline dense::Options plain_options(bool causal, std::string_view form,
                                     std::optional<double> logit_scale,
                                     OptionalTensorList key_masks = std::nullopt,
@@ -29,31 +29,32 @@ inline dense::Options plain_options(bool causal, std::string_view form,
           .mask = mask};
 }
 
-/// A table of keys with every row in ascending order, -1 behind.
+/// A table of keys with every row in ascending order, and -1 at its end.
 at::Tensor sorted_table(const at::Tensor& table);
 
-/// Queries that one chunk may have so that the gathered rows of `keys` keys each, for
-/// [B, H, Tq, D], stay within a fixed number of elements.
+/// The largest number of queries per chunk for which the gathered rows of `keys` keys each, for [B,
+/// H, Tq, D], stay within a fixed number of elements.
 int64_t gathered_chunk(const at::Tensor& query, int64_t keys);
 
-/// Rows of key [B, Hk, T, D] by table [B, c, n]: [B, Hk, c, n, D]; row 0 stands for -1.
+/// The rows of key [B, Hk, T, D] at table [B, c, n]: [B, Hk, c, n, D]. Row 0 replaces -1.
 at::Tensor gather_rows(const at::Tensor& key, const at::Tensor& table);
 
-/// <query_hi, key_j> for every j of query i's row: query [B, H, c, D], key [B, Hk, T, D], table
-/// [B, c, n] -> [B, c, H, n]. Entries of -1 are logits of key 0.
+/// <query_hi, key_j> for every j in the row of query i: query [B, H, c, D], key [B, Hk, T, D],
+/// table [B, c, n] -> [B, c, H, n]. Entries of -1 give logits of key 0.
 at::Tensor gathered_logits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& table);
 
-/// The best of what has been seen, per row.
+/// The best entries so far, per row.
 class RunningBest {
  public:
-  /// Keeps `count` of the entries with the highest scores [rows.., n]; of equals those with the
-  /// lowest index. NaN and -inf are never kept.
+  /// Keeps `count` of the entries with the highest scores [rows.., n]. Of equal scores, those with
+  /// the lowest index are kept. NaN and -inf are never kept.
   explicit RunningBest(int64_t count) : count_(count) {}
 
-  /// scores [.., n] with the indices of their columns, int64, broadcastable to it.
+  /// scores [.., n], with the int64 indices of their columns, which broadcast to them.
   void add(const at::Tensor& scores, const at::Tensor& indices);
 
-  /// Indices and scores [.., count], best first; -1 and -inf behind the last. Something was added.
+  /// Indices and scores [.., count], the best first, with -1 and -inf at the end. Requires a call
+  /// of add().
   std::pair<at::Tensor, at::Tensor> finish() const;
 
  private:
@@ -61,18 +62,18 @@ class RunningBest {
   at::Tensor scores_, indices_;
 };
 
-/// What makes one score of the logits of all heads: sum_h weight_h act(logit_h).
+/// How the logits of all heads become one score: sum_h weight_h act(logit_h).
 struct Scoring {
-  at::Tensor weights;  ///< [B, H, Tq], or undefined: ones
+  at::Tensor weights;  ///< [B, H, Tq]; undefined: ones
   at::Tensor lse;      ///< [B, H, Tq]: act = exp(logit - lse); undefined: act = max(logit, 0)
 };
 
-/// act(logits), a head without admissible keys giving nothing. `lse` broadcasts to logits.
+/// act(logits). A head without admissible keys contributes 0. `lse` broadcasts to logits.
 at::Tensor activate(const at::Tensor& logits, const at::Tensor& lse);
 
-/// The best `count` tuples of every query, (indices, scores) [B, Tq, count]; a tuple's index counts
-/// all tuples in lexicographic order. Tile by tile, from the terms of the dense reference: a
-/// checked call, whose values, normalizer and dropout have no part.
+/// The best `count` tuples of every query, (indices, scores) [B, Tq, count]. The index of a tuple
+/// counts all tuples in lexicographic order. It is computed tile by tile from the logits of the
+/// dense reference. The call must be checked; its values, normalizer and dropout are ignored.
 std::pair<at::Tensor, at::Tensor> best_tuples(const dense::Call& call, int64_t count,
                                               const Scoring& scoring);
 

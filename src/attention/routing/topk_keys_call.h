@@ -22,14 +22,14 @@
 
 namespace nsimplex::routing {
 
-/// The operator's arguments as the schema lists them (support/flat_call.h).
+/// The operator's arguments in the order of the schema (support/flat_call.h).
 struct Call {
   at::Tensor query;  ///< [B, H, Tq, D]
   at::Tensor key;    ///< [B, Hk, T, D]
   c10::SymInt k;
   NSIMPLEX_OPTION_FIELDS(NSIMPLEX_TOPK_OPTIONS)
-  const char* function = "topk_keys";                   ///< that errors name
-  const char *query_name = "query", *key_name = "key";  ///< as errors call them
+  const char* function = "topk_keys";                   ///< the function that errors name
+  const char *query_name = "query", *key_name = "key";  ///< the names of the arguments in errors
 
   static auto fields(auto& self) {
     return std::tuple_cat(std::tie(self.query, self.key, self.k), option_fields(self));
@@ -41,18 +41,18 @@ struct Call {
 /// (indices, scores), both [B, Tq, k]
 using Output = std::tuple<at::Tensor, at::Tensor>;
 
-/// Refuses a call that is not defined, by shapes and dtypes. Sizes are symbolic: meta tensors pass
-/// the same door.
+/// Rejects a call that is not defined, by shapes and dtypes. Sizes are symbolic, so that meta
+/// tensors pass the same checks.
 void check(const Call& call);
 
-/// Refuses key lengths and candidates that are out of range. Reads them.
+/// Rejects key lengths and candidates that are out of range. It reads their values.
 void check_values(const Call& call);
 
-/// The operator from plain ATen calls.
+/// The operator by ATen calls.
 Output reference(const Call& call);
 
-/// Calls function(dense call) with the pairs of the call as order 1, in the call's own dtype.
-/// Candidates have no part in it.
+/// Calls function(dense call) with the query and key of the call as order 1, in the dtype of the
+/// call. Candidates are ignored.
 template <class Function>
 auto with_pairs(const Call& call, Function&& function) {
   const at::TensorList keys(call.key);

@@ -1,6 +1,5 @@
-// topk_keys from plain ATen calls: any dtype and device.
-//
-// topk_keys on the CPU: the SIMD kernel over torch's threads, or the reference.
+// topk_keys by ATen calls for any dtype and device, and on the CPU by the SIMD kernel over torch's
+// threads.
 
 #include <ATen/ATen.h>
 #include <torch/library.h>
@@ -26,13 +25,13 @@ Scoring scoring_of(const Call& call) {
   return scoring;
 }
 
-// Only the pairs of the table are scored; with softmax they are what the softmax is over.
+// Only the pairs of the table get a score. A softmax is over these pairs.
 Output of_candidates(const Call& call, int64_t k) {
   const at::ScalarType type = dense::accumulate_type(call.query.scalar_type());
   const int64_t queries = call.query.size(2), channels = call.query.size(3);
   const double scale = call.scale.value_or(Scale::standard(channels).logit);
   const Tensor query = call.query.to(type) * scale, key = call.key.to(type);
-  // In ascending order, so that the lower index of equals comes first.
+  // In ascending order, so that the lower index of equal scores comes first.
   const Tensor table = sorted_table(*call.candidates).expand({query.size(0), -1, -1});
   std::vector<Tensor> indices, scores;
   const int64_t chunk = gathered_chunk(query, table.size(2));
@@ -103,7 +102,7 @@ Output kernel(const Call& call) {
   constexpr at::ScalarType kType = c10::CppTypeToScalarType<R>::value;
   dense::require_addressable("topk_keys", "query", call.query);
   dense::require_addressable("topk_keys", "key", call.key);
-  // In the kernel's own dtype; 16-bit inputs are copied, which is O(T) beside the pairs.
+  // In the kernel's dtype. Inputs of 16 bits are copied, which costs O(T) only.
   const Tensor query = dense::with_contiguous_channels(call.query.to(kType));
   const Tensor key = dense::with_contiguous_channels(call.key.to(kType));
   const auto rows = [&](const OptionalTensor& tensor) {

@@ -1,6 +1,4 @@
-// The checks of topk_keys.
-//
-// Schema, shapes and public functions of topk_keys.
+// Schema, checks, shapes and public functions of topk_keys.
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -177,7 +175,7 @@ Output meta(const Call& call) {
           at::empty_symint(sizes, options.dtype(dense::accumulate_type(call.query.scalar_type())))};
 }
 
-// A choice has no derivative: nothing is recorded, and neither result wants a gradient.
+// A selection has no derivative: nothing is recorded, and the results require no gradient.
 template <Output (*below)(const Call&)>
 Output autograd(const Call& call) {
   const at::AutoDispatchBelowADInplaceOrView guard;
@@ -225,7 +223,7 @@ Tensor pair_lse(const Call& call) {
   if (call.scale) options.scale = Scale{*call.scale, 1.0};
   if (call.adjacency) options.mask = call.adjacency->unsqueeze(1);
   const Tensor key = call.key.to(type);
-  // Values of one channel: only lse is wanted.
+  // Values of one channel, because only lse is used.
   const Tensor values = at::zeros({1}, key.options())
                             .expand_symint({key.sym_size(0), key.sym_size(1), key.sym_size(2), 1});
   return attention(call.query.to(type), {key}, {values}, options).lse;

@@ -1,4 +1,4 @@
-// The best tuples of every query, each scored for itself, as a list.
+// The best tuples of every query as a list. Each tuple has a score of its own.
 
 #include <ATen/ATen.h>
 #include <nsimplex/routing.h>
@@ -51,7 +51,7 @@ TupleList tuples(const dense::Call& call, int64_t count, const OptionalTensor& w
   return list_of_rows(std::move(columns), owner, best.size(0), best.size(1));
 }
 
-// A call without values, which have no part in the choice; the keys stand in for them.
+// A call without values, which do not affect the selection. The keys take their place.
 struct TuplesCall {
   dense::Call call;
   int64_t count = 0;

@@ -1,6 +1,5 @@
-// Tables of keys and graphs as lists of tuples, from plain ATen calls on any device.
-//
-// Tables of a graph's neighbours.
+// Tables of keys and graphs as lists of tuples, and tables of the neighbours of a graph, by ATen
+// calls on any device.
 
 #include <ATen/ATen.h>
 #include <nsimplex/routing.h>
@@ -20,7 +19,7 @@ TupleList list_of_rows(std::vector<Tensor> columns, const Tensor& owner, int64_t
                        int64_t queries) {
   const Tensor counts = at::bincount(owner, {}, batch * queries);
   const Tensor ends = at::constant_pad_nd(counts.cumsum(0), {1, 0});
-  // Windows of Tq + 1 numbers: where one batch entry ends the next begins.
+  // Windows of Tq + 1 numbers: the end of one batch entry is the beginning of the next.
   const Tensor offsets =
       queries == 0 ? ends.new_zeros({batch, 1}) : ends.unfold(0, queries + 1, queries).contiguous();
   return {at::stack(columns, 1), offsets.unsqueeze(1)};
@@ -28,7 +27,7 @@ TupleList list_of_rows(std::vector<Tensor> columns, const Tensor& owner, int64_t
 
 namespace {
 
-// Rows of any number of keys: row r has items[begin[r]], .., items[begin[r + 1] - 1].
+// Rows of different lengths: row r has items[begin[r]], .., items[begin[r + 1] - 1].
 struct Ragged {
   Tensor begin, items;
 
@@ -65,8 +64,8 @@ void check_table(const char* function, const Tensor& table, int64_t order, int64
                     high);
 }
 
-// Grows tuples key by key. `next_row` gives the row of the table that continues a tuple, from the
-// places of its query and its last key.
+// Extends tuples key by key. `next_row` returns the row of the table that continues a tuple, from
+// the positions of its query and its last key.
 template <class NextRow>
 TupleList grow(const Tensor& table, const Tensor& first_rows, int64_t order, int64_t queries,
                NextRow&& next_row) {
@@ -173,13 +172,13 @@ namespace {
 
 using at::Tensor;
 
-// The table of pairs (row, column), given as row * columns + column in any order and repeatedly;
-// rows count through all batch entries.
+// The table of pairs (row, column), given as row * columns + column in any order and with
+// repetitions. Rows are numbered through all batch entries.
 Tensor table_of_pairs(const Tensor& pairs, int64_t batch, int64_t rows, int64_t columns) {
   const Tensor sorted = std::get<0>(at::unique_consecutive(std::get<0>(pairs.sort())));
   const Tensor row = sorted.div(std::max<int64_t>(columns, 1), "floor");
   const Tensor degrees = at::bincount(row, {}, batch * rows);
-  // Of a graph without edges, one column of -1: a table is never without columns.
+  // A table has at least one column. For a graph without edges, it contains -1.
   const int64_t width =
       degrees.numel() == 0 ? 1 : std::max<int64_t>(degrees.max().item<int64_t>(), 1);
   const Tensor before = degrees.cumsum(0) - degrees;

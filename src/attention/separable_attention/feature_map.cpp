@@ -1,7 +1,6 @@
-// elu(scale x) + 1 as an operator, so that its small values keep their digits and its bits do not
-// depend on how torch cuts an elementwise loop among threads.
-//
-// Feature maps of separable attention, from ATen calls.
+// Feature maps of separable attention by ATen calls. elu(scale x) + 1 is an operator, so that its
+// small values keep their digits, and its bits do not depend on how torch divides an elementwise
+// loop among threads.
 
 #include <ATen/ATen.h>
 #include <nsimplex/separable_attention.h>
@@ -42,7 +41,7 @@ void check_elu(const EluCall& call) {
                    "[elu_features] x: expected floating numbers, got ", call.x.scalar_type());
 }
 
-// exp below 0 is exact, where expm1 + 1 is rounded to a multiple of epsilon.
+// exp is exact below 0, while expm1 + 1 is rounded to a multiple of epsilon.
 Tensor plain_elu(const EluCall& call) {
   check_elu(call);
   const Tensor z = call.x.to(dense::accumulate_type(call.x.scalar_type())) * call.scale;
@@ -84,8 +83,8 @@ Tensor dispatch_elu(const EluCall& call) {
   return elu(call);
 }
 
-// The slope is exp(z) = y up to y = 1 and 1 beyond. It is made of the saved result, whose own
-// history has the second derivative.
+// The slope is exp(z) = y up to y = 1, and 1 beyond. It is computed from the saved result, whose
+// graph gives the second derivative.
 struct EluFunction : torch::autograd::Function<EluFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const EluCall* call) {
     const at::AutoDispatchBelowADInplaceOrView below;
@@ -134,8 +133,8 @@ namespace {
 
 using at::Tensor;
 
-// Normal numbers that depend on the seed alone, on every machine: Box and Muller's transform of two
-// uniform ones.
+// Normal numbers that depend on the seed only, on every machine: the transform of Box and Muller of
+// two uniform numbers.
 Tensor normal_numbers(int64_t rows, int64_t columns, int64_t seed) {
   Tensor numbers = at::empty({rows, columns}, at::kDouble);
   double* const number = numbers.mutable_data_ptr<double>();
@@ -150,13 +149,13 @@ Tensor normal_numbers(int64_t rows, int64_t columns, int64_t seed) {
   return numbers;
 }
 
-// Rows made orthogonal in blocks of as many as there are columns; each keeps its length.
+// Orthogonalises rows in blocks of as many rows as columns. Each row keeps its length.
 Tensor orthogonal_rows(const Tensor& rows) {
   std::vector<Tensor> blocks;
   for (const Tensor& block : rows.split(rows.size(1))) {
     const auto [basis, triangle] = at::linalg_qr(block.t());  // columns
-    // Householder's reflections choose the signs of the diagonal; with positive ones the basis is
-    // that of Gram and Schmidt, uniformly distributed as the rows are.
+    // Householder's reflections determine the signs of the diagonal. With positive signs the basis
+    // is that of Gram and Schmidt, which is uniformly distributed like the rows.
     const Tensor signs = at::where(triangle.diagonal().lt(0), -1.0, 1.0);
     blocks.push_back((basis * signs).t() * block.norm(2, {1}, /*keepdim=*/true));
   }
@@ -176,7 +175,7 @@ Tensor meta_directions(const Tensor& x, int64_t features, c10::SymInt /*seed*/,
 
 Tensor dispatch_directions(const Tensor& x, int64_t features, c10::SymInt seed, bool orthogonal) {
   static const auto op = find_operator<decltype(random_directions)>("nsimplex::random_directions");
-  // What it takes of x is its width, dtype and device.
+  // Only the width, dtype and device of x matter.
   return op.call(x.detach(), features, std::move(seed), orthogonal);
 }
 
@@ -203,7 +202,7 @@ Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt
                     *scale);
   if (chosen == Feature::elu) return elu_of(x, scale.value_or(1));
   if (chosen == Feature::relu) return at::relu(scale ? x * *scale : x);
-  // Not size(): that would fix the other sizes of a tensor that is traced.
+  // size() would fix the other sizes of a traced tensor.
   const int64_t channels = x.sym_size(-1).guard_int(__FILE__, __LINE__);
   const int64_t count = features > 0 ? features : channels;
   const Tensor wide = x.to(dense::accumulate_type(x.scalar_type())) *
@@ -228,14 +227,14 @@ TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) { m.impl("random_directions", TORCH_FN(meta_directions)); }
 TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) { m.impl("feature_map", TORCH_FN(map)); }
 
-// vmap asks for this one by name even where it only has to look inside.
+// vmap requires a registration of this operator, although it only decomposes it.
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) { m.impl("feature_map", TORCH_FN(map)); }
 
 }  // namespace
 }  // namespace separable
 
 at::Tensor feature_map(const at::Tensor& x, const FeatureOptions& options) {
-  // Through the dispatcher, where autocast waits.
+  // The call goes through the dispatcher for autocast.
   static const auto op = find_operator<decltype(separable::map)>("nsimplex::feature_map");
   return op.call(x, name_of(options.kind), options.features, options.seed, options.orthogonal,
                  options.scale);

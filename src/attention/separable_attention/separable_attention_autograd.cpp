@@ -8,7 +8,7 @@
 namespace nsimplex::separable {
 namespace {
 
-// The operators below autograd: the kernel of the device, or the reference on request.
+// The operators below autograd: the kernel of the device, or the reference if asked for.
 struct Kernels {
   static constexpr auto composite_forward = &reference_forward;
   static constexpr auto composite_backward = &reference_backward;

@@ -18,8 +18,8 @@ namespace {
 
 using at::Tensor;
 
-// Queries and keys of a block. A key at the edge of a window costs a product of this length, and the
-// blocks' sums take 1 / kBlockRows of what all states would take.
+// Queries and keys per block. A key at the edge of a window costs a product of this length, and the
+// sums of the blocks need 1 / kBlockRows of the memory of all states.
 constexpr int64_t kBlockRows = 32;
 
 // Elements of the states of some query blocks: 128 MB in fp32, or one block.
@@ -66,7 +66,7 @@ class Band {
     has_full_ = visible.left < 0 || right < 0 || visible.left + right + 1 >= 2 * kBlockRows;
   }
 
-  // Whether there may be a block that all queries of a block see.
+  // Whether there may be a key block that all queries of a block see.
   bool has_full() const { return has_full_; }
 
   // [query blocks, key blocks] of zeros and ones: all see all.
@@ -80,8 +80,8 @@ class Band {
   const std::vector<Slot>& slots() const { return slots_; }
 
  private:
-  // One or two key blocks from `first` on, before `end`: bounds of the queries of a block differ by
-  // kBlockRows - 1, and those of the first query are those of block 0 at `phase`.
+  // One or two key blocks from `first` on, before `end`. The bounds of the queries of a block
+  // differ by kBlockRows - 1, and those of the first query are the bounds of block 0 at `phase`.
   void add_slots(const Tensor& first, const Tensor& end, int64_t phase) {
     const int64_t inside = ((phase % kBlockRows) + kBlockRows) % kBlockRows;
     for (int64_t s = 0; s < (inside <= 1 ? 1 : 2); ++s) {
@@ -129,7 +129,7 @@ class Axis {
     return states.unflatten(-1, {keys_.size(-1), values_.size(-1)});
   }
 
-  // Adds what the gradient of the states of some query blocks comes to, in keys and values.
+  // Adds the gradients of keys and values from that of the states of some query blocks.
   void add_gradient(const Tensor& of_states, int64_t first, int64_t count) {
     if (!grad_keys_.defined()) {
       grad_keys_ = at::zeros_like(keys_.movedim(2, 0));
@@ -169,7 +169,7 @@ class Axis {
   }
 
  private:
-  // The key block that a slot names for every query block: [B, H, n, kBlockRows, R] and [.., V].
+  // The key block of a slot for every query block: [B, H, n, kBlockRows, R] and [.., V].
   std::pair<Tensor, Tensor> rows_of(const Band::Slot& slot, int64_t first, int64_t count) const {
     const Tensor blocks = slot.block.narrow(0, first, count);
     return {keys_.index_select(2, blocks), values_.index_select(2, blocks)};
@@ -200,7 +200,7 @@ class Blocks {
   Tensor by_block(const Tensor& tensor) const {
     return in_blocks(tensor.to(type_).unflatten(1, {heads_, -1})).movedim(2, 4);
   }
-  // The way back of all chunks.
+  // The inverse of by_block() for all chunks.
   Tensor by_head(const std::vector<Tensor>& chunks) const {
     const Tensor rows = at::cat(chunks, 2).flatten(2, 3).narrow(2, 0, queries_);
     return rows.transpose(2, 3).flatten(1, 2);
@@ -229,7 +229,7 @@ class Blocks {
   int64_t chunk_ = 1;
 };
 
-// The product of all states but that of `without`; undefined for none.
+// The product of all states except that of `without`; undefined if there is none.
 Tensor product_of(const std::vector<Tensor>& states, size_t without) {
   Tensor product;
   for (size_t m = 0; m < states.size(); ++m) {

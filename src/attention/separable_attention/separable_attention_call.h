@@ -16,7 +16,7 @@
 
 namespace nsimplex::separable {
 
-/// The operator's arguments as the schema lists them (support/flat_call.h).
+/// The operator's arguments in the order of the schema (support/flat_call.h).
 struct Call {
   at::Tensor query;
   at::TensorList keys, values;
@@ -55,11 +55,12 @@ struct BackwardCall {
 using Output = std::tuple<at::Tensor, at::Tensor>;
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>>;
 
-/// Refuses a call that is not defined. Sizes are symbolic: meta tensors pass the same door.
+/// Rejects a call that is not defined. Sizes are symbolic, so that meta tensors pass the same
+/// checks.
 void check(const Call& call);
 void check(const BackwardCall& call);
 
-/// Keys that each query of an axis sees, of a checked call.
+/// The keys of an axis that each query of a checked call sees.
 kernels::Visibility visibility_of(const Call& call, size_t axis);
 
 /// Calls the registered operators through the dispatcher.
@@ -67,15 +68,16 @@ Output dispatch(const Call& call);
 Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
 
-/// The plain ATen version: any dtype and device, differentiable any number of times. O(Tq T_m) work
-/// and memory.
+/// The operator by ATen calls: any dtype and device, differentiable any number of times. O(Tq T_m)
+/// work and memory.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 
-/// out and normaliser of [B, Hq, Tq, Dv + 1], numerator and in the last channel denominator.
+/// out and normaliser from [B, Hq, Tq, Dv + 1]: the numerator and, in the last channel, the
+/// denominator.
 Output quotient_of(const Call& call, const at::Tensor& sums);
-/// Gradients of such sums, given those of out and the normaliser, in the dtype of the normaliser.
-/// Queries without a normaliser get zeros.
+/// Gradients of such sums, from those of out and the normaliser, in the dtype of the normaliser.
+/// They are zero for queries without a normaliser.
 at::Tensor gradient_of_sums(const BackwardCall& call);
 
 }  // namespace nsimplex::separable

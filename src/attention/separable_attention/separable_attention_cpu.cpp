@@ -20,12 +20,12 @@ using dense::input_rows;
 using dense::output_rows;
 using kernels::SeparablePlan;
 
-// In the dtype that is computed with: the call's own tensor where it fits.
+// The tensor in the dtype of the computation, without a copy if it has that dtype.
 Tensor prepared(const Tensor& tensor) {
   return dense::with_contiguous_channels(tensor.to(dense::accumulate_type(tensor.scalar_type())));
 }
 
-// The tensors a kernel problem points into.
+// The tensors to which a kernel problem points.
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call) : query_(prepared(call.query)) {
@@ -62,7 +62,7 @@ class KernelInputs {
   std::vector<kernels::Visibility> visible_;
 };
 
-// Memory of the plan: the workspace, and one scratch a worker.
+// The memory of the plan: the workspace, and one scratch area per worker.
 template <class Run>
 void run_phases(const SeparablePlan& plan, Run&& run) {
   const auto padded = [](size_t bytes) { return round_up(static_cast<int64_t>(bytes), 64); };
@@ -115,7 +115,7 @@ Gradients kernel_backward(const BackwardCall& backward) {
   }
   const SeparablePlan plan = kernels::plan_separable_backward(problem);
 
-  // Every gradient is made in the memory order of its input. Without tasks nobody writes them.
+  // Every gradient has the memory order of its input. Without tasks, it must be set to zero here.
   const auto made = [&](Tensor tensor) { return plan.phases == 0 ? tensor.zero_() : tensor; };
   const Tensor grad_query =
       made(dense::empty_in_order(call.query, call.query.sym_sizes(), inputs.options()));

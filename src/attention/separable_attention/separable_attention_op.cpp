@@ -1,6 +1,4 @@
-// Schema, shapes and public functions of the separable operator.
-//
-// What the separable operator accepts.
+// Schema, checks, shapes and public functions of the separable operator.
 
 #include <ATen/ops/empty.h>
 #include <c10/core/SymBool.h>
@@ -124,7 +122,7 @@ constexpr char kName[] = "[separable_attention] ";
 
 bool holds(const c10::SymBool& condition) { return condition.expect_true(__FILE__, __LINE__); }
 
-// Compares a tensor's sizes, dtype and device with what the other arguments make of them.
+// Compares sizes, dtype and device of a tensor with those that follow from the other arguments.
 void check_tensor(const std::string& name, const Tensor& tensor, const Tensor& query,
                   std::initializer_list<std::pair<const char*, c10::SymInt>> expected) {
   TORCH_CHECK_VALUE(
@@ -225,8 +223,8 @@ kernels::Visibility visibility_of(const Call& call, size_t axis) {
   if (call.window) {
     const int64_t left = (*call.window)[2 * axis].guard_int(__FILE__, __LINE__);
     const int64_t right = (*call.window)[2 * axis + 1].guard_int(__FILE__, __LINE__);
-    // What bounds nothing counts as unbounded: it is the faster case, and positions plus windows
-    // cannot overflow then.
+    // A limit without effect counts as unbounded. This is faster, and positions plus windows then
+    // cannot overflow.
     if (left < length) visible.left = left;
     if (right < queries) visible.right = right;
   }

@@ -12,9 +12,9 @@ namespace {
 
 using at::Tensor;
 
-// The call in the dtype that sums are made in, key heads and their groups apart:
-// query [B, Hk, G, Tq, R], keys [B, Hk, 1, T_m, R], values [B, Hk, 1, T_m, Dv + 1] with a last
-// channel of ones, sees [Tq, T_m] of zeros and ones.
+// The call in the dtype of sums, with key heads and their groups as separate dimensions: query [B,
+// Hk, G, Tq, R], keys [B, Hk, 1, T_m, R], values [B, Hk, 1, T_m, Dv + 1] with a last channel of
+// ones, sees [Tq, T_m] of zeros and ones.
 struct Wide {
   Tensor query;
   std::vector<Tensor> keys, values, sees;
@@ -55,7 +55,7 @@ struct Wide {
   }
 };
 
-// factor times the product of all states but the one at `without`.
+// factor times the product of all states except the one at `without`.
 Tensor product(Tensor factor, const std::vector<Tensor>& states, size_t without) {
   for (size_t m = 0; m < states.size(); ++m) {
     if (m != without) factor = factor * states[m];

@@ -1,6 +1,5 @@
-// Decoding with separable attention: states instead of keys.
-//
-// The cache as a class for Python, torch.classes.nsimplex.
+// Decoding with separable attention, which stores states instead of keys, and the cache as a class
+// for Python (torch.classes.nsimplex).
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -29,8 +28,8 @@ Tensor state_of(const Tensor& keys, const Tensor& values) {
   return keys.transpose(-1, -2).matmul(with_ones(values));
 }
 
-// R keys that sum to a state: key r has feature r alone, the sum of that feature over all keys, and
-// the mean of their values under it.
+// R keys that sum to a state. Key r has feature r only, with the sum of that feature over all keys,
+// and the mean of their values weighted by it.
 std::pair<Tensor, Tensor> keys_of(const Tensor& state) {
   const int64_t value_dim = state.size(-1) - 1;
   const Tensor sums = state.select(-1, value_dim);
@@ -74,7 +73,7 @@ const Tensor& required(const CacheState& state, const std::string& name) {
 
 }  // namespace
 
-// What one axis keeps: the state of all keys, or the last keys themselves.
+// The contents of the cache for one axis: the state of all keys, or the last keys.
 struct SeparableCache::Axis {
   explicit Axis(int64_t window) : window(window), keys(window), values(window) {}
 
@@ -84,7 +83,7 @@ struct SeparableCache::Axis {
       values.append(new_values);
       return;
     }
-    // It outlives this call: it must stay usable when made in inference mode.
+    // The tensors outlive this call and must be usable outside inference mode.
     const c10::InferenceMode ordinary_tensors(false);
     const Tensor added = state_of(new_keys, new_values);
     sums = sums.defined() ? sums + added : added;
@@ -93,7 +92,10 @@ struct SeparableCache::Axis {
   /// The state over all keys that the last token sees.
   Tensor state() const { return window > 0 ? state_of(keys.in_slots(), values.in_slots()) : sums; }
 
-  /// Keys and values that stand for what a following chunk sees of the past.
+  /// Once there are tokens.
+  int64_t batch() const { return (window > 0 ? keys.storage() : sums).size(0); }
+
+  /// Keys and values that represent the past for the next chunk.
   std::pair<Tensor, Tensor> past() const {
     if (window < 0) return keys_of(sums);
     const int64_t count = std::min(keys.held(), window - 1);
@@ -206,7 +208,7 @@ void SeparableCache::take(LayerCache& other) {
 }
 
 void SeparableCache::select(const Tensor& entries) {
-  TORCH_CHECK_VALUE(storage_->position > 0, kAt, "select: nothing has been appended yet");
+  cache::check_entries(kAt, entries, storage_->position > 0 ? storage_->axes.front().batch() : 0);
   for (Axis& axis : storage_->axes) {
     if (axis.window > 0) {
       axis.keys.select(entries);

@@ -2,8 +2,8 @@
 
 #include "attention/common/attention_call.h"
 
-// The sparse operator's arguments as the schema lists them (support/flat_call.h). Lists are views of
-// the caller's arguments.
+// The arguments of `sparse_attention` in the order of the schema (support/flat_call.h). Lists are
+// views of the caller's arguments.
 
 #define NSIMPLEX_SPARSE_OPTIONS(OPTION)                                             \
   OPTION(std::string_view, pattern, "list", "str pattern='list'")                   \
@@ -57,7 +57,7 @@ struct BackwardCall {
   at::Tensor lse;           ///< [B, Hq, Tq]
   at::Tensor grad_out;      ///< like out
   OptionalTensor grad_lse;  ///< like lse; absent: zero
-  /// Which gradients are computed: query, keys..., values..., reducer weights...
+  /// The gradients that are computed: query, keys..., values..., reducer weights...
   c10::List<bool> wanted{};
 
   static auto fields(auto& self) {
@@ -73,8 +73,8 @@ struct BackwardCall {
   }
 };
 
-/// Gradients of the query, the keys, the values and the reducer weights; an unwanted one is an
-/// empty tensor of shape [0].
+/// Gradients of the query, the keys, the values and the reducer weights. A gradient that is not
+/// wanted is an empty tensor of shape [0].
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
                              std::vector<at::Tensor>>;
 
@@ -84,8 +84,8 @@ Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
 Gradients dispatch_reference(const BackwardCall& call);
 
-/// ATen version (sparse_attention_reference.cpp): any dtype and device, differentiable any number
-/// of times.
+/// The version by ATen calls (sparse_attention_reference.cpp): any dtype and device, differentiable
+/// any number of times.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 

@@ -1,4 +1,4 @@
-// The door of the sparse operator: what its arguments are, and that its lists lead nowhere else.
+// The checks of the sparse operator: its arguments, and that its lists stay within their bounds.
 
 #include "attention/sparse_attention/sparse_attention_check.h"
 
@@ -50,7 +50,7 @@ using dense::expect_shape;
 using dense::holds;
 using kernels::ListFault;
 
-// The batch entries and groups of what has a row for every query.
+// Checks the batch entries and groups of a tensor that has one row per query.
 void check_list_heads(const Call& call, const char* name, const Tensor& rows) {
   const c10::SymInt batch = call.query.sym_size(0), kv_heads = call.keys[0].sym_size(1);
   const c10::SymInt entries = rows.sym_size(0), groups = rows.sym_size(1);
@@ -139,7 +139,7 @@ void check_weights(const Call& call, TupleReduce reduce) {
   }
 }
 
-// The place of an element of a contiguous tensor, as it is indexed.
+// The index of an element of a contiguous tensor.
 std::vector<int64_t> place(const Tensor& tensor, int64_t element) {
   std::vector<int64_t> position(tensor.dim());
   for (int64_t d = tensor.dim() - 1; d >= 0; --d) {
@@ -149,7 +149,7 @@ std::vector<int64_t> place(const Tensor& tensor, int64_t element) {
   return position;
 }
 
-// What was expected of the element that is at fault.
+// Throws the error for a wrong element of a list.
 void refuse(const ListFault& fault, const char* name, const Tensor& tensor, int64_t least) {
   using Kind = ListFault::Kind;
   if (!fault) return;

@@ -8,17 +8,18 @@
 
 namespace nsimplex::sparse {
 
-/// Refuses a call that is not defined with one line that names the argument, what was expected and
-/// what came. Sizes are symbolic, so that meta tensors pass the same door.
+/// Rejects a call that is not defined with one line that names the argument, the expectation and
+/// the value. Sizes are symbolic, so that meta tensors pass the same checks.
 void check(const Call& call);
 void check(const BackwardCall& call);
 
-/// Refuses offsets and indices that would lead out of the list or of an axis. Reads the values:
-/// they lie on the CPU. With `indices` and `offsets`, contiguous, it checks those in place of the call's.
+/// Rejects offsets and indices outside the list or an axis. It reads the values, which must be on
+/// the CPU. If `indices` and `offsets` (contiguous) are given, it checks them instead of those of
+/// the call.
 void check_values(const Call& call);
 void check_values(const Call& call, const at::Tensor& indices, const at::Tensor& offsets);
 
-/// What a checked call asks for, in numbers.
+/// The settings of a checked call as numbers.
 struct Settings {
   int order = 1;
   TuplePattern pattern = TuplePattern::list;
@@ -30,10 +31,10 @@ struct Settings {
 };
 Settings settings_of(const Call& call);
 
-/// The tensor that has one row a query or position: offsets of a list, else the indices.
+/// The tensor with one row per query or position: offsets of a list, otherwise the indices.
 const at::Tensor& rows_of(const Call& call, TuplePattern pattern);
 
-/// The options that are names. Refuses unknown ones.
+/// The options that are names. Rejects unknown names.
 TuplePattern pattern_of(const Options& options);
 TupleReduce reduce_of(const Options& options);
 

@@ -15,7 +15,7 @@ using at::Tensor;
 using dense::input_rows;
 using dense::output_rows;
 
-// Why the call goes by the reference, or null.
+// The reason why the reference computes this call, or null.
 const char* refusal(const Call& call) {
   if (learned(reduce_of(call.options))) return "the CPU kernel has no learned reducers";
   if (!dense::has_kernel(call.query.scalar_type())) {
@@ -24,7 +24,7 @@ const char* refusal(const Call& call) {
   return nullptr;
 }
 
-// The call without its lists: what the kernels' problem description is filled from.
+// The call without its lists, from which the problem of the kernels is filled.
 dense::Call without_lists(const Call& call) {
   const Options& o = call.options;
   return {call.query,
@@ -36,7 +36,7 @@ dense::Call without_lists(const Call& call) {
            .output_scale = o.output_scale}};
 }
 
-// What a kernel problem points into.
+// The tensors to which a kernel problem points.
 class KernelInputs {
  public:
   explicit KernelInputs(const Call& call)
@@ -71,7 +71,8 @@ class KernelInputs {
   }
 
  private:
-  // The kernel reads where the numbers lead. What is checked and used is a copy, so that nobody can change it between.
+  // The kernel uses the numbers as addresses. A copy is checked and used, so that no thread can
+  // change it in between.
   static Tensor own(const Tensor& numbers) {
     return numbers.to(at::kLong, /*non_blocking=*/false, /*copy=*/true,
                       at::MemoryFormat::Contiguous);
@@ -101,7 +102,8 @@ Output kernel_forward(const Call& call) {
   return {out, lse};
 }
 
-// The softmax states of rows whose lse is large, for their backward. None where no row's is.
+// The softmax states of rows for the backward pass, if the lse of some row is large; otherwise
+// none.
 template <class T>
 dense::RowStates<T> states_of_large_rows(const KernelInputs& inputs, const Tensor& lse) {
   dense::RowStates<T> states = dense::room_for_states<T>(lse);

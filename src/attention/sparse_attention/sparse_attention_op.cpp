@@ -28,8 +28,8 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
                                                    ") -> (Tensor out, Tensor lse)";
     m.def(schema.c_str(), tags);
   }
-  // The reference's backward is an operator too: its steps depend on the list's contents, which a
-  // traced graph does not know.
+  // The backward of the reference is an operator too, because its steps depend on the contents of
+  // the list, which a traced graph does not know.
   for (const char* name : {"sparse_attention_backward", "sparse_attention_reference_backward"}) {
     const std::string schema =
         std::string(name) +
@@ -59,7 +59,7 @@ auto with_call(const Tensor& query, at::TensorList keys, at::TensorList values,
   return function(Call{tensors.query, tensors.keys, tensors.values, indices, offsets, flattened});
 }
 
-// Tuples of every query summed over what the list is for.
+// The number of tuples of all queries, summed over the batch entries and heads of each list.
 double count_tuples(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);

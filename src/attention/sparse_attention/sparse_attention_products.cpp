@@ -1,9 +1,9 @@
-// One set of keys per query, by products of matrices over all queries of a chunk: what a device
-// without a kernel of its own runs. The rows of the sets are gathered; a query's logits are then the
+// One set of keys per query, by products of matrices over all queries of a chunk. Devices without a
+// kernel of their own use it. The rows of the sets are gathered. The logits of a query are then the
 // product of [G k^(N-1), D], query times leading keys, and [D, k], the keys of the last axis.
 //
-// Nothing depends on values, so the CPU does not wait for the device. Rows are added up by sorted
-// places, so two calls give the same bits.
+// Nothing depends on values, so the CPU does not wait for the device. Rows are added in the order
+// of sorted places, so two calls give the same bits.
 
 #include <ATen/ATen.h>
 
@@ -18,8 +18,8 @@ namespace {
 
 using at::Tensor;
 
-// The call in the dtype computed with. B batch entries, H key heads, G query heads of one key head, c
-// queries of a chunk, k places of a set, L = k^(N-1) leading tuples.
+// The call in the dtype of the computation. B batch entries, H key heads, G query heads per key
+// head, c queries per chunk, k places per set, L = k^(N-1) leading tuples.
 class Products {
  public:
   explicit Products(const Call& call)
@@ -46,7 +46,7 @@ class Products {
   Tensor by_query(const Tensor& tensor) const {
     return tensor.to(type_).unflatten(1, {heads_, -1}).transpose(2, 3);
   }
-  /// The way back.
+  /// The inverse of by_query().
   Tensor by_head(const std::vector<Tensor>& chunks) const {
     return at::cat(chunks, 2).transpose(2, 3).flatten(1, 2);
   }
@@ -76,7 +76,7 @@ class Products {
     return (sets.clamp_min(0) + first.view({batch_, heads_, 1, 1})).flatten();
   }
 
-  /// Zeros like the rows of an axis, for their gradients.
+  /// Zeros for the gradients of the rows of each axis.
   static std::vector<Tensor> totals(at::TensorList rows) {
     std::vector<Tensor> totals;
     for (const Tensor& each : rows) totals.push_back(at::zeros_like(each));
@@ -97,8 +97,8 @@ class Products {
   std::vector<Tensor> keys_, values_;  // [B H T, channels]
 };
 
-// The product over all leading axes but `without`, [B, H, c, k, .., k, channels]; undefined for no
-// axis.
+// The product over all leading axes except `without`, [B, H, c, k, .., k, channels]; undefined if
+// there is none.
 Tensor leading_product(const std::vector<Tensor>& rows, int without) {
   const int leading = static_cast<int>(rows.size()) - 1;
   Tensor product;
@@ -112,7 +112,7 @@ Tensor leading_product(const std::vector<Tensor>& rows, int without) {
   return product;
 }
 
-// What the passes share on one chunk.
+// The data that the passes share for one chunk.
 class Chunk {
  public:
   Chunk(const Products& products, int64_t first, int64_t count)
@@ -158,7 +158,7 @@ class Chunk {
     return leading.defined() ? (terms * leading.unsqueeze(3)).sum(4) : terms.squeeze(4);
   }
 
-  /// Gradients of the leading axes' rows, of that of their product, [B, H, c, L, ch].
+  /// Gradients of the leading axes' rows from that of their product, [B, H, c, L, ch].
   std::vector<Tensor> of_leading(const Tensor& grad, const std::vector<Tensor>& all) const {
     std::vector<Tensor> grads;
     const int leading = static_cast<int>(all.size()) - 1;
@@ -235,8 +235,9 @@ Gradients products_backward(const BackwardCall& backward) {
   const int order = products.order(), leading = order - 1;
   const Tensor none = at::isneginf(backward.lse);
   const Tensor lse = products.by_query(backward.lse.masked_fill(none, 0));
-  const Tensor delta = products.by_query(
-      dense::delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
+  const dense::DeltaTerm delta =
+      dense::DeltaTerm(backward.out, backward.lse, backward.grad_out, backward.grad_lse)
+          .by([&](const Tensor& tensor) { return products.by_query(tensor); });
   const Tensor grad =
       products.by_query((backward.grad_out.to(products.type()) * products.settings().scale.output)
                             .masked_fill(none.unsqueeze(-1), 0));
@@ -251,7 +252,8 @@ Gradients products_backward(const BackwardCall& backward) {
       totals[axis].index_put_(places, part.flatten(0, 3), /*accumulate=*/true);
     };
     const auto rows = [&](const Tensor& tensor) { return tensor.narrow(2, first, count); };
-    // Not e^(logit - lse): a large lse has no digits left for the logarithm of a sum.
+    // e^(logit - lse) would be inaccurate: a large lse has no digits left for the logarithm of a
+    // sum.
     const Tensor sum = chunk.exponentials().sum({-2, -1}).masked_fill(chunk.empty, 1);
     const dense::RowNorm norm = dense::with_lse({chunk.maximum, sum.log()}, rows(lse));
     const Tensor weights =
@@ -259,7 +261,8 @@ Gradients products_backward(const BackwardCall& backward) {
     const Tensor out = Chunk::with_leading(rows(grad), chunk.leading_values);
     const Tensor of_weights =
         out.matmul(Chunk::last(chunk.values).transpose(-1, -2)).unflatten(3, {weights.size(3), -1});
-    const Tensor of_logits = weights * (of_weights - Chunk::spread(rows(delta)));
+    const auto spread = [&](const Tensor& tensor) { return Chunk::spread(rows(tensor)); };
+    const Tensor of_logits = weights * delta.by(spread).less_delta(of_weights, weights);
     const Tensor of_combined = Chunk::weighted(of_logits, Chunk::last(chunk.keys));
     grad_query.push_back(Chunk::joined(of_combined, chunk.leading_keys) *
                          products.settings().scale.logit);

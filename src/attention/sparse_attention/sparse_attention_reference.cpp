@@ -1,9 +1,9 @@
-// Attention over lists of tuples from plain ATen calls: the oracle of the kernels, the fallback of
+// Attention over lists of tuples by ATen calls. It is the oracle of the kernels, the fallback for
 // every dtype, device and learned reducer, and the path of double backward.
 //
-// One list after the other, chunk by chunk: the tuples of some neighbouring queries are gathered,
-// and sums over the tuples of a query or of a key are index_add. Nothing is written in place, so
-// every step can be differentiated again.
+// It processes one list after the other, chunk by chunk. The tuples of some consecutive queries are
+// gathered, and sums over the tuples of a query or of a key are index_add. Nothing is written in
+// place, so every step can be differentiated again.
 
 #include "attention/sparse_attention/sparse_attention_reference.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 using at::Tensor;
 
-// Places of true elements, one column a dimension.
+// The indices of true elements, one tensor per dimension.
 std::vector<Tensor> places(const Tensor& mask) { return mask.nonzero().unbind(1); }
 
 // sets[row, column], elementwise.
@@ -131,7 +131,8 @@ Tensor TupleList::counts() const {
   if (settings_.pattern == TuplePattern::list) return offsets_.diff();
   const Tensor sizes = indices_.ge(0).sum(1);
   if (settings_.pattern == TuplePattern::product) return sizes.pow(settings_.order);
-  // The number of chains that go on from a position: those of its keys, one step shorter.
+  // The number of chains that continue from a position is the sum over its keys of those one step
+  // shorter.
   Tensor chains = sizes;
   const Tensor filled = indices_.clamp_min(0);
   for (int m = 1; m < settings_.order; ++m) {
@@ -145,8 +146,8 @@ namespace {
 
 using at::Tensor;
 
-// Elements of one gathered row for every tuple of a chunk: what is computed from them stays within
-// some hundred megabytes.
+// Elements of one gathered row per tuple of a chunk. Tensors computed from them stay within some
+// hundred megabytes.
 constexpr int64_t kChunkElements = int64_t{1} << 21;
 
 int64_t chunk_tuples(const Call& call, const Settings& settings) {
@@ -163,7 +164,8 @@ Tensor by_group(const Call& call, const Tensor& tensor) {
   return tensor.unflatten(1, {kv_heads, call.query.size(1) / kv_heads});
 }
 
-// What every list of a call comes to: some tensors [entries, heads, ...] each, entries slowest.
+// The results of every list of a call: some tensors [entries, heads, ...] each, with entries
+// slowest.
 using ListResults = std::vector<std::vector<Tensor>>;
 
 template <class OfList>
@@ -177,7 +179,7 @@ ListResults over_lists(const Call& call, const Settings& settings, OfList&& of_l
   return results;
 }
 
-// Tensor `index` of all lists as one.
+// Tensor `index` of all lists as one tensor.
 Tensor joined(const ListResults& lists, size_t index, const Settings& settings) {
   std::vector<Tensor> entries, groups;
   for (const std::vector<Tensor>& list : lists) {
@@ -189,7 +191,7 @@ Tensor joined(const ListResults& lists, size_t index, const Settings& settings) 
   return at::cat(entries, 0);
 }
 
-// Of the rows of a chunk, [B, H, G, R]; the maximum is 0 where there is none.
+// The norms of the rows of a chunk, [B, H, G, R]. The maximum is 0 for a row without tuples.
 dense::RowNorm norm_of_rows(const ChunkTerms& terms, const Tensor& logits, const Tensor& maximum) {
   const Tensor empty = at::isneginf(maximum), finite = maximum.masked_fill(empty, 0);
   const Tensor weights = (logits - terms.spread(finite)).exp();
@@ -204,7 +206,7 @@ std::vector<Tensor> list_forward(const Call& call, const Settings& settings,
   list.for_each_chunk(chunk_tuples(call, settings), [&](const TupleChunk& chunk) {
     const ChunkTerms terms(part, chunk);
     const Tensor logits = terms.logits();
-    // The maximum only keeps the exponentials in range, and tells queries without tuples.
+    // The maximum only keeps the exponentials in range and marks queries without tuples.
     const Tensor maximum = terms.largest_of_rows(logits), empty = at::isneginf(maximum);
     const Tensor finite = maximum.masked_fill(empty, 0);
     const Tensor weights = (logits - terms.spread(finite)).exp();
@@ -217,8 +219,8 @@ std::vector<Tensor> list_forward(const Call& call, const Settings& settings,
   return {at::cat(outs, 3), at::cat(lses, 3)};
 }
 
-// Gradients of one list, summed chunk by chunk: query, keys.., values.., weights..; the weights'
-// have a leading dimension of 1. Those not wanted are undefined.
+// Gradients of one list, summed chunk by chunk: query, keys.., values.., weights... Those of the
+// weights have a leading dimension of 1. Gradients that are not wanted are undefined.
 class ListBackward {
  public:
   ListBackward(const BackwardCall& backward, const Settings& settings, const TupleList& list)
@@ -226,13 +228,15 @@ class ListBackward {
         settings_(settings),
         order_(static_cast<size_t>(settings.order)),
         part_(backward.forward, settings, list),
-        totals_(backward.wanted.size()) {
+        totals_(backward.wanted.size()),
+        delta_(dense::DeltaTerm(backward.out, backward.lse, backward.grad_out, backward.grad_lse)
+                   .by([&](const Tensor& tensor) {
+                     return list.part(by_group(backward.forward, tensor));
+                   })) {
     const Call& call = backward.forward;
     const Tensor empty = at::isneginf(backward.lse);
     const auto rows = [&](const Tensor& tensor) { return list.part(by_group(call, tensor)); };
     lse_ = rows(backward.lse.masked_fill(empty, 0));
-    delta_ =
-        rows(dense::delta_of(backward.out, backward.lse, backward.grad_out, backward.grad_lse));
     const Tensor grad = backward.grad_out.to(lse_.scalar_type()) * settings.scale.output;
     grad_ = rows(grad.masked_fill(empty.unsqueeze(-1), 0));
   }
@@ -255,7 +259,8 @@ class ListBackward {
     const ChunkTerms terms(part_, chunk);
     const auto of_tuples = [&](const Tensor& rows) { return terms.spread(terms.rows(rows)); };
     const Tensor logits = terms.logits(), grad = of_tuples(grad_);
-    // Not exp(logits - lse): a large lse has no digits left for the logarithm of a sum.
+    // exp(logits - lse) would be inaccurate: a large lse has no digits left for the logarithm of a
+    // sum.
     const dense::RowNorm norm = dense::with_lse(
         norm_of_rows(terms, logits, terms.largest_of_rows(logits)), terms.rows(lse_));
     const Tensor weights = (logits - terms.spread(norm.maximum) - terms.spread(norm.log_sum)).exp();
@@ -270,7 +275,8 @@ class ListBackward {
     }
     if (!any_wanted(0, 1 + order_)) return;
     const Tensor grad_weights = (grad * terms.combined_values().unsqueeze(2)).sum(-1);
-    const auto grads = terms.form_backward(weights * (grad_weights - of_tuples(delta_)));
+    const auto grads =
+        terms.form_backward(weights * delta_.by(of_tuples).less_delta(grad_weights, weights));
     if (wanted(0)) grad_query_.push_back(grads.query * settings_.scale.logit);
     add_keys(1, part_.keys, chunk, grads.keys);
   }
@@ -291,7 +297,8 @@ class ListBackward {
   const size_t order_;
   const ListPart part_;
   std::vector<Tensor> totals_, grad_query_;
-  Tensor lse_, delta_, grad_;  ///< [B, H, G, Tq, ..]
+  const dense::DeltaTerm delta_;  ///< like the next ones
+  Tensor lse_, grad_;             ///< [B, H, G, Tq, ..]
 };
 
 }  // namespace
@@ -327,7 +334,7 @@ Gradients reference_backward(const BackwardCall& backward) {
   };
   const auto in_order = [&](const Tensor& input) {
     return take(input, [&](const Tensor& grad) {
-      // A list shared by the batch has all its entries; the query has its groups apart.
+      // A list that the batch shares has all its entries. The query has its groups as a dimension.
       return dense::in_order_of(input, grad.dim() == 5 ? grad.flatten(1, 2) : grad);
     });
   };
@@ -343,7 +350,8 @@ Gradients reference_backward(const BackwardCall& backward) {
 
 namespace {
 
-// The door of every backend: the values of lists lie on the CPU or are trusted.
+// The checks of every backend: the values of lists are read if they are on the CPU, and otherwise
+// trusted.
 Output composite_forward(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);

@@ -17,7 +17,7 @@ Tensor sum_of(const std::vector<Tensor>& terms) {
   return sum;
 }
 
-// The product of all but one; undefined for a single one.
+// The product of all factors but one; undefined for a single factor.
 Tensor product_without(const std::vector<Tensor>& factors, size_t left_out) {
   Tensor product;
   for (size_t m = 0; m < factors.size(); ++m) {
@@ -93,7 +93,7 @@ TupleReducer::Gradients TupleReducer::backward(const std::vector<Tensor>& values
       const Tensor of_second =
           at::gelu_backward(layer_backward(2, at::gelu(second), grad, grads.weights), second);
       const Tensor of_sum = layer_backward(1, sum, of_second, grads.weights);
-      std::vector<Tensor> of_first(2);  // every axis adds to the first layer's weights
+      std::vector<Tensor> of_first(2);  // every axis adds to the weights of the first layer
       for (size_t m = 0; m < values.size(); ++m) {
         std::vector<Tensor> part;
         grads.values.push_back(

@@ -13,14 +13,14 @@ namespace nsimplex::sparse {
 /// Combines the values of tuples, for the reference version. Values are N tensors [B, H, n, Dv].
 class TupleReducer {
  public:
-  /// `weights` are those of the values' heads, in the dtype computed with.
+  /// `weights` are those for the heads of the values, in the dtype of the computation.
   TupleReducer(TupleReduce reduce, std::vector<at::Tensor> weights)
       : reduce_(reduce), weights_(std::move(weights)) {}
 
   /// reduce(v1, .., vN): [B, H, n, Dv].
   at::Tensor combine(const std::vector<at::Tensor>& values) const;
 
-  /// Gradients of the values and of the weights, given that of combine().
+  /// Gradients of the values and of the weights from that of combine().
   struct Gradients {
     std::vector<at::Tensor> values, weights;
   };
@@ -29,7 +29,7 @@ class TupleReducer {
  private:
   /// Layer `index` applied to channels: x W^T + b.
   at::Tensor layer(size_t index, const at::Tensor& x) const;
-  /// The gradient of x; appends those of the weights in front of what is there.
+  /// The gradient of x. The gradients of the weights are inserted at the front of the list.
   at::Tensor layer_backward(size_t index, const at::Tensor& x, const at::Tensor& grad,
                             std::vector<at::Tensor>& weights) const;
 
@@ -46,7 +46,7 @@ class TupleReducer {
 
 namespace nsimplex::sparse {
 
-/// What the chunks of one list share, in the dtype computed with.
+/// The data that the chunks of one list share, in the dtype of the computation.
 struct ListPart {
   const Settings& settings;
   dense::LeadingRows form;
@@ -67,7 +67,7 @@ class ChunkTerms {
   /// reduce(v_J): [B, H, n, Dv].
   at::Tensor combined_values() const { return part_.reducer.combine(values_); }
 
-  /// The chunk's queries of a [B, H, G, Tq, ...] tensor: [B, H, G, R, ...].
+  /// The part of a [B, H, G, Tq, ...] tensor for the queries of the chunk: [B, H, G, R, ...].
   at::Tensor rows(const at::Tensor& tensor) const;
   /// Every tuple's row: [B, H, G, R, ...] -> [B, H, G, n, ...].
   at::Tensor spread(const at::Tensor& rows) const;
@@ -76,8 +76,8 @@ class ChunkTerms {
   /// The largest of every row, without gradients: [B, H, G, n] -> [B, H, G, R]; -inf for none.
   at::Tensor largest_of_rows(const at::Tensor& terms) const;
 
-  /// Gradients of queries [B, H, G, R, D] (without s1) and of every tuple's keys [B, H, n, D],
-  /// given that of the logits.
+  /// Gradients of queries [B, H, G, R, D] (without s1) and of every tuple's keys [B, H, n, D], from
+  /// that of the logits.
   struct FormGradients {
     at::Tensor query;
     std::vector<at::Tensor> keys;
@@ -93,7 +93,7 @@ class ChunkTerms {
   const TupleChunk& chunk_;
   std::vector<at::Tensor> keys_;     ///< [B, H, 1, n, D]
   std::vector<at::Tensor> values_;   ///< [B, H, n, Dv]
-  std::vector<at::Tensor> leading_;  ///< keys 1 .. m joined, for m < N
+  std::vector<at::Tensor> leading_;  ///< products of the keys of axes 1 .. m, for m < N
   at::Tensor query_, combined_;      ///< [B, H, G, n, D]
 };
 
