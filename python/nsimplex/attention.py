@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress, product
+from typing import Literal, overload
 
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
+from typing_extensions import Unpack
 
 from ._arguments import checked
+from ._choices import Distinct, Form, Normalizer, Reduce
 from ._layout import Layout
 from ._library import operators
-from ._options import Scale, Window, computed_by
+from ._options import AttentionOptions, Scale, Window, computed_by
 
 __all__ = ["attention", "reference"]
+
+
+@overload
+def attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(by=computed_by(operators.attention, "attention"))
@@ -24,16 +51,16 @@ def attention(
     *,
     causal: bool = False,
     window: Window = None,
-    form: str = "product",
-    reduce: str = "product",
-    normalizer: str = "softmax",
+    form: Form = "product",
+    reduce: Reduce = "product",
+    normalizer: Normalizer = "softmax",
     scale: Scale = "standard",
     key_lengths: Tensor | None = None,
     key_masks: Sequence[Tensor] | None = None,
     cu_seqlens: Tensor | None = None,
     mask: Tensor | None = None,
     sink: Tensor | None = None,
-    distinct: str = "none",
+    distinct: Distinct = "none",
     augment: bool | Sequence[int] | None = None,
     dropout_p: float = 0.0,
     seed: int | None = None,
@@ -150,6 +177,31 @@ def attention(
         >>> attention(q, [k1, k2], [v1, v2], causal=True, window=[16, 64]).shape
         torch.Size([1, 4, 128, 32])
     """
+    raise NotImplementedError  # computed by what the decorator names
+
+
+@overload
+def reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> Tensor: ...
+
+
+@overload
+def reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(options_of=attention, by=computed_by(operators.attention_reference, "reference"))
@@ -160,7 +212,7 @@ def reference(
     *,
     return_lse: bool = False,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[AttentionOptions],
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`attention` computed with plain tensor operations, for every dtype and device. It is
     the reference for tests.
@@ -168,6 +220,7 @@ def reference(
     Arguments, options and results are those of :func:`attention`. Forward and backward recompute
     tile by tile in O(T) memory. The kernels are compared with its results for float64 inputs.
     """
+    raise NotImplementedError  # computed by what the decorator names
 
 
 def _forward_flops(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked
 from ._layout import Layout, heads_first
 from ._library import operators
-from ._options import operator_options
+from ._options import AttentionOptions, operator_options
 from .attention import attention
 
 __all__ = ["attention_marginals", "attention_received", "attention_weights"]
@@ -18,7 +20,11 @@ __all__ = ["attention_marginals", "attention_received", "attention_weights"]
 
 @checked(options_of=attention)
 def attention_weights(
-    query: Tensor, keys: Sequence[Tensor], *, layout: Layout = "bhtd", **options
+    query: Tensor,
+    keys: Sequence[Tensor],
+    *,
+    layout: Layout = "bhtd",
+    **options: Unpack[AttentionOptions],
 ) -> Tensor:
     r"""The weight of every tuple, for small problems.
 
@@ -54,7 +60,12 @@ def attention_weights(
 
 @checked(options_of=attention)
 def attention_marginals(
-    query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
+    query: Tensor,
+    keys: Sequence[Tensor],
+    *,
+    axis: int,
+    layout: Layout = "bhtd",
+    **options: Unpack[AttentionOptions],
 ) -> Tensor:
     """The weight that a query puts on each key of one axis, summed over the other axes.
 
@@ -87,7 +98,12 @@ def attention_marginals(
 
 @checked(options_of=attention)
 def attention_received(
-    query: Tensor, keys: Sequence[Tensor], *, axis: int, layout: Layout = "bhtd", **options
+    query: Tensor,
+    keys: Sequence[Tensor],
+    *,
+    axis: int,
+    layout: Layout = "bhtd",
+    **options: Unpack[AttentionOptions],
 ) -> Tensor:
     """The weight that each key of one axis receives, from all queries and the heads of its group.
 
@@ -135,8 +151,9 @@ def _key(keys: Sequence[Tensor], axis: int, function: str) -> Tensor:
 
 
 def _summing(
-    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
-) -> dict[str, object]:
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: AttentionOptions
+) -> dict[str, Any]:
     """Operator options for a sum of one-hot or unit values, whose output contains only weights."""
-    flat = operator_options(query, keys, values, **(options | {"reduce": "sum"}))
+    summed: Any = options | {"reduce": "sum"}
+    flat = operator_options(query, keys, values, **summed)
     return flat | {"output_scale": 1.0}

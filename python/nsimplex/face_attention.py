@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked
 from ._layout import Layout
 from ._library import operators
-from ._options import computed_by
+from ._options import AttentionOptions, computed_by
 from .attention import attention
 
 __all__ = ["face_attention"]
+
+
+@overload
+def face_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> Tensor: ...
+
+
+@overload
+def face_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_lse: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[AttentionOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(options_of=attention, by=computed_by(operators.face_attention, "face_attention"))
@@ -23,7 +49,7 @@ def face_attention(
     *,
     return_lse: bool = False,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[AttentionOptions],
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attention with one softmax per face. A face is the set of tuples that share a query and
     their first N-1 keys.
@@ -53,3 +79,4 @@ def face_attention(
     Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, in plain tensor
         operations. If gradients are recorded, the tuples are kept in memory.
     """
+    raise NotImplementedError  # computed by what the decorator names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any, Literal, cast, overload
 
 import torch
 from torch import Tensor
@@ -146,12 +147,34 @@ class KeyValueCache(LayerCache):
         """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], t >= 0."""
         self._cache.append([*keys], [*values])
 
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor] | None = ...,
+        values: Sequence[Tensor] | None = ...,
+        *,
+        return_lse: Literal[False] = ...,
+        **options: Any,
+    ) -> Tensor: ...
+
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor] | None = ...,
+        values: Sequence[Tensor] | None = ...,
+        *,
+        return_lse: Literal[True],
+        **options: Any,
+    ) -> tuple[Tensor, Tensor]: ...
+
     def attend(
         self,
         query: Tensor,
         keys: Sequence[Tensor] | None = None,
         values: Sequence[Tensor] | None = None,
-        **options,
+        **options: Any,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Appends the chunk of ``keys`` and ``values`` and attends with its queries [B, Hq, t, D].
 
@@ -173,14 +196,16 @@ class KeyValueCache(LayerCache):
                 raise NotImplementedError(
                     f"[KeyValueCache] {name}: counts keys by their place, which moves in a ring"
                 )
-        if (keys is None) != (values is None):
+        if keys is None and values is None:
+            seen = self._cache.view(query)
+        elif keys is None or values is None:
             raise ValueError("[KeyValueCache] attend: expected keys and values, or neither")
-        if keys is None:
-            keys, values, window = self._cache.view(query)
         else:
-            keys, values, window = self._cache.extend(query, [*keys], [*values])
+            seen = self._cache.extend(query, [*keys], [*values])
+        keys, values, window = cast("tuple[list[Tensor], list[Tensor], list[int]]", seen)
         pairs = [*zip(window[::2], window[1::2])]  # empty if every query sees every key
-        return attention(query, keys, values, causal=bool(pairs), window=pairs or None, **options)
+        options |= dict(causal=bool(pairs), window=pairs or None)
+        return attention(query, keys, values, **options)
 
 
 class IndexedCache(LayerCache):

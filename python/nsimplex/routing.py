@@ -4,14 +4,17 @@ and the loss that trains an indexer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked
+from ._choices import Form, Scores, SetPattern
 from ._layout import Layout, heads_first
 from ._library import operators
-from ._options import operator_options
+from ._options import SelectionOptions, operator_options
 from .attention import attention
 from .tuples import neighbours
 
@@ -24,6 +27,30 @@ __all__ = [
 ]
 
 
+@overload
+def topk_keys(
+    query: Tensor,
+    key: Tensor,
+    k: int,
+    *,
+    return_scores: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SelectionOptions],
+) -> Tensor: ...
+
+
+@overload
+def topk_keys(
+    query: Tensor,
+    key: Tensor,
+    k: int,
+    *,
+    return_scores: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SelectionOptions],
+) -> tuple[Tensor, Tensor]: ...
+
+
 @checked
 def topk_keys(
     query: Tensor,
@@ -31,7 +58,7 @@ def topk_keys(
     k: int,
     *,
     weights: Tensor | None = None,
-    scores: str = "relu",
+    scores: Scores = "relu",
     causal: bool = False,
     scale: float | None = None,
     lse: Tensor | None = None,
@@ -111,6 +138,30 @@ def topk_keys(
     return (indices, values) if return_scores else indices
 
 
+@overload
+def topk_keys_reference(
+    query: Tensor,
+    key: Tensor,
+    k: int,
+    *,
+    return_scores: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SelectionOptions],
+) -> Tensor: ...
+
+
+@overload
+def topk_keys_reference(
+    query: Tensor,
+    key: Tensor,
+    k: int,
+    *,
+    return_scores: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SelectionOptions],
+) -> tuple[Tensor, Tensor]: ...
+
+
 @checked(options_of=topk_keys)
 def topk_keys_reference(
     query: Tensor,
@@ -121,7 +172,7 @@ def topk_keys_reference(
     candidates: Tensor | None = None,
     return_scores: bool = False,
     layout: Layout = "bhtd",
-    **options,
+    **options: Any,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`topk_keys` computed with plain tensor operations, for every dtype and device. It is
     the reference for tests."""
@@ -173,9 +224,16 @@ def topk_tuples(
     Source: "How Smoothing is N-simplicial Attention?", section 2.3.
     """
     query, keys = heads_first("topk_tuples", layout, query, keys)
-    return operators.topk_tuples(
-        query, keys, count, weights=weights, **operator_options(query, keys, keys, **options)
-    )
+    options = operator_options(query, keys, keys, **options)
+    return _tuples_of_call(query, keys, count, weights=weights, **options)
+
+
+def _tuples_of_call(
+    query: Tensor, keys: Sequence[Tensor], count: int, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """:func:`topk_tuples` with the operator's own options, as a recorded call of attention has
+    them."""
+    return operators.topk_tuples(query, keys, count, **options)
 
 
 @checked
@@ -186,13 +244,13 @@ def indexer_loss(
     keys: Sequence[Tensor],
     *,
     weights: Tensor | None = None,
-    scores: str = "relu",
+    scores: Scores = "relu",
     causal: bool = False,
     scale: float | None = None,
     lse: Tensor | None = None,
     indices: Tensor | None = None,
-    pattern: str = "product",
-    form: str = "product",
+    pattern: SetPattern = "product",
+    form: Form = "product",
     logit_scale: float | None = None,
     layout: Layout = "bhtd",
 ) -> Tensor:

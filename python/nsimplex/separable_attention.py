@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked, checked_methods
+from ._choices import FeatureName
 from ._layout import Layout, heads_first, in_layout
 from ._library import classes, operators
-from ._options import Window, flat_window
+from ._options import FeatureMap, SeparableOptions, Window, flat_window
 from .kv_cache import LayerCache
 
 __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_reference"]
@@ -18,7 +21,7 @@ __all__ = ["SeparableCache", "feature_map", "separable_attention", "separable_re
 @checked
 def feature_map(
     x: Tensor,
-    kind: str = "elu",
+    kind: FeatureName = "elu",
     *,
     features: int = 0,
     seed: int = 0,
@@ -68,9 +71,6 @@ def feature_map(
     )
 
 
-FeatureMap = str | Callable[[Tensor], Tensor] | None
-
-
 def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: FeatureMap):
     if features is None:
         return query, [*keys]
@@ -87,8 +87,8 @@ def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: Fe
                     f"channels], got {x.dtype} "
                     f"of shape {list(x.shape)}"
                 )
-    make = features if callable(features) else lambda x: feature_map(x, features)
-    return make(query), [make(key) for key in keys]
+        return feature_map(query, features), [feature_map(key, features) for key in keys]
+    return features(query), [features(key) for key in keys]
 
 
 def _computed_by(operator: Callable, function: str) -> Callable:
@@ -96,16 +96,16 @@ def _computed_by(operator: Callable, function: str) -> Callable:
     Error messages name ``function``."""
 
     def compute(
-        query,
-        keys,
-        values,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
         *,
-        features="elu",
-        window=None,
-        return_normalizer=False,
-        layout="bhtd",
-        **options,
-    ):
+        features: FeatureMap = "elu",
+        window: Window = None,
+        return_normalizer: bool = False,
+        layout: Layout = "bhtd",
+        **options: Any,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         query, keys, values = heads_first(function, layout, query, keys, values)
         query, keys = _features(function, query, keys, features)
         window = flat_window(window, len(keys), "separable_attention")
@@ -114,6 +114,30 @@ def _computed_by(operator: Callable, function: str) -> Callable:
         return (out, normalizer) if return_normalizer else out
 
     return compute
+
+
+@overload
+def separable_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_normalizer: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SeparableOptions],
+) -> Tensor: ...
+
+
+@overload
+def separable_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_normalizer: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SeparableOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(by=_computed_by(operators.separable_attention, "separable_attention"))
@@ -174,6 +198,31 @@ def separable_attention(
         >>> separable_attention(q, [k1, k2], [v1, v2], causal=True).shape
         torch.Size([1, 4, 1000, 32])
     """
+    raise NotImplementedError  # computed by what the decorator names
+
+
+@overload
+def separable_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_normalizer: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SeparableOptions],
+) -> Tensor: ...
+
+
+@overload
+def separable_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    return_normalizer: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SeparableOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(
@@ -187,13 +236,14 @@ def separable_reference(
     *,
     return_normalizer: bool = False,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[SeparableOptions],
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`separable_attention` computed with plain tensor operations in O(Tq T_m), for every
     dtype and device. It is the reference for tests.
 
     Arguments, options and results are those of :func:`separable_attention`.
     """
+    raise NotImplementedError  # computed by what the decorator names
 
 
 @checked_methods
@@ -217,7 +267,25 @@ class SeparableCache(LayerCache):
 
     def __init__(self, window: Sequence[int], features: FeatureMap = "elu") -> None:
         super().__init__(classes.SeparableCache([*window]), [*window], features)
-        self._map = features
+        self._map: FeatureMap = features
+
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        return_normalizer: Literal[False] = ...,
+    ) -> Tensor: ...
+
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        return_normalizer: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...
 
     def attend(
         self,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
+from typing_extensions import Unpack
 
 from ._arguments import checked
+from ._choices import Form, LearnedReduce, Pattern
 from ._layout import Layout, heads_first, in_layout
 from ._library import operators
-from ._options import Scale, scales
+from ._options import Scale, SparseOptions, scales
 
 __all__ = ["sparse_attention", "sparse_reference"]
 
@@ -20,8 +23,16 @@ def _computed_by(operator: Callable, function: str) -> Callable:
     Error messages name ``function``."""
 
     def compute(
-        query, keys, values, indices, offsets=None, *, return_lse=False, layout="bhtd", **options
-    ):
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        indices: Tensor,
+        offsets: Tensor | None = None,
+        *,
+        return_lse: bool = False,
+        layout: Layout = "bhtd",
+        **options: Any,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         query, keys, values = heads_first(function, layout, query, keys, values)
         # topk_keys returns sets [B, rows, k], which all heads share.
         if options.get("pattern", "list") != "list" and indices.dim() == 3:
@@ -38,7 +49,7 @@ def _operator_options(
     query: Tensor,
     values: Sequence[Tensor],
     *,
-    reduce: str = "product",
+    reduce: LearnedReduce = "product",
     scale: Scale = "standard",
     **as_they_are,
 ) -> dict[str, object]:
@@ -56,6 +67,34 @@ def _operator_options(
     }
 
 
+@overload
+def sparse_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = ...,
+    *,
+    return_lse: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SparseOptions],
+) -> Tensor: ...
+
+
+@overload
+def sparse_attention(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = ...,
+    *,
+    return_lse: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SparseOptions],
+) -> tuple[Tensor, Tensor]: ...
+
+
 @checked(by=_computed_by(operators.sparse_attention, "sparse_attention"))
 def sparse_attention(
     query: Tensor,
@@ -64,9 +103,9 @@ def sparse_attention(
     indices: Tensor,
     offsets: Tensor | None = None,
     *,
-    pattern: str = "list",
-    form: str = "product",
-    reduce: str = "product",
+    pattern: Pattern = "list",
+    form: Form = "product",
+    reduce: LearnedReduce = "product",
     reducer_weights: Sequence[Tensor] | None = None,
     scale: Scale = "standard",
     return_lse: bool = False,
@@ -149,6 +188,35 @@ def sparse_attention(
         >>> torch.allclose(out, nsimplex.attention(q, [k1, k2], [v1, v2], window=8), atol=1e-5)
         True
     """
+    raise NotImplementedError  # computed by what the decorator names
+
+
+@overload
+def sparse_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = ...,
+    *,
+    return_lse: Literal[False] = ...,
+    layout: Layout = ...,
+    **options: Unpack[SparseOptions],
+) -> Tensor: ...
+
+
+@overload
+def sparse_reference(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    indices: Tensor,
+    offsets: Tensor | None = ...,
+    *,
+    return_lse: Literal[True],
+    layout: Layout = ...,
+    **options: Unpack[SparseOptions],
+) -> tuple[Tensor, Tensor]: ...
 
 
 @checked(
@@ -164,7 +232,7 @@ def sparse_reference(
     *,
     return_lse: bool = False,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[SparseOptions],
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`sparse_attention` computed with plain tensor operations, for every dtype and device.
     It is the reference for tests.
@@ -172,6 +240,7 @@ def sparse_reference(
     Arguments, options and results are those of :func:`sparse_attention`. Forward and backward
     process the queries in groups, and gather the tuples of one group at a time.
     """
+    raise NotImplementedError  # computed by what the decorator names
 
 
 def _forward_flops(query, keys, values, indices, offsets, pattern: str) -> int:

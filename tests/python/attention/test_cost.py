@@ -96,3 +96,9 @@ def test_the_reference_refuses_such_an_axis_too(length):
     ):
         with pytest.raises(ValueError, match="expected tensors of at most 2\\^40 numbers"):
             call()
+
+
+def test_numbers_of_queries_have_limits():
+    for queries in (2**53 + 1, 2**62, -1):
+        with pytest.raises(ValueError, match=r"queries: expected 0 to 2\^53"):
+            count(queries, [4])

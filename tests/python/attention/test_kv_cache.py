@@ -217,7 +217,8 @@ def x(*shape, dtype=torch.float32):
         (
             lambda: KeyValueCache([4]).select(torch.tensor([0])),
             ValueError,
-            "select: nothing has been appended",
+            "[KeyValueCache] entries: expected a cache that holds tokens to select from, got an "
+            "empty one",
         ),
     ],
 )
@@ -307,12 +308,17 @@ def test_a_new_cache_says_what_it_needs(call, error, words):
         (
             lambda c, q, k: c.select(torch.tensor([0, 2])),
             ValueError,
-            "select: expected entries in [0, 2), got 2",
+            "[KeyValueCache] entries: expected 0 to 1, got 2",
         ),
         (
             lambda c, q, k: c.select(torch.tensor([0.0])),
             TypeError,
-            "select: expected entries of int64, got Float",
+            "[KeyValueCache] entries: expected int64, got Float",
+        ),
+        (
+            lambda c, q, k: c.select(torch.tensor([[0]])),
+            ValueError,
+            "[KeyValueCache] entries: expected shape [B'] with at least 1 entry, got [1, 1]",
         ),
         (lambda c, q, k: c.load_state_dict({}), ValueError, "state: position is missing"),
         (

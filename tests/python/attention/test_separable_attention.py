@@ -5,50 +5,10 @@ import itertools
 
 import pytest
 import torch
+from separable import ORDERS, call, draw, problem
 from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex
-
-ORDERS = [1, 2, 3]
-
-
-def draw(*shape, seed=0, dtype=torch.float64):
-    return torch.randn(
-        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    ).to(dtype)
-
-
-def problem(
-    order,
-    *,
-    batch=1,
-    heads=2,
-    kv_heads=None,
-    queries=6,
-    lengths=None,
-    features=4,
-    value_dim=3,
-    dtype=torch.float64,
-):
-    """query and keys of positive features, values; an axis of its own length each."""
-    lengths = lengths or [queries + m for m in range(order)]
-    kv_heads = kv_heads or heads
-    query = draw(batch, heads, queries, features, seed=1).exp()
-    keys = [draw(batch, kv_heads, n, features, seed=2 + m).exp() for m, n in enumerate(lengths)]
-    values = [draw(batch, kv_heads, n, value_dim, seed=12 + m) for m, n in enumerate(lengths)]
-    return [t.to(dtype).requires_grad_() for t in (query, *keys, *values)]
-
-
-def call(inputs, function=nsimplex.separable_attention, **options):
-    order = len(inputs) // 2
-    return function(
-        inputs[0],
-        inputs[1 : 1 + order],
-        inputs[1 + order :],
-        features=None,
-        return_normalizer=True,
-        **options,
-    )
 
 
 def admissible(i, queries, length, causal, window):
@@ -272,14 +232,6 @@ def test_opcheck(order, dtype):
     torch.library.opcheck(operators.separable_attention_backward.default, arguments, options)
 
 
-def test_opcheck_of_the_features():
-    x = draw(2, 3, 4, dtype=torch.float32).requires_grad_()
-    for kind in ("elu", "relu", "random"):
-        torch.library.opcheck(torch.ops.nsimplex.feature_map.default, (x, kind))
-    torch.library.opcheck(torch.ops.nsimplex.elu_features.default, (x, 0.5))
-    torch.library.opcheck(torch.ops.nsimplex.random_directions.default, (x.detach(), 6, 3, True))
-
-
 class Layer(torch.nn.Module):
     def forward(self, query, key, value):
         return nsimplex.separable_attention(
@@ -350,67 +302,6 @@ def test_bits_do_not_depend_on_threads(heads, order, window, queries, same_bits)
     same_bits(run)
 
 
-@pytest.mark.parametrize("cuts", [[1] * 20, [7, 1, 1, 5, 6], [20]])
-@pytest.mark.parametrize(
-    "dtype, error", [(torch.float64, 1e-10), (torch.float32, 1e-4), (torch.bfloat16, 2e-2)]
-)
-def test_cache_equals_one_call(cuts, dtype, error):
-    q, k1, k2, v1, v2 = (
-        t.detach()
-        for t in problem(2, batch=2, heads=4, kv_heads=2, queries=20, lengths=[20, 20], dtype=dtype)
-    )
-    cache, outs = nsimplex.SeparableCache([-1, 3], features=None), []
-    for part in zip(*(t.split(cuts, 2) for t in (q, k1, k2, v1, v2))):
-        outs.append(cache.attend(part[0], part[1:3], part[3:], return_normalizer=True))
-    whole = call([q, k1, k2, v1, v2], causal=True, window=[-1, 3])
-    assert cache.position == 20 and outs[0][0].dtype == dtype
-    for ours, exact in zip((torch.cat(parts, 2) for parts in zip(*outs)), whole):
-        torch.testing.assert_close(ours, exact, rtol=error, atol=error)
-
-
-def test_cache_memory_is_constant_and_survives_save_and_load(tmp_path):
-    tokens = [t.detach() for t in problem(2, batch=2, queries=50, lengths=[50, 50])]
-    step = lambda cache, t: cache.attend(
-        tokens[0][:, :, t : t + 1],
-        [k[:, :, t : t + 1] for k in tokens[1:3]],
-        [v[:, :, t : t + 1] for v in tokens[3:]],
-    )
-    cache, sizes = nsimplex.SeparableCache([-1, 3], features=None), []
-    for t in range(40):
-        step(cache, t)
-        sizes.append(cache.nbytes)
-    assert len(set(sizes[3:])) == 1
-    torch.save(cache.state_dict(), tmp_path / "cache.pt")
-    other = nsimplex.SeparableCache([-1, 3], features=None)
-    other.load_state_dict(torch.load(tmp_path / "cache.pt", weights_only=True))
-    for t in range(40, 50):
-        torch.testing.assert_close(step(other, t), step(cache, t), rtol=0, atol=0)
-    swapped = nsimplex.SeparableCache([-1, 3], features=None)
-    swapped.load_state_dict(cache.state_dict())
-    swapped.select(torch.tensor([1, 0, 1]))
-    assert swapped.state_dict()["states.0"].size(0) == 3
-    torch.testing.assert_close(
-        swapped.state_dict()["states.0"][0], cache.state_dict()["states.0"][1]
-    )
-    with pytest.raises(ValueError, match="keys.0 is missing"):
-        nsimplex.SeparableCache([3, 3]).load_state_dict(cache.state_dict())
-    cache.reset()
-    assert cache.position == 0 and cache.nbytes == 0
-
-
-def test_cache_refuses_gradients_and_other_shapes():
-    inputs = problem(1)
-    cache = nsimplex.SeparableCache([-1], features=None)
-    with pytest.raises(ValueError, match="inference only"):
-        cache.attend(inputs[0], inputs[1:2], inputs[2:])
-    q, k, v = (t.detach() for t in inputs)
-    cache.attend(q, [k], [v])
-    with pytest.raises(ValueError, match=r"axis 0: expected 1 batch entries, 2 heads"):
-        cache.attend(q, [k[:, :1]], [v[:, :1]])
-    with pytest.raises(ValueError, match="one for each of 1 axes"):
-        cache.attend(q, [k, k], [v, v])
-
-
 @pytest.mark.parametrize(
     "change, error, words",
     [
@@ -465,125 +356,3 @@ def test_errors(change, error, words):
     )
     with pytest.raises(error, match=words):
         nsimplex.separable_attention(**arguments)
-
-
-@pytest.mark.parametrize("orthogonal", [False, True])
-@pytest.mark.parametrize("order", ORDERS)
-def test_random_features_estimate_the_exponential_of_pairwise_products(orthogonal, order):
-    vectors = [0.3 * draw(6, seed=s) for s in range(order + 1)]
-    features = [
-        nsimplex.feature_map(x, "random", features=60000, seed=4, orthogonal=orthogonal, scale=1.0)
-        for x in vectors
-    ]
-    product = torch.stack(features).prod(0) * 60000 ** ((order - 1) / 2)
-    pairs = sum(a @ b for a, b in itertools.combinations(vectors, 2))
-    assert product.sum().item() == pytest.approx(pairs.exp().item(), rel=0.06)
-
-
-def test_random_features_are_a_function_of_the_seed():
-    x = draw(5, 8)
-    one = nsimplex.feature_map(x, "random", features=20, seed=1)
-    torch.manual_seed(5)
-    assert torch.equal(one, nsimplex.feature_map(x, "random", features=20, seed=1))
-    assert not torch.equal(one, nsimplex.feature_map(x, "random", features=20, seed=2))
-    first = torch.ops.nsimplex.random_directions(x, 3, 1, False)[0, :3]
-    torch.testing.assert_close(first, torch.tensor(FIRST_DIRECTIONS, dtype=torch.float64))
-    rows = torch.ops.nsimplex.random_directions(x, 20, 1, True)
-    torch.testing.assert_close((rows[:8] @ rows[:8].T).triu(1), torch.zeros(8, 8).double())
-    torch.testing.assert_close(
-        rows.norm(dim=1), torch.ops.nsimplex.random_directions(x, 20, 1, False).norm(dim=1)
-    )
-
-
-#: Of seed 1: they must never change, or models trained with them would.
-FIRST_DIRECTIONS = [0.8986774254906462, 0.05220700661023098, 0.10739985963303605]
-
-
-ELU_ERRORS = {torch.float64: 4e-16, torch.float32: 2e-7, torch.bfloat16: 4e-3, torch.float16: 5e-4}
-
-
-def exact_elu(x, scale=1.0):
-    z = x.double() * scale
-    return torch.where(z > 0, z + 1, z.clamp_max(0).exp())
-
-
-@pytest.mark.parametrize("dtype", ELU_ERRORS, ids=str)
-@pytest.mark.parametrize("path", ["kernel", "plain"])
-def test_small_elu_features_keep_their_digits(dtype, path):
-    """exp below 0: 0 in no dtype before its own exp is, and as exact as the dtype."""
-    least = {torch.float64: -700, torch.float16: -9}.get(dtype, -80)
-    x = torch.cat([torch.linspace(least, 0, 1001), torch.linspace(0, 30, 333)]).to(dtype)
-    make = nsimplex.feature_map if path == "kernel" else torch.func.vmap(nsimplex.feature_map)
-    found = make(x[:, None])[:, 0]
-    assert found.dtype == dtype and (found > 0).all()
-    assert ((found.double() - exact_elu(x)).abs() <= ELU_ERRORS[dtype] * exact_elu(x)).all()
-    ends = nsimplex.feature_map(
-        torch.tensor([-torch.inf, torch.inf, torch.nan, -1e4, 0.0], dtype=dtype)
-    )
-    assert ends[[0, 1, 3, 4]].tolist() == [0, torch.inf, 0, 1] and ends[2].isnan()
-
-
-@pytest.mark.parametrize("scale", [None, 0.5])
-def test_derivatives_of_elu_features(scale):
-    function = lambda x: nsimplex.feature_map(x, scale=scale)
-    x = draw(3, 7).mul(4).requires_grad_()
-    assert gradcheck(function, (x,), check_forward_ad=True, check_batched_grad=True)
-    assert gradgradcheck(function, (x,))
-    deep = torch.tensor([-80.0, -18.0, -1.0, 2.0], requires_grad=True)
-    (slope,) = torch.autograd.grad(function(deep).sum(), deep, create_graph=True)
-    (second,) = torch.autograd.grad(slope.sum(), deep)
-    s = scale or 1
-    exact = exact_elu(deep.detach(), s)
-    torch.testing.assert_close(slope.double(), s * exact.clamp_max(1), rtol=2e-7, atol=0)
-    torch.testing.assert_close(
-        second.double(), torch.where(deep < 0, s * s * exact, 0), rtol=3e-7, atol=0
-    )
-
-
-@pytest.mark.parametrize("dtype, error", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-@pytest.mark.parametrize("shift", [-4, -6, -18, -60])
-@pytest.mark.parametrize("function", [nsimplex.separable_attention, nsimplex.separable_reference])
-def test_keys_far_below_zero_still_weigh(dtype, error, shift, function):
-    q, k, v = (draw(1, 1, 8, 4, seed=s) for s in range(3))
-    inputs = [t.to(dtype).requires_grad_() for t in (q, 0.2 * k + shift, v)]
-    exact_inputs = [t.detach().double().requires_grad_() for t in inputs]
-    ours, exact = (function(a[0], [a[1]], [a[2]]) for a in (inputs, exact_inputs))
-    assert (ours.double() - exact).norm() <= error * exact.norm()
-    for a, b in zip(
-        torch.autograd.grad(ours.sum(), inputs), torch.autograd.grad(exact.sum(), exact_inputs)
-    ):
-        assert (a.double() - b).norm() <= 2 * error * b.norm() + 1e-6
-
-
-@pytest.mark.parametrize("dtype", ELU_ERRORS, ids=str)
-def test_bits_of_elu_features_do_not_depend_on_threads_or_place(dtype, same_bits):
-    """Nor on where a number lies: torch's elementwise loops take what is left of a vector by other
-    instructions."""
-    x = (4 * draw(3, 4, 701, 33) - 2).to(dtype)
-    q, k, v = x.chunk(3)
-    found = same_bits(
-        lambda: (
-            nsimplex.feature_map(x),
-            nsimplex.separable_attention(q, [k, k], [v, v], causal=True),
-        )
-    )
-    flat = x.flatten()[:1000]
-    assert torch.equal(
-        torch.cat([nsimplex.feature_map(part) for part in flat.split([1, 2, 3, 5, 7, 11, 971])]),
-        nsimplex.feature_map(flat),
-    )
-    turned = x.transpose(1, 2)
-    assert torch.equal(nsimplex.feature_map(turned), found[0].transpose(1, 2))
-    assert nsimplex.feature_map(turned).stride() == turned.stride()
-    assert torch.equal(nsimplex.feature_map(x[..., ::2]), found[0][..., ::2])
-
-
-def test_feature_kinds():
-    x = draw(4, 3)
-    torch.testing.assert_close(nsimplex.feature_map(x), torch.nn.functional.elu(x) + 1)
-    torch.testing.assert_close(nsimplex.feature_map(x, "relu", scale=2.0), (2 * x).relu())
-    assert (nsimplex.feature_map(100 * x) >= 0).all()
-    with pytest.raises(ValueError, match="of kind random only"):
-        nsimplex.feature_map(x, "elu", features=3)
-    with pytest.raises(TypeError, match="expected floating"):
-        nsimplex.feature_map(x.long())

@@ -243,7 +243,7 @@ def test_memory_order_and_meta(pattern):
             assert grad.stride() == leaf.stride() and grad.device.type == device
 
 
-def test_only_learned_reducers_fall_back_on_the_cpu():
+def test_only_learned_reducers_fall_back_on_the_cpu(subprocess_env):
     script = (
         "import torch, nsimplex\n"
         "sets = torch.zeros(1, 1, 2, 1, dtype=torch.int64)\n"
@@ -255,13 +255,12 @@ def test_only_learned_reducers_fall_back_on_the_cpu():
         "nsimplex.sparse_attention(x, [x], [x], sets, pattern='product', reduce='mlp', "
         "reducer_weights=w)\n"
     )
-    path = nsimplex.__path__[0].rsplit("/", 1)[0]
     run = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": path, "NSIMPLEX_WARN_FALLBACK": "1"},
+        env={**subprocess_env, "NSIMPLEX_WARN_FALLBACK": "1"},
     )
     warnings = [line for line in run.stderr.splitlines() if "warning:" in line]
     assert len(warnings) == 1 and "learned reducers" in warnings[0]

@@ -2,13 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from problems import random_problem
-
-import nsimplex
 
 CASES = {
     "causal": dict(order=1, heads=4, queries=300, lengths=[300], dim=16, causal=True),
@@ -48,7 +45,7 @@ def test_same_bits_twice_and_for_every_number_of_threads(name, dtype, threads):
             assert torch.equal(value, outcomes[0][tensor]), tensor
 
 
-def test_one_openmp_runtime_is_mapped():
+def test_one_openmp_runtime_is_mapped(subprocess_env):
     """A second one would ignore torch.set_num_threads and fight over the cores."""
     script = (
         "import torch, nsimplex\n"
@@ -56,13 +53,12 @@ def test_one_openmp_runtime_is_mapped():
         "nsimplex.attention(x, [x, x], [x, x], window=[4, 9])\n"
         "print(open('/proc/self/maps').read())\n"
     )
-    path = str(Path(nsimplex.__path__[0]).parent)
     maps = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": path},
+        env=subprocess_env,
     ).stdout
     files = {line.split()[-1] for line in maps.splitlines() if "/" in line}
     runtimes = {f for f in files if any(name in f for name in ("libgomp", "libomp", "libiomp"))}

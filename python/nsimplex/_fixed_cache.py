@@ -1,0 +1,124 @@
+"""The base of caches of fixed size: windows, memory, and checks of a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ._arguments import describe
+
+__all__ = ["FixedCache", "new_places"]
+
+_OWN = ("causal", "window", "query_positions", "cu_seqlens", "layout")
+
+
+class FixedCache:
+    """The code of both caches: windows, options, memory, and checks of the shapes of a chunk."""
+
+    def __init__(self, window: Sequence[int]) -> None:
+        if not len(window):
+            raise ValueError(f"[{self._name}] window: expected one int per axis, got none")
+        for width in window:
+            if not isinstance(width, int) or isinstance(width, bool) or width < -1 or width == 0:
+                raise ValueError(
+                    f"[{self._name}] window: expected widths of at least 1, or -1, got {width!r}"
+                )
+        self.window = [*window]
+        self.keys: list[Tensor] = []
+        self.values: list[Tensor] = []
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _require_sizes(self, **sizes: int) -> None:
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"[{self._name}] {name}: expected at least 1, got {size}")
+
+    def _allocate(self, rows: tuple[int, ...], key_width: int, value_width: int, **place) -> None:
+        """Zeros [*rows, channels], one tensor of keys and one of values per axis."""
+        self.keys = [torch.zeros(*rows, key_width, **place) for _ in self.window]
+        self.values = [torch.zeros(*rows, value_width, **place) for _ in self.window]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the stored keys and values, in bytes."""
+        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+
+    def _options(self, options: dict) -> dict:
+        for name in _OWN:
+            if name in options:
+                raise ValueError(f"[{self._name}] {name}: belongs to the cache")
+        pairs = [(width, 0 if width >= 0 else -1) for width in self.window]
+        return options | {"causal": True, "window": pairs}
+
+    def _check_chunk(self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+        order = len(self.window)
+        if len(keys) != order or len(values) != order:
+            raise ValueError(
+                f"[{self._name}] keys and values: expected {order} of each, got {len(keys)} and "
+                f"{len(values)}"
+            )
+        if query.dim() != 4:
+            raise ValueError(
+                f"[{self._name}] query: expected shape [B, heads, tokens, channels], got "
+                f"{[*query.shape]}"
+            )
+        for name, chunk, stored in (("keys", keys, self.keys), ("values", values, self.values)):
+            for m, (each, kept) in enumerate(zip(chunk, stored)):
+                expected = [query.size(0), kept.size(1), query.size(2), kept.size(3)]
+                if [*each.shape] != expected:
+                    raise ValueError(
+                        f"[{self._name}] {name}[{m}]: expected shape {expected}, got "
+                        f"{[*each.shape]}"
+                    )
+                if each.dtype != kept.dtype:
+                    raise TypeError(
+                        f"[{self._name}] {name}[{m}]: expected {kept.dtype}, got {each.dtype}"
+                    )
+
+    def _require_whole(self, name: str, given: int) -> None:
+        known = isinstance(given, (int, torch.SymInt)) and not isinstance(given, bool)
+        if not known or given < 0:
+            raise ValueError(
+                f"[{self._name}] {name}: expected an integer of at least 0, got {describe(given)}"
+            )
+
+    def _require_one_each(
+        self, name: str, given: Tensor, batch: int, dtypes=(torch.int64, torch.int32)
+    ) -> None:
+        """One integer per sequence of the batch."""
+        if given.dtype not in dtypes or [*given.shape] != [batch]:
+            raise ValueError(
+                f"[{self._name}] {name}: expected int64 of shape [{batch}], got {given.dtype} of "
+                f"shape {[*given.shape]}"
+            )
+
+    def _require_range(self, name: str, given: Tensor, most: int | None) -> None:
+        """Looks at the numbers, which compiled code does not."""
+        if torch.compiler.is_compiling() or not given.numel():
+            return
+        low, high = (int(each) for each in given.aminmax())
+        if low < 0 or (most is not None and high > most):
+            upper = "or more" if most is None else f"to {most}"
+            wrong = low if low < 0 else high
+            raise ValueError(f"[{self._name}] {name}: expected 0 {upper}, got {wrong}")
+
+    def _check_counts(self, counts: Tensor | None, batch: int, tokens: int) -> None:
+        if counts is not None:
+            self._require_one_each("counts", counts, batch)
+            self._require_range("counts", counts, tokens)
+
+
+def new_places(lengths: Tensor, tokens: int, counts: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(position of every token of a chunk, whether it is one): [B, t] each. A token beyond an
+    entry's count has the position of the entry's last one."""
+    steps = torch.arange(tokens, device=lengths.device).unsqueeze(0)
+    real = torch.ones_like(steps, dtype=torch.bool).expand(lengths.size(0), -1)
+    if counts is not None:
+        real = steps < counts.unsqueeze(1)
+        steps = torch.minimum(steps, counts.unsqueeze(1) - 1)
+    return lengths.unsqueeze(1) + steps, real

@@ -1,0 +1,188 @@
+"""A cache of fixed size for serving, with pages that sequences share.
+
+It consists of plain tensors, so a decoding step compiles with ``torch.compile(fullgraph=True)``,
+and the sequences of a batch may have different lengths. It is for inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+from ._arguments import checked_methods
+from ._fixed_cache import FixedCache, new_places
+from .attention import attention
+
+__all__ = ["PagedCache"]
+
+
+@checked_methods
+class PagedCache(FixedCache):
+    """Keys and values in pages that sequences take from one pool, [pages, Hk, page, D] per axis.
+
+    >>> cache = PagedCache([-1, 512], pages=4096, page=16, kv_heads=4, head_dim=64)
+    >>> out = cache.attend(query, [k1, k2], [v1, v2], table, lengths)
+
+    The caller owns the block table and the lengths, as servers do: ``table[b, i]`` is the page with
+    the tokens i * page .. (i + 1) * page - 1 of sequence b. Pages may be shared by sequences with a
+    common beginning. The result equals that of each sequence alone, up to rounding.
+
+    Args:
+        window, kv_heads, head_dim, value_dim, dtype, device: as in :class:`StaticCache`.
+        pages: number of pages in the pool.
+        page: tokens per page.
+
+    Complexity: pages Hk page (D + Dv) numbers per axis. A call copies the pages that the widest
+        window reaches, then costs what attention costs over the visible keys.
+    """
+
+    def __init__(
+        self,
+        window: Sequence[int],
+        *,
+        pages: int,
+        page: int,
+        kv_heads: int,
+        head_dim: int,
+        value_dim: int | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__(window)
+        self._require_sizes(pages=pages, page=page, kv_heads=kv_heads, head_dim=head_dim)
+        rows = pages + 1, kv_heads, page  # the last page takes what padding would write
+        self._allocate(rows, head_dim, value_dim or head_dim, dtype=dtype, device=device)
+
+    @property
+    def pages(self) -> int:
+        """Pages in the pool."""
+        return self.keys[0].size(0) - 1
+
+    @property
+    def page(self) -> int:
+        """Tokens per page."""
+        return self.keys[0].size(2)
+
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        table: Tensor,
+        lengths: Tensor,
+        counts: Tensor | None = ...,
+        *,
+        return_lse: Literal[False] = ...,
+        **options: Any,
+    ) -> Tensor: ...
+
+    @overload
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        table: Tensor,
+        lengths: Tensor,
+        counts: Tensor | None = ...,
+        *,
+        return_lse: Literal[True],
+        **options: Any,
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def attend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        table: Tensor,
+        lengths: Tensor,
+        counts: Tensor | None = None,
+        **options,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Writes the chunk to its pages and attends with its queries [B, Hq, t, D].
+
+        Args:
+            query, keys, values, counts, options: as in :meth:`StaticCache.attend`.
+            table: int64 [B, n], the pages of each sequence in order. Entries behind a sequence's
+                end may be any page.
+            lengths: int64 [B], tokens of each sequence before this chunk. The caller adds the
+                chunk's tokens for the next call.
+
+        Raises:
+            ValueError: a shape that does not fit, a page outside the pool, or more tokens than the
+                table has room for. Nothing changes then.
+        """
+        options = self._options(options)
+        self._check_chunk(query, keys, values)
+        self._check_counts(counts, query.size(0), query.size(2))
+        self._check_table(query, table, lengths)
+        tokens = query.size(2)
+        positions, real = new_places(lengths, tokens, counts)
+        if not torch.compiler.is_compiling() and tokens:
+            most = int(torch.where(real, positions, -1).max()) + 1
+            if most > table.size(1) * self.page:
+                raise ValueError(
+                    f"[PagedCache] table: expected pages for {most} tokens, got {table.size(1)} "
+                    f"pages of {self.page}"
+                )
+        self._write(keys, values, table, positions, real)
+        pages, first = self._reached(table, lengths, tokens)
+        return attention(
+            query,
+            [self._gather(kept, pages) for kept in self.keys],
+            [self._gather(kept, pages) for kept in self.values],
+            query_positions=positions - first * self.page,
+            **options,
+        )
+
+    def _check_table(self, query: Tensor, table: Tensor, lengths: Tensor) -> None:
+        batch, pool = query.size(0), self.pages
+        if table.dtype != torch.int64 or table.dim() != 2 or table.size(0) != batch:
+            raise ValueError(
+                f"[PagedCache] table: expected int64 of shape [{batch}, pages], got {table.dtype} "
+                f"of shape {[*table.shape]}"
+            )
+        self._require_one_each("lengths", lengths, batch, (torch.int64,))
+        self._require_range("lengths", lengths, None)
+        if torch.compiler.is_compiling() or not table.numel():
+            return
+        low, high = (int(each) for each in table.aminmax())
+        if low < 0 or high >= pool:
+            wrong = low if low < 0 else high
+            raise ValueError(f"[PagedCache] table: expected pages 0 to {pool - 1}, got {wrong}")
+
+    def _write(
+        self,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        table: Tensor,
+        positions: Tensor,
+        real: Tensor,
+    ) -> None:
+        """Padding goes to a page of its own, which no table names."""
+        with torch.no_grad():
+            rows = positions.clamp(min=0)
+            pages = table.gather(1, (rows // self.page).clamp(max=table.size(1) - 1))
+            pages, places = torch.where(real, pages, self.pages), rows % self.page
+            for kept, chunk in zip((*self.keys, *self.values), (*keys, *values)):
+                kept[pages, :, places] = chunk.transpose(1, 2)
+
+    def _reached(self, table: Tensor, lengths: Tensor, tokens: int) -> tuple[Tensor, Tensor]:
+        """(pages [B, n] that the queries may see, the first of them [B, 1] by number): n depends on
+        sizes alone."""
+        if min(self.window) < 0:
+            return table, torch.zeros_like(lengths).unsqueeze(1)
+        reach = max(self.window) - 1 + tokens  # keys from the first visible one to the last token
+        count = min(table.size(1), -(-reach // self.page) + 1)
+        first = ((lengths - max(self.window) + 1).clamp(min=0) // self.page).unsqueeze(1)
+        places = first + torch.arange(count, device=table.device)
+        return table.gather(1, places.clamp(max=table.size(1) - 1)), first
+
+    def _gather(self, kept: Tensor, pages: Tensor) -> Tensor:
+        """[B, Hk, n * page, channels]"""
+        return kept[pages].transpose(1, 2).flatten(2, 3)
