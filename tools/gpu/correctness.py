@@ -99,6 +99,10 @@ def run(item: str, setup: Setup) -> dict:
     place = max(worst, key=worst.get)
     # A logit of 1e4 has an absolute error of a thousand times the precision.
     limit = LIMITS[label] * ((100 if label == "fp32" else 20) if "1e4" in name else 1)
+    if "relu" in name and label != "fp32":
+        # A share of the scores, as large as their rounding, changes its sign: the slopes of these
+        # are wrong in full size, and the norm of the gradients by the root of the share.
+        limit = max(limit, torch.finfo(DTYPES[label]).eps ** 0.5)
     record = {"ok": worst[place] <= limit, "worst": worst[place], "of": place}
     if not record["ok"]:
         shown = {n: f"{e:.1e}" for n, e in worst.items() if e > limit}

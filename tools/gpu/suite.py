@@ -15,7 +15,8 @@ from pathlib import Path
 ATTENTION = """
     test_hostile test_kernel_options test_options test_large_masks test_query_positions
     test_identities test_attention test_gradients test_merge_attention test_kv_cache
-    test_sparse_attention test_separable_attention test_rotary test_augment
+    test_sparse_attention test_separable_attention test_separable_cache test_feature_map
+    test_rotary test_augment
     test_attention_weights test_face_attention test_static_cache test_continuous_order
 """.split()
 STOPPED = "stopped: the time was up"

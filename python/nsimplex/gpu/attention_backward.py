@@ -48,6 +48,7 @@ def _common_arguments(
     options: Options,
     axes: QueryAxes,
     scaled: bool,
+    rounded: bool,
 ) -> dict[str, object]:
     """Arguments of both kernels."""
     terms = term_arguments(query, keys, options, axes)
@@ -61,6 +62,7 @@ def _common_arguments(
         "logit_scale": float(options.logit_scale),
         "output_scale": float(options.output_scale),
         "SCALED": scaled,
+        "ROUNDED": rounded,
         "WIDE": _wide(query, grad_out, keys, values),
         "PRECISION": precision(query.dtype),
         **terms,
@@ -123,7 +125,11 @@ def backward(
     keys, values = [with_rows(x) for x in keys], [with_rows(x) for x in values]
     lse = lse.contiguous()
     statistics, scaled = _statistics(query, keys, out, lse, grad_out, grad_lse, options)
-    common = _common_arguments(query, keys, values, grad_out, statistics, options, axes, scaled)
+    # With a gradient of lse the rounding stays: its term would be one more number per row in loops.
+    rounded = query.element_size() == 2 and options.normalizer != "sigmoid" and grad_lse is None
+    common = _common_arguments(
+        query, keys, values, grad_out, statistics, options, axes, scaled, rounded
+    )
     sizes = plan(query, keys, values, axes)
     sorted_keys, sorted_values = axes.sort(grad_keys), axes.sort(grad_values)
     _launch_rows(sizes.rows, common, axes, grad_query, sorted_keys[:-1], sorted_values[:-1])
@@ -170,7 +176,7 @@ def _statistics(
 def _grad_sink(statistics: Tensor, options: Options) -> Tensor:
     """-sum exp(sink - lse) delta over batch entries and queries, in a fixed order."""
     shift, delta, factor, base = statistics
-    sink = options.sink.detach().float()[:, None]
+    sink = options.sink.detach().float().unsqueeze(1)
     weight = torch.exp2((sink - base) * tuple_terms.LOG2E.value - shift) * factor
     return -(weight * delta).sum((0, 2))
 
@@ -225,7 +231,7 @@ def _launch_rows(
     )
     for m, span in enumerate(sizes.spans):
         axis = axes.axes[m]
-        bounds = axes.bounds[m] if axes.bounds is not None else query
+        bounds = axes.bounds.select(0, m) if axes.bounds is not None else query
         for gradient, offset in ((grad_keys[m], 0), (grad_values[m], dim)):
             if gradient is None:
                 continue

@@ -9,6 +9,7 @@ from .attention_backward_terms import (
     row_offsets,
     slopes_of,
     weights_of,
+    without_whole,
 )
 from .tuple_terms import (
     ANY_KEYS,
@@ -66,7 +67,7 @@ def attention_backward_keys_kernel(
         CALLERS: tl.constexpr,
         TABLE: tl.constexpr, POSITIONS: tl.constexpr, KEY_MASKS: tl.constexpr, MASK: tl.constexpr,
         DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, SUM: tl.constexpr,
-        SCALED: tl.constexpr, WIDE: tl.constexpr,
+        SCALED: tl.constexpr, ROUNDED: tl.constexpr, WIDE: tl.constexpr,
         EVEN: tl.constexpr,  # the group is a multiple of BH
         # With several leading axes their ``most`` where division by it should be cheap; else 0.
         MOSTS: tl.constexpr,
@@ -265,6 +266,7 @@ def attention_backward_keys_kernel(
             slope = slopes_of(p, x, shift[None, :], factor[None, :], NORMALIZER)
             if NORMALIZER == RELU:
                 slope = tl.where(pair, slope, 0.0)
+            slope = without_whole(slope, p, ROUNDED)
             ds = (slope * (dp * output_scale - delta[None, :])).to(type)
         if WANT_V:
             dv = tl.dot(w.to(type), g, dv, input_precision=PRECISION)

@@ -180,7 +180,7 @@ def backward_workspace(
     batch, heads, queries, dim = query.shape
     kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
     channels, sequences = dim + value_dim, batch * kv_heads
-    planes = 7 if needs_states(query, options) else 4
+    planes = 8 if needs_states(query, options) else 4
     numbers = planes * batch * heads * queries
     numbers += sequences * sizes.rows.segments * sum(sizes.rows.spans) * channels
     head_blocks = -(-(heads // kv_heads) // sizes.rows.heads)
@@ -188,5 +188,5 @@ def backward_workspace(
     if sizes.keys.splits > 1:
         numbers += sizes.keys.splits * sequences * axes.axes[-1].length * channels
     if axes.bounds is not None:
-        numbers += axes.bounds.numel()
+        numbers += axes.bounds.numel() * (2 if needs_states(query, options) else 1)
     return 4 * numbers

@@ -12,6 +12,7 @@ from .attention_backward_terms import (
     slopes_of,
     sum_others,
     weights_of,
+    without_whole,
 )
 from .tuple_terms import (
     ANY_KEYS,
@@ -39,7 +40,8 @@ from .tuple_terms import (
 def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_stride, start, column,
           pair, added, kept, c, cv, scale, output_scale,
           MASKED: tl.constexpr, ADDED: tl.constexpr, SCALED: tl.constexpr, DROPOUT: tl.constexpr,
-          NORMALIZER: tl.constexpr, SUM: tl.constexpr, NEED_DU: tl.constexpr, NEED_Y: tl.constexpr,
+          NORMALIZER: tl.constexpr, SUM: tl.constexpr, ROUNDED: tl.constexpr,
+          NEED_DU: tl.constexpr, NEED_Y: tl.constexpr,
           D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
           BN: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr):
     """One tile of inner keys for all rows: dU += dS K, and Y += P V (SUM: the sums of P)."""
@@ -65,6 +67,7 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
         slope = slopes_of(p, x, shift, factor, NORMALIZER)
         if MASKED and NORMALIZER == RELU:
             slope = tl.where(pair, slope, 0.0)
+        slope = without_whole(slope, p, ROUNDED)
         ds = (slope * (dp * output_scale - delta)).to(kt.dtype)
     if NEED_Y:
         if SUM:
@@ -95,7 +98,8 @@ def _add_to_parts(
                 if other != m:
                     offsets = box_keys[other] * strides[other][2]
                     rest = load_rows(places[other], offsets, c, box_seen[other], C, CP)
-                    own *= rest.to(tl.float32)
+                    # A choice keeps the product from being fused with a sum over threads.
+                    own = tl.where(box_seen[other][:, None], own * rest.to(tl.float32), 0.0)
         axis = lead_axes[m]
         axis_bounds = bounds + (m * batches + batch) * queries * 2
         keys = begin_of(block_first, axis[1], axis_bounds, queries, TABLE)
@@ -142,6 +146,7 @@ def attention_backward_rows_kernel(
         TABLE: tl.constexpr, POSITIONS: tl.constexpr, KEY_MASKS: tl.constexpr, MASK: tl.constexpr,
         DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr, SUM: tl.constexpr,
         SCALED: tl.constexpr,  # weights have a factor
+        ROUNDED: tl.constexpr,  # delta has the rounding of a 16-bit out and no gradient of lse
         WIDE: tl.constexpr,  # offsets of rows within a head need int64
         EVEN: tl.constexpr,  # the group is a multiple of BH
         # Gradients of the query, the leading keys and the leading values.
@@ -342,8 +347,8 @@ def attention_backward_rows_kernel(
                         u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
                         factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column,
                         pair, added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED,
-                        DROPOUT, NORMALIZER, SUM, NEED_DU, NEED_Y, D, DV, DP, DVP, BN, WIDE,
-                        PRECISION)
+                        DROPOUT, NORMALIZER, SUM, ROUNDED, NEED_DU, NEED_Y, D, DV, DP, DVP, BN,
+                        WIDE, PRECISION)
 
                 # The rows become gradients of the leading values and keys, and of the query. The
                 # barrier keeps the compiler from holding the query's rows in registers until here.

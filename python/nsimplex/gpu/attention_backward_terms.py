@@ -15,6 +15,10 @@ from .tuple_terms import (
     load_rows,
 )
 
+#: From this weight on, all other tuples of a query together weigh less than an output of 16 bits
+#: shows (kWholeWeight of the CPU's kernels).
+WHOLE_WEIGHT = tl.constexpr(1 - 2.0**-13)
+
 # fmt: off
 
 @triton.constexpr_function
@@ -103,3 +107,11 @@ def slopes_of(p, x, shift, factor, NORMALIZER: tl.constexpr):
         return tl.where((x <= 0) | (shift == float("inf")), 0.0, factor)
     else:
         return p
+
+
+@triton.jit
+def without_whole(slope, p, ROUNDED: tl.constexpr):
+    """Slopes of tuples with the weights p. ROUNDED: 0 for a tuple with all of its row's weight."""
+    if ROUNDED:
+        slope = tl.where(p >= WHOLE_WEIGHT, 0.0, slope)
+    return slope

@@ -305,8 +305,11 @@ def attention_forward_kernel(
             else:
                 scale = tl.reshape(tl.where(ok, 1.0, 0.0), (QH, BJ))
                 carry = tl.full((QH,), 1.0, tl.float32)
-            weight = weight * carry + tl.sum(scale * tl.reshape(total, (QH, BJ)), 1)
+            # The choice keeps the product from being fused with a sum over threads, each of which
+            # would round another term.
             scale = tl.reshape(scale, (BM,))
+            own_weight = tl.where(ok, scale * total, 0.0)
+            weight = weight * carry + tl.sum(tl.reshape(own_weight, (QH, BJ)), 1)
             y = tl.where(ok[:, None], y * scale[:, None], 0.0)
             if SUM:
                 if not DROPOUT and NORMALIZER != SIGMOID:

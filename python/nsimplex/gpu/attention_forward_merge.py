@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 from .tuple_terms import (
+    LARGEST,
     LN2,
     LOG2E,
     SIGMOID,
@@ -24,7 +25,9 @@ def with_sink(o, base, best, weight, drain, ADDED: tl.constexpr):
         drain = (drain - shown) * LOG2E
         base = new_base
     else:
-        drain = drain * LOG2E
+        # The minimum keeps the product from being fused with a subtraction, which for large
+        # sinks would leave the rounding of the product as an exponent.
+        drain = tl.minimum(drain * LOG2E, LARGEST)
     higher = tl.maximum(best, drain)
     safe = finite_or_zero(higher)
     carry = tl.exp2(best - safe)

@@ -13,7 +13,7 @@ more.
 import triton
 import triton.language as tl
 
-from .tuple_terms import LN2, LOG2E, begin_of, end_of, load_all_rows, load_rows
+from .tuple_terms import LARGEST, LN2, LOG2E, begin_of, end_of, load_all_rows, load_rows
 
 # fmt: off
 
@@ -131,7 +131,7 @@ def attention_heads_kernel(
     total = tl.zeros((BH,), tl.float32)
     if SINK:
         drain = tl.load(sink + head, mask=row_ok, other=0.0)
-        top = drain * LOG2E
+        top = tl.minimum(drain * LOG2E, LARGEST)  # as in with_sink
         total = tl.where(drain == float("-inf"), 0.0, 1.0)
     # The tile that the window fills in part comes first: what follows it would keep registers.
     start = lo + full * BN

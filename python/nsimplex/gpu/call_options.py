@@ -79,10 +79,19 @@ def mask_argument(
     if mask.dtype == torch.bool:
         kind, mask = tuple_terms.BOOL_MASK.value, mask.view(torch.uint8)
     else:
-        kind, mask = tuple_terms.FLOAT_MASK.value, mask.detach().to(torch.float32)
+        kind, mask = tuple_terms.FLOAT_MASK.value, _in_float32(mask.detach())
     mask = mask.expand(*query.shape[:3], *(key.shape[2] for key in keys))
     steps = mask.stride()
     return kind, mask, (*steps[:3], *axes.sort(steps[3:]))
+
+
+def _in_float32(mask: Tensor) -> Tensor:
+    """The mask in fp32, in which a finite number of any size stays finite: only -inf excludes a
+    tuple."""
+    if mask.dtype == torch.float64:
+        largest = torch.finfo(torch.float32).max
+        mask = torch.where(mask.isinf(), mask, mask.clamp(-largest, largest))
+    return mask.to(torch.float32)
 
 
 def dropout_arguments(options: Options) -> dict[str, int | float]:

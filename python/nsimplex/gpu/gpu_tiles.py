@@ -50,6 +50,9 @@ def tiles(
     """
     if arch == "cpu":
         return Tiles(rows=32, inner=16, warps=4, stages=1, tuples=32, segment=16)
+    amd = arch.startswith("gfx")
+    if step == "heads" and amd:
+        return Tiles(rows=64, inner=64, warps=4, stages=1, tuples=1)
     if step == "heads":
         # Measured on an H200: several blocks per multiprocessor hide each other's waits.
         if channels <= 64:
@@ -63,8 +66,14 @@ def tiles(
     if wide and channels > 64:
         rows, inner = 32, 32
     if step == "rows" and not wide and channels <= 128:
-        return Tiles(rows=rows, inner=32, warps=4, stages=3, tuples=32)
+        inner = 32
+    if amd:
+        # The keys pass spills registers with more rows. Triton 3.7.1 cannot compile the rows pass
+        # with a mask if its loads are pipelined.
+        rows = 32 if step == "keys" and channels > 64 else rows
+        return Tiles(rows, inner, warps=4, stages=2 if step == "forward" else 1, tuples=32)
+    if step == "rows" and not wide and channels <= 128:
+        return Tiles(rows, inner, warps=4, stages=3, tuples=32)
     if step == "keys" and not wide and channels <= 128 and 33 <= group <= 64:
-        return Tiles(rows=rows, inner=128, warps=8, stages=1, tuples=32)
-    stages = 1 if step == "keys" else 2
-    return Tiles(rows=rows, inner=inner, warps=4, stages=stages, tuples=32)
+        return Tiles(rows, inner=128, warps=8, stages=1, tuples=32)
+    return Tiles(rows, inner, warps=4, stages=1 if step == "keys" else 2, tuples=32)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._library import operators
 
-__all__ = ["available", "register", "register_at_import"]
+__all__ = ["available", "register", "register_at_import", "workspace"]
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MOST_ORDER = 4
@@ -61,6 +61,27 @@ def register(key: str = "CUDA", allow_override: bool = False) -> None:
     for name, kernel in (("attention", _attention), ("attention_backward", _attention_backward)):
         prior = torch.library.get_kernel(f"nsimplex::{name}", key)
         library.impl(name, _with_prior(kernel, prior), key, with_keyset=True, **extra)
+
+
+def workspace(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: dict
+) -> tuple[int, int] | None:
+    """Bytes of the forward and the backward pass of a checked call of ``nsimplex::attention``, or
+    None where no kernel of this folder computes it."""
+    key = "CUDA" if query.is_cuda else query.device.type.upper()
+    if key not in _libraries or _refusal(query, keys, values, options) is not None:
+        return None
+    from .attention_backward import backward_workspace
+    from .attention_forward import forward_workspace
+
+    forms = _options(query, keys, options)
+    if options.get("form") == "determinant":
+        channels = query.shape[3] * (1, 1, 2, 6, 24)[len(keys)]
+        query, *keys = (x[..., :1].expand(*x.shape[:3], channels) for x in (query, *keys))
+    return (
+        forward_workspace(query, keys, values, forms),
+        backward_workspace(query, keys, values, forms),
+    )
 
 
 def _with_prior(kernel: Callable, prior) -> Callable:

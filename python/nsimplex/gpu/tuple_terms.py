@@ -11,6 +11,7 @@ import triton.language as tl
 
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
+LARGEST = tl.constexpr(3.4e38)  # of fp32, nearly
 
 #: From this size on, the base of a row's masks leaves nothing of its scores, as in float64.
 MOST_BASE = tl.constexpr(1e15)

@@ -29,6 +29,7 @@ class Case:
     causal: bool = True
     factor: float = 1.0  #: of the query, for large logits
     tiles: dict[str, int] = field(default_factory=dict)  #: fields of gpu_tiles.Tiles
+    split: bool = True  #: whether few programs share the tuples of a query
 
 
 def left(*sizes: int) -> tuple[tuple[int, int], ...]:
@@ -53,6 +54,9 @@ CASES = {
     "leading tuples in chunks": Case(
         1, 2, 1, 40, (40, 40), window=left(24, 32), tiles={"rows": 16, "tuples": 8}
     ),
+    "leading tuples in chunks of one program": Case(
+        1, 1, 1, 6, (20, 20), window=left(20, 9), tiles={"rows": 16, "tuples": 8}, split=False
+    ),
     "small segments": Case(1, 4, 2, 37, (37, 37), window=left(6, 17), tiles={"segment": 5}),
     "group beyond a block": Case(
         1, 12, 1, 14, (14, 14), window=left(8, 10), tiles={"rows": 16, "segment": 6}
@@ -76,6 +80,7 @@ QUICK_CASES = [
     "grouped heads, windows",
     "no mask, other lengths",
     "one query",
+    "leading tuples in chunks of one program",
     "small segments",
     "order 1",
     "order 4",

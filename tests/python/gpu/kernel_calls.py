@@ -35,11 +35,14 @@ def modules():
 
 
 @contextmanager
-def chosen(tiles: dict[str, int] | None = None, precision: str | None = None):
-    """Launches take other tiles than the table's, and another precision of fp32."""
+def chosen(tiles: dict[str, int] | None = None, precision: str | None = None, split: bool = True):
+    """Launches take other tiles than the table's, and another precision of fp32. Without ``split``,
+    few programs stay few."""
     from nsimplex.gpu import gpu_tiles
 
     plain, before = gpu_tiles.tiles, []
+    few = modules()[0].FEW_PROGRAMS
+    modules()[0].FEW_PROGRAMS = few if split else 0
     if tiles:
         gpu_tiles.tiles = lambda *args, **named: dataclasses.replace(plain(*args, **named), **tiles)
     for module in modules() if precision else ():
@@ -49,7 +52,7 @@ def chosen(tiles: dict[str, int] | None = None, precision: str | None = None):
     try:
         yield
     finally:
-        gpu_tiles.tiles = plain
+        gpu_tiles.tiles, modules()[0].FEW_PROGRAMS = plain, few
         for module, function in before:
             module.precision = function
 

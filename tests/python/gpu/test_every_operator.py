@@ -21,6 +21,7 @@ GPU = pytest.param(
 )
 DEVICES = ["simulated", GPU]
 KERNEL, COMPOSITE, REFUSED, NO_TENSORS = "kernel (Triton)", "composite", "refuses", "no tensors"
+SIZES = "sizes"
 
 CALLED = {name: make for name, make in device_cases.OPERATORS.items() if make is not None}
 
@@ -157,6 +158,12 @@ def test_operators(name, kind, rows):
     what, waits = rows[name]
     if what == NO_TENSORS:
         assert not has_tensors(CALLED[name]())
+        return
+    if what == SIZES:
+        with running(kind) as device, without_waiting(kind):
+            arguments = device.move(copied(CALLED[name]()))
+            assert all(type(x) is int for x in call(operator(name), arguments))
+            assert not device.waits()
         return
     if what == REFUSED:
         with running(kind) as device:

@@ -31,7 +31,7 @@ def test_results_and_gradients(precision, name, bench):
     case = CASES[name]
     given = draw(case, dtype)
     kernels, formula = options_of(case)
-    with chosen(case.tiles, products):
+    with chosen(case.tiles, products, case.split):
         found = outcome(given, kernels)
         bench.settings.order = 7
         again = outcome(given, kernels)

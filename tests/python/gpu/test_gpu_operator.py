@@ -20,7 +20,7 @@ pytestmark = pytest.mark.interpreted
 LIMITS = {torch.float32: 2e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 #: One case of each kind of option; the others take minutes.
 QUICK_OPTIONS = [
-    *("determinant-1", "documents-1", "key-masks-1", "boolean-mask-1", "additive-mask-1"),
+    *("determinant-1", "documents-1", "key-masks-1", "boolean-mask-1"),
     *("distinct-2", "sink-1", "sigmoid-1", "relu-1", "dropout-1", "positions-1"),
 ]
 
