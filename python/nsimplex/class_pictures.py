@@ -14,6 +14,7 @@ import itertools
 import math
 from pathlib import Path
 
+from ._choices import ClassSet
 from ._whole_file import whole_file
 from .equivariant_classes import EquivariantClass, Kind, equivariant_classes
 
@@ -126,7 +127,7 @@ def _cell(each: EquivariantClass, height: float) -> str:
     return "\n".join(parts)
 
 
-def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
+def class_picture(input: Kind, output: Kind, classes: ClassSet = "all") -> str:
     """All classes of a layer between two kinds of tensors as one SVG, in canonical order.
 
     The input tuple is blue and the output tuple is orange. The class sums over a dashed node, which
@@ -148,7 +149,7 @@ def class_picture(input: Kind, output: Kind, classes: str = "all") -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m nsimplex.class_pictures", description=__doc__.splitlines()[0]
+        prog="python -m nsimplex.class_pictures", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--orders", type=int, default=4, help="largest k + l")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ._arguments import checked
+from ._arguments import checked, describe
+from ._choices import EquivariantFeatures, EquivariantForm, EquivariantKeys
 from ._library import operators
+from ._packed_plans import as_autocast, pack, unpack
 from ._pytree import TensorRecord, tensor_record
 from .equivariant_classes import (
     EquivariantClass,
@@ -27,9 +30,13 @@ __all__ = [
     "EquivariantAttentionWeights",
     "equivariant_attention",
     "equivariant_attention_classes",
+    "equivariant_attention_coefficients",
     "equivariant_attention_plan",
     "orthogonal_directions",
 ]
+
+
+_VALUES = 16  # input tuples whose coefficients one call computes
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class EquivariantAttentionClass:
 
 @checked
 def equivariant_attention_classes(
-    input: Kind, output: Kind, *, keys: str = "paper", global_classes: bool = True
+    input: Kind, output: Kind, *, keys: EquivariantKeys = "paper", global_classes: bool = True
 ) -> list[EquivariantAttentionClass]:
     """The classes of Attn_{k->l} that attend. They are the classes of L_{k->l} that sum over the
     input: 1 of 1 -> 1, 4 of 2 -> 1, 10 of 2 -> 2. The other classes are light: a look-up and a
@@ -85,21 +92,35 @@ class EquivariantAttentionPlan(TensorRecord):
         input, output: kinds of the two lists.
         form: "softmax", or "kernel", which supports all forms.
         keys, global_classes: the options that determine the classes and weights.
-        rows: m and m', the rows of features of the two lists.
+        rows: m and m', the rows of features of the two lists; empty if packed.
         weight_counts: the numbers of query matrices, key matrices and classes.
         tensors, parts: arguments of the operators. The last tensor is a fingerprint, by which the
-            operators refuse tensors that were changed.
+            operators refuse tensors that were changed. A packed plan has two tensors and no parts.
     """
 
     input: TensorKind
     output: TensorKind
-    form: str
-    keys: str
+    form: EquivariantForm
+    keys: EquivariantKeys
     global_classes: bool
-    rows: tuple[int, int]
+    rows: tuple[int, ...]
     weight_counts: tuple[int, int, int]
     tensors: list[Tensor]
     parts: tuple[int, ...]
+
+    @property
+    def output_rows(self) -> int:
+        """m'."""
+        return self.rows[1] if self.rows else self.tensors[1].size(0)
+
+    def packed(self) -> EquivariantAttentionPlan:
+        """The same plan as one tensor of integers, without ``rows``. A program that was compiled or
+        exported with a packed plan takes those of other lists as well."""
+        if not self.rows:
+            return self
+        return replace(
+            self, tensors=pack(self.tensors, self.parts, self.rows[1]), parts=(), rows=()
+        )
 
 
 @checked
@@ -107,8 +128,8 @@ def equivariant_attention_plan(
     input: TupleBatch,
     output: TupleBatch,
     *,
-    form: str = "softmax",
-    keys: str = "paper",
+    form: EquivariantForm = "softmax",
+    keys: EquivariantKeys = "paper",
     global_classes: bool = True,
     input_loops: bool = True,
     output_loops: bool = True,
@@ -156,7 +177,7 @@ def equivariant_attention_plan(
     )
     rows = input.tuples.size(0), output.tuples.size(0)
     return EquivariantAttentionPlan(
-        *kinds, form, keys, global_classes, rows, counts, tensors, tuple(parts)
+        kinds[0], kinds[1], form, keys, global_classes, rows, counts, tensors, tuple(parts)
     )
 
 
@@ -180,10 +201,10 @@ def equivariant_attention(
     plan: EquivariantAttentionPlan,
     *,
     heads: int = 1,
-    form: str = "softmax",
+    form: EquivariantForm = "softmax",
     normalise: bool = True,
     directions: Tensor | None = None,
-    features: str = "relu",
+    features: EquivariantFeatures = "relu",
 ) -> Tensor:
     """The classes of Attn_{k->l} that sum over the input, on lists of tuples. For every output
     tuple j
@@ -234,9 +255,80 @@ def equivariant_attention(
                 f"[equivariant_attention] {name}: expected {count} matrices for the plan's "
                 f"classes, got {got}"
             )
+    if not plan.rows:
+        return _attend(x, weights, directions, plan.tensors, heads, form, normalise, features)
     return operators.equivariant_attention(
         x, *weights, directions, plan.tensors, plan.parts, heads, form, normalise, features
     )
+
+
+@checked
+def equivariant_attention_coefficients(
+    x: Tensor,
+    weights: EquivariantAttentionWeights,
+    plan: EquivariantAttentionPlan,
+    *,
+    heads: int = 1,
+    form: EquivariantForm = "softmax",
+    normalise: bool = True,
+    directions: Tensor | None = None,
+    features: EquivariantFeatures = "relu",
+) -> Tensor:
+    """The coefficients with which :func:`equivariant_attention` sums the values, per class and
+    head: s(q_j, k_i) / Z_j for the input tuples i that the class admits for j, and exactly 0 for
+    all others.
+
+    The result is linear in the values, so the operator itself is called with values that are 1 for
+    one input tuple each. The coefficients are therefore those of the computation, in every form.
+
+    Args:
+        x, weights, plan, heads, form, normalise, directions, features: as in
+            :func:`equivariant_attention`. ``weights.value`` and ``weights.output`` are not used.
+
+    Returns:
+        [classes, heads, m', m]. Classes are those of :func:`equivariant_attention_classes`.
+        Differentiable.
+
+    Raises:
+        ValueError, TypeError: as :func:`equivariant_attention`.
+
+    Complexity: m / 16 calls with values of 16 channels per head; memory of the result. For small
+        graphs.
+    """
+    at = "[equivariant_attention_coefficients] "
+    if x.dim() != 2 or not x.is_floating_point():
+        raise ValueError(f"{at}x: expected floating [m, C], got {describe(x)}")
+    if heads < 1:
+        raise ValueError(f"{at}heads: expected at least 1, got {heads}")
+    rows, classes = x.size(0), plan.weight_counts[2]
+    parts = [x.new_zeros(classes, heads, plan.output_rows, 0)]
+    for start in range(0, rows, _VALUES):
+        count = min(_VALUES, rows - start)
+        ones = x.new_zeros(rows, count)
+        ones[start : start + count] = torch.eye(count, dtype=x.dtype, device=x.device)
+        more = lambda weight, count=count: torch.nn.functional.pad(weight, (0, 0, 0, count))
+        values = x.new_zeros(classes, x.size(1) + count, heads * count)
+        values[:, x.size(1) :] = torch.eye(count, dtype=x.dtype, device=x.device).repeat(1, heads)
+        width = heads * count
+        output = torch.eye(classes * width, dtype=x.dtype, device=x.device)
+        own = weights._replace(
+            query=more(weights.query),
+            key=more(weights.key),
+            value=values,
+            output=output.view(classes, width, classes * width),
+        )
+        found = equivariant_attention(
+            torch.cat([x, ones], 1),
+            own,
+            plan,
+            heads=heads,
+            form=form,
+            normalise=normalise,
+            directions=directions,
+            features=features,
+        )
+        parts.append(found.view(-1, classes, heads, count).permute(1, 2, 0, 3))
+    return torch.cat(parts, -1)
 
 
 @checked
@@ -257,3 +349,87 @@ def orthogonal_directions(
     """
     own = operators.orthogonal_directions(dim, features, generator=generator)
     return own.to(dtype or torch.get_default_dtype())
+
+
+@torch.library.custom_op("nsimplex_packed::attention", mutates_args=())
+def _packed_attention(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    directions: Tensor | None,
+    plan: Tensor,
+    rows: Tensor,
+    heads: int,
+    form: str,
+    normalise: bool,
+    features: str,
+) -> Tensor:
+    return operators.equivariant_attention(
+        x, *weights, directions, *unpack(plan), heads, form, normalise, features
+    )
+
+
+@_packed_attention.register_fake
+def _(x, weights, directions, plan, rows, heads, form, normalise, features):
+    return x.new_empty(rows.size(0), weights[-1].size(2))
+
+
+@torch.library.custom_op("nsimplex_packed::attention_backward", mutates_args=())
+def _packed_attention_backward(
+    grad: Tensor,
+    x: Tensor,
+    weights: Sequence[Tensor],
+    directions: Tensor | None,
+    plan: Tensor,
+    heads: int,
+    form: str,
+    normalise: bool,
+    features: str,
+) -> list[Tensor]:
+    return list(
+        operators.equivariant_attention_backward(
+            grad, x, *weights, directions, *unpack(plan), heads, form, normalise, features
+        )
+    )
+
+
+@_packed_attention_backward.register_fake
+def _(grad, x, weights, directions, plan, heads, form, normalise, features):
+    return [torch.empty_like(each) for each in (x, *weights)]
+
+
+def _keep_packed_attention(ctx, inputs, output) -> None:
+    x, weights, directions, plan, _, *ctx.options = inputs
+    ctx.save_for_backward(x, *weights, *([] if directions is None else [directions]), plan)
+    ctx.count = len(weights)
+
+
+def _differentiate_packed_attention(ctx, grad):
+    x, *rest = ctx.saved_tensors
+    weights, plan = rest[: ctx.count], rest[-1]
+    directions = rest[ctx.count] if len(rest) > ctx.count + 1 else None
+    own = _packed_attention_backward(grad, x, weights, directions, plan, *ctx.options)
+    return own[0], own[1:], None, None, None, None, None, None, None
+
+
+_packed_attention.register_autograd(
+    _differentiate_packed_attention, setup_context=_keep_packed_attention
+)
+
+
+def _attend(
+    x: Tensor,
+    weights: Sequence[Tensor],
+    directions: Tensor | None,
+    plan: Sequence[Tensor],
+    heads: int,
+    form: str,
+    normalise: bool,
+    features: str,
+) -> Tensor:
+    """``operators.equivariant_attention`` with a packed plan."""
+    options = heads, form, normalise, features
+    if not torch.compiler.is_compiling():  # differentiable any number of times
+        return operators.equivariant_attention(x, *weights, directions, *unpack(plan[0]), *options)
+    cast: list[Any] = [*as_autocast(x, directions, *weights)]
+    x, directions, *weights = cast
+    return _packed_attention(x, weights, directions, *plan, *options)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ._arguments import checked
+from ._choices import ClassSet, Symmetry
 from ._library import operators
 from ._pytree import constant_record
 
@@ -25,7 +26,7 @@ class TensorKind:
     """
 
     order: int
-    symmetry: str = "ordered"
+    symmetry: Symmetry = "ordered"
     loops: bool = True
 
 
@@ -71,7 +72,9 @@ class EquivariantClass:
 
 
 @checked
-def equivariant_classes(input: Kind, output: Kind, classes: str = "all") -> list[EquivariantClass]:
+def equivariant_classes(
+    input: Kind, output: Kind, classes: ClassSet = "all"
+) -> list[EquivariantClass]:
     """The classes of a layer between two kinds of tensors, in canonical order, which is the order
     of the layer's weights.
 

@@ -3,12 +3,13 @@ tuples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ._arguments import checked, describe
+from ._choices import EquivariantKeys, EquivariantMlp, PlanForm
 from ._pytree import TensorRecord, tensor_record
 from .equivariant_attention import EquivariantAttentionPlan, equivariant_attention_plan
 from .equivariant_classes import TensorKind, equivariant_classes
@@ -36,18 +37,25 @@ class EquivariantEncoderPlan(TensorRecord):
     mlp: EquivariantPlan | None
     pattern_rows: list[Tensor]
 
+    def packed(self) -> EquivariantEncoderPlan:
+        """The same plan with packed parts. A program that was compiled or exported with a packed
+        plan takes those of other lists as well."""
+        light = self.light.packed()
+        mlp = light if self.mlp is self.light else self.mlp and self.mlp.packed()
+        return replace(self, attention=self.attention.packed(), light=light, mlp=mlp)
+
 
 @checked
 def equivariant_encoder_plan(
     input: TupleBatch,
     output: TupleBatch,
     *,
-    form: str = "softmax",
-    keys: str = "paper",
+    form: PlanForm = "softmax",
+    keys: EquivariantKeys = "paper",
     global_classes: bool = True,
     input_loops: bool = True,
     output_loops: bool = True,
-    mlp: str = "automatic",
+    mlp: EquivariantMlp = "automatic",
 ) -> EquivariantEncoderPlan:
     """The plan of encoders from features of one list of tuples to features of another list over the
     same nodes.
@@ -90,7 +98,7 @@ def equivariant_encoder_plan(
     )
 
 
-def _is_lightweight(mlp: str, kind: TensorKind) -> bool:
+def _is_lightweight(mlp: EquivariantMlp, kind: TensorKind) -> bool:
     if mlp not in ("automatic", "lightweight", "pointwise"):
         raise ValueError(
             "[EquivariantEncoder] mlp: expected automatic, lightweight or pointwise, got "

@@ -4,14 +4,16 @@ hypergraphs)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked
+from ._choices import ClassSet, Pooling
 from ._library import operators
+from ._packed_plans import as_autocast, pack, unpack
 from ._pytree import TensorRecord, tensor_record
 from .equivariant_classes import (
     EquivariantClass,
@@ -33,8 +35,8 @@ def equivariant_linear(
     *,
     input: Kind,
     output: Kind,
-    classes: str = "all",
-    pooling: str = "mean",
+    classes: ClassSet = "all",
+    pooling: Pooling = "mean",
     node_counts: Tensor | None = None,
     nodes: int | None = None,
 ) -> Tensor:
@@ -103,18 +105,28 @@ class EquivariantPlan(TensorRecord):
     Attributes:
         input, output: kinds of the two lists.
         classes: "all" or "light".
-        rows: m and m', the rows of features of the two lists.
+        rows: m and m', the rows of features of the two lists; empty if packed.
         class_counts: the numbers of classes of a layer's weight and bias.
         tensors, parts: arguments of the operators, which check these numbers before they use them.
+            A packed plan has two tensors and no parts.
     """
 
     input: TensorKind
     output: TensorKind
-    classes: str
-    rows: tuple[int, int]
+    classes: ClassSet
+    rows: tuple[int, ...]
     class_counts: tuple[int, int]
     tensors: list[Tensor]
     parts: tuple[int, ...]
+
+    def packed(self) -> EquivariantPlan:
+        """The same plan as one tensor of integers, without ``rows``. A program that was compiled or
+        exported with a packed plan takes those of other lists as well."""
+        if not self.rows:
+            return self
+        return replace(
+            self, tensors=pack(self.tensors, self.parts, self.rows[1]), parts=(), rows=()
+        )
 
     def class_list(self) -> list[EquivariantClass]:
         """The classes of the layer, in the order of its weights."""
@@ -126,7 +138,7 @@ def equivariant_plan(
     input: TupleBatch,
     output: TupleBatch,
     *,
-    classes: str = "all",
+    classes: ClassSet = "all",
     input_loops: bool = True,
     output_loops: bool = True,
 ) -> EquivariantPlan:
@@ -161,8 +173,11 @@ def equivariant_plan(
         classes=classes,
     )
     rows = input.tuples.size(0), output.tuples.size(0)
-    counts = len(equivariant_classes(*kinds, classes)), len(equivariant_classes(0, kinds[1]))
-    return EquivariantPlan(*kinds, classes, rows, counts, tensors, tuple(parts))
+    counts = (
+        len(equivariant_classes(kinds[0], kinds[1], classes)),
+        len(equivariant_classes(0, kinds[1])),
+    )
+    return EquivariantPlan(kinds[0], kinds[1], classes, rows, counts, tensors, tuple(parts))
 
 
 def _list_kinds(
@@ -185,7 +200,12 @@ def _list_kinds(
 
 @checked
 def equivariant_linear_sparse(
-    x: Tensor, weight: Tensor, bias: Tensor | None, plan: EquivariantPlan, *, pooling: str = "mean"
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    plan: EquivariantPlan,
+    *,
+    pooling: Pooling = "mean",
 ) -> Tensor:
     """:func:`equivariant_linear` on lists of tuples. Sums run only over the tuples of the input
     list, and only the tuples of the output list are written.
@@ -220,7 +240,60 @@ def equivariant_linear_sparse(
             raise ValueError(
                 f"[equivariant_linear_sparse] {name}: expected {count} classes, got {got}"
             )
+    if not plan.rows:
+        return _sum_classes(x, weight, bias, plan.tensors, pooling)
     return operators.equivariant_linear_sparse(x, weight, bias, plan.tensors, plan.parts, pooling)
+
+
+@torch.library.custom_op("nsimplex_packed::linear", mutates_args=())
+def _packed_linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, plan: Tensor, rows: Tensor, pooling: str
+) -> Tensor:
+    return operators.equivariant_linear_sparse(x, weight, bias, *unpack(plan), pooling)
+
+
+@_packed_linear.register_fake
+def _(x, weight, bias, plan, rows, pooling):
+    return x.new_empty(rows.size(0), weight.size(2))
+
+
+@torch.library.custom_op("nsimplex_packed::linear_backward", mutates_args=())
+def _packed_linear_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, plan: Tensor, pooling: str
+) -> list[Tensor]:
+    mask = [True, True, bias is not None]
+    own = operators.equivariant_linear_sparse_backward(
+        grad, x, weight, bias, *unpack(plan), pooling, mask
+    )
+    return list(own if bias is not None else own[:2])
+
+
+@_packed_linear_backward.register_fake
+def _(grad, x, weight, bias, plan, pooling):
+    return [torch.empty_like(each) for each in (x, weight, bias) if each is not None]
+
+
+def _keep_packed_linear(ctx, inputs, output) -> None:
+    x, weight, bias, plan, _, ctx.pooling = inputs
+    ctx.save_for_backward(x, weight, *([] if bias is None else [bias]), plan)
+
+
+def _differentiate_packed_linear(ctx, grad):
+    x, weight, *bias, plan = ctx.saved_tensors
+    own = _packed_linear_backward(grad, x, weight, bias[0] if bias else None, plan, ctx.pooling)
+    return own[0], own[1], own[2] if bias else None, None, None, None
+
+
+_packed_linear.register_autograd(_differentiate_packed_linear, setup_context=_keep_packed_linear)
+
+
+def _sum_classes(
+    x: Tensor, weight: Tensor, bias: Tensor | None, plan: Sequence[Tensor], pooling: str
+) -> Tensor:
+    """``operators.equivariant_linear_sparse`` with a packed plan."""
+    if not torch.compiler.is_compiling():
+        return operators.equivariant_linear_sparse(x, weight, bias, *unpack(plan[0]), pooling)
+    return _packed_linear(*as_autocast(x, weight, bias), *plan, pooling)
 
 
 def _product_flops(channels: int, out: int, parts: Sequence[int]) -> int:

@@ -14,7 +14,7 @@
 
 namespace nsimplex::equivariant {
 
-/// Rows may be apart, but the channels of all heads of a row are not.
+/// Rows may have gaps between them, but the channels of all heads of a row must be contiguous.
 inline at::Tensor packed_heads(const at::Tensor& rows) {
   const bool packed = rows.stride(2) == 1 && rows.stride(1) == rows.size(2);
   return packed ? rows : rows.contiguous();
@@ -25,14 +25,14 @@ kernels::HeadRows<T> head_rows(const at::Tensor& rows) {
   return {rows.const_data_ptr<T>(), rows.stride(0), rows.size(2)};
 }
 
-/// Memory of one tensor at a time: each is written over the one before.
+/// Memory for one tensor at a time. Each tensor overwrites the previous one.
 class ReusedMemory {
  public:
-  /// Not initialised.
+  /// The tensor is not initialised.
   at::Tensor take(at::IntArrayRef sizes, const at::TensorOptions& options) {
     const int64_t count = c10::multiply_integers(sizes);
     if (!memory_.defined() || memory_.numel() < count || memory_.dtype() != options.dtype()) {
-      memory_ = at::Tensor();  // before the next is taken
+      memory_ = at::Tensor();  // frees the memory before the next allocation
       memory_ = at::empty({count}, options);
     }
     return memory_.narrow(0, 0, count).view(sizes);
@@ -48,71 +48,73 @@ class ReusedMemory {
 
 namespace nsimplex::equivariant {
 
-/// s(q, k) is exp(scale q . k) for softmax, q . k otherwise.
+/// s(q, k) is exp(scale q . k) for softmax, and q . k otherwise.
 struct ClassCall {
   const PlanTensors& plan;
   const PartTensors& part;
   AttentionForm form;
   bool normalise;
   double scale;
-  at::Tensor query, key;  ///< [rows, H, d], of the kernel forms features
+  at::Tensor query, key;  ///< [rows, H, d]; features in the kernel forms
   at::Tensor value;       ///< [rows of keys, H, e]
 };
 
 struct ClassGradients {
-  at::Tensor out;                ///< the result again
+  at::Tensor out;                ///< the result of the forward pass
   at::Tensor query, key, value;  ///< as the inputs, or in double
 };
 
-/// Rows that are needed at a time.
+/// The kinds of rows that are needed at one time.
 enum class ClassRows { queries, keys, values, grad_out };
 
-/// Where columns are added: from `first` on, of `all`.
+/// The place where columns are added: from `first` on, of `all`.
 struct ColumnPlace {
   int64_t first = 0, all = 0;
 };
 
-/// How classes are computed. A result may hold only until the function is called again, for the
-/// same rows where it is told which.
+/// How classes are computed. A result may be valid only until the function is called again, for the
+/// same rows if the call names them.
 ///
-/// ATen calls over the list of all pairs, differentiable; the definition.
+/// This class uses ATen calls over the list of all pairs. It is differentiable and defines the
+/// result.
 class ReferenceClass {
  public:
-  /// rows [m, c] times matrix [c, w], and `bias`.
+  /// rows [m, c] times matrix [c, w], plus `bias`.
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
                      const at::Tensor& matrix);
-  /// The same, and what each row sees of `products` [input tuples of all columns, w].
+  /// The same, plus the entries that each row selects from `products` [input tuples of all columns,
+  /// w].
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
                      const at::Tensor& matrix, const at::Tensor& products,
                      const SharedTensors& shared);
-  /// rows times matrix alone, in memory of its own.
+  /// rows times matrix, in memory of its own.
   at::Tensor plain_product(const at::Tensor& rows, const at::Tensor& matrix);
-  /// The transpose of what each row sees: [input tuples of all columns, w] of rows [m, w].
+  /// The transpose of this selection: [input tuples of all columns, w] from rows [m, w].
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);
-  /// sum += rows times matrix, at `place` where there are other columns.
+  /// sum += rows times matrix, at `place` if there are other columns.
   void add_product(std::optional<at::Tensor>& sum, const at::Tensor& rows, const at::Tensor& matrix,
                    std::optional<ColumnPlace> place = std::nullopt);
-  /// rows^T grad, of rows [m, c] and grad [m, w].
+  /// rows^T grad for rows [m, c] and grad [m, w].
   at::Tensor transposed_product(const at::Tensor& rows, const at::Tensor& grad);
 
   at::Tensor features(ClassRows which, FeatureMap map, const at::Tensor& x,
                       const at::Tensor& directions, const FeatureShift& shift);
   at::Tensor features_backward(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
                                const at::Tensor& features, const at::Tensor& grad);
-  /// A gradient as what it is the gradient of, [rows, w].
+  /// A gradient in the shape and dtype of its tensor, [rows, w].
   at::Tensor flat_rows(const at::Tensor& grad, at::ScalarType type);
 
   at::Tensor forward(const ClassCall& call);  ///< [rows of queries, H, e]
   ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 };
 
-/// What CpuClass works in beside products and features.
+/// The working memory of CpuClass besides products and features.
 struct ClassMemory {
   ReusedMemory out, sums, grad_sums, key_sums, grad_query, grad_key, grad_value;
 };
 
-/// Kernels of the CPU, float or double. What is as large as queries are is allocated once for all
-/// classes: memory that is given back and taken again is cleared page by page.
+/// Kernels of the CPU, float or double. Memory of the size of the queries is allocated once for all
+/// classes, because the system clears memory that is freed and allocated again page by page.
 class CpuClass {
  public:
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
@@ -136,7 +138,7 @@ class CpuClass {
   ClassGradients backward(const ClassCall& call, const at::Tensor& grad_out);
 
  private:
-  /// add(block of the result, its first row) while the block is in a cache.
+  /// Calls add(block of the result, its first row) while the block is in a cache.
   template <class Add>
   at::Tensor product_and(ClassRows which, const std::optional<at::Tensor>& bias,
                          const at::Tensor& rows, const at::Tensor& matrix, Add&& add);
@@ -145,7 +147,7 @@ class CpuClass {
   ClassMemory memory_;
 };
 
-/// The input as the tuples of one source see it through light maps, its products with weights, and
+/// The input as the tuples of one source read it through light maps, its products with weights, and
 /// their gradients. Weights are matrices [columns C, w], in the order of the columns.
 template <class Class>
 class LightProducts {
@@ -154,7 +156,7 @@ class LightProducts {
 
   int64_t rows() const { return tuples_.rows; }
 
-  /// [rows, w] of all columns.
+  /// The products [rows, w] of all columns.
   at::Tensor of_columns(Class& run, ClassRows which, const at::Tensor& bias,
                         const at::Tensor& matrix) {
     const at::Tensor own = matrix.narrow(0, 0, own_width());
@@ -167,12 +169,13 @@ class LightProducts {
     return run.product(which, bias, columns(), own, at::cat(products), tuples_.shared);
   }
 
-  /// [rows, w] of each tuple itself.
+  /// The products [rows, w] of each tuple itself.
   at::Tensor of_tuples(Class& run, ClassRows which, const at::Tensor& matrix) {
     return run.product(which, std::nullopt, tuples(), matrix);
   }
 
-  /// Gradients of the matrices from those [rows, w] of the products; those of the input are kept.
+  /// Returns gradients of the matrices from those [rows, w] of the products, and keeps those of the
+  /// input.
   at::Tensor columns_backward(Class& run, const at::Tensor& matrix, const at::Tensor& grad) {
     std::vector<at::Tensor> of_matrix{run.transposed_product(columns(), grad)};
     run.add_product(grad_columns_, grad, matrix.narrow(0, 0, own_width()).t());
@@ -195,7 +198,7 @@ class LightProducts {
     return run.transposed_product(tuples(), grad);
   }
 
-  /// The gradient of x, of what has come.
+  /// The gradient of x from all calls so far.
   std::optional<at::Tensor> grad_x() const {
     if (!grad_columns_) return std::nullopt;
     const at::Tensor own = transposed(tuples_.gather, *grad_columns_);
@@ -206,7 +209,7 @@ class LightProducts {
   int64_t channels() const { return x_.size(1); }
   int64_t own_width() const { return tuples_.columns * channels(); }
 
-  // visit(first input tuple, their number, first row of the weights) of every shared column.
+  // Calls visit(first input tuple, their number, first row of the weights) for every shared column.
   template <class Visit>
   void for_each_shared(Visit&& visit) const {
     int64_t first = 0, row = own_width();
@@ -239,7 +242,7 @@ class LightProducts {
 
   const SourceTensors& tuples_;
   const at::Tensor& x_;
-  at::Tensor columns_;  // [rows, columns C] without those that are shared
+  at::Tensor columns_;  // [rows, columns C] without the shared ones
   at::Tensor shared_;   // [input tuples of all shared columns, C]
   std::optional<at::Tensor> grad_columns_, grad_shared_;
 };

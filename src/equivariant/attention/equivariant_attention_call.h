@@ -12,11 +12,12 @@
 
 namespace nsimplex::equivariant {
 
-/// A plan as operators take it: tensors, and numbers that say what they are.
+/// A plan in the form that operators take: tensors, and numbers that describe them.
 std::pair<std::vector<at::Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan);
 
-/// Refuses a plan that flatten() did not make, or that was changed since: kernels follow its numbers without a look. Its
-/// last tensor is a fingerprint of all others and of the numbers. One pass over the plan; its tensors lie on the CPU.
+/// Rejects a plan that flatten() did not make, or that was changed since, because kernels do not
+/// check its numbers. Its last tensor is a fingerprint of all others and of the numbers. One pass
+/// over the plan; its tensors must be on the CPU.
 void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers);
 
 /// Arrays of a plan that an operator uses.
@@ -34,7 +35,7 @@ using RelationTensors = AttentionRelationIn<InTensors>;
 using PartTensors = AttentionPartIn<InTensors>;
 using PlanTensors = AttentionPlanIn<InTensors>;
 
-/// The plan that the lists of flatten() contain. Refuses lists of another form.
+/// The plan in the lists of flatten(). Rejects lists of another form.
 PlanTensors read_plan(at::TensorList tensors, at::IntArrayRef numbers);
 
 struct AttentionCall {
@@ -79,7 +80,7 @@ using AttentionGradients =
   x, query, query_bias, key, key_bias, value, output, directions, plan, parts, heads, form, \
       normalise, features
 
-/// Adapt functions of a call to the dispatcher's flat argument lists.
+/// Adapters from the dispatcher's flat argument lists to functions of a call.
 template <at::Tensor (*function)(const AttentionCall&)>
 at::Tensor flat_attention(NSIMPLEX_ATTENTION_PARAMETERS) {
   return function({NSIMPLEX_ATTENTION_ARGUMENTS});
@@ -94,11 +95,11 @@ AttentionGradients flat_attention_backward(const at::Tensor& grad_out,
 at::Tensor dispatch_attention(const AttentionCall& call);
 AttentionGradients dispatch_attention_backward(const AttentionBackwardCall& call);
 
-/// The same from ATen calls, differentiable.
+/// The same by ATen calls, differentiable.
 at::Tensor reference_attention(const AttentionCall& call);
 AttentionGradients reference_attention_backward(const AttentionBackwardCall& call);
 
-/// Refuse what does not fit.
+/// Rejects arguments that do not fit.
 void check_attention(const AttentionCall& call);
 void check_attention_backward(const AttentionBackwardCall& call);
 

@@ -16,7 +16,7 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// Of every block, how many positions it has.
+// The number of positions of each block.
 std::vector<int64_t> block_sizes(const Partition& pattern) {
   std::vector<int64_t> sizes(block_count(pattern), 0);
   for (const int8_t block : pattern) ++sizes[block];
@@ -70,7 +70,7 @@ std::vector<int32_t> narrow(const std::vector<int64_t>& numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
-// A class at the outputs of one pattern: terms of one input pattern, each another way to match.
+// A class at the outputs of one pattern: terms of one input pattern, one per way to match.
 struct Terms {
   Partition input;
   std::vector<std::vector<int8_t>> matches;
@@ -84,8 +84,8 @@ std::vector<bool> matched(const std::vector<int8_t>& match) {
   return flags;
 }
 
-// Members that differ in the order of an undirected input alone are one term, and since its tuples
-// come in all orders, every term can be had with the pattern and the matched blocks of the first.
+// Members that differ only in the order of an undirected input are one term. Its tuples occur in
+// all orders, so the pattern and the matched blocks of the first member represent every term.
 std::optional<Terms> terms_of(const EquivariantClass& each, const TensorKind& input,
                               const Partition& output) {
   std::optional<Terms> terms;
@@ -152,7 +152,7 @@ class AttentionPlanMaker {
   }
 
  private:
-  // Where the weights of a class begin among those of all.
+  // The number of the first weight of a class among those of all.
   struct FirstWeights {
     int64_t query = 0, key = 0;
   };
@@ -164,7 +164,7 @@ class AttentionPlanMaker {
     if (!terms) return;
     const auto& inputs = join_.inputs();
     const auto found = std::ranges::find(inputs, terms->input, &PatternRows::pattern);
-    if (found == inputs.end()) return;  // there are no such tuples
+    if (found == inputs.end()) return;  // no such tuples exist
     const auto input = static_cast<size_t>(found - inputs.begin());
 
     AttentionPart part;
@@ -187,7 +187,7 @@ class AttentionPlanMaker {
     plan_.parts.push_back(std::move(part));
   }
 
-  // Of every column of a source the weight that it is multiplied by; -1: by none.
+  // For every column of a source, the number of its weight; -1 for none.
   std::vector<int64_t> weights(int64_t source, const MapWeights& maps, int64_t begin,
                                const BlockKinds& kinds) const {
     std::vector<int64_t> result;
@@ -230,7 +230,7 @@ class AttentionPlanMaker {
     const std::vector<int64_t> matches = join_.matches(output, images, input, kept);
     relation.query_offsets.resize(keys.size() + 1);
     relation.queries.reserve(queries.members.size());
-    int64_t next = 0;  // the first group of keys whose queries have not come
+    int64_t next = 0;  // the first group of keys whose queries have not been visited
     for (int64_t g = 0; g < queries.size(); ++g) {
       if (matches[g] < 0) continue;
       const auto begin = static_cast<int32_t>(relation.queries.size());
@@ -277,11 +277,11 @@ class AttentionPlanMaker {
   }
 
   int64_t query_source(size_t output) {
-    // Of one list the same tuples are queries and keys.
+    // If there is one list, the same tuples are queries and keys.
     return join_.one_list() ? key_source(output) : add_source(join_.outputs()[output], -1);
   }
 
-  // The column of `own_map` is not shared.
+  // The column of `own_map` is never shared.
   int64_t add_source(const PatternRows& tuples, int64_t own_map) {
     const int64_t blocks = block_count(tuples.pattern), rows = tuples.size();
     AttentionSource source;
@@ -293,7 +293,7 @@ class AttentionPlanMaker {
         source.nodes[b * rows + row] = static_cast<int32_t>(tuples.nodes[row * blocks + b]);
       }
     }
-    // As a list of its own, of tuples of distinct nodes.
+    // Makes a list of tuples of distinct nodes.
     PatternRows list{Partition(blocks), std::vector<int64_t>(rows), tuples.graphs, tuples.nodes};
     std::iota(list.pattern.begin(), list.pattern.end(), int8_t{0});
     std::iota(list.rows.begin(), list.rows.end(), int64_t{0});
@@ -324,7 +324,7 @@ class AttentionPlanMaker {
   const std::vector<LightClasses>& light_;
   bool tables_;
   TupleJoin join_;
-  std::vector<std::vector<int64_t>> maps_;  // of every source, the light map of each column
+  std::vector<std::vector<int64_t>> maps_;  // the light map of each column, per source
   std::map<size_t, int64_t> key_sources_;
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, int64_t> relations_;
   AttentionPlan plan_;

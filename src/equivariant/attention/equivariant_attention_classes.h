@@ -11,35 +11,36 @@
 #include "equivariant/linear/sum_plan.h"
 #include "graph/tuple_lists.h"
 
-// Queries and keys of a class are made by light layers k -> u, u the number of distinct nodes of
-// the tuple they belong to: one weight for every way in which the k positions of an input tuple can
-// be filled with these u nodes. Where the order of the input's positions, or of the nodes, says
-// nothing, ways that differ in it alone share a weight.
+// Queries and keys of a class are made by light layers k -> u, where u is the number of distinct
+// nodes of the tuple to which they belong. There is one weight per way of filling the k positions
+// of an input tuple with these u nodes. Ways that differ only in an order without meaning (of the
+// input's positions, or of the nodes) share a weight.
 
 namespace nsimplex::equivariant {
 
-/// A way of filling positions with blocks, up to what makes no difference: of every block its kind
-/// and which positions it fills (or how many), as a set.
+/// A way of filling positions with blocks, up to equivalence. It is a set with one entry per block:
+/// the kind of the block, and the positions that it fills (or their number).
 using MapSignature = std::vector<std::pair<int64_t, int64_t>>;
 
-/// What tells blocks of a tuple apart, a number each: blocks of one number may be exchanged.
+/// The kind of each block of a tuple, as a number. Blocks of one kind may be exchanged.
 using BlockKinds = std::vector<int64_t>;
 
-/// Blocks of a key: by their place, or of an undirected input by their size and whether they are
-/// shared with the query.
+/// The kinds of the blocks of a key: their places, or for an undirected input their sizes and
+/// whether they are shared with the query.
 BlockKinds key_blocks(const Partition& pattern, const std::vector<int8_t>& match,
                       const TensorKind& input);
-/// Blocks of a query: by their place, or of an undirected output by their size.
+/// The kinds of the blocks of a query: their places, or for an undirected output their sizes.
 BlockKinds query_blocks(const Partition& pattern, const TensorKind& output);
 
-/// The signature of a light class k -> u without loops, as equivariant_classes() has them.
+/// The signature of a light class k -> u without loops, as in equivariant_classes().
 MapSignature map_signature(const EquivariantClass& light, const TensorKind& input,
                            const BlockKinds& blocks);
 
 /// The weights of the maps to the blocks of one side of a class: signature to number.
 using MapWeights = std::map<MapSignature, int64_t>;
 
-/// All maps, numbered as they come; of these those that `allowed` (a function of the light class).
+/// Numbers all maps in the order in which they come, and selects those that `allowed` (a function
+/// of the light class).
 template <class Allowed>
 MapWeights map_weights(const std::vector<EquivariantClass>& light, const TensorKind& input,
                        const BlockKinds& blocks, Allowed&& allowed) {
@@ -52,26 +53,26 @@ MapWeights map_weights(const std::vector<EquivariantClass>& light, const TensorK
   return weights;
 }
 
-/// Whether a light class fills all positions with one block that `match` does not match: a key that
-/// sees a node alone.
+/// Whether a light class fills all positions with one block that `match` does not match. Then the
+/// key depends on one node only.
 bool sees_one_free_node(const EquivariantClass& light, const TensorKind& input,
                         const std::vector<int8_t>& match);
 
 }  // namespace nsimplex::equivariant
 
-// The plan of attention between two lists of tuples, as numbers into flat arrays. Plain C++. Each
-// structure is defined once, for plans whose arrays are vectors (while they are made) and for plans
-// whose arrays are tensors (while operators use them). docs/equivariant/plan.md defines the words.
+// The plan of attention between two lists of tuples, as numbers in flat arrays. Plain C++. Each
+// structure is defined once, for plans whose arrays are vectors (during their construction) and for
+// plans whose arrays are tensors (in operators). docs/equivariant/plan.md defines the words.
 
 namespace nsimplex::equivariant {
 
-/// A class that attends, and the weights of its queries and keys.
+/// A class of attention, and the weights of its queries and keys.
 struct AttentionClass {
   EquivariantClass own;
   MapWeights query_maps, key_maps;
 };
 
-/// Arrays of a plan that is being made. equivariant_attention_call.h has the tensors.
+/// The arrays of a plan during its construction. equivariant_attention_call.h has those of tensors.
 struct InVectors {
   template <class T>
   using Array = std::vector<T>;
@@ -83,24 +84,24 @@ using Int32s = typename In::template Array<int32_t>;
 template <class In>
 using Int64s = typename In::template Array<int64_t>;
 
-/// Columns in which few input tuples serve all rows, as x_aa does for all pairs (a, b). Products
-/// with these tuples are computed once per tuple, and then looked up.
+/// Columns in which few input tuples serve all rows, like x_aa for all pairs (a, b). Products with
+/// these tuples are computed once per tuple and then looked up.
 template <class In>
 struct SharedColumnsIn {
-  std::vector<int64_t> counts;  ///< input tuples of each column
-  typename In::Gather gather;   ///< [sum of counts, 1]: those of all columns
-  Int32s<In> places;            ///< [rows, columns]: a number among these or -1
+  std::vector<int64_t> counts;  ///< number of input tuples per column
+  typename In::Gather gather;   ///< [sum of counts, 1]: the input tuples of all columns
+  Int32s<In> places;            ///< [rows, columns]: a number among these, or -1
   Int32s<In> offsets;           ///< [sum of counts + 1], the transpose:
-  Int32s<In> rows;              ///< the rows that see each
+  Int32s<In> rows;              ///< the rows that use each
 };
 
 /// Tuples of one pattern as tuples of distinct nodes, from which queries or keys are computed. Each
-/// sees the input through light maps, one column per map: an input tuple, or none.
+/// reads the input through light maps, with one column per map: an input tuple, or none.
 template <class In>
 struct AttentionSourceIn {
   int64_t rows = 0;
-  int64_t columns = 0;         ///< that are not shared, which come first
-  int64_t value_column = 0;    ///< of keys: that of the tuple itself
+  int64_t columns = 0;         ///< number of columns that are not shared, which come first
+  int64_t value_column = 0;    ///< for keys: the column of the tuple itself
   typename In::Gather gather;  ///< [rows, columns]
   SharedColumnsIn<In> shared;
   Int32s<In> nodes;   ///< [blocks, rows]
@@ -113,28 +114,28 @@ struct AttentionRelationIn {
   Int32s<In> key_offsets, keys, query_offsets, queries;
 };
 
-/// Rows of one side that agree on some nodes, all rows of a pattern.
+/// The rows of one side that agree on some nodes, for all rows of a pattern.
 template <class In>
 struct RowGroupsIn {
   Int32s<In> offsets, rows;
 };
 
-/// Tables of several relations that the rows of a side read together, where rows of the same group
-/// of one relation are in the same group of the others.
+/// Tables of several relations that the rows of a side read together. Rows of one group of a
+/// relation are in the same group of the others.
 struct TableMeeting {
   int64_t rows = -1;  ///< a number of RowGroups; -1: the groups of its only relation
   struct Member {
     int64_t relation = 0, sign = 0;
-    int64_t groups = -1;  ///< a number of group maps, where `rows` is not -1
+    int64_t groups = -1;  ///< a number of group maps if `rows` is not -1
   };
   std::vector<Member> members;
 };
 
-/// Pairs of a relation that share nothing else. By inclusion-exclusion: the relation's, and with
-/// alternating signs those of relations that share more.
+/// The pairs of a relation that share nothing else. By inclusion-exclusion these are the pairs of
+/// the relation and, with alternating signs, those of relations that share more.
 struct AttentionTerm {
   int64_t relation = 0;
-  std::vector<int64_t> query_only;  ///< blocks of the query
+  std::vector<int64_t> query_only;  ///< blocks of the query without partner
   struct Extension {
     int64_t relation = 0, sign = 0;
   };
@@ -145,10 +146,11 @@ struct AttentionTerm {
 /// One class at the outputs of one pattern.
 template <class In>
 struct AttentionPartIn {
-  int64_t number = 0;             ///< of the class
+  int64_t number = 0;             ///< number of the class
   int64_t queries = 0, keys = 0;  ///< sources
-  int64_t multiplicity = 1;       ///< orders of an undirected hyperedge beyond those in the terms
-  std::vector<int64_t> key_only;  ///< blocks of the key
+  /// number of orders of an undirected hyperedge beyond those in the terms
+  int64_t multiplicity = 1;
+  std::vector<int64_t> key_only;  ///< blocks of the key without partner
   std::vector<AttentionTerm> terms;
   /// [columns of the source]: rows of the weights, or -1.
   Int64s<In> query_weights, key_weights;
@@ -158,13 +160,13 @@ struct AttentionPartIn {
 
 template <class In>
 struct AttentionPlanIn {
-  /// [m']: the place of an output tuple when output tuples are listed pattern by pattern.
+  /// [m']: the place of each output tuple if output tuples are listed pattern by pattern.
   Int64s<In> output_places;
   std::vector<int64_t> outputs;  ///< sources, in the order of output patterns
   std::vector<AttentionSourceIn<In>> sources;
   std::vector<AttentionRelationIn<In>> relations;
   std::vector<RowGroupsIn<In>> row_groups;
-  /// Of each of RowGroups a relation's group or -1.
+  /// For each of RowGroups, the groups of a relation, or -1.
   std::vector<Int32s<In>> group_maps;
   std::vector<AttentionPartIn<In>> parts;
 };
@@ -176,7 +178,8 @@ using RowGroups = RowGroupsIn<InVectors>;
 using AttentionPart = AttentionPartIn<InVectors>;
 using AttentionPlan = AttentionPlanIn<InVectors>;
 
-/// The light classes k -> u that queries and keys of u nodes are made of, and their bias classes.
+/// The light classes k -> u from which queries and keys of u nodes are made, and their bias
+/// classes.
 struct LightClasses {
   std::vector<EquivariantClass> maps, bias;
 };

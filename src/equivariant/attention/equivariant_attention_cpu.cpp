@@ -1,6 +1,5 @@
-// Attention of one class on the CPU: the loops over pairs and tables are kernels.
-//
-// Attention over lists of tuples on the CPU.
+// Attention over lists of tuples on the CPU, class by class. The loops over pairs and tables are
+// kernels.
 
 #include <ATen/ATen.h>
 #include <torch/library.h>
@@ -24,11 +23,11 @@ using kernels::TupleSide;
 
 constexpr double kLog2e = 1.4426950408889634074;
 
-// Groups of at most as many keys are visited pair by pair in the kernel form: about where a table
-// costs as much, and nothing is subtracted.
+// Groups with at most this number of keys are computed pair by pair in the kernel form. A table
+// then costs about as much, and pairs need no subtraction.
 constexpr int64_t kPairGroup = 32;
 
-// Scratch memory of one task of each worker.
+// Scratch memory of one task per worker.
 class Scratch {
  public:
   explicit Scratch(size_t bytes)
@@ -77,7 +76,7 @@ class CpuRun {
   }
 
  private:
-  // The sums of queries; where there is a gradient what of theirs is linear in tables too.
+  // Computes the sums of queries and, with a gradient, their linear terms in tables too.
   void sum_keys() {
     const int64_t rows = query_.size(0);
     sums_ = in_double(memory_.sums, {rows, heads_, value_.size(2) + 1});
@@ -153,8 +152,8 @@ class CpuRun {
                  .to(query_.scalar_type());
   }
 
-  // visit(term, skip): the queries of a term whose keys are visited pair by pair take no part in
-  // its tables.
+  // Calls visit(term, skip). `skip` marks the queries of a term whose keys are computed pair by
+  // pair; they take no part in its tables.
   template <class Visit>
   void for_each_term(Visit&& visit) {
     for (const AttentionTerm& term : call_.part.terms) {
@@ -233,8 +232,8 @@ class CpuRun {
                    [&](int64_t task, int worker) { run(tasks[task], scratch.of(worker)); });
   }
 
-  // Runs the tables that rows of a side read: those of a term's relation and of its extensions,
-  // which are subtracted or added back.
+  // Runs the tables that rows of a side read. These are the tables of a term's relation and of its
+  // extensions, which are subtracted or added back.
   void run_tables(const AttentionTerm& term, const Tensor& skip, TupleSide side) {
     if (softmax_ || all_small(relation_of(term))) return;
     kernels::TableAttention<T> problem;
@@ -266,7 +265,7 @@ class CpuRun {
   Tensor query_, key_, value_;
   int64_t heads_;
   Tensor sums_, shift_;
-  Tensor grad_out_, grad_, key_sums_;  // backward, of queries
+  Tensor grad_out_, grad_, key_sums_;  // for backward, of queries
   Tensor grad_query_, grad_key_, grad_value_;
 };
 

@@ -12,12 +12,13 @@
 #include "equivariant/attention/rectified_features.h"
 #include "equivariant/classes/equivariant_classes.h"
 
-// The layer around the classes: queries, keys and values, attention, the output's product. Class by
-// class, so that nothing but the input and its gradient is kept for more than one.
+// The layer around the classes: queries, keys and values, attention, and the product for the
+// output. It computes class by class, so that only the input and its gradient are kept for more
+// than one class.
 
 namespace nsimplex::equivariant {
 
-/// run(the call in float32, or float64 where its tensors are). Sums over many tuples in 16 bits
+/// Calls run(the call in float32, or in float64 if its tensors are). Sums of many tuples in 16 bits
 /// would lose their later terms.
 template <class Run>
 auto in_wide_type(const AttentionCall& call, Run&& run) {
@@ -55,7 +56,8 @@ AttentionGradients differentiate_in_wide_type(const AttentionBackwardCall& call)
   });
 }
 
-/// `Class` is ReferenceClass, then everything here is differentiable, or the kernels of a device.
+/// `Class` is ReferenceClass, which makes everything here differentiable, or a class of kernels of
+/// a device.
 template <class Class>
 class AttentionLayer {
  public:
@@ -105,7 +107,7 @@ class AttentionLayer {
         if (part.queries == source) part_backward(part, grad);
       }
     }
-    class_ = Class();  // gives its memory back
+    class_ = Class();  // frees its memory
     std::optional<at::Tensor> grad_x;
     for (const LightProducts<Class>& source : light_) {
       if (const auto own = source.grad_x()) grad_x = grad_x ? *grad_x + *own : *own;
@@ -120,7 +122,7 @@ class AttentionLayer {
   }
 
  private:
-  // What a part's queries, keys and values are made with, and what they are.
+  // The inputs and the results of the queries, keys and values of a part.
   struct Rows {
     at::Tensor query_matrix, key_matrix, value_matrix;
     at::Tensor query, key, value;             // [rows, H, d or e]
@@ -149,13 +151,13 @@ class AttentionLayer {
 
   at::Tensor features(ClassRows which, const at::Tensor& x, int64_t source) {
     if (softmax()) return x;
-    // Without a normaliser nothing cancels a factor.
+    // Without a normaliser, nothing would cancel a factor.
     FeatureShift shift{.none = !call_.normalise};
     if (which == ClassRows::keys) shift.graphs = plan_.sources[source].graphs;
     return class_.features(which, map_, x, *call_.directions, shift);
   }
 
-  // [rows, H d], of queries or keys x from that of what a class takes.
+  // The gradient [rows, H d] of queries or keys x from that of their features.
   at::Tensor features_backward(const at::Tensor& x, const at::Tensor& features,
                                const at::Tensor& grad) {
     return softmax() ? class_.flat_rows(grad, x.scalar_type())
@@ -198,7 +200,7 @@ class AttentionLayer {
   FeatureMap map_;
   at::Tensor query_maps_, key_maps_;
   Class class_;
-  std::vector<LightProducts<Class>> light_;  // of every source
+  std::vector<LightProducts<Class>> light_;  // per source
   WeightGradient grad_query_, grad_query_bias_, grad_key_, grad_key_bias_, grad_value_,
       grad_output_;
 };

@@ -1,6 +1,5 @@
-// The autograd node of attention over lists of tuples and the batching rule of vmap.
-//
-// Attention over lists of tuples: schemas, checks, shapes, the public function.
+// Attention over lists of tuples: schemas, checks, shapes, the public function, the autograd node
+// and the batching rule of vmap.
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -17,9 +16,9 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr size_t kWeights = 7;  // x among them
+constexpr size_t kWeights = 7;  // including x
 
-// Saves the inputs, nothing else.
+// Saves the inputs only.
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& query,
                         const Tensor& query_bias, const Tensor& key, const Tensor& key_bias,
@@ -52,7 +51,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
          {all[0], all[1], all[2], all[3], all[4], all[5], all[6], directions,
           all.slice(kWeights + 1), parts, context->saved_data["heads"].toInt(), form,
           context->saved_data["normalise"].toBool(), features}});
-    variable_list result(kWeights + 1);  // the last is the call's
+    variable_list result(kWeights + 1);  // the last one belongs to the call
     std::apply(
         [&](auto&... each) {
           size_t i = 0;
@@ -100,7 +99,7 @@ constexpr char kAt[] = "[equivariant_attention] ";
 using Forward = decltype(flat_attention<&reference_attention>);
 using Backward = decltype(flat_attention_backward<&reference_attention_backward>);
 
-// dim 0 is checked where the classes are known.
+// The size of dimension 0 is checked with the number of classes.
 void check_weight(const char* name, const Tensor& weight, const Tensor& x,
                   std::vector<std::optional<c10::SymInt>> shape, const char* shown) {
   bool fits = weight.dim() == std::ssize(shape);

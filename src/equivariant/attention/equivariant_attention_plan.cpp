@@ -1,5 +1,4 @@
-// Classes and plans of attention from tensors: the C++ functions, and the operators for callers
-// that are not C++.
+// Classes and plans of attention from tensors: the C++ functions, and the operators for Python.
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_attention.h>
@@ -21,8 +20,8 @@ using at::Tensor;
 
 constexpr char kAttentionPlan[] = "equivariant_attention_plan";
 
-// Light classes from the input to tuples of u = 0, 1, .. distinct nodes, as many as either side
-// has.
+// Light classes from the input to tuples of u = 0, 1, .. distinct nodes, up to the number of
+// positions of either side.
 std::vector<LightClasses> light_classes(const TensorKind& input, const TensorKind& output) {
   std::vector<LightClasses> light;
   for (int64_t nodes = 0; nodes <= std::max(input.order, output.order); ++nodes) {
@@ -64,7 +63,7 @@ std::tuple<Tensor, std::vector<int64_t>, std::vector<int64_t>> flat_classes(
   constexpr char kClasses[] = "equivariant_attention_classes";
   const TensorKind input{input_order, parse_symmetry(input_symmetry, kClasses), input_loops};
   const TensorKind output{output_order, parse_symmetry(output_symmetry, kClasses), output_loops};
-  // Numbers into equivariant_classes().
+  // Numbers of equivariant_classes().
   std::vector<int64_t> numbers, queries, key_weights;
   const auto all = equivariant_classes(input, output);
   for (const auto& [own, query, key] : equivariant_attention_classes(
@@ -115,7 +114,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         });
 }
 
-// For every device: the checks of the lists refuse what is not on the CPU.
+// For every device, because the checks of the lists reject tensors that are not on the CPU.
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("equivariant_attention_plan", TORCH_FN(flat_plan));
 }
@@ -181,7 +180,7 @@ at::Tensor orthogonal_directions(int64_t dim, int64_t features,
   std::vector<at::Tensor> blocks;
   for (int64_t made = 0; made < features; made += dim) {
     const auto [q, r] = at::linalg_qr(at::randn({dim, dim}, generator, wide));
-    // Signs as of a uniformly drawn matrix.
+    // The signs make the matrix uniformly distributed.
     const at::Tensor own = q * at::diagonal(r).sign();
     blocks.push_back(own.narrow(1, 0, std::min(dim, features - made)));
   }

@@ -1,4 +1,4 @@
-// Attention over lists of tuples from ATen calls: every admissible pair of a class, listed.
+// Attention over lists of tuples by ATen calls, over the list of all admissible pairs of a class.
 
 #include <ATen/ATen.h>
 #include <ATen/TensorSubclassLikeUtils.h>
@@ -18,9 +18,9 @@ struct Pairs {
 Pairs pairs_of(const RelationTensors& relation) {
   const Tensor key_counts = relation.key_offsets.diff().to(at::kLong);
   const Tensor query_counts = relation.query_offsets.diff().to(at::kLong);
-  const Tensor group = at::repeat_interleave(query_counts);  // of every query
+  const Tensor group = at::repeat_interleave(query_counts);  // per query
   const Tensor keys_of_query = key_counts.index_select(0, group);
-  const Tensor query = at::repeat_interleave(keys_of_query);  // of every pair
+  const Tensor query = at::repeat_interleave(keys_of_query);  // per pair
   const Tensor first = keys_of_query.cumsum(0) - keys_of_query;
   const Tensor place =
       at::arange(query.size(0), query.options()) - first.index_select(0, query) +
@@ -29,7 +29,7 @@ Pairs pairs_of(const RelationTensors& relation) {
           relation.keys.to(at::kLong).index_select(0, place)};
 }
 
-// The pairs of a term: those of its relation that share nothing more.
+// The pairs of a term: those of its relation that share nothing else.
 Pairs pairs_of(const ClassCall& call, const AttentionTerm& term) {
   Pairs pairs = pairs_of(call.plan.relations[term.relation]);
   if (call.form == AttentionForm::decoupled) return pairs;
@@ -56,12 +56,12 @@ Pairs pairs_of(const ClassCall& call) {
   return {at::cat(queries), at::cat(keys)};
 }
 
-// Coefficients of all pairs and what comes of them.
+// Coefficients of all pairs, and the results.
 struct Attended {
   Pairs pairs;
   Tensor weights;     // [pairs, H]
   Tensor out;         // [queries, H, e]
-  Tensor normalizer;  // [queries, H, 1]; 1 where nothing is divided
+  Tensor normalizer;  // [queries, H, 1]; 1 without normalisation
 };
 
 Tensor sum_of_queries(const ClassCall& call, const Pairs& pairs, const Tensor& of_pairs) {
@@ -96,7 +96,7 @@ Attended attend(const ClassCall& call) {
   return result;
 }
 
-// Of every column the place of each row, `none` where a row sees nothing.
+// For every column the place of each row, or `none` for a row without an input tuple.
 std::vector<Tensor> seen_places(const SharedTensors& shared, int64_t none) {
   const Tensor places = shared.places.to(at::kLong);
   return at::where(places < 0, none, places).unbind(1);
@@ -109,7 +109,7 @@ Tensor ReferenceClass::product(ClassRows /*which*/, const std::optional<Tensor>&
   return bias ? at::addmm(*bias, rows, matrix) : at::mm(rows, matrix);
 }
 
-// A row that sees nothing sees a zero behind the last product.
+// A row without an input tuple uses a zero after the last product.
 Tensor ReferenceClass::product(ClassRows which, const std::optional<Tensor>& bias,
                                const Tensor& rows, const Tensor& matrix, const Tensor& products,
                                const SharedTensors& shared) {
@@ -183,7 +183,7 @@ ClassGradients ReferenceClass::backward(const ClassCall& call, const Tensor& gra
 
 namespace {
 
-// The values of a plan can be read where it lies on the CPU and is not being traced.
+// The values of a plan can be read if it is on the CPU and is not being traced.
 void check_fingerprint_of(const AttentionCall& call) {
   const Tensor& last = call.plan.back();
   if (last.is_cpu() && !at::isTensorSubclassLike(last)) check_fingerprint(call.plan, call.parts);

@@ -1,4 +1,4 @@
-// Plans of attention as lists of tensors and numbers, and back.
+// Conversion of plans of attention to lists of tensors and numbers, and back.
 
 #include <ATen/ATen.h>
 
@@ -18,7 +18,7 @@ constexpr char kPartsExpected[] =
 constexpr char kPlanExpected[] =
     "[equivariant_attention] plan: expected the tensors of an equivariant_attention_plan";
 
-// A mix of 64-bit words that every change of one of them changes.
+// A hash of 64-bit words. A change of one word always changes it.
 class Fingerprint {
  public:
   void add(uint64_t word) { lanes_[next_++ % lanes_.size()].add(word); }
@@ -70,7 +70,8 @@ int64_t fingerprint_of(at::TensorList tensors, at::IntArrayRef numbers) {
   return print.value();
 }
 
-// Visits all of a plan in the order in which operators take it: the only place that knows it.
+// Visits the whole plan in the order in which operators take it. No other code depends on this
+// order.
 template <class Plan, class Archive>
 void visit_plan(Plan& plan, Archive& archive) {
   archive.array(plan.output_places);
@@ -124,7 +125,7 @@ void visit_plan(Plan& plan, Archive& archive) {
   });
 }
 
-// Lists have their length in front.
+// Lists are preceded by their lengths.
 class Writer {
  public:
   void number(int64_t number) { numbers.push_back(number); }
@@ -178,7 +179,7 @@ class Reader {
     list(to.parts);
     to.plan = take(kPlanTensors);
   }
-  // Every item takes a number or a tensor, of which there are finitely many.
+  // Every item takes a number or a tensor, so a damaged plan cannot make this loop endless.
   template <class Item, class Visit>
   void each(std::vector<Item>& items, Visit&& visit) {
     for (int64_t left = next(); left > 0; --left) visit(items.emplace_back());
@@ -192,7 +193,7 @@ class Reader {
       ((item.*fields = *at++), ...);
     }
   }
-  // But for the fingerprint.
+  // Whether everything except the fingerprint was read.
   bool is_done() const {
     return next_number_ == numbers_.size() && next_tensor_ + 1 == tensors_.size();
   }

@@ -1,4 +1,4 @@
-// Random features from ATen calls, and from a kernel on the CPU.
+// Random features by ATen calls, and by a kernel on the CPU.
 
 #include "equivariant/attention/rectified_features.h"
 
@@ -16,12 +16,12 @@ namespace {
 
 using at::Tensor;
 
-// x [rows, H, d] times a matrix: as one product, and not one for every head.
+// x [rows, H, d] times a matrix, as one product instead of one per head.
 Tensor times(const Tensor& x, const Tensor& matrix) {
   return at::mm(x.flatten(0, 1), matrix).view({x.size(0), x.size(1), matrix.size(1)});
 }
 
-// The largest of each graph and head of numbers [rows, H, 1], at every row.
+// The maximum over each graph and head of numbers [rows, H, 1], repeated for every row.
 Tensor largest(const Tensor& of_row, const Tensor& graphs) {
   if (of_row.numel() == 0) return of_row;
   const Tensor places = graphs.view({-1, 1, 1}).expand_as(of_row);
@@ -31,7 +31,7 @@ Tensor largest(const Tensor& of_row, const Tensor& graphs) {
       .index_select(0, graphs);
 }
 
-// Rows up to a whole number of vectors.
+// The rows, padded to a whole number of vectors.
 Tensor padded_rows(const Tensor& matrix) {
   const int64_t columns = matrix.size(1);
   return at::constant_pad_nd(matrix, {0, kernels::padded_channels(columns) - columns}).contiguous();
@@ -98,7 +98,7 @@ void write_gradient(FeatureMap map, const Tensor& x, const Tensor& directions,
                  [&](int64_t task, int) { kernels::run_features_backward(problem, task); });
 }
 
-// The features of x whose products with the directions these are.
+// The features of x from its products with the directions.
 Tensor features_of(FeatureMap map, const Tensor& x, const Tensor& product,
                    const FeatureShift& shift) {
   if (map == FeatureMap::relu) return at::clamp_min(product, 0).add_(kReluFloor);
@@ -132,7 +132,7 @@ Tensor features_backward(FeatureMap map, const Tensor& x, const Tensor& directio
 
 Tensor CpuClass::features(ClassRows which, FeatureMap map, const Tensor& x,
                           const Tensor& directions, const FeatureShift& shift) {
-  // The kernel's exponential is of exponents that a shift has made 0 at most.
+  // The kernel's exponential requires exponents of at most 0, which a shift ensures.
   if (map == FeatureMap::exponential && shift.none) {
     const Tensor product = blocks_product(x.flatten(0, 1), feature_scale(x) * directions);
     return features_of(map, x, product.view({x.size(0), x.size(1), directions.size(1)}), shift);

@@ -7,29 +7,29 @@
 
 namespace nsimplex::equivariant {
 
-/// Added to every feature of the rectifier, so that a sum of features is never 0.
+/// It is added to every feature of the rectifier, so that a sum of features is never 0.
 inline constexpr double kReluFloor = 1e-3;
 
-/// Added to every feature of the exponential, so that a sum of coefficients is never 0. Where they
-/// are normalised the largest feature is 1, and this is far below its rounding.
+/// It is added to every feature of the exponential, so that a sum of coefficients is never 0. With
+/// normalised features the largest is 1, and this number is far below its rounding.
 inline double exponential_floor(at::ScalarType type) {
   return type == at::kDouble ? 1e-200 : 1e-30;
 }
 
-/// What the exponents of features are lowered by, their largest of some rows. A normaliser that has
-/// the same factor cancels it.
+/// The number by which the exponents of features are lowered: their maximum over some rows. A
+/// normaliser with the same factor cancels it.
 struct FeatureShift {
   bool none = true;
-  /// int64 [rows]: one shift for all rows of a graph, head by head, as keys that are summed need
-  /// it. Without, every row has its own.
+  /// int64 [rows]: all rows of a graph share one shift per head, which keys that are summed
+  /// require. Without it, every row has its own shift.
   std::optional<at::Tensor> graphs;
 };
 
-/// Both sides of a product of features carry half of the logit's 1 / sqrt(d).
+/// Both sides of a product of features have half of the logit's factor 1 / sqrt(d).
 double feature_scale(const at::Tensor& x);
 
 /// phi of queries or keys x [rows, H, d] with directions [d, features]: [rows, H, features]. The
-/// shift is of exponentials alone.
+/// shift applies to exponentials only.
 at::Tensor apply_features(FeatureMap map, const at::Tensor& x, const at::Tensor& directions,
                           const FeatureShift& shift);
 

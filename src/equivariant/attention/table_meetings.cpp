@@ -8,11 +8,12 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// Rows to an input tuple from which on a column is shared: looking a product up costs as much as a
-// fraction of making it.
+// A column is shared from this number of rows per input tuple on. Looking a product up costs a
+// fraction of computing it.
 constexpr int64_t kShared = 2;
 
-// What a look-up finds at the rows: different input tuples, and where each row's is among them.
+// The result of a look-up for the rows: different input tuples, and the number of each row's tuple
+// among them.
 struct InputColumn {
   std::vector<int32_t> inputs, places;
 };
@@ -64,7 +65,7 @@ std::vector<int64_t> split_columns(const SumPlan& all, int64_t own_map, Attentio
   std::vector<InputColumn> shared;
   std::vector<int64_t> own, maps, shared_maps;
   for (int64_t c = 0; c < columns; ++c) {
-    // A light class has one look-up and no other class has the same.
+    // A light class has one look-up, which no other class has.
     InputColumn column = input_column(all, all.terms[3 * c + 1]);
     if (kShared * std::ssize(column.inputs) > part.rows || part.classes[c] == own_map) {
       own.push_back(c);
@@ -88,7 +89,7 @@ std::vector<int64_t> split_columns(const SumPlan& all, int64_t own_map, Attentio
   return maps;
 }
 
-// The blocks of a side's rows that a relation's groups agree on.
+// The blocks of a side's rows on which a relation's groups agree.
 Blocks MeetingMaker::blocks_of(int64_t relation, Side side) const {
   Blocks blocks = side == Side::queries ? matches_[relation].images : matches_[relation].kept;
   std::sort(blocks.begin(), blocks.end());
@@ -104,7 +105,8 @@ std::vector<TableMeeting> MeetingMaker::meetings(const AttentionTerm& term, Side
   for (const auto& [relation, sign] : term.extensions) add(relation, sign);
   const PatternRows& tuples = pattern_of(term.relation, side);
   const auto whole = static_cast<size_t>(block_count(tuples.pattern));
-  // A table of a whole graph is made once, so that others may have it for an addition.
+  // The table of a whole graph is made once, so that other tables can be obtained from it by an
+  // addition.
   const auto graphs = by_blocks.find({});
   const auto host = std::ranges::find_if(by_blocks, [&](const auto& each) {
     return !each.first.empty() && each.first.size() < whole;
@@ -134,7 +136,7 @@ const PatternRows& MeetingMaker::pattern_of(int64_t relation, Side side) const {
   return side == Side::queries ? join_.outputs()[match.output] : join_.inputs()[match.input];
 }
 
-// All rows of the pattern of a relation's side, by some blocks.
+// All rows of the pattern of a relation's side, grouped by some blocks.
 int64_t MeetingMaker::row_groups(int64_t relation, Side side, const Blocks& blocks) {
   const RelationMatch& match = matches_[relation];
   const size_t pattern = side == Side::queries ? match.output : match.input;
@@ -149,7 +151,7 @@ int64_t MeetingMaker::row_groups(int64_t relation, Side side, const Blocks& bloc
   return known->second;
 }
 
-// Of each of the row groups the group of a relation in which its rows are.
+// For each of the row groups, the group of a relation that contains its rows.
 int64_t MeetingMaker::group_map(int64_t relation, Side side, int64_t rows) {
   const auto [known, is_new] =
       group_maps_.try_emplace({relation, side, rows}, std::ssize(plan_.group_maps));

@@ -9,12 +9,12 @@
 
 namespace nsimplex::equivariant {
 
-/// Writes the columns of a source, of the plan `all` of its light sums: those that few input tuples
-/// make, and the others, among which is that of the map `own_map` (-1: of none). The map of each in
-/// that order.
+/// Writes the columns of a source, from the plan `all` of its light sums: the columns that few
+/// input tuples make, and the others, which include that of the map `own_map` (-1: of none).
+/// Returns the map of each column in that order.
 std::vector<int64_t> split_columns(const SumPlan& all, int64_t own_map, AttentionSource& source);
 
-/// What a relation matches: blocks of an output pattern and of an input pattern.
+/// The blocks of an output pattern and of an input pattern that a relation matches.
 struct RelationMatch {
   size_t output;
   Blocks images;
@@ -25,13 +25,13 @@ struct RelationMatch {
 /// Finds the tables of a plan's terms that the same rows read (docs/equivariant/plan.md).
 class MeetingMaker {
  public:
-  /// Both outlive it.
+  /// Both must outlive it.
   MeetingMaker(TupleJoin& join, AttentionPlan& plan) : join_(join), plan_(plan) {}
 
-  /// Of the plan's next relation.
+  /// Adds the plan's next relation.
   void add_relation(RelationMatch match) { matches_.push_back(std::move(match)); }
 
-  /// Adds the meetings of a term whose relations are known.
+  /// Adds the meetings of a term after its relations are added.
   void add_to(AttentionTerm& term) {
     term.queries_meet = meetings(term, Side::queries);
     term.keys_meet = meetings(term, Side::keys);
@@ -49,7 +49,7 @@ class MeetingMaker {
 
   TupleJoin& join_;
   AttentionPlan& plan_;
-  std::vector<RelationMatch> matches_;  // of every relation
+  std::vector<RelationMatch> matches_;  // per relation
   std::map<std::tuple<Side, size_t, Blocks>, int64_t> row_groups_;
   std::map<std::tuple<int64_t, Side, int64_t>, int64_t> group_maps_;
 };

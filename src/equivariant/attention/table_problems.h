@@ -5,7 +5,7 @@
 #include "equivariant/attention/class_attention.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 
-// From the tensors of a plan to the problems of the kernels.
+// Conversion of the tensors of a plan to the problems of the kernels.
 
 namespace nsimplex::equivariant {
 
@@ -48,7 +48,7 @@ void for_each_meeting(const ClassCall& call, const AttentionTerm& term, kernels:
     }
     visit(problem);
   };
-  // Without the terms of inclusion-exclusion.
+  // The decoupled form has no terms of inclusion-exclusion.
   if (call.form == AttentionForm::decoupled) return visit_one({-1, {{term.relation, 1}}});
   for (const auto& meeting : queries ? term.queries_meet : term.keys_meet) visit_one(meeting);
 }

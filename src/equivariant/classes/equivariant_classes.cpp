@@ -1,4 +1,4 @@
-// The classes for callers that are not C++: operators without tensors among their arguments.
+// The classes for Python: operators without tensors among their arguments.
 
 #include "equivariant/classes/equivariant_classes.h"
 
@@ -45,8 +45,9 @@ namespace {
 
 using equivariant::block_count;
 
-// What permuting the positions of the undirected sides leaves of a partition: for every block,
-// which positions of each side it has, or how many where they may be permuted; as a set of blocks.
+// The part of a partition that does not change if the positions of undirected sides are permuted.
+// It is a set of blocks. Each has its positions on each side, or their number if they may be
+// permuted.
 using Signature = std::vector<std::pair<int64_t, int64_t>>;
 
 Signature signature(const Partition& partition, const TensorKind& input, const TensorKind& output) {
@@ -116,7 +117,7 @@ std::string partition_name(const Partition& partition, int64_t inputs) {
 int64_t bell_number(int64_t count) {
   TORCH_CHECK_VALUE(count >= 0 && count <= 20, "[bell_number] count: expected 0 to 20, got ",
                     count);
-  // The Bell triangle: a row starts with the end of the one before.
+  // The Bell triangle: a row starts with the last entry of the previous one.
   std::vector<int64_t> row{1};
   for (int64_t n = 1; n <= count; ++n) {
     std::vector<int64_t> next{row.back()};
@@ -143,7 +144,7 @@ std::vector<EquivariantClass> classes(int64_t input_order, int64_t output_order,
       parse_class_set(set, kClasses));
 }
 
-// One row a partition: the class it belongs to, then the blocks of its positions.
+// One row per partition: its class, then the blocks of its positions.
 template <class... Kinds>
 at::Tensor members(int64_t input_order, int64_t output_order, Kinds... kinds) {
   const std::vector<EquivariantClass> all = classes(input_order, output_order, kinds...);

@@ -30,7 +30,7 @@ inline constexpr Names<FeatureMap, 2> kNames<FeatureMap>{
 
 }  // namespace nsimplex
 
-// Options as the operators' schemas spell them. `name` stands in front of an error.
+// The options as the operators' schemas spell them. Errors begin with `name`.
 
 namespace nsimplex::equivariant {
 

@@ -63,7 +63,7 @@ Partition restricted(const Partition& partition, int64_t begin, int64_t end) {
 SplitClass split(const Partition& partition, int64_t inputs) {
   const auto positions = static_cast<int64_t>(partition.size());
   SplitClass parts{restricted(partition, 0, inputs), restricted(partition, inputs, positions), {}};
-  // Input blocks come first, so their numbers are those of the whole.
+  // Input blocks come first, so their numbers are those of the whole partition.
   parts.match.assign(block_count(parts.input), -1);
   for (int64_t p = inputs; p < positions; ++p) {
     const auto block = static_cast<size_t>(partition[p]);
@@ -87,7 +87,7 @@ int64_t moebius(const Partition& fine, const Partition& coarse) {
   for (size_t p = 0; p < fine.size(); ++p) image[fine[p]] = coarse[p];
   std::vector<int64_t> joined(block_count(coarse), 0);
   int64_t value = 1;
-  // The block that joins as the m-th multiplies by -(m - 1).
+  // The m-th block that is joined multiplies by -(m - 1).
   for (const int8_t block : image) {
     if (const int64_t before = joined[block]++; before > 0) value *= -before;
   }

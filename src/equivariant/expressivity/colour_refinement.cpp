@@ -21,7 +21,7 @@ struct SignatureHash {
   }
 };
 
-// One number for each different signature.
+// Assigns a number to each different signature.
 class Palette {
  public:
   int32_t colour(const Signature& signature) {
@@ -53,7 +53,7 @@ Coloured begin(const io::SimpleGraph& graph, int64_t order) {
   return coloured;
 }
 
-// The old colour and the multiset that refines it; entry 0 of a signature is the former.
+// The old colour (entry 0 of a signature) and the multiset that refines it.
 void sign_node(const Coloured& graph, int64_t node, Signature& signature) {
   const int64_t n = graph.nodes;
   for (int64_t w = 0; w < n; ++w) {
@@ -99,8 +99,8 @@ std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int
                                     const std::function<void()>& between_rounds) {
   std::vector<Coloured> coloured;
   for (const io::SimpleGraph& graph : graphs) coloured.push_back(begin(graph, order));
-  // Colours of all graphs are counted together: a round that adds none has found them all, since a
-  // colour is only ever divided.
+  // The colours of all graphs are counted together. Colours are only ever divided, so the first
+  // round without a new one is the last.
   for (size_t count = 0;;) {
     Palette palette;
     for (Coloured& graph : coloured) {
@@ -138,7 +138,7 @@ io::SimpleGraph graph_of(int64_t nodes, const std::vector<Edge>& edges) {
   return graph;
 }
 
-// Edges (a, b), (c, d) become (a, d), (c, b) where these are edges not yet: degrees stay.
+// Edges (a, b), (c, d) become (a, d), (c, b) if these are not edges yet. Degrees do not change.
 void switch_edges(std::vector<Edge>& edges, Random& random) {
   const auto count = std::ssize(edges);
   std::set<Edge> present(edges.begin(), edges.end());

@@ -12,7 +12,7 @@
 
 namespace nsimplex::equivariant {
 
-/// All that a simple graph says of two nodes.
+/// The relation of two nodes in a simple graph.
 enum class PairRelation : uint8_t { neither, neighbours, equal };
 inline constexpr uint64_t kPairRelations = 3;
 
@@ -28,7 +28,7 @@ inline std::vector<PairRelation> pair_relations(const io::SimpleGraph& graph) {
   return relations;
 }
 
-/// The same graph with its nodes in random order, the same for the same seed.
+/// The same graph with its nodes in a random order, which the seed determines.
 inline io::SimpleGraph relabeled(const io::SimpleGraph& graph, uint64_t seed) {
   std::vector<int64_t> label(graph.nodes);
   std::iota(label.begin(), label.end(), 0);
@@ -43,31 +43,30 @@ inline io::SimpleGraph relabeled(const io::SimpleGraph& graph, uint64_t seed) {
   return result;
 }
 
-/// What can be told apart of graphs by colour refinement, the exact yardstick of equivariant
-/// layers: entry g of the result is the number of the kind of graph g, kinds being counted in the
-/// order of their first graph. Graphs of one kind are the same to every network of equivariant
-/// layers on all tuples of `order`, whatever its depth and width; layers that sum can tell all
-/// others apart.
+/// Classifies graphs by colour refinement, the exact limit of equivariant layers. Entry g of the
+/// result is the number of the kind of graph g; kinds are counted in the order of their first
+/// graph. No network of equivariant layers on all tuples of `order` can distinguish graphs of one
+/// kind, whatever its depth and width. Layers that sum can distinguish all others.
 ///
-/// Order 2 colours nodes: the new colour of u is its old one and the multiset over all nodes w of
-/// (whether u and w are neighbours, colour of w). This is 1-WL. Order 3 colours pairs, the new
-/// colour of (u, v) being its old one and the multiset over w of (colour of (u, w), colour of
-/// (w, v)), from the three colours equal, neighbours and neither. This is the folklore 2-WL test,
-/// as strong as 3-WL on triples. Both go on until no graph has more colours than before, and then
-/// the multisets of colours are compared. Signatures are compared in full: nothing is hashed away.
+/// Order 2 colours nodes. The new colour of u is its old one and the multiset over all nodes w of
+/// (whether u and w are neighbours, colour of w). This is 1-WL. Order 3 colours pairs, starting
+/// from the three colours equal, neighbours and neither. The new colour of (u, v) is its old one
+/// and the multiset over w of (colour of (u, w), colour of (w, v)). This is the folklore 2-WL test,
+/// which is as strong as 3-WL on triples. Both continue until no graph gets more colours, and then
+/// compare the multisets of colours. Signatures are compared in full, without hashes.
 ///
-/// A round takes O(n^order log n) for each graph; memory is O(n^order) at most, for the signatures
-/// of all colours. `between_rounds`, where given, is called before every graph of every round, to
-/// stop by an exception.
+/// A round takes O(n^order log n) per graph. Memory is at most O(n^order), for the signatures of
+/// all colours. `between_rounds`, if given, is called before every graph of every round and may
+/// throw to stop.
 ///
 /// Sources: Cai, Fuerer and Immerman, "An optimal lower bound on the number of variables for graph
 /// identification", Combinatorica 12 (1992); Maron et al., arXiv 1905.11136 (order k as k-WL).
 std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int64_t order,
                                     const std::function<void()>& between_rounds = {});
 
-/// Pairs of graphs, one after the other, that 1-WL tells apart though both have the same degrees: a
-/// random graph of 8 to 16 nodes and what switching its edges makes of it. Networks of order 2
-/// must tell them apart as well. The same for the same seed.
+/// Pairs of consecutive graphs that 1-WL distinguishes although both have the same degrees: a
+/// random graph of 8 to 16 nodes, and the result of switching its edges. Networks of order 2 must
+/// distinguish them as well. The seed determines them.
 std::vector<io::SimpleGraph> control_pairs(int64_t pairs, uint64_t seed);
 
 }  // namespace nsimplex::equivariant

@@ -8,14 +8,14 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// How far a step along each block goes; 0 where a tensor is constant along a block.
+// The stride along each block; 0 if a tensor is constant along it.
 using Strides = std::vector<int64_t>;
 
 int64_t power(int64_t base, int64_t exponent) {
   return exponent == 0 ? 1 : base * power(base, exponent - 1);
 }
 
-// Of the blocks of a pattern, on the diagonal where the axes of a block have one index.
+// Strides of the blocks of a pattern on its diagonal, where the axes of a block have one index.
 Strides diagonal_strides(const Partition& pattern, int64_t nodes) {
   Strides strides(block_count(pattern), 0);
   for (size_t axis = 0; axis < pattern.size(); ++axis) {
@@ -24,7 +24,7 @@ Strides diagonal_strides(const Partition& pattern, int64_t nodes) {
   return strides;
 }
 
-// Of `blocks` blocks in a tensor whose axes are some of them, in this order.
+// Strides of `blocks` blocks in a tensor whose axes are some of them, in this order.
 Strides axis_strides(const std::vector<int8_t>& axes, int64_t blocks, int64_t nodes) {
   Strides strides(blocks, 0);
   for (size_t axis = 0; axis < axes.size(); ++axis) {
@@ -33,8 +33,8 @@ Strides axis_strides(const std::vector<int8_t>& axes, int64_t blocks, int64_t no
   return strides;
 }
 
-// The one loop of the layer: to[t] += term(from[f]) for all indices of the blocks from `block` on,
-// t and f following the strides.
+// The only loop of the layer: to[t] += term(from[f]) for all indices of the blocks from `block` on,
+// where t and f follow the strides.
 template <class Term>
 void accumulate(uint64_t* to, const Strides& to_strides, const uint64_t* from,
                 const Strides& from_strides, int64_t nodes, const Term& term, size_t block = 0) {
@@ -64,7 +64,8 @@ std::vector<uint64_t> contract(const Contraction& contraction, const FieldTensor
   return sums;
 }
 
-// What is added to an output: onto the diagonal of a pattern, constant along all but some blocks.
+// Where a term is added to an output: the diagonal of a pattern, and the blocks along which the
+// term varies.
 using Place = std::pair<Partition, std::vector<int8_t>>;
 
 }  // namespace
@@ -89,7 +90,7 @@ FieldTensor FieldLayer::operator()(const FieldTensor& x, std::span<const uint64_
   for (const auto& [contraction, uses] : contractions_) {
     const std::vector<uint64_t> sums = contract(contraction, x);
     for (const ContractionUse& use : uses) {
-      // The part has its blocks in ascending order, the sums in the order of the input.
+      // The part has its blocks in ascending order, and the sums in the order of the input.
       std::vector<int8_t> blocks = use.images;
       std::sort(blocks.begin(), blocks.end());
       std::vector<uint64_t>& part = parts[{use.output, blocks}];
@@ -117,7 +118,7 @@ FieldTensor FieldLayer::operator()(const FieldTensor& x, std::span<const uint64_
 
 namespace {
 
-// Parts of a network with random numbers of their own; those of layers are counted up.
+// Parts of a network with separate random numbers. The number of a layer is added to its part.
 enum Part : uint64_t { kInputWeights, kInputMix, kReadoutWeights, kLayerWeights, kLayerMix };
 constexpr uint64_t kLayerParts = 2;
 
@@ -129,7 +130,7 @@ void mix_all(FieldTensor& x, uint64_t seed) {
   for (uint64_t& value : x.values) value = field::mix(seed, value);
 }
 
-// A random weight for each relation of each pair of positions, one non-linear function behind.
+// A random weight per relation of each pair of positions, followed by a non-linear function.
 FieldTensor input(const io::SimpleGraph& graph, const FieldNetworkOptions& options) {
   const uint64_t seed = seed_of(options, kInputWeights);
   const std::vector<PairRelation> relations = pair_relations(graph);

@@ -26,8 +26,8 @@ constexpr uint64_t multiply(uint64_t a, uint64_t b) {
   return reduce((static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61));
 }
 
-/// A non-linear function of the field into itself that no equation of low degree describes: one of
-/// as many as there are seeds.
+/// A non-linear function of the field into itself that no equation of low degree describes. Each
+/// seed gives another one.
 constexpr uint64_t mix(uint64_t seed, uint64_t value) { return reduce(random_bits(seed, value)); }
 
 }  // namespace nsimplex::equivariant::field
@@ -40,25 +40,26 @@ struct FieldTensor {
   std::vector<uint64_t> values;  ///< nodes^order
 };
 
-/// The dense equivariant linear layer L_{k->l} on one channel, summing, in integers modulo a prime:
+/// The dense equivariant linear layer L_{k->l} on one channel, with sums, in integers modulo a
+/// prime:
 ///
 ///     y_j = sum_D w_D sum_i [(i, j) in D] x_i,
 ///
-/// D being the diagrams, b(k + l) of them: (i, j) is in D where all positions of one block of D
-/// have one node (those of two blocks may have one, too). A weight for each diagram is one for
-/// each class by an invertible change of basis, so that random weights are random in both.
+/// over the b(k + l) diagrams D. (i, j) is in D if all positions of each block of D have one node
+/// (different blocks may have the same node). An invertible change of basis turns weights of
+/// diagrams into weights of classes, so random weights are random in both.
 ///
-/// O(n^max(k, l)): all sums are contractions (22 for 3 -> 3), and what diagrams make of them is
-/// added up on as many axes as it varies along, before it is spread out. Source: Maron et al.,
-/// arXiv 1812.09902; Kim, Oh and Hong, arXiv 2110.14416, equation 1.
+/// O(n^max(k, l)). All sums are contractions (22 for 3 -> 3). Their uses by diagrams are added on
+/// the axes along which they vary, before they are broadcast. Source: Maron et al., arXiv
+/// 1812.09902; Kim, Oh and Hong, arXiv 2110.14416, equation 1.
 class FieldLayer {
  public:
   FieldLayer(int64_t inputs, int64_t outputs);
 
-  /// `weights`: one of the field for each of diagrams().
+  /// `weights`: one field element per entry of diagrams().
   FieldTensor operator()(const FieldTensor& x, std::span<const uint64_t> weights) const;
 
-  /// Random weights, given by the seed.
+  /// Random weights, which the seed determines.
   std::vector<uint64_t> weights(uint64_t seed) const;
 
   const std::vector<Partition>& diagrams() const { return diagrams_; }
@@ -72,38 +73,38 @@ class FieldLayer {
 struct FieldNetworkOptions {
   int64_t order = 3;       ///< k: tuples are all of [n]^k; 2 or 3
   int64_t min_layers = 5;  ///< 1 or more
-  uint64_t seed = 1;       ///< of the weights
+  uint64_t seed = 1;       ///< determines the weights
 };
 
-/// What a network says of a graph. Graphs that the network takes for the same have equal ones.
+/// The output of a network for a graph. Graphs that the network cannot distinguish have equal ones.
 struct Fingerprint {
-  int64_t layers = 0;    ///< until the number of distinct rows stopped growing
-  int64_t distinct = 0;  ///< rows behind the last layer
+  int64_t layers = 0;    ///< layers until the number of distinct rows stopped growing
+  int64_t distinct = 0;  ///< distinct rows after the last layer
   uint64_t readout = 0;
   auto operator<=>(const Fingerprint&) const = default;
 };
 
 /// A network of equivariant linear layers L_{k->k}, each followed by a non-linear function of the
-/// entries, and a readout L_{k->0}, on the relations (neighbours, equal) of all pairs of each
-/// k-tuple of nodes, computed in integers modulo 2^61 - 1 with random weights: nothing is rounded.
-/// Layers follow, min_layers at least, until one has no more distinct rows than the one before; it
-/// is the one that compares the structure of what has settled.
+/// entries, and a readout L_{k->0}. Its input is the relations (neighbours, equal) of all pairs of
+/// each k-tuple of nodes. It computes in integers modulo 2^61 - 1 with random weights, without
+/// rounding. It adds layers, at least min_layers, until one has no more distinct rows than the
+/// previous one. That layer compares the structure of the final colours.
 ///
-/// Relabeled graphs, and all that Weisfeiler-Leman tests of the order take for the same, have the
-/// same fingerprint, whatever the weights. Others have different ones but for collisions of sums
-/// with random weights: m rows have one with a probability of about m^2 / 2^62, and a collision
-/// of rows still has to meet one of readouts.
+/// Relabeled graphs, and graphs that the Weisfeiler-Leman test of this order cannot distinguish,
+/// have the same fingerprint for all weights. Others have different fingerprints except for
+/// collisions of sums with random weights. m rows have a collision with a probability of about m^2
+/// / 2^62, and a wrong result also requires a collision of the readouts.
 ///
-/// One channel is enough, since an entry of 61 random bits is a name for all that is known of its
-/// tuple; a bias is not needed, since equality is an input.
+/// One channel is enough, because an entry of 61 random bits identifies everything that is known
+/// about its tuple. A bias is not needed, because equality is an input.
 ///
 /// Sources: Maron et al., arXiv 1905.11136 (networks of such layers are as strong as k-WL).
 class FieldNetwork {
  public:
   explicit FieldNetwork(const FieldNetworkOptions& options);
 
-  /// O(n^k log n) time a layer and O(n^k) memory. `between_layers`, where given, is called before
-  /// every layer, to stop by an exception.
+  /// O(n^k log n) time per layer and O(n^k) memory. `between_layers`, if given, is called before
+  /// every layer and may throw to stop.
   Fingerprint operator()(const io::SimpleGraph& graph,
                          const std::function<void()>& between_layers = {}) const;
 

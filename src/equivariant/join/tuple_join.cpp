@@ -10,11 +10,11 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// The equality pattern of a tuple and the node of each block, which are written over: a call for
-// every row of a list, so that nothing is allocated and lengths are few enough for plain loops.
+// The equality pattern of a tuple and the node of each block. The object is overwritten for every
+// row of a list, so that nothing is allocated. The lengths are small enough for plain loops.
 struct FoundPattern {
   Partition pattern;
-  std::vector<int64_t> nodes;  // `blocks` of them count
+  std::vector<int64_t> nodes;  // the first `blocks` entries are valid
   size_t blocks = 0;
 
   void find(std::span<const int64_t> tuple) {
@@ -47,7 +47,7 @@ std::vector<int64_t> keys_of(const PatternRows& tuples, const Blocks& blocks) {
   return keys;
 }
 
-// Where no block is kept the key is the graph.
+// Without kept blocks, the key is the graph.
 int64_t key_width(const Blocks& blocks) { return std::max<int64_t>(std::ssize(blocks), 1); }
 
 TupleGroups groups_of(graph::SortedRows by_key, int64_t width) {
@@ -72,7 +72,7 @@ std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_
   std::map<Partition, PatternRows> by_pattern;
   std::vector<int64_t> tuple;
   FoundPattern found;
-  // Neighbours mostly have one pattern: the map is asked when it changes.
+  // Consecutive tuples mostly have one pattern, so the map is only searched if it changes.
   PatternRows* current = nullptr;
   const auto add = [&](std::span<const int64_t> entries, int64_t row, int64_t graph) {
     found.find(entries);
@@ -156,7 +156,7 @@ std::vector<int64_t> TupleJoin::matches(size_t output, const Blocks& images, siz
   const graph::Rows wanted_keys = wanted.key_rows(), keys = all.key_rows();
   std::vector<int64_t> found(wanted.size(), -1);
   int64_t group = 0;
-  for (int64_t g = 0; g < wanted.size(); ++g) {  // both ascend: a merge
+  for (int64_t g = 0; g < wanted.size(); ++g) {  // both ascend, so this is a merge
     auto order = std::strong_ordering::greater;
     while (group < all.size() && (order = graph::compare_rows(wanted_keys[g], keys[group])) > 0)
       ++group;

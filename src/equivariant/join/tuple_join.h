@@ -14,9 +14,9 @@
 
 namespace nsimplex::equivariant {
 
-/// visit(matching, sign) for `match` and all partial matchings that extend it: of each input block
-/// from `from` on that is not matched (-1), to an output block that nothing is matched with. The
-/// sign is that of inclusion-exclusion, (-1)^(pairs added). `match` is as before afterwards.
+/// Calls visit(matching, sign) for `match` and all partial matchings that extend it. An extension
+/// maps unmatched input blocks (-1) from `from` on to unmatched output blocks. The sign is that of
+/// inclusion-exclusion, (-1)^(pairs added). `match` is unchanged afterwards.
 template <class Visit>
 void for_each_extension(std::vector<int8_t>& match, size_t from, int64_t output_blocks, int sign,
                         Visit&& visit) {
@@ -34,7 +34,7 @@ void for_each_extension(std::vector<int8_t>& match, size_t from, int64_t output_
   }
 }
 
-/// The input blocks that a matching matches, and with which output blocks.
+/// The input blocks of a matching and their output blocks.
 struct MatchedBlocks {
   std::vector<int8_t> kept, images;
 };
@@ -52,7 +52,7 @@ inline MatchedBlocks matched_blocks(const std::vector<int8_t>& match) {
 
 // Joins two lists of tuples on shared nodes. Every sparse layer, of sums or of attention, looks up
 // its input tuples by this join. Plain C++. Tuples of different graphs of a batch never match,
-// since their nodes have different numbers.
+// because their nodes have different numbers.
 
 namespace nsimplex::equivariant {
 
@@ -62,16 +62,16 @@ using Blocks = std::vector<int8_t>;  ///< numbers of blocks of a pattern
 struct PatternRows {
   Partition pattern;
   std::vector<int64_t> rows;    ///< of the list, ascending
-  std::vector<int64_t> graphs;  ///< of each
+  std::vector<int64_t> graphs;  ///< per row
   std::vector<int64_t> nodes;   ///< [rows, blocks]: the node of each block
 
   int64_t size() const { return static_cast<int64_t>(rows.size()); }
 };
 
-/// Tuples of one pattern that agree on the nodes of some blocks, group by group: a neighbour list.
-/// Where no block is kept, those of one graph.
+/// Tuples of one pattern that agree on the nodes of some blocks, group by group (a neighbour list).
+/// Without kept blocks, a group contains the tuples of one graph.
 struct TupleGroups {
-  int64_t width = 0;             ///< of a key
+  int64_t width = 0;             ///< width of a key
   std::vector<int64_t> keys;     ///< [groups, width], ascending: the nodes, or the graph
   std::vector<int64_t> offsets;  ///< [groups + 1]
   std::vector<int64_t> members;  ///< numbers among the pattern's rows, by group, ascending within
@@ -80,19 +80,19 @@ struct TupleGroups {
   graph::Rows key_rows() const { return {keys.data(), size(), width}; }
 };
 
-/// A list of tuples by pattern, in the order of the patterns. With `all_orders` every tuple comes
-/// in all the orders of its entries: what an undirected list stands for.
+/// The tuples of a list by pattern, in the order of the patterns. With `all_orders`, every tuple
+/// occurs in all orders of its entries, as an undirected list means it.
 std::vector<PatternRows> rows_by_pattern(const graph::TupleView& list, bool all_orders);
 
-/// Input and output tuples, joined on shared blocks. Groups and look-ups are made when asked for
-/// and kept: each in O(m + m') time by radix sorts and merging.
+/// Input and output tuples, joined on shared blocks. Groups and look-ups are computed on request
+/// and kept. Each takes O(m + m') time by radix sorts and merging.
 class TupleJoin {
  public:
-  /// The views are read here only. An undirected input counts in all orders; an output is as
-  /// stored.
+  /// Only the constructor reads the views. Tuples of an undirected input count in all orders; those
+  /// of an output count as stored.
   TupleJoin(const graph::TupleView& input, const graph::TupleView& output);
-  /// The input of another join with other outputs, of the same graphs; what is made of the input is
-  /// made once for both.
+  /// The input of another join with other outputs of the same graphs. Both share the results for
+  /// the input.
   TupleJoin(const TupleJoin& other, std::vector<PatternRows> outputs);
   TupleJoin(const TupleJoin&) = delete;  // points into itself
   TupleJoin& operator=(const TupleJoin&) = delete;
@@ -100,31 +100,31 @@ class TupleJoin {
   const std::vector<PatternRows>& inputs() const { return input_->patterns; }
   const std::vector<PatternRows>& outputs() const { return outputs_; }
 
-  /// Whether outputs() are inputs(): one list is joined with itself, and no tuple of it counts in
-  /// other orders than its own.
+  /// Whether outputs() are inputs(): one list is joined with itself, and its tuples count in their
+  /// own order only.
   bool one_list() const { return one_list_; }
 
-  /// The input tuples of a pattern (a number into inputs()) by the nodes of the blocks `kept`,
-  /// ascending.
+  /// The input tuples of a pattern (a number of inputs()), grouped by the nodes of the blocks
+  /// `kept` (ascending).
   const TupleGroups& groups(size_t input, const Blocks& kept);
 
-  /// The output tuples of a pattern (a number into outputs()) in the same way.
+  /// The output tuples of a pattern (a number of outputs()) in the same way.
   const TupleGroups& output_groups(size_t output, const Blocks& kept);
 
-  /// For every group of output_groups(output, images), the group of groups(input, kept) that has
-  /// its nodes, in the order of `images`, or -1. Those that there are ascend.
+  /// For every group of output_groups(output, images), the group of groups(input, kept) with the
+  /// same nodes in the order of `images`, or -1. The groups that exist are in ascending order.
   std::vector<int64_t> matches(size_t output, const Blocks& images, size_t input,
                                const Blocks& kept);
 
   /// For every output tuple of a pattern, the group of groups(input, kept) whose nodes are those of
-  /// the output's blocks `images`, in this order, or -1.
+  /// the output's blocks `images` in this order, or -1.
   const std::vector<int64_t>& lookup(size_t output, const Blocks& images, size_t input,
                                      const Blocks& kept);
 
  private:
   using GroupsByBlocks = std::map<std::pair<size_t, Blocks>, TupleGroups>;
 
-  // Tuples by pattern, and what was made of them.
+  // Tuples by pattern, and the results for them.
   struct Input {
     std::vector<PatternRows> patterns;
     GroupsByBlocks groups;
@@ -137,11 +137,11 @@ class TupleJoin {
   bool one_list_;
   std::shared_ptr<Input> input_;
   std::vector<PatternRows> outputs_;
-  // Of each output pattern the input pattern that has the same tuples, which are grouped once for
-  // both, or -1.
+  // For each output pattern, the input pattern with the same tuples, or -1. Both share their
+  // groups.
   std::vector<int64_t> twins_;
   GroupsByBlocks output_groups_;
-  int64_t limit_ = 0;  // above all nodes and graphs
+  int64_t limit_ = 0;  // larger than all nodes and graphs
   std::map<std::tuple<size_t, Blocks, size_t, Blocks>, std::vector<int64_t>> lookups_;
 };
 

@@ -11,7 +11,7 @@
 #include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/parallel.h"
 
-// From the tensors of a plan to the problems of the kernels.
+// Conversion of the tensors of a plan to the problems of the kernels.
 
 namespace nsimplex::equivariant {
 
@@ -68,13 +68,13 @@ inline constexpr auto by_lookup = [](const kernels::ClassTerm& a, const kernels:
   return a.lookup < b.lookup;
 };
 
-/// What stands before a part in the arrays of all parts.
+/// The sizes of the preceding parts in the arrays of all parts.
 struct PartPlace {
   int64_t row = 0, lookup = 0, term = 0, sum = 0, weight_class = 0;
   int64_t bias_class = 0;  ///< of the part itself
 };
 
-/// visit(part, place) for every part, its terms in the order that `before` asks for.
+/// Calls visit(part, place) for every part, with its terms in the order of `before`.
 template <class Before, class Visit>
 void for_each_part(const SumsCall& call, Before&& before, Visit&& visit) {
   const auto* const all_terms = reinterpret_cast<const kernels::ClassTerm*>(numbers(call, kTerms));
@@ -110,17 +110,17 @@ inline kernels::ClassPart slice(const kernels::ClassPart& part, int64_t begin, i
   return own;
 }
 
-/// run(tensor, a number of the kernels' type), low precision being computed in float32.
+/// Calls run(tensor, a number of the kernels' type). Low precision is computed in float32.
 template <class Run>
 auto in_kernel_type(at::ScalarType type, Run&& run) {
   return type == at::kDouble ? run(double()) : run(float());
 }
 
-/// The gradients of all sources from those of look-ups, which come block by block: the transpose of
-/// the look-ups, and in the end of the groups.
+/// The gradients of all sources from those of look-ups, which arrive block by block. It is the
+/// transpose of the look-ups and, at the end, of the groups.
 ///
-/// A source's look-ups are known in ascending order, so that those of a block follow those of the
-/// blocks before. Sums run in double, block after block: their order depends on the plan alone.
+/// The look-ups of a source are in ascending order, so that those of a block follow those of
+/// earlier blocks. Sums are in double, block after block, so their order depends on the plan only.
 template <class T>
 class SourceSums {
  public:
@@ -132,7 +132,8 @@ class SourceSums {
         next_(offsets_, offsets_ + call.plan[kSourceOffsets].size(0) - 1),
         sums_(at::zeros({std::ssize(next_), channels}, call.values.options().dtype(at::kDouble))) {}
 
-  /// Adds look-ups begin .. begin + count - 1, rows 0 .. count - 1 of `grad` [.., d] of type T.
+  /// Adds look-ups begin .. begin + count - 1, which are rows 0 .. count - 1 of `grad` [.., d] of
+  /// type T.
   void add(const at::Tensor& grad, int64_t begin, int64_t count) {
     std::vector<int32_t> sources, offsets{0}, rows;
     for (int32_t source = 0; source < static_cast<int32_t>(next_.size()); ++source) {
@@ -177,7 +178,7 @@ class SourceSums {
   SumsCall call_;
   int64_t channels_;
   const int32_t *offsets_, *lookups_;
-  std::vector<int32_t> next_;  // of each source, its first look-up of a block to come
+  std::vector<int32_t> next_;  // per source, its first look-up in a later block
   at::Tensor sums_;            // [sources, d]
 };
 

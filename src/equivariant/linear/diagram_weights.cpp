@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// Every coarsening of a partition: the partitions of its blocks, put back onto its positions.
+// Visits every coarsening of a partition: the partitions of its blocks, applied to its positions.
 template <class Visit>
 void for_each_coarsening(const Partition& fine, Visit&& visit) {
   for (const Partition& joined : all_partitions(block_count(fine))) {
@@ -58,14 +58,14 @@ DiagramBasis make_basis(const TensorKind& input, const TensorKind& output, Class
   return basis;
 }
 
-// 1 / ((n - v)(n - v - 1) ..) over the key-only blocks, v the blocks of the output: how many tuples
-// of a class reach one output of n nodes; 0 where there is none. counts [graphs] -> [graphs,
-// classes].
+// 1 / ((n - v)(n - v - 1) ..) over the key-only blocks, where v is the number of blocks of the
+// output. It is the reciprocal of the number of tuples of a class per output of n nodes, or 0 if
+// there is none. counts [graphs] -> [graphs, classes].
 Tensor reciprocal_counts(const DiagramBasis& basis, const Tensor& counts) {
   const int64_t classes = std::ssize(basis.classes);
   int64_t most = 0;
   for (const EquivariantClass& each : basis.classes) most = std::max(most, each.key_only);
-  // A factor is used * n - taken: of what pads a class to `most` factors, 1.
+  // A factor is used * n - taken. The padding of a class to `most` factors is 1.
   std::vector<double> used(classes * most, 0.), taken(classes * most, -1.);
   for (int64_t c = 0; c < classes; ++c) {
     const EquivariantClass& each = basis.classes[c];
@@ -94,7 +94,7 @@ struct BasisKey {
 
 const DiagramBasis& diagram_basis(const TensorKind& input, const TensorKind& output, ClassSet set) {
   static std::mutex mutex;
-  static std::map<BasisKey, DiagramBasis> bases;  // nodes of a map stay where they are
+  static std::map<BasisKey, DiagramBasis> bases;  // its elements never move
   const BasisKey key{
       input.order,        output.order, input.symmetry, output.symmetry, input.has_loops(),
       output.has_loops(), set};
@@ -116,7 +116,7 @@ Tensor diagram_weights(const DiagramBasis& basis, const Tensor& weight, Pooling 
   } else if (node_counts) {
     transform = transform.unsqueeze(0).expand_symint({node_counts->sym_size(0), -1, -1});
   }
-  // In float64: entries of the transform reach 6! and their sums cancel.
+  // In float64, because entries of the transform reach 6! and their sums cancel.
   return at::matmul(transform, weight.to(at::kDouble).flatten(1))
       .unflatten_symint(-1, {weight.sym_size(1), weight.sym_size(2)})
       .to(weight.scalar_type());

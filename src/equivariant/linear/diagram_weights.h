@@ -8,23 +8,24 @@
 
 namespace nsimplex::equivariant {
 
-/// How the weights of classes become weights of diagrams. A class is the pairs (i, j) with exactly
-/// one equality pattern, a diagram those with at least its equalities: only diagrams can be
-/// computed from sums over whole axes.
+/// The conversion of weights of classes to weights of diagrams. A class contains the pairs (i, j)
+/// with exactly one equality pattern, and a diagram those with at least its equalities. Only
+/// diagrams can be computed from sums over whole axes.
 struct DiagramBasis {
   std::vector<EquivariantClass> classes;
   std::vector<Partition> diagrams;  ///< those with a row in `moebius` that is not zero
   at::Tensor moebius;               ///< float64 [diagrams, classes]
 
-  /// For the mean, float64 [classes]: members of each class that end at one output pattern.
+  /// For the mean, float64 [classes]: the number of members of each class that end at one output
+  /// pattern.
   at::Tensor members_per_output;
 };
 
-/// Made once for each pair of kinds and kept.
+/// Computed once per pair of kinds and kept.
 const DiagramBasis& diagram_basis(const TensorKind& input, const TensorKind& output, ClassSet set);
 
-/// weight [classes, C, D] in diagrams: [diagrams, C, D], or [graphs, diagrams, C, D] where
-/// node_counts gives each graph its own divisors. `nodes` is n.
+/// weight [classes, C, D] in diagrams: [diagrams, C, D], or [graphs, diagrams, C, D] if node_counts
+/// gives each graph divisors of its own. `nodes` is n.
 at::Tensor diagram_weights(const DiagramBasis& basis, const at::Tensor& weight, Pooling pooling,
                            const c10::SymInt& nodes, const std::optional<at::Tensor>& node_counts);
 

@@ -1,7 +1,5 @@
-// The dense equivariant linear layer: diagonals, sums, products and broadcasts in the diagram
-// basis.
-//
-// Schema, checks and public function of the dense equivariant linear layer.
+// The dense equivariant linear layer: schema, checks and public function. It is computed by
+// diagonals, sums, products and broadcasts in the diagram basis.
 
 #include "equivariant/linear/equivariant_linear.h"
 
@@ -21,27 +19,27 @@ namespace {
 
 using at::Tensor;
 
-// The entries of x [B, n, .., n, d] where all axes of a block have one index: [B, n (a block), ..,
-// d]. A view; writing to it writes to x.
+// The entries of x [B, n, .., n, d] at which all axes of a block have one index: [B, n (per block),
+// .., d]. It is a view, so writing to it writes to x.
 Tensor diagonal(Tensor x, const Partition& pattern) {
-  // Axes of x that are left, by the block they stand for, in the order of the tensor.
+  // The remaining axes of x, by their blocks, in the order of the tensor.
   std::vector<int8_t> axes(pattern);
   for (int8_t block = 0; block < block_count(pattern); ++block) {
     for (;;) {
       const auto first = std::find(axes.begin(), axes.end(), block);
       const auto second = std::find(first + 1, axes.end(), block);
       if (second == axes.end()) break;
-      // diagonal() puts the joined axis last; it goes where the first of the two was.
+      // diagonal() puts the joined axis last. It is moved to the place of the first of the two.
       x = x.diagonal(0, 1 + (first - axes.begin()), 1 + (second - axes.begin()))
               .movedim(-1, 1 + (first - axes.begin()));
       axes.erase(second);
     }
   }
-  return x;  // blocks are numbered in the order of their first axis
+  return x;  // blocks are numbered in the order of their first axes
 }
 
-// Entries [B or 1, n, .., n] of an order-r tensor that exist: indices within the graph, and
-// distinct where there are no loops. Undefined where all do.
+// The entries [B or 1, n, .., n] of an order-r tensor that exist: indices within the graph, and
+// distinct if there are no loops. Undefined if all exist.
 Tensor existing(const TensorKind& kind, const c10::SymInt& nodes,
                 const std::optional<Tensor>& node_counts, const at::TensorOptions& options) {
   Tensor mask;
@@ -67,10 +65,10 @@ Tensor only_existing(const Tensor& x, const Tensor& mask) {
   return mask.defined() ? at::where(mask.unsqueeze(-1), x, at::zeros({}, x.options())) : x;
 }
 
-// Collects, for every output pattern, what is constant along all but some blocks of it.
+// Collects, for every output pattern, the terms that are constant along all blocks but some.
 class OutputParts {
  public:
-  // part [B, n (a kept block), .., D], whose axes are these blocks of the output.
+  // part [B, n (per kept block), .., D], whose axes are these blocks of the output.
   void add(const Partition& output, const std::vector<int8_t>& images, const Tensor& part) {
     std::vector<int64_t> order(images.size() + 2, 0);
     std::vector<int8_t> sorted(images);
@@ -84,8 +82,8 @@ class OutputParts {
     sum = sum.defined() ? sum + own : own;
   }
 
-  // Adds all to out [B, n, .., n, D]: every part broadcast along the blocks it does not have, onto
-  // the diagonal of its pattern.
+  // Adds all parts to out [B, n, .., n, D]. Every part is broadcast along the blocks that it lacks,
+  // onto the diagonal of its pattern.
   void add_to(const Tensor& out) const {
     for (const auto& [pattern, by_blocks] : parts_) {
       const Tensor target = diagonal(out, pattern);
@@ -104,7 +102,7 @@ class OutputParts {
   std::map<Partition, std::map<std::vector<int8_t>, Tensor>> parts_;
 };
 
-// rows [B, .., C] rows_times one matrix [C, D], or one of each graph [B, C, D].
+// Multiplies rows [B, .., C] by one matrix [C, D], or by one per graph [B, C, D].
 Tensor rows_times(const Tensor& rows, const Tensor& matrix) {
   if (matrix.dim() == 2) return at::matmul(rows, matrix);
   if (rows.dim() == 2) return at::matmul(rows.unsqueeze(1), matrix).squeeze(1);

@@ -8,26 +8,26 @@
 
 #include <vector>
 
-// Tables that an operator composed of ATen calls brings along. While a graph is traced a fresh
-// tensor has no memory to fill, so tables are made outside the trace and handed to it as constants.
+// Constant tables of an operator that consists of ATen calls. While a graph is traced, a new tensor
+// has no memory to fill. So tables are made outside the trace and passed to it as constants.
 
 namespace nsimplex::equivariant {
 
-/// A float64 tensor of these values that is real whoever is tracing.
+/// A float64 tensor of these values with real memory, also during tracing.
 inline at::Tensor untraced_tensor(std::vector<double> values, at::IntArrayRef sizes) {
   const c10::impl::ExcludeDispatchKeyGuard untraced(
       c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
   return at::from_blob(values.data(), sizes, at::kDouble).clone();
 }
 
-/// The table as an operand of whatever is being traced.
+/// The table as an operand of the current trace.
 inline at::Tensor as_constant(const at::Tensor& table, at::Device device) {
   return at::lift_fresh(table).to(device);
 }
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-/// The arguments of the dense layer, options in their parsed form.
+/// The arguments of the dense layer, with parsed options.
 struct DenseCall {
   at::Tensor x, weight;
   OptionalTensor bias;
@@ -38,7 +38,7 @@ struct DenseCall {
   std::optional<c10::SymInt> nodes;
 };
 
-/// Refuses what does not fit.
+/// Rejects arguments that do not fit.
 void check(const DenseCall& call);
 
 /// n.

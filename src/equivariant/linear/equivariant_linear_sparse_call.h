@@ -10,7 +10,7 @@
 
 namespace nsimplex::equivariant {
 
-/// Arguments of the sparse linear layer.
+/// The arguments of the sparse linear layer.
 struct LinearCall {
   const at::Tensor& x;                    ///< [m, C]
   const at::Tensor& weight;               ///< [classes, C, D]
@@ -27,7 +27,7 @@ struct LinearCall {
   SumsCall sums() const { return {x, plan, parts, mean}; }
 };
 
-/// Arguments of its backward operator.
+/// The arguments of its backward operator.
 struct LinearBackwardCall {
   const at::Tensor& grad_out;  ///< [m', D]
   LinearCall forward;
@@ -39,27 +39,27 @@ struct LinearBackwardCall {
   }
 };
 
-/// Of x, weight and bias; undefined where not wanted.
+/// Gradients of x, weight and bias; undefined if not wanted.
 using LinearGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 /// Through the dispatcher.
 at::Tensor dispatch_linear(const LinearCall& call);
 LinearGradients dispatch_linear_backward(const LinearBackwardCall& call);
 
-/// From ATen calls and the sums of all classes: differentiable again, and again.
+/// By ATen calls and the sums of all classes, so it is differentiable any number of times.
 at::Tensor reference_linear(const LinearCall& call);
 LinearGradients reference_linear_backward(const LinearBackwardCall& call);
 
-/// Refuse what does not fit the plan.
+/// Rejects arguments that do not fit the plan.
 void check_linear(const LinearCall& call);
 void check_linear(const LinearBackwardCall& call);
 
-/// The weights [classes of a part C, D], `first` classes being those of the parts before.
+/// The weights [classes of a part C, D]. `first` is the number of classes of the parts before.
 at::Tensor part_matrix(const LinearCall& call, int64_t first, int64_t classes);
 
 bool means(c10::string_view pooling);
 
-/// Adapt functions of calls to the dispatcher's flat argument lists.
+/// Adapters from the dispatcher's flat argument lists to functions of calls.
 template <at::Tensor (*function)(const LinearCall&)>
 at::Tensor flat_linear(const at::Tensor& x, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, at::TensorList plan,

@@ -1,6 +1,7 @@
-// The sparse linear layer on the CPU, by chunks of output rows: the sums of a chunk, times the
-// weights, next chunk. The backward pass makes the sums again for the gradient of the weights, and
-// for that of x adds up what is wanted of every source block by block. No sums are kept.
+// The sparse linear layer on the CPU, by chunks of output rows. It computes the sums of a chunk,
+// multiplies them by the weights and continues with the next chunk. The backward pass recomputes
+// the sums for the gradient of the weights. For that of x it adds the look-ups of every source
+// block by block. No sums are stored.
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -21,16 +22,16 @@ namespace {
 using at::Tensor;
 using kernels::ClassPart;
 
-// Numbers of the sums of a chunk, 512 KB in float32: they stay in a core's second cache until the
-// product has read them.
+// Numbers in the sums of a chunk, 512 KB in float32. They stay in a core's second-level cache until
+// the product has read them.
 constexpr int64_t kChunkNumbers = 1 << 17;
-// Numbers of the gradients of look-ups that wait to be added up, 16 MB in float32.
+// Numbers in the gradients of look-ups that are collected before they are added, 16 MB in float32.
 constexpr int64_t kBlockNumbers = 1 << 22;
-// The gradient of weights is summed up in as many parts.
+// The gradient of the weights is summed in this number of parts.
 constexpr int64_t kWeightParts = 16;
 
-// Rows cut into equal chunks but for the last. At least two of them where there are two rows, so
-// that two threads have work.
+// Divides rows into equal chunks, of which the last may be smaller. There are at least two chunks
+// if there are two rows, so that two threads have work.
 struct Chunks {
   int64_t rows, each;
 
@@ -78,7 +79,7 @@ class Layer {
         rows_product(sums, matrix, own_bias, to);
       });
     });
-    // The rows of the only pattern are in order.
+    // The rows of a single pattern are already in order.
     return one_pattern() ? out : out.index_select(0, call_.plan[kOutputPlaces]);
   }
 

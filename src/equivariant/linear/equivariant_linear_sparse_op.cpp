@@ -1,10 +1,7 @@
-// The sparse linear layer from the sums of all classes, kept in full, and ATen calls; its gradients
-// likewise, to be differentiated again.
-//
-// The autograd node of the sparse linear layer: it keeps the inputs and no sums.
-//
 // The sparse equivariant linear layer, the sums of every class times its weight: schema, checks,
-// shapes, the public function.
+// shapes and the public function. The autograd node stores the inputs and no sums. The reference
+// computes the sums of all classes in full by ATen calls, and so do its gradients, which can be
+// differentiated again.
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_linear.h>
@@ -22,7 +19,8 @@ namespace {
 
 using at::Tensor;
 
-// visit(part, rows, sums and classes before it) for the parts, each of output tuples of a pattern.
+// Calls visit(part, rows, sums and classes before it) for the parts, which are the output tuples of
+// one pattern each.
 template <class Visit>
 void for_each_pattern(const LinearCall& call, Visit&& visit) {
   int64_t row = 0, sum = 0, first_class = 0;
@@ -34,7 +32,7 @@ void for_each_pattern(const LinearCall& call, Visit&& visit) {
   }
 }
 
-// Rows of the output, part by part.
+// The rows of the output, part by part.
 Tensor in_parts(const Tensor& rows, const Tensor& places) {
   const Tensor numbers = at::arange(places.size(0), places.options());
   return rows.index_select(0, at::empty_like(places).scatter(0, places, numbers));
@@ -127,8 +125,8 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     return dispatch_linear({x, weight, bias, call->plan, call->parts, call->mean});
   }
 
-  // Through the backward operator's own autograd kernel, which decides whether this gradient will
-  // be differentiated again.
+  // The call goes through the autograd kernel of the backward operator, which decides whether this
+  // gradient will be differentiated again.
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const variable_list saved = context->get_saved_variables();
     const OptionalTensor bias = saved[2].defined() ? OptionalTensor(saved[2]) : std::nullopt;

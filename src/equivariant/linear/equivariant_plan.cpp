@@ -1,6 +1,5 @@
-// What the numbers of a plan must satisfy for the kernels, which follow them without a look.
-//
-// Plans from tensors: the C++ function, and the operator for callers that are not C++.
+// Plans from tensors, as the C++ function and as the operator for Python, and the checks of the
+// numbers of a plan, on which the kernels rely.
 
 #include "equivariant/linear/equivariant_plan.h"
 
@@ -59,7 +58,8 @@ class PlanValues {
                       kTensorNames[which], " differ: expected ", expected);
   }
 
-  // The arrays of all parts are as long as the parts say, and terms stay inside their part.
+  // The arrays of all parts must have the lengths that the parts give, and terms must stay inside
+  // their part.
   void check_sizes() const {
     for (size_t t = 0; t < kPlanTensors; ++t) {
       const at::Tensor& tensor = call_.plan[t];
@@ -109,7 +109,7 @@ class PlanValues {
   }
 
   void check_range(PlanTensor which, int64_t least, int64_t end) const {
-    int32_t low = 0, high = -1;  // of all values: no branch in the loop
+    int32_t low = 0, high = -1;  // of all values, without a branch in the loop
     for (const int32_t value : values(which)) {
       low = std::min(low, value);
       high = std::max(high, value);
@@ -117,7 +117,7 @@ class PlanValues {
     require(low >= least && high < end, which, "numbers inside their range");
   }
 
-  // Sums by blocks take the look-ups of a source in order.
+  // Sums by blocks require the look-ups of a source in ascending order.
   void check_rising_lookups() const {
     const auto bounds = values(kSourceOffsets), lookups = values(kSourceLookups);
     for (size_t s = 0; s + 1 < bounds.size(); ++s) {
@@ -146,7 +146,7 @@ void check_same_nodes(const TupleBatch& input, const TupleBatch& output, const c
                     "] output: expected the nodes of the input, got other node_offsets");
 }
 
-// loop_free lists have been checked for repeated nodes; an undirected tuple ascends.
+// loop_free lists have been checked for repeated nodes. Undirected tuples must ascend.
 void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const char* list,
                  const char* name) {
   if (kind.has_loops()) return;
@@ -215,7 +215,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "classes=\"all\") -> (Tensor[] tensors, int[] parts)");
 }
 
-// For every device: the checks of the lists refuse what is not on the CPU.
+// For every device, because the checks of the lists reject tensors that are not on the CPU.
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("equivariant_plan", TORCH_FN(flat_sum_plan));
 }

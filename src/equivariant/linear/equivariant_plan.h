@@ -24,7 +24,7 @@ at::Tensor to_tensor(const std::vector<T>& values) {
 /// The tensors of a plan in the order of PlanTensor.
 std::vector<at::Tensor> tensors_of(const SumPlan& plan);
 
-/// Refuse lists over different nodes, and tuples with a repeated node where the kind has none.
+/// Rejects lists over different nodes, and tuples with a repeated node if the kind excludes them.
 void check_same_nodes(const TupleBatch& input, const TupleBatch& output, const char* name);
 void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const char* list,
                  const char* name);
@@ -34,9 +34,10 @@ void check_loops(const graph::TupleView& tuples, const TensorKind& kind, const c
 
 namespace nsimplex::equivariant {
 
-/// Refuses a plan whose numbers would lead a kernel out of its arrays: one that equivariant_plan() did not make, or that
-/// was changed since. Reads the values, which lie on the CPU; one pass, O(bytes of the plan). The tensors have passed
-/// check_sums() or check_transposed().
+/// Rejects a plan whose numbers would lead a kernel out of its arrays: a plan that
+/// equivariant_plan() did not make, or that was changed since. It reads the values, which must be
+/// on the CPU, in one pass, O(bytes of the plan). check_sums() or check_transposed() must have
+/// checked the tensors.
 void check_plan_values(const SumsCall& call, const char* name);
 
 }  // namespace nsimplex::equivariant

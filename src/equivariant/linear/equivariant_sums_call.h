@@ -8,8 +8,8 @@
 
 namespace nsimplex::equivariant {
 
-/// The tensors of a plan, in the order in which operators take them: the arrays of SumPlan, int32
-/// but for the last two.
+/// The tensors of a plan, in the order in which operators take them: the arrays of SumPlan, in
+/// int32 except the last two.
 enum PlanTensor : size_t {
   kGroupOffsets,
   kGroupRows,
@@ -20,18 +20,18 @@ enum PlanTensor : size_t {
   kSourceOffsets,
   kSourceLookups,
   kTerms,          // [terms, 3]
-  kOutputPlaces,   // int64 [m']: where an output row stands among the parts
+  kOutputPlaces,   // int64 [m']: the place of an output row among the parts
   kWeightClasses,  // int64: the classes of all parts
   kPlanTensors
 };
 
-/// Sizes of the parts as the operators take them, and back.
+/// The sizes of the parts in the form that operators take, and the inverse.
 std::vector<int64_t> flatten(const std::vector<PatternPart>& parts);
 std::vector<PatternPart> unflatten_parts(at::IntArrayRef flat);
 
-/// Arguments of the sums of all classes, and of their transpose.
+/// The arguments of the sums of all classes, and of their transpose.
 struct SumsCall {
-  const at::Tensor& values;  ///< x [m, d]; of the transpose the gradient of the sums
+  const at::Tensor& values;  ///< x [m, d]; for the transpose, the gradient of the sums
   at::TensorList plan;
   at::IntArrayRef parts;
   bool mean;
@@ -45,7 +45,7 @@ struct SumsCall {
   c10::SymInt sums() const { return plan[kCounts].sym_size(0); }
 };
 
-/// Adapts a function of a SumsCall to the dispatcher's flat argument list.
+/// Adapter from the dispatcher's flat argument list to a function of a SumsCall.
 template <at::Tensor (*function)(const SumsCall&)>
 at::Tensor flat_sums(const at::Tensor& values, at::TensorList plan, at::IntArrayRef parts,
                      bool mean) {
@@ -57,11 +57,11 @@ at::Tensor dispatch_sums(const SumsCall& call);
 /// The gradient [m, d] of x from that of the sums.
 at::Tensor dispatch_transposed(const SumsCall& call);
 
-/// The same from ATen calls.
+/// The same by ATen calls.
 at::Tensor reference_sums(const SumsCall& call);
 at::Tensor reference_transposed(const SumsCall& call);
 
-/// Refuse what does not fit the plan.
+/// Rejects arguments that do not fit the plan.
 void check_sums(const SumsCall& call);
 void check_transposed(const SumsCall& call);
 

@@ -1,10 +1,6 @@
-// The class sums on the CPU: segment sums and gathers over torch's threads.
-//
-// Derivatives of the class sums: each of the two operators is the backward of the other.
-//
-// The sums of every class over lists of tuples: schema, checks, shapes and the plain ATen version.
-// The operator is linear, and its backward is its transpose: an operator whose backward is the
-// first.
+// The sums of every class over lists of tuples: schema, checks, shapes, the ATen version, and the
+// CPU version by segment sums and gathers over torch's threads. The operator is linear, and its
+// backward is its transpose. Each of the two operators is the backward of the other.
 
 #include <ATen/ATen.h>
 #include <ATen/ops/empty.h>
@@ -161,7 +157,7 @@ void check_values(const SumsCall& call, const char* name, const char* argument,
 
 at::ScalarType wide_type() { return at::kDouble; }
 
-// What each part of [rows x (classes or lookups), d] holds, and the coefficients of its terms.
+// The contents of each part of [rows x (classes or lookups), d], and the coefficients of its terms.
 struct PartTensors {
   Tensor coefficients;  // [classes, lookups]
   Tensor share;         // [rows, classes, 1]
@@ -185,7 +181,7 @@ PartTensors tensors_of(const SumsCall& call, const PatternPart& part, int64_t fi
   return {coefficients, share};
 }
 
-// The group that every entry of kGroupRows belongs to.
+// The group of every entry of kGroupRows.
 Tensor group_of_entry(const SumsCall& call) {
   const Tensor sizes = call.plan[kGroupOffsets].diff().to(at::kLong);
   const std::optional<c10::SymInt> entries = call.plan[kGroupRows].sym_size(0);
@@ -245,7 +241,7 @@ Tensor reference_sums(const SumsCall& call) {
       at::zeros_symint({groups, channels}, x.options())
           .index_add(0, group_of_entry(call), x.index_select(0, call.plan[kGroupRows]));
   const Tensor none = at::zeros_symint({1, channels}, x.options());
-  // Number -1 is the row of zeros.
+  // The number -1 selects the row of zeros.
   const Tensor sources = at::cat({none, x, tables});
   std::vector<Tensor> sums;
   int64_t lookup = 0, term = 0, count = 0;
@@ -281,7 +277,7 @@ Tensor reference_transposed(const SumsCall& call) {
     term += part.terms;
     count += part.rows * classes;
   }
-  // Row 0 took what no source is.
+  // Row 0 collected the entries without a source.
   const Tensor tables = sources.narrow_symint(0, rows + 1, sources.sym_size(0) - rows - 1);
   return sources.narrow_symint(0, 1, rows)
       .index_add(0, call.plan[kGroupRows], tables.index_select(0, group_of_entry(call)))

@@ -11,10 +11,10 @@
 namespace nsimplex::equivariant {
 namespace {
 
-// A partial matching of input blocks to output blocks, of one input pattern.
+// A partial matching of input blocks to output blocks, for one input pattern.
 struct Matching {
   size_t input;
-  std::vector<int8_t> match;  // of each input block: an output block or -1
+  std::vector<int8_t> match;  // per input block: an output block or -1
 };
 
 int32_t narrow(int64_t number) {
@@ -68,9 +68,9 @@ class PlanMaker {
   }
 
  private:
-  // Look-ups of a class at outputs of this pattern and how often each counts. All members that end
-  // in the pattern add up; of an undirected input, look-ups that differ in the order of its
-  // positions only are one.
+  // The look-ups of a class at outputs of this pattern, with their multiplicities. All members that
+  // end in the pattern are added. For an undirected input, look-ups that differ only in the order
+  // of its positions are one.
   std::map<size_t, int32_t> terms_of(const EquivariantClass& each, const Partition& output,
                                      std::vector<Matching>& matchings) {
     std::map<size_t, int32_t> coefficients;
@@ -79,7 +79,7 @@ class PlanMaker {
       if (parts.output != output) continue;
       const auto& inputs = join_.inputs();
       const auto input = std::ranges::find(inputs, parts.input, &PatternRows::pattern);
-      if (input == inputs.end()) continue;  // there are no such tuples
+      if (input == inputs.end()) continue;  // no such tuples exist
       const auto number = static_cast<size_t>(input - inputs.begin());
       for_each_extension(parts.match, 0, block_count(output), 1,
                          [&](const std::vector<int8_t>& match, int sign) {
@@ -91,8 +91,8 @@ class PlanMaker {
   }
 
   size_t lookup_number(Matching matching, std::vector<Matching>& matchings) {
-    // What tells look-ups apart: which pattern and blocks, or of an undirected input how large the
-    // matched and the other blocks are.
+    // Equal keys mean equal look-ups: the pattern and the blocks, or for an undirected input the
+    // sizes of the matched and the other blocks.
     std::vector<std::pair<int64_t, int8_t>> key;
     const Partition& pattern = join_.inputs()[matching.input].pattern;
     for (size_t block = 0; block < matching.match.size(); ++block) {
@@ -109,7 +109,8 @@ class PlanMaker {
     return known->second;
   }
 
-  // Look-ups whose terms all cancel: nothing would read them, nor write their gradient.
+  // Removes look-ups whose terms all cancel, because nothing would read them or write their
+  // gradients.
   static void drop_unused(std::vector<int32_t>& terms, std::vector<Matching>& matchings) {
     std::vector<int32_t> number(matchings.size(), -1);
     std::vector<Matching> used;
@@ -136,7 +137,7 @@ class PlanMaker {
       const TupleGroups& groups = join_.groups(input, kept);
       const std::vector<int64_t>& input_rows = join_.inputs()[input].rows;
       int32_t* const to = plan_.lookups.data() + begin + t;
-      // All blocks matched: a group is one tuple.
+      // If all blocks are matched, a group is one tuple.
       const bool single = kept.size() == match.size();
       const int64_t base = single ? 0 : table(input, kept, groups);
       for (int64_t row = 0; row < rows; ++row) {
@@ -148,7 +149,7 @@ class PlanMaker {
     }
   }
 
-  // The source number of the first group of a table, which is added when new.
+  // The source number of the first group of a table. A new table is added.
   int64_t table(size_t input, const Blocks& kept, const TupleGroups& groups) {
     const auto [known, is_new] = tables_.try_emplace({input, kept}, plan_.sources + plan_.groups());
     if (is_new) {
