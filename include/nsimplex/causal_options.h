@@ -11,8 +11,13 @@ namespace nsimplex {
 enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral, paper_lowrank };
 
 /// How to treat rows of a table with missing values. refuse: an error that names the first one.
-/// rows: leave these rows out. means: replace the value by the mean of its column.
-enum class MissingValues { refuse, rows, means };
+/// rows: leave these rows out. means: replace the value by the mean of its column. likelihood: keep
+/// the gaps; the linear estimator `order` uses all values that are present.
+enum class MissingValues { refuse, rows, means, likelihood };
+
+/// The regression of a column on its causes. continuous: linear. binary (two values) and category
+/// (at most 30 values, in any order): a multinomial logit. count: negative binomial with a log link.
+enum class ColumnKind { continuous, binary, count, category };
 
 /// The edge cause -> effect between columns of the table, by number.
 struct CausalEdge {
@@ -41,6 +46,19 @@ struct CausalFitOptions {
   EdgeConstraints constraints = {};
   /// Called between steps. It may throw to stop the fit.
   std::function<void()> checkpoint = {};
+  /// One number per row, or empty: the group or batch of the row. Every column is centred within
+  /// groups, so that effects of groups take no part in a regression; their degrees of freedom are
+  /// paid for.
+  std::vector<int64_t> groups = {};
+  /// order: the columns that were intervened on in each row, or empty. A perfect intervention sets
+  /// a column from outside, so that the row says nothing about the causes of that column.
+  std::vector<std::vector<int64_t>> targets = {};
+  /// Interventions keep the causes of a column and change its intercept and its noise variance.
+  bool soft = false;
+  /// order: one kind per column, or empty for continuous columns alone.
+  std::vector<ColumnKind> kinds = {};
+  /// refuse, or likelihood. A table is made whole before (usable_table).
+  MissingValues missing = MissingValues::refuse;
 };
 
 /// Optimisers of the points; docs/causal/embedding.md compares them.

@@ -17,6 +17,12 @@ inline constexpr Names<StructureEstimator, 7> kNames<StructureEstimator>{
      {"spectral", StructureEstimator::spectral}}};
 
 template <>
+inline constexpr Names<ColumnKind, 4> kNames<ColumnKind>{{{"continuous", ColumnKind::continuous},
+                                                          {"binary", ColumnKind::binary},
+                                                          {"count", ColumnKind::count},
+                                                          {"category", ColumnKind::category}}};
+
+template <>
 inline constexpr Names<EmbeddingOptimiser, 3> kNames<EmbeddingOptimiser>{
     {{"tangent", EmbeddingOptimiser::tangent},
      {"radam", EmbeddingOptimiser::radam},
@@ -46,8 +52,10 @@ inline constexpr Names<CausalNoise, 3> kNames<CausalNoise>{
      {"gumbel", CausalNoise::gumbel}}};
 
 template <>
-inline constexpr Names<MissingValues, 3> kNames<MissingValues>{{{"refuse", MissingValues::refuse},
-                                                                {"rows", MissingValues::rows},
-                                                                {"means", MissingValues::means}}};
+inline constexpr Names<MissingValues, 4> kNames<MissingValues>{
+    {{"refuse", MissingValues::refuse},
+     {"rows", MissingValues::rows},
+     {"means", MissingValues::means},
+     {"likelihood", MissingValues::likelihood}}};
 
 }  // namespace nsimplex

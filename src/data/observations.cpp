@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "causal/tables/usable_table.h"
 #include "data/row_texts.h"
 #include "io/input_file.h"
 #include "support/error.h"
@@ -110,16 +111,15 @@ Labels read_labels(const std::string& path, const Observations& observations) {
 using at::Tensor;
 
 Observations read_observations(const std::string& path, const io::TableOptions& options) {
-  io::Table table = io::read_table(path, options);
+  return observations_of(io::read_table(path, options));
+}
+
+Observations observations_of(io::Table table) {
   Observations result;
   result.values =
       at::from_blob(table.values.data(), {table.rows, table.width}, at::kDouble).clone();
-  result.features = std::move(table.columns);
-  if (result.features.empty()) {
-    for (int64_t column = 0; column < table.width; ++column) {
-      result.features.push_back(std::string("x").append(std::to_string(column)));
-    }
-  }
+  result.features =
+      table.columns.empty() ? causal::column_names(table.width) : std::move(table.columns);
   result.names = std::move(table.labels);
   result.reading = std::move(table.reading);
   return result;

@@ -70,6 +70,9 @@ struct Observations {
 /// Reads npy, npz or a text, like io::read_table(). Throws InputError with file and line.
 Observations read_observations(const std::string& path, const io::TableOptions& options = {});
 
+/// The same for a table that was already parsed.
+Observations observations_of(io::Table table);
+
 struct Labels {
   at::Tensor numbers;                ///< int64 [N], into `classes`
   std::vector<std::string> classes;  ///< in the order of their text

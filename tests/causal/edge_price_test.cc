@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "made_tables.h"
+
 namespace nsimplex::causal {
 namespace {
 
@@ -25,6 +27,18 @@ TEST(EdgePrice, IsTwiceThatOfBicWhereRowsAreMany) {
   EXPECT_EQ(prices.of(0), 0);
   for (int64_t parents = 0; parents < 19; ++parents) {
     EXPECT_NEAR(prices.next(parents), 2 * std::log(1000.), 1e-9);
+  }
+}
+
+TEST(EdgePrice, CostsOfASharedVarianceHaveTheSamePrices) {
+  const auto made = test::linear_table(test::random_weights(6, 1), 40, 2);
+  const Covariances covariances{covariance_of(made.view())};
+  const GaussianCosts costs(covariances), shared = costs.with_shared(2), alone(covariances, 2);
+  for (int64_t column = 0; column < 6; ++column) {
+    const int64_t other = (column + 1) % 6;
+    EXPECT_EQ(shared.of(column, {other}).cost, alone.of(column, {other}).cost);
+    EXPECT_NE(shared.of(column, {other}).cost, costs.of(column, {other}).cost);
+    EXPECT_EQ(shared.price(column), costs.price(column));
   }
 }
 

@@ -14,26 +14,28 @@ using Parents = std::vector<std::vector<int64_t>>;
 // A chain 0 -> 1 -> 2 and a collider 3 -> 5 <- 4, every column of variance 1.
 class EquivalentGraph : public testing::Test {
  protected:
-  EquivalentGraph() : covariance_{Matrix(6, 6), 1000} {
-    covariance_.matrix << 1, .5, .4, 0, 0, 0,  //
-        .5, 1, .8, 0, 0, 0,                    //
-        .4, .8, 1, 0, 0, 0,                    //
-        0, 0, 0, 1, 0, .6,                     //
-        0, 0, 0, 0, 1, .6,                     //
+  EquivalentGraph() : covariances_{{Matrix(6, 6), 1000}} {
+    covariances_.all.matrix << 1, .5, .4, 0, 0, 0,  //
+        .5, 1, .8, 0, 0, 0,                         //
+        .4, .8, 1, 0, 0, 0,                         //
+        0, 0, 0, 1, 0, .6,                          //
+        0, 0, 0, 0, 1, .6,                          //
         0, 0, 0, .6, .6, 1;
   }
 
   OrderedGraph graph(const Order& order, const EdgeConstraints& known = {}) {
     const AllowedEdges edges(known, 6);
-    ParentSearch search(covariance_, edges, cost_);
+    const GaussianCosts costs(covariances_);
+    ParentSearch search(costs, edges);
     return graph_of_order(search, order);
   }
 
   Parents turned(OrderedGraph graph, const EdgeConstraints& known = {}) {
     double cost = 0;
     Parents result;
+    const GaussianCosts costs(covariances_);
     for (const ParentSet& each :
-         equivalent_graph(covariance_.matrix, AllowedEdges(known, 6), cost_, graph.parents)) {
+         equivalent_graph(covariances_.all.matrix, AllowedEdges(known, 6), costs, graph.parents)) {
       cost += each.cost;
       result.push_back(each.parents);
     }
@@ -41,12 +43,11 @@ class EquivalentGraph : public testing::Test {
     return result;
   }
 
-  Covariance covariance_;
-  GaussianCost cost_{EdgePrices(1000, 6)};
+  Covariances covariances_;
 };
 
 TEST_F(EquivalentGraph, ExplainedPartsAreSquaredMultipleCorrelations) {
-  const Vector explained = explained_parts(covariance_.matrix);
+  const Vector explained = explained_parts(covariances_.all.matrix);
   EXPECT_NEAR(explained[0], 0.25, 1e-5);
   EXPECT_NEAR(explained[2], 0.64, 1e-5);
   EXPECT_NEAR(explained[5], 0.72, 1e-5);

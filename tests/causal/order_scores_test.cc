@@ -15,10 +15,11 @@ const double kPrice = 2 * std::log(kRows);  // that of an edge where rows are ma
 // The scores of the graph that an order gives on the table of these weights.
 Matrix scores_of(const Matrix& weights, const Order& order, const EdgeConstraints& known = {}) {
   const auto made = test::linear_table(weights, static_cast<int64_t>(kRows), 3);
-  const Covariance covariance = covariance_of(made.view());
+  const Covariances covariances{covariance_of(made.view())};
+  const GaussianCosts costs(covariances);
   const AllowedEdges edges(known, weights.rows());
-  ParentSearch search(covariance, edges, {EdgePrices(static_cast<int64_t>(kRows), weights.rows())});
-  return order_scores(covariance, edges, search.cost(), graph_of_order(search, order).parents);
+  ParentSearch search(costs, edges);
+  return order_scores(costs, edges, graph_of_order(search, order).parents);
 }
 
 Matrix two_columns() {

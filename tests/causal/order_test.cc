@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "causal/structure/order_search.h"
 #include "made_tables.h"
 
@@ -123,9 +125,10 @@ TEST(FitOrder, EndsWhereItsCheckpointThrows) {
 
 TEST(ImproveOrder, NoMoveOfOneColumnLowersTheCostOfWhatItReturns) {
   const MadeTable made = linear_table(random_weights(9, 17), 400, 18);
-  const Covariance covariance = covariance_of(made.view());
   const AllowedEdges edges({}, 9);
-  ParentSearch search(covariance, edges, {EdgePrices(400, 9)});
+  const Covariances covariances{covariance_of(made.view())};
+  const GaussianCosts costs(covariances);
+  ParentSearch search(costs, edges);
   Order order{8, 3, 1, 0, 5, 7, 2, 6, 4};
   const double before = graph_of_order(search, order).cost;
   const OrderedGraph found = improve_order(search, Precedence({}, 9), order, {});
@@ -137,6 +140,99 @@ TEST(ImproveOrder, NoMoveOfOneColumnLowersTheCostOfWhatItReturns) {
       moved.insert(moved.begin() + static_cast<int64_t>(to), found.order[from]);
       EXPECT_GE(graph_of_order(search, moved).cost, found.cost - 1e-6);
     }
+  }
+}
+
+// What improve_order() does, without any result kept: every place of every column is tried, and the
+// parents of all columns are found anew.
+Order moved_naively(ParentSearch& search, const Precedence& precedence, Order order) {
+  const auto cost_with = [&](Order rest, size_t place, int64_t column) {
+    rest.insert(rest.begin() + static_cast<int64_t>(place), column);
+    return graph_of_order(search, rest).cost;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const int64_t column : Order(order)) {
+      const auto place = static_cast<size_t>(std::ranges::find(order, column) - order.begin());
+      Order rest = order;
+      std::erase(rest, column);
+      size_t best = place;
+      for (size_t k = 0; k <= rest.size(); ++k) {
+        bool allowed = true;
+        for (size_t other = 0; other < rest.size(); ++other) {
+          allowed = allowed && !(other < k ? precedence.before(column, rest[other])
+                                           : precedence.before(rest[other], column));
+        }
+        if (allowed && is_less(cost_with(rest, k, column), cost_with(rest, best, column))) best = k;
+      }
+      rest.insert(rest.begin() + static_cast<int64_t>(best), column);
+      moved = moved || best != place;
+      order = rest;
+    }
+  }
+  return order;
+}
+
+TEST(ImproveOrder, MovesAsIfEveryColumnWereAskedAgain) {
+  for (const uint64_t seed : {1u, 2u, 3u, 4u}) {
+    const MadeTable made =
+        rescaled(linear_table(random_weights(14, seed), seed % 2 == 0 ? 40 : 500, seed + 7));
+    CausalFitOptions options;
+    if (seed > 2) options.constraints.tiers = {0, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 3, 1};
+    const Covariances covariances{covariance_of(made.view())};
+    const AllowedEdges edges(options.constraints, 14);
+    const Precedence precedence(options.constraints, 14);
+    const GaussianCosts costs(covariances);
+    ParentSearch search(costs, edges), other(costs, edges);
+    Order order(14);
+    for (int64_t k = 0; k < 14; ++k) order[static_cast<size_t>(k)] = k;
+    if (seed <= 2) std::ranges::reverse(order);
+    if (seed > 2) order = {0, 11, 10, 9, 8, 7, 6, 4, 3, 2, 1, 13, 5, 12};
+    EXPECT_EQ(improve_order(search, precedence, order, {}).order,
+              moved_naively(other, precedence, order));
+  }
+}
+
+TEST(SelectedVarianceOrder, PlacesTheColumnOfLeastVarianceAmongAll) {
+  for (const uint64_t seed : {1u, 2u, 3u}) {
+    const MadeTable made = linear_table(random_weights(30, seed), 40, seed);
+    const Covariances covariances{covariance_of(made.view())};
+    const AllowedEdges edges({}, 30);
+    const Precedence precedence({}, 30);
+    const GaussianCosts costs(covariances);
+    ParentSearch search(costs, edges), other(costs, edges);
+    Order expected;
+    std::vector<int64_t> place(30, 30);
+    while (expected.size() < 30) {
+      int64_t next = -1;
+      double least = 0;
+      for (int64_t column = 0; column < 30; ++column) {
+        if (place[static_cast<size_t>(column)] < 30) continue;
+        const double variance = other.best(column, place, std::ssize(expected)).variance;
+        if (next >= 0 && !is_less(variance, least)) continue;
+        next = column;
+        least = variance;
+      }
+      place[static_cast<size_t>(next)] = std::ssize(expected);
+      expected.push_back(next);
+    }
+    EXPECT_EQ(selected_variance_order(search, precedence, {}), expected);
+  }
+}
+
+TEST(ExplainedParts, AreTheShareThatAllOthersExplain) {
+  // More columns than a block of the triangular inverse.
+  const MadeTable made = linear_table(random_weights(150, 5), 600, 6);
+  const Matrix covariance = covariance_of(made.view()).matrix;
+  const Vector explained = explained_parts(covariance);
+  for (const int64_t column : {0, 1, 63, 64, 75, 149}) {
+    std::vector<int64_t> others;
+    for (int64_t other = 0; other < 150; ++other) {
+      if (other != column) others.push_back(other);
+    }
+    const double left = regress(covariance, column, others).variance;
+    // The ridge of the correlations changes it a little.
+    EXPECT_NEAR(explained[column], 1 - left / covariance(column, column), 1e-3);
   }
 }
 

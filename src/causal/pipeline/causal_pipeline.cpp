@@ -1,5 +1,5 @@
-// The class CausalPipeline: fit, embed, encode, transform, and its files. The last part has
-// operators for Python's pipeline, which keeps parameters and state itself and shares only the
+// The class CausalPipeline: fit, embed, encode, transform, and its files. The last part has the
+// operators of Python's pipeline, which keeps parameters and state itself and shares only the
 // files.
 
 #include "causal/pipeline/causal_pipeline.h"
@@ -69,7 +69,7 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-// The names of Python's constructor.
+// The names of the arguments of Python's constructor.
 Json parameters_of(const CausalPipelineOptions& o) {
   return {{"estimator", name_of(o.estimator)},
           {"nonlinear", o.nonlinear},
@@ -109,7 +109,7 @@ CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   o.optimiser = parse_name<EmbeddingOptimiser>("optimiser", word("optimiser"));
   parameters.at("steps").get_to(o.steps);
   parameters.at("generality").get_to(o.generality);
-  // Files of earlier versions have none of these.
+  // Files of earlier versions lack the following parameters.
   const auto given = [&](const char* name) {
     return parameters.contains(name) && !parameters.at(name).is_null();
   };
@@ -137,7 +137,7 @@ CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   return o;
 }
 
-// Every tensor of a state with the name that it has in a file.
+// Visits every tensor of a state with its name in a file.
 template <class State, class Visit>
 void visit_tensors(State& state, const Visit& visit) {
   visit("mean", state.mean);
@@ -148,8 +148,8 @@ void visit_tensors(State& state, const Visit& visit) {
   visit("generality", state.generality);
 }
 
-// The state after the structure is learned and before it is embedded.
-CausalPipelineState learned_state(const CausalPipelineOptions& o, const Observations& kept,
+// The state after structure learning and before embedding.
+CausalPipelineState learned_state(const CausalPipelineOptions& o, const UsableTable& kept,
                                   const EdgeConstraints& constraints) {
   const Tensor values = to_tensor(kept.values);
   CausalFitOptions structure;
@@ -176,19 +176,17 @@ CausalPipelineState learned_state(const CausalPipelineOptions& o, const Observat
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
                                     const EdgeConstraints& constraints) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
-  const Observations kept = as_function(kPipelineName, [&] {
-    return observations_of(view_matrix(checked), std::move(names),
-                           {options_.missing, options_.drop}, "the table");
+  const UsableTable kept = as_function(kPipelineName, [&] {
+    return usable_table(view_matrix(checked), std::move(names), {options_.missing, options_.drop},
+                        "the table");
   });
   state_ = learned_state(options_, kept, constraints);
   return embed();
 }
 
 CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints) {
-  io::Table table = io::read_table(path);
-  const Observations kept =
-      observations_of(TableView(table.values.data(), table.rows, table.width),
-                      std::move(table.columns), {options_.missing, options_.drop}, path);
+  const UsableTable kept =
+      usable_table(io::read_table(path), {options_.missing, options_.drop}, path);
   state_ = learned_state(options_, kept, constraints);
   return embed();
 }
@@ -265,9 +263,9 @@ CausalPipeline CausalPipeline::load(const std::string& path) {
       text.at("columns").get_to(pipeline.state_.columns);
       text.at("model").get_to(pipeline.state_.model);
     }
-  } catch (const Json::exception& error) {  // what is missing or of another type
+  } catch (const Json::exception& error) {  // a parameter is missing or has another type
     refuse(error);
-  } catch (const InputError& error) {  // a name that is none
+  } catch (const InputError& error) {  // an unknown name
     refuse(error);
   }
   visit_tensors(pipeline.state_, [&](const std::string& name, Tensor& tensor) {

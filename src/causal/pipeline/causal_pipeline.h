@@ -9,7 +9,7 @@
 
 namespace nsimplex::causal {
 
-/// A saved pipeline: a safetensors file with tensors by name and a JSON text that says the rest,
+/// A saved pipeline: a safetensors file with named tensors and a JSON text with all other data,
 /// {"parameters": {..}, "names": [..], "columns": [..], "model": ".."}, as far as it was fitted.
 struct PipelineFile {
   std::string text;
@@ -18,7 +18,7 @@ struct PipelineFile {
 
 void write_pipeline_file(const std::string& path, const PipelineFile& file);
 
-/// Tensors are copies. InputError where the file is something else.
+/// The tensors are copies. Throws InputError if the file is not a pipeline.
 PipelineFile read_pipeline_file(const std::string& path);
 
 }  // namespace nsimplex::causal

@@ -10,7 +10,7 @@
 namespace nsimplex::causal {
 
 Matrix exponential_of_nonnegative(const Matrix& matrix) {
-  // sum_{k <= 12} B^k / k!, whose rest is below 1e-16 of it for norms up to 1/4.
+  // The sum over k <= 12 of B^k / k!. For norms up to 1/4 the remainder is below 1e-16 of it.
   constexpr std::array<double, 13> kInverseFactorials = {
       1,          1,           1. / 2,       1. / 6,        1. / 24,       1. / 120,      1. / 720,
       1. / 5040., 1. / 40320., 1. / 362880., 1. / 3628800., 1. / 39916800, 1. / 479001600};
@@ -43,10 +43,10 @@ Matrix exponential_of_nonnegative(const Matrix& matrix) {
 
 namespace {
 
-// Below this size plain elimination is faster than products of halves.
+// Below this size, elimination is faster than products of halves.
 constexpr int64_t kBlock = 32;
 
-// Gauss-Jordan in place.
+// Gauss-Jordan elimination in place.
 bool invert_block(Eigen::Ref<Matrix> matrix, double& log_det) {
   const int64_t size = matrix.rows();
   double determinant = 1;
@@ -113,7 +113,7 @@ double trace_exponential_acyclicity(const Matrix& weights, Matrix& gradient) {
 
 namespace {
 
-// [M, M] flags: effect can be reached from cause along required edges.
+// Flags [M, M]: whether required edges lead from a cause to an effect.
 std::vector<char> required_paths(const EdgeConstraints& constraints, int64_t features) {
   std::vector<char> reached(static_cast<size_t>(features * features), 0);
   if (constraints.required.empty()) return reached;
@@ -184,7 +184,7 @@ Vector CandidateEdges::weights(const Matrix& matrix) const {
   return weights;
 }
 
-// Power iteration hardly ends on a matrix without cycles, so what lies on none is put aside.
+// Power iteration converges slowly on a matrix without cycles. So columns on no cycle are left out.
 bool SpectralAcyclicity::find_cyclic_part(const Vector& weights) {
   const int64_t features = edges_.features();
   cyclic_.assign(static_cast<size_t>(features), 1);

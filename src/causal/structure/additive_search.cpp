@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kDegree = 3;
 
-// Quantiles, each once: the ends of the intervals.
+// The different quantiles, which are the ends of the intervals.
 std::vector<double> knots_of(const Vector& values, int64_t intervals) {
   std::vector<double> sorted(values.begin(), values.end()), knots;
   std::sort(sorted.begin(), sorted.end());
@@ -30,7 +30,7 @@ std::vector<double> knots_of(const Vector& values, int64_t intervals) {
   return knots;
 }
 
-// The B-splines that are not 0 at x, by de Boor's recursion; `knots` repeats its ends, and x lies
+// The B-splines that are not 0 at x, by de Boor's recursion. `knots` repeats its ends, and x lies
 // between knots[at] and knots[at + 1].
 std::array<double, kDegree + 1> splines_at(double x, const std::vector<double>& knots, int64_t at) {
   std::array<double, kDegree + 1> values{1};
@@ -66,7 +66,7 @@ Eigen::MatrixXd spline_basis(const Vector& values, int64_t intervals) {
     for (int64_t k = 0; k <= kDegree; ++k) basis(row, interval + k) = at[static_cast<size_t>(k)];
   }
   basis.rowwise() -= basis.colwise().mean().eval();
-  // The splines sum to 1, and few different values leave fewer: the rank says how many there are.
+  // The splines sum to 1, and few different values span fewer of them. The rank is their number.
   Eigen::ColPivHouseholderQR<Eigen::MatrixXd> factors(basis.rows(), basis.cols());
   factors.setThreshold(1e-7);
   factors.compute(basis);
@@ -77,8 +77,7 @@ Eigen::MatrixXd spline_basis(const Vector& values, int64_t intervals) {
 namespace {
 
 constexpr double kLeastLeft = 1e-10;
-constexpr double kSplineRidge =
-    1e-8;  // of orthonormal coefficients: copies of a column are no error
+constexpr double kSplineRidge = 1e-8;  // of orthonormal coefficients; it allows copies of a column
 constexpr int64_t kMostIntervals = 8;
 
 int64_t intervals_of(int64_t rows) {
@@ -152,8 +151,9 @@ double AdditiveRegression::unexplained_held_out(int64_t column, const std::vecto
 
 namespace {
 
-constexpr int64_t kAllCandidates = 50;   // columns up to which all may become parents
-constexpr int64_t kSomeCandidates = 30;  // of a column, beyond
+// up to this number of columns, every column may be a parent
+constexpr int64_t kAllCandidates = 50;
+constexpr int64_t kSomeCandidates = 30;  // candidates per column if there are more columns
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 class AdditiveSearch {
@@ -200,7 +200,7 @@ class AdditiveSearch {
  private:
   std::vector<int64_t>& parents(int64_t column) { return parents_[static_cast<size_t>(column)]; }
 
-  // The allowed causes of a column, the best ones by themselves where there are too many.
+  // The allowed causes of a column. If there are too many, only those that explain most alone.
   std::vector<int64_t> candidates(int64_t effect, const Matrix& alone) const {
     std::vector<int64_t> result;
     for (int64_t cause = 0; cause < edges_.features(); ++cause) {
@@ -219,12 +219,12 @@ class AdditiveSearch {
     });
   }
 
-  // Degrees of freedom that so many coefficients leave.
+  // The degrees of freedom with this number of coefficients.
   double free(int64_t coefficients) const {
     return observations_ - 1 - static_cast<double>(coefficients);
   }
 
-  // The least fall of n log v at which `more` coefficients are significant, `all` with them.
+  // The decrease of n log v from which `more` of `all` coefficients are significant.
   double price(int64_t all, int64_t more) {
     const auto [at, added] = prices_.try_emplace({all, more});
     if (added) {
@@ -242,7 +242,7 @@ class AdditiveSearch {
     paths_.add({cause, effect});
   }
 
-  // What each candidate of a column would add to its likelihood, less its price.
+  // How much each candidate of a column would add to its likelihood, less its price.
   void update(int64_t effect) {
     const std::vector<int64_t>& now = parents(effect);
     const int64_t used = coefficients(now);
@@ -250,7 +250,7 @@ class AdditiveSearch {
       double& gain = gains_(cause, effect);
       if (gain == kNever) continue;
       const int64_t more = regression_.parameters(cause);
-      // A fit needs more rows than coefficients, by a margin that leaves the noise a variance.
+      // A fit needs more rows than coefficients, with enough rows left to estimate the noise.
       if (more == 0 || free(used + more) < observations_ / 3) {
         gain = kNever;
         continue;
@@ -294,8 +294,8 @@ class AdditiveSearch {
   const std::function<void()>& checkpoint_;
   Paths paths_;
   ParentLists parents_;
-  Vector left_;   ///< of every column's variance
-  Matrix gains_;  ///< of an edge; kNever where there is, or may be, none
+  Vector left_;   ///< of every column's variance: the part that its parents do not explain
+  Matrix gains_;  ///< per edge; kNever if the edge exists or is not allowed
   std::map<std::pair<int64_t, int64_t>, double> prices_;
 };
 

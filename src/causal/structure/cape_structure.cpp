@@ -27,7 +27,7 @@ Tensor drawn(at::IntArrayRef shape, double bound, const at::Generator& generator
 
 Tensor zeros(at::IntArrayRef shape) { return at::zeros(shape, at::kDouble).requires_grad_(); }
 
-// Centred, with the mean square of x.
+// Centres the features and scales them to the mean square of x.
 Tensor fix_gauge(const Tensor& features, const Tensor& x) {
   const Tensor centred = features - features.mean(0, true);
   return centred * at::sqrt(x.square().mean() / (centred.square().mean() + 1e-12));
@@ -36,7 +36,7 @@ Tensor fix_gauge(const Tensor& features, const Tensor& x) {
 }  // namespace
 
 PointwiseNetwork::PointwiseNetwork(const at::Generator& generator)
-    // Usual bounds of a linear layer, 1 / sqrt(inputs).
+    // The usual bounds of a linear layer, 1 / sqrt(inputs).
     : in(drawn({kPaperHidden}, 1, generator)),
       in_bias(drawn({kPaperHidden}, 1, generator)),
       out(drawn({kPaperHidden}, 0.125, generator)),
@@ -54,8 +54,8 @@ PaperModel::PaperModel(int64_t features, const CausalFitOptions& options)
       one_(at::eye(features, at::kDouble)) {
   if (options.estimator == StructureEstimator::paper_lowrank) {
     const int64_t rank = std::min(options.rank, features);
-    // Where both factors are 0, no derivative leads away. The rows of U have a norm of about 1, so
-    // that A moves about as fast as V does.
+    // The derivative is 0 if both factors are 0. The rows of U have a norm of about 1, so A changes
+    // about as fast as V.
     const double bound = std::sqrt(3 / static_cast<double>(rank));
     unknowns_ = {drawn({features, rank}, bound, generator_), zeros({features, rank})};
   } else {
@@ -88,7 +88,7 @@ Tensor PaperModel::loss(const Tensor& x, double rho, double alpha) const {
   const Tensor rest = one_ - graph;
   const Tensor mean = at::matmul(fix_gauge(encoder_(x), x), rest);
   const Tensor latent = sample_ ? mean + at::randn(mean.sizes(), generator_, mean.options()) : mean;
-  // Z (I - A)^-1. Before A is acyclic I - A may come near a singular matrix, which is no error.
+  // Z (I - A)^-1. I - A may be nearly singular before A is acyclic, which is no error.
   const Tensor mixed = std::get<0>(at::linalg_solve_ex(rest, latent, /*left=*/false));
   const Tensor misfit = (x - decoder_(mixed)).square().sum() + mean.square().sum();
   const Tensor h = acyclicity(graph);
@@ -101,8 +101,8 @@ namespace {
 using at::Tensor;
 
 constexpr double kLearningRate = 3e-3;
-constexpr double kAcyclic = 1e-8;   // h at which a graph counts as acyclic
-constexpr double kProgress = 0.25;  // part of h that may be left before rho grows
+constexpr double kAcyclic = 1e-8;   // a graph counts as acyclic below this h
+constexpr double kProgress = 0.25;  // rho grows if h falls less than to this part
 
 std::vector<torch::optim::OptimizerParamGroup> parameter_groups(const PaperModel& model) {
   auto undecayed = std::make_unique<torch::optim::AdamWOptions>(kLearningRate);

@@ -1,6 +1,8 @@
-// The public function: a tensor prepared, an estimator chosen, what it answers made a graph.
+// The public function causal_fit(): it prepares the table, chooses the estimator, and makes a graph
+// of its answer.
 //
-// causal_fit() as an operator, for Python: options by name, edges as tables of two columns.
+// The same function as an operator for Python. Options are names, and edges are tables of two
+// columns.
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>
@@ -17,6 +19,7 @@
 #include "causal/structure/linear_order.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/prepare.h"
+#include "causal/structure/row_statistics.h"
 #include "causal/tensors.h"
 #include "support/error.h"
 #include "support/interruptible.h"
@@ -41,7 +44,7 @@ Tensor edge_table(const std::vector<CausalEdge>& edges) {
   return result;
 }
 
-// One line for each estimator.
+// One case per estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
   const bool has_nonlinear = options.estimator == StructureEstimator::order ||
                              options.estimator == StructureEstimator::logdet;
@@ -73,12 +76,90 @@ void check(const CausalFitOptions& options) {
   require_argument(not_negative(threshold), "threshold", kNotNegative, std::to_string(threshold));
   require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
   require_at_least("rank", 1, options.rank);
+  const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
+  const auto need = [](bool holds, const char* what) {
+    if (!holds) throw InputError(what);
+  };
+  need(options.targets.empty() || linear_order,
+       "targets: expected estimator order without nonlinear, which has interventions");
+  need(!options.soft || !options.targets.empty(),
+       "soft: expected targets, the interventions that are soft");
+  need(options.kinds.empty() || linear_order,
+       "kinds: expected estimator order without nonlinear, which has suited regressions");
+  need(options.kinds.empty() || !options.soft, "soft: expected continuous columns alone");
+  const bool gaps = options.missing == MissingValues::likelihood;
+  need(gaps || options.missing == MissingValues::refuse,
+       "missing: expected refuse or likelihood; other gaps are closed before a fit");
+  need(!gaps || linear_order, "missing: expected estimator order without nonlinear for likelihood");
+  need(!gaps || options.kinds.empty(), "missing: expected continuous columns for likelihood");
 }
 
 double threshold_of(const CausalFitOptions& options) {
-  // What `order` selects, it selects by BIC.
+  // The estimator `order` selects edges by BIC and needs no threshold.
   const double usual = options.estimator == StructureEstimator::order ? 0 : kThreshold;
   return options.threshold.value_or(usual);
+}
+
+TableView view(const Matrix& matrix) { return {matrix.data(), matrix.rows(), matrix.cols()}; }
+
+// The table less the means of its groups.
+Matrix within_groups(TableView raw, const CausalFitOptions& options) {
+  prepared_table(raw, false);  // whole, with columns that vary
+  Matrix result = without_groups(raw, numbered_groups(options.groups, raw.rows()));
+  for (int64_t column = 0; column < raw.cols(); ++column) {
+    const double rounding = 1e-12 * raw.col(column).cwiseAbs().maxCoeff();
+    if (result.col(column).cwiseAbs().maxCoeff() > rounding) continue;
+    throw InputError("table: column " + std::to_string(column) + " is constant in every group");
+  }
+  return result;
+}
+
+// prepared_table() of a table with gaps, which stay.
+Matrix prepared_around_gaps(TableView raw, bool standardise) {
+  Matrix filled = raw;
+  for (int64_t column = 0; column < raw.cols(); ++column) {
+    const auto there = !raw.col(column).array().isNaN();
+    if (there.count() < 2) {
+      throw InputError("table: column " + std::to_string(column) + " has fewer than two values");
+    }
+    int64_t row = 0;
+    while (std::isnan(raw(row, column))) ++row;
+    const double first = raw(row, column);
+    // About the first value, so that the sum stays in range.
+    const double mean = first + there.select(raw.col(column).array() - first, 0.0).sum() /
+                                    static_cast<double>(there.count());
+    filled.col(column) = there.select(raw.col(column), mean);
+  }
+  Matrix table = prepared_table(view(filled), standardise);
+  for (int64_t column = 0; column < raw.cols(); ++column) {
+    const auto there = !raw.col(column).array().isNaN();
+    // The mean in the gaps takes nothing from the sum of squares.
+    if (standardise) {
+      table.col(column) *=
+          std::sqrt(static_cast<double>(there.count()) / static_cast<double>(raw.rows()));
+    }
+    table.col(column) = there.select(table.col(column), std::nan(""));
+  }
+  return table;
+}
+
+// The table that an estimator sees.
+Matrix table_of(TableView raw, const CausalFitOptions& options) {
+  if (options.missing == MissingValues::likelihood && raw.hasNaN()) {
+    return prepared_around_gaps(raw, options.standardise);
+  }
+  if (!options.kinds.empty()) {
+    Matrix table = prepared_table(raw, options.standardise);
+    for (size_t column = 0;
+         column < options.kinds.size() && std::ssize(options.kinds) == raw.cols(); ++column) {
+      const auto at = static_cast<int64_t>(column);
+      if (options.kinds[column] != ColumnKind::continuous) table.col(at) = raw.col(at);
+    }
+    return table;
+  }
+  if (options.groups.empty()) return prepared_table(raw, options.standardise);
+  const Matrix grouped = within_groups(raw, options);
+  return prepared_table(view(grouped), options.standardise);
 }
 
 CausalFit fit(TableView raw, const CausalFitOptions& options) {
@@ -86,12 +167,11 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
   check(options);
   const AllowedEdges edges(options.constraints, raw.cols());
   const double threshold = threshold_of(options);
-  const Matrix table = prepared_table(raw, options.standardise);
+  const Matrix table = table_of(raw, options);
   if (options.estimator != StructureEstimator::order && !options.standardise) {
     require_moderate_scale(raw, std::string(name_of(options.estimator)));
   }
-  const Structure structure =
-      estimate(TableView(table.data(), table.rows(), table.cols()), options);
+  const Structure structure = estimate(view(table), options);
   Matrix adjacency = structure.weights;
   for (int64_t cause = 0; cause < adjacency.rows(); ++cause) {
     for (int64_t effect = 0; effect < adjacency.cols(); ++effect) {
@@ -137,10 +217,29 @@ std::vector<CausalEdge> parse_edges(const char* argument, const Tensor& edges) {
   return result;
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double> fit(
-    const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
-    std::optional<double> threshold, std::optional<double> sparsity, int64_t rank, bool sample,
-    int64_t seed, const Tensor& forbidden, const Tensor& required, at::IntArrayRef tiers) {
+std::vector<std::vector<int64_t>> parse_targets(const Tensor& pairs, int64_t rows) {
+  TORCH_CHECK_VALUE(pairs.dim() == 2 && pairs.size(1) == 2 && pairs.scalar_type() == at::kLong,
+                    "[causal_fit] targets: expected int64 of shape [targets, 2], got ",
+                    pairs.scalar_type(), " of shape ", pairs.sizes());
+  const Tensor contiguous = pairs.cpu().contiguous();
+  const int64_t* at = contiguous.const_data_ptr<int64_t>();
+  std::vector<std::vector<int64_t>> result(static_cast<size_t>(rows));
+  for (int64_t k = 0; k < pairs.size(0); ++k) {
+    const int64_t row = at[2 * k];
+    TORCH_CHECK_VALUE(row >= 0 && row < rows, "[causal_fit] targets: expected rows 0 to ", rows - 1,
+                      ", got ", row);
+    result[static_cast<size_t>(row)].push_back(at[2 * k + 1]);
+  }
+  return result;
+}
+
+using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double>;
+
+Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
+                std::optional<double> threshold, std::optional<double> sparsity, int64_t rank,
+                bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
+                at::IntArrayRef tiers, at::IntArrayRef groups, const std::optional<Tensor>& targets,
+                bool soft, const std::vector<std::string>& kinds, std::string_view missing) {
   CausalFitOptions options;
   options.estimator = as_function(
       "causal_fit", [&] { return parse_name<StructureEstimator>("estimator", estimator); });
@@ -153,11 +252,29 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double> fit(
   options.seed = seed;
   options.constraints = {parse_edges("forbidden", forbidden), parse_edges("required", required),
                          tiers.vec()};
+  options.groups = groups.vec();
+  if (targets) options.targets = parse_targets(*targets, table.dim() == 2 ? table.size(0) : 0);
+  options.soft = soft;
+  as_function("causal_fit", [&] {
+    for (const std::string& kind : kinds) {
+      options.kinds.push_back(parse_name<ColumnKind>("kinds", kind));
+    }
+    options.missing = parse_name<MissingValues>("missing", missing);
+    return 0;
+  });
   const Interruptible interruptible;
   options.checkpoint = [&] { interruptible.check(); };
   CausalFit result = causal_fit(table, options);
   return {result.adjacency, result.weights, result.scores,
           result.removed,   result.model,   result.seconds};
+}
+
+Answer fit(const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
+           std::optional<double> threshold, std::optional<double> sparsity, int64_t rank,
+           bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
+           at::IntArrayRef tiers) {
+  return fit_rows(table, estimator, nonlinear, standardise, threshold, sparsity, rank, sample, seed,
+                  forbidden, required, tiers, {}, {}, false, {}, "refuse");
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
@@ -166,6 +283,12 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "float? sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor required, int[] "
       "tiers) -> (Tensor, Tensor, Tensor, Tensor, str, float)",
       TORCH_FN(fit));
+  m.def(
+      "causal_fit_rows(Tensor table, str estimator, bool nonlinear, bool standardise, float? "
+      "threshold, float? sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor "
+      "required, int[] tiers, int[] groups, Tensor? targets, bool soft, str[] kinds, str missing) "
+      "-> (Tensor, Tensor, Tensor, Tensor, str, float)",
+      TORCH_FN(fit_rows));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The functions of nsimplex/causal.h, and as operators for Python.
+// The metrics of nsimplex/causal.h and their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>
@@ -20,7 +20,7 @@ using namespace causal;
 
 namespace {
 
-// Two graphs over the same columns.
+// Checks two graphs over the same columns.
 std::pair<Tensor, Tensor> graphs(const char* function, const char* name, const Tensor& graph,
                                  const Tensor& truth) {
   const std::string prefix = std::string("[").append(function).append("] ");
@@ -113,7 +113,7 @@ std::vector<Tensor> baseline_graphs(const Tensor& table) {
   return flat;
 }
 
-// Values, numbers of the columns kept, what was left out; {rows left out, values filled}.
+// Returns values, kept columns and dropped columns, and {rows dropped, values filled}.
 std::tuple<Tensor, std::vector<int64_t>, std::vector<std::string>, std::vector<int64_t>>
 whole_table(const Tensor& table, std::vector<std::string> names, std::string_view missing,
             bool drop) {
@@ -124,8 +124,8 @@ whole_table(const Tensor& table, std::vector<std::string> names, std::string_vie
                     ", one a column, got ", named);
   return as_function("usable_table", [&] {
     const MissingValues rule = parse_name<MissingValues>("missing", missing);
-    const Observations kept =
-        observations_of(view_matrix(values), std::move(names), {rule, drop}, "the table");
+    const UsableTable kept =
+        usable_table(view_matrix(values), std::move(names), {rule, drop}, "the table");
     return std::tuple{to_tensor(kept.values), kept.columns, kept.dropped,
                       std::vector<int64_t>{kept.dropped_rows, kept.filled}};
   });

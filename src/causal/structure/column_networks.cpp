@@ -11,7 +11,7 @@
 namespace nsimplex::causal {
 namespace {
 
-// The parameters of a vector: T [units, M], b and v [units], c [M].
+// Views of the parameters in a vector: T [units, M], b and v [units], c [M].
 template <class Scalar>
 struct Parts {
   using View = Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Matrix, Matrix>>;
@@ -57,7 +57,7 @@ double ColumnNetworks::loss(const Vector& point, Vector& gradient) const {
                           parts.second.segment(column * hidden_, hidden_).transpose();
   }
   const double square = misfit.squaredNorm();
-  misfit *= static_cast<double>(features) / square;  // now the loss's derivative by x^
+  misfit *= static_cast<double>(features) / square;  // now the derivative of the loss by x^
 
   gradient.resize(size());
   Parts<double> slopes(gradient.data(), units(), features);
@@ -102,7 +102,7 @@ constexpr double kNetworkSparsity = 0.02, kDecay = 0.005;  // as in the source's
 constexpr int64_t kHidden = 10;
 constexpr double kScale = 1;                                                  // s
 constexpr std::array<double, 4> kNetworkStages = {0.1, 0.01, 0.001, 0.0001};  // mu
-constexpr int64_t kNetworkIterations = 150;                                   // of each stage
+constexpr int64_t kNetworkIterations = 150;                                   // per stage
 
 }  // namespace
 

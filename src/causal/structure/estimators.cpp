@@ -19,9 +19,9 @@ namespace {
 
 // As in the authors' code.
 constexpr double kNotearsSparsity = 0.1;
-constexpr double kAcyclic = 1e-8;     // h at which a graph counts as acyclic
-constexpr double kLargestRho = 1e16;  // penalty at which it is given up
-constexpr double kProgress = 0.25;    // part of h that one round may leave
+constexpr double kAcyclic = 1e-8;     // a graph counts as acyclic below this h
+constexpr double kLargestRho = 1e16;  // the method stops above this penalty
+constexpr double kProgress = 0.25;    // rho grows if a round leaves more than this part of h
 constexpr int kNotearsRounds = 100;
 
 }  // namespace
@@ -70,7 +70,7 @@ struct Stage {
   double tolerance;
 };
 
-// mu and s as in the source, but for a stage less; the first ones only have to lead the way.
+// mu and s as in the source, with one stage less; the first stages only provide a starting point.
 constexpr std::array<Stage, 4> kStages = {
     {{1, 1, 60, 1e-4}, {0.1, 0.9, 60, 1e-4}, {0.01, 0.8, 60, 1e-4}, {0.001, 0.7, 100, 1e-5}}};
 
@@ -83,7 +83,7 @@ class CentralPath {
         l1_(edges.penalties(sparsity)),
         checkpoint_(options.checkpoint) {}
 
-  // Moves the weights to a minimum of a stage's objective and returns it.
+  // Moves the weights to a minimum of a stage's objective and returns the minimum.
   double descend(const Stage& stage, Vector& weights) {
     Matrix slope;
     const auto objective = [&](const Vector& point, Vector& gradient) {
@@ -126,14 +126,16 @@ Structure fit_logdet(TableView table, const CausalFitOptions& options) {
 
 namespace {
 
-constexpr double kLowRankSparsity = 0.02;  // that of GOLEM, whose likelihood this is
+constexpr double kLowRankSparsity = 0.02;  // that of GOLEM, which has the same likelihood
 constexpr std::array<double, 4> kLowRankPenalties = {1, 10, 100, 1000};
-constexpr int64_t kLowRankIterations = 200;  // with each penalty
-constexpr double kForbidden = 100;           // half of it times A_ij^2 for an edge that cannot be
-constexpr double kCorner = 1e-3;  // |a| is sqrt(a^2 + kCorner^2): what is below counts as nothing
-constexpr double kFirstEntry = 0.1;  // entries of the first U and V, which cannot be zero
+constexpr int64_t kLowRankIterations = 200;  // per penalty
+// penalty kForbidden / 2 A_ij^2 of an edge that is not allowed
+constexpr double kForbidden = 100;
+constexpr double kCorner = 1e-3;  // |a| is replaced by sqrt(a^2 + kCorner^2)
+// size of the entries of the first U and V, which must not be zero
+constexpr double kFirstEntry = 0.1;
 
-// Points of the minimiser are U and V one after the other.
+// The minimiser's vector contains U and then V.
 LowRankGraph unpack(const Vector& point, int64_t features, int64_t rank) {
   const int64_t half = features * rank;
   return {Eigen::Map<const Matrix>(point.data(), features, rank),
@@ -146,7 +148,7 @@ void pack(const LowRankGraph& graph, Vector& point) {
   std::copy_n(graph.effect.data(), graph.effect.size(), point.data() + graph.cause.size());
 }
 
-// sum_ij l1_ij |A_ij|, rounded off at zero, and what keeps edges away that cannot be.
+// The sum of l1_ij |A_ij|, smoothed at zero, and the penalty of edges that are not allowed.
 double dense_terms(const LowRankGraph& graph, const Matrix& l1, const Matrix& possible,
                    LowRankGraph& slopes) {
   const Matrix dense = graph.dense();
@@ -165,7 +167,7 @@ Structure fit_lowrank(TableView table, const CausalFitOptions& options) {
   const Matrix covariance = covariance_of(table).matrix;
   const CandidateEdges edges(options.constraints, features);
   Matrix possible = edges.matrix(Vector::Ones(edges.size()));
-  possible.diagonal().setOnes();  // A has none
+  possible.diagonal().setOnes();  // the diagonal of A is 0
   const Matrix l1 = edges.matrix(edges.penalties(options.sparsity.value_or(kLowRankSparsity)));
   const bool thin = l1.maxCoeff() == 0 && possible.minCoeff() == 1;
 
@@ -206,7 +208,7 @@ namespace {
 
 constexpr double kSpectralSparsity = 0.03;
 constexpr std::array<double, 6> kSpectralPenalties = {0.01, 0.1, 1, 10, 100, 1000};
-constexpr int64_t kIterations = 60;  // with each penalty
+constexpr int64_t kIterations = 60;  // per penalty
 
 }  // namespace
 

@@ -14,10 +14,11 @@ namespace nsimplex::causal {
 namespace {
 
 constexpr int64_t kMostFeatures = 100;
-constexpr int64_t kRowsOfAFeature = 15;  // rows that a feature needs
-constexpr double kSteepness = 1.5;       // standard deviation of w: tanh bends within the data
-constexpr double kFarthest = 2;          // offsets lie within +-
-constexpr double kLossRidge = 1e-5;      // of a feature's mean square of 1
+constexpr int64_t kRowsOfAFeature = 15;  // rows required per feature
+// standard deviation of w, so that tanh is not linear within the data
+constexpr double kSteepness = 1.5;
+constexpr double kFarthest = 2;      // offsets lie between -kFarthest and kFarthest
+constexpr double kLossRidge = 1e-5;  // relative to a feature's mean square of 1
 constexpr double kLeastNoise = 1e-10;
 
 }  // namespace
@@ -51,7 +52,7 @@ RandomFeatureRegression::Columns RandomFeatureRegression::features(
   auto bent = result.rightCols(offsets_.size());
   bent.noalias() = given * directions(causes);
   bent.rowwise() += offsets_.transpose();
-  // tanh, by the exponential that Eigen vectorises.
+  // tanh by the exponential, which Eigen vectorises.
   bent = 1 - 2 / (1 + (2 * bent.array()).exp());
   return result;
 }
@@ -136,8 +137,8 @@ class EqualNoiseSearch {
     return placed;
   }
 
-  // The allowed predecessors by how much the column answers to them; of those that are not required
-  // the last kCandidates.
+  // The allowed predecessors, sorted by how strongly the column depends on them. Of those that are
+  // not required, only the last kCandidates remain.
   Order candidates(int64_t column, Order predecessors) const {
     std::erase_if(predecessors, [&](int64_t each) { return !edges_.allowed(each, column); });
     if (predecessors.empty()) return predecessors;
@@ -161,7 +162,7 @@ class EqualNoiseSearch {
     return regression_.errors(causes, {column}).col(0).array().square();
   }
 
-  // Whether errors are larger without something, by a one-sided paired test.
+  // Whether errors are larger without a candidate, by a one-sided paired test.
   bool larger(const Vector& without, const Vector& with) const {
     const Vector rise = without - with;
     const auto rows = static_cast<double>(rise.size());
@@ -246,7 +247,7 @@ class Climb {
     return sum;
   }
 
-  // Whether a directed path leads from one column to another, the edge `cause` -> `effect` aside.
+  // Whether a directed path leads from one column to another without the edge `cause` -> `effect`.
   bool leads(int64_t from, int64_t to, int64_t cause, int64_t effect) {
     std::vector<char> seen(parents_.size());
     std::vector<int64_t> waiting{to};

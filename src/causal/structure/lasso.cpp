@@ -18,7 +18,7 @@ LeastSquares::LeastSquares(const Matrix& covariance, const CandidateEdges& edges
     : covariance_(covariance), edges_(edges), left_(covariance.rows()) {}
 
 double LeastSquares::operator()(const Vector& weights, Vector& gradient) {
-  // Whole rows of S are added up where most of a row is wanted: no index, so SIMD.
+  // If most of a row is needed, whole rows of S are added. This needs no index and uses SIMD.
   constexpr int64_t kWholeRow = 4;
   const int64_t features = edges_.features();
   gradient.resize(edges_.size());
@@ -87,7 +87,8 @@ double Lasso::variance() const {
   return covariance_(effect_, effect_) - explained;
 }
 
-// One pass over all coordinates, or those that are not zero; whether one of them moved.
+// One pass over all coordinates, or over those that are not zero. Returns whether one of them
+// moved.
 bool Lasso::sweep(const Vector& l1, bool all) {
   bool moved = false;
   for (int64_t k = 0; k < left_.size(); ++k) {
@@ -111,11 +112,11 @@ bool Lasso::sweep(const Vector& l1, bool all) {
 
 namespace {
 
-// Below the sqrt(2 log M / n) that keeps strangers out: a stranger costs time, a lost cause an
-// edge.
+// Below the value sqrt(2 log M / n) that excludes unrelated columns. An unrelated column costs only
+// time, but a missing cause costs an edge.
 constexpr double kLenient = 0.5;
-constexpr int kRounds = 3;           // of coefficients and residual in turn
-constexpr double kTolerance = 1e-3;  // which edges there are is settled long before their weights
+constexpr int kRounds = 3;           // alternations of coefficients and residual
+constexpr double kTolerance = 1e-3;  // the set of edges is settled long before their weights
 
 }  // namespace
 

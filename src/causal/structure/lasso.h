@@ -8,55 +8,55 @@
 
 namespace nsimplex::causal {
 
-/// All that a linear Gaussian model sees of a table.
+/// The statistics of a table on which a linear Gaussian model depends.
 struct Covariance {
   Matrix matrix;         ///< [M, M], divided by the number of observations
   int64_t observations;  ///< n
 };
 
-/// Of the columns of a table, whatever their means. Complexity: O(n M^2).
+/// Of the columns of a table after centring. Complexity: O(n M^2).
 Covariance covariance_of(TableView table);
 
-/// The linear model's loss, half the variance that A leaves of every column:
+/// The loss of the linear model: half of the variance that A does not explain, summed over columns,
 ///
 ///     L(A) = tr((I - A)^T S (I - A)) / 2,    dL/dA = S (A - I),    S = the covariance
 ///
-/// as a function of the weights of candidate edges. Complexity: O(sum over effects of candidates
-/// times weights that are not zero); nothing depends on the number of observations.
+/// as a function of the weights of candidate edges. Complexity: the sum over effects of candidates
+/// times weights that are not zero. It does not depend on the number of observations.
 class LeastSquares {
  public:
-  /// Keeps references to both.
+  /// Keeps references to both arguments.
   LeastSquares(const Matrix& covariance, const CandidateEdges& edges);
 
-  /// L and its gradient, one number an edge.
+  /// L and its gradient, one number per edge.
   double operator()(const Vector& weights, Vector& gradient);
 
  private:
   const Matrix& covariance_;
   const CandidateEdges& edges_;
-  Vector left_;  // covariances of all columns with what is left of one
+  Vector left_;  // covariances of all columns with the residual of one
 };
 
-/// One column's regression on some others with an l1 norm, from a covariance S alone:
+/// The regression of one column on some others with an l1 norm, from a covariance S alone:
 ///
 ///     min_b  (S_jj - 2 b . S_cj + b . S_cc b) / 2 + sum_k l1_k |b_k|,    c = the causes
 ///
-/// by coordinate descent: all coordinates, then those that are not zero until they stand still, and
-/// again, until a sweep of all changes nothing. Keep one and solve again with other penalties:
-/// the last answer is where it starts. Complexity: O(|c|) for each coordinate that changes, O(|c|)
-/// for a sweep that changes none.
+/// The method is coordinate descent. It alternates a sweep over all coordinates with sweeps over
+/// those that are not zero, until a sweep over all changes nothing. An object can solve again with
+/// other penalties; it then starts from its last answer. Complexity: O(|c|) per coordinate that
+/// changes, and O(|c|) for a sweep that changes none.
 class Lasso {
  public:
-  /// Keeps a reference to the covariance. A sweep changes nothing where no step times its column's
-  /// standard deviation exceeds `tolerance` times the effect's.
+  /// Keeps a reference to the covariance. A sweep changes nothing if no step times its column's
+  /// standard deviation exceeds `tolerance` times that of the effect.
   Lasso(const Matrix& covariance, int64_t effect, std::vector<int64_t> causes,
         double tolerance = 1e-7);
 
-  /// The coefficients, one a cause.
+  /// The coefficients, one per cause.
   const Vector& solve(const Vector& l1);
   const Vector& coefficients() const { return coefficients_; }
 
-  /// The variance that the coefficients leave.
+  /// The variance that the coefficients do not explain.
   double variance() const;
 
  private:
@@ -67,16 +67,16 @@ class Lasso {
   double least_step_;
   std::vector<int64_t> causes_;
   Vector coefficients_;
-  Vector left_;  // covariances of the causes with what is left of the effect
+  Vector left_;  // covariances of the causes with the residual of the effect
 };
 
-/// [M, M] flags, symmetric: whether the l1 regression of one of two columns on all others takes the
-/// other. Every cause and effect of a column, and the other causes of its effects, are what its
-/// regression needs; so a graph is looked for among few edges and not M^2.
+/// Symmetric flags [M, M]: whether the l1 regression of one of two columns on all others selects
+/// the other. The regression of a column needs all its causes and effects, and the other causes of
+/// its effects. So a graph is searched among few edges and not M^2.
 ///
 /// The penalty of a column is its residual standard deviation times those of the causes times
-/// sqrt(log M / n) / 2, found together with the coefficients (scaled lasso), so that
-/// units and noises are of no matter. Complexity: O(M) a coordinate that moves, M regressions.
+/// sqrt(log M / n) / 2. It is found together with the coefficients (scaled lasso), so that units
+/// and noise variances do not matter. Complexity: O(M) per coordinate that moves, M regressions.
 ///
 /// Sources: Meinshausen, Buehlmann, "High-dimensional graphs and variable selection with the
 /// lasso", Annals of Statistics 2006; Sun, Zhang, "Scaled sparse linear regression", Biometrika

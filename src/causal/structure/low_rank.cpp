@@ -18,7 +18,8 @@ double spectral_radius(const Product& times, const Product& times_transposed, in
     left = Vector::Ones(features).normalized();
     right = left;
   }
-  // What the last matrix did not need may be what this one does.
+  // Keeps every entry positive, because the next matrix may need a direction that the last one did
+  // not.
   const double floor = 1e-3 / std::sqrt(static_cast<double>(features));
   left = left.cwiseMax(floor);
   right = right.cwiseMax(floor);
@@ -40,8 +41,8 @@ double spectral_radius(const Product& times, const Product& times_transposed, in
 
 namespace {
 
-// For G = dF/dA the derivatives of F(A(U, V)): (G - diag G) V and its like, when G V, G^T U and
-// diag G are known.
+// The derivatives (G - diag G) V and (G - diag G)^T U of F(A(U, V)) with G = dF/dA, from G V, G^T U
+// and diag G.
 void add_slopes(const LowRankGraph& graph, const Matrix& times_effect,
                 const Matrix& transposed_times_cause, const Vector& diagonal, double scale,
                 LowRankGraph& slopes) {

@@ -36,7 +36,7 @@ CrossValidation::CrossValidation(int64_t rows, uint64_t seed)
 CrossValidation::Columns CrossValidation::errors(const Columns& features, const Columns& outputs,
                                                  double ridge) const {
   const int64_t count = features.cols();
-  std::vector<Columns> given, squares, mixed;  // of each part
+  std::vector<Columns> given, squares, mixed;  // per part
   Columns square = Columns::Zero(count, count), mix = Columns::Zero(count, outputs.cols());
   for (const std::vector<int64_t>& part : parts_) {
     given.push_back(features(part, Eigen::all));
@@ -59,11 +59,11 @@ CrossValidation::Columns CrossValidation::errors(const Columns& features, const 
 
 namespace {
 
-// Functions of several causes together need rows, and take time.
+// Functions of several causes together need many rows and much time.
 constexpr int64_t kJointRows = 50, kJointColumns = 200;
-constexpr double kLinearRidge = 1e-10;  // of columns of mean square 1: copies are no error
+constexpr double kLinearRidge = 1e-10;  // of columns of mean square 1; it allows copies of a column
 
-// A graph with the family of regressions that it was found by.
+// A graph and the family of regressions by which it was found.
 struct Candidate {
   std::string model;
   ParentLists parents;
@@ -137,7 +137,7 @@ class NonlinearOrderFit {
     };
   }
 
-  // Searches ask for the same sets of causes again and again.
+  // Caches residuals, because searches ask for the same sets of causes repeatedly.
   Residual joint_residual() {
     return [this](int64_t column, const std::vector<int64_t>& causes) {
       const auto [at, added] = joint_residuals_.try_emplace({column, causes});
@@ -159,12 +159,12 @@ class NonlinearOrderFit {
                     true};
     const Candidate& additive = candidates[1];
     Candidate free{"free variances, nonlinear", additive.parents, residual, false};
-    // Where sums predict as well, there is nothing to gain from functions of several causes.
+    // If sums predict as well, functions of several causes gain nothing.
     if (cost(free) >= cost(additive)) {
       candidates.push_back(std::move(equal));
       return;
     }
-    // Each model goes on from its own start and from where the other one ended.
+    // Each model continues from its own start and from the result of the other one.
     free = climbed(free, free.parents);
     equal = climbed(equal, equal.parents);
     candidates.push_back(climbed(free, equal.parents));
@@ -176,7 +176,7 @@ class NonlinearOrderFit {
   Candidate climbed(Candidate candidate, ParentLists start) {
     candidate.parents = std::move(start);
     GaussianCost price{EdgePrices(table_.rows(), features_)};
-    // The noise that all columns share is that of the graph, which changes with it.
+    // The shared noise variance depends on the graph, so it is updated with it.
     constexpr int kRounds = 3;
     for (int round = 0; round < (candidate.equal_variances ? kRounds : 1); ++round) {
       if (candidate.equal_variances) price.shared = mean_residual(candidate);
@@ -230,8 +230,8 @@ class NonlinearOrderFit {
     return result;
   }
 
-  // The part that each column has in all that single columns say about another, times the price of
-  // an edge.
+  // The share of each column in the sum over single columns of -log of the part that they leave of
+  // another, times the price of an edge.
   Matrix shares(const ParentLists& parents) const {
     Paths paths(features_);
     for (int64_t effect = 0; effect < features_; ++effect) {
@@ -257,8 +257,8 @@ class NonlinearOrderFit {
   CrossValidation rows_;
   RandomFeatureRegression joint_;
   AdditiveRegression additive_;
-  Matrix alone_;                  ///< part of a column's variance that another one leaves
-  Eigen::MatrixXd standardised_;  ///< the table, centred, of deviation 1
+  Matrix alone_;                  ///< part of a column's variance that another one does not explain
+  Eigen::MatrixXd standardised_;  ///< the table, centred, with deviations of 1
   std::map<std::pair<int64_t, std::vector<int64_t>>, double> joint_residuals_;
 };
 

@@ -8,15 +8,15 @@
 
 namespace nsimplex::causal {
 
-/// Rows in five parts, drawn at random, each of which is predicted from the other four.
+/// Splits rows at random into five parts. Each part is predicted from the other four.
 class CrossValidation {
  public:
   using Columns = Eigen::MatrixXd;
 
   CrossValidation(int64_t rows, uint64_t seed);
 
-  /// [n, c] errors of every row of `outputs` [n, c], predicted from `features` [n, f] by least
-  /// squares on the other parts, with `ridge` added to the mean square of every feature.
+  /// The errors [n, c] of every row of `outputs` [n, c], predicted from `features` [n, f] by least
+  /// squares on the other parts. `ridge` is added to the mean square of every feature.
   ///
   /// Complexity: O(n f^2 + n f c + f^3).
   Columns errors(const Columns& features, const Columns& outputs, double ridge) const;
@@ -25,23 +25,24 @@ class CrossValidation {
   std::vector<std::vector<int64_t>> parts_;
 };
 
-/// Structure learning where effects may be any smooth function of their causes. Of four models the
-/// one is delivered, and named in `model`, that predicts rows best which had no part in its fit:
-/// least n M log(mean v) where noises share one variance, least sum of n log v and (M - 1) log n
-/// where each column has its own, v being the mean squared errors of CrossValidation.
+/// Structure learning if effects may be any smooth function of their causes. It fits four models,
+/// returns the one that predicts held-out rows best, and names it in `model`. The criterion is n M
+/// log(mean v) if the noises share one variance, and otherwise the sum of n log v plus (M - 1) log
+/// n, where v are the mean squared errors of CrossValidation.
 ///
-/// - additive, free variances: additive_graph().
+/// - additive, one variance per column: additive_graph().
 /// - any function, one variance: joint_equal_graph().
-/// - any function, free variances: joint_free_graph() from the additive graph, where regressions on
-///   random features predict its columns better than sums do.
-/// - linear: what fit_order() answers.
+/// - any function, one variance per column: joint_free_graph() from the additive graph, if
+///   regressions on random features predict its columns better than sums do.
+/// - linear: the answer of fit_order().
 ///
-/// Functions of several causes together are tried for at least 50 rows and at most 200 columns.
+/// Functions of several causes together are tried with at least 50 rows and at most 200 columns.
 ///
-/// `weights` are root mean square slopes with the sign of the mean slope, of regressions on random
-/// features (coefficients in the linear model). `scores` of an edge are what n log v rises by
-/// without it; added for every pair whose effect is no ancestor of its cause is the price of an edge
-/// times the part that the cause has in all that single columns say about the effect.
+/// `weights` are root mean square slopes with the sign of the mean slope, from regressions on
+/// random features (in the linear model: coefficients). The score of an edge is the increase of n
+/// log v without it. If the effect is no ancestor of the cause, the score of a pair also has the
+/// price of an edge times the share that linear_order.h defines, here from regressions on single
+/// columns.
 ///
 /// Complexity: that of the searches; O(n M^2) for the linear model.
 Structure fit_nonlinear_order(TableView table, const CausalFitOptions& options);

@@ -33,7 +33,7 @@ OpenColumns::OpenColumns(const Precedence& precedence)
 }
 
 void OpenColumns::place(int64_t column) {
-  waits_for_[static_cast<size_t>(column)] = -1;  // never open again
+  waits_for_[static_cast<size_t>(column)] = -1;  // closed from now on
   for (int64_t second = 0; second < precedence_.features(); ++second) {
     if (precedence_.before(column, second)) --waits_for_[static_cast<size_t>(second)];
   }
@@ -41,18 +41,18 @@ void OpenColumns::place(int64_t column) {
 
 namespace {
 
-// Below this part of its variance, what is left of a column is rounding.
+// Below this part of a column's variance, a residual is rounding.
 constexpr double kNothingNew = 1e-12;
-// Variances that differ by less than this part are equal but for rounding, as those of all
-// standardised columns: the first then comes first, on every machine.
+// Variances whose relative difference is smaller are equal up to rounding, as for standardised
+// columns. Then the first one is chosen, on every machine.
 constexpr double kEqual = 1e-9;
 
 }  // namespace
 
 Order equal_variance_order(const Matrix& covariance, const Precedence& precedence) {
   const int64_t features = covariance.rows();
-  // Columns change places so that the rest always is one block at the end: order[k] is the column
-  // that stands at k.
+  // Columns are swapped so that the rest is always one block at the end. order[k] is the column at
+  // k.
   Matrix rest = covariance;
   Order order(static_cast<size_t>(features));
   for (int64_t k = 0; k < features; ++k) order[static_cast<size_t>(k)] = k;
@@ -82,7 +82,9 @@ Order equal_variance_order(const Matrix& covariance, const Precedence& precedenc
 Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints) {
   const int64_t features = covariance.matrix.rows();
   const AllowedEdges allowed(constraints, features);
-  ParentSearch search(covariance, allowed, {EdgePrices(covariance.observations, features)});
+  const Covariances covariances{covariance};
+  const GaussianCosts costs(covariances);
+  ParentSearch search(costs, allowed);
   const OrderedGraph graph = graph_of_order(
       search, equal_variance_order(covariance.matrix, Precedence(constraints, features)));
   Matrix weights = Matrix::Zero(features, features);
@@ -96,16 +98,17 @@ Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints&
 namespace {
 
 constexpr double kCorrelationRidge = 1e-6;
-// R^2 that differ by less are equal but for rounding.
+// R^2 that differ by less are equal up to rounding.
 constexpr double kEqualExplained = 1e-9;
 
 using Flags = Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic>;
 
-// A graph of which some edges have a direction and some may point either way; its last columns are
-// taken off one by one.
+// A graph in which some edges have a direction and others may point either way. Its last columns
+// are removed one by one.
 class PartlyDirected {
  public:
-  PartlyDirected(const AllowedEdges& edges, const std::vector<ParentSet>& parents)
+  PartlyDirected(const AllowedEdges& edges, const ParentCosts& costs,
+                 const std::vector<ParentSet>& parents)
       : adjacent_(Flags::Constant(edges.features(), edges.features(), false)),
         directed_(adjacent_),
         neighbours_(parents.size()) {
@@ -114,7 +117,8 @@ class PartlyDirected {
         adjacent_(cause, effect) = adjacent_(effect, cause) = true;
         neighbours(cause).push_back(effect);
         neighbours(effect).push_back(cause);
-        directed_(cause, effect) = edges.required(cause, effect) || !edges.allowed(effect, cause);
+        directed_(cause, effect) = edges.required(cause, effect) || !edges.allowed(effect, cause) ||
+                                   costs.tells(cause, effect);
       }
     }
     for (int64_t effect = 0; effect < edges.features(); ++effect) {
@@ -137,7 +141,7 @@ class PartlyDirected {
     });
   }
 
-  // Its neighbours, now its parents, ascending.
+  // Removes a column and returns its remaining neighbours, now its parents, ascending.
   std::vector<int64_t> take(int64_t column) {
     std::vector<int64_t> causes = std::move(neighbours(column));
     for (const int64_t each : causes) std::erase(neighbours(each), column);
@@ -156,98 +160,160 @@ class PartlyDirected {
 
 }  // namespace
 
+namespace {
+
+using LowerBlock = Eigen::Ref<Matrix, 0, Eigen::OuterStride<>>;
+
+// Replaces a lower triangular matrix by its inverse. A third of the work of solving for the
+// identity.
+void invert_lower(LowerBlock lower) {
+  constexpr Eigen::Index kSmall = 64;
+  const Eigen::Index size = lower.rows(), half = size / 2;
+  if (size <= kSmall) {
+    Matrix inverse = Matrix::Identity(size, size);
+    lower.triangularView<Eigen::Lower>().solveInPlace(inverse);
+    lower.triangularView<Eigen::Lower>() = inverse;
+    return;
+  }
+  invert_lower(lower.topLeftCorner(half, half));
+  invert_lower(lower.bottomRightCorner(size - half, size - half));
+  const Matrix below = lower.bottomLeftCorner(size - half, half) *
+                       lower.topLeftCorner(half, half).triangularView<Eigen::Lower>();
+  lower.bottomLeftCorner(size - half, half).noalias() =
+      -(lower.bottomRightCorner(size - half, size - half).triangularView<Eigen::Lower>() * below);
+}
+
+}  // namespace
+
 Vector explained_parts(const Matrix& covariance) {
   const Vector scale = covariance.diagonal().cwiseSqrt().cwiseInverse();
   Matrix correlations = scale.asDiagonal() * covariance * scale.asDiagonal();
   correlations.diagonal().array() += kCorrelationRidge;
-  const Matrix inverse =
-      correlations.llt().solve(Matrix::Identity(covariance.rows(), covariance.cols()));
-  return 1 - inverse.diagonal().array().inverse();
+  // With the Cholesky factor L, the diagonal of the inverse is that of L^-T L^-1.
+  const Eigen::LLT<Eigen::Ref<Matrix>> in_place(correlations);
+  correlations.triangularView<Eigen::StrictlyUpper>().setZero();
+  invert_lower(correlations);
+  return 1 - correlations.colwise().squaredNorm().transpose().array().inverse();
 }
 
 std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedEdges& edges,
-                                        const GaussianCost& cost,
+                                        const ParentCosts& costs,
                                         const std::vector<ParentSet>& parents) {
   const Vector explained = explained_parts(covariance);
-  PartlyDirected graph(edges, parents);
+  PartlyDirected graph(edges, costs, parents);
   std::vector<ParentSet> result(parents.size());
   std::vector<int64_t> left(parents.size());
   for (size_t k = 0; k < left.size(); ++k) left[k] = static_cast<int64_t>(k);
   while (!left.empty()) {
-    // There is one: the given graph itself shows that directions can be chosen.
+    // Such a column exists, because the given graph is one choice of directions.
     int64_t last = -1;
     for (const int64_t column : left) {
       if (last >= 0 && explained[column] <= explained[last] + kEqualExplained) continue;
       if (graph.may_be_last(column)) last = column;
     }
     std::erase(left, last);
-    std::vector<int64_t> causes = graph.take(last);
-    const double variance = noise_of(covariance, last, regress(covariance, last, causes).variance);
-    const double price = cost.of(variance, causes.size());
-    result[static_cast<size_t>(last)] = {std::move(causes), variance, price};
+    result[static_cast<size_t>(last)] = costs.of(last, graph.take(last));
   }
   return result;
 }
 
 namespace {
 
-// An order without one of its columns, and what it costs to put that column somewhere.
-class Insertion {
+// An order, the cost of each column in it, and moves of single columns. A column has the same cost
+// after a move unless it looks at the column that moved, and most do not.
+class MovableOrder {
  public:
-  Insertion(ParentSearch& search, const Order& order)
-      : search_(search), place_(order.size()), suffix_(order.size()) {}
+  MovableOrder(ParentSearch& search, Order order)
+      : search_(search),
+        order_(std::move(order)),
+        place_(order_.size()),
+        cost_(order_.size()),
+        suffix_(order_.size()),
+        looked_at_(std::ssize(order_)) {
+    place_all(order_);
+    for (size_t k = 0; k < order_.size(); ++k) renew(order_[k], static_cast<int64_t>(k));
+  }
 
-  // The cheapest place for `column` between `low` and `high` in `rest`, the order without it.
-  // `place` is where it was; it stays there where nothing is cheaper.
-  size_t best_place(const Order& rest, int64_t column, size_t low, size_t high, size_t place) {
-    constexpr int64_t kFirst = -1, kLast = std::numeric_limits<int64_t>::max();
-    for (size_t k = 0; k < rest.size(); ++k) {
-      place_[static_cast<size_t>(rest[k])] = static_cast<int64_t>(k);
+  const Order& order() const { return order_; }
+
+  // Moves one column to the place where the whole order costs least, within `precedence`. It stays
+  // if no other place is cheaper. Returns whether it moved.
+  bool improve(const Precedence& precedence, int64_t column) {
+    const auto place = static_cast<size_t>(std::ranges::find(order_, column) - order_.begin());
+    order_.erase(order_.begin() + static_cast<int64_t>(place));
+    size_t low = 0, high = order_.size();
+    for (size_t k = 0; k < order_.size(); ++k) {
+      if (precedence.before(order_[k], column)) low = k + 1;
+      if (precedence.before(column, order_[k])) high = std::min(high, k);
     }
+    const size_t best = best_place(column, low, high, place);
+    order_.insert(order_.begin() + static_cast<int64_t>(best), column);
+    if (best == place) return false;
+    place_all(order_);
+    const auto [first, last] = std::minmax(best, place);
+    for (size_t k = first; k <= last; ++k) {
+      if (order_[k] == column || looked_at_.at(order_[k], column)) {
+        renew(order_[k], static_cast<int64_t>(k));
+      }
+    }
+    return true;
+  }
+
+ private:
+  // The cheapest place for `column` between `low` and `high` in the order, which is without it.
+  // `place` was its place.
+  size_t best_place(int64_t column, size_t low, size_t high, size_t place) {
+    constexpr int64_t kFirst = -1, kLast = std::numeric_limits<int64_t>::max();
+    place_all(order_);
     int64_t& where = place_[static_cast<size_t>(column)];
-    // What the columns behind it cost.
+    // The costs of the columns behind it.
     where = kFirst;
-    suffix_[rest.size()] = 0;
-    for (size_t k = rest.size(); k-- > low;) suffix_[k] = suffix_[k + 1] + cost(rest, k);
+    suffix_.back() = 0;
+    for (size_t k = order_.size(); k-- > low;) {
+      suffix_[k] = suffix_[k + 1] + cost(k, column, /*known=*/k >= place);
+    }
     where = kLast;
     totals_.resize(high + 1);
-    double prefix = 0;
+    double prefix = 0, own = 0;
     for (size_t k = low; k <= high; ++k) {
-      totals_[k] = prefix + search_.best(column, place_, static_cast<int64_t>(k)).cost + suffix_[k];
-      if (k < high) prefix += cost(rest, k);
+      if (k == low || looked_at_.at(column, order_[k - 1])) {
+        own = looked_at_.best(search_, column, place_, static_cast<int64_t>(k)).cost;
+      }
+      totals_[k] = prefix + own + suffix_[k];
+      if (k < high) prefix += cost(k, column, /*known=*/k < place);
     }
     size_t best = place;
     for (size_t k = low; k <= high; ++k) {
       if (is_less(totals_[k], totals_[best])) best = k;
     }
+    if (best == place) renew(column, static_cast<int64_t>(place));
     return best;
   }
 
- private:
-  double cost(const Order& rest, size_t k) {
-    return search_.best(rest[k], place_, static_cast<int64_t>(k)).cost;
+  // The cost of the column at k while `column` is first or last. `known`: that is where it was.
+  double cost(size_t k, int64_t column, bool known) {
+    const int64_t own = order_[k];
+    if (known || !looked_at_.at(own, column)) return cost_[static_cast<size_t>(own)];
+    return search_.best(own, place_, static_cast<int64_t>(k)).cost;
+  }
+
+  void place_all(const Order& order) {
+    for (size_t k = 0; k < order.size(); ++k) {
+      place_[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
+    }
+  }
+
+  void renew(int64_t column, int64_t end) {
+    cost_[static_cast<size_t>(column)] = looked_at_.best(search_, column, place_, end).cost;
   }
 
   ParentSearch& search_;
+  Order order_;
   std::vector<int64_t> place_;
+  std::vector<double> cost_;
   std::vector<double> suffix_, totals_;
+  LookedAt looked_at_;
 };
-
-// Moves one column to its best place; says whether it moved.
-bool improve_column(Insertion& insertion, const Precedence& precedence, Order& order,
-                    int64_t column) {
-  const auto at = std::find(order.begin(), order.end(), column);
-  const auto place = static_cast<size_t>(at - order.begin());
-  order.erase(at);
-  size_t low = 0, high = order.size();
-  for (size_t k = 0; k < order.size(); ++k) {
-    if (precedence.before(order[k], column)) low = k + 1;
-    if (precedence.before(column, order[k])) high = std::min(high, k);
-  }
-  const size_t best = insertion.best_place(order, column, low, high, place);
-  order.insert(order.begin() + static_cast<int64_t>(best), column);
-  return best != place;
-}
 
 }  // namespace
 
@@ -272,9 +338,11 @@ OrderedGraph graph_of_order(ParentSearch& search, const Order& order) {
 Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
                               const std::function<void()>& checkpoint) {
   const int64_t features = search.features();
-  // A column that is not placed stands behind every end.
+  // A column that is not placed yet is behind every end.
   std::vector<int64_t> place(static_cast<size_t>(features), features);
   OpenColumns columns(precedence);
+  LookedAt looked_at(features);
+  std::vector<double> variances(static_cast<size_t>(features), -1);
   Order order;
   while (std::ssize(order) < features) {
     if (checkpoint) checkpoint();
@@ -282,7 +350,10 @@ Order selected_variance_order(ParentSearch& search, const Precedence& precedence
     double least = 0;
     for (int64_t column = 0; column < features; ++column) {
       if (!columns.open(column)) continue;
-      const double variance = search.best(column, place, std::ssize(order)).variance;
+      double& variance = variances[static_cast<size_t>(column)];
+      if (variance < 0 || looked_at.at(column, order.back())) {
+        variance = looked_at.best(search, column, place, std::ssize(order)).variance;
+      }
       if (next >= 0 && !(variance < least && is_less(variance, least))) continue;
       next = column;
       least = variance;
@@ -296,16 +367,16 @@ Order selected_variance_order(ParentSearch& search, const Precedence& precedence
 
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,
                            const std::function<void()>& checkpoint) {
-  Insertion insertion(search, order);
+  MovableOrder movable(search, std::move(order));
   for (bool moved = true; moved;) {
     moved = false;
-    // The columns in the order that the sweep starts with, causes first.
-    for (const int64_t column : Order(order)) {
+    // The columns in the order in which the sweep starts, causes first.
+    for (const int64_t column : Order(movable.order())) {
       if (checkpoint) checkpoint();
-      moved = improve_column(insertion, precedence, order, column) || moved;
+      moved = movable.improve(precedence, column) || moved;
     }
   }
-  return graph_of_order(search, order);
+  return graph_of_order(search, movable.order());
 }
 
 }  // namespace nsimplex::causal

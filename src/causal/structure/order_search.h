@@ -10,10 +10,10 @@
 
 namespace nsimplex::causal {
 
-/// Columns in causal order: nothing causes what stands before it.
+/// Columns in causal order: no column causes an earlier one.
 using Order = std::vector<int64_t>;
 
-/// Which columns must stand before which in a causal order: required causes before their effects,
+/// Which columns must precede which in a causal order: required causes before their effects, and
 /// earlier tiers before later ones.
 class Precedence {
  public:
@@ -34,7 +34,7 @@ class OpenColumns {
  public:
   explicit OpenColumns(const Precedence& precedence);
 
-  /// Neither placed nor behind one that is not placed.
+  /// Whether a column is not placed and does not have to wait for another one.
   bool open(int64_t column) const { return waits_for_[static_cast<size_t>(column)] == 0; }
   void place(int64_t column);
 
@@ -43,72 +43,73 @@ class OpenColumns {
   std::vector<int64_t> waits_for_;
 };
 
-/// The causal order of a linear model whose noises have one variance: the next column is the one
-/// whose variance given all placed columns is least. A cause then comes before its effects, whose
-/// variance given anything but all their causes is larger than that of the noise.
+/// The causal order of a linear model whose noises have one variance. The next column is the one
+/// with the smallest variance given all placed columns. A cause then precedes its effects, because
+/// the variance of an effect exceeds that of the noise unless all its causes are given.
 ///
-/// The covariance of what is left, given what is placed, is a Schur complement; placing a column
-/// takes one more rank off it. Complexity: O(M^3).
+/// The covariance of the remaining columns, given the placed ones, is a Schur complement. Placing a
+/// column subtracts a matrix of rank one. Complexity: O(M^3).
 ///
 /// Source: Chen, Drton, Wang, "On causal discovery with an equal-variance assumption", Biometrika
 /// 2019, algorithm 1 (top-down).
 Order equal_variance_order(const Matrix& covariance, const Precedence& precedence);
 
-/// [M, M] weights of a graph to start from: regressions on the parents that BIC chooses along the
+/// Weights [M, M] of a graph to start from: regressions on the parents that BIC chooses along the
 /// equal-variance order. Complexity: O(M^3).
 Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints);
 
 /// The part of each column's variance that all others explain: the squared multiple correlation
-/// R^2, from the inverse of the covariance (of the correlations, with 1e-6 added to their
-/// diagonal).
+/// R^2. It comes from the inverse of the correlations with 1e-6 added to their diagonal.
 Vector explained_parts(const Matrix& covariance);
 
-/// Of the graphs that say the same of a covariance as `parents`, one whose edges tend to point from
-/// a smaller to a larger R^2. What a cause sends on accumulates along paths, so that effects are
-/// explained better; unlike variances, R^2 does not depend on units.
+/// Of the graphs that are equivalent to `parents` for a covariance, one whose edges tend to point
+/// from a smaller to a larger R^2. Effects accumulate along paths, so that later columns are
+/// explained better. Unlike variances, R^2 does not depend on units.
 ///
-/// Edges of colliders, two causes without an edge between them, keep their direction, and so do
-/// those that constraints do not let turn. Of the others it is chosen from the effects' end:
-/// among the columns that may be last, the one of largest R^2 is, and so on without it. A column
-/// may be last if no edge must leave it and each neighbour whose edge is free is also one of all
-/// its other neighbours.
+/// Edges of colliders (two causes without an edge between them) keep their direction. So do edges
+/// that the constraints do not allow to turn or whose direction the costs tell. The others get
+/// their direction from the end: among the columns that may be last, the one of largest R^2
+/// becomes last, and the search continues without it. A column may be last if no edge must leave
+/// it, and if each neighbour with a free edge is also a neighbour of all its other neighbours.
 ///
-/// Complexity: O(M^2 d^2) for d neighbours of a column.
+/// Complexity: O(M^2 d^2) for d neighbours per column.
 ///
 /// Sources: Dor, Tarsi, "A simple algorithm to construct a consistent extension of a partially
 /// oriented graph", 1992; Reisach et al., "A scale-invariant sorting criterion to find a causal
 /// order in additive noise models", NeurIPS 2023.
 std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedEdges& edges,
-                                        const GaussianCost& cost,
+                                        const ParentCosts& costs,
                                         const std::vector<ParentSet>& parents);
 
-/// A causal order with the parents that a search found for each column among those before it.
+/// A causal order with the parents that a search found for each column among its predecessors.
 struct OrderedGraph {
   Order order;
-  std::vector<ParentSet> parents;  ///< of each column
-  double cost;                     ///< their sum
+  std::vector<ParentSet> parents;  ///< per column
+  double cost;                     ///< sum over the columns
 };
 
-/// Whether one cost is less than another by more than rounding: orders of one equivalence class
-/// then have one cost on every machine.
+/// Whether one cost is less than another by more than rounding. Orders of one equivalence class
+/// then have equal costs on every machine.
 bool is_less(double cost, double other);
 
-/// Complexity: one answer of the search a column.
+/// Complexity: one answer of the search per column.
 OrderedGraph graph_of_order(ParentSearch& search, const Order& order);
 
-/// The order of equal noise variances where rows are too few for a variance given all placed
-/// columns, as equal_variance_order() takes it: the next column is the one of least variance given
+/// The order of equal noise variances if there are too few rows for equal_variance_order(), which
+/// conditions on all placed columns. The next column is the one with the smallest variance given
 /// the parents that the search finds among the placed ones. `checkpoint` is called between columns.
 ///
-/// Complexity: O(M^2) answers of the search.
+/// Complexity: O(M^2), and an answer of the search for each column that looked at the place of the
+/// one placed last.
 Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
                               const std::function<void()>& checkpoint);
 
-/// Moves one column after the other to where the whole order costs least, sweep by sweep, until no
-/// move lowers the cost. Columns stay where `precedence` lets them. `checkpoint` is called between
-/// the columns.
+/// Moves one column after the other to the place where the whole order costs least. It sweeps over
+/// the columns until no move lowers the cost. Columns stay within the limits of `precedence`.
+/// `checkpoint` is called between columns.
 ///
-/// Complexity: O(M^2) answers of the search a sweep.
+/// Complexity: O(M^2) per sweep, and answers of the search for the columns that look at the place of
+/// the one that moves (LookedAt).
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,
                            const std::function<void()>& checkpoint);
 

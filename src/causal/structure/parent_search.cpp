@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <map>
 
 namespace nsimplex::causal {
 namespace {
@@ -19,13 +19,24 @@ double f_test_level(double free, double parameters, double ratio) {
 }
 
 double f_test_ratio(double free, double parameters, double level) {
-  // Bisection of log x, which spans many decades where few degrees of freedom are left.
+  // Bisection of log x, which spans many decades if few degrees of freedom remain.
   double low = -700, high = 0;
   for (int step = 0; step < 100; ++step) {
     const double middle = (low + high) / 2;
+    const bool last = middle == low || middle == high;  // no number is between them
     (f_test_level(free, parameters, std::exp(middle)) < level ? low : high) = middle;
+    if (last) break;
   }
   return std::exp(high);
+}
+
+double chi_squared_test(double degrees, double level) {
+  double low = 0, high = 10 * degrees + 200;
+  for (int step = 0; step < 100; ++step) {
+    const double middle = (low + high) / 2;
+    (Eigen::numext::igammac(degrees / 2, middle / 2) > level ? low : high) = middle;
+  }
+  return high;
 }
 
 double edge_level(int64_t features, double false_edges) {
@@ -46,7 +57,7 @@ EdgePrices::EdgePrices(int64_t observations, int64_t features)
 }
 
 double EdgePrices::of(int64_t parents) const {
-  constexpr double kMoreThanAll = 25;  // a variance falls to 1e-10 of what it was, e^-23
+  constexpr double kMoreThanAll = 25;  // a variance falls to at most 1e-10 of its value, e^-23
   const auto beyond = static_cast<double>(std::max<int64_t>(parents - most(), 0));
   return sums_[static_cast<size_t>(std::min(parents, most()))] +
          beyond * kMoreThanAll * observations_;
@@ -62,7 +73,7 @@ std::string few_rows_warning(int64_t rows, int64_t columns) {
 
 namespace {
 
-// Below this part of its variance, what is left of a column is rounding.
+// Below this part of a column's variance, a residual is rounding.
 constexpr double kNothingLeft = 1e-10;
 
 }  // namespace
@@ -90,7 +101,7 @@ void ConditionedColumns::condition_on(int64_t column) {
 Regression regress(const Matrix& covariance, int64_t column, std::span<const int64_t> causes) {
   const auto count = static_cast<int64_t>(causes.size());
   const auto cause = [&](int64_t k) { return causes[static_cast<size_t>(k)]; };
-  // The factor of the causes, [count, count], and of them with the column, side by side.
+  // The Cholesky factor of the causes, [count, count], and its product with the column.
   Matrix factor = Matrix::Zero(count, count);
   Vector mixed = Vector::Zero(count);
   double variance = covariance(column, column);
@@ -109,8 +120,8 @@ Regression regress(const Matrix& covariance, int64_t column, std::span<const int
         (covariance(cause(k), column) - factor.row(k).head(k).dot(mixed.head(k))) / factor(k, k);
     variance -= mixed[k] * mixed[k];
   }
-  // The inverse of the factor: coefficients = inverse^T mixed, and the squared length of column k
-  // of the inverse is the reciprocal of what cause k has to itself.
+  // The inverse of the factor. The coefficients are inverse^T mixed. The squared length of column k
+  // of the inverse is the reciprocal of the variance of cause k given the others.
   Matrix inverse = Matrix::Zero(count, count);
   for (int64_t k = 0; k < count; ++k) {
     if (factor(k, k) == 0) continue;
@@ -143,6 +154,84 @@ double GaussianCost::worth(double variance, size_t parents) const {
   return shared > 0 ? fit * shared : -std::expm1(-fit) * variance;
 }
 
+GaussianCosts::GaussianCosts(const Covariances& covariances, double shared)
+    : covariances_(covariances) {
+  std::map<int64_t, size_t> known;
+  for (int64_t column = 0; column < features(); ++column) {
+    const int64_t observations = covariances.observations(column);
+    const auto [at, added] = known.emplace(observations, costs_.size());
+    if (added) costs_.push_back({EdgePrices(observations, features()), shared});
+    cost_of_.push_back(at->second);
+  }
+}
+
+GaussianCosts GaussianCosts::with_shared(double shared) const {
+  GaussianCosts result = *this;
+  for (GaussianCost& each : result.costs_) each.shared = shared;
+  return result;
+}
+
+ParentSet GaussianCosts::of(int64_t column, std::vector<int64_t> parents, Vector* without) const {
+  const Regression fit = regress(matrix(column), column, parents);
+  const auto cost_at = [&](double left, size_t count) {
+    const double variance = noise_of(matrix(column), column, left);
+    return std::pair{variance, cost(column).of(variance, count)};
+  };
+  if (without != nullptr) {
+    without->resize(std::ssize(parents));
+    for (int64_t k = 0; k < without->size(); ++k) {
+      (*without)[k] = cost_at(fit.variance + fit.increase[k], parents.size() - 1).second;
+    }
+  }
+  const auto [variance, price] = cost_at(fit.variance, parents.size());
+  return {std::move(parents), variance, price};
+}
+
+std::vector<int64_t> GaussianCosts::better(int64_t column, std::span<const int64_t> parents) const {
+  const Matrix& covariance = matrix(column);
+  ConditionedColumns columns(covariance);
+  for (const int64_t each : parents) columns.condition_on(each);
+  const Vector shared = columns.covariance_with(column);
+  const double variance = columns.variance(column);
+  if (variance < noise_of(covariance, column, variance)) return {};  // nothing is left to explain
+  const double least = cost(column).worth(variance, parents.size());
+  std::vector<std::pair<double, int64_t>> gains;  // less than 0, to be sorted
+  for (int64_t next = 0; next < features(); ++next) {
+    const double explained = shared[next] * shared[next] / columns.variance(next);
+    if (!(explained > least) || next == column || !columns.varies(next)) continue;
+    gains.emplace_back(-explained, next);
+  }
+  std::sort(gains.begin(), gains.end());
+  std::vector<int64_t> result;
+  result.reserve(gains.size());
+  for (const auto& [gain, next] : gains) result.push_back(next);
+  return result;
+}
+
+Vector GaussianCosts::coefficients(int64_t column, std::span<const int64_t> parents) const {
+  return regress(matrix(column), column, parents).coefficients;
+}
+
+Matrix GaussianCosts::alone() const {
+  constexpr double kLeastIndependent = 1e-10;  // a correlation of 1 says no more than this one
+  Matrix result(features(), features());
+  for (int64_t j = 0; j < features(); ++j) {
+    const Matrix& own = matrix(j);
+    for (int64_t i = 0; i < features(); ++i) {
+      const double scale = own(i, i) * own(j, j);
+      const double squared = scale > 0 ? own(i, j) * own(i, j) / scale : 0;
+      result(i, j) = -std::log(std::max(1 - squared, kLeastIndependent));
+    }
+  }
+  return result;
+}
+
+bool tells_of(const std::vector<std::vector<int64_t>>& targets, int64_t cause, int64_t effect) {
+  return std::any_of(targets.begin(), targets.end(), [&](const std::vector<int64_t>& set) {
+    return std::ranges::count(set, cause) != std::ranges::count(set, effect);
+  });
+}
+
 namespace {
 
 constexpr int64_t kMostStored = int64_t{1} << 26;
@@ -150,11 +239,11 @@ constexpr int64_t kNumbersOfStep = 16;
 
 }  // namespace
 
-// One step of a growing set; `from` is the step before it in the tree of its column.
+// One step of a growing set. `from` is the previous step in the tree of its column.
 struct ParentSearch::Step {
   struct Branch {
     int64_t column;
-    int64_t step = -1;  ///< in the tree, once somebody went there
+    int64_t step = -1;  ///< in the tree, after the first visit
   };
   int64_t from, added;
   bool branched = false;
@@ -162,13 +251,11 @@ struct ParentSearch::Step {
   std::optional<ParentSet> shrunk = {};
 };
 
-ParentSearch::ParentSearch(const Covariance& covariance, const AllowedEdges& edges,
-                           const GaussianCost& cost)
-    : covariance_(covariance),
+ParentSearch::ParentSearch(const ParentCosts& costs, const AllowedEdges& edges)
+    : costs_(costs),
       edges_(edges),
-      cost_(cost),
-      required_(static_cast<size_t>(covariance.matrix.rows())),
-      trees_(static_cast<size_t>(covariance.matrix.rows())) {
+      required_(static_cast<size_t>(costs.features())),
+      trees_(static_cast<size_t>(costs.features())) {
   forget();
   for (int64_t effect = 0; effect < features(); ++effect) {
     for (int64_t cause = 0; cause < features(); ++cause) {
@@ -196,53 +283,38 @@ std::vector<int64_t> ParentSearch::added(int64_t column, const Step& step) const
 void ParentSearch::branch(int64_t column, Step& step) {
   step.branched = true;
   const std::vector<int64_t> set = added(column, step);
-  if (std::ssize(set) >= cost_.prices.most()) return;
-  ConditionedColumns columns(covariance_.matrix);
-  for (const int64_t each : set) columns.condition_on(each);
-  const Vector shared = columns.covariance_with(column);
-  const double variance = columns.variance(column);
-  if (variance < noise_of(covariance_.matrix, column, variance))
-    return;  // nothing is left to explain
-  const double least = cost_.worth(variance, set.size());
-  std::vector<std::pair<double, int64_t>> gains;  // less than 0, to be sorted
-  for (int64_t next = 0; next < features(); ++next) {
-    const double explained = shared[next] * shared[next] / columns.variance(next);
-    if (!(explained > least) || !edges_.allowed(next, column) || !columns.varies(next)) continue;
-    gains.emplace_back(-explained, next);
+  if (std::ssize(set) >= costs_.most(column)) return;
+  const std::vector<int64_t> better = costs_.better(column, set);
+  step.branches.reserve(better.size());
+  for (const int64_t next : better) {
+    if (edges_.allowed(next, column)) step.branches.push_back({next});
   }
-  std::sort(gains.begin(), gains.end());
-  step.branches.reserve(gains.size());
-  for (const auto& [gain, next] : gains) step.branches.push_back({next});
-  stored_ += std::ssize(gains) + kNumbersOfStep;
+  stored_ += std::ssize(step.branches) + kNumbersOfStep;
 }
 
 void ParentSearch::shrink(int64_t column, Step& step) {
-  std::vector<int64_t> set = added(column, step);
-  std::sort(set.begin(), set.end());
+  std::vector<int64_t> parents = added(column, step);
+  std::sort(parents.begin(), parents.end());
   for (;;) {
-    const Regression fit = regress(covariance_.matrix, column, set);
-    const double variance = noise_of(covariance_.matrix, column, fit.variance);
-    const double now = cost_.of(variance, set.size());
-    size_t worst = set.size();
-    double least = now;
-    for (size_t k = 0; k < set.size(); ++k) {
-      if (edges_.required(set[k], column)) continue;
-      const double without = noise_of(covariance_.matrix, column,
-                                      fit.variance + fit.increase[static_cast<int64_t>(k)]);
-      const double cost = cost_.of(without, set.size() - 1);
-      if (cost >= least) continue;
-      least = cost;
-      worst = k;
+    Vector without;
+    ParentSet set = costs_.of(column, std::move(parents), &without);
+    int64_t worst = -1;
+    for (int64_t k = 0; k < without.size(); ++k) {
+      if (edges_.required(set.parents[static_cast<size_t>(k)], column)) continue;
+      if (without[k] < (worst < 0 ? set.cost : without[worst])) worst = k;
     }
-    if (worst == set.size()) {
-      step.shrunk = ParentSet{std::move(set), variance, now};
+    if (worst < 0) {
+      step.shrunk = std::move(set);
       return;
     }
-    set.erase(set.begin() + static_cast<int64_t>(worst));
+    parents = std::move(set.parents);
+    parents.erase(parents.begin() + worst);
   }
 }
 
-const ParentSet& ParentSearch::best(int64_t column, std::span<const int64_t> place, int64_t end) {
+const ParentSet& ParentSearch::best(int64_t column, std::span<const int64_t> place, int64_t end,
+                                    std::vector<int64_t>* looked_at) {
+  if (looked_at != nullptr) looked_at->clear();
   if (stored_ > kMostStored) forget();
   std::vector<Step>& tree = trees_[static_cast<size_t>(column)];
   size_t at = 0;
@@ -250,6 +322,7 @@ const ParentSet& ParentSearch::best(int64_t column, std::span<const int64_t> pla
     if (!tree[at].branched) branch(column, tree[at]);
     grows = false;
     for (Step::Branch& each : tree[at].branches) {
+      if (looked_at != nullptr) looked_at->push_back(each.column);
       if (place[static_cast<size_t>(each.column)] >= end) continue;
       int64_t next = each.step;
       if (next < 0) {
@@ -264,6 +337,20 @@ const ParentSet& ParentSearch::best(int64_t column, std::span<const int64_t> pla
   }
   if (!tree[at].shrunk) shrink(column, tree[at]);
   return *tree[at].shrunk;
+}
+
+LookedAt::LookedAt(int64_t features)
+    : words_((features + 63) / 64),
+      bits_(static_cast<size_t>(features * words_)),
+      columns_(static_cast<size_t>(features)) {}
+
+const ParentSet& LookedAt::best(ParentSearch& search, int64_t column,
+                                std::span<const int64_t> place, int64_t end) {
+  std::vector<int64_t>& own = columns_[static_cast<size_t>(column)];
+  for (const int64_t other : own) bits_[word(column, other)] = 0;
+  const ParentSet& found = search.best(column, place, end, &own);
+  for (const int64_t other : own) bits_[word(column, other)] |= uint64_t{1} << (other % 64);
+  return found;
 }
 
 }  // namespace nsimplex::causal

@@ -12,7 +12,8 @@
 namespace nsimplex::causal {
 namespace {
 
-constexpr int kMostApart = 400;  // exponents of two of column deviations
+// largest difference between the binary exponents of the deviations of columns
+constexpr int kMostApart = 400;
 
 [[noreturn]] void fail(const std::string& why) { throw InputError("table: " + why); }
 
@@ -42,12 +43,13 @@ Matrix prepared_table(TableView table, bool standardise) {
   require_finite(table);
   const auto rows = static_cast<double>(table.rows());
   Matrix prepared(table.rows(), table.cols());
-  std::vector<int> exponents(static_cast<size_t>(table.cols()));  // of two, of each deviation
+  // binary exponent of each deviation
+  std::vector<int> exponents(static_cast<size_t>(table.cols()));
   for (int64_t column = 0; column < table.cols(); ++column) {
     if (is_constant(table.col(column))) {
       fail(std::string("column ").append(std::to_string(column)).append(" is constant"));
     }
-    // Every column by itself near 1, so that neither sums nor squares leave the range of double.
+    // Scales every column to about 1, so that neither sums nor squares leave the range of double.
     const int own = std::ilogb(table.col(column).cwiseAbs().maxCoeff()) + 1;
     auto scaled = prepared.col(column);
     scaled = table.col(column).unaryExpr([&](double x) { return std::scalbn(x, -own); });

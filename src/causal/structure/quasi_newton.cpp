@@ -8,7 +8,7 @@ namespace {
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-// The steepest one-sided slope of f + |.|_1 at each coordinate, 0 where neither side descends.
+// The steepest one-sided slope of f + |.|_1 per coordinate, 0 if neither side descends.
 void pseudo_gradient(const Vector& point, const Vector& gradient, const Vector& l1, Vector& slope) {
   for (int64_t i = 0; i < point.size(); ++i) {
     if (point[i] != 0) {
@@ -20,14 +20,14 @@ void pseudo_gradient(const Vector& point, const Vector& gradient, const Vector& 
   }
 }
 
-// The last steps and changes of the gradient, which stand for the inverse Hessian.
+// The last steps and changes of the gradient, which represent the inverse Hessian.
 class Curvature {
  public:
   explicit Curvature(int64_t memory) : memory_(static_cast<size_t>(memory)) {}
 
   void add(Vector step, Vector change) {
     const double curvature = step.dot(change);
-    // Not convex along this step: the pair would make the inverse indefinite.
+    // The function is not convex along this step: the pair would make the inverse indefinite.
     if (curvature <= 1e-10 * step.norm() * change.norm()) return;
     if (pairs_.size() == memory_) pairs_.pop_front();
     pairs_.push_back({std::move(step), std::move(change), curvature});
@@ -64,9 +64,9 @@ class Curvature {
 
 double minimise(const SmoothFunction& function, const Vector& l1, Vector& point,
                 const QuasiNewtonOptions& options) {
-  constexpr double kSufficient = 1e-4;  // part of the promised decrease that a step must keep
+  constexpr double kSufficient = 1e-4;  // part of the predicted decrease that a step must reach
   constexpr int kHalvings = 40;
-  constexpr size_t kWindow = 10;  // iterations over which the decrease is judged
+  constexpr size_t kWindow = 10;  // iterations over which the decrease is measured
 
   const int64_t size = point.size();
   Vector gradient(size), slope(size), direction(size), next(size), next_gradient(size);
@@ -90,7 +90,7 @@ double minimise(const SmoothFunction& function, const Vector& l1, Vector& point,
       for (int64_t i = 0; i < size; ++i) {
         const double orthant = point[i] != 0 ? point[i] : -slope[i];
         const double target = point[i] + length * direction[i];
-        // Without l1 zero is a number like any other.
+        // Without an l1 norm, zero is not special.
         next[i] = l1[i] > 0 && target * orthant <= 0 ? 0 : target;
       }
       const double next_value = function(next, next_gradient) + norm(next);
@@ -98,7 +98,7 @@ double minimise(const SmoothFunction& function, const Vector& l1, Vector& point,
       if (moved) value = next_value;
     }
     if (!moved) {
-      if (curvature.empty()) break;  // not even along the gradient: this is rounding
+      if (curvature.empty()) break;  // no decrease even along the gradient: this is rounding
       curvature.forget();
       continue;
     }

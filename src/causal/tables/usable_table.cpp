@@ -17,7 +17,7 @@ namespace {
 
 class Check {
  public:
-  Check(const Matrix& table, std::vector<std::string> names, const ObservationRules& rules,
+  Check(const Matrix& table, std::vector<std::string> names, const UsableRules& rules,
         const std::string& source)
       : table_(rules.drop && table.rows() > 0 ? without_empty_columns(table) : table),
         rules_(rules),
@@ -25,7 +25,7 @@ class Check {
     result_.names = std::move(names);
   }
 
-  Observations run() {
+  UsableTable run() {
     require_two("columns", table_.cols());
     require_different_names();
     treat_missing();
@@ -36,7 +36,7 @@ class Check {
   }
 
  private:
-  // Columns without a single value, zeros in their place: what is constant is dropped.
+  // Puts zeros into columns without a single value, because constant columns are dropped.
   Matrix without_empty_columns(const Matrix& table) {
     Matrix filled = table;
     for (Eigen::Index column = 0; column < table.cols(); ++column) {
@@ -96,6 +96,9 @@ class Check {
         return;
       case MissingValues::means:
         return fill();
+      case MissingValues::likelihood:
+        result_.values = table_;
+        return;
     }
   }
 
@@ -129,7 +132,8 @@ class Check {
   }
 
   void select_columns() {
-    std::unordered_multimap<uint64_t, Eigen::Index> seen;  // kept columns by a hash of their values
+    std::unordered_multimap<uint64_t, Eigen::Index>
+        seen;  // kept columns by the hash of their values
     for (Eigen::Index column = 0; column < result_.values.cols(); ++column) {
       const auto values = result_.values.col(column);
       std::string fault;
@@ -165,14 +169,23 @@ class Check {
     result_.names = std::move(names);
   }
 
-  std::set<Eigen::Index> empty_;  // columns without values, before they were dropped
+  std::set<Eigen::Index> empty_;  // columns that had no values before without_empty_columns()
   const Matrix table_;
-  const ObservationRules& rules_;
+  const UsableRules& rules_;
   const std::string& source_;
-  Observations result_;
+  UsableTable result_;
 };
 
 }  // namespace
+
+std::vector<std::string> column_names(int64_t count) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(count));
+  for (int64_t column = 0; column < count; ++column) {
+    names.push_back(std::string("x").append(std::to_string(column)));
+  }
+  return names;
+}
 
 bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>>& values) {
   constexpr double kRounding = 1e-12;
@@ -183,9 +196,15 @@ bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>
   return deviation <= kRounding;
 }
 
-Observations observations_of(const Matrix& table, std::vector<std::string> names,
-                             const ObservationRules& rules, const std::string& source) {
+UsableTable usable_table(const Matrix& table, std::vector<std::string> names,
+                         const UsableRules& rules, const std::string& source) {
   return Check(table, std::move(names), rules, source).run();
+}
+
+UsableTable usable_table(const io::Table& table, const UsableRules& rules,
+                         const std::string& source) {
+  return usable_table(TableView(table.values.data(), table.rows, table.width), table.columns, rules,
+                      source);
 }
 
 }  // namespace nsimplex::causal

@@ -6,33 +6,42 @@
 #include <vector>
 
 #include "causal/matrix.h"
+#include "io/table.h"
 
 namespace nsimplex::causal {
 
-struct ObservationRules {
+struct UsableRules {
   MissingValues missing = MissingValues::refuse;
-  bool drop = false;  ///< constant columns and copies are left out, instead of refused
+  bool drop = false;  ///< leaves out constant columns and copies instead of refusing them
 };
 
-/// A table that a causal graph can be learned from: at least two rows and two columns, all numbers
-/// there, no column constant, no two equal.
-struct Observations {
-  std::vector<std::string> names;    ///< of the columns; empty where the table has none
+/// A table from which a causal graph can be learned. It has at least two rows and two columns and no
+/// missing value (but with MissingValues::likelihood). No column is constant, and no two columns are
+/// equal.
+struct UsableTable {
+  std::vector<std::string> names;    ///< of the columns; empty if the table has none
   Matrix values;                     ///< [rows, columns]
-  std::vector<int64_t> columns;      ///< their numbers in the table
-  std::vector<std::string> dropped;  ///< what was left out, and why: "b: constant", "c: equals a"
+  std::vector<int64_t> columns;      ///< the numbers of the columns in the table that was given
+  std::vector<std::string> dropped;  ///< columns left out, with the reason: "c: equals a"
   int64_t dropped_rows = 0;
-  int64_t filled = 0;  ///< values that a mean stands for
+  int64_t filled = 0;  ///< number of missing values that were replaced by a mean
 };
+
+/// Names for columns without names: x0, x1, ..
+std::vector<std::string> column_names(int64_t count);
 
 /// Whether numbers differ by no more than rounding: their deviation is at most 10^-12 of the
-/// largest of them. The same at every scale.
+/// largest of them. The answer does not depend on their scale.
 bool is_constant(const Eigen::Ref<const Eigen::VectorXd, 0, Eigen::InnerStride<>>& values);
 
-/// Takes a table [rows, columns] (NaN where a value is missing) for observations. `names` may be
-/// empty. Throws InputError "cannot use SOURCE: WHY" that names the column, and the row, counted
-/// from 1 below the names.
-Observations observations_of(const Matrix& table, std::vector<std::string> names,
-                             const ObservationRules& rules, const std::string& source);
+/// Checks a table [rows, columns], with NaN for a missing value. `names` may be empty. Throws
+/// InputError "cannot use SOURCE: WHY", which names the column and the row, counted from 1 below the
+/// names.
+UsableTable usable_table(const Matrix& table, std::vector<std::string> names,
+                         const UsableRules& rules, const std::string& source);
+
+/// The same for a table that was read from a file.
+UsableTable usable_table(const io::Table& table, const UsableRules& rules,
+                         const std::string& source);
 
 }  // namespace nsimplex::causal
