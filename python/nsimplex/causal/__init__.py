@@ -8,9 +8,10 @@ expected value and the value received.
 from __future__ import annotations
 
 import importlib
+import typing
 
 from .confidence import EdgeConfidence, edge_confidence
-from .drawing import GraphPicture, draw_graph, to_igraph, to_networkx
+from .drawing import GraphPicture, draw_graph
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
@@ -23,6 +24,7 @@ from .embedding import (
     hyperbolic_distances,
     hyperboloid_points,
 )
+from .graph_exports import to_igraph, to_networkx
 from .graphs import (
     CausalMetrics,
     CausalSimulation,
@@ -39,6 +41,11 @@ from .graphs import (
 from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .structure import CausalFit, FewRowsWarning, causal_fit
+
+if typing.TYPE_CHECKING:
+    from .cells import read_h5ad
+    from .estimators import CausalGraph
+    from .pipeline import CausalPipeline
 
 __all__ = [
     "CausalEmbedding",

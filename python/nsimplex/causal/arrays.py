@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +20,15 @@ from .._arguments import describe
 from .._hints import Numbers
 from .._printable import printable
 
-__all__ = ["Table", "as_double", "column_names", "is_anndata", "memory", "read_columns"]
+__all__ = [
+    "Table",
+    "as_double",
+    "column_names",
+    "is_anndata",
+    "memory",
+    "places_of_words",
+    "read_columns",
+]
 
 
 class Table(NamedTuple):
@@ -26,21 +36,34 @@ class Table(NamedTuple):
 
     values: Tensor  #: float64, of any number of axes; NaN for a missing value
     names: list[str]  #: empty if the columns have none
+    #: by the number of a column of words, its words; the values are places in this list
+    words: Mapping[int, list[str]] = MappingProxyType({})
 
 
-def as_double(function: str, argument: str, values: Numbers) -> Tensor:
+def as_double(
+    function: str, argument: str, values: Numbers, words: Collection[int | str] = ()
+) -> Tensor:
     """The numbers as a float64 tensor. Raise a TypeError of one line that names the argument if
     that fails."""
-    return read_columns(function, argument, values).values
+    return read_columns(function, argument, values, words=words).values
 
 
 def read_columns(
-    function: str, argument: str, table: Any, *, layer: str = "", raw: bool = False
+    function: str,
+    argument: str,
+    table: Any,
+    *,
+    layer: str = "",
+    raw: bool = False,
+    words: Collection[int | str] = (),
+    known: Mapping[int, Sequence[str]] | None = None,
 ) -> Table:
     """The numbers and the names of the columns of a table that is in memory.
 
     Args:
         layer, raw: which matrix of an AnnData object: one of ``layers``, or ``raw.X``.
+        words: names or numbers of columns of a data frame that may hold words.
+        known: by the number of a column, the words that it may hold.
 
     Raises:
         TypeError, ValueError: the table has something else than real numbers; the message names the
@@ -62,7 +85,7 @@ def read_columns(
     if package == "polars" and hasattr(table, "collect"):
         raise TypeError(f"{place}: expected numbers, got a LazyFrame; call collect() first")
     if package in ("pandas", "polars") and hasattr(table, "columns"):
-        return _of_frame(place, table, package)
+        return _of_frame(place, table, package, words, known)
     if hasattr(table, "toarray") and hasattr(table, "nnz"):
         _check_room(place, table.shape)
         return Table(_of_array(place, table.toarray()), [])
@@ -129,16 +152,51 @@ def _of_array(place: str, values: Any) -> Tensor:
     raise TypeError(f"{place}: expected numbers, got {describe(values)}")
 
 
-def _of_frame(place: str, table: Any, package: str) -> Table:
+def _of_frame(
+    place: str,
+    table: Any,
+    package: str,
+    words: Collection[int | str],
+    known: Mapping[int, Sequence[str]] | None,
+) -> Table:
     import numpy  # pandas needs it
 
     names, shape = column_names(table), tuple(table.shape)
     values = numpy.empty(shape, dtype=numpy.float64)
+    found: dict[int, list[str]] = {}
     for at in range(shape[1]):
         column = table.iloc[:, at] if package == "pandas" else table[:, at]
         label = printable(names[at]) if names else str(at)
+        if at in words or (names and names[at] in words):
+            missing = column.isna() if package == "pandas" else column.is_null()
+            cells = [None if gone else cell for cell, gone in zip(column, missing)]
+            numeric = all(isinstance(cell, (numbers.Real, type(None))) for cell in cells)
+            if numeric and known is None:
+                values[:, at] = [math.nan if cell is None else float(cell) for cell in cells]
+                continue
+            if known is None or at in known:
+                texts = [None if cell is None else str(cell) for cell in cells]
+                own = None if known is None else known[at]
+                values[:, at], found[at] = places_of_words(f"{place}: column {label}", texts, own)
+                continue
         values[:, at] = (_of_pandas if package == "pandas" else _of_polars)(place, label, column)
-    return Table(torch.from_numpy(values), names)
+    return Table(torch.from_numpy(values), names, found)
+
+
+def places_of_words(
+    place: str, cells: Sequence[str | None], known: Sequence[str] | None = None
+) -> tuple[list[float], list[str]]:
+    """The places of words in ``known``, or else among themselves in ascending order, and the words;
+    nan for None. ``place`` begins the message of the ValueError for an unknown word."""
+    words = sorted({cell for cell in cells if cell is not None}) if known is None else list(known)
+    number = {word: float(at) for at, word in enumerate(words)}
+    for cell in cells:
+        if cell is not None and cell not in number:
+            raise ValueError(
+                f"{place}: expected one of the {len(words)} words of the fit, got "
+                f"{printable(cell)[:60]!r}"
+            )
+    return [math.nan if cell is None else number[cell] for cell in cells], words
 
 
 def _refused(place: str, label: str, got: object) -> TypeError:
@@ -179,6 +237,7 @@ def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:
     if matrix is None:
         raise ValueError(f"{place}: it has no X")
     _check_room(place, matrix.shape)
+    dense: Any = matrix
     try:
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         values = torch.from_numpy(numpy.array(dense, dtype=numpy.float64, order="C"))

@@ -70,7 +70,7 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
 
 def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
     try:
-        values, genes = read_columns("read_h5ad", "path", data, layer=layer, raw=raw)
+        values, genes, _ = read_columns("read_h5ad", "path", data, layer=layer, raw=raw)
     except ValueError as error:
         why = str(error).removeprefix("[read_h5ad] path: ")
         raise ValueError(f"cannot read {os.fspath(path)}: {why}") from None

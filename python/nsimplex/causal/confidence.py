@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
+from .._choices import Estimator, Missing, Resampling
 from .._hints import Numbers
 from .arrays import as_double
 from .linear_model import regress
-from .structure import FitOptions, causal_fit, fit_options, fit_quietly
+from .structure import (
+    FitOptions,
+    causal_fit,
+    column_kinds,
+    fit_options,
+    fit_quietly,
+    row_options,
+    word_columns,
+)
 
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
 
@@ -56,10 +66,10 @@ def edge_confidence(
     table: Numbers,
     *,
     replicates: int = 100,
-    resampling: str = "halves",
+    resampling: Resampling = "halves",
     level: float = 0.95,
     n_jobs: int | None = None,
-    estimator: str = "order",
+    estimator: Estimator = "order",
     nonlinear: bool = False,
     standardise: bool = False,
     threshold: float | None = None,
@@ -67,6 +77,11 @@ def edge_confidence(
     forbidden: Iterable[tuple[int, int]] = (),
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
+    groups: Sequence[Any] | Numbers | None = None,
+    targets: Sequence[Any] | Numbers | None = None,
+    soft: bool = False,
+    kinds: Sequence[str] | Mapping[int, str] | None = None,
+    missing: Missing = "refuse",
 ) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
 
@@ -81,14 +96,16 @@ def edge_confidence(
             "bootstrap" (n rows, with replacement).
         level: of the intervals of weights.
         n_jobs: number of samples to fit at the same time, as in joblib, which is needed unless this
-            is None or 1. The result does not depend on it.
-        estimator, nonlinear, standardise, threshold, forbidden, required, tiers: as in
-            :func:`causal_fit`.
+            is None or 1. They run in threads, or in the backend of ``joblib.parallel_config``. The
+            result does not depend on it.
+        estimator, nonlinear, standardise, threshold, forbidden, required, tiers, groups, targets,
+            soft, kinds, missing: as in :func:`causal_fit`.
         seed: seed of the samples and of the fits.
 
     The interval of a weight belongs to the graph of all rows: the columns of each sample are
-    regressed on their causes in that graph. With ``nonlinear`` it is the range of the weights that
-    samples with this edge have. A column that is constant in a sample has no edges there.
+    regressed on their causes in that graph. With ``nonlinear`` or ``kinds`` it is the range of the
+    weights that samples with this edge have. A column that is constant in a sample has no edges
+    there.
 
     Raises:
         ValueError, TypeError: the message names the argument.
@@ -99,32 +116,26 @@ def edge_confidence(
     Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
         Samworth, JRSS B 2013 (complementary pairs).
     """
-    values = as_double("edge_confidence", "table", table)
-    fitted = causal_fit(
-        values,
+    values = as_double("edge_confidence", "table", table, word_columns(kinds))
+    options: dict[str, Any] = dict(
         estimator=estimator,
         nonlinear=nonlinear,
         standardise=standardise,
         threshold=threshold,
         seed=seed,
-        forbidden=(forbidden := list(forbidden)),
-        required=(required := list(required)),
+        forbidden=list(forbidden),
+        required=list(required),
         tiers=tiers,
+        **row_options("edge_confidence", values, groups, targets),
+        soft=soft,
+        kinds=column_kinds("edge_confidence", kinds, values.size(1) if values.dim() == 2 else 0),
+        missing=missing,
     )
-    options = fit_options(
-        estimator=estimator,
-        nonlinear=nonlinear,
-        standardise=standardise,
-        threshold=threshold,
-        seed=seed,
-        forbidden=forbidden,
-        required=required,
-        tiers=tiers,
-    )
+    fitted = causal_fit(values, **options)
     return confidence_of(
         values,
         fitted.adjacency,
-        options,
+        fit_options(**options),
         replicates=replicates,
         resampling=resampling,
         level=level,
@@ -140,7 +151,7 @@ def confidence_of(
     options: FitOptions,
     *,
     replicates: int,
-    resampling: str = "halves",
+    resampling: Resampling = "halves",
     level: float = 0.95,
     n_jobs: int | None = None,
     seed: int = 0,
@@ -160,18 +171,9 @@ def confidence_of(
     if rows < 4:
         raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
     if options.standardise:
-        values = (values - values.mean(dim=0)) / values.std(dim=0, correction=0)
+        values = scaled_table(values, options.kinds)
     edges = adjacency.nonzero()
-
-    def replicate(number: int) -> tuple[Tensor, Tensor]:
-        chosen = _rows(rows, number, resampling, seed)
-        found = _fit(values[chosen], options)
-        if options.nonlinear:
-            weights = torch.where(found != 0, found, torch.nan)
-        else:
-            weights = regress(values[chosen], adjacency).coefficients
-        return found != 0, weights[edges[:, 0], edges[:, 1]]
-
+    replicate = _Replicate(values, adjacency, options, resampling, seed)
     frequencies = torch.zeros(count, count, dtype=torch.float64)
     connected, ancestors = torch.zeros_like(frequencies), torch.zeros_like(frequencies)
     weights = []
@@ -197,6 +199,38 @@ def confidence_of(
     )
 
 
+@dataclass(frozen=True)
+class _Replicate:
+    """The fit of a sample; an object, so that joblib can send it to another process."""
+
+    values: Tensor
+    adjacency: Tensor
+    options: FitOptions
+    resampling: Resampling
+    seed: int
+
+    def __call__(self, number: int) -> tuple[Tensor, Tensor]:
+        """Which edges sample ``number`` has, and the weights of the whole table's edges in it."""
+        chosen = _rows(len(self.values), number, self.resampling, self.seed)
+        values, own = self.values[chosen], self.options.of_rows(chosen.tolist())
+        found = _fit(values, own)
+        if own.nonlinear or own.kinds:
+            weights = torch.where(found != 0, found, torch.nan)
+        else:
+            weights = regress(values, self.adjacency, own.groups, own.targets).coefficients
+        edges = self.adjacency.nonzero()
+        return found != 0, weights[edges[:, 0], edges[:, 1]]
+
+
+def scaled_table(values: Tensor, kinds: Sequence[str] = ()) -> Tensor:
+    """Continuous columns less their means and divided by their deviations, of the values there."""
+    mean = values.nanmean(dim=0)
+    deviation = (values - mean).square().nanmean(dim=0).sqrt()
+    scaled = (values - mean) / deviation
+    plain = torch.tensor([kind != "continuous" for kind in kinds] or [False])
+    return torch.where(plain, values, scaled)
+
+
 def closure(edges: Tensor) -> Tensor:
     """Which columns have a directed path to which; bool [M, M]. O(M^3 log M)."""
     reached = edges.to(torch.float32)
@@ -207,7 +241,7 @@ def closure(edges: Tensor) -> Tensor:
         reached = further
 
 
-def _rows(rows: int, number: int, resampling: str, seed: int) -> Tensor:
+def _rows(rows: int, number: int, resampling: Resampling, seed: int) -> Tensor:
     """The rows of a sample. Both halves of a pair come from one permutation."""
     pair = number // 2 if resampling == "halves" else number
     generator = torch.Generator().manual_seed((seed * 1_000_003 + pair) % 2**63)
@@ -240,6 +274,7 @@ def _in_parallel(label: str, call: Any, count: int, n_jobs: int | None) -> Itera
         raise ModuleNotFoundError(
             f"[{label}] n_jobs: expected None or 1 without joblib, got {n_jobs} ({error})"
         ) from None
-    # Fits release Python's lock, so that threads are enough and nothing is copied.
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
+    # Fits release Python's lock, so that threads are enough and nothing is copied. This is no more
+    # than a preference: a backend that the user has chosen may spread the fits over machines.
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads")
     return parallel(joblib.delayed(call)(number) for number in range(count))

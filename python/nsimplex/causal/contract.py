@@ -9,8 +9,8 @@ import inspect
 from typing import Any
 
 try:
-    from sklearn.base import BaseEstimator, TransformerMixin, clone
-    from sklearn.exceptions import NotFittedError
+    from sklearn.base import BaseEstimator, TransformerMixin, clone  # type: ignore[assignment]
+    from sklearn.exceptions import NotFittedError  # type: ignore[assignment]
 
     HAS_SKLEARN = True
 except ModuleNotFoundError:
@@ -47,7 +47,8 @@ except ModuleNotFoundError:
 
         def fit_transform(self, X: Any, y: Any = None, **fit: Any) -> Any:
             """Calls ``fit``, then ``transform`` on the same table."""
-            return self.fit(X, y, **fit).transform(X)
+            own: Any = self
+            return own.fit(X, y, **fit).transform(X)
 
     def clone(estimator: Any) -> Any:  # type: ignore[no-redef]
         """An estimator of the same parameters that is not fitted."""

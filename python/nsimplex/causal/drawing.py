@@ -1,22 +1,21 @@
-"""Pictures of causal graphs as SVG, and graphs for networkx and igraph."""
+"""Pictures of causal graphs as SVG."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from .._arguments import checked, describe
 from .._hints import Numbers
 from .._printable import printable
 from .._whole_file import whole_file
-from .arrays import as_double
+from .graph_exports import KnownGraph, known_graph
 
-__all__ = ["GraphPicture", "draw_graph", "to_igraph", "to_networkx"]
+__all__ = ["GraphPicture", "draw_graph"]
 
 _HEIGHT = 22.0  # of a node, in pixels
 _LONGEST = 24  # letters of a name
@@ -57,54 +56,6 @@ class GraphPicture:
             file.write(self.svg)
 
 
-class _Graph(NamedTuple):
-    """Matrices [M, M] as float64, and the names of all columns."""
-
-    adjacency: Tensor
-    names: list[str]
-    figures: dict[str, Tensor]  # scores, frequencies, low, high, as far as they are known
-
-    def said(self, i: int, j: int) -> dict[str, float]:
-        return {name: matrix[i, j].item() for name, matrix in self.figures.items()}
-
-
-def _graph(
-    function: str, graph: Any, names: Sequence[str] | None, figures: dict[str, Numbers | None]
-) -> _Graph:
-    """A graph from an estimator that was fitted, or from an adjacency matrix."""
-    if hasattr(graph, "get_feature_names_out") and not hasattr(graph, "__array__"):
-        adjacency = graph._fitted("adjacency_")
-        if hasattr(graph, "columns_") and names is None:
-            names = [str(name) for name in graph.get_feature_names_out()]
-        own = {"scores": getattr(graph, "scores_", None)}
-        if sure := getattr(graph, "confidence_", None):
-            own |= {"frequencies": sure.frequencies, "low": sure.low, "high": sure.high}
-        figures = own | {name: value for name, value in figures.items() if value is not None}
-    else:
-        adjacency = as_double(function, "graph", graph)
-    if adjacency.dim() != 2 or adjacency.size(0) != adjacency.size(1) or len(adjacency) == 0:
-        raise ValueError(
-            f"[{function}] graph: expected [M, M] or a fitted estimator, got {describe(graph)}"
-        )
-    if not adjacency.isfinite().all():
-        raise ValueError(f"[{function}] graph: expected finite weights")
-    count = len(adjacency)
-    if names is not None and len(names) != count:
-        raise ValueError(f"[{function}] names: expected {count}, one per column, got {len(names)}")
-    known = {}
-    for name, value in figures.items():
-        if value is not None:
-            known[name] = as_double(function, name, value)
-            if known[name].shape != adjacency.shape:
-                raise ValueError(
-                    f"[{function}] {name}: expected {list(adjacency.shape)}, got "
-                    f"{list(known[name].shape)}"
-                )
-    adjacency = adjacency.clone().fill_diagonal_(0)
-    labels = [str(name) for name in names] if names else [f"x{at}" for at in range(count)]
-    return _Graph(adjacency, labels, known)
-
-
 @checked
 def draw_graph(
     graph: Any,
@@ -143,7 +94,7 @@ def draw_graph(
     O(edges^2) at worst for the layers.
     """
     given = dict(scores=scores, frequencies=frequencies, low=low, high=high)
-    whole = _graph("draw_graph", graph, names, given)
+    whole = known_graph("draw_graph", graph, names, given)
     if most < 2:
         raise ValueError(f"[draw_graph] most: expected at least 2, got {most}")
     centre = [_column(whole.names, column) for column in columns]
@@ -155,7 +106,7 @@ def draw_graph(
     drawn = sorted({*centre, *(node for pair in shown for node in pair)})
     joined = {node for pair in pairs for node in pair}
     lone = len(whole.names) - len(joined | set(drawn))
-    svg = _svg(whole, drawn, shown, set(centre), {tuple(pair) for pair in reversible}, pairs, lone)
+    svg = _svg(whole, drawn, shown, set(centre), {(i, j) for i, j in reversible}, pairs, lone)
     return GraphPicture(svg, drawn, shown, len(pairs) - len(shown))
 
 
@@ -173,10 +124,14 @@ def _column(names: list[str], column: str | int) -> int:
     return int(column)
 
 
-def _strength(graph: _Graph, i: int, j: int) -> tuple[float, float, float]:
+def _strength(graph: KnownGraph, i: int, j: int) -> tuple[float, float, float]:
     own = graph.said(i, j)
     score = own.get("scores", 0.0)
-    return own.get("frequencies", 0.0), score if score == score else 0.0, abs(graph.adjacency[i, j])
+    return (
+        own.get("frequencies", 0.0),
+        score if score == score else 0.0,
+        abs(graph.adjacency[i, j].item()),
+    )
 
 
 def _neighbourhood(
@@ -220,7 +175,7 @@ def _colour(frequency: float | None) -> str:
     return "#" + "".join(f"{part:02x}" for part in parts)
 
 
-def _title(graph: _Graph, i: int, j: int, loose: bool) -> str:
+def _title(graph: KnownGraph, i: int, j: int, loose: bool) -> str:
     own = graph.said(i, j)
     text = f"{printable(graph.names[i])} → {printable(graph.names[j])}: weight "
     text += _number(graph.adjacency[i, j].item())
@@ -234,7 +189,7 @@ def _title(graph: _Graph, i: int, j: int, loose: bool) -> str:
 
 
 def _svg(
-    graph: _Graph,
+    graph: KnownGraph,
     drawn: list[int],
     edges: list[tuple[int, int]],
     centre: set[int],
@@ -353,52 +308,3 @@ def _legend(y: float, known: bool, largest: float, loose: bool) -> tuple[list[st
     if loose:
         key(2, _PLAIN, "no head: either way")
     return parts, x
-
-
-@checked
-def to_networkx(graph: Any, names: Sequence[str] | None = None) -> Any:
-    """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``, ``low``
-    and ``high`` as far as they are known.
-
-    Args:
-        graph, names: as in :func:`draw_graph`.
-    """
-    import networkx  # torch needs it
-
-    whole = _graph("to_networkx", graph, names, {})
-    made = networkx.DiGraph()
-    made.add_nodes_from(whole.names)
-    for i, j in whole.adjacency.nonzero().tolist():
-        made.add_edge(whole.names[i], whole.names[j], **_attributes(whole, i, j))
-    return made
-
-
-@checked
-def to_igraph(graph: Any, names: Sequence[str] | None = None) -> Any:
-    """A directed ``igraph.Graph`` of all columns with the attributes of :func:`to_networkx`.
-
-    igraph is under the GPL and is installed separately.
-
-    Raises:
-        ModuleNotFoundError: igraph is not installed.
-    """
-    whole = _graph("to_igraph", graph, names, {})
-    try:
-        import igraph
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"to_igraph needs igraph: python -m pip install igraph ({error})"
-        ) from None
-    pairs = whole.adjacency.nonzero().tolist()
-    made = igraph.Graph(n=len(whole.names), edges=pairs, directed=True)
-    made.vs["name"] = whole.names
-    attributes = [_attributes(whole, i, j) for i, j in pairs]
-    for name in attributes[0] if attributes else ():
-        made.es[name] = [each[name] for each in attributes]
-    return made
-
-
-def _attributes(graph: _Graph, i: int, j: int) -> dict[str, float]:
-    singular = {"scores": "score", "frequencies": "frequency"}
-    own = {singular.get(name, name): value for name, value in graph.said(i, j).items()}
-    return {"weight": graph.adjacency[i, j].item()} | own

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import Dangling, Optimiser, PairWeight, Side
 from .._hints import Numbers
 from .._library import operators
 from .arrays import as_double
@@ -43,18 +44,18 @@ def causal_embed(
     adjacency: Numbers,
     *,
     dimension: int = 3,
-    optimiser: str = "tangent",
+    optimiser: Optimiser = "tangent",
     steps: int = 300,
     learning_rate: float | None = None,
     hops: int | None = None,
-    side: str | None = None,
-    weight: str = "paths",
+    side: Side | None = None,
+    weight: PairWeight = "paths",
     decay: float = 0.5,
     negatives: int | None = None,
     generality: float = 0.7,
     relative: bool = True,
     restart: float = 0.15,
-    dangling: str = "uniform",
+    dangling: Dangling = "uniform",
     seed: int = 0,
     balanced: bool = True,
 ) -> CausalEmbedding:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .._arguments import checked_methods, describe
-from .._printable import printable
-from ..graph_files import read_table
-from .arrays import Table, is_anndata, read_columns
+from .._arguments import checked_methods
+from .._choices import Estimator, Missing, Resampling
 from .confidence import confidence_of
-from .contract import HAS_SKLEARN, BaseEstimator, NotFittedError, TransformerMixin
-from .drawing import GraphPicture, draw_graph, to_igraph, to_networkx
-from .graphs import UsableTable, usable_table
+from .contract import BaseEstimator, TransformerMixin
+from .drawing import GraphPicture, draw_graph
+from .graph_exports import to_igraph, to_networkx
+from .graphs import UsableTable
 from .limits import (
     CausalLimits,
     VarianceOrderWarning,
@@ -26,7 +25,9 @@ from .limits import (
     variance_order,
 )
 from .linear_model import log_likelihood, regress
-from .structure import causal_fit, fit_options
+from .rows import row_groups, row_targets, taken_column
+from .structure import causal_fit, column_kinds, fit_options
+from .table_reading import TableReading
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
@@ -45,7 +46,7 @@ class GraphEdge(NamedTuple):
 
 
 @checked_methods
-class CausalGraph(TransformerMixin, BaseEstimator):
+class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -57,8 +58,10 @@ class CausalGraph(TransformerMixin, BaseEstimator):
     ``set_output``.
 
     Args:
-        estimator, nonlinear, standardise, threshold, seed: as in :func:`causal_fit`.
-        missing, drop: as in :func:`usable_table`.
+        estimator, nonlinear, standardise, threshold, soft, seed: as in :func:`causal_fit`.
+        kinds: as in :func:`causal_fit`, for all columns of the table, or for some by name or
+            number. Binary and category columns of a data frame may hold words.
+        missing, drop: as in :func:`usable_table`; "likelihood" is that of :func:`causal_fit`.
         layer, raw: which matrix of an AnnData object or an h5ad file: one of ``layers``, or
             ``raw.X``; by default ``X``.
         confidence: number of samples of the rows on which the graph is learned again, as in
@@ -68,32 +71,36 @@ class CausalGraph(TransformerMixin, BaseEstimator):
 
     ``fit`` sets ``n_features_in_``; ``feature_names_in_`` if the table names all columns by
     strings; ``names_`` and ``columns_`` (names and numbers of the columns kept; without names the
-    first is empty); ``dropped_`` (each dropped column and the reason); ``adjacency_`` and
-    ``scores_`` [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
+    first is empty); ``dropped_`` (each dropped column and the reason); ``words_`` (by the number of
+    a column of words, its words; their places are the numbers); ``adjacency_`` and ``scores_``
+    [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
     :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
     def __init__(
         self,
         *,
-        estimator: str = "order",
+        estimator: Estimator = "order",
         nonlinear: bool = False,
         standardise: bool = False,
         threshold: float | None = None,
-        missing: str = "refuse",
+        soft: bool = False,
+        kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+        missing: Missing = "refuse",
         drop: bool = False,
         layer: str = "",
         raw: bool = False,
         confidence: int = 0,
-        resampling: str = "halves",
+        resampling: Resampling = "halves",
         min_frequency: float | None = None,
         n_jobs: int | None = None,
         seed: int = 0,
     ):
         self.estimator, self.nonlinear, self.standardise = estimator, nonlinear, standardise
-        self.threshold, self.missing, self.drop = threshold, missing, drop
-        self.layer, self.raw, self.seed = layer, raw, seed
-        self.confidence, self.resampling = confidence, resampling
+        self.threshold, self.missing, self.drop, self.soft = threshold, missing, drop, soft
+        self.layer, self.raw, self.seed, self.kinds = layer, raw, seed, kinds
+        self.confidence = confidence
+        self.resampling: Resampling = resampling
         self.min_frequency, self.n_jobs = min_frequency, n_jobs
 
     def set_params(self, **params: Any) -> CausalGraph:
@@ -116,6 +123,8 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         forbidden: Iterable[tuple[int | str, int | str]] = (),
         required: Iterable[tuple[int | str, int | str]] = (),
         tiers: Sequence[int] = (),
+        groups: Any = None,
+        targets: Any = None,
     ) -> CausalGraph:
         """Learns the graph of a table [n, M].
 
@@ -126,6 +135,10 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             names: names of the columns; a file and a data frame have their own.
             forbidden, required, tiers: as in :func:`causal_fit`, by the names of the columns or by
                 the numbers of the columns kept.
+            groups, targets: as in :func:`causal_fit`, one value per row of X; or the name of a
+                column that has them: of a data frame, where it is taken out of the table, or of
+                ``obs`` of an AnnData object. Targets may be names of columns; those on columns that
+                are dropped do not count.
 
         Raises:
             TypeError, ValueError: the message names the argument and, if it can, the column.
@@ -135,7 +148,7 @@ class CausalGraph(TransformerMixin, BaseEstimator):
                 the evidence.
             FewRowsWarning: the table has fewer rows than columns.
         """
-        self._learn(self._kept(X, names), forbidden, required, tiers)
+        self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -233,158 +246,49 @@ class CausalGraph(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing != "refuse"
         return tags
 
-    # Reading and checking of tables
-
-    def _chosen(self, X: Any) -> Tensor:
-        """The kept columns of a table, scaled."""
-        columns = self._fitted("columns_")
+    def _with_rows(
+        self, X: Any, names: Sequence[str], groups: Any, targets: Any
+    ) -> tuple[UsableTable, dict[str, Any]]:
+        """The table, and what is known of the rows that it keeps."""
+        label = type(self).__name__
+        X, groups = taken_column(label, "groups", X, groups)
+        X, targets = taken_column(label, "targets", X, targets)
+        if groups is None and targets is None:
+            return self._kept(X, names), dict(groups=[], targets=[])
         if isinstance(X, (str, os.PathLike)):
             table = self._read(X)
-            columns = self._places(table.names, columns, os.fspath(X))
-            if table.values.size(1) <= max(columns):
-                self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
-            self._check_finite(table)
-        else:
-            table = self._checked(X, reset=False)
-        values = table.values[:, columns]
-        if self.missing == "means":
-            values = torch.where(values.isnan(), self.mean_, values)
-        return self._scaled(values)
-
-    def _read(self, path: str | os.PathLike[str]) -> Table:
-        if os.fspath(path).endswith(".h5ad"):
-            from .cells import read_h5ad
-
-            cells = read_h5ad(path, self.layer, raw=self.raw)
-            return Table(cells.values, cells.names)
-        file = read_table(path)
-        return Table(file.values, file.columns)
-
-    def _checked(self, X: Any, reset: bool) -> Table:
-        """A table in memory whose shape and names fit. With ``reset`` they become those of the
-        fit."""
-        place = f"[{type(self).__name__}] X"
-        matrix = dict(layer=self.layer, raw=self.raw) if is_anndata(X) else {}
-        table = read_columns(type(self).__name__, "X", X, **matrix)
-        values = table.values
-        if values.layout is not torch.strided:
-            values = values.to_dense()
-        if values.is_meta or values.device.type != "cpu":
-            raise ValueError(f"{place}: expected a tensor on the CPU, got one on {values.device}")
-        if values.dim() != 2:
-            raise ValueError(
-                f"{place}: expected [n, M], got {describe(X)}. Reshape your data: one row is "
-                "X.reshape(1, -1), one column X.reshape(-1, 1)"
-            )
-        table = Table(values, table.names)
-        self._check_names(X, table.names, reset)
-        self._check_size(place, values, reset)
-        self._check_finite(table)
-        return table
-
-    def _check_names(self, X: Any, names: list[str], reset: bool) -> None:
-        own = list(getattr(X, "columns", [])) or (names if is_anndata(X) else [])
-        named = bool(own) and all(isinstance(name, str) for name in own)
-        if reset:
-            for name in {name for name in names if names.count(name) > 1} if names else ():
-                raise ValueError(
-                    f"[{type(self).__name__}] X: expected different names of columns, got "
-                    f"{names.count(name)} columns {printable(name)!r}"
-                )
-        if HAS_SKLEARN and not isinstance(X, Tensor) and not is_anndata(X):
-            from sklearn.utils.validation import validate_data
-
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        elif reset:
-            self.__dict__.pop("feature_names_in_", None)
-            if named:
-                import numpy
-
-                self.feature_names_in_ = numpy.asarray(own, dtype=object)
-        elif named and hasattr(self, "feature_names_in_"):
-            fitted = list(self.feature_names_in_)
-            if own != fitted:
-                at = next(
-                    (i for i, (a, b) in enumerate(zip(own, fitted)) if a != b),
-                    min(len(own), len(fitted)),
-                )
-                expected, got = (
-                    repr(each[at]) if at < len(each) else "no column" for each in (fitted, own)
-                )
-                raise ValueError(
-                    f"[{type(self).__name__}] X: expected the columns of the fit in the same "
-                    f"order, got {got} for {expected} in column {at}"
-                )
-
-    def _check_size(self, place: str, values: Tensor, reset: bool) -> None:
-        rows, count = values.shape
-        if reset:
-            for size, least, word in ((count, 2, "feature"), (rows, 2, "sample")):
-                if size < least:
-                    raise ValueError(
-                        f"{place}: found a table with {size} {word}(s) (shape=({rows}, {count})) "
-                        f"while a minimum of {least} is required."
-                    )
-            self.n_features_in_ = count
-            return
-        if rows < 1:
-            raise ValueError(
-                f"{place}: found a table with 0 sample(s) (shape=({rows}, {count})) while a "
-                "minimum of 1 is required."
-            )
-        if hasattr(self, "n_features_in_"):
-            if count != self.n_features_in_:
-                raise ValueError(
-                    f"{place}: X has {count} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-        elif count <= max(self.columns_):  # a file that C++ wrote does not have the number
-            raise ValueError(
-                f"{place}: expected [n, more than {max(self.columns_)}], got {tuple(values.shape)}"
-            )
-
-    def _check_finite(self, table: Table) -> None:
-        bad = table.values.isinf() if self.missing != "refuse" else ~table.values.isfinite()
-        if not bad.any():
-            return
-        row, column = bad.nonzero()[0].tolist()
-        value = table.values[row, column].item()
-        name = printable(table.names[column])[:60] if table.names else column
-        raise ValueError(
-            f"[{type(self).__name__}] X: expected finite numbers, got "
-            f"{'NaN' if value != value else value} in row {row}, column {name}"
-            + ('; missing="rows" or "means" accepts missing values' if value != value else "")
+            X, names = table.values, list(names) or table.names
+        kept = self._kept(X, names)
+        whole = self._checked(X, reset=False)
+        rows = torch.arange(len(whole.values))
+        if len(kept.values) < len(rows):
+            values = whole.values
+            used = ~values.isnan().all(dim=0) if self.drop else slice(None)
+            rows = rows[~values[:, used].isnan().any(dim=1)]
+        all_names = list(names) or whole.names
+        groups = row_groups(label, groups, len(whole.values))
+        targets = row_targets(
+            label, targets, len(whole.values), len(kept.columns), kept.names, all_names
         )
-
-    def _kept(self, X: Any, names: Sequence[str]) -> UsableTable:
-        """The table without what is dropped. Sets the attributes that describe the columns."""
-        if isinstance(X, (str, os.PathLike)):
-            self.__dict__.pop("feature_names_in_", None)
-            if os.fspath(X).endswith(".h5ad"):
-                table = self._read(X)
-                self._check_finite(table)
-                kept = usable_table(table.values, table.names, missing=self.missing, drop=self.drop)
-                self.n_features_in_ = table.values.size(1)
-            else:
-                kept = usable_table(X, missing=self.missing, drop=self.drop)
-                self.n_features_in_ = len(kept.columns) + len(kept.dropped)
-        else:
-            table = self._checked(X, reset=True)
-            kept = usable_table(
-                table.values, list(names) or table.names, missing=self.missing, drop=self.drop
-            )
-        self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
-        return kept
+        return kept, dict(
+            groups=[groups[row] for row in rows.tolist()] if groups else [],
+            targets=[targets[row] for row in rows.tolist()] if targets else [],
+        )
 
     def _learn(
         self,
         kept: UsableTable,
+        rows: dict[str, Any],
         forbidden: Iterable[tuple[int | str, int | str]],
         required: Iterable[tuple[int | str, int | str]],
         tiers: Sequence[int],
     ) -> None:
-        self.mean_, self.deviation_ = kept.values.mean(dim=0), kept.values.std(dim=0, correction=0)
-        options = dict(
+        self.mean_ = kept.values.nanmean(dim=0)
+        self.deviation_ = kept.values.std(dim=0, correction=0)
+        if self.deviation_.isnan().any():
+            self.deviation_ = (kept.values - self.mean_).square().nanmean(dim=0).sqrt()
+        kinds = self._kinds(kept)
+        options: dict[str, Any] = dict(
             estimator=self.estimator,
             nonlinear=self.nonlinear,
             standardise=self.standardise,
@@ -393,6 +297,10 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             forbidden=self._pairs("forbidden", forbidden),
             required=self._pairs("required", required),
             tiers=list(tiers),
+            soft=self.soft,
+            kinds=kinds,
+            missing="likelihood" if self.missing == "likelihood" else "refuse",
+            **rows,
         )
         fitted = causal_fit(kept.values, **options)
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
@@ -419,12 +327,58 @@ class CausalGraph(TransformerMixin, BaseEstimator):
                 )
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
         scaled = self._scaled(kept.values)
-        self.linear_ = regress(scaled, self.adjacency_)
+        self.linear_ = regress(scaled, self.adjacency_, **rows)
         if len(self.adjacency_) > _MOST_COMPARED:
             return
-        order, counts = variance_order(scaled, self.adjacency_ != 0)
+        if kinds or (whole := scaled[~scaled.isnan().any(dim=1)]).size(0) < 3:
+            return
+        order, counts = variance_order(whole, self.adjacency_ != 0)
         if evidence := variance_evidence(order, *counts):
             warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)
+
+    def _word_columns(self) -> list[int | str]:
+        return [column for column, kind in self._pairs_of_kinds() if kind in ("binary", "category")]
+
+    def _check_means(self, values: Tensor, names: Sequence[str]) -> None:
+        if self.missing != "means":
+            return
+        place: dict[Any, int] = {name: column for column, name in enumerate(names)}
+        for column, kind in self._pairs_of_kinds():
+            at = place.get(column, column)
+            if kind == "continuous" or not isinstance(at, int) or not 0 <= at < values.size(1):
+                continue
+            if values[:, at].isnan().any():
+                raise ValueError(
+                    f"[{type(self).__name__}] missing: expected refuse or rows for column {column} "
+                    f"of kind {kind}, which has no mean, got means"
+                )
+
+    def _pairs_of_kinds(self) -> Iterable[tuple[int | str, str]]:
+        kinds = self.kinds or ()
+        return kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds)
+
+    def _kinds(self, kept: UsableTable) -> list[str]:
+        """Kinds of the columns kept."""
+        label, kinds = type(self).__name__, self.kinds
+        if kinds is None:
+            return []
+        if isinstance(kinds, Mapping):
+            place: dict[Any, int] = {column: at for at, column in enumerate(kept.columns)}
+
+            def dropped(column: Any) -> bool:
+                if isinstance(column, str):
+                    starts = (f"{column}: ", f'"{column}": ')
+                    return any(reason.startswith(starts) for reason in kept.dropped)
+                return column not in place and 0 <= column < len(place) + len(kept.dropped)
+
+            kinds = {
+                place.get(column, column): kind
+                for column, kind in kinds.items()
+                if not dropped(column)
+            }
+        elif len(kinds) == len(kept.columns) + len(kept.dropped):
+            kinds = [kinds[column] for column in kept.columns]
+        return column_kinds(label, kinds, len(kept.columns), kept.names)
 
     def _pairs(
         self, argument: str, pairs: Iterable[tuple[int | str, int | str]]
@@ -441,31 +395,3 @@ class CausalGraph(TransformerMixin, BaseEstimator):
             return self.names_.index(entry)
 
         return [(number(cause), number(effect)) for cause, effect in pairs]
-
-    def _scaled(self, values: Tensor) -> Tensor:
-        return (values - self.mean_) / self.deviation_ if self.standardise else values
-
-    def _wraps_output(self) -> bool:
-        """Whether scikit-learn makes a data frame of what ``transform`` returns."""
-        own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        if own is None and HAS_SKLEARN:
-            import sklearn
-
-            own = sklearn.get_config()["transform_output"]
-        return own not in (None, "default")
-
-    def _places(self, names: list[str], columns: list[int], path: str) -> list[int]:
-        """Numbers of the fit's columns in a file whose columns have these names."""
-        if not self.names_ or not names:
-            return columns
-        for name in self.names_:
-            if names.count(name) != 1:
-                raise ValueError(
-                    f"cannot use {path}: expected one column {name!r}, got {names.count(name)}"
-                )
-        return [names.index(name) for name in self.names_]
-
-    def _fitted(self, name: str) -> Any:
-        if not hasattr(self, name):
-            raise NotFittedError(f"[{type(self).__name__}] not fitted: call fit first")
-        return getattr(self, name)

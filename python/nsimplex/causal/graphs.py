@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import GraphModel, Mechanism, Missing, Noise
 from .._hints import Numbers
 from .._library import operators
 from ..graph_files import read_table
@@ -73,7 +74,8 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
     counts, shares = operators.causal_metrics(
         as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth)
     )
-    return CausalMetrics(*counts[:6], None if counts[6] < 0 else counts[6], *shares)
+    values: list[Any] = [*counts[:6], None if counts[6] < 0 else counts[6], *shares]
+    return CausalMetrics._make(values)
 
 
 @checked
@@ -117,12 +119,12 @@ def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
 def simulate(
     dag: Numbers | None = None,
     *,
-    graph: str = "er",
+    graph: GraphModel = "er",
     nodes: int = 10,
     degree: int = 2,
     observations: int = 1000,
-    mechanism: str = "linear",
-    noise: str = "gaussian",
+    mechanism: Mechanism = "linear",
+    noise: Noise = "gaussian",
     equal_variances: bool = True,
     weights: tuple[float, float] = (0.5, 2.0),
     seed: int = 0,
@@ -173,7 +175,7 @@ def usable_table(
     table: Numbers | str | os.PathLike[str],
     names: Sequence[str] = (),
     *,
-    missing: str = "refuse",
+    missing: Missing = "refuse",
     drop: bool = False,
 ) -> UsableTable:
     """Observations that `causal_fit` accepts: no missing value, no constant column, no two equal
@@ -184,7 +186,7 @@ def usable_table(
             csv, tsv, npy, npz (``read_h5ad`` reads h5ad).
         names: names of the columns; a file and a data frame have their own.
         missing: "refuse"; "rows" (drop rows with missing values); "means" (fill with the mean of
-            the column's other values).
+            the column's other values); "likelihood" (leave them, for ``causal_fit``).
         drop: drop constant columns and copies instead of refusing them.
 
     Raises:

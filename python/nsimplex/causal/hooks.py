@@ -97,7 +97,7 @@ class CausalEncoding:
         handle = gene_ids.register_forward_pre_hook(read, with_kwargs=True)
         self._undo.append(handle.remove)
 
-    def _attach(self, module: nn.Module, kind: str, heads: int, table: Tensor) -> None:
+    def _attach(self, module: Any, kind: str, heads: int, table: Tensor) -> None:
         if kind == "torch":
             module.forward = lambda *args, **more: _attend(  # type: ignore[method-assign]
                 module, lambda x: self._turn(x, heads, table), *args, **more
@@ -186,7 +186,7 @@ def _plan(name: str, module: nn.Module, heads: int | None) -> tuple[str, int, in
             )
         kind, width, count = "torch", module.embed_dim, module.num_heads
     else:
-        own = dict(module.named_children())
+        own: dict[Any, Any] = dict(module.named_children())
         pair = next((p for p in _PAIRS if all(hasattr(own.get(n), "weight") for n in p)), None)
         packed = next((n for n in _PACKED if hasattr(own.get(n), "weight")), None)
         if pair is None and packed is None:

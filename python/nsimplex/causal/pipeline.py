@@ -12,6 +12,7 @@ from typing import Any, overload
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
+from .._choices import Dangling, Estimator, Missing, Optimiser, PairWeight, Resampling
 from .._hints import Numbers
 from .._library import operators
 from .._paths import operator_path
@@ -54,8 +55,8 @@ class CausalPipeline(CausalGraph):
     It is a :class:`CausalGraph` with an embedding, and a transformer of scikit-learn like it.
 
     Args:
-        estimator, nonlinear, standardise, threshold, missing, drop, layer, raw, confidence,
-            resampling, min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
+        estimator, nonlinear, standardise, threshold, soft, kinds, missing, drop, layer, raw,
+            confidence, resampling, min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
         dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
             generality, relative, restart, dangling: as in :func:`causal_embed`.
         scale, by_dimension: as in :func:`causal_angles`.
@@ -67,32 +68,34 @@ class CausalPipeline(CausalGraph):
     def __init__(
         self,
         *,
-        estimator: str = "order",
+        estimator: Estimator = "order",
         nonlinear: bool = False,
         standardise: bool = False,
         threshold: float | None = None,
-        missing: str = "refuse",
+        soft: bool = False,
+        kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+        missing: Missing = "refuse",
         drop: bool = False,
         layer: str = "",
         raw: bool = False,
         dimension: int = 3,
-        optimiser: str = "tangent",
+        optimiser: Optimiser = "tangent",
         steps: int = 300,
         learning_rate: float | None = None,
         hops: int | None = None,
         side: str | None = None,
-        weight: str = "paths",
+        weight: PairWeight = "paths",
         decay: float = 0.5,
         negatives: int | None = None,
         balanced: bool = True,
         generality: float = 0.7,
         relative: bool = True,
         restart: float = 0.15,
-        dangling: str = "uniform",
+        dangling: Dangling = "uniform",
         scale: float = math.pi / 4,
         by_dimension: bool = False,
         confidence: int = 0,
-        resampling: str = "halves",
+        resampling: Resampling = "halves",
         min_frequency: float | None = None,
         n_jobs: int | None = None,
         seed: int = 0,
@@ -102,6 +105,8 @@ class CausalPipeline(CausalGraph):
             nonlinear=nonlinear,
             standardise=standardise,
             threshold=threshold,
+            soft=soft,
+            kinds=kinds,
             missing=missing,
             drop=drop,
             layer=layer,
@@ -138,10 +143,12 @@ class CausalPipeline(CausalGraph):
         forbidden: Iterable[tuple[int | str, int | str]] = (),
         required: Iterable[tuple[int | str, int | str]] = (),
         tiers: Sequence[int] = (),
+        groups: Any = None,
+        targets: Any = None,
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`."""
-        self._learn(self._kept(X, names), forbidden, required, tiers)
+        self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
         return self.embed()
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:

@@ -64,6 +64,8 @@ def fit(
     mask_var: str | Sequence[bool] | None = None,
     key_added: str = "causal",
     copy: bool = False,
+    groups: Any = None,
+    targets: Any = None,
     **options: Any,
 ) -> Any:
     """Learns the causal graph of the genes of an AnnData object, embeds it, and adds both to it.
@@ -75,6 +77,8 @@ def fit(
             booleans.
         key_added: prefix of the names of what is added.
         copy: add it to a copy, and return that.
+        groups, targets: batches and interventions of the cells, as in :meth:`CausalGraph.fit`:
+            names of columns of ``obs``, or one value per cell.
         options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
             copies of other genes are left out.
 
@@ -105,7 +109,13 @@ def fit(
         source = adata.raw[:, adata.var_names[mask]].to_adata()
     else:
         source = adata[:, mask]
-    pipeline = CausalPipeline(**({"drop": True} | options), layer=layer).fit(source)
+    given: dict[str, Any] = {"drop": True} | options
+    pipeline = CausalPipeline(**given, layer=layer)
+    pipeline.fit(
+        source,
+        groups=list(adata.obs[groups]) if isinstance(groups, str) else groups,
+        targets=list(adata.obs[targets]) if isinstance(targets, str) else targets,
+    )
     used = numpy.flatnonzero(mask)[pipeline.columns_]
 
     def spread(matrix: Tensor) -> Any:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import Estimator, Missing
 from .._hints import Numbers
 from .._library import operators
 from .arrays import as_double
+from .rows import row_groups, row_targets
 
 
 class CausalFit(NamedTuple):
@@ -35,7 +37,7 @@ class FewRowsWarning(UserWarning):
 def causal_fit(
     table: Numbers,
     *,
-    estimator: str = "order",
+    estimator: Estimator = "order",
     nonlinear: bool = False,
     standardise: bool = False,
     threshold: float | None = None,
@@ -46,6 +48,11 @@ def causal_fit(
     forbidden: Iterable[tuple[int, int]] = (),
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
+    groups: Sequence[Any] | Numbers | None = None,
+    targets: Sequence[Any] | Numbers | None = None,
+    soft: bool = False,
+    kinds: Sequence[str] | Mapping[int, str] | None = None,
+    missing: Missing = "refuse",
 ) -> CausalFit:
     """Learns which columns of a table cause which other columns.
 
@@ -65,6 +72,22 @@ def causal_fit(
         forbidden: pairs (cause, effect) that are not edges.
         required: pairs (cause, effect) that are edges.
         tiers: one number per column; no column of a later tier causes a column of an earlier tier.
+        groups: the group or batch of each row, any values. Columns are centred within groups, so
+            that effects of groups take no part; their degrees of freedom are paid for.
+        targets: the column that was intervened on in each row, by number: None or -1 for none, or a
+            list of several. Such a row takes no part in the regression of that column. "order"
+            without ``nonlinear`` only.
+        soft: interventions keep the causes of their column; they give it an intercept and a noise
+            variance of its own.
+        kinds: how each column is regressed on its causes: "continuous" (linear), "binary" (two
+            values) and "category" (at most 30 values, in any order) by a multinomial logit, "count"
+            as a negative binomial count with a log link, in which it is a cause as log(1 + x). One
+            kind per column, or those of some columns by number; the others are continuous. A data
+            frame may have words in binary and category columns. "order" without ``nonlinear`` only.
+            The weight of a category is the length of its coefficients.
+        missing: "refuse", or "likelihood": nan in the table is a missing value, and the Gaussian
+            likelihood of all values that are there gives the covariance, by expectation and
+            maximisation. "order" without ``nonlinear`` only, and continuous columns.
 
     Raises:
         ValueError, TypeError: the message names the argument, the expected value and the value
@@ -73,7 +96,7 @@ def causal_fit(
     Warns:
         FewRowsWarning: the table has fewer rows than columns.
     """
-    values = as_double("causal_fit", "table", table)
+    values = as_double("causal_fit", "table", table, word_columns(kinds))
     if values.dim() == 2 and values.size(0) < values.size(1):
         warnings.warn(
             f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong "
@@ -95,14 +118,58 @@ def causal_fit(
             forbidden=forbidden,
             required=required,
             tiers=tiers,
+            **row_options("causal_fit", values, groups, targets),
+            soft=soft,
+            kinds=column_kinds("causal_fit", kinds, values.size(1) if values.dim() == 2 else 0),
+            missing=missing,
         ),
+    )
+
+
+def word_columns(kinds: Any) -> list[int]:
+    """Numbers of the columns that may hold words: those of kind binary and category."""
+    pairs = kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds or ())
+    return [column for column, kind in pairs if kind in ("binary", "category")]
+
+
+def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] = ()) -> list[str]:
+    """One kind per column; none if all are continuous."""
+    if kinds is None:
+        return []
+    if isinstance(kinds, Mapping):
+        found = ["continuous"] * columns
+        for column, kind in kinds.items():
+            at = list(names).index(column) if column in names else column
+            if not isinstance(at, int) or not 0 <= at < columns:
+                raise ValueError(
+                    f"[{function}] kinds: expected columns 0 to {columns - 1} or their names, got "
+                    f"{column!r}"
+                )
+            found[at] = kind
+    else:
+        found = list(kinds)
+    for kind in found:
+        if kind not in _KINDS:
+            raise ValueError(f"[{function}] kinds: expected {', '.join(_KINDS)}, got {kind!r}")
+    return found if any(kind != "continuous" for kind in found) else []
+
+
+_KINDS = ("continuous", "binary", "count", "category")
+
+
+def row_options(function: str, values: Tensor, groups: Any, targets: Any) -> dict[str, Any]:
+    """``groups`` and ``targets`` of the rows of a table, in numbers."""
+    rows, columns = values.shape if values.dim() == 2 else (0, 0)
+    return dict(
+        groups=row_groups(function, groups, rows),
+        targets=row_targets(function, targets, rows, columns),
     )
 
 
 class FitOptions(NamedTuple):
     """The options of :func:`causal_fit`, in the operator's order."""
 
-    estimator: str
+    estimator: Estimator
     nonlinear: bool
     standardise: bool
     threshold: float | None
@@ -113,6 +180,17 @@ class FitOptions(NamedTuple):
     forbidden: list[tuple[int, int]]
     required: list[tuple[int, int]]
     tiers: list[int]
+    groups: list[int]
+    targets: list[list[int]]
+    soft: bool
+    kinds: list[str]
+    missing: Missing
+
+    def of_rows(self, rows: list[int]) -> FitOptions:
+        """The options for a table of these rows only."""
+        groups = [self.groups[row] for row in rows] if self.groups else []
+        targets = [self.targets[row] for row in rows] if self.targets else []
+        return self._replace(groups=groups, targets=targets)
 
     def among(self, columns: list[int]) -> FitOptions:
         """The options for a table of these columns only."""
@@ -123,13 +201,17 @@ class FitOptions(NamedTuple):
 
         tiers = [self.tiers[column] for column in columns] if self.tiers else []
         return self._replace(
-            forbidden=inside(self.forbidden), required=inside(self.required), tiers=tiers
+            forbidden=inside(self.forbidden),
+            required=inside(self.required),
+            tiers=tiers,
+            targets=[[place[each] for each in own if each in place] for own in self.targets],
+            kinds=[self.kinds[column] for column in columns] if self.kinds else [],
         )
 
 
 def fit_options(
     *,
-    estimator: str = "order",
+    estimator: Estimator = "order",
     nonlinear: bool = False,
     standardise: bool = False,
     threshold: float | None = None,
@@ -140,6 +222,11 @@ def fit_options(
     forbidden: Iterable[tuple[int, int]] = (),
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
+    groups: Sequence[int] = (),
+    targets: Sequence[Sequence[int]] = (),
+    soft: bool = False,
+    kinds: Sequence[str] = (),
+    missing: Missing = "refuse",
 ) -> FitOptions:
     """Arguments of :func:`causal_fit` as one value."""
     return FitOptions(
@@ -154,15 +241,32 @@ def fit_options(
         list(forbidden),
         list(required),
         list(tiers),
+        list(groups),
+        [list(own) for own in targets],
+        soft,
+        list(kinds),
+        missing,
     )
 
 
 def fit_quietly(values: Tensor, options: FitOptions) -> CausalFit:
     """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
     time."""
-    *plain, forbidden, required, tiers = options
+    *plain, forbidden, required, tiers, groups, targets, soft, kinds, missing = options
+    pairs = [(row, column) for row, own in enumerate(targets) for column in own]
     return CausalFit(
-        *operators.causal_fit(values, *plain, _edges(forbidden), _edges(required), tiers)
+        *operators.causal_fit_rows(
+            values,
+            *plain,
+            _edges(forbidden),
+            _edges(required),
+            tiers,
+            groups,
+            _edges(pairs) if targets else None,
+            soft,
+            kinds,
+            missing,
+        )
     )
 
 

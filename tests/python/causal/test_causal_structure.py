@@ -60,6 +60,7 @@ import os, signal, threading, torch
 from nsimplex import causal
 table = causal.simulate(nodes=1500, degree=2, observations=1000, seed=1).table
 table /= table.std(0)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     causal.causal_fit(table)

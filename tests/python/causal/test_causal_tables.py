@@ -136,7 +136,7 @@ def test_frames_of_polars(table, expected):
         (lambda f: f * 0, "constant"),
         (lambda f: f.assign(g1=np.inf), "got inf in row 0, column g1"),
         (lambda f: f.assign(g1=-np.inf), "got -inf in row 0, column g1"),
-        (lambda f: f.assign(g1=np.nan), 'column g1; missing="rows" or "means" accepts'),
+        (lambda f: f.assign(g1=np.nan), 'column g1; missing="rows", "means" or "likelihood" acc'),
         (lambda f: f[["g1"]], r"1 feature\(s\) \(shape=\(400, 1\)\)"),
         (lambda f: f[:0], r"0 sample\(s\)"),
         (lambda f: f[:1], r"1 sample\(s\)"),
@@ -281,7 +281,7 @@ def test_anndata_objects_and_files_are_tables(table, expected, tmp_path):
     file = CausalGraph(layer="log").fit(tmp_path / "x.h5ad")
     assert file.adjacency_.equal(expected) and file.names_ == NAMES
     assert file.transform(tmp_path / "x.h5ad").equal(table)
-    with pytest.raises(ValueError, match="expected an AnnData object for layer, got a tensor"):
+    with pytest.raises(ValueError, match="expected an AnnData object for layer, got a torch"):
         read_columns("fit", "X", table, layer="log")
 
 

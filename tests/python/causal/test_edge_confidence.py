@@ -1,5 +1,6 @@
 """Confidence in edges from samples of the rows."""
 
+import pickle
 import sys
 
 import pytest
@@ -51,6 +52,32 @@ def test_does_not_depend_on_the_number_of_jobs(made):
         other.low.nan_to_num(),
         causal.edge_confidence(made.table[:60], replicates=7, seed=5).low.nan_to_num(),
     )
+
+
+def test_samples_run_where_the_backend_of_joblib_puts_them(made):
+    """A backend without shared memory, as those of dask and ray: every task and every result is
+    pickled."""
+    joblib = pytest.importorskip("joblib")
+    from joblib._parallel_backends import ThreadingBackend
+
+    sent = []
+
+    class Elsewhere(ThreadingBackend):
+        supports_sharedmem = False
+
+        def submit(self, func, callback=None):
+            task = pickle.dumps(func)
+            sent.append(len(task))
+            result = pickle.dumps(pickle.loads(task)())
+            return super().submit(lambda: pickle.loads(result), callback)
+
+    joblib.register_parallel_backend("elsewhere", Elsewhere)
+    want = causal.edge_confidence(made.table, replicates=4, seed=3)
+    with joblib.parallel_config("elsewhere"):
+        got = causal.edge_confidence(made.table, replicates=4, seed=3, n_jobs=2)
+    assert len(sent) >= 4
+    for a, b in zip(want, got):
+        assert torch.equal(torch.as_tensor(a).nan_to_num(9), torch.as_tensor(b).nan_to_num(9))
 
 
 def test_real_edges_are_sure_and_noise_is_not(made):

@@ -1,0 +1,111 @@
+"""Causal graphs with facts about their edges, and their conversion to networkx and igraph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from .._arguments import checked, describe
+from .._hints import Numbers
+from .arrays import as_double
+
+__all__ = ["KnownGraph", "known_graph", "to_igraph", "to_networkx"]
+
+
+class KnownGraph(NamedTuple):
+    """Matrices [M, M] as float64, and the names of all columns."""
+
+    adjacency: Tensor
+    names: list[str]
+    figures: dict[str, Tensor]  # scores, frequencies, low, high, as far as they are known
+
+    def said(self, i: int, j: int) -> dict[str, float]:
+        return {name: matrix[i, j].item() for name, matrix in self.figures.items()}
+
+
+def known_graph(
+    function: str, graph: Any, names: Sequence[str] | None, figures: dict[str, Numbers | None]
+) -> KnownGraph:
+    """A graph from an estimator that was fitted, or from an adjacency matrix."""
+    if hasattr(graph, "get_feature_names_out") and not hasattr(graph, "__array__"):
+        adjacency = graph._fitted("adjacency_")
+        if hasattr(graph, "columns_") and names is None:
+            names = [str(name) for name in graph.get_feature_names_out()]
+        own = {"scores": getattr(graph, "scores_", None)}
+        if sure := getattr(graph, "confidence_", None):
+            own |= {"frequencies": sure.frequencies, "low": sure.low, "high": sure.high}
+        figures = own | {name: value for name, value in figures.items() if value is not None}
+    else:
+        adjacency = as_double(function, "graph", graph)
+    if adjacency.dim() != 2 or adjacency.size(0) != adjacency.size(1) or len(adjacency) == 0:
+        raise ValueError(
+            f"[{function}] graph: expected [M, M] or a fitted estimator, got {describe(graph)}"
+        )
+    if not adjacency.isfinite().all():
+        raise ValueError(f"[{function}] graph: expected finite weights")
+    count = len(adjacency)
+    if names is not None and len(names) != count:
+        raise ValueError(f"[{function}] names: expected {count}, one per column, got {len(names)}")
+    known = {}
+    for name, value in figures.items():
+        if value is not None:
+            known[name] = as_double(function, name, value)
+            if known[name].shape != adjacency.shape:
+                raise ValueError(
+                    f"[{function}] {name}: expected {list(adjacency.shape)}, got "
+                    f"{list(known[name].shape)}"
+                )
+    adjacency = adjacency.clone().fill_diagonal_(0)
+    labels = [str(name) for name in names] if names else [f"x{at}" for at in range(count)]
+    return KnownGraph(adjacency, labels, known)
+
+
+@checked
+def to_networkx(graph: Any, names: Sequence[str] | None = None) -> Any:
+    """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``, ``low``
+    and ``high`` as far as they are known.
+
+    Args:
+        graph, names: as in :func:`draw_graph`.
+    """
+    import networkx  # torch needs it
+
+    whole = known_graph("to_networkx", graph, names, {})
+    made = networkx.DiGraph()
+    made.add_nodes_from(whole.names)
+    for i, j in whole.adjacency.nonzero().tolist():
+        made.add_edge(whole.names[i], whole.names[j], **_attributes(whole, i, j))
+    return made
+
+
+@checked
+def to_igraph(graph: Any, names: Sequence[str] | None = None) -> Any:
+    """A directed ``igraph.Graph`` of all columns with the attributes of :func:`to_networkx`.
+
+    igraph is under the GPL and is installed separately.
+
+    Raises:
+        ModuleNotFoundError: igraph is not installed.
+    """
+    whole = known_graph("to_igraph", graph, names, {})
+    try:
+        import igraph
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"to_igraph needs igraph: python -m pip install igraph ({error})"
+        ) from None
+    pairs = whole.adjacency.nonzero().tolist()
+    made = igraph.Graph(n=len(whole.names), edges=pairs, directed=True)
+    made.vs["name"] = whole.names
+    attributes = [_attributes(whole, i, j) for i, j in pairs]
+    for name in attributes[0] if attributes else ():
+        made.es[name] = [each[name] for each in attributes]
+    return made
+
+
+def _attributes(graph: KnownGraph, i: int, j: int) -> dict[str, float]:
+    singular = {"scores": "score", "frequencies": "frequency"}
+    own = {singular.get(name, name): value for name, value in graph.said(i, j).items()}
+    return {"weight": graph.adjacency[i, j].item()} | own

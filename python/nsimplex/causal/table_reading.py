@@ -1,0 +1,224 @@
+"""How an estimator reads a table, checks it and keeps some of its columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._arguments import describe
+from .._choices import Missing
+from .._printable import printable
+from ..graph_files import read_table
+from .arrays import Table, is_anndata, read_columns
+from .contract import HAS_SKLEARN, NotFittedError
+from .graphs import UsableTable, usable_table
+
+__all__ = ["TableReading"]
+
+
+class TableReading:
+    """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``layer`` and ``raw``.
+
+    A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``n_features_in_`` and
+    ``feature_names_in_`` here; other tables are compared with them.
+    """
+
+    # The estimator's parameters, and what its fit computes.
+    missing: Missing
+    drop: bool
+    layer: str
+    raw: bool
+    standardise: bool
+    mean_: Tensor
+    deviation_: Tensor
+
+    def _word_columns(self) -> list[int | str]:
+        """Names or numbers of the columns that may hold words."""
+        return []
+
+    def _check_means(self, values: Tensor, names: Sequence[str]) -> None:
+        """Refuses gaps that ``missing="means"`` would fill, if they have no mean."""
+
+    def _chosen(self, X: Any) -> Tensor:
+        """The kept columns of a table, scaled."""
+        columns = self._fitted("columns_")
+        if isinstance(X, (str, os.PathLike)):
+            table = self._read(X)
+            columns = self._places(table.names, columns, os.fspath(X))
+            if table.values.size(1) <= max(columns):
+                self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
+            self._check_finite(table)
+        else:
+            table = self._checked(X, reset=False)
+        values = table.values[:, columns]
+        if self.missing == "means":
+            values = torch.where(values.isnan(), self.mean_, values)
+        return self._scaled(values)
+
+    def _read(self, path: str | os.PathLike[str]) -> Table:
+        if os.fspath(path).endswith(".h5ad"):
+            from .cells import read_h5ad
+
+            cells = read_h5ad(path, self.layer, raw=self.raw)
+            return Table(cells.values, cells.names)
+        file = read_table(path)
+        return Table(file.values, file.columns)
+
+    def _checked(self, X: Any, reset: bool) -> Table:
+        """A table in memory whose shape and names fit. With ``reset`` they become those of the
+        fit."""
+        place = f"[{type(self).__name__}] X"
+        matrix: dict[str, Any] = dict(layer=self.layer, raw=self.raw) if is_anndata(X) else {}
+        if words := self._word_columns():
+            known = None if reset else getattr(self, "words_", None)
+            matrix.update(words=words, known=known)
+        table = read_columns(type(self).__name__, "X", X, **matrix)
+        if reset:
+            self.words_ = dict(table.words)
+        values = table.values
+        if values.layout is not torch.strided:
+            values = values.to_dense()
+        if values.is_meta or values.device.type != "cpu":
+            raise ValueError(f"{place}: expected a tensor on the CPU, got one on {values.device}")
+        if values.dim() != 2:
+            raise ValueError(
+                f"{place}: expected [n, M], got {describe(X)}. Reshape your data: one row is "
+                "X.reshape(1, -1), one column X.reshape(-1, 1)"
+            )
+        table = table._replace(values=values)
+        self._check_names(X, table.names, reset)
+        self._check_size(place, values, reset)
+        self._check_finite(table)
+        return table
+
+    def _check_names(self, X: Any, names: list[str], reset: bool) -> None:
+        own = list(getattr(X, "columns", [])) or (names if is_anndata(X) else [])
+        named = bool(own) and all(isinstance(name, str) for name in own)
+        if reset:
+            for name in {name for name in names if names.count(name) > 1} if names else ():
+                raise ValueError(
+                    f"[{type(self).__name__}] X: expected different names of columns, got "
+                    f"{names.count(name)} columns {printable(name)!r}"
+                )
+        if HAS_SKLEARN and not isinstance(X, Tensor) and not is_anndata(X):
+            from sklearn.utils.validation import validate_data
+
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        elif reset:
+            self.__dict__.pop("feature_names_in_", None)
+            if named:
+                import numpy
+
+                self.feature_names_in_ = numpy.asarray(own, dtype=object)
+        elif named and hasattr(self, "feature_names_in_"):
+            fitted = list(self.feature_names_in_)
+            if own != fitted:
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(own, fitted)) if a != b),
+                    min(len(own), len(fitted)),
+                )
+                expected, got = (
+                    repr(each[at]) if at < len(each) else "no column" for each in (fitted, own)
+                )
+                raise ValueError(
+                    f"[{type(self).__name__}] X: expected the columns of the fit in the same "
+                    f"order, got {got} for {expected} in column {at}"
+                )
+
+    def _check_size(self, place: str, values: Tensor, reset: bool) -> None:
+        rows, count = values.shape
+        if reset:
+            for size, least, word in ((count, 2, "feature"), (rows, 2, "sample")):
+                if size < least:
+                    raise ValueError(
+                        f"{place}: found a table with {size} {word}(s) (shape=({rows}, {count})) "
+                        f"while a minimum of {least} is required."
+                    )
+            self.n_features_in_ = count
+            return
+        if rows < 1:
+            raise ValueError(
+                f"{place}: found a table with 0 sample(s) (shape=({rows}, {count})) while a "
+                "minimum of 1 is required."
+            )
+        if hasattr(self, "n_features_in_"):
+            if count != self.n_features_in_:
+                raise ValueError(
+                    f"{place}: X has {count} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+        elif count <= max(self.columns_):  # a file that C++ wrote does not have the number
+            raise ValueError(
+                f"{place}: expected [n, more than {max(self.columns_)}], got {tuple(values.shape)}"
+            )
+
+    def _check_finite(self, table: Table) -> None:
+        bad = table.values.isinf() if self.missing != "refuse" else ~table.values.isfinite()
+        if not bad.any():
+            return
+        row, column = bad.nonzero()[0].tolist()
+        value = table.values[row, column].item()
+        name = printable(table.names[column])[:60] if table.names else column
+        raise ValueError(
+            f"[{type(self).__name__}] X: expected finite numbers, got "
+            f"{'NaN' if value != value else value} in row {row}, column {name}"
+            + (
+                '; missing="rows", "means" or "likelihood" accepts missing values'
+                if value != value
+                else ""
+            )
+        )
+
+    def _kept(self, X: Any, names: Sequence[str]) -> UsableTable:
+        """The table without what is dropped. Sets the attributes that describe the columns."""
+        if isinstance(X, (str, os.PathLike)):
+            self.__dict__.pop("feature_names_in_", None)
+            self.words_ = {}
+            if os.fspath(X).endswith(".h5ad"):
+                table = self._read(X)
+                self._check_finite(table)
+                kept = usable_table(table.values, table.names, missing=self.missing, drop=self.drop)
+                self.n_features_in_ = table.values.size(1)
+            else:
+                kept = usable_table(X, missing=self.missing, drop=self.drop)
+                self.n_features_in_ = len(kept.columns) + len(kept.dropped)
+        else:
+            table = self._checked(X, reset=True)
+            self._check_means(table.values, list(names) or table.names)
+            kept = usable_table(
+                table.values, list(names) or table.names, missing=self.missing, drop=self.drop
+            )
+        self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
+        return kept
+
+    def _scaled(self, values: Tensor) -> Tensor:
+        return (values - self.mean_) / self.deviation_ if self.standardise else values
+
+    def _wraps_output(self) -> bool:
+        """Whether scikit-learn makes a data frame of what ``transform`` returns."""
+        own = getattr(self, "_sklearn_output_config", {}).get("transform")
+        if own is None and HAS_SKLEARN:
+            import sklearn
+
+            own = sklearn.get_config()["transform_output"]
+        return own not in (None, "default")
+
+    def _places(self, names: list[str], columns: list[int], path: str) -> list[int]:
+        """Numbers of the fit's columns in a file whose columns have these names."""
+        if not self.names_ or not names:
+            return columns
+        for name in self.names_:
+            if names.count(name) != 1:
+                raise ValueError(
+                    f"cannot use {path}: expected one column {name!r}, got {names.count(name)}"
+                )
+        return [names.index(name) for name in self.names_]
+
+    def _fitted(self, name: str) -> Any:
+        if not hasattr(self, name):
+            raise NotFittedError(f"[{type(self).__name__}] not fitted: call fit first")
+        return getattr(self, name)
