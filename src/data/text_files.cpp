@@ -1,11 +1,8 @@
 #include "data/text_files.h"
 
 #include <fnmatch.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "io/input_file.h"
@@ -26,22 +23,6 @@ bool is_binary(const Text& text) {
 Text open_file(const std::string& path) {
   const auto file = std::make_shared<io::FileBytes>(path);
   return {path, file->bytes(), file};
-}
-
-Text read_standard_input() {
-  constexpr size_t kChunk = 1 << 20;
-  const auto bytes = std::make_shared<std::vector<uint8_t>>();
-  for (size_t filled = 0;;) {
-    bytes->resize(filled + kChunk);
-    const ssize_t count = ::read(STDIN_FILENO, bytes->data() + filled, kChunk);
-    if (count < 0 && errno != EINTR) {
-      throw InputError(std::string("cannot read standard input: ") + std::strerror(errno));
-    }
-    filled += static_cast<size_t>(std::max<ssize_t>(count, 0));
-    bytes->resize(filled);
-    if (count == 0) break;
-  }
-  return {"-", *bytes, bytes};
 }
 
 void require_text(const Text& text) {
@@ -96,7 +77,7 @@ std::vector<Text> open_texts(const std::vector<std::string>& sources, const std:
     if (source != "-" && fs::is_directory(source)) {
       open_folder(source, glob, texts);
     } else {
-      texts.push_back(source == "-" ? read_standard_input() : open_file(source));
+      texts.push_back(open_file(source));
       require_text(texts.back());
     }
   }

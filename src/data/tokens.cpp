@@ -42,7 +42,7 @@ Batch BatchSampler::next() {
 
 Tokens::Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer) {
   if (tokenizer.is_bytes()) {
-    for (const Text& text : texts) append({0, text.bytes, text.owner});
+    for (const Text& text : texts) append(text.bytes, std::ssize(text.bytes), text.owner);
     return;
   }
   const auto words = std::make_shared<std::vector<int32_t>>();
@@ -52,7 +52,7 @@ Tokens::Tokens(const std::vector<Text>& texts, const Tokenizer& tokenizer) {
         tokenizer.encode({reinterpret_cast<const char*>(text.bytes.data()), text.bytes.size()});
     words->insert(words->end(), encoded.begin(), encoded.end());
   }
-  append({0, std::span<const int32_t>(*words), words});
+  append(std::span<const int32_t>(*words), std::ssize(*words), words);
 }
 
 Tokens Tokens::of_files(const std::vector<std::string>& training,
@@ -82,9 +82,10 @@ void Tokens::append_file(const std::string& path, int64_t vocabulary) {
     file->fail(
         fmt::format("expected uint{} token numbers, got {} bytes", 8 * kWidth, file->size()));
   }
-  const Piece piece{0, NumberFile<Number>{file}, nullptr};
+  const NumberFile<Number> numbers_in_file{file};
+  const int64_t count = numbers_in_file.size();
   int64_t before = 0;
-  for_each_block(piece, 0, piece.size(), [&](const auto& numbers) {
+  for_each_block(numbers_in_file, 0, count, [&](const auto& numbers) {
     const auto largest = std::max_element(numbers.begin(), numbers.end());
     if (static_cast<int64_t>(*largest) >= vocabulary) {
       file->fail(fmt::format("expected tokens below {}, got {} at token {}", vocabulary, *largest,
@@ -92,7 +93,7 @@ void Tokens::append_file(const std::string& path, int64_t vocabulary) {
     }
     before += std::ssize(numbers);
   });
-  append(piece);
+  append(numbers_in_file, count);
 }
 
 template <class Number>
@@ -110,12 +111,8 @@ std::vector<Number> Tokens::NumberFile<Number>::read(int64_t begin, int64_t coun
   return numbers;
 }
 
-int64_t Tokens::Piece::size() const {
-  return std::visit([](const auto& tokens) { return static_cast<int64_t>(tokens.size()); }, run);
-}
-
 template <class Visit>
-void Tokens::for_each_block(const Piece& piece, int64_t begin, int64_t count, Visit&& visit) {
+void Tokens::for_each_block(const Run& any, int64_t begin, int64_t count, Visit&& visit) {
   constexpr int64_t kBlock = 1 << 19;
   std::visit(
       [&](const auto& run) {
@@ -126,13 +123,12 @@ void Tokens::for_each_block(const Piece& piece, int64_t begin, int64_t count, Vi
             visit(run.read(begin, std::min(kBlock, end - begin)));
         }
       },
-      piece.run);
+      any);
 }
 
-void Tokens::append(Piece piece) {
-  piece.begin = size_;
-  size_ += piece.size();
-  pieces_.push_back(std::move(piece));
+void Tokens::append(Run run, int64_t size, std::shared_ptr<const void> owner) {
+  pieces_.push_back({size_, size, std::move(run), std::move(owner)});
+  size_ += size;
 }
 
 void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
@@ -141,8 +137,8 @@ void Tokens::copy(int64_t begin, int64_t count, int64_t* out) const {
                1;
   for (; count > 0; ++piece) {
     const int64_t skip = begin - piece->begin;
-    const int64_t part = std::min(count, piece->size() - skip);
-    for_each_block(*piece, skip, part,
+    const int64_t part = std::min(count, piece->size - skip);
+    for_each_block(piece->run, skip, part,
                    [&](const auto& block) { out = std::copy(block.begin(), block.end(), out); });
     begin += part;
     count -= part;
@@ -154,7 +150,7 @@ uint64_t Tokens::fingerprint() const {
   uint64_t hash = 0xcbf29ce484222325u;
   const auto add = [&](uint64_t number) { hash = (hash ^ number) * 0x100000001b3u; };
   for (const Piece& piece : pieces_) {
-    for_each_block(piece, 0, piece.size(), [&](const auto& run) {
+    for_each_block(piece.run, 0, piece.size, [&](const auto& run) {
       for (const auto token : run) add(static_cast<uint64_t>(token));
     });
   }

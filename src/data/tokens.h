@@ -55,25 +55,25 @@ class Tokens {
     std::vector<Number> read(int64_t begin, int64_t count) const;
   };
 
-  // A run of consecutive tokens.
+  // Consecutive tokens in memory or in a file.
+  using Run = std::variant<std::span<const uint8_t>, std::span<const int32_t>, NumberFile<uint16_t>,
+                           NumberFile<uint32_t>>;
+
   struct Piece {
-    int64_t begin;
-    std::variant<std::span<const uint8_t>, std::span<const int32_t>, NumberFile<uint16_t>,
-                 NumberFile<uint32_t>>
-        run;
-    std::shared_ptr<const void> owner;
-    int64_t size() const;
+    int64_t begin, size;
+    Run run;
+    std::shared_ptr<const void> owner;  // of tokens in memory
   };
 
   Tokens() = default;
-  void append(Piece piece);
+  void append(Run run, int64_t size, std::shared_ptr<const void> owner = nullptr);
   template <class Number>
   void append_file(const std::string& path, int64_t vocabulary);
 
-  // Calls visit(run) for `count` tokens of a piece from `begin` on, block by block; each run
-  // continues the last one.
+  // Calls visit(block) for `count` tokens of a run from `begin` on. Each block continues the last
+  // one. No other function depends on the kind of a run.
   template <class Visit>
-  static void for_each_block(const Piece& piece, int64_t begin, int64_t count, Visit&& visit);
+  static void for_each_block(const Run& run, int64_t begin, int64_t count, Visit&& visit);
 
   std::vector<Piece> pieces_;
   int64_t size_ = 0;

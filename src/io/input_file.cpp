@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
 
 #include "support/error.h"
 
@@ -18,18 +22,68 @@ namespace {
 // files in /proc never end.
 constexpr size_t kFirstRoom = size_t{64} * 1024, kMostUnsized = size_t{1} << 30;
 
+constexpr const char* kStandardInput = "-";
+
+std::vector<uint8_t> read_standard_input() {
+  constexpr size_t kChunk = size_t{1} << 20;
+  std::vector<uint8_t> bytes;
+  for (size_t filled = 0;;) {
+    bytes.resize(filled + kChunk);
+    const ssize_t count = ::read(STDIN_FILENO, bytes.data() + filled, kChunk);
+    if (count < 0 && errno != EINTR) {
+      throw InputError(std::string("cannot read standard input: ") + std::strerror(errno));
+    }
+    filled += static_cast<size_t>(std::max<ssize_t>(count, 0));
+    bytes.resize(filled);
+    if (count == 0) return bytes;
+  }
+}
+
+// What came on standard input. It can be read only once, so it is kept until standard input is
+// another file.
+std::shared_ptr<const std::vector<uint8_t>> standard_input() {
+  static std::mutex mutex;
+  static std::shared_ptr<const std::vector<uint8_t>> kept;
+  static struct stat kept_of{};
+  const std::lock_guard lock(mutex);
+  struct stat facts{};
+  if (::fstat(STDIN_FILENO, &facts) != 0) {
+    throw InputError(std::string("cannot read standard input: ") + std::strerror(errno));
+  }
+  const bool same = facts.st_dev == kept_of.st_dev && facts.st_ino == kept_of.st_ino;
+  if (!kept || !same) {
+    kept = std::make_shared<const std::vector<uint8_t>>(read_standard_input());
+    kept_of = facts;
+  }
+  return kept;
+}
+
+// Separate pages: nothing is cleared twice, and vectors of any width can be loaded from them.
+void* new_pages(size_t size) {
+  return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 }  // namespace
 
 FileBytes::FileBytes(const std::string& path) {
+  if (path == kStandardInput) {
+    const auto bytes = standard_input();
+    void* const memory = new_pages(bytes->size() + 1);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<uint8_t*>(memory);
+    room_ = bytes->size() + 1;
+    size_ = bytes->size();
+    std::ranges::copy(*bytes, data_);
+    return;
+  }
   const OpenFile file(path);
   // One byte more than the size, so that the end is seen and not assumed.
   const size_t expected = file.size() > 0 ? static_cast<size_t>(file.size()) + 1 : kFirstRoom;
-  // Separate pages: nothing is cleared twice, and vectors of any width can be loaded from them.
   const auto require = [&](void* memory) {
     if (memory == MAP_FAILED) file.fail(std::strerror(errno));
     data_ = static_cast<uint8_t*>(memory);
   };
-  require(::mmap(nullptr, expected, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  require(new_pages(expected));
   room_ = expected;
   try {
     for (;;) {
@@ -55,7 +109,8 @@ std::string read_text(const std::string& path) {
 }
 
 void Source::fail(const std::string& why) const {
-  throw InputError("cannot read " + name + ": " + why);
+  throw InputError("cannot read " + (name == kStandardInput ? "standard input" : name) + ": " +
+                   why);
 }
 
 std::span<const uint8_t> Source::part(uint64_t begin, uint64_t count) const {

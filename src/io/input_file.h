@@ -13,7 +13,8 @@ namespace nsimplex::io {
 ///
 /// This is a copy and not a mapping, so later changes of the file do not affect it. A file that
 /// changes while it is read is refused. Special files without a size, such as those below /proc,
-/// are read to their end.
+/// are read to their end. The path "-" stands for standard input, which is read once and
+/// kept until it is another file, so that all objects of this path have the same bytes.
 class FileBytes {
  public:
   /// Throws InputError if `path` is missing, unreadable, not a regular file or larger than memory.
