@@ -87,7 +87,8 @@ class TableFile(NamedTuple):
 def read_graphs(path: _Path) -> TupleBatch:
     """Reads the undirected graphs of a file as one batch. The file contains lines of graph6, or is
     an npy array of graph6 strings, in C order."""
-    return TupleBatch(*operators.read_graphs(operator_path(path)), "undirected")
+    tuples, tuple_offsets, node_offsets = operators.read_graphs(operator_path(path))
+    return TupleBatch(tuples, tuple_offsets, node_offsets, "undirected")
 
 
 @checked

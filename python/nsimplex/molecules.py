@@ -149,7 +149,7 @@ def _number(text: str) -> float:
 
 def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
     with whole_file(path, binary=True) as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def _offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -207,20 +207,20 @@ def convert(
             bad.append(str(error))
     if not molecules:
         raise ValueError(f"cannot read {source}: no molecule in it")
-    columns = _Molecule(*zip(*molecules, strict=True))
+    columns = {name: [getattr(each, name) for each in molecules] for name in _Molecule._fields}
     _write(
         Path(result),
         {
-            "atoms": np.concatenate(columns.atoms),
-            "atom_offsets": _offsets(columns.atoms),
+            "atoms": np.concatenate(columns["atoms"]),
+            "atom_offsets": _offsets(columns["atoms"]),
             "atom_categories": np.array(list(ATOM_FEATURES.values()), np.int64),
-            "bonds": np.concatenate(columns.bonds),
-            "bond_types": np.concatenate(columns.bond_types),
-            "bond_offsets": _offsets(columns.bonds),
+            "bonds": np.concatenate(columns["bonds"]),
+            "bond_types": np.concatenate(columns["bond_types"]),
+            "bond_offsets": _offsets(columns["bonds"]),
             "bond_categories": np.array(list(BOND_FEATURES.values()), np.int64),
-            "targets": np.array(columns.target),
-            "fingerprints": np.stack(columns.fingerprint),
-            "lines": np.array(columns.line, np.int64),
+            "targets": np.array(columns["target"]),
+            "fingerprints": np.stack(columns["fingerprint"]),
+            "lines": np.array(columns["line"], np.int64),
         },
     )
     return len(molecules), bad
@@ -228,7 +228,7 @@ def convert(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m nsimplex.molecules", description=__doc__.split("\n")[0]
+        prog="python -m nsimplex.molecules", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("source", help="csv with a header, gzipped or not")
     parser.add_argument("result", help="npz to write")

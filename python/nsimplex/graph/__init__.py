@@ -30,6 +30,26 @@ from .builders import (
 from .collate import (
     collate_graphs,
 )
+from .conversions import from_dense, from_edge_index, from_scipy
+from .curvature import EdgeCurvatures, edge_curvatures
+from .frameworks import (
+    class_numbers,
+    from_dgl,
+    from_networkx,
+    from_pyg,
+    to_networkx,
+    to_pyg,
+)
+from .graph_data import GraphData
+from .graph_scores import (
+    Split,
+    adjusted_rand_index,
+    average_precision,
+    negative_tuples,
+    roc_auc,
+    soft_f1_loss,
+    split_rows,
+)
 from .graph_structure import (
     Adjacency,
     LaplacianEigenvectors,
@@ -43,19 +63,34 @@ from .graph_structure import (
     node_degrees,
     simplices,
 )
+from .hif import read_hif, write_hif
+from .hyperedges import from_hyperedge_index, from_hyperedges, from_incidence
+from .liftings import (
+    lift_cliques,
+    lift_k_hop_sets,
+    lift_line_graph,
+    with_laplacian_encodings,
+    with_random_walk_encodings,
+)
 
 __all__ = [
     "Adjacency",
     "DerivedTuples",
+    "EdgeCurvatures",
+    "GraphData",
     "LaplacianEigenvectors",
     "LineGraph",
     "PointSets",
+    "Split",
     "TupleBatch",
     "adjacency",
+    "adjusted_rand_index",
     "all_orders",
+    "average_precision",
     "barabasi_albert_graph",
     "chain_graphs",
     "check_features",
+    "class_numbers",
     "collate_graphs",
     "complete_tuples",
     "component_cliques",
@@ -63,16 +98,39 @@ __all__ = [
     "connected_components",
     "delaunay_graph",
     "derived_features",
+    "edge_curvatures",
     "edge_tuples",
+    "from_dense",
+    "from_dgl",
+    "from_edge_index",
+    "from_hyperedge_index",
+    "from_hyperedges",
+    "from_incidence",
+    "from_networkx",
+    "from_pyg",
+    "from_scipy",
     "label_cliques",
     "laplacian_eigenvectors",
+    "lift_cliques",
+    "lift_k_hop_sets",
+    "lift_line_graph",
     "line_graph",
+    "negative_tuples",
     "node_and_edge_features",
     "node_degrees",
     "project_tuples",
     "random_point_sets",
+    "read_hif",
+    "roc_auc",
     "simplices",
+    "soft_f1_loss",
     "split_graphs",
+    "split_rows",
+    "to_networkx",
+    "to_pyg",
     "tuple_batch",
+    "with_laplacian_encodings",
     "with_loops",
+    "with_random_walk_encodings",
+    "write_hif",
 ]

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import Symmetry
 from .._library import operators
-from .batches import DerivedTuples, TupleBatch, derived
+from .batches import DerivedTuples, TupleBatch, batch_of, derived
 
 __all__ = [
     "PointSets",
@@ -39,7 +40,7 @@ def edge_tuples(
     edges: Tensor,
     nodes: int,
     *,
-    symmetry: str = "ordered",
+    symmetry: Symmetry = "ordered",
     both_directions: bool = True,
     loops: bool = False,
 ) -> DerivedTuples:
@@ -62,7 +63,7 @@ def complete_tuples(
     nodes: Tensor | Sequence[int] | int,
     order: int,
     *,
-    symmetry: str = "ordered",
+    symmetry: Symmetry = "ordered",
     loops: bool = True,
 ) -> TupleBatch:
     """All tuples of the nodes of every graph. When ordered these are n^k tuples, and when loop-free
@@ -73,7 +74,7 @@ def complete_tuples(
         nodes: number of nodes of each graph; a single number is one graph.
         order: k.
     """
-    return TupleBatch(*operators.graph_complete(_counts(nodes), order, symmetry, loops), symmetry)
+    return batch_of(operators.graph_complete(_counts(nodes), order, symmetry, loops), symmetry)
 
 
 @checked
@@ -91,7 +92,11 @@ def all_orders(batch: TupleBatch) -> DerivedTuples:
 
 @checked
 def project_tuples(
-    batch: TupleBatch, order: int, symmetry: str | None = None, *, all_nodes: bool | None = None
+    batch: TupleBatch,
+    order: int,
+    symmetry: Symmetry | None = None,
+    *,
+    all_nodes: bool | None = None,
 ) -> TupleBatch:
     """E -> E': the tuples of a lower order on which a layer from the batch's order is computed.
 
@@ -109,9 +114,8 @@ def project_tuples(
             silently. For higher orders they are left out.
     """
     symmetry = batch.symmetry if symmetry is None else symmetry
-    return TupleBatch(
-        *operators.graph_project(*batch._parts(), order, symmetry, all_nodes), symmetry
-    )
+    parts = operators.graph_project(*batch._parts(), order, symmetry, all_nodes)
+    return batch_of(parts, symmetry)
 
 
 @checked
@@ -137,7 +141,7 @@ def node_and_edge_features(
 @checked
 def chain_graphs(nodes: Tensor | Sequence[int] | int) -> TupleBatch:
     """Undirected chains 0 - 1 - .. - (n - 1), one for each number in ``nodes``."""
-    return TupleBatch(*operators.graph_chains(_counts(nodes)), "undirected")
+    return batch_of(operators.graph_chains(_counts(nodes)), "undirected")
 
 
 @checked
@@ -150,7 +154,7 @@ def barabasi_albert_graph(nodes: int, links: int, *, seed: int = 0) -> TupleBatc
 
     Source: Barabasi and Albert, "Emergence of scaling in random networks", Science 286 (1999).
     """
-    return TupleBatch(*operators.graph_barabasi_albert(nodes, links, seed), "undirected")
+    return batch_of(operators.graph_barabasi_albert(nodes, links, seed), "undirected")
 
 
 @checked
@@ -183,7 +187,7 @@ def delaunay_graph(points: Tensor, node_offsets: Tensor | None = None) -> TupleB
         ValueError: a NaN or infinity, another shape, two points of a set that are equal on the
             grid.
     """
-    return TupleBatch(*operators.graph_delaunay(points, node_offsets), "undirected")
+    return batch_of(operators.graph_delaunay(points, node_offsets), "undirected")
 
 
 def _counts(nodes: Tensor | Sequence[int] | int) -> Tensor:

@@ -12,6 +12,8 @@ from torch.utils.data._utils.collate import collate, default_collate_fn_map
 from .._arguments import checked
 from .batches import DerivedTuples, TupleBatch, concatenate_graphs
 from .builders import PointSets
+from .frameworks import from_pyg
+from .graph_data import GraphData, concatenate_data
 from .graph_structure import Adjacency, LineGraph
 
 __all__ = ["collate_graphs"]
@@ -21,8 +23,9 @@ __all__ = ["collate_graphs"]
 def collate_graphs(samples: Sequence[Any]) -> Any:
     """One batch of many samples: the ``collate_fn`` of a DataLoader of graphs.
 
-    A sample is a :class:`TupleBatch`, a tensor, a number, a string, or a tuple, list or dict of
-    these. All samples have the same structure, and so has the result. A tuple becomes a list, as in
+    A sample is a :class:`TupleBatch`, a :class:`GraphData`, a ``Data`` of PyTorch Geometric, which
+    becomes a :class:`GraphData`, a tensor, a number, a string, or a tuple, list or dict of these.
+    All samples have the same structure, and so has the result. A tuple becomes a list, as in
     torch's ``default_collate``. Graphs go through :func:`concatenate_graphs`. Tensors are
     concatenated along their first dimension, so that features keep the order of the rows; tensors
     without dimensions are stacked. Numbers become a tensor with one entry per sample.
@@ -42,6 +45,8 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
         >>> batch.graphs, x.shape, label
         (2, torch.Size([4, 4]), tensor([0, 1]))
     """
+    if len(samples) and hasattr(samples[0], "edge_index"):
+        return from_pyg(list(samples))
     if not samples:
         raise ValueError("[collate_graphs] samples: expected at least one, got none")
     try:
@@ -56,7 +61,7 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
 
 
 def _collate_tensors(tensors: Sequence[Tensor], *, collate_fn_map: object) -> Tensor:
-    return torch.cat(tensors) if tensors[0].dim() else torch.stack(tensors)
+    return torch.cat([*tensors]) if tensors[0].dim() else torch.stack([*tensors])
 
 
 def _refuse_rows(samples: Sequence[object], *, collate_fn_map: object) -> None:
@@ -70,5 +75,10 @@ _COLLATE = {
     **default_collate_fn_map,
     Tensor: _collate_tensors,
     TupleBatch: lambda batches, *, collate_fn_map: concatenate_graphs(batches),
+    GraphData: lambda samples, *, collate_fn_map: concatenate_data(samples),
     (DerivedTuples, Adjacency, LineGraph, PointSets): _refuse_rows,
 }
+
+# A DataLoader without collate_fn joins graphs, too, where its samples are graphs.
+for _kind in (TupleBatch, GraphData):
+    default_collate_fn_map.setdefault(_kind, _COLLATE[_kind])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._library import operators
-from .batches import TupleBatch, batches_of
+from .batches import TupleBatch, batch_of, batches_of
 
 __all__ = [
     "Adjacency",
@@ -75,14 +75,14 @@ def label_cliques(labels: Tensor, node_offsets: Tensor) -> TupleBatch:
         labels: int64 [n], any numbers.
         node_offsets: int64 [B + 1], the nodes of each graph.
     """
-    return TupleBatch(*operators.graph_label_cliques(labels, node_offsets), "undirected")
+    return batch_of(operators.graph_label_cliques(labels, node_offsets), "undirected")
 
 
 @checked
 def component_cliques(batch: TupleBatch) -> TupleBatch:
     """Every connected component completed to a clique. The result is a partition of the nodes for
     any predicted edges."""
-    return TupleBatch(*operators.graph_component_cliques(*batch._parts()), "undirected")
+    return batch_of(operators.graph_component_cliques(*batch._parts()), "undirected")
 
 
 @checked
@@ -96,7 +96,7 @@ def line_graph(batch: TupleBatch) -> LineGraph:
     """The line graph of an undirected graph without loops. Its nodes are the rows of the batch. Its
     edges (undirected) are the pairs of rows that share a node."""
     parts = operators.graph_line(*batch._parts())
-    return LineGraph(TupleBatch(*parts[:3], "undirected"), parts[3])
+    return LineGraph(batch_of(parts[:3], "undirected"), parts[3])
 
 
 @checked

@@ -75,6 +75,19 @@ def test_reads_tuples_of_safetensors(tmp_path):
         nsimplex.read_tuples(path, width=3)
 
 
+def test_tuples_stay_when_their_file_changes(tmp_path):
+    """A view of a mapped file would end the process here, or change with the file."""
+    path = tmp_path / "t.safetensors"
+    data = torch.arange(100_000).view(-1, 2)
+    header = json.dumps(
+        {"edges": {"dtype": "I64", "shape": [50_000, 2], "data_offsets": [0, 800_000]}}
+    ).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data.numpy().tobytes())
+    tuples = nsimplex.read_tuples(path).tuples
+    path.write_bytes(b"")
+    assert torch.equal(tuples, data)
+
+
 def test_refuses_nodes_that_cannot_be_counted(tmp_path):
     path = tmp_path / "t.safetensors"
     header = json.dumps(

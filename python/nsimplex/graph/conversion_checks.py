@@ -1,0 +1,227 @@
+"""Checks and merged rows that all conversions to graphs share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._arguments import describe
+from .graph_data import LEVELS, GraphData, concatenate_data
+
+DUPLICATES = ("same", "first", "mean", "sum")
+
+
+class MergedRows(NamedTuple):
+    """Distinct rows in ascending order."""
+
+    rows: Tensor  #: [distinct, k]
+    inverse: Tensor  #: the distinct row of every row
+    first: Tensor  #: the first row of every distinct one
+
+
+def merged_rows(rows: Tensor, nodes: int) -> MergedRows:
+    if rows.size(1) == 2 and nodes < 2**31:  # one number per row: a sort of numbers is faster
+        keys, inverse = torch.unique(rows[:, 0] * nodes + rows[:, 1], return_inverse=True)
+        distinct = torch.stack([keys // max(nodes, 1), keys % max(nodes, 1)], 1)
+    else:
+        distinct, inverse = torch.unique(rows, dim=0, return_inverse=True)
+    first = torch.full((len(distinct),), len(rows)).scatter_reduce(
+        0, inverse, torch.arange(len(rows)), "amin"
+    )
+    return MergedRows(distinct, inverse, first)
+
+
+def reduced_rows(
+    at: str, name: str, values: Tensor | None, merged: MergedRows, rule: str, rows: Tensor
+) -> Tensor | None:
+    """Values of the distinct rows."""
+    if values is None:
+        return None
+    first = values[merged.first]
+    if rule == "first" or len(first) == len(values):
+        return first
+    if rule == "same":
+        spread = first[merged.inverse]
+        alike = (spread == values) | ((spread != spread) & (values != values))
+        differ = (~alike.flatten(1).all(1) if alike.dim() > 1 else ~alike).nonzero()
+        if len(differ):
+            row = int(differ[0, 0])
+            hint = "; duplicates says what to do" if name == "edge_features" else ""
+            raise ValueError(
+                f"{at}{name}: expected the same for an edge that is listed twice, got others for "
+                f"{tuple(rows[row].tolist())} in {int(merged.first[merged.inverse[row]])} and "
+                f"{row}{hint}"
+            )
+        return first
+    if not values.is_floating_point():
+        raise ValueError(
+            f"{at}duplicates: expected same or first for codes of type {values.dtype}, got {rule}"
+        )
+    total = torch.zeros_like(first).index_add(0, merged.inverse, values)
+    if rule == "mean":
+        total /= torch.bincount(merged.inverse, minlength=len(first))[:, None]
+    return total
+
+
+def renamed(at: str, function: Any, *args: Any, **kwargs: Any) -> GraphData:
+    """The call, whose errors begin with the name of the function that the user called."""
+    try:
+        return function(*args, **kwargs)
+    except (ValueError, TypeError) as error:
+        text = str(error)
+        if text.startswith(f"[{function.__name__}] "):
+            raise type(error)(at + text.partition("] ")[2]) from None
+        raise
+
+
+def matrix_entries(
+    at: str, name: str, matrix: Any
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[int, int]]:
+    """Rows, columns and values of the entries of a matrix that are not 0, and its shape."""
+    if hasattr(matrix, "tocoo"):
+        matrix = matrix.tocoo()
+        row, column, value = (
+            torch.as_tensor(each) for each in (matrix.row, matrix.col, matrix.data)
+        )
+        shape = matrix.shape
+    else:
+        try:
+            dense = torch.as_tensor(matrix)
+        except (RuntimeError, TypeError, ValueError):
+            raise TypeError(f"{at}{name}: expected a matrix, got {describe(matrix)}") from None
+        if dense.is_meta or dense.dim() != 2:
+            raise ValueError(f"{at}{name}: expected a matrix, got {describe(matrix)}")
+        if dense.layout != torch.strided:
+            dense = dense.to_sparse_coo().coalesce()
+            (row, column), value = dense.indices(), dense.values()
+        else:
+            row, column = dense.nonzero().unbind(1)
+            value = dense[row, column]
+        shape = dense.shape
+    if value.is_complex():
+        raise TypeError(f"{at}{name}: expected real numbers, got {value.dtype}")
+    kept = value != 0
+    row, column = row.to(torch.int64), column.to(torch.int64)
+    rows, columns = shape
+    return (row[kept], column[kept], value[kept]), (rows, columns)
+
+
+def require_choice(at: str, name: str, value: object, names: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in names:
+        known = ", ".join(each or '""' for each in names)
+        raise ValueError(f"{at}{name}: expected one of {known}, got {describe(value)}")
+
+
+def require_index(at: str, name: str, index: Tensor) -> None:
+    if not isinstance(index, Tensor) or index.is_meta or index.layout != torch.strided:
+        raise TypeError(f"{at}{name}: expected a dense int64 tensor, got {describe(index)}")
+    if index.dtype != torch.int64:
+        raise TypeError(f"{at}{name}: expected int64, got {index.dtype}")
+    if index.dim() != 2 or index.size(0) != 2:
+        hint = ""
+        if index.dim() == 2 and index.size(1) == 2:
+            hint = f"; [E, 2] is transposed, pass {name}.t()"
+        raise ValueError(f"{at}{name}: expected shape [2, E], got {list(index.shape)}{hint}")
+
+
+def node_count(
+    at: str, given: int | None, features: Tensor | None, batch: Tensor | None, index: Tensor
+) -> int:
+    for name, tensor in (("node_features", features), ("batch", batch)):
+        if tensor is not None and (not isinstance(tensor, Tensor) or not tensor.dim()):
+            raise TypeError(f"{at}{name}: expected one row per node, got {describe(tensor)}")
+    if given is not None:
+        if not isinstance(given, int) or given < 0 or given > 2**40:
+            raise ValueError(f"{at}num_nodes: expected a number of nodes, got {describe(given)}")
+        return given
+    for tensor in (features, batch):
+        if tensor is not None:
+            return len(tensor)
+    return int(index.max()) + 1 if index.numel() else 0
+
+
+def require_nodes(at: str, name: str, index: Tensor, nodes: int) -> None:
+    wrong = ((index < 0) | (index >= nodes)).nonzero()
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        allowed = f"nodes 0 to {nodes - 1}" if nodes else "no edges of 0 nodes"
+        raise ValueError(
+            f"{at}{name}: expected {allowed}, got {int(index[row, column])} in column {column}"
+        )
+
+
+def offsets_of(at: str, batch: Tensor | None, nodes: int, graphs: int | None) -> Tensor:
+    if batch is None:
+        if graphs not in (None, 1):
+            raise ValueError(f"{at}num_graphs: expected batch with more than one, got {graphs!r}")
+        return torch.tensor([0, nodes])
+    if batch.dtype != torch.int64 or batch.is_meta or batch.layout != torch.strided:
+        raise TypeError(f"{at}batch: expected dense int64, got {batch.dtype}")
+    if batch.shape != (nodes,):
+        raise ValueError(f"{at}batch: expected shape [{nodes}], got {list(batch.shape)}")
+    if len(batch) and (int(batch[0]) < 0 or bool((batch.diff() < 0).any())):
+        raise ValueError(f"{at}batch: expected ascending numbers of graphs from 0 on")
+    last = int(batch[-1]) + 1 if len(batch) else 0
+    graphs = last if graphs is None else graphs
+    if not isinstance(graphs, int) or graphs < last or graphs > 2**40:
+        raise ValueError(f"{at}num_graphs: expected at least {last}, got {describe(graphs)}")
+    counts = torch.bincount(batch, minlength=graphs)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def graphs_of(batch: Tensor | None, nodes: int) -> Tensor:
+    return torch.zeros(nodes, dtype=torch.int64) if batch is None else batch
+
+
+def finite_features(at: str, name: str, features: Tensor | None, rows: int) -> Tensor | None:
+    """Features as [rows, d], finite."""
+    if features is None:
+        return None
+    if not isinstance(features, Tensor) or features.is_meta or features.layout != torch.strided:
+        raise TypeError(f"{at}{name}: expected a dense tensor, got {describe(features)}")
+    if not (features.is_floating_point() or features.dtype == torch.int64):
+        raise TypeError(f"{at}{name}: expected floating point or int64, got {features.dtype}")
+    if features.dim() == 1:
+        features = features[:, None]
+    if features.dim() != 2 or len(features) != rows:
+        raise ValueError(f"{at}{name}: expected shape [{rows}, d], got {list(features.shape)}")
+    wrong = (~features.isfinite()).nonzero()
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        raise ValueError(
+            f"{at}{name}: expected finite numbers, got {features[row, column].item()} in row "
+            f"{row}, column {column}"
+        )
+    return features
+
+
+def level_targets(
+    at: str, targets: Tensor | None, level: str, counts: dict[str, int]
+) -> tuple[Tensor | None, str]:
+    """Targets with one row per member of their level."""
+    require_choice(at, "level", level, LEVELS)
+    if targets is None:
+        if level:
+            raise ValueError(f"{at}level: expected targets with level {level}, got none")
+        return None, ""
+    if not isinstance(targets, Tensor) or targets.is_meta or targets.layout != torch.strided:
+        raise TypeError(f"{at}targets: expected a dense tensor, got {describe(targets)}")
+    if targets.is_complex():
+        raise TypeError(f"{at}targets: expected numbers or classes, got {targets.dtype}")
+    rows = targets.view(1) if targets.dim() == 0 else targets
+    for name, count in counts.items():
+        if level in ("", name) and len(rows) == count:
+            return rows, name
+    wanted = ", ".join(f"{count} ({name})" for name, count in counts.items() if level in ("", name))
+    raise ValueError(f"{at}targets: expected rows {wanted}, got {len(rows)}")
+
+
+def joined(samples: Sequence[GraphData], name: str) -> GraphData:
+    """One record of many, where errors name the argument that held them."""
+    try:
+        return concatenate_data(samples)
+    except ValueError as error:
+        raise ValueError(str(error).replace("[collate_graphs] samples", name)) from None
