@@ -16,6 +16,11 @@ from .equivariant_encoder import (
 from .equivariant_linear import EquivariantLinear
 from .feature_options import FeatureTransformerOptions
 from .feature_transformer import FeatureTransformer
+from .graph_baselines import MessagePassing
+from .graph_losses import graph_loss, graph_metrics
+from .graph_models import GraphInputs
+from .graph_training import GraphFit, fit_graphs
+from .graph_transformer import GraphTransformer
 from .language_model import LanguageModel
 from .language_options import LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
@@ -33,6 +38,9 @@ __all__ = [
     "FeatureTransformer",
     "FeatureTransformerOptions",
     "FeedForward",
+    "GraphFit",
+    "GraphInputs",
+    "GraphTransformer",
     "HigherOrderPart",
     "IndexParts",
     "IndexSource",
@@ -40,6 +48,7 @@ __all__ = [
     "LanguageModel",
     "LanguageModelOptions",
     "Linear",
+    "MessagePassing",
     "Neighbours",
     "Path",
     "PatternLinear",
@@ -57,5 +66,8 @@ __all__ = [
     "Window",
     "calibrate",
     "convert",
+    "fit_graphs",
+    "graph_loss",
+    "graph_metrics",
     "order_shares",
 ]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods, describe
+from .._choices import Activation
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
 from .checks import require, require_name, require_rows, require_whole
@@ -29,7 +30,7 @@ class FeedForward(nn.Module):
     of 8.
     """
 
-    def __init__(self, dim: int, hidden: int = 0, activation: str = "swiglu") -> None:
+    def __init__(self, dim: int, hidden: int = 0, activation: Activation = "swiglu") -> None:
         super().__init__()
         require_whole("[FeedForward] ", dim=dim)
         require_whole("[FeedForward] ", least=0, hidden=hidden)
@@ -77,12 +78,12 @@ class TransformerBlock(nn.Module):
             isinstance(mlp, nn.Module),
             f"[TransformerBlock] mlp: expected a module, got {describe(mlp)}",
         )
-        self.dim = attention.dim
+        self.dim: int = attention.dim
         place = next(attention.parameters())
         self.attention_norm = RMSNorm(attention.dim).to(place)
-        self.attention = attention
+        self.attention: SimplicialAttention | ExpertChoice = attention
         self.mlp_norm = RMSNorm(attention.dim).to(place)
-        self.mlp = mlp
+        self.mlp: FeedForward = mlp
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0
@@ -96,6 +97,11 @@ class TransformerBlock(nn.Module):
         return self.attention.make_cache(unbounded)
 
     def make_static_cache(self, batch: int, slots: int) -> StaticCache:
+        if not isinstance(self.attention, SimplicialAttention):
+            raise ValueError(
+                "[TransformerBlock] attention: expected a SimplicialAttention with slots, got "
+                f"{describe(self.attention)}"
+            )
         return self.attention.make_static_cache(batch, slots)
 
     def forward(

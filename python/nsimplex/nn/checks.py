@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
+import torch._C._functorch as functorch
 from torch import Tensor
 
 from .._arguments import describe
@@ -34,7 +36,7 @@ def require_positive(at: str, **numbers: object) -> None:
             raise ValueError(f"{at}{name}: expected a positive number, got {describe(value)}")
 
 
-def factory(at: str, device: object, dtype: object) -> dict:
+def factory(at: str, device: Any, dtype: Any) -> dict[str, Any]:
     """The arguments device and dtype of a module's parameters, checked."""
     fits = dtype is None or (isinstance(dtype, torch.dtype) and dtype.is_floating_point)
     require(fits, f"{at}dtype: expected a floating dtype, got {describe(dtype)}")
@@ -65,7 +67,7 @@ def require_scale(at: str, scale: object) -> None:
         )
 
 
-def require_window(function: str, window: object, order: int) -> None:
+def require_window(function: str, window: Any, order: int) -> None:
     flat = flat_window(window, order, function) or []
     for place, number in enumerate(flat):
         side, least = ("left", 1) if place % 2 == 0 else ("right", 0)
@@ -97,7 +99,7 @@ def require_lengths(lengths: Tensor, x: Tensor) -> None:
     # This test stands alone because the compiler cannot trace the next one.
     if torch.compiler.is_compiling():
         return
-    plain = type(lengths) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(lengths)
+    plain = type(lengths) is Tensor and not functorch.is_functorch_wrapped_tensor(lengths)
     if not plain or not lengths.is_cpu or lengths.numel() == 0:
         return
     low, high = (int(each) for each in lengths.aminmax())

@@ -8,11 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
+from .._choices import (
+    EquivariantEncoderForm,
+    EquivariantFeatures,
+    EquivariantForm,
+    EquivariantKeys,
+    EquivariantMlp,
+)
 from ..equivariant_attention import (
     EquivariantAttentionPlan,
     EquivariantAttentionWeights,
     equivariant_attention,
     equivariant_attention_classes,
+    equivariant_attention_coefficients,
     orthogonal_directions,
 )
 from ..equivariant_classes import Kind, TensorKind, _kind, equivariant_classes
@@ -41,6 +49,7 @@ class RandomFeatures(nn.Module):
         super().__init__()
         require_whole("[RandomFeatures] ", dim=dim)
         require_whole("[RandomFeatures] ", least=0, features=features)
+        self.directions: Tensor
         self.register_buffer(
             "directions", orthogonal_directions(dim, features or max(1, int(dim * math.log(dim))))
         )
@@ -89,11 +98,11 @@ class EquivariantAttention(nn.Module):
         *,
         heads: int = 1,
         head_dim: int | None = None,
-        form: str = "softmax",
-        keys: str = "paper",
+        form: EquivariantForm = "softmax",
+        keys: EquivariantKeys = "paper",
         global_classes: bool = True,
         normalise: bool = True,
-        feature_map: str = "relu",
+        feature_map: EquivariantFeatures = "relu",
         features: RandomFeatures | None = None,
     ) -> None:
         super().__init__()
@@ -115,12 +124,9 @@ class EquivariantAttention(nn.Module):
                 "[EquivariantAttention] normalise: expected True for form softmax, got False"
             )
         self.input, self.output = _kind(input), _kind(output)
-        self.heads, self.form, self.normalise, self.feature_map = (
-            heads,
-            form,
-            normalise,
-            feature_map,
-        )
+        self.heads, self.normalise = heads, normalise
+        self.form: EquivariantForm = form
+        self.feature_map: EquivariantFeatures = feature_map
         self.keys, self.global_classes = keys, global_classes
         self._classes = equivariant_attention_classes(
             self.input, self.output, keys=keys, global_classes=global_classes
@@ -162,6 +168,21 @@ class EquivariantAttention(nn.Module):
     def forward(self, x: Tensor, plan: EquivariantAttentionPlan, light: EquivariantPlan) -> Tensor:
         """x [m, C] -> [m', D]; ``light`` is the plan of the light classes between the same
         lists."""
+        self._check(plan)
+        attended = equivariant_attention(x, self._weights(), plan, **self._options(x))
+        return attended + self.light(x, light)
+
+    def coefficients(self, x: Tensor, plan: EquivariantAttentionPlan) -> Tensor:
+        """The attention coefficients [classes, heads, m', m]; see
+        :func:`nsimplex.equivariant_attention_coefficients`."""
+        self._check(plan)
+        return equivariant_attention_coefficients(x, self._weights(), plan, **self._options(x))
+
+    def class_names(self) -> list[str]:
+        """The names of the classes that attend, in the order of :meth:`coefficients`."""
+        return [each.own.name for each in self._classes]
+
+    def _check(self, plan: EquivariantAttentionPlan) -> None:
         if (plan.input, plan.output, plan.keys, plan.global_classes) != (
             self.input,
             self.output,
@@ -173,7 +194,9 @@ class EquivariantAttention(nn.Module):
                 "the layer's "
                 f"classes, got {plan.input} -> {plan.output}"
             )
-        weights = EquivariantAttentionWeights(
+
+    def _weights(self) -> EquivariantAttentionWeights:
+        return EquivariantAttentionWeights(
             self.query_weight,
             self.query_bias,
             self.key_weight,
@@ -181,17 +204,15 @@ class EquivariantAttention(nn.Module):
             self.value_weight,
             self.output_weight,
         )
-        attended = equivariant_attention(
-            x,
-            weights,
-            plan,
+
+    def _options(self, x: Tensor) -> dict:
+        return dict(
             heads=self.heads,
             form=self.form,
             normalise=self.normalise,
             directions=None if self.features is None else self.features.directions.to(x.dtype),
             features=self.feature_map,
         )
-        return attended + self.light(x, light)
 
 
 @checked_methods
@@ -268,10 +289,10 @@ class EquivariantEncoder(nn.Module):
         out_channels: int,
         *,
         hidden: int | None = None,
-        mlp: str = "automatic",
+        mlp: EquivariantMlp = "automatic",
         dropout: float = 0.0,
         residual: bool = False,
-        encoder: str = "standard",
+        encoder: EquivariantEncoderForm = "standard",
         **attention,
     ) -> None:
         super().__init__()

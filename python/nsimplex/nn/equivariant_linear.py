@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
+from .._choices import ClassSet, Pooling
 from ..equivariant_classes import Kind, _kind, equivariant_classes
 from ..equivariant_linear import EquivariantPlan, equivariant_linear, equivariant_linear_sparse
 from .checks import require_name, require_rows, require_whole
@@ -44,13 +45,15 @@ class EquivariantLinear(nn.Module):
         in_channels: int,
         out_channels: int,
         *,
-        classes: str = "all",
-        pooling: str = "mean",
+        classes: ClassSet = "all",
+        pooling: Pooling = "mean",
         bias: bool = True,
     ) -> None:
         super().__init__()
         require_whole("[EquivariantLinear] ", in_channels=in_channels, out_channels=out_channels)
         require_name("[EquivariantLinear] ", "pooling", pooling, ("mean", "sum"))
+        self.classes: ClassSet
+        self.pooling: Pooling
         self.input, self.output, self.classes, self.pooling = (
             _kind(input),
             _kind(output),

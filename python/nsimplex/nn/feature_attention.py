@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ class FeaturePositions(nn.Module):
 
     def __init__(self, options: FeatureTransformerOptions) -> None:
         super().__init__()
+        self.table: Tensor | None
         shapes = {
             "rotary": (options.features, options.heads, options.planes),
             "additive": (options.features, options.dim),
@@ -42,7 +44,8 @@ class FeaturePositions(nn.Module):
 
     def set_table(self, table: Tensor) -> None:
         at = "[FeatureTransformer] table: "
-        require(self.table is not None, f"{at}only of encodings rotary and additive")
+        if self.table is None:
+            raise ValueError(f"{at}only of encodings rotary and additive")
         shaped = table
         if self.table.dim() == 3 and table.dim() == 2:
             shaped = table.unsqueeze(1).expand(-1, self.table.size(1), -1)
@@ -57,6 +60,7 @@ class FeaturePositions(nn.Module):
 
     def angles(self) -> Tensor:
         """Radians [1 + M, H, planes], times the learned scale. The extra token has zeros."""
+        assert self.table is not None
         table = self.table if self.scale is None else self.table * self.scale.unsqueeze(1)
         return F.pad(table, (0, 0, 0, 0, 1, 0))
 
@@ -105,7 +109,7 @@ class FeatureAttention(SimplicialAttention):
         Only the numerator is rotated (arXiv 2104.09864, equation 19). Rotated features may be
         negative, so their sum has no lower bound.
         """
-        features = dict(kind="random", seed=self.seed, orthogonal=True)
+        features: dict[str, Any] = dict(kind="random", seed=self.seed, orthogonal=True)
         q, k = feature_map(q, **features), feature_map(k, **features)
         if self.model.encoding != "rotary":
             return separable_attention(q, [k], [v], features=None)
@@ -127,7 +131,7 @@ class FeatureAttention(SimplicialAttention):
             q + self.content_bias.unsqueeze(1), k, v, attn_mask=bias * scale, scale=scale
         )
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, x: Tensor, contexts=(), key_lengths: Tensor | None = None, *, cache=None
     ) -> Tensor:
         self._refuse_contexts(contexts, key_lengths)

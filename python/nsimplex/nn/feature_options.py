@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._choices import Aggregate, Backbone, FeatureEncoding, FeatureValues
 from .checks import require
 
 _CHOICES = {
@@ -49,14 +50,14 @@ class FeatureTransformerOptions:
     heads: int = 4
     layers: int = 2
     hidden: int = 0
-    backbone: str = "softmax"
+    backbone: Backbone = "softmax"
     order: int = 2
-    values: str = "bins"
+    values: FeatureValues = "bins"
     bins: int = 5
-    encoding: str = "none"
+    encoding: FeatureEncoding = "none"
     identity: bool = False
     learned_scale: bool = False
-    aggregate: str = "cls"
+    aggregate: Aggregate = "cls"
     outputs: int = 0
 
     @classmethod

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +67,7 @@ class FeatureTransformer(nn.Module):
         self.mark = nn.Parameter(torch.empty(o.dim))
         periodic = o.values == "periodic"
         self.frequencies = nn.Parameter(torch.empty(o.dim // 2)) if periodic else None
+        self.value: nn.Embedding | nn.Linear | None
         if o.values == "bins":
             self.value = nn.Embedding(o.bins + 1, o.dim)
         else:
@@ -74,12 +77,13 @@ class FeatureTransformer(nn.Module):
         self.identity = nn.Embedding(o.features, o.dim) if o.identity else None
         self.encoding = nn.Embedding(o.features, o.dim) if o.encoding == "learned" else None
         self.positions = FeaturePositions(o)
-        self.blocks = nn.ModuleList(
+        blocks = [
             TransformerBlock(
                 FeatureAttention(o, self.positions, layer), FeedForward(o.dim, o.hidden, "gelu")
             )
             for layer in range(o.layers)
-        )
+        ]
+        self.blocks = cast("Sequence[TransformerBlock]", nn.ModuleList(blocks))
         self.norm = RMSNorm(o.dim)
         self.reconstruction = nn.Linear(o.dim, o.bins + 1 if o.values == "bins" else 1)
         self.head = nn.Linear(o.dim, o.outputs) if o.outputs else None
@@ -138,6 +142,7 @@ class FeatureTransformer(nn.Module):
         self._general = (general,)
 
     def _embed(self, x: Tensor) -> Tensor:
+        assert self.value is not None
         if isinstance(self.value, nn.Embedding):
             return self.value(x)
         if self.frequencies is None:
@@ -182,6 +187,7 @@ class FeatureTransformer(nn.Module):
             if rows is not None:
                 tokens = tokens + rows.weight
         if o.encoding == "additive":
+            assert self.positions.table is not None
             tokens = tokens + self.positions.table
         if o.encoding == "sinusoidal":
             columns = torch.arange(1, o.features + 1, device=x.device)
@@ -212,5 +218,6 @@ class FeatureTransformer(nn.Module):
 
     def predict(self, hidden: Tensor) -> Tensor:
         """hidden -> [B, outputs], linear in :meth:`aggregate`."""
-        require(self.head is not None, "[FeatureTransformer] outputs: expected a model with some")
+        if self.head is None:
+            raise ValueError("[FeatureTransformer] outputs: expected a model with some")
         return self.head(self.aggregate(hidden))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -124,7 +124,8 @@ class _Group:
         if self._caches is None:
             logits = self._model(tokens[:, -context:])
         else:
-            for part in tokens.split(context, 1):
+            logits = tokens
+            for part in tokens.split(context, 1):  # at least one
                 logits = self._model(part, self._caches)
         return logits[:, -1].double().cpu()
 
@@ -235,7 +236,7 @@ class Prompts(NamedTuple):
     device: torch.device | None = None  #: of a vector or matrix
 
 
-def prompts_of(prompts: object, tokenizer: Tokenizer | None, vocabulary: int) -> Prompts:
+def prompts_of(prompts: Any, tokenizer: Tokenizer | None, vocabulary: int) -> Prompts:
     if isinstance(prompts, Tensor):
         require(
             prompts.dim() in (1, 2) and prompts.dtype in (torch.int64, torch.int32),
@@ -256,19 +257,21 @@ def prompts_of(prompts: object, tokenizer: Tokenizer | None, vocabulary: int) ->
         raise TypeError(f"{_AT}prompts: expected tokens or texts, got {describe(prompts)}")
     require(len(rows) > 0, f"{_AT}prompts: expected one or more, got none")
     if kind in ("text", "texts"):
-        return _encoded(rows, tokenizer, kind)
+        return _encoded([*rows], tokenizer, kind)
     for place, row in enumerate(rows):
         _require_tokens(row, place, vocabulary)
     device = prompts.device if isinstance(prompts, Tensor) else None
-    return Prompts([[*row] for row in rows], [len(row) for row in rows], kind, device)
+    tokens: list[Any] = [[*row] for row in rows]
+    return Prompts(tokens, [len(row) for row in rows], kind, device)
 
 
-def _encoded(texts: list[object], tokenizer: Tokenizer | None, kind: str) -> Prompts:
-    require(
-        tokenizer is not None,
-        f"{_AT}prompts: expected token numbers, got text and no tokenizer; set model.tokenizer",
-    )
-    rows, shown = [], []
+def _encoded(texts: Sequence[object], tokenizer: Tokenizer | None, kind: str) -> Prompts:
+    if tokenizer is None:
+        raise ValueError(
+            f"{_AT}prompts: expected token numbers, got text and no tokenizer; set model.tokenizer"
+        )
+    rows: list[list[int]] = []
+    shown: list[int] = []
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{_AT}prompts[{place}]: expected a string, got {describe(text)}")
@@ -280,7 +283,7 @@ def _encoded(texts: list[object], tokenizer: Tokenizer | None, kind: str) -> Pro
     return Prompts(rows, shown, kind)
 
 
-def _require_tokens(row: object, place: int, vocabulary: int) -> None:
+def _require_tokens(row: Any, place: int, vocabulary: int) -> None:
     fits = isinstance(row, (list, tuple)) and all(type(token) is int for token in row)
     if not fits:
         raise TypeError(f"{_AT}prompts[{place}]: expected a list of integers, got {describe(row)}")
@@ -297,6 +300,7 @@ def stream(
 ) -> Iterator:
     """What each step adds, in the form of the prompts."""
     if prompts.kind in ("text", "texts"):
+        assert tokenizer is not None
         decoders = [
             StreamDecoder(tokenizer, row[len(row) - shown :])
             for row, shown in zip(prompts.rows, prompts.shown)
@@ -326,6 +330,7 @@ def whole(
             if token is not None and not (are_texts and token in ends):
                 row.append(token)
     if are_texts:
+        assert tokenizer is not None
         texts = [tokenizer.decode(row) if row else "" for row in rows]
         return texts[0] if prompts.kind == "text" else texts
     if prompts.kind in ("vector", "matrix"):

@@ -7,11 +7,13 @@ Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq quer
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._choices import Norm
 from ..rotary import rotary as rotate
 from .checks import require, require_rows
 from .layer_options import LEARNED
@@ -24,8 +26,36 @@ def unit_rms(heads: Tensor) -> Tensor:
     return F.rms_norm(heads, (heads.size(-1),), eps=_HEAD_NORM_EPSILON)
 
 
+def own_part(parameter: Any) -> Any:
+    """This process's part of a parameter that is sharded by heads (a DTensor); others as they
+    are."""
+    return parameter.to_local() if hasattr(parameter, "to_local") else parameter
+
+
 class HeadProjections(nn.Module):
     """From tokens to heads and back, with the parameters that belong to heads."""
+
+    # The layer's constructor sets them.
+    dim: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    order: int
+    context_dims: tuple[int, ...]
+    norm: Norm
+    rotary: bool
+    rotary_base: float
+    unit_layer: bool
+    keep_pairs: bool
+    pairs: tuple[Tensor, Tensor] | None
+    attention_options: dict[str, Any]
+
+    # Projections: qkv without contexts, q and kv with them.
+    qkv: nn.Linear
+    q: nn.Linear
+    kv: nn.ModuleList
+    output: nn.Linear
+    sink: nn.Parameter | None
 
     def _make_projections(self, bias: bool, place: dict) -> None:
         heads, width = self.heads, self.head_dim
@@ -45,7 +75,7 @@ class HeadProjections(nn.Module):
         sinks = torch.zeros(self.heads, **place) if normalizer == "softmax_sink" else None
         self.register_parameter("sink", None if sinks is None else nn.Parameter(sinks))
         k, d, n = self.kv_heads, self.head_dim, self.order
-        shapes = {
+        shapes: list[tuple[int, ...]] = {
             "mlp": [(k, 2 * d, n * d), (k, 2 * d), (k, d, 2 * d), (k, d)],
             "mlp_symmetric": [
                 *[(k, 2 * d, d), (k, 2 * d), (k, 2 * d, 2 * d), (k, 2 * d), (k, d, 2 * d), (k, d)]
@@ -58,6 +88,7 @@ class HeadProjections(nn.Module):
 
     def _reset_projections(self, generator: torch.Generator | None, residual_gain: float) -> None:
         for projection in (self.q, *self.kv) if self.context_dims else (self.qkv,):
+            assert isinstance(projection, nn.Linear)
             initialize_linear(projection, generator)
         initialize_linear(self.output, generator, residual_gain)
 
@@ -134,4 +165,4 @@ class HeadProjections(nn.Module):
     def _reducer_weights(self) -> list[Tensor] | None:
         if self.attention_options["reduce"] not in LEARNED:
             return None
-        return [getattr(self, name) for name in self._reducer_names]
+        return [own_part(getattr(self, name)) for name in self._reducer_names]

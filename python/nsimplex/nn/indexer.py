@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods
+from .._choices import Form, IndexerSource, Scores, SetPattern
 from ..rotary import rotary as rotate
 from ..routing import indexer_loss, topk_keys
 from .checks import factory, require, require_name, require_positive, require_rows, require_whole
@@ -65,8 +67,8 @@ class Indexer(nn.Module):
         heads: int = 4,
         *,
         index_dim: int = 32,
-        source: str = "light",
-        scores: str = "relu",
+        source: IndexerSource = "light",
+        scores: Scores = "relu",
         learned: bool = False,
         rotary: bool = False,
         rotary_base: float = 10000.0,
@@ -85,7 +87,8 @@ class Indexer(nn.Module):
             f"{index_dim}",
         )
         self.dim, self.heads, self.index_dim = dim, heads, index_dim
-        self.source, self.scores = source, scores
+        self.source: IndexerSource = source
+        self.scores: Scores = scores
         self.rotary, self.rotary_base = rotary, rotary_base
         place = factory(at, device, dtype)
         if source == "light":
@@ -98,6 +101,7 @@ class Indexer(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         for child in self.children():
+            assert isinstance(child, nn.Linear)
             initialize(child.weight, generator)
 
     def project(
@@ -116,12 +120,11 @@ class Indexer(nn.Module):
             weights = self.weight(x).transpose(1, 2)
             weights = F.softplus(weights) if self.scores == "softmax" else weights
         if self.source == "reuse":
-            require(
-                source is not None,
-                "[Indexer] source: expected the tensors of the attention layer before; a first "
-                "layer has "
-                "none and takes source light",
-            )
+            if source is None:
+                raise ValueError(
+                    "[Indexer] source: expected the tensors of the attention layer before; a first "
+                    "layer has none and takes source light"
+                )
             require(
                 source.query.dim() == 4 and source.query.size(1) == self.heads,
                 f"[Indexer] source.query: expected {self.heads} heads [B, H, T, D], got "
@@ -134,7 +137,7 @@ class Indexer(nn.Module):
         query = self.query(x).unflatten(-1, (self.heads, self.index_dim)).transpose(1, 2)
         key = self.key(x).unsqueeze(1)
         if self.rotary:
-            turn = dict(base=self.rotary_base, offset=first_position)
+            turn: dict[str, Any] = dict(base=self.rotary_base, offset=first_position)
             if positions is not None:
                 turn = dict(base=self.rotary_base, positions=positions)
             query, key = rotate(query, **turn), rotate(key, **turn)
@@ -169,13 +172,13 @@ class Indexer(nn.Module):
         self,
         x: Tensor,
         query: Tensor,
-        keys,
+        keys: Sequence[Tensor],
         *,
         causal: bool = False,
         source: IndexSource | None = None,
         indices: Tensor | None = None,
-        pattern: str = "product",
-        form: str = "product",
+        pattern: SetPattern = "product",
+        form: Form = "product",
         logit_scale: float | None = None,
     ) -> Tensor:
         """Distance between the scores of x and the attention of the layer with ``query`` and

@@ -36,7 +36,7 @@ def induced_mask(
         if isinstance(entry, int) and entry >= 0:
             right = 0
         pairs = adjacency
-        if left >= 0 or right >= 0:
+        if positions is not None and (left >= 0 or right >= 0):
             distance = positions[:, None, :] - positions[:, :, None]  # j - i
             inside = torch.ones_like(distance, dtype=torch.bool)
             if left >= 0:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods
+from .._choices import SetPattern
 from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
 from ..text import Tokenizer
@@ -70,7 +73,7 @@ class LanguageModel(TextGenerator, nn.Module):
         )
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
-        self.blocks = nn.ModuleList(self._blocks())
+        self.blocks = cast("Sequence[TransformerBlock]", nn.ModuleList(self._blocks()))
         self.norm = RMSNorm(o.dim)
         if not o.tied:
             self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
@@ -101,14 +104,15 @@ class LanguageModel(TextGenerator, nn.Module):
             ValueError: "cannot read PATH: WHY" or "cannot use PATH: WHY", in one line.
         """
         saved = read_saved_model(path)
-        model = saved_language_model(saved, cls, non_finite)
+        model: Any = saved_language_model(saved, cls, non_finite)
         model.tokenizer = saved.tokenizer
-        return model.to(device=device, dtype=dtype).eval()
+        model.to(device=device, dtype=dtype).eval()
+        return model
 
     def _attention(self, simplicial: bool) -> SimplicialAttention:
         o = self.options
         order = o.order if simplicial else 1
-        common = dict(kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True)
+        common: dict[str, Any] = dict(kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True)
         if not simplicial:
             return SimplicialAttention(o.dim, o.heads, rotary=True, **common)
         common |= dict(
@@ -127,7 +131,7 @@ class LanguageModel(TextGenerator, nn.Module):
         indexer = dict(
             heads=o.heads, source=o.indexer, scores=o.indexer_scores, rotary=o.indexer == "light"
         )
-        pattern = "path" if o.sparse == "path" else "product"
+        pattern: SetPattern = "path" if o.sparse == "path" else "product"
         return SparseAttention(
             o.dim,
             o.heads,
@@ -150,7 +154,9 @@ class LanguageModel(TextGenerator, nn.Module):
                     "first layer "
                     "has none; use light, or every of at least 2",
                 )
-                attention.set_source(blocks[-1].attention)
+                before = blocks[-1].attention
+                assert isinstance(before, SimplicialAttention)
+                attention.set_source(before)
             mlp = FeedForward(o.dim, math.floor(o.mlp_ratio * o.dim + 0.5), o.mlp)
             blocks.append(TransformerBlock(attention, mlp))
         return blocks
@@ -318,4 +324,5 @@ class LanguageModel(TextGenerator, nn.Module):
         self(tokens)
         for layer in layers:
             layer.measures_mass = False
-        return [layer.retained_mass.item() for layer in layers]
+        masses = [layer.retained_mass for layer in layers]
+        return [mass.item() for mass in masses if mass is not None]

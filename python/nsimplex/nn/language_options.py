@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from .._choices import (
+    Activation,
+    Form,
+    IndexerSource,
+    LanguageSelection,
+    Norm,
+    Normalizer,
+    ScaleName,
+    Scores,
+)
 from .checks import require
 
 __all__ = ["LanguageModelOptions"]
@@ -25,37 +36,40 @@ class LanguageModelOptions:
     order: int = 2
     every: int = 4
     window: Sequence = (16, 256)
-    sparse: str = "window"
+    sparse: LanguageSelection = "window"
     topk: int = 64
-    indexer: str = "reuse"
-    indexer_scores: str = "softmax"
+    indexer: IndexerSource = "reuse"
+    indexer_scores: Scores = "softmax"
     indexer_loss: float = 0.0
-    norm: str = "none"
-    scale: str = "standard"
-    mlp: str = "swiglu"
+    norm: Norm = "none"
+    scale: ScaleName = "standard"
+    mlp: Activation = "swiglu"
     mlp_ratio: float = 0.0
     tied: bool = True
-    form: str = "product"
+    form: Form = "product"
     rotary: bool = False
-    normalizer: str = "softmax"
+    normalizer: Normalizer = "softmax"
     augment: bool = False
     dropout: float = 0.0
 
     @classmethod
     def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
         """Read the output of the C++ library's to_map, which a checkpoint's header stores."""
-        known = {field.name: field.type for field in dataclasses.fields(cls)}
+        known = {field.name: str(field.type) for field in dataclasses.fields(cls)}
         for name in fields:
             require(name in known, f"[LanguageModel] {name}: no such option")
-        read = {"int": int, "float": float, "str": str, "bool": lambda text: text == "true"}
-        return cls(
-            **{
-                name: _parse_windows(text) if name == "window" else read[known[name]](text)
-                for name, text in fields.items()
-            }
-        )
+        read: dict[str, Callable[[str], Any]] = {
+            "int": int,
+            "float": float,
+            "bool": lambda text: text == "true",
+            known["window"]: _parse_windows,
+        }
+        values: dict[str, Any] = {
+            name: read.get(known[name], str)(text) for name, text in fields.items()
+        }
+        return cls(**values)
 
 
-def _parse_windows(text: str) -> list[tuple[int, int]]:
+def _parse_windows(text: str) -> list[tuple[int, ...]]:
     """ "left:right,left:right" -> [(left, right), ...]"""
     return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .._arguments import describe
 from .checks import (
@@ -34,7 +35,7 @@ def check_heads(at: str, dim: int, heads: int, kv_heads: int, head_dim: int) -> 
     return kv_heads, head_dim
 
 
-def check_orders(at: str, orders: object, heads: int, kv_heads: int, options: dict) -> list[int]:
+def check_orders(at: str, orders: Any, heads: int, kv_heads: int, options: dict) -> list[int]:
     """The orders of the heads; the heads of one key head have one order."""
     require(
         isinstance(orders, Sequence) and not isinstance(orders, (str, bytes)),
@@ -58,7 +59,7 @@ def check_orders(at: str, orders: object, heads: int, kv_heads: int, options: di
         not options["context_dims"],
         f"{at}context_dims: expected none beside orders, got {len(options['context_dims'])}",
     )
-    return [*orders]
+    return list(orders)
 
 
 def check_layer(at: str, head_dim: int, o: dict) -> None:
@@ -97,7 +98,7 @@ def check_layer(at: str, head_dim: int, o: dict) -> None:
     share = o["dropout"]
     fits = isinstance(share, (int, float)) and not isinstance(share, bool) and 0 <= share < 1
     require(fits, f"{at}dropout: expected a share in [0, 1), got {describe(share)}")
-    _check_augment(at, o)
+    check_augment(at, o)
     require(
         o["form"] == "product" or head_dim % (order + 1) == 0,
         f"{at}head_dim: expected a multiple of order + 1 = {order + 1} for form determinant, "
@@ -109,10 +110,11 @@ def check_layer(at: str, head_dim: int, o: dict) -> None:
     _check_select(at, o)
 
 
-def _check_augment(at: str, o: dict) -> None:
+def check_augment(at: str, o: dict) -> None:
+    """Axes of ``o["order"]``, each once."""
     augment, order = o["augment"], o["order"]
     if augment is None or isinstance(augment, bool):
-        axes = range(1, order) if augment else ()
+        axes: Sequence[int] = range(1, order) if augment else ()
     else:
         listed = isinstance(augment, Sequence) and not isinstance(augment, (str, bytes))
         require(

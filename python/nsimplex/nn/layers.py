@@ -7,19 +7,28 @@ Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq quer
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._options import Window
+from .._choices import Distinct, Form, LearnedReduce, Norm, Normalizer
+from .._options import Scale, Window
+from .._sequence_shards import sequence_shards
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
 from .checks import factory, require, require_positive, require_rows, require_whole
 from .group_cache import GroupCache
 from .indexer import Indexer
-from .layer_options import check_heads, check_layer, check_orders, indexer_options
+from .layer_options import (
+    check_augment,
+    check_heads,
+    check_layer,
+    check_orders,
+    indexer_options,
+)
 from .place_checks import require_places
 from .select import Neighbours, Select, part_of
 from .selecting import SelectedTuples
@@ -102,20 +111,20 @@ class SimplicialAttention(SelectedTuples):
         head_dim: int = 0,
         order: int = 2,
         context_dims: Sequence[int] = (),
-        norm: str = "none",
-        scale: str | float | tuple[float, float] = "standard",
+        norm: Norm = "none",
+        scale: Scale = "standard",
         causal: bool = False,
         window: Window = None,
-        form: str = "product",
-        reduce: str = "product",
+        form: Form = "product",
+        reduce: LearnedReduce = "product",
         unit_layer: bool = False,
         rotary: bool = False,
         rotary_base: float = 10000.0,
         allow_non_invariant: bool = False,
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
         face: bool = False,
         augment: bool | Sequence[int] | None = None,
-        distinct: str = "none",
+        distinct: Distinct = "none",
         dropout: float = 0.0,
         bias: bool = False,
         select: Select | None = None,
@@ -125,7 +134,7 @@ class SimplicialAttention(SelectedTuples):
     ) -> None:
         super().__init__()
         at = f"[{type(self).__name__}] "
-        options = dict(
+        options: dict[str, Any] = dict(
             order=order,
             context_dims=context_dims,
             norm=norm,
@@ -153,6 +162,7 @@ class SimplicialAttention(SelectedTuples):
         else:
             orders = check_orders(at, orders, heads, kv_heads, options)
             options["order"] = order = max(orders)
+            check_augment(at, options)
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
         self.context_dims = tuple(context_dims)
@@ -162,7 +172,7 @@ class SimplicialAttention(SelectedTuples):
         #: later layer.
         self.keep_pairs = False
         self.pairs: tuple[Tensor, Tensor] | None = None
-        self.attention_options = dict(
+        self.attention_options: dict[str, Any] = dict(
             causal=causal,
             window=window,
             form=form,
@@ -189,14 +199,18 @@ class SimplicialAttention(SelectedTuples):
 
     def _make_groups(self, options: dict, place: dict) -> None:
         """One layer for the heads of each order."""
+        assert self.orders is not None
         shared = self.heads // self.kv_heads
-        rotary = options["rotary"]
+        rotary: bool = options["rotary"]
+        augment: Any = options["augment"]
         self.groups = nn.ModuleList()
         for order in sorted(set(self.orders)):
             heads = self.orders.count(order)
             invariant = order == 1 or options["form"] == "determinant"
+            listed: Any = None if augment is None or isinstance(augment, bool) else augment
             options |= dict(
                 order=order,
+                augment=augment if listed is None else [axis for axis in listed if axis < order],
                 rotary=rotary and (invariant or options["allow_non_invariant"]),
             )
             self.groups.append(
@@ -212,7 +226,7 @@ class SimplicialAttention(SelectedTuples):
         self._reset_groups(None, 1.0)
 
     def _reset_groups(self, generator: torch.Generator | None, residual_gain: float) -> None:
-        for group in self.groups:
+        for group in self._groups():
             share = (group.heads / self.heads) ** 0.5  # as rows of one projection of all heads
             group.reset_parameters(generator, residual_gain * share)
 
@@ -244,7 +258,7 @@ class SimplicialAttention(SelectedTuples):
         selections keep all keys, because any token may become a chosen key.
         """
         if self.orders is not None:
-            return GroupCache([group.make_cache(unbounded) for group in self.groups])
+            return GroupCache([group.make_cache(unbounded) for group in self._groups()])
         return self._empty_cache(unbounded)
 
     def make_static_cache(self, batch: int, slots: int) -> StaticCache:
@@ -311,10 +325,18 @@ class SimplicialAttention(SelectedTuples):
             counts is None or (cache is not None and self.orders is None),
             f"[{name}] counts: expected none without a StaticCache",
         )
+        shards = sequence_shards()
+        require(
+            shards is None or (cache is None and count == 0),
+            f"[{name}] cache and contexts: expected none under context_parallel",
+        )
         if self.orders is not None:
             return self._add_groups(x, places, cache)
         if cache is not None:
             return self._continue(x, cache, counts)
+        if shards is not None:
+            self._check_input(x)
+            return shards.attend(self, x, places)
         require(
             count == 0 or (positions is None and adjacency is None),
             f"[{name}] positions and adjacency: not with contexts",
@@ -326,17 +348,26 @@ class SimplicialAttention(SelectedTuples):
         adjacency = require_places(name, x, places, part_of(self.select, Neighbours) is None)
         return self._attend_self(x, places._replace(adjacency=adjacency))
 
-    def _add_groups(self, x: Tensor, places: Places, cache: LayerCache | None) -> Tensor:
+    def _groups(self) -> Iterator[SimplicialAttention]:
+        for group in self.groups:
+            assert isinstance(group, SimplicialAttention)
+            yield group
+
+    def _add_groups(
+        self, x: Tensor, places: Places, cache: LayerCache | StaticCache | None
+    ) -> Tensor:
         caches = [None] * len(self.groups) if cache is None else self._caches_of(cache)
-        outs = [
+        outs: list[Tensor] = [
             group(x, **places._asdict(), cache=each) for group, each in zip(self.groups, caches)
         ]
         return sum(outs[1:], outs[0])
 
-    def _caches_of(self, cache: LayerCache) -> list[LayerCache]:
-        fits = isinstance(cache, GroupCache) and len(cache.caches) == len(self.groups)
-        require(fits, f"[{type(self).__name__}] cache: expected one of this layer's make_cache()")
-        return cache.caches
+    def _caches_of(self, cache: LayerCache | StaticCache) -> list[LayerCache]:
+        if isinstance(cache, GroupCache) and len(cache.caches) == len(self.groups):
+            return cache.caches
+        raise ValueError(
+            f"[{type(self).__name__}] cache: expected one of this layer's make_cache()"
+        )
 
 
 #: Arguments of the indexer that the layer gives.

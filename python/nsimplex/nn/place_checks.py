@@ -63,7 +63,7 @@ def require_sparse_places(name: str, x: Tensor, places: Places, select: Select) 
     if masks is not None:
         one = isinstance(masks, Tensor) and masks.dtype == torch.bool
         require(
-            one and masks.shape == (batch, length),
+            one and isinstance(masks, Tensor) and masks.shape == (batch, length),
             f"{at}key_masks: expected one of bool and shape {[batch, length]} {beside}, got "
             f"{describe(masks)}",
         )
@@ -82,7 +82,7 @@ def require_sparse_places(name: str, x: Tensor, places: Places, select: Select) 
         if not torch.compiler.is_compiling() and bounds.is_cpu:
             rising = bool((bounds.diff() >= 0).all())
             require(
-                rising and bounds[0] == 0 and bounds[-1] == length,
+                rising and bounds[0].item() == 0 and bounds[-1].item() == length,
                 f"{at}cu_seqlens: expected 0 <= .. <= {length}, the tokens of x, got "
                 f"{describe(bounds)}",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +70,7 @@ class ExpertChoice(nn.Module):
             isinstance(attention, nn.Module),
             f"{at}attention: expected a layer or block, got {describe(attention)}",
         )
-        layers = [m for m in attention.modules() if isinstance(m, SimplicialAttention)]
+        layers: list[Any] = [m for m in attention.modules() if isinstance(m, SimplicialAttention)]
         require(
             not any(layer.context_dims for layer in layers),
             f"{at}attention: expected a layer without contexts",
@@ -87,6 +88,7 @@ class ExpertChoice(nn.Module):
                 "does not name it",
             )
             dim = own
+        assert dim is not None
         require_whole(at, dim=dim)
         require(own in (None, dim), f"{at}dim: expected that of the layer, {own}, got {dim}")
         self.tokens, self.sigmoid, self.dim = tokens, sigmoid, dim
@@ -94,7 +96,7 @@ class ExpertChoice(nn.Module):
         like = next(attention.parameters(), None)
         if like is not None:
             self.router.to(like)
-        self.attention = attention
+        self.attention: Any = attention
         self._taken = frozenset(inspect.signature(type(attention).forward).parameters)
         _initialize(self.router.weight, None)
 
@@ -108,7 +110,7 @@ class ExpertChoice(nn.Module):
         """Refused: the router compares all tokens, and a cache holds only the earlier ones."""
         raise ValueError(f"[ExpertChoice] cache: {_NO_CACHE}")
 
-    def _count(self, length):
+    def _count(self, length: Any) -> Any:
         """K for `length` real tokens, which is a number or a tensor."""
         if isinstance(self.tokens, int):
             return (
@@ -215,7 +217,9 @@ class ExpertChoice(nn.Module):
             )
         if positions is not None:
             places = positions.gather(1, places)
-        given = dict(key_lengths=counts, lengths=counts, positions=places, adjacency=adjacency)
+        given: dict[str, Any] = dict(
+            key_lengths=counts, lengths=counts, positions=places, adjacency=adjacency
+        )
         given = {name: value for name, value in given.items() if value is not None}
         if "residual" in taken:
             given["residual"] = False

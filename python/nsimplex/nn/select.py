@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +12,8 @@ from torch import Tensor
 from .._arguments import describe
 from ..separable_attention import FeatureMap
 from .checks import require, require_whole
+
+_Kind = TypeVar("_Kind", bound="Select")
 
 __all__ = ["Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"]
 
@@ -168,7 +171,7 @@ class Union(Select):
             require(found <= 1, f"[Union] parts: expected at most one {kind.__name__}, got {found}")
 
 
-def require_graph(function: str, adjacency: object, name: str = "adjacency") -> None:
+def require_graph(function: str, adjacency: Any, name: str = "adjacency") -> None:
     """Check that adjacency is one of the three forms of :class:`Neighbours`."""
     at = f"[{function}] {name}: expected bool [T, T] or [B, T, T], sparse CSR [T, T] or edges int64"
     require(isinstance(adjacency, Tensor), f"{at} [E, 2], got {describe(adjacency)}")
@@ -181,10 +184,10 @@ def require_graph(function: str, adjacency: object, name: str = "adjacency") -> 
     require(fits, f"{at} [E, 2], got {adjacency.dtype} of shape {list(adjacency.shape)}")
 
 
-def parts_of(select: Select | None) -> tuple[Select, ...]:
+def parts_of(select: Select | None) -> tuple[Select | None, ...]:
     return select.parts if isinstance(select, Union) else (select,)
 
 
-def part_of(select: Select | None, *kinds: type) -> Select | None:
+def part_of(select: Select | None, *kinds: type[_Kind]) -> _Kind | None:
     """The part of a selection that is of one of the kinds, or None."""
     return next((part for part in parts_of(select) if isinstance(part, kinds)), None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from .._choices import SetPattern
 from .._options import scales
 from ..attention import attention
 from ..face_attention import face_attention
@@ -16,12 +18,12 @@ from ..separable_attention import SeparableCache, feature_map, separable_attenti
 from ..sparse_attention import sparse_attention
 from ..static_cache import StaticCache
 from .checks import require
-from .heads import HeadProjections
-from .indexer import IndexParts, IndexSource
+from .heads import HeadProjections, own_part
+from .indexer import Indexer, IndexParts, IndexSource
 from .induced import induced, joined
 from .layer_options import LEARNED
 from .place_checks import require_sparse_places
-from .select import Linear, Neighbours, Path, Select, TopK, Window, part_of, parts_of
+from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Window, part_of, parts_of
 from .tables import (
     EVERYWHERE,
     Places,
@@ -36,15 +38,24 @@ from .tables import (
     window_table,
 )
 
+_Cache = TypeVar("_Cache", bound=LayerCache)
+
 
 class SelectedTuples(HeadProjections):
     """The part of an attention layer that attends, for every selection."""
 
+    # The layer's constructor sets them.
+    select: Select | None
+    face: bool
+    dropout: float
+    indexer: Indexer
+    neighbours: Tensor | None
+
     def _start_selecting(self, select: Select | None) -> None:
         chosen = part_of(select, TopK, Path)
-        self.pattern = "path" if isinstance(select, Path) else "product"
+        self.pattern: SetPattern = "path" if isinstance(select, Path) else "product"
         self.loss_weight = 0.0 if chosen is None else chosen.loss
-        self._source: list = []  # a list, so that it is not a child module
+        self._source: list[SelectedTuples] = []  # a list, so that it is not a child module
         #: loss_weight times the indexer's loss of the last forward(x); None if gradients were not
         #: recorded.
         self.auxiliary_loss: Tensor | None = None
@@ -76,9 +87,11 @@ class SelectedTuples(HeadProjections):
         places: Places = EVERYWHERE,
         **more,
     ):
-        options = induced(
+        options: dict[str, Any] = induced(
             self.attention_options, self.order, places.positions, places.adjacency
-        ) | dict(key_lengths=places.key_lengths, cu_seqlens=places.cu_seqlens, sink=self.sink)
+        ) | dict(
+            key_lengths=places.key_lengths, cu_seqlens=places.cu_seqlens, sink=own_part(self.sink)
+        )
         options["mask"] = joined(places.mask, options.get("mask"))
         masks = places.key_masks
         options["key_masks"] = [masks] * self.order if isinstance(masks, Tensor) else masks
@@ -92,19 +105,22 @@ class SelectedTuples(HeadProjections):
     def _attend_linearly(
         self, q: Tensor, keys: list[Tensor], values: list[Tensor], places: Places
     ) -> Tensor:
+        assert isinstance(self.select, Linear)
         options = {name: self.attention_options[name] for name in ("causal", "window")}
         features = self.select.features
         kept = self._kept_keys(places, q.size(2))
         if kept is not None:  # a key without features has no weight
-            make = features if callable(features) else lambda x: feature_map(x, features)
-            if features is not None:
-                q, keys = make(q), [make(key) for key in keys]
+            if callable(features):
+                q, keys = features(q), [features(key) for key in keys]
+            elif features is not None:
+                q, keys = feature_map(q, features), [feature_map(key, features) for key in keys]
             keys = [key * kept[:, None, :, None].to(key.dtype) for key in keys]
             features = None
         return separable_attention(q, keys, values, features=features, **options)
 
     def _kept_keys(self, places: Places, length: int) -> Tensor | None:
         kept = places.key_masks
+        assert kept is None or isinstance(kept, Tensor)  # require_sparse_places
         if places.key_lengths is not None:
             inside = torch.arange(length, device=places.key_lengths.device)
             inside = inside < places.key_lengths[:, None]
@@ -118,14 +134,17 @@ class SelectedTuples(HeadProjections):
     ) -> IndexParts | None:
         if not hasattr(self, "indexer"):
             return None
-        source = IndexSource(*self._source[0].pairs) if self._source else None
+        pairs = self._source[0].pairs if self._source else None
+        source = None if pairs is None else IndexSource(*pairs)
         return self.indexer.project(
             x.detach(), source, first_position=first_position, positions=positions
         )
 
     def _choose(self, index: IndexParts, places: Places = EVERYWHERE) -> Tensor:
         """The table of the indexer's keys, best first."""
-        k = part_of(self.select, TopK, Path).k
+        chosen = part_of(self.select, TopK, Path)
+        assert chosen is not None  # there is an indexer
+        k = chosen.k
         adjacency = places.adjacency
         if adjacency is None or adjacency.layout == torch.strided:
             adjacency = pairs_of(places, index.key.size(2))
@@ -147,9 +166,8 @@ class SelectedTuples(HeadProjections):
         if places.adjacency is not None:
             return neighbour_table(places.adjacency, length, part.self_loops)
         table, at = self.neighbours, f"[{type(self).__name__}] "
-        require(
-            table is not None, f"{at}adjacency: expected the graph of select Neighbours, got None"
-        )
+        if table is None:
+            raise ValueError(f"{at}adjacency: expected the graph of select Neighbours, got None")
         if places.positions is not None:
             return induced_table(table, places.positions, places.key_lengths)
         require(
@@ -171,6 +189,7 @@ class SelectedTuples(HeadProjections):
             if places.positions is not None:
                 table = self._in_window(table, part, places.positions)
         else:
+            assert isinstance(part, Sinks)
             first = torch.zeros_like(queries)
             if places.cu_seqlens is not None:
                 _, first = documents_of(places.cu_seqlens, length)
@@ -202,12 +221,14 @@ class SelectedTuples(HeadProjections):
         fixed = [
             self._fixed_table(part, queries, length, places)
             for part in parts
-            if not isinstance(part, (TopK, Path))
+            if part is not None and not isinstance(part, (TopK, Path))
         ]
-        chosen = []
+        chosen: list[Tensor] = []
         if index is not None:
             table = self._choose(index, places._replace(adjacency=None) if graph else places)
-            k = part_of(self.select, TopK, Path).k
+            part = part_of(self.select, TopK, Path)
+            assert part is not None
+            k = part.k
             chosen = [table] if isinstance(k, int) else [table[..., :each] for each in k]
         if isinstance(self.select, (TopK, Path)):
             return chosen
@@ -222,7 +243,7 @@ class SelectedTuples(HeadProjections):
         keys: Sequence[Tensor],
         values: Sequence[Tensor],
         chosen: Tensor | None,
-        pattern: str = "product",
+        pattern: SetPattern = "product",
     ) -> Tensor | None:
         """The indexer's loss. If ``chosen`` is None, it covers all admissible keys."""
         if index is None or not torch.is_grad_enabled() or self.loss_weight <= 0:
@@ -253,7 +274,9 @@ class SelectedTuples(HeadProjections):
         tables: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor]:
         """(out, lse) over the tuples of chosen keys; lse without the sink."""
-        options = {name: self.attention_options[name] for name in ("form", "reduce", "scale")}
+        options: dict[str, Any] = {
+            name: self.attention_options[name] for name in ("form", "reduce", "scale")
+        }
         options["reducer_weights"] = self._reducer_weights()
         if len(tables) == 1:
             out, lse = sparse_attention(
@@ -264,13 +287,14 @@ class SelectedTuples(HeadProjections):
                 q, keys, values, *tuples_of(tables), return_lse=True, **options
             )
         if self.sink is not None:  # a tuple of its own in the denominator, with value 0
-            out = out * torch.sigmoid(lse - self.sink[:, None])[..., None].to(out.dtype)
+            out = out * torch.sigmoid(lse - own_part(self.sink)[:, None])[..., None].to(out.dtype)
         return out, lse
 
     def _attend_to_chosen(self, x: Tensor, places: Places) -> Tensor:
+        assert self.select is not None
         require_sparse_places(type(self).__name__, x, places, self.select)
         length = x.size(1)
-        turn = {} if places.positions is None else dict(positions=places.positions)
+        turn: dict[str, Any] = {} if places.positions is None else dict(positions=places.positions)
         q, keys, values = self._heads_of(x, **turn)
         index = self._index_of(x, 0, places.positions)
         queries = torch.arange(length, device=x.device)
@@ -324,7 +348,7 @@ class SelectedTuples(HeadProjections):
     def _attend_self(self, x: Tensor, places: Places) -> Tensor:
         if isinstance(self.select, Select) and not isinstance(self.select, Linear):
             return self._attend_to_chosen(x, places)
-        turn = {} if places.positions is None else dict(positions=places.positions)
+        turn: dict[str, Any] = {} if places.positions is None else dict(positions=places.positions)
         if self.select is None:
             heads = self._heads_of(x, **turn)
             return self._join_heads(self._attend_to_window(*heads, places))
@@ -381,9 +405,12 @@ class SelectedTuples(HeadProjections):
         first = cache.position
         q, keys, values = self._heads_of(x, offset=first)
         if isinstance(self.select, Linear):
+            cache = self._fitting(cache, SeparableCache)
             return self._join_heads(cache.attend(q, keys, values))
         if self.select is None:
+            cache = self._fitting(cache, KeyValueCache)
             return self._join_heads(cache.attend(q, keys, values, **self._cached_options()))
+        cache = self._fitting(cache, IndexedCache)
         index = self._index_of(x, first)
         keys, values = cache.extend(q, keys, values)
         if index is not None:
@@ -395,6 +422,15 @@ class SelectedTuples(HeadProjections):
             tables = [cache.append_table(tables[0])]
         return self._join_heads(self._attend(q, keys, values, tables)[0])
 
+    def _fitting(self, cache: LayerCache, kind: type[_Cache]) -> _Cache:
+        """The cache, which is of the kind that :meth:`make_cache` makes."""
+        if isinstance(cache, kind):
+            return cache
+        raise ValueError(
+            f"[{type(self).__name__}] cache: expected a {kind.__name__}, as make_cache() makes, "
+            f"got {type(cache).__name__}"
+        )
+
     def _continue_slots(self, x: Tensor, cache: StaticCache, counts: Tensor | None) -> Tensor:
         self._require_slots()
         positions = cache.positions(x.size(1), counts)
@@ -402,11 +438,11 @@ class SelectedTuples(HeadProjections):
         options = self._cached_options()
         return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
 
-    def _cached_options(self) -> dict:
+    def _cached_options(self) -> dict[str, Any]:
         """Options of attention that do not belong to a cache."""
         own = ("causal", "window", "distinct")
         options = {n: value for n, value in self.attention_options.items() if n not in own}
-        return options | dict(sink=self.sink)
+        return options | dict(sink=own_part(self.sink))
 
     def _require_slots(self) -> None:
         require(
@@ -415,4 +451,4 @@ class SelectedTuples(HeadProjections):
         )
 
 
-_WITHOUT_SINK = dict(normalizer="softmax", sink=None)
+_WITHOUT_SINK: dict[str, Any] = dict(normalizer="softmax", sink=None)

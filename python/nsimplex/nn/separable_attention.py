@@ -36,4 +36,5 @@ class SeparableAttention(SimplicialAttention):
 
     @property
     def features(self) -> FeatureMap:
+        assert isinstance(self.select, Linear)
         return self.select.features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._arguments import checked_methods, describe
+from .._choices import SetPattern
 from .checks import require, require_name, require_whole
 from .layers import SimplicialAttention
 from .select import Path, TopK
@@ -33,7 +34,7 @@ class SparseAttention(SimplicialAttention):
         dim: int,
         heads: int = 1,
         *,
-        pattern: str = "product",
+        pattern: SetPattern = "product",
         keys: int = 64,
         indexer: dict | None = None,
         loss_weight: float = 0.0,
@@ -52,4 +53,5 @@ class SparseAttention(SimplicialAttention):
 
     @property
     def chosen_keys(self) -> int:
+        assert isinstance(self.select, (TopK, Path)) and isinstance(self.select.k, int)
         return self.select.k

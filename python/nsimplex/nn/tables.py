@@ -134,6 +134,7 @@ def admissible(table: Tensor, queries: Tensor, causal: bool, places: Places) -> 
         keep = keep & (table < places.key_lengths[:, None, None])
     if places.key_masks is not None:
         mask = places.key_masks
+        assert isinstance(mask, Tensor)  # one for all axes
         keep = keep & mask.gather(1, keys.expand(mask.size(0), -1, -1).flatten(1)).view(
             mask.size(0), *keys.shape[1:]
         )
@@ -152,6 +153,7 @@ def pairs_of(places: Places, length: int) -> Tensor | None:
     """bool [1 or B, T, T]: pairs that key masks, documents and adjacency admit; None: all."""
     pairs = places.adjacency
     if places.key_masks is not None:
+        assert isinstance(places.key_masks, Tensor)
         mask = places.key_masks[:, None].expand(-1, length, -1)
         pairs = mask if pairs is None else pairs & mask
     if places.cu_seqlens is not None:

@@ -11,6 +11,7 @@ from .._arguments import checked
 from ..text import Tokenizer
 from . import generation
 from .checks import require_whole
+from .language_options import LanguageModelOptions
 
 __all__ = ["TextGenerator"]
 
@@ -20,6 +21,7 @@ class TextGenerator:
 
     #: Turns texts into tokens for :meth:`generate`; None: prompts are token numbers.
     tokenizer: Tokenizer | None
+    options: LanguageModelOptions
 
     @checked(name="LanguageModel")
     def generate(

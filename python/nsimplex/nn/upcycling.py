@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ def _unit_rms(heads: Tensor) -> Tensor:
     return F.rms_norm(heads, (heads.size(-1),), eps=_EPSILON)
 
 
-def windows_of(window: object, order: int, function: str) -> list[int]:
+def windows_of(window: Any, order: int, function: str) -> list[int]:
     """One causal window per axis, from an int, None or ``order`` ints."""
     entries = list(window) if isinstance(window, (list, tuple)) else [window] * order
     lefts = [-1 if entry is None else entry for entry in entries]
@@ -154,7 +155,7 @@ _SHAPES = {"dim", "heads", "kv_heads", "head_dim", "norm", "rotary", "rotary_bas
 _SHAPES |= {"keep_pairs", "pairs", "training", "attention_options"}
 
 
-def _require_ordinary(layer: object) -> None:
+def _require_ordinary(layer: Any) -> None:
     """Check that an upcycled layer computes all that the layer computes."""
     at = "[UpcycledAttention] layer: expected causal self-attention of order 1 without "
     require(type(layer) is SimplicialAttention, f"{at}further options, got {describe(layer)}")
@@ -230,7 +231,7 @@ class UpcycledAttention(SimplicialAttention):
         keys = [turned[1], self.higher.unit(k), *further]
         return [turned[0], self.higher.unit(q)], keys, [v, v, *values]
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         x: Tensor,
         contexts: Sequence[Tensor] = (),
@@ -255,13 +256,14 @@ class UpcycledAttention(SimplicialAttention):
         # Two calls: one call with ``augment`` and ``order_bias`` has the same queries, first keys,
         # scale and first window for both orders. The keys of order 1 are rotated, and all of them
         # are seen; the product form of order 2 must not be rotated, and is normalised and windowed.
-        options = dict(causal=causal, return_lse=True)
+        options: dict[str, Any] = dict(causal=causal)
         ordinary = attention(
             queries[0],
             keys[:1],
             values[:1],
             scale=scale,
             window=[*windows[:1]] if causal else None,
+            return_lse=True,
             **options,
         )
         higher = attention(
@@ -269,6 +271,7 @@ class UpcycledAttention(SimplicialAttention):
             keys[1:],
             values[1:],
             window=[*windows[1:]] if causal else None,
+            return_lse=True,
             **options,
         )
         out = self.output(self.higher.join(ordinary, higher).transpose(1, 2).flatten(2))
@@ -369,19 +372,19 @@ def convert(
     Returns:
         The model. Its logits for ``sample`` are the same to about 1e-6.
     """
-    blocks = getattr(model, "blocks", None)
-    require(
-        isinstance(blocks, nn.ModuleList)
-        and all(isinstance(block, TransformerBlock) for block in blocks),
-        f"[convert] model: expected a LanguageModel, got {describe(model)}",
-    )
+    language_model: Any = model
+    blocks: Any = getattr(model, "blocks", None)
+    ours = isinstance(blocks, nn.ModuleList)
+    if not ours or not all(isinstance(block, TransformerBlock) for block in blocks):
+        raise ValueError(f"[convert] model: expected a LanguageModel, got {describe(model)}")
     at = chosen_layers("convert", len(blocks), every)
-    layers = {i: UpcycledAttention(blocks[i].attention, order, window) for i in at}
+    every_block: list[Any] = [*blocks]
+    layers = {i: UpcycledAttention(every_block[i].attention, order, window) for i in at}
     for i, layer in layers.items():
-        blocks[i].attention = layer
+        every_block[i].attention = layer
     if sample is None:
         sample = torch.randint(
-            model.options.vocabulary, _SAMPLE, generator=torch.Generator().manual_seed(0)
-        ).to(model.embedding.weight.device)
+            language_model.options.vocabulary, _SAMPLE, generator=torch.Generator().manual_seed(0)
+        ).to(language_model.embedding.weight.device)
     calibrate(model, sample)
     return model

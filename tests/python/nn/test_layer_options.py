@@ -170,6 +170,22 @@ def test_sinks_beside_chosen_keys(name):
     assert module.sink.grad is not None
 
 
+@pytest.mark.parametrize("augment, axes", [(True, [1]), ([1], [1]), ([0, 1], [0, 1])])
+def test_heads_of_different_orders_are_augmented_on_the_axes_they_have(augment, axes):
+    torch.manual_seed(1)
+    layer = nn.SimplicialAttention(DIM, HEADS, orders=[1, 2, 1, 2], augment=augment)
+    x = torch.randn(2, 7, DIM)
+    parts = []
+    for order, group in zip((1, 2), layer.groups, strict=True):
+        own = [axis for axis in axes if axis < order]
+        alone = nn.SimplicialAttention(
+            DIM, 2, head_dim=DIM // HEADS, order=order, augment=own or None
+        )
+        alone.load_state_dict(group.state_dict())
+        parts.append(alone(x))
+    torch.testing.assert_close(layer(x), sum(parts))
+
+
 def test_heads_of_different_orders():
     torch.manual_seed(1)
     mixed = nn.SimplicialAttention(
@@ -249,6 +265,7 @@ WRONG = [
     (dict(orders=[1, 2]), "orders: expected one order for each of 4 heads, got 2"),
     (dict(orders=[1, 2, 1, 0]), "orders: expected 1 to 8, got 0"),
     (dict(orders=[1, 2, 1, 1], kv_heads=2), "orders: expected one order for the 2 heads of a key"),
+    (dict(orders=[1, 1, 2, 2], augment=[2]), "augment: expected 0 to 1, got 2"),
     (dict(orders=[1] * 4, context_dims=(3,)), "context_dims: expected none beside orders"),
     (dict(orders=[1, 1, 2, 2], window=[3, 4]), "window: expected one entry for each of 1 axes"),
     (dict(device="nowhere"), "device: expected a device, got 'nowhere'"),

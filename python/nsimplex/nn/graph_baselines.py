@@ -1,0 +1,204 @@
+"""Message passing on graphs: the ordinary models that higher-order transformers are compared
+with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .._arguments import checked_methods
+from ..graph import GraphData, TupleBatch
+from .checks import require, require_name, require_whole
+from .graph_models import GraphInputs, GraphModel, graph_rows, mean_over_graphs, query_lists
+
+KINDS = ("gcn", "gin", "gat")
+
+
+@checked_methods
+class MessagePassing(GraphModel):
+    r"""A graph neural network that predicts something of graphs, nodes or pairs of nodes.
+
+    With the embeddings x_i of nodes, e_ij of edges, and the neighbours j of i that have an edge
+    (j, i), a layer computes y_i, and x_i + dropout(relu(norm(y_i))) is its result.
+
+    - gcn: :math:`y_i = \sum_{j \in N(i) \cup i} W (x_j + e_{ji}) / \sqrt{d_j d_i}`, where d counts
+      the loop.
+    - gin: :math:`y_i = \mathrm{MLP}((1 + \epsilon) x_i + \sum_j \mathrm{relu}(x_j + e_{ji}))`,
+      which is GINE, and GIN with features of edges left out.
+    - gat: :math:`y_i = \sum_{j \in N(i) \cup i} \alpha_{ji} W x_j`, with a softmax per head over j
+      of :math:`\mathrm{leakyrelu}(a \cdot [W x_j, W x_i, W_e e_{ji}])`.
+
+    Graphs are read out as the mean of their nodes, and pairs as the product of their two nodes.
+
+    Args:
+        task, target, outputs, node_channels, edge_channels, node_codes, edge_codes, width, layers,
+        heads, virtual_node, random_walk, laplacian, dropout: as in :class:`GraphTransformer`.
+            Features of edges are for pairs in both directions.
+        kind: "gcn", "gin" or "gat".
+
+    Raises:
+        ValueError: options that do not fit, hyperedges.
+
+    Complexity: O(m width + n width^2) per layer.
+
+    Sources: Kipf and Welling, arXiv 1609.02907; Xu et al., arXiv 1810.00826; Hu et al., arXiv
+        1905.12265 (GINE); Velickovic et al., arXiv 1710.10903.
+    """
+
+    def __init__(
+        self,
+        task: str = "graph",
+        target: str = "number",
+        outputs: int = 1,
+        *,
+        kind: str = "gcn",
+        node_channels: int = 0,
+        edge_channels: int = 0,
+        node_codes: Sequence[int] = (),
+        edge_codes: Sequence[int] = (),
+        width: int = 64,
+        layers: int = 3,
+        heads: int = 4,
+        virtual_node: bool = False,
+        random_walk: int = 0,
+        laplacian: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        own = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        at = "[MessagePassing] "
+        self._start(own)
+        require_name(at, "kind", kind, KINDS)
+        require(task != "hyperedge", f"{at}task: expected graph, node or edge, got hyperedge")
+        require_whole(at, heads=heads)
+        require(
+            width % heads == 0 or kind != "gat",
+            f"{at}heads: expected a divisor of width {width}, got {heads}",
+        )
+        self.kind, self.heads, self.dropout = kind, heads, dropout
+        self.blocks = nn.ModuleList()
+        for _ in range(layers):
+            block = nn.ModuleDict({"norm": nn.LayerNorm(width), "edge": nn.Linear(width, width)})
+            if kind == "gin":
+                block["mlp"] = nn.Sequential(
+                    nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
+                )
+            else:
+                block["linear"] = nn.Linear(width, width)
+            if kind == "gat":
+                block["score"] = nn.Linear(3 * (width // heads), 1, bias=False)
+            if virtual_node:
+                block["virtual"] = nn.Sequential(
+                    nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)
+                )
+            self.blocks.append(block)
+        self.epsilon = nn.Parameter(torch.zeros(layers)) if kind == "gin" else None
+        self.virtual_start = nn.Parameter(torch.zeros(width)) if virtual_node else None
+
+    def prepare(
+        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+    ) -> GraphInputs:
+        """Features and edges of a batch. Undirected pairs become both directions.
+
+        Args:
+            data: graphs.
+            queries: the pairs to judge, for the task on edges; None: those of data.
+
+        Raises:
+            ValueError: hyperedges of other sizes than 2, or features that are not the model's.
+        """
+        at = "[MessagePassing] "
+        others = [each.order for each in data.edges if each.order != 2 and len(each)]
+        require(not others, f"{at}data: expected edges of size 2, got sizes {others}")
+        pairs = [place for place, each in enumerate(data.edges) if each.order == 2]
+        index, own = torch.empty(2, 0, dtype=torch.int64), None
+        if pairs:
+            batch = data.edges[pairs[0]]
+            index = batch.tuples.t()
+            own = data.edge_features[pairs[0]] if data.edge_features else None
+            if batch.symmetry == "undirected":
+                proper = index[0] != index[1]
+                own = None if own is None else torch.cat([own, own[proper]])
+                index = torch.cat([index, index[:, proper].flip(0)], 1)
+        if own is not None or index.size(1):
+            own = self.edge_input.check(at, "edge_features", own, index.size(1))
+        else:
+            own = self.edge_input.none()
+        rows = [index[0].contiguous(), index[1].contiguous()]
+        if self.task == "edge":
+            asked = [each for each in query_lists(self, data, queries) if each.order == 2]
+            require(len(asked) == 1, f"{at}queries: expected one list of pairs")
+            rows += [asked[0].tuples[:, 0].contiguous(), asked[0].tuples[:, 1].contiguous()]
+        else:
+            require(queries is None, f"{at}queries: expected none for a task on {self.task}s")
+        nodes, encodings = self._node_inputs(data)
+        own = own if not own.is_floating_point() else own.to(encodings.dtype)
+        return GraphInputs([], [], nodes, encodings, [own], rows, **graph_rows(data))
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Does nothing: the model has no random features."""
+
+    def forward(
+        self,
+        data: GraphData | GraphInputs,
+        queries: TupleBatch | Sequence[TupleBatch] | None = None,
+    ) -> Tensor:
+        """Graphs, or what :meth:`prepare` made of them, to [rows, outputs]."""
+        inputs = self._inputs(data, queries)
+        h = self.node_input(inputs.nodes) + self.encoding_input(inputs.encodings)
+        source, target, *asked = inputs.rows
+        edges = self.edge_input(inputs.edges[0])
+        virtual = None
+        if self.virtual_start is not None:
+            virtual = self.virtual_start.expand(inputs.graphs.size(0), -1)
+        for number, block in enumerate(self.blocks):
+            if virtual is not None:
+                h = h + virtual[inputs.graph_of_nodes]
+            own = block["edge"](edges)
+            moved = self._layer(number, block, h, own, source, target)
+            moved = torch.relu(block["norm"](moved))
+            h = h + nn.functional.dropout(moved, self.dropout, self.training)
+            if virtual is not None:
+                virtual = virtual + block["virtual"](virtual + mean_over_graphs(h, inputs))
+        if self.task == "graph":
+            h = mean_over_graphs(h, inputs)
+        elif self.task == "edge":
+            h = h[asked[0]] * h[asked[1]]
+        return self.head(h)
+
+    def _layer(
+        self,
+        number: int,
+        block: nn.ModuleDict,
+        h: Tensor,
+        edges: Tensor,
+        source: Tensor,
+        target: Tensor,
+    ) -> Tensor:
+        if self.epsilon is not None:
+            sent = torch.relu(h[source] + edges)
+            total = torch.zeros_like(h).index_add(0, target, sent)
+            return block["mlp"]((1 + self.epsilon[number]) * h + total)
+        if self.kind == "gcn":
+            degree = h.new_ones(h.size(0)).index_add(0, target, h.new_ones(target.size(0)))
+            root = degree.rsqrt()[:, None]
+            sent = (h[source] + edges) * root[source]
+            total = torch.zeros_like(h).index_add(0, target, sent) + h * root
+            return block["linear"](total * root)
+        nodes, width = h.size(0), h.size(1) // self.heads
+        values = block["linear"](h).view(nodes, self.heads, width)
+        loops = torch.arange(nodes, device=h.device)
+        sender, receiver = torch.cat([source, loops]), torch.cat([target, loops])
+        own = torch.cat([edges.view(-1, self.heads, width), torch.zeros_like(values)])
+        parts = torch.cat([values[sender], values[receiver], own], -1)
+        score = nn.functional.leaky_relu(block["score"](parts).squeeze(-1), 0.2)
+        index = receiver[:, None].expand_as(score)
+        most = score.new_full((nodes, self.heads), -torch.inf).scatter_reduce(
+            0, index, score.detach(), "amax"
+        )
+        weight = (score - most[receiver]).exp()
+        total = torch.zeros_like(most).index_add(0, receiver, weight)
+        out = torch.zeros_like(values).index_add(0, receiver, weight[..., None] * values[sender])
+        return (out / total[..., None]).reshape_as(h)

@@ -1,0 +1,113 @@
+"""Losses and metrics of models of graphs, by the kind of target."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .._arguments import checked
+from ..graph import average_precision, roc_auc, soft_f1_loss
+
+__all__ = ["graph_loss", "graph_metrics"]
+
+#: The metric that stops the training, and whether more of it is better.
+JUDGE = {
+    "number": ("mae", False),
+    "binary": ("auc", True),
+    "classes": ("accuracy", True),
+    "labels": ("auc", True),
+}
+
+
+@checked
+def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "") -> Tensor:
+    """The mean loss over the rows whose targets are known.
+
+    Args:
+        answers: [rows, outputs] of a model: numbers or logits.
+        targets: [rows, outputs] or [rows], where NaN is unknown; int64 [rows] of classes.
+        target: "number": L1; "binary" and "labels": binary cross-entropy; "classes":
+            cross-entropy.
+        loss: "": the one above; "squared" for numbers; "soft_f1" for binary targets.
+
+    Raises:
+        ValueError: shapes or names that do not fit.
+    """
+    at = "[graph_loss] "
+    if target not in JUDGE:
+        raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
+    if loss not in ("", "squared", "soft_f1"):
+        raise ValueError(f"{at}loss: expected squared, soft_f1 or none, got {loss!r:.40}")
+    if answers.dim() != 2 or not answers.is_floating_point():
+        raise ValueError(
+            f"{at}answers: expected floating [rows, outputs], got {list(answers.shape)}"
+        )
+    if target == "classes":
+        if targets.dtype != torch.int64 or targets.shape != answers.shape[:1]:
+            raise ValueError(f"{at}targets: expected int64 {[len(answers)]} of classes")
+        if len(targets) and not (targets.min() >= 0 and targets.max() < answers.size(1)):
+            raise ValueError(f"{at}targets: expected classes 0 to {answers.size(1) - 1}")
+        return F.cross_entropy(answers, targets) if len(targets) else answers.sum() * 0
+    if targets.numel() != answers.numel() or len(targets) != len(answers):
+        raise ValueError(
+            f"{at}targets: expected shape {list(answers.shape)}, got {list(targets.shape)}"
+        )
+    wanted = targets.reshape_as(answers).to(answers.dtype)
+    known = ~wanted.isnan()
+    own, wanted = answers[known], wanted[known]
+    if not len(own):
+        return answers.sum() * 0
+    if target == "number":
+        return F.mse_loss(own, wanted) if loss == "squared" else F.l1_loss(own, wanted)
+    if len(wanted) and not ((wanted == 0) | (wanted == 1)).all():
+        raise ValueError(f"{at}targets: expected 0 and 1 of a {target} target")
+    if loss == "soft_f1":
+        return soft_f1_loss(own, wanted)
+    return F.binary_cross_entropy_with_logits(own, wanted)
+
+
+@checked
+def graph_metrics(values: Tensor, targets: Tensor, target: str) -> dict[str, float]:
+    """Metrics of predictions, over the rows whose targets are known.
+
+    Args:
+        values: [rows, outputs] of ``predict()``: numbers or probabilities.
+        targets, target: as in :func:`graph_loss`.
+
+    Returns:
+        "mae" and "rmse" of numbers; "auc", "aupr", "accuracy" and "f1" of binary targets, and of
+        labels their means over the labels that have both values; "accuracy" of classes.
+
+    Raises:
+        ValueError: shapes or names that do not fit.
+    """
+    at = "[graph_metrics] "
+    if target not in JUDGE:
+        raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
+    if values.dim() != 2 or len(targets) != len(values) or not values.is_floating_point():
+        raise ValueError(
+            f"{at}values: expected floating [{len(targets)}, outputs], got {list(values.shape)}"
+        )
+    if target == "classes":
+        right = values.argmax(1) == targets
+        return {"accuracy": float(right.double().mean()) if len(right) else float("nan")}
+    if targets.numel() != values.numel():
+        raise ValueError(f"{at}targets: expected {list(values.shape)}, got {list(targets.shape)}")
+    wanted = targets.reshape_as(values).double()
+    if target == "number":
+        known = ~wanted.isnan()
+        error = values.double()[known] - wanted[known]
+        return {"mae": float(error.abs().mean()), "rmse": float(error.square().mean().sqrt())}
+    found: list[list[float]] = []
+    for own, truth in zip(values.t(), wanted.t()):
+        known = ~truth.isnan()
+        own, truth = own[known], truth[known] != 0
+        if truth.any() and not truth.all():
+            said = own > 0.5
+            f1 = 2 * float((said & truth).sum()) / max(int(said.sum() + truth.sum()), 1)
+            right = float((said == truth).double().mean())
+            found.append([roc_auc(own, truth), average_precision(own, truth), right, f1])
+    names = "auc", "aupr", "accuracy", "f1"
+    means = torch.tensor(found or [[float("nan")] * 4]).mean(0).tolist()
+    return dict(zip(names, means))

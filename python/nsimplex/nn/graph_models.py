@@ -1,0 +1,316 @@
+"""What all models of graphs share: how features enter, what they predict, and their file."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .._arguments import describe
+from .._printable import printable
+from .._pytree import TensorRecord, tensor_record
+from .._safetensors import Safetensors, write_safetensors
+from ..graph import GraphData, TupleBatch, node_degrees
+from ..graph.batches import numbers_of
+from ..graph.liftings import (
+    _all_pairs,
+    with_laplacian_encodings,
+    with_random_walk_encodings,
+)
+from .checks import require, require_name, require_whole
+from .saved_model import SavedModel, load_weights
+
+TASKS = ("graph", "node", "edge", "hyperedge")
+TARGETS = ("number", "binary", "classes", "labels")
+MODEL_FILE, _FORMAT = "model.safetensors", "nsimplex graph model 2"
+
+
+@tensor_record(
+    "plans", "readouts", "nodes", "encodings", "edges", "rows", "graph_of_nodes", "graphs"
+)
+@dataclass(frozen=True)
+class GraphInputs(TensorRecord):
+    """A batch as models of graphs take it: plans, and features in the order of rows. ``prepare()``
+    of the model makes it, on the CPU. It is a pytree, and compiled models take it."""
+
+    plans: list  #: one per size of tuples
+    readouts: list
+    nodes: Tensor  #: features or codes of nodes [n, d]
+    encodings: Tensor  #: [n, columns], degrees and positions
+    edges: list[Tensor]  #: features or codes per size [m, d]
+    rows: list[Tensor]  #: int64 tables of rows that the model needs
+    graph_of_nodes: Tensor  #: int64 [n]
+    graphs: Tensor  #: [B, 0]
+
+
+class FeatureEmbedding(nn.Module):
+    """Numbers through a linear map, or codes through a table with rows per column."""
+
+    starts: Tensor  #: the first row of every column in the table
+
+    def __init__(self, channels: int, codes: Sequence[int], width: int) -> None:
+        super().__init__()
+        self.codes = tuple(codes)
+        self.linear = nn.Linear(channels, width) if channels else None
+        self.table = nn.Embedding(sum(codes), width) if codes else None
+        if self.table is not None:
+            nn.init.normal_(self.table.weight, std=1 / max(len(codes), 1) ** 0.5)
+        self.constant = nn.Parameter(torch.randn(width)) if not channels and not codes else None
+        starts = torch.tensor([0, *self.codes]).cumsum(0)[:-1] if codes else torch.empty(0)
+        self.register_buffer("starts", starts.to(torch.int64), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.linear is not None:
+            return self.linear(x)
+        if self.table is not None:
+            return self.table(x + self.starts).sum(1)
+        assert self.constant is not None
+        return self.constant.expand(x.size(0), -1)
+
+    def none(self) -> Tensor:
+        """The features of no rows: [0, columns]."""
+        columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
+        return torch.empty(0, columns, dtype=torch.int64 if self.codes else torch.float32)
+
+    def check(self, at: str, name: str, x: Tensor | None, rows: int) -> Tensor:
+        """The features, or zero columns if the model takes none."""
+        columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
+        if not columns:
+            return torch.empty(rows, 0)
+        dtype = "int64 codes" if self.codes else "floating numbers"
+        if x is None or x.size(1) != columns or x.is_floating_point() == bool(self.codes):
+            got = "none" if x is None else f"{x.dtype} {list(x.shape)}"
+            raise ValueError(f"{at}{name}: expected {dtype} [{rows}, {columns}], got {got}")
+        if self.codes and len(x):
+            low, high = x.amin(0), x.amax(0)
+            bad = ((low < 0) | (high >= torch.tensor(self.codes))).nonzero()
+            if len(bad):
+                column = int(bad[0, 0])
+                raise ValueError(
+                    f"{at}{name}: expected codes 0 to {self.codes[column] - 1} in column {column}, "
+                    f"got {int(low[column])} to {int(high[column])}"
+                )
+        return x
+
+
+class GraphModel(nn.Module):
+    """Base of models of graphs. A model has the options of its constructor in ``options``."""
+
+    blocks: Any  #: a ModuleList of layers, each a ModuleDict
+    target_mean: Tensor  #: [outputs], of numbers in the training
+    target_scale: Tensor
+    options: dict[str, Any]
+
+    def _start(self, options: dict[str, Any]) -> None:
+        """Checks the options that all models share, and makes the input layers."""
+        at = f"[{type(self).__name__}] "
+        self.options = {
+            name: list(value) if isinstance(value, (tuple, list)) else value
+            for name, value in options.items()
+        }
+        require_name(at, "task", options["task"], TASKS)
+        require_name(at, "target", options["target"], TARGETS)
+        most = {"layers": 1000, "outputs": 2**20, "width": 2**16}
+        for name, number in most.items():
+            require_whole(at, most=number, **{name: options[name]})
+        for name in ("node_channels", "edge_channels", "random_walk", "laplacian"):
+            require_whole(at, least=0, most=2**20, **{name: options[name]})
+        for name in ("node", "edge"):
+            codes = options[f"{name}_codes"]
+            if not isinstance(codes, (list, tuple)):
+                raise TypeError(f"{at}{name}_codes: expected a list, got {describe(codes)}")
+            for place, count in enumerate(codes):
+                require_whole(at, most=2**28, **{f"{name}_codes[{place}]": count})
+            require(
+                not (codes and options[f"{name}_channels"]),
+                f"{at}{name}_codes: expected numbers or codes, got both",
+            )
+        if not 0 <= options["dropout"] < 1:
+            raise ValueError(f"{at}dropout: expected in [0, 1), got {options['dropout']}")
+        if options["target"] == "binary" and options["outputs"] != 1:
+            raise ValueError(
+                f"{at}outputs: expected 1 of a binary target, got {options['outputs']}"
+            )
+        width = options["width"]
+        self.task, self.target = options["task"], options["target"]
+        self.random_walk, self.laplacian = options["random_walk"], options["laplacian"]
+        self.node_input = FeatureEmbedding(options["node_channels"], options["node_codes"], width)
+        self.edge_input = FeatureEmbedding(options["edge_channels"], options["edge_codes"], width)
+        self.encoding_input = nn.Linear(1 + self.random_walk + self.laplacian, width)
+        self.head = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, width),
+            nn.GELU(),
+            nn.Linear(width, options["outputs"]),
+        )
+        self.register_buffer("target_mean", torch.zeros(options["outputs"]))
+        self.register_buffer("target_scale", torch.ones(options["outputs"]))
+
+    def _node_inputs(self, data: GraphData) -> tuple[Tensor, Tensor]:
+        """Features and encodings of the nodes: log(1 + degree), random walks, the Laplacian."""
+        at = f"[{type(self).__name__}] "
+        nodes = self.node_input.check(at, "node_features", data.node_features, data.num_nodes)
+        bare = GraphData(data.edges, data.node_offsets)
+        parts = [node_degrees(_all_pairs(bare)).float().log1p()[:, None]]
+        if self.random_walk:
+            walks = with_random_walk_encodings(bare, self.random_walk).node_features
+            assert walks is not None
+            parts.append(walks)
+        if self.laplacian:
+            places = with_laplacian_encodings(bare, self.laplacian).node_features
+            assert places is not None
+            parts.append(places)
+        dtype = self.encoding_input.weight.dtype
+        nodes = nodes.to(dtype) if nodes.is_floating_point() else nodes
+        return nodes, torch.cat(parts, 1).to(dtype)
+
+    def prepare(
+        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+    ) -> GraphInputs:
+        raise NotImplementedError
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draws the random features of a model anew, if it has any."""
+
+    def _inputs(self, data: GraphData | GraphInputs, queries: Any) -> GraphInputs:
+        if isinstance(data, GraphInputs):
+            return data
+        if not isinstance(data, GraphData):
+            raise TypeError(
+                f"[{type(self).__name__}] data: expected GraphData or GraphInputs, got "
+                f"{describe(data)}"
+            )
+        return self.prepare(data, queries).to(self.target_mean.device)
+
+    def values(self, answers: Tensor) -> Tensor:
+        """Answers of the model as predictions: numbers in the unit of the targets, probabilities
+        of true or of labels [rows, outputs], probabilities of classes."""
+        if self.target == "number":
+            return answers * self.target_scale + self.target_mean
+        return answers.softmax(-1) if self.target == "classes" else answers.sigmoid()
+
+    def scaled(self, targets: Tensor, answers: Tensor) -> Tensor:
+        """Targets in the unit of the answers: numbers by their deviation, others as they are."""
+        if self.target != "number":
+            return targets
+        return (targets.reshape_as(answers) - self.target_mean) / self.target_scale
+
+    @torch.no_grad()
+    def predict(
+        self,
+        data: GraphData | GraphInputs,
+        queries: TupleBatch | Sequence[TupleBatch] | None = None,
+    ) -> Tensor:
+        """Predictions [rows, outputs] for graphs, nodes, edges or hyperedges, without dropout. They
+        are numbers in the unit of the targets, or probabilities.
+
+        Args:
+            data: graphs, or what :meth:`prepare` made of them.
+            queries: the tuples to judge, for tasks on edges and hyperedges; None: those of data.
+        """
+        training = self.training
+        self.eval()
+        try:
+            return self.values(self(data, queries))
+        finally:
+            self.train(training)
+
+    def save(self, folder: str | os.PathLike[str], *, data: dict[str, Any] | None = None) -> None:
+        """Writes ``model.safetensors`` with weights and options into a folder, which is made if it
+        is not there.
+
+        Args:
+            folder: the run folder.
+            data: how the data of the model are read, as JSON; ``nsimplex graph train`` gives it.
+
+        Raises:
+            OSError: nothing can be written there.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        state: dict[str, Any] = {"class": type(self).__name__, "options": self.options}
+        if data is not None:
+            state["data"] = data
+        metadata = {"format": _FORMAT, "state": json.dumps(state, sort_keys=True)}
+        weights = {name: own.detach().cpu() for name, own in self.state_dict().items()}
+        write_safetensors(place / MODEL_FILE, weights, metadata)
+
+    @classmethod
+    def from_run(cls, path: str | os.PathLike[str]) -> Any:
+        """The model of a run folder or of a model.safetensors, in evaluation mode.
+
+        Raises:
+            ValueError: "cannot read PATH: WHY", in one line.
+        """
+        file, state = read_state(path)
+        name, options = state["class"], state["options"]
+        if name != cls.__name__:
+            file.fail(f"it holds a {printable(str(name))[:40]}, not a {cls.__name__}")
+        known = set(inspect.signature(cls.__init__).parameters) - {"self"}
+        for option in options:
+            if option not in known:
+                file.fail(f"its option {printable(option)[:40]} is not known to this version")
+        weights = {name: file.tensor(name) for name in file.names}
+        try:
+            model = cls(**options)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"cannot read {printable(file.path)}: {error}") from None
+        load_weights(model, SavedModel(file.path, {}, weights, 0, None), False)
+        return model.eval()
+
+
+def read_state(path: str | os.PathLike[str]) -> tuple[Safetensors, dict[str, Any]]:
+    """The file of a model, from a run folder or by itself, and its state: the class, the options,
+    and how data are read if the command trained it.
+
+    Raises:
+        ValueError: "cannot read PATH: WHY", in one line.
+    """
+    place = Path(path)
+    file = Safetensors(place / MODEL_FILE if place.is_dir() else place)
+    if file.metadata.get("format") != _FORMAT:
+        file.fail("not a model of graphs of nsimplex")
+    if not file.checked:
+        file.fail("damaged: its checksums are missing")
+    try:
+        state = json.loads(file.metadata["state"])
+        if isinstance(state["options"], dict) and state["class"]:
+            return file, state
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    file.fail("the header's state is damaged")
+
+
+def mean_over_graphs(x: Tensor, inputs: GraphInputs) -> Tensor:
+    """The mean of the nodes of every graph: [n, D] -> [B, D]; 0 for a graph without nodes."""
+    graphs = inputs.graphs.size(0)
+    total = x.new_zeros(graphs, x.size(1)).index_add(0, inputs.graph_of_nodes, x)
+    count = x.new_zeros(graphs).index_add(0, inputs.graph_of_nodes, x.new_ones(x.size(0)))
+    return total / count.clamp(min=1)[:, None]
+
+
+def query_lists(
+    model: GraphModel, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None
+) -> list[TupleBatch]:
+    """The lists of tuples to judge."""
+    at = f"[{type(model).__name__}] "
+    if queries is None:
+        return data.edges
+    lists = [queries] if isinstance(queries, TupleBatch) else list(queries)
+    for each in lists:
+        if not isinstance(each, TupleBatch):
+            raise TypeError(f"{at}queries: expected lists of tuples, got {describe(each)}")
+        if not torch.equal(each.node_offsets, data.node_offsets):
+            raise ValueError(f"{at}queries: expected the nodes of data, got other node_offsets")
+    return lists
+
+
+def graph_rows(data: GraphData) -> dict[str, Tensor]:
+    return {"graph_of_nodes": numbers_of(data.node_offsets), "graphs": torch.empty(len(data), 0)}

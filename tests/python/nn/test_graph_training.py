@@ -1,0 +1,142 @@
+"""The training loop of models of graphs: which epoch is the best, and how a run goes on."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from nsimplex import graph
+from nsimplex.nn import MessagePassing, fit_graphs
+from nsimplex.nn.graph_checkpoint import FitState
+
+SHAPE = dict(node_channels=2, width=8, layers=1)
+
+
+def rings(count=24):
+    """Rings with two features of nodes; is the number of nodes odd?"""
+    made = []
+    for k in range(count):
+        nodes = 3 + k % 5
+        at = torch.arange(nodes)
+        made.append(
+            graph.from_edge_index(
+                torch.stack([at, (at + 1) % nodes]),
+                nodes,
+                node_features=torch.stack([at / 8, (at * k) % 7 / 8], 1),
+                targets=torch.tensor([float(nodes % 2)]),
+                directions="both",
+            )
+        )
+    return graph.collate_graphs(made)
+
+
+def taken(scores):
+    """The best epoch and the one that the patience counts from, after each (score, loss)."""
+    state, found = FitState(), []
+    for score, loss in scores:
+        state.epoch += 1
+        state.take(score, loss)
+        found.append((state.best, state.better))
+    return found
+
+
+def test_the_loss_decides_between_equal_scores_and_the_patience_counts_scores():
+    assert taken([(0.5, 3.0), (0.5, 2.0), (0.5, 2.5), (0.4, 1.0)]) == [
+        (1, 1),
+        (2, 1),
+        (2, 1),
+        (2, 1),
+    ]
+    assert taken([(0.5, 1.0), (0.6, 9.0), (0.6, 9.0)]) == [(1, 1), (2, 2), (2, 2)]
+
+
+def test_without_a_score_the_loss_decides():
+    nan = math.nan
+    assert taken([(nan, 3.0), (nan, 2.0), (nan, 2.5)]) == [(1, 1), (2, 2), (2, 2)]
+    assert taken([(nan, nan), (nan, 2.0), (nan, nan), (0.1, 5.0)])[-2:] == [(2, 2), (4, 4)]
+
+
+def test_weights_are_those_of_the_lowest_loss_among_equal_accuracies():
+    at = torch.arange(12)
+    data = graph.from_edge_index(
+        torch.stack([at, (at + 2) % 12]),
+        12,
+        node_features=torch.stack([at % 2, 1 - at % 2], 1).float(),
+        targets=at % 2,
+        level="node",
+        directions="both",
+    )
+    split = graph.Split(at[:4], at[4:8], at[8:])
+    torch.manual_seed(0)
+    model = MessagePassing("node", "classes", 2, **SHAPE)
+    found = fit_graphs(model, data, split, epochs=40, learning_rate=1e-2, patience=0)
+    assert found.validation["accuracy"] == 1.0
+    assert found.best > 30  # the loss of a task this easy falls to the end
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Fragile(MessagePassing):
+    """A model whose training is interrupted before a step."""
+
+    steps = 10**9
+
+    def redraw(self, generator=None):
+        self.steps -= 1
+        if self.steps < 0:
+            raise Interrupted
+
+
+Fragile.__name__ = "MessagePassing"  # the class that its file names
+
+
+def fitted(folder, steps=10**9, kind=MessagePassing, **options):
+    torch.manual_seed(1)
+    model = kind("graph", "binary", dropout=0.2, kind="gat", heads=2, **SHAPE)
+    model.steps = steps
+    split = graph.split_rows(24, (0.5, 0.25, 0.25))
+    options = {"epochs": 6, "batch_size": 5, **options}
+    return fit_graphs(model, rings(), split, folder=folder, **options)
+
+
+def test_a_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr("nsimplex.nn.graph_training._SAVE_SECONDS", 0.0)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    found = fitted(whole)
+    for steps in (7, 6):  # in the third epoch, and in the fourth one
+        with pytest.raises(Interrupted):
+            fitted(broken, steps, Fragile, resume=True)
+        assert not (broken / "model.safetensors").exists()
+    with open(broken / "metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"kind": "graph_epoch", "epoch": 5, "loss": 1')  # of a process that was killed
+    assert fitted(broken, resume=True) == found
+    for name in ("metrics.jsonl", "model.safetensors", "config.toml"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
+    assert fitted(broken, resume=True) == found  # a run that has ended is judged again
+    assert (broken / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+
+
+def test_a_folder_without_a_checkpoint_begins_and_one_without_resume_begins_anew(tmp_path):
+    found = fitted(tmp_path, resume=True, epochs=2)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["graph_epoch"] * 2 + ["graph_fit"]
+    assert fitted(tmp_path, epochs=2) == found
+    assert (tmp_path / "metrics.jsonl").read_text().splitlines() == lines
+
+
+def test_other_options_and_other_files_are_told_in_one_line(tmp_path):
+    fitted(tmp_path, epochs=2)
+    with pytest.raises(ValueError, match=r"resume: expected the options .* epochs = 2, got epochs"):
+        fitted(tmp_path, epochs=3, resume=True)
+    with pytest.raises(ValueError, match="folder: expected that of the run to resume, got none"):
+        fitted(None, resume=True)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    checkpoint.write_bytes((tmp_path / "model.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="not a checkpoint of a training of graphs"):
+        fitted(tmp_path, epochs=2, resume=True)
+    (tmp_path / "config.toml").unlink()
+    with pytest.raises(ValueError, match=r"resume: cannot read .*config\.toml: No such file"):
+        fitted(tmp_path, epochs=2, resume=True)
