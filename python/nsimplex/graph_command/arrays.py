@@ -1,0 +1,225 @@
+"""Graphs of arrays: npz, h5, and tensors that torch saved."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._printable import printable
+from ..graph import GraphData, from_edge_index
+from ..molecules import ATOM_FEATURES, BOND_FEATURES
+from .records import Loaded, Recipe, edge_rows, with_rows
+from .tables import Column, Table
+
+_MOLECULES = ("atoms", "atom_offsets", "bonds", "bond_types", "bond_offsets")
+#: Names of an array, by what it holds; the second is PyTorch Geometric's.
+_NAMES = {
+    "node_features": ("node_features", "x"),
+    "edge_features": ("edge_features", "edge_attr"),
+    "batch": ("batch",),
+    "num_nodes": ("num_nodes",),
+    "num_graphs": ("num_graphs",),
+}
+_MASKS = {"training": "train_mask", "validation": "val_mask", "test": "test_mask"}
+_MOST_CODES = 10_000  # values of a column of whole numbers that are codes
+
+
+def read_npz(path: str) -> dict[str, Any]:
+    """The arrays of an npz file. Pickled arrays are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise ValueError(f"cannot read {printable(path)}: {printable(error)}") from None
+
+
+def read_hdf5(path: str) -> dict[str, Any]:
+    """The arrays at the top of an h5 file, with h5py."""
+    try:
+        import h5py
+    except ImportError:
+        raise ValueError(f"cannot read {printable(path)}: it needs the package h5py") from None
+    try:
+        with h5py.File(path, "r") as file:
+            own = {name: each for name, each in file.items() if isinstance(each, h5py.Dataset)}
+            return {
+                name: np.asarray(each.asstr() if _is_text(each) else each)
+                for name, each in own.items()
+            }
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise ValueError(f"cannot read {printable(path)}: {printable(error)}") from None
+
+
+def _is_text(dataset: Any) -> bool:
+    return dataset.dtype.kind in "OS"
+
+
+def _tensor(at: str, name: str, value: Any) -> Tensor:
+    try:
+        made = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{at}array {name}: expected numbers") from None
+    if made.is_floating_point():
+        return made.float()
+    if made.is_complex():
+        raise ValueError(f"{at}array {name}: expected real numbers, got {made.dtype}")
+    return made.long()
+
+
+def molecule_graphs(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
+    """The graphs of the arrays that :mod:`nsimplex.molecules` writes."""
+    own = {name: torch.as_tensor(np.asarray(arrays[name])).long() for name in _MOLECULES}
+    atoms, bonds = own["atom_offsets"], own["bond_offsets"].diff()
+    start = torch.repeat_interleave(atoms[:-1], bonds)
+    recipe.node_columns, recipe.edge_columns = [], []
+    recipe.node_codes = list(ATOM_FEATURES.values())
+    recipe.edge_codes = list(BOND_FEATURES.values())
+    return from_edge_index(
+        (own["bonds"].view(-1, 2) + start[:, None]).t().contiguous(),
+        edge_features=own["bond_types"].view(-1, len(BOND_FEATURES)),
+        batch=torch.repeat_interleave(torch.arange(len(bonds)), atoms.diff()),
+        node_features=own["atoms"],
+        directions="undirected",
+        num_graphs=len(bonds),
+    )
+
+
+def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
+    """Graphs of arrays: ``edge_index`` [2, E] with ``node_features``, ``edge_features``, ``batch``
+    and targets by name; or those that :mod:`nsimplex.molecules` writes.
+
+    Raises:
+        ValueError: "cannot read PATH: WHY".
+    """
+    at = f"cannot read {printable(path)}: "
+    try:
+        if all(name in arrays for name in _MOLECULES):
+            data = molecule_graphs(arrays, recipe)
+        else:
+            data = _indexed(at, arrays, recipe)
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(("cannot read", "--")):
+            raise
+        said = str(error).partition("] ")[2]
+        said = said.replace("duplicates says what to do", "--directed keeps both directions apart")
+        raise ValueError(at + said) from None
+    if recipe.task == "hyperedge":
+        raise ValueError("--task: expected graph, node or edge for arrays, got hyperedge")
+    count = {"graph": data.num_graphs, "node": data.num_nodes}.get(recipe.task)
+    columns: dict[str, list[str]] = {}
+    if all(name in arrays for name in recipe.targets):
+        for name in recipe.targets:
+            value = np.asarray(arrays[name])
+            own = value.reshape(len(value), -1) if value.ndim else value.reshape(1, 1)
+            wanted = count if count is not None else np.asarray(arrays["edge_index"]).shape[1]
+            if len(own) != wanted:
+                raise ValueError(
+                    f"{at}array {name}: expected a row per {recipe.task}, {wanted}, got {len(own)}"
+                )
+            for place in range(own.shape[1]):
+                title = name if own.shape[1] == 1 else f"{name}[{place}]"
+                columns[title] = [_text(each) for each in own[:, place].tolist()]
+        recipe = _expanded(recipe, list(columns))
+    elif not recipe.trained:
+        missing = next(name for name in recipe.targets if name not in arrays)
+        have = ", ".join(map(printable, arrays)) or "none"
+        raise ValueError(
+            f"--target: expected an array {missing!r} in {printable(path)}, got {have}"
+        )
+    targets = recipe.read_targets(Table(path, columns), "DATA")
+    if recipe.task == "edge":
+        origin = edge_rows(data)
+        ends = np.asarray(arrays["edge_index"]).T.tolist()
+        rows = [[str(each) for each in ends[row]] for row in origin.tolist()]
+        return Loaded(data, with_rows(targets, origin), ["source", "target"], rows)
+    assert count is not None
+    rows = [[str(each)] for each in range(count)]
+    return Loaded(data, targets, [recipe.task], rows, _masks(at, arrays, recipe, data))
+
+
+def _masks(
+    at: str, arrays: Mapping[str, Any], recipe: Recipe, data: GraphData
+) -> dict[str, Tensor] | None:
+    """The parts of a split of the nodes of one graph, as PyTorch Geometric names them."""
+    if recipe.task != "node" or data.num_graphs != 1:
+        return None
+    found = {}
+    for part, name in _MASKS.items():
+        own = torch.as_tensor(np.asarray(arrays.get(name, False)))
+        if own.dtype == torch.bool and own.dim() == 1:
+            if len(own) != data.num_nodes:
+                raise ValueError(
+                    f"{at}array {name}: expected a row per node, {data.num_nodes}, got {len(own)}"
+                )
+            found[part] = own
+    return found if {"training", "validation"} <= found.keys() else None
+
+
+def _expanded(recipe: Recipe, names: list[str]) -> Recipe:
+    """Columns of a target with several are targets by themselves."""
+    recipe.targets = names
+    return recipe
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer() and math.isfinite(value):
+        return str(int(value))
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _indexed(at: str, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
+    if "edge_index" not in arrays:
+        have = ", ".join(map(printable, arrays)) or "none"
+        raise ValueError(f"{at}expected an array edge_index [2, E], got {have}")
+    found: dict[str, Any] = {}
+    for name, names in _NAMES.items():
+        known = next((each for each in names if arrays.get(each) is not None), None)
+        found[name] = None if known is None else _tensor(at, known, arrays[known])
+    for of in ("node", "edge"):
+        own = found[f"{of}_features"]
+        width = len(getattr(recipe, f"{of}_columns") or ())
+        if own is None and of == "edge" and width and not len(arrays["edge_index"][0]):
+            found["edge_features"] = torch.empty(0, width)  # a graph without edges
+        if own is not None:
+            own = own[:, None] if own.dim() == 1 else own
+            found[f"{of}_features"] = _codes_or_numbers(own, recipe, of)
+        _check_columns(at, found[f"{of}_features"], recipe, of)
+    for name in ("num_nodes", "num_graphs"):
+        found[name] = None if found[name] is None else int(found[name])
+    return from_edge_index(
+        _tensor(at, "edge_index", arrays["edge_index"]),
+        directions="given" if recipe.directed else "undirected",
+        **found,
+    )
+
+
+def _codes_or_numbers(own: Tensor, recipe: Recipe, of: str) -> Tensor:
+    """Small whole numbers from 0 on are codes, all others numbers."""
+    if own.is_floating_point() or own.dim() != 2:
+        return own
+    codes: list[int] = getattr(recipe, f"{of}_codes")
+    columns = getattr(recipe, f"{of}_columns")
+    if columns is None and own.numel() and own.min() >= 0 and own.max() < _MOST_CODES:
+        codes = (own.amax(0) + 1).tolist()
+        setattr(recipe, f"{of}_codes", codes)
+    return own if codes else own.float()
+
+
+def _check_columns(at: str, own: Tensor | None, recipe: Recipe, of: str) -> None:
+    width = 0 if own is None or own.is_floating_point() is False else own.size(-1)
+    columns: list[Column] | None = getattr(recipe, f"{of}_columns")
+    if columns is None:
+        setattr(recipe, f"{of}_columns", [Column(str(place), None) for place in range(width)])
+    elif len(columns) != width:
+        raise ValueError(
+            f"{at}expected {len(columns)} columns of features of {of}s, as in the training, got "
+            f"{width}"
+        )

@@ -1,0 +1,262 @@
+"""Columns of text as features and targets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._csv_text import read_text
+from .._printable import printable
+
+MOST_VALUES = 1000  # different texts of a column of features
+KINDS = ("number", "binary", "classes", "labels")
+
+
+@dataclass
+class Table:
+    """Rows of a csv file, by column. Columns are in the order of the file."""
+
+    path: str
+    columns: dict[str, list[str]]
+    lines: list[int] = field(default_factory=list)  #: of the file; empty if rows have none
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+    def at(self, row: int) -> str:
+        """Where a row is, for a message."""
+        place = f"line {self.lines[row]}" if self.lines else f"row {row}"
+        return f"cannot read {printable(self.path)}, {place}: "
+
+    def require(self, name: str, option: str) -> list[str]:
+        if name not in self.columns:
+            have = ", ".join(map(printable, self.columns)) or "none"
+            raise ValueError(
+                f"{option}: expected a column {name!r} in {printable(self.path)}, got {have}"
+            )
+        return self.columns[name]
+
+
+class Column(NamedTuple):
+    """How a column of features becomes numbers: itself, or a 1 in the place of its text."""
+
+    name: str
+    values: list[str] | None  #: the texts; None: numbers
+
+
+def read_csv(path: str | os.PathLike[str]) -> Table:
+    """A csv file with a header. The delimiter is the first of tab, semicolon and comma that the
+    header has. Columns of one name are one column if all their cells are equal.
+
+    Raises:
+        ValueError: "cannot read PATH, line N: WHY".
+    """
+    name = os.fspath(path)
+    at = f"cannot read {printable(name)}"
+    try:
+        text = read_text(path)
+    except OSError as error:
+        raise ValueError(f"{at}: {error.strerror or error}") from None
+    if "\0" in text:
+        raise ValueError(f"{at}: expected csv, got bytes that are no text")
+    header = text.partition("\n")[0]
+    delimiter = next((each for each in "\t;," if each in header), ",")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        names = [each.strip() for each in next(reader, [])]
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise ValueError(
+                    f"{at}, line {reader.line_num}: expected {len(names)} cells, got {len(row)}"
+                )
+            rows.append([each.strip() for each in row])
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise ValueError(f"{at}, line {reader.line_num}: {error}") from None
+    if not names:
+        raise ValueError(f"{at}: expected a header, got an empty file")
+    columns: dict[str, list[str]] = {}
+    for place, each in enumerate(names):
+        cells = [row[place] for row in rows]
+        if columns.setdefault(each, cells) != cells:
+            raise ValueError(f"{at}: two columns with different cells are called {each!r}")
+    return Table(name, columns, lines)
+
+
+def number_of(text: str) -> float | None:
+    """A number in decimal digits, infinities and nan included, or None."""
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def describe_columns(table: Table, names: Sequence[str]) -> list[Column]:
+    """How columns become features, by the values that they have.
+
+    Raises:
+        ValueError: a column with too many texts.
+    """
+    found = []
+    for name in names:
+        values = table.columns[name]
+        if all(number_of(each) is not None for each in values if each):
+            found.append(Column(name, None))
+            continue
+        texts = sorted(set(values))
+        if len(texts) > MOST_VALUES:
+            raise ValueError(
+                f"cannot read {printable(table.path)}: expected at most {MOST_VALUES} different "
+                f"texts in column {name!r}, got {len(texts)} (--ignore leaves it out)"
+            )
+        found.append(Column(name, texts))
+    return found
+
+
+def features_of(table: Table, columns: Sequence[Column]) -> Tensor | None:
+    """Features float32 [rows, d] of the columns of a table; None without columns.
+
+    Raises:
+        ValueError: a column that is missing, a cell without a finite number, an unknown text.
+    """
+    parts = []
+    for column in columns:
+        cells = table.require(column.name, "DATA")
+        if column.values is None:
+            numbers = [number_of(each) for each in cells]
+            for row, value in enumerate(numbers):
+                if value is None or not math.isfinite(value):
+                    raise ValueError(
+                        f"{table.at(row)}expected a finite number in column {column.name!r}, got "
+                        f"{cells[row]!r:.40}"
+                    )
+            parts.append(torch.tensor(numbers, dtype=torch.float32).view(-1, 1))
+            continue
+        places = {text: place for place, text in enumerate(column.values)}
+        for row, each in enumerate(cells):
+            if each not in places:
+                raise ValueError(
+                    f"{table.at(row)}expected a text of column {column.name!r} that the model "
+                    f"knows, got {each!r:.40}"
+                )
+        chosen = torch.tensor([places[each] for each in cells], dtype=torch.int64)
+        parts.append(torch.nn.functional.one_hot(chosen, len(places)).float())
+    return torch.cat(parts, 1) if parts else None
+
+
+class Targets(NamedTuple):
+    """Targets of rows, and which of them are known."""
+
+    values: Tensor  #: float32 [rows, outputs], or int64 [rows] of classes
+    known: Tensor  #: bool [rows]
+    kind: str  #: one of KINDS
+    classes: list[str]  #: names, of two classes for texts of a binary target
+    outputs: int
+
+
+_MISSING = frozenset(("", "na", "nan", "n/a", "null", "none", "?"))
+
+
+def targets_of(table: Table, names: Sequence[str], kind: str, classes: Sequence[str]) -> Targets:
+    """Targets of the columns ``names``. A cell is unknown if it is empty, NA, nan, null or ?.
+
+    Args:
+        kind: one of KINDS, or "auto": one column of texts is "classes", columns of 0 and 1 are
+            "binary" or "labels", other numbers are "number".
+        classes: names that are known already; (): those of the table.
+
+    Raises:
+        ValueError: a column that is missing, values that do not fit, a class that is not known.
+    """
+    columns = [table.require(name, "--target") for name in names]
+    known = [[each.lower() not in _MISSING for each in column] for column in columns]
+    cells = [
+        each for own, has in zip(columns, known) for each, is_known in zip(own, has) if is_known
+    ]
+    numeric = all(number_of(each) is not None for each in cells)
+    truths = numeric and {number_of(each) for each in cells} <= {0.0, 1.0}
+    if kind == "auto":
+        if not cells:
+            raise ValueError(f"--target: column {names[0]!r} of {printable(table.path)} is empty")
+        several = len(columns) > 1
+        kind = "number"
+        if truths:
+            kind = "labels" if several else "binary"
+        elif not numeric:
+            kind = "classes"
+    if kind in ("binary", "classes") and len(columns) > 1:
+        raise ValueError(f"--target: expected one column of a {kind} target, got {len(columns)}")
+    if kind == "classes" or (kind == "binary" and (classes or not truths)):
+        return _class_targets(table, names[0], columns[0], known[0], kind, classes)
+    parts = []
+    for name, column, has in zip(names, columns, known):
+        values = []
+        for row, (text, is_known) in enumerate(zip(column, has)):
+            value = number_of(text) if is_known else math.nan
+            if value is None or (is_known and not math.isfinite(value)):
+                raise ValueError(
+                    f"{table.at(row)}expected a finite number in column {name!r}, got {text!r:.40}"
+                )
+            if kind != "number" and is_known and value not in (0.0, 1.0):
+                raise ValueError(
+                    f"{table.at(row)}expected 0 or 1 of a {kind} target in column {name!r}, got "
+                    f"{text!r:.40}"
+                )
+            values.append(value)
+        parts.append(torch.tensor(values, dtype=torch.float32))
+    values = torch.stack(parts, 1)
+    return Targets(values, ~values.isnan().all(1), kind, [], len(parts))
+
+
+def _class_targets(
+    table: Table,
+    name: str,
+    cells: list[str],
+    known: list[bool],
+    kind: str,
+    classes: Sequence[str],
+) -> Targets:
+    have = {each for each, is_known in zip(cells, known) if is_known}
+    names = list(classes) or sorted(have, key=_class_order)
+    if kind == "binary" and len(names) != 2:
+        raise ValueError(
+            f"--kind: expected two classes of a binary target in column {name!r}, got {len(names)}"
+        )
+    if len(names) < 2:
+        raise ValueError(
+            f"--target: expected at least two classes in column {name!r}, got "
+            f"{', '.join(map(printable, names)) or 'none'}"
+        )
+    places: dict[str, int] = {each: place for place, each in enumerate(names)}
+    rows = []
+    for row, (text, is_known) in enumerate(zip(cells, known)):
+        if is_known and text not in places:
+            raise ValueError(
+                f"{table.at(row)}expected a class of the model in column {name!r}, got {text!r:.40}"
+            )
+        rows.append(places[text] if is_known else -1)
+    numbers = torch.tensor(rows, dtype=torch.int64)
+    has = numbers >= 0
+    if kind == "binary":
+        values = torch.where(has, numbers.float(), torch.nan)[:, None]
+        return Targets(values, has, kind, names, 1)
+    return Targets(numbers, has, kind, names, len(names))
+
+
+def _class_order(text: str) -> tuple[Any, ...]:
+    value = number_of(text)
+    return (1, 0.0, text) if value is None or math.isnan(value) else (0, value, text)

@@ -1,0 +1,298 @@
+"""``nsimplex graph train``: data, split, model, training, file."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..graph import GraphData, Split, split_rows
+from ..graph.batches import numbers_of
+from ..nn.graph_baselines import MessagePassing
+from ..nn.graph_models import GraphModel
+from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, GraphParts, train_model
+from ..nn.graph_transformer import GraphTransformer
+from .channel import Channel
+from .reading import read_data
+from .records import Recipe, with_targets
+from .tables import Targets
+
+
+def train(request: dict[str, Any], channel: Channel) -> None:
+    """Trains as the options of the command say.
+
+    Raises:
+        ValueError: data or options that cannot be used, in one line.
+    """
+    names = lambda text: [each.strip() for each in text.split(",") if each.strip()]
+    recipe = Recipe(
+        request["task"],
+        names(request["target"]),
+        request["kind"],
+        request["smiles"],
+        names(request["ignore"]),
+        request["directed"],
+    )
+    if not recipe.targets:
+        raise ValueError("--target: expected a column, got none")
+    loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
+    targets = loaded.targets
+    assert targets is not None
+    data = with_targets(loaded, recipe.task)
+    split = (
+        _masked_split(loaded.masks, targets.known)
+        if loaded.masks
+        else _split(request, data, targets, recipe.task)
+    )
+    scaled, scales = _standardised(data)
+    torch.manual_seed(request["seed"])
+    model = make_model(request, recipe, data, targets)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        parts = GraphParts(model, scaled, split, None, None, request["batch"])
+    for each in caught:
+        channel.warning(str(each.message).partition("] ")[2] or str(each.message))
+    _say_unseen(channel, targets, data, split)
+    folder = Path(request["folder"]) if request["folder"] else None
+    if request["kind"] == "auto" and _look_like_classes(targets):
+        channel.warning(
+            f"targets: taken as numbers; they are 0 to {int(targets.values.max())}, and --kind "
+            "classes makes classes of them"
+        )
+    if loaded.masks:
+        channel.warning("the split is that of train_mask and val_mask in DATA")
+    channel.begin()
+    if folder is not None and not request["resume"]:
+        for name in (CHECKPOINT_FILE, "model.safetensors"):
+            (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
+    _say_data(channel, recipe, data, targets, split, model)
+    options = FitOptions(
+        request["epochs"],
+        request["learning_rate"],
+        request["weight_decay"],
+        request["warmup"],
+        request["patience"],
+        "" if request["loss"] == "default" else request["loss"],
+        request["seed"],
+    )
+    log = _Log(channel, request["epochs"])
+    checkpoint = None if folder is None else folder / CHECKPOINT_FILE
+    found = train_model(model, parts, options, log, checkpoint=checkpoint, stops=channel.stops)
+    _fold(model, scales)
+    if folder is not None:
+        fields = dataclasses.asdict(recipe) | {"trained": True}
+        model.save(folder, data=fields)
+    metrics = list(found.validation)
+    rows = [
+        [name, f"{found.validation[name]:.6g}", f"{found.test[name]:.6g}" if found.test else "-"]
+        for name in metrics
+    ]
+    channel.table([[f"epoch {found.best} of {found.epochs}", "validation", "test"], *rows])
+
+
+class _Log:
+    """Lines of epochs, with the progress."""
+
+    def __init__(self, channel: Channel, epochs: int) -> None:
+        self._channel, self._epochs = channel, epochs
+
+    def line(self, kind: str, **fields: Any) -> None:
+        self._channel.line(kind, **fields)
+        if kind == "graph_epoch":
+            shown = [f"{name} {own:.4g}" for name, own in fields.items() if name != "epoch"]
+            self._channel.progress(fields["epoch"], self._epochs, ", ".join(shown[:2]))
+
+    def sync(self) -> None:
+        self._channel.sync()
+
+
+def make_model(
+    request: dict[str, Any], recipe: Recipe, data: GraphData, targets: Targets
+) -> GraphModel:
+    """A model for the columns of the data.
+
+    Raises:
+        ValueError: options that do not fit, named as those of the command.
+    """
+    width = lambda own: 0 if own is None or not own.is_floating_point() else own.size(1)
+    of_edges = next((own for own in data.edge_features if own.size(1)), None)
+    common: dict[str, Any] = dict(
+        node_channels=width(data.node_features),
+        edge_channels=width(of_edges),
+        node_codes=recipe.node_codes,
+        edge_codes=recipe.edge_codes,
+        **{
+            name: request[name]
+            for name in ("width", "layers", "heads", "virtual_node", "random_walk", "laplacian")
+        },
+        dropout=request["dropout"],
+    )
+    order = _order(request["order"], data, recipe)
+    what = (recipe.task, targets.kind, targets.outputs)
+    try:
+        if request["model"] != "transformer":
+            return MessagePassing(*what, kind=request["model"], **common)
+        return GraphTransformer(
+            *what,
+            order=order,
+            form=request["form"],
+            readout="" if request["readout"] == "same" else request["readout"],
+            symmetry="undirected" if recipe.task == "edge" and not recipe.directed else "ordered",
+            global_classes=not request["local"],
+            **common,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--{str(error).partition('] ')[2].replace('_', '-')}") from None
+
+
+def _order(text: str, data: GraphData, recipe: Recipe) -> list[int]:
+    if text == "data":
+        return sorted({*data.sizes}) or [2]
+    try:
+        return [int(each) for each in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--order: expected sizes such as 2 or 2,3, got {text!r:.40}") from None
+
+
+def _split(request: dict[str, Any], data: GraphData, targets: Targets, task: str) -> Split:
+    """Rows with a target: graphs if there are several or the task is theirs, rows otherwise."""
+    shares = (1 - request["validation"] - request["test"], request["validation"], request["test"])
+    if shares[0] <= 0 or shares[1] <= 0:
+        raise ValueError(
+            f"--validation, --test: expected shares that leave some for training, got {shares[1]:g}"
+            f", {shares[2]:g}"
+        )
+    shares = tuple(max(share, 0.0) for share in shares)
+    by_rows = task == "graph" or data.num_graphs == 1
+    if by_rows:
+        rows = targets.known.nonzero().squeeze(1)
+        classes: Tensor | int = len(rows)
+        if targets.kind in ("binary", "classes"):
+            classes = targets.values[rows].reshape(-1).long()
+    else:
+        if not targets.values.is_floating_point() and not targets.known.all():
+            raise ValueError(
+                "--target: expected the class of every row of several graphs, got none in row "
+                f"{int((~targets.known).nonzero()[0]) + 1}"
+            )
+        rows = _graphs_with_targets(data, targets.known)
+        classes = len(rows)
+    made = split_rows(classes, shares, seed=request["split_seed"])
+    unit = task if by_rows else "graph"
+    for name, part in zip(("training", "validation"), made):
+        if not len(part):
+            raise ValueError(
+                f"DATA: expected enough {unit}s with a target for a split, got {len(rows)}, which "
+                f"leave none for {name}"
+            )
+    return Split(*(rows[part] for part in made))
+
+
+def _masked_split(masks: Mapping[str, Tensor], known: Tensor) -> Split:
+    """The parts that masks of the data name, as far as their targets are known."""
+    none = torch.zeros_like(known)
+    parts = {name: masks.get(name, none) & known for name in Split._fields}
+    for name in ("training", "validation"):
+        if not parts[name].any():
+            raise ValueError(f"DATA: expected nodes with a target in the mask of {name}, got none")
+    return Split(**{name: own.nonzero().squeeze(1) for name, own in parts.items()})
+
+
+def _graphs_with_targets(data: GraphData, known: Tensor) -> Tensor:
+    if data.level == "node":
+        graph = data.graph_of_nodes
+    else:
+        graph = torch.cat(
+            [
+                torch.empty(0, dtype=torch.int64),
+                *(numbers_of(each.tuple_offsets) for each in data.edges),
+            ]
+        )
+    return graph[known].unique()
+
+
+def _say_unseen(channel: Channel, targets: Targets, data: GraphData, split: Split) -> None:
+    """A warning about classes of a binary target that no training row has; the training loop warns
+    of others."""
+    if targets.kind != "binary" or len(targets.values) < len(split.training):
+        return
+    own = targets.values[split.training] if data.num_graphs == 1 or data.level == "graph" else None
+    if own is not None and own.unique().numel() < 2:
+        channel.warning("targets: all training rows have one class")
+
+
+def _look_like_classes(targets: Targets) -> bool:
+    """Whether numbers are 0, 1, .., few and each several times, as numbers of classes are."""
+    if targets.kind != "number" or targets.outputs != 1:
+        return False
+    own = targets.values[targets.known].unique()
+    few = 2 < len(own) <= min(100, int(targets.known.sum()) // 2)
+    return few and torch.equal(own, torch.arange(len(own), dtype=own.dtype))
+
+
+def _standardised(data: GraphData) -> tuple[GraphData, dict[str, tuple[Tensor, Tensor]]]:
+    """Floating features with mean 0 and deviation 1 per column, and what was done."""
+    scales: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def scaled(name: str, parts: list[Tensor]) -> list[Tensor]:
+        if not parts or not parts[0].is_floating_point() or not parts[0].size(1):
+            return parts
+        rows = torch.cat(parts).double()
+        if not len(rows):
+            return parts
+        mean, spread = rows.mean(0), rows.std(0, correction=0)
+        spread = torch.where(spread > 0, spread, 1)
+        scales[name] = mean, spread
+        return [((own.double() - mean) / spread).to(own.dtype) for own in parts]
+
+    nodes = [] if data.node_features is None else scaled("node_input", [data.node_features])
+    edges = scaled("edge_input", data.edge_features)
+    made = dataclasses.replace(data, node_features=nodes[0] if nodes else None, edge_features=edges)
+    return made, scales
+
+
+def _fold(model: GraphModel, scales: dict[str, tuple[Tensor, Tensor]]) -> None:
+    """Puts the scales of features into the weights, so that the model takes features as they
+    are."""
+    for name, (mean, spread) in scales.items():
+        linear = getattr(model, name).linear
+        with torch.no_grad():
+            weight = linear.weight.double() / spread
+            linear.bias.copy_(linear.bias.double() - weight @ mean)
+            linear.weight.copy_(weight)
+
+
+def _say_data(
+    channel: Channel,
+    recipe: Recipe,
+    data: GraphData,
+    targets: Targets,
+    split: Split,
+    model: GraphModel,
+) -> None:
+    channel.line(
+        "graph_data",
+        task=recipe.task,
+        target=", ".join(recipe.targets),
+        target_kind=targets.kind,
+        model=getattr(model, "kind", "transformer"),
+        parameters=sum(each.numel() for each in model.parameters()),
+        graphs=data.num_graphs,
+        nodes=data.num_nodes,
+        edges=data.num_edges,
+        training=len(split.training),
+        validation=len(split.validation),
+        test=len(split.test),
+    )
+    rows = [
+        ["task", recipe.task],
+        ["target", f"{', '.join(recipe.targets)} ({targets.kind})"],
+        ["graphs, nodes, edges", f"{data.num_graphs}, {data.num_nodes}, {data.num_edges}"],
+        ["training, validation, test", ", ".join(str(len(part)) for part in split)],
+    ]
+    channel.table([["data", ""], *rows])
