@@ -1,0 +1,204 @@
+"""Attention of a sequence that is divided among ranks, for the queries of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._options import Window, flat_window, operator_options
+from ..attention import attention
+from ..face_attention import face_attention
+from .exchange import Item, Span, Traffic, exchange, window_spans
+from .ring import ring_attention
+
+if TYPE_CHECKING:
+    from .context import ContextParallel
+
+__all__ = ["attention_of_shards", "refuse"]
+
+_SEED_STEP = 0x9E3779B97F4A7C15
+
+
+def refuse(function: str, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"[{function}] {name}: expected None under context_parallel")
+
+
+class _Axis(NamedTuple):
+    """One key axis of a call: the window, and what this rank has of the keys."""
+
+    left: int
+    right: int  #: 0 with ``causal``
+    span: Span
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+
+    def part(self, queries: Span, keys: Span) -> tuple[Tensor, Tensor, Tensor | None, list[int]]:
+        """Keys, values and mask of a part, with the window of queries that end before its last
+        keys: the operator aligns queries and keys at their ends."""
+        keys = self.span.common(keys)
+        first, more = keys.first - self.span.first, keys.last - queries.last
+        left = -1 if self.left == -1 else self.left + more
+        right = -1 if self.right == -1 else self.right - more
+        if right < 0 <= self.right:
+            right = 0
+        mask = None if self.mask is None else self.mask.narrow(1, first, keys.length)
+        key, value = (x.narrow(2, first, keys.length) for x in (self.key, self.value))
+        return key, value, mask, [left, right]
+
+    def seen(self, queries: Span, document: Span) -> Span:
+        """The keys of one document that its queries see."""
+        first = document.first if self.left == -1 else queries.first - self.left + 1
+        last = document.last if self.right == -1 else queries.last + self.right
+        return Span(first, last).common(document)
+
+
+def attention_of_shards(
+    context: ContextParallel,
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    *,
+    causal: bool,
+    window: Window,
+    key_lengths: Tensor | None,
+    key_masks: Sequence[Tensor] | None,
+    cu_seqlens: Tensor | None,
+    distinct: str,
+    face: bool,
+    return_lse: bool,
+    options: dict[str, Any],
+) -> Tensor | tuple[Tensor, Tensor]:
+    """:meth:`ContextParallel.attention`."""
+    name = "face_attention" if face else "attention"
+    given = ("mask", "query_positions", "layout")
+    refuse(name, **{each: options.pop(each, None) for each in given})
+    refuse(name, return_lse=return_lse or None if face else None)
+    length = query.size(2)
+    context._require_shards(name, length, [*keys, *values])
+    flat = flat_window(window, len(keys)) or [-1, -1] * len(keys)
+    sides = [(flat[2 * m], 0 if causal else flat[2 * m + 1]) for m in range(len(keys))]
+    if options.get("dropout_p", 0) > 0:
+        seed = options.get("seed")
+        seed = torch.randint(2**63 - 1, ()).item() if seed is None else seed
+        options["seed"] = (seed + context.rank * _SEED_STEP) % (2**63 - 1)
+    given = (cu_seqlens, key_masks, key_lengths)
+    alone = not face and distinct == "none" and all(each is None for each in given)
+    axis = _ring_axis(context, sides, options) if alone else None
+    if axis is not None:
+        return _ring(context, query, keys, values, sides, axis, return_lse, options)
+    bounds = context._bounds(name, cu_seqlens, length)
+    spans = [window_spans(context.ranks, length, *side, bounds) for side in sides]
+    if distinct != "none":  # equal positions have equal places on all axes
+        spans = [
+            [Span(min(s.first for s in each), max(s.last for s in each)) for each in zip(*spans)]
+        ] * len(keys)
+    items = [*keys, *values, *(key_masks or [])]
+    dims = [2] * (2 * len(keys)) + [1] * len(key_masks or [])
+    needs = spans * (3 if key_masks else 2)
+    fetched = context._fetch(name, items, dims, needs)
+    masks = fetched[2 * len(keys) :] or [None] * len(keys)
+    if key_lengths is not None:
+        masks = [
+            context._inside(key_lengths, m, spans[m][context.rank], mask)
+            for m, mask in enumerate(masks)
+        ]
+    axes = [
+        _Axis(*sides[m], spans[m][context.rank], fetched[m], fetched[len(keys) + m], masks[m])
+        for m in range(len(keys))
+    ]
+    call: Callable = face_attention if face else attention
+    options |= dict(causal=causal, distinct=distinct)
+    outs = [
+        _part(context, call, query, axes, queries, document, options, return_lse)
+        for queries, document in context._documents(bounds, length)
+    ]
+    if not return_lse:
+        return torch.cat(outs, 2)
+    return torch.cat([out for out, _ in outs], 2), torch.cat([lse for _, lse in outs], 2)
+
+
+def _part(
+    context: ContextParallel,
+    call: Callable,
+    query: Tensor,
+    axes: Sequence[_Axis],
+    queries: Span,
+    document: Span,
+    options: dict,
+    return_lse: bool,
+):
+    """The queries of one document."""
+    own = query.narrow(2, queries.first - context.rank * query.size(2), queries.length)
+    if options["distinct"] != "none":
+        common = axes[0].span.common(document)
+        parts = [axis.part(queries, common)[:3] for axis in axes]
+        window = [(axis.left, axis.right) for axis in axes]
+        place = queries.first - common.first
+        at = torch.full((query.size(0),), place, dtype=torch.int64, device=query.device)
+        options = options | dict(query_positions=at)
+    else:
+        found = [axis.part(queries, axis.seen(queries, document)) for axis in axes]
+        parts, window = [each[:3] for each in found], [tuple(each[3]) for each in found]
+    masks = [mask for _, _, mask in parts]
+    if masks[0] is not None:
+        options = options | dict(key_masks=masks)
+    if face_attention is not call:
+        options = options | dict(return_lse=return_lse)
+    return call(own, [k for k, _, _ in parts], [v for _, v, _ in parts], window=window, **options)
+
+
+def _ring_axis(
+    context: ContextParallel, sides: Sequence[tuple[int, int]], options: dict
+) -> int | None:
+    """The axis that goes round the ring; None: all are fetched."""
+    whole = [m for m, (left, right) in enumerate(sides) if left == -1 and right in (0, -1)]
+    others = [side for m, side in enumerate(sides) if m not in whole]
+    plain = not any(options.get(name) for name in ("augment", "dropout_p"))
+    plain = plain and options.get("normalizer", "softmax") in ("softmax", "softmax_sink")
+    bounded = len(whole) == 1 and not any(-1 in side for side in others)
+    return whole[0] if context.unbounded == "ring" and plain and bounded else None
+
+
+def _ring(
+    context: ContextParallel,
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    sides: Sequence[tuple[int, int]],
+    axis: int,
+    return_lse: bool,
+    options: dict,
+):
+    """One unbounded axis goes round the ranks; the others fetch what their windows reach."""
+    length, traffic = query.size(2), Traffic("attention")
+    others = [m for m in range(len(keys)) if m != axis]
+    spans = [window_spans(context.ranks, length, *sides[m]) for m in others]
+    keys, values = [*keys], [*values]
+    if others:
+        items = [Item(x[m], 2, span) for x in (keys, values) for m, span in zip(others, spans)]
+        fetched = exchange(items, context.group, traffic)
+        for place, m in enumerate(others):
+            keys[m], values[m] = fetched[place], fetched[len(others) + place]
+    own, window = context.tokens(length), [-1, -1] * len(keys)
+    for m, span in zip(others, spans):
+        more = span[context.rank].last - own.last
+        window[2 * m : 2 * m + 2] = [sides[m][0] + more, sides[m][1] - more]
+    context.traffic.append(traffic)
+    sink = options.pop("sink", None)
+    normalizer = options.pop("normalizer", "softmax")
+    options = operator_options(query, keys, values, **options)
+    options["window"] = window
+    out, lse = ring_attention(
+        query, keys, values, axis, sides[axis][1] == 0, context.group, traffic, options
+    )
+    if normalizer == "softmax_sink":  # a tuple of its own in the denominator, with value 0
+        share = torch.sigmoid(lse - sink[:, None])
+        out = out * share[..., None].to(out.dtype)
+        lse = torch.logaddexp(lse, sink[:, None].to(lse.dtype))
+    return (out, lse) if return_lse else out
