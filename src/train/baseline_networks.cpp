@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
 #include <nsimplex/graph.h>
+#include <nsimplex/sparse_layers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +22,7 @@ LineTokens line_tokens(const TupleBatch& pairs, const Tensor& features, int64_t 
   const Tensor nodes = features.index_select(0, loop_rows(pairs)).narrow(1, 0, node_channels);
   const Tensor reverse = transposed_rows(pairs);
   const Tensor first = pairs.tuples.select(1, 0), second = pairs.tuples.select(1, 1);
-  const Tensor forth = (first < second).nonzero().flatten();  // one row an edge, lower node first
+  const Tensor forth = (first < second).nonzero().flatten();  // one row per edge, lower node first
   const Tensor low = first.index_select(0, forth), high = second.index_select(0, forth);
 
   const Tensor degree = at::bincount(at::cat({low, high}), {}, pairs.nodes());
@@ -109,15 +110,15 @@ namespace {
 
 using at::Tensor;
 
-// The tokens of all graphs, and where they lie in a padded batch.
+// The tokens of all graphs, and their places in a padded batch.
 struct TokenLayout {
-  Tensor graphs;             // int64 [m]: of each token
+  Tensor graphs;             // int64 [m]: per token
   Tensor counts;             // int64 [B]
   Tensor slots;              // int64 [m]: row of the batch [B T]
-  SelectedTokens selection;  // which the attention goes by
+  SelectedTokens selection;  // for the attention
 };
 
-// Every token attends to itself and to the tokens whose messages it hears.
+// Every token attends to itself and to the tokens from which it gets messages.
 TokenLayout lay_out(const Tensor& graphs, int64_t batch, const GraphMessages& messages) {
   TokenLayout layout{.graphs = graphs, .counts = at::bincount(graphs, {}, batch)};
   const int64_t longest = layout.counts.max().item<int64_t>(), tokens = graphs.size(0);
@@ -138,7 +139,7 @@ TokenLayout lay_out(const Tensor& graphs, int64_t batch, const GraphMessages& me
   return layout;
 }
 
-// Features [k, m, C] of the tokens, each as read in k ways, and their layout.
+// Features [k, m, C] of the tokens, in k orders, and their layout.
 struct Tokens {
   Tensor features;
   TokenLayout layout;
@@ -173,6 +174,7 @@ TokenNetwork::TokenNetwork(const TokenNetworkOptions& o) : options_(o) {
     block.attention.heads = o.heads;
     block.attention.order = o.order;
     blocks_.push_back(register_module("block" + std::to_string(index), TransformerBlock(block)));
+    if (o.chosen) blocks_.back()->choose_tokens({.tokens = *o.chosen});
   }
   options_.head.in_channels = o.hidden;
   head_ = register_module("head", std::make_shared<GraphHead>(options_.head));

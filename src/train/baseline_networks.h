@@ -4,6 +4,7 @@
 #include <nsimplex/layers.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "train/encoder_network.h"
@@ -11,41 +12,42 @@
 
 namespace nsimplex::training {
 
-/// The edges of graphs as tokens: the nodes of their line graphs, which are joined where edges
-/// share a node. A node without edges is a token of its own, as if it were joined to itself without
-/// a feature, so that nothing is lost of a graph.
+/// The edges of graphs as tokens. The tokens are the nodes of the line graphs, which are neighbours
+/// if their edges share a node. A node without edges is a token of its own, as if it had a loop
+/// without features, so every node is represented.
 ///
 /// Source: section F.2 of "How Smoothing is N-simplicial Attention?", whose token is [n1 | n2 |
-/// e12]; which end comes first is there left to the order of the nodes. Here a token has both
+/// e12]. There the order of the nodes determines which end comes first. Here a token has both
 /// orders.
 struct LineTokens {
   at::Tensor features;     ///< [2, t, 2 a + b]: [x_i | x_j | e_ij] and [x_j | x_i | e_ji]
-  GraphMessages messages;  ///< among the tokens
+  GraphMessages messages;  ///< between the tokens
   at::Tensor shared;       ///< [e, a]: features of the node that the ends of a message share
   at::Tensor graphs;       ///< int64 [t]: the graph of every token
 };
 
-/// Of ordered pairs that hold both directions of every edge and the loops of all nodes, whose
-/// features [m, a + b] are those of nodes on loops and of edges, from channel a on, elsewhere.
-/// Throws InputError for other lists. Complexity: O(m + sum of squared degrees).
+/// Makes tokens of ordered pairs that contain both directions of every edge and the loops of all
+/// nodes. The features [m, a + b] are those of nodes on loops, and those of edges (from channel a
+/// on) elsewhere. Throws InputError for other lists. Complexity: O(m + sum of squared degrees).
 LineTokens line_tokens(const TupleBatch& pairs, const at::Tensor& features, int64_t node_channels);
 
 struct LinearNetworkOptions {
   TensorKind input, output;  ///< k and l
   int64_t in_channels = 0;
   int64_t hidden = 0;
-  int64_t layers = 1;                     ///< L_{k->k} before the last, L_{k->l}
-  ClassSet last_classes = ClassSet::all;  ///< light for l > k: no sum over the input
+  int64_t layers = 1;                     ///< number of L_{k->k} before the last layer, L_{k->l}
+  ClassSet last_classes = ClassSet::all;  ///< for l > k, light classes have no sum over the input
   Pooling pooling = Pooling::mean;
   GraphHeadOptions head;   ///< its in_channels are `hidden`
-  bool symmetric = false;  ///< of pairs: the mean of (i, j) and (j, i)
+  bool symmetric = false;  ///< for pairs: the output is the mean of (i, j) and (j, i)
 
-  /// As dense tensors: of batches of one graph with all its tuples (complete_tuples()).
+  /// Computes with dense tensors. Every batch is one graph with all its tuples (complete_tuples()).
   bool dense = false;
 };
 
-/// The invariant MLP and its kin: [L_{k->k} - ReLU] x layers - L_{k->l} - head. For sets and pairs
-/// (k = 1, l = 2) with light classes in the last layer it is S2G, with all of them S2G+.
+/// The invariant MLP and related networks: [L_{k->k} - ReLU] x layers - L_{k->l} - head. For sets
+/// and pairs (k = 1, l = 2) it is S2G with light classes in the last layer, and S2G+ with all
+/// classes.
 ///
 /// Sources: Maron et al., arXiv 1812.09902; Serviansky et al., arXiv 2002.08772.
 class LinearNetwork : public GraphModel {
@@ -64,43 +66,45 @@ class LinearNetwork : public GraphModel {
 
 enum class MessageKind { convolution, isomorphism, attention };  // GCN, GIN-0, GAT
 
-/// What passes messages: nodes, or the edges of a graph as line_tokens() has them.
+/// What exchanges messages: nodes, or the edges of a graph as in line_tokens().
 enum class MessageTokens { nodes, edges };
 
 struct MessageNetworkOptions {
   MessageKind kind = MessageKind::convolution;
   MessageTokens tokens = MessageTokens::nodes;
   int64_t node_channels = 0;  ///< features of pairs are [node | edge]
-  int64_t edge_channels = 0;  ///< between nodes attention does not read them
+  int64_t edge_channels = 0;  ///< attention between nodes does not read them
   int64_t out_channels = 0;
   int64_t hidden = 0;
   int64_t layers = 2;
   int64_t heads = 8;  ///< of attention
   bool virtual_node = false;
   double dropout = 0.0;
-  int64_t neighbours = 0;  ///< of sets of points: how many nearest ones a point hears
+  /// for sets of points: number of nearest points from which a point gets messages
+  int64_t neighbours = 0;
 };
 
-/// A graph network that passes messages: layers with ReLU between them, then what the output's
-/// order asks for.
+/// A graph network that passes messages. Its layers have ReLU between them, and the order of the
+/// output determines what follows.
 ///
 ///     input   pairs with the loop of every node, which has the node's features; or points, each of
-///             which hears its nearest neighbours
+///             which gets messages from its nearest neighbours
 ///     output  order 0: a linear map of the mean over the nodes; order 1: a linear map of each
-///             node; order 2: <z_i, z_j> / sqrt(hidden) + b, z a linear map of each node
+///             node; order 2: <z_i, z_j> / sqrt(hidden) + b with z a linear map of each node
 ///
-/// With a virtual node, its state is added to all nodes before every layer but the first.
+/// The state of a virtual node, if there is one, is added to all nodes before every layer but the
+/// first.
 ///
-/// With edges as tokens the first layer reads sum over both orders of ReLU(W [x_i | x_j | e_ij] +
-/// b), features of messages are those of the node that two edges share, and the output's order is
-/// 0.
+/// With edges as tokens, the first layer reads the sum over both orders of ReLU(W [x_i | x_j |
+/// e_ij] + b). Messages have the features of the node that two edges share, and the order of the
+/// output is 0.
 class MessageNetwork : public GraphModel {
  public:
   explicit MessageNetwork(const MessageNetworkOptions& options);
   Forward prepare(const GraphBatch& batch) override;
 
  private:
-  struct Graph;  // what a batch's tuples come to
+  struct Graph;  // what the network needs of the tuples of a batch
 
   void set_nodes(Graph& graph, const GraphBatch& batch) const;
   void set_edges(Graph& graph, const GraphBatch& batch) const;
@@ -125,19 +129,22 @@ struct TokenNetworkOptions {
   int64_t heads = 1;
   int64_t order = 1;      ///< N of the attention
   GraphHeadOptions head;  ///< its in_channels are `hidden`
+  /// Share of a graph's tokens that attend to one another in every block, as a router of the block
+  /// chooses them (ExpertChoice); absent: all.
+  std::optional<double> chosen = std::nullopt;
 };
 
 /// A transformer with the graph as its attention mask: embedding - blocks - mean over a graph's
-/// tokens - head, one row a graph. All N keys of a tuple are neighbours of the query, or the query
-/// itself.
+/// tokens - head, with one row per graph. All N keys of a tuple are neighbours of the query, or the
+/// query itself.
 ///
 ///     nodes   a node i is a token [x_i | sum_j e_ij over its edges]; neighbours are those of the
 ///             graph
-///     edges   line_tokens(): [x_i | x_j | e_ij], the mean of what is made of both orders;
-///             neighbours are those of the line graph
+///     edges   line_tokens(): [x_i | x_j | e_ij], with the mean over both orders; neighbours are
+///             those of the line graph
 ///
-/// Input: pairs as of line_tokens(). Memory and time of a block: graphs x (most tokens of one)^(N +
-/// 1).
+/// Input: pairs as in line_tokens(). Memory and time of a block: graphs x (most tokens per
+/// graph)^(N + 1).
 class TokenNetwork : public GraphModel {
  public:
   explicit TokenNetwork(const TokenNetworkOptions& options);

@@ -15,7 +15,8 @@
 
 namespace nsimplex::training {
 
-// Token files are there if the run reads them: runs on texts write what version 0.1 wrote.
+// Token files are written only if the run reads some: runs on texts write the format of version
+// 0.1.
 static void to_json(nlohmann::json& json, const TextRecord& text) {
   json = {{"sources", text.sources},
           {"glob", text.glob},
@@ -43,7 +44,8 @@ namespace {
 using SortedJson = nlohmann::json;
 
 constexpr char kFormat[] = "format", kState[] = "state";
-// A kind of file, the number of its format behind it. Those of number 1 have no checksums; they are read for ever.
+// The kind of a file, followed by the number of its format. Format 1 has no checksums and stays
+// readable.
 constexpr std::string_view kCheckpoint = "nsimplex checkpoint ", kModel = "nsimplex model ";
 constexpr std::string_view kNewest = "2", kWithoutChecksums = "1";
 constexpr std::string_view kWeights = "model.", kOptimizer = "optimizer.";
@@ -60,7 +62,7 @@ void append(std::vector<io::NamedTensor>& to, std::string_view prefix,
     to.push_back({std::string(prefix) + each.name, each.tensor});
 }
 
-// The tensors under a prefix, without it.
+// The tensors under a prefix, without the prefix.
 std::vector<io::NamedTensor> part(const io::Safetensors& file, std::string_view prefix) {
   std::vector<io::NamedTensor> found;
   for (const io::NamedTensor& each : file.tensors) {
@@ -87,7 +89,7 @@ std::string invalid(const std::string& path, const std::string& why) {
 
 std::string newest(std::string_view kind) { return std::string(kind).append(kNewest); }
 
-// Whether the file is of that kind. One of the newest format has checksums.
+// Whether the file is of that kind. Files of the newest format have checksums.
 bool is_kind(const io::Safetensors& file, std::string_view kind, const std::string& path) {
   const auto found = file.metadata.find(kFormat);
   if (found == file.metadata.end() || !found->second.starts_with(kind)) return false;
@@ -101,7 +103,7 @@ bool is_kind(const io::Safetensors& file, std::string_view kind, const std::stri
   return true;
 }
 
-// The JSON object in the header, its fields converted by `convert`.
+// The JSON object in the header, with its fields converted by `convert`.
 template <class Convert>
 void read_state(const io::Safetensors& file, const std::string& path, Convert&& convert) {
   try {
@@ -115,7 +117,7 @@ void read_state(const io::Safetensors& file, const std::string& path, Convert&& 
   }
 }
 
-// Adds what a state says of the tokenizer if there is none; every other state says nothing.
+// Adds to a state that there is no tokenizer. Other states have no such field.
 SortedJson with_tokenizer(SortedJson state, const Checkpoint& checkpoint) {
   if (checkpoint.without_tokenizer) state[kTokenizer] = kNoTokenizer;
   return state;
@@ -129,8 +131,8 @@ LanguageModelOptions model_options(const SortedJson& state) {
   return language_model_options(state.at("model").get<std::map<std::string, std::string>>());
 }
 
-// Refuses weights that are not those of such a model, before one is built: its size is what the header says, which
-// may be anything, while the weights are there.
+// Rejects weights that do not fit the model, before the model is built. The header alone determines
+// the model's size, and a header may state anything.
 void require_fits(const LanguageModelOptions& o, const std::vector<io::NamedTensor>& weights,
                   const std::string& path) {
   constexpr std::string_view kBlocks = "blocks.";

@@ -38,7 +38,7 @@ Tensor GraphHead::forward(const Tensor& x) {
 
 namespace {
 
-// Where (i, j) stands among all pairs of the batch's nodes.
+// The place of (i, j) among all pairs of the batch's nodes.
 Tensor places(const TupleBatch& pairs, int64_t first, int64_t second) {
   return pairs.tuples.select(1, first) * pairs.nodes() + pairs.tuples.select(1, second);
 }
@@ -73,7 +73,7 @@ using at::Tensor;
 
 namespace {
 
-constexpr double kReconstruction = 0.01;  // weight of the reconstruction beside the task's loss
+constexpr double kReconstruction = 0.01;  // weight of the reconstruction loss
 
 Tensor uniform(at::IntArrayRef shape, int64_t fan_in) {
   const double bound = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(fan_in, 1)));
@@ -143,7 +143,7 @@ AutoencodedNetwork::AutoencodedNetwork(const data::Cooccurrence& x,
       network_(register_module("network", std::move(network))) {}
 
 GraphModel::Forward AutoencodedNetwork::prepare(const GraphBatch& batch) {
-  // The network is prepared anew each time, since its features are made here.
+  // The network is prepared every time, because its features are computed here.
   return [this, batch] {
     GraphBatch encoded = batch;
     encoded.features = nodes_->forward();

@@ -15,13 +15,13 @@ namespace nsimplex::training {
 
 struct GraphHeadOptions {
   int64_t in_channels = 0, out_channels = 0;
-  int64_t layers = 0;  ///< hidden ones, with ReLU; 0: one linear map
+  int64_t layers = 0;  ///< number of hidden layers with ReLU; 0: one linear map
   int64_t hidden = 0;  ///< their width
   double dropout = 0.0;
-  bool normalised = false;  ///< LayerNorm of what comes in
+  bool normalised = false;  ///< whether a LayerNorm precedes it
 };
 
-/// What answers at the end of a network, row by row: MLP(layers, hidden, out).
+/// The output head of a network, applied to each row: MLP(layers, hidden, out).
 class GraphHead : public torch::nn::Module {
  public:
   explicit GraphHead(const GraphHeadOptions& options);
@@ -33,12 +33,12 @@ class GraphHead : public torch::nn::Module {
   at::Tensor gain_, shift_;  // of the LayerNorm
 };
 
-/// The row of (j, i) for every row (i, j) of a list of pairs that holds both: int64 [m]. Throws
-/// InputError for other lists.
+/// For every row (i, j) of a list of pairs, the row of (j, i): int64 [m]. Throws InputError if the
+/// list lacks one.
 at::Tensor transposed_rows(const TupleBatch& pairs);
 
-/// The row of the loop (i, i) of every node of a list of pairs: int64 [n]. Throws InputError where
-/// a node has none.
+/// For every node of a list of pairs, the row of its loop (i, i): int64 [n]. Throws InputError if a
+/// node has none.
 at::Tensor loop_rows(const TupleBatch& pairs);
 
 struct NodeAutoencoderOptions {
@@ -46,14 +46,14 @@ struct NodeAutoencoderOptions {
   double dropout = 0.25;  ///< of x
 };
 
-/// Features of nodes from the company they keep, learned together with what reads them. For node i
-/// of type t with its row x_i of a Cooccurrence,
+/// Features of nodes from their co-occurrence in tuples, learned together with the network that
+/// reads them. For node i of type t with its row x_i of a Cooccurrence,
 ///
 ///     z_i = tanh(W_t^T x_i + b_t),     feature LayerNorm_t(z_i),
 ///
-/// and the same weights give back x_ij = w_tj . z_i + c_tj, which is judged where x_ij is not zero:
-/// the sum over types of the mean over nodes of the mean squared error of a row. All nodes at once,
-/// in O(non-zeros channels).
+/// and the same weights reconstruct x_ij = w_tj . z_i + c_tj. The loss covers only entries with
+/// x_ij not 0: it is the sum over types of the mean over nodes of the mean squared error of a row.
+/// It computes all nodes at once in O(non-zeros channels).
 ///
 /// Source: Zhang, Zou and Ma, "Hyper-SAGNN", ICLR 2020 (arXiv 1911.02613), section 3.3.
 class NodeAutoencoder : public torch::nn::Module {
@@ -62,13 +62,13 @@ class NodeAutoencoder : public torch::nn::Module {
 
   at::Tensor forward();  ///< [nodes, channels]
 
-  /// Of the last forward().
+  /// The loss of the last forward().
   at::Tensor reconstruction_loss() const { return loss_; }
 
  private:
   struct Type {
     at::Tensor offsets, columns, values;  // of x
-    at::Tensor rows, weight_of_entry;     // of each non-zero: its row, its share of the loss
+    at::Tensor rows, weight_of_entry;     // per nonzero entry: its row, its share of the loss
     at::Tensor weight, bias, shift, gain, offset;
   };
 
@@ -80,8 +80,8 @@ class NodeAutoencoder : public torch::nn::Module {
   at::Tensor loss_;
 };
 
-/// A network that reads the features of a NodeAutoencoder in place of a batch's own. Its input is
-/// all nodes; 0.01 times the reconstruction loss is minimised besides.
+/// A network that reads the features of a NodeAutoencoder instead of those of a batch. Its input is
+/// all nodes. Training also minimises 0.01 times the reconstruction loss.
 class AutoencodedNetwork : public GraphModel {
  public:
   AutoencodedNetwork(const data::Cooccurrence& x, const NodeAutoencoderOptions& options,
@@ -98,14 +98,14 @@ class AutoencodedNetwork : public GraphModel {
 /// The random features of the kernel forms.
 struct KernelFeatureOptions {
   FeatureMap map = FeatureMap::relu;
-  int64_t count = 0;  ///< of a head; 0: max(1, floor(d ln d))
+  int64_t count = 0;  ///< per head; 0: max(1, floor(d ln d))
 };
 
 struct EncoderNetworkOptions {
   TensorKind input, output;  ///< k and l
   int64_t in_channels = 0;
   int64_t hidden = 0;  ///< d
-  int64_t layers = 1;  ///< Enc_{k->k} before the last, Enc_{k->l}
+  int64_t layers = 1;  ///< number of Enc_{k->k} before the last layer, Enc_{k->l}
   int64_t heads = 1;
   int64_t head_dim = 0;  ///< 0: hidden / heads
   AttentionForm form = AttentionForm::softmax;
@@ -113,11 +113,11 @@ struct EncoderNetworkOptions {
   AttentionClassOptions classes;
   double dropout = 0.0;
   GraphHeadOptions head;   ///< its in_channels are `hidden`
-  bool symmetric = false;  ///< of pairs: the mean of (i, j) and (j, i)
+  bool symmetric = false;  ///< for pairs: the output is the mean of (i, j) and (j, i)
 };
 
-/// A higher-order transformer: Linear - Enc_{k->k} x layers - Enc_{k->l} - head. The kernel forms
-/// share one set of random directions.
+/// A higher-order transformer: Linear - Enc_{k->k} x layers - Enc_{k->l} - head. All layers of the
+/// kernel forms use the same random directions.
 ///
 /// Source: Kim, Oh and Hong, arXiv 2110.14416, table 6.
 class EncoderNetwork : public GraphModel {
@@ -134,14 +134,14 @@ class EncoderNetwork : public GraphModel {
   std::shared_ptr<GraphHead> head_;
 };
 
-/// A transformer over the nodes of graphs: their features (of loops, the first `node_channels`) and
-/// the lowest `encodings` eigenvectors of the normalised Laplacian, through an EncoderNetwork of
-/// order 1. While training, each eigenvector of each graph has a random sign.
+/// A transformer over the nodes of graphs. Their features (of loops, the first `node_channels`) and
+/// the lowest `encodings` eigenvectors of the normalised Laplacian are the input of an
+/// EncoderNetwork of order 1. In training, each eigenvector of each graph gets a random sign.
 ///
 /// Source: equation 31 of the paper; Dwivedi and Bresson, arXiv 2012.09699.
 class LaplacianTransformer : public GraphModel {
  public:
-  /// `network` has input order 1 and as many in_channels as node_channels + encodings.
+  /// `network` must have input order 1 and node_channels + encodings in_channels.
   LaplacianTransformer(int64_t node_channels, int64_t encodings,
                        const EncoderNetworkOptions& network);
   Forward prepare(const GraphBatch& batch) override;

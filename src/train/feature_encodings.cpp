@@ -22,7 +22,7 @@ namespace {
 
 using at::Tensor;
 
-// sum over h <= hops of decay^(h - 1) |A|^h, without loops.
+// The sum over h <= hops of decay^(h - 1) |A|^h, without the diagonal.
 Tensor path_weights(const Tensor& adjacency, int64_t hops, double decay) {
   const Tensor magnitude = adjacency.to(at::kDouble).abs().fill_diagonal_(0);
   Tensor power = magnitude, sum = magnitude.clone();
@@ -33,7 +33,7 @@ Tensor path_weights(const Tensor& adjacency, int64_t hops, double decay) {
   return sum.fill_diagonal_(0);
 }
 
-// The magnitudes that count, without loops.
+// The magnitudes of the weights, without the diagonal.
 Tensor weights(const Tensor& adjacency, bool balanced) {
   const Tensor magnitude = adjacency.to(at::kDouble).abs().fill_diagonal_(0).contiguous();
   if (!balanced) return magnitude;
@@ -55,7 +55,7 @@ Tensor euclidean_embedding(const Tensor& given, const CausalEmbeddingOptions& op
   const Tensor joined = (paths + paths.t()).gt(0);
   const Tensor weight = options.weight == AttractionWeight::paths ? paths + paths.t() : adjacency;
   const Tensor others = joined.logical_not().fill_diagonal_(false);
-  // The generality of nodes depends on the graph alone; no step moves a point.
+  // The generality of nodes depends on the graph only, so no steps are necessary.
   CausalEmbeddingOptions none = options;
   none.steps = 0;
   const Tensor generality = causal_embed(given, none).generality;
@@ -91,13 +91,13 @@ using at::Tensor;
 
 int64_t count_edges(const Tensor& graph) { return graph.ne(0).sum().item<int64_t>(); }
 
-// The points of features in another order, drawn evenly.
+// The points of the features in a uniformly random order.
 Tensor shuffled(const Tensor& points, uint64_t seed) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   return points.index_select(0, at::randperm(points.size(0), generator, at::kLong));
 }
 
-// Every feature keeps its distance from the origin and gets a direction that is drawn evenly.
+// Every feature keeps its distance from the origin and gets a uniformly random direction.
 Tensor redirected(const Tensor& points, uint64_t seed) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const Tensor drawn = at::randn(points.sizes(), generator, points.options());
@@ -109,7 +109,7 @@ Tensor redirected(const Tensor& points, uint64_t seed) {
 
 namespace {
 
-// The encodings by name, and what the model does with each.
+// The encodings by name, and how the model uses each.
 constexpr std::pair<std::string_view, FeatureEncoding> kEncodings[] = {
     {"none", FeatureEncoding::none},
     {"sinusoidal", FeatureEncoding::sinusoidal},
@@ -148,7 +148,7 @@ Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
   const Tensor high = observations.gt(median).to(at::kDouble);
   const Tensor together = at::matmul(high.t(), high), alone = together.diagonal();
   const Tensor chance = alone.unsqueeze(0) * alone.unsqueeze(1);
-  // Features that are never high together, or at all, share nothing.
+  // Features that are never large together have no association.
   const Tensor shared = at::log(static_cast<double>(observations.size(0)) * together / chance)
                             .nan_to_num(0, 0, 0)
                             .clamp_min(0)
@@ -156,7 +156,7 @@ Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
   const auto [values, vectors] = at::linalg_eigh(shared);
   const int64_t count = std::min<int64_t>(dim, values.size(0));
   Tensor chosen = (vectors * values.clamp_min(0).sqrt()).flip({1}).narrow(1, 0, count);
-  // An eigenvector has no sign of its own: its largest entry is taken to be positive.
+  // The sign of an eigenvector is arbitrary; its largest entry is made positive.
   const Tensor largest = chosen.gather(0, chosen.abs().argmax(0, /*keepdim=*/true));
   chosen = chosen * at::where(largest.lt(0), -1.0, 1.0);
   const Tensor length = chosen.square().sum(1).mean().sqrt();
@@ -204,7 +204,7 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   }
   MadeEncoding made{
       .encoding = kind, .learned_scale = name == "cape-scaled", .edges = count_edges(graph)};
-  // Both geometries end in the unit ball: e = tanh(r / 2) u.
+  // Both geometries give points in the unit ball: e = tanh(r / 2) u.
   Tensor ball = euclidean    ? ball_points(euclidean_embedding(graph, embedding))
                 : correlated ? ball_points(causal_embed(graph, embedding).tangents)
                              : causal_ball(embedding);
@@ -214,7 +214,7 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
                         : causal_angles(ball, {.heads = model.heads,
                                                .scale = options_.angle,
                                                .by_dimension = options_.by_dimension});
-  // Of a graph of many, and of one split of many, once is enough.
+  // One warning is enough for all graphs and splits.
   if (const std::string why = causal_embedding_warning(ball_tangents(ball), graph); !why.empty()) {
     log_warning_once(name, fmt::format("{}: {}", name, why));
   }

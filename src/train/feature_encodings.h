@@ -12,80 +12,83 @@
 
 namespace nsimplex::training {
 
-/// What causal_embed() minimises with Euclidean distances in place of hyperbolic ones, by plain
-/// gradient descent: the ablation that leaves curvature out (Xu et al., arXiv 2509.16629, table 3).
+/// The objective of causal_embed() with Euclidean instead of hyperbolic distances, minimised by
+/// plain gradient descent. It is the ablation without curvature (Xu et al., arXiv 2509.16629, table
+/// 3).
 ///
-/// adjacency [M, M], float64. Of the options dimension, steps, learning_rate (0.1 where unset),
-/// hops, weight, decay, balanced, generality, relative, restart and seed count; N+ is of both sides, all
-/// other nodes are negatives. Coordinates [M, dimension]. Time and memory of a step: O(M^2
-/// dimension) and O(M^2 dimension).
+/// adjacency [M, M], float64. It uses the options dimension, steps, learning_rate (default 0.1),
+/// hops, weight, decay, balanced, generality, relative, restart and seed. N+ contains both sides,
+/// and all other nodes are negatives. Returns coordinates [M, dimension]. A step takes O(M^2
+/// dimension) time and memory.
 at::Tensor euclidean_embedding(const at::Tensor& adjacency, const CausalEmbeddingOptions& options);
 
-/// Encodings of features by the names under which they are compared, made from observations.
+/// Encodings of features, by the names under which they are compared, made from observations.
 
-/// How causal encodings are made; the three steps have the options of their own functions.
+/// The options of causal encodings. Each of the three steps has those of its own function.
 struct EncodingOptions {
   CausalFitOptions structure;
-  CausalEmbeddingOptions embedding;  ///< its dimension is the model's
-  int64_t embedding_batch = 0;       ///< nodes of a step: steps become epochs of M / so many; 0: M
+  CausalEmbeddingOptions embedding;  ///< its dimension is replaced by the model's
+  /// nodes per step: steps become epochs of M / embedding_batch steps; 0: M
+  int64_t embedding_batch = 0;
   double angle = 0.78539816339744831;  ///< c of a rotary table, pi / 4
-  bool by_dimension = false;           ///< c sqrt(d)
-  double correlation = 0.2;            ///< of graphs of correlations: |corr| below it is no edge
+  bool by_dimension = false;           ///< whether c is multiplied by sqrt(d)
+  /// for graphs of correlations: smallest |correlation| of an edge
+  double correlation = 0.2;
 };
 
-/// What a FeatureTransformer takes of an encoding.
+/// The arguments that a FeatureTransformer takes from an encoding.
 struct MadeEncoding {
   FeatureEncoding encoding = FeatureEncoding::none;
-  at::Tensor table;  ///< undefined where the encoding has none
+  at::Tensor table;  ///< undefined if the encoding has none
   bool learned_scale = false;
-  int64_t edges = -1;  ///< of the graph it came from; -1: of none
+  int64_t edges = -1;  ///< number of edges of its graph; -1: no graph
 };
 
 /// Names in the order in which they are shown:
 ///
 ///     none               no encoding (CAPE-null)
 ///     sinusoidal         static absolute: the column's number
-///     cooccurrence       static absolute: cooccurrence_vectors(), in the place of gene2vec
+///     cooccurrence       static absolute: cooccurrence_vectors(), instead of gene2vec
 ///     learned            trainable absolute
 ///     relative           trainable relative (F.110)
 ///     cape               causal graph, hyperbolic embedding, rotary
-///     cape-scaled        the same with a learned scale a head
-///     cape-shuffled      the points of cape, each at another feature: a control
-///     cape-random        the radii of cape's points in directions drawn evenly: another control
+///     cape-scaled        the same with one learned scale per head
+///     cape-shuffled      control: the points of cape, assigned to other features
+///     cape-random        control: the radii of cape's points in uniformly random directions
 ///     cape-correlation   the graph is |correlation| above a threshold (CAPE-w/o-CSL)
 ///     cape-euclidean     the embedding is Euclidean (CAPE-w/o-hyperbolic)
 ///     cape-additive      coordinates are added to the tokens (CAPE-w/o-rotary)
 const std::vector<std::string>& encoding_names();
 
-/// How a model takes an encoding of that name. Throws InputError for a name that is not there.
+/// How a model uses the encoding of that name. Throws InputError for an unknown name.
 FeatureEncoding encoding_kind(const std::string& name);
 
-/// [M, dim] vectors of features that are alike where the features are high in the same rows, added
-/// to the tokens and not trained: what gene2vec learns of genes that are expressed together, in
-/// closed form. A feature is high in a row where it is above its median. With c_ij the rows in which
-/// both are high, and c_i those in which i is, the vectors are those of the largest eigenvalues s,
-/// each times sqrt(s), of
+/// Vectors [M, dim] that are similar for features with large values in the same rows. They are
+/// added to the tokens and not trained. They correspond, in closed form, to what gene2vec learns
+/// from co-expressed genes. A feature is large in a row if it is above its median. Let c_ij be the
+/// number of rows in which both are large, and c_i the number in which i is. The vectors are the
+/// eigenvectors of the largest eigenvalues s, times sqrt(s), of
 ///
 ///     max(log(n c_ij / (c_i c_j)), 0),  0 for i = j
 ///
-/// scaled to a mean squared length of 1; where M < dim the rest is 0. Complexity: O(n M^2 + M^3).
+/// scaled to a mean squared length of 1. If M < dim, the rest is 0. Complexity: O(n M^2 + M^3).
 ///
 /// Sources: Du and others, "Gene2vec: distributed representation of genes based on co-expression",
 /// BMC Genomics 2019; Levy and Goldberg, "Neural word embedding as implicit matrix factorization",
 /// NeurIPS 2014.
 at::Tensor cooccurrence_vectors(const at::Tensor& observations, int64_t dim);
 
-/// Makes encodings of one table of observations [n, M], float64; a graph is learned once and kept.
+/// Makes encodings of one table of observations [n, M], float64. A graph is learned once and kept.
 class EncodingMaker {
  public:
   EncodingMaker(at::Tensor observations, EncodingOptions options);
 
-  /// For a model of these options; its own encoding and features do not matter. What the controls
-  /// draw comes from `seed`. Throws InputError for a name that is not there.
+  /// Makes an encoding for a model of these options, whose own encoding and features are ignored.
+  /// `seed` determines the random controls. Throws InputError for an unknown name.
   MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model,
                     uint64_t seed = 0);
 
-  /// The learned graph; learns it where it was not asked for before.
+  /// The learned graph. The first call learns it.
   const CausalFit& structure();
 
  private:
@@ -96,10 +99,10 @@ class EncodingMaker {
   EncodingOptions options_;
   std::optional<CausalFit> structure_;
   std::map<int64_t, at::Tensor>
-      balls_;  // of the causal graph by dimension: several encodings have it
+      balls_;  // of the causal graph by dimension; several encodings share them
 };
 
-/// The options with an encoding put in, and a model of them.
+/// A model of the options with an encoding.
 FeatureTransformer make_model(FeatureTransformerOptions options, const MadeEncoding& encoding,
                               uint64_t seed);
 

@@ -97,8 +97,8 @@ std::vector<io::NamedTensor> under(const io::Safetensors& file, std::string_view
   return found;
 }
 
-// A model of such options, before one is built: its size is what the header says, which may be
-// anything, while the weights are there.
+// Checks the sizes before a model is built. The header alone determines the model's size, and a
+// header may state anything.
 void require_sizes(const FeatureTransformerOptions& o,
                    const std::vector<io::NamedTensor>& weights) {
   constexpr std::string_view kBlocks = "parameter.blocks.";

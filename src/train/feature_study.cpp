@@ -29,7 +29,7 @@ Tensor start_centres(const Tensor& x, int64_t k, const at::Generator& generator)
   Tensor centres = x.narrow(0, first, 1);
   while (centres.size(0) < k) {
     const Tensor nearest = std::get<0>(squares(x, centres).min(1));
-    // Where all rows are centres any row will do.
+    // If all rows are centres, any row may be next.
     const Tensor weight = nearest.sum().item<double>() > 0 ? nearest : at::ones_like(nearest);
     const Tensor next = at::multinomial(weight, 1, false, generator);
     centres = at::cat({centres, x.index_select(0, next)});
@@ -37,7 +37,7 @@ Tensor start_centres(const Tensor& x, int64_t k, const at::Generator& generator)
   return centres;
 }
 
-// How many rows have labels i of a and j of b, float64.
+// The number of rows with label i of a and label j of b, float64.
 Tensor contingency(const Tensor& a, const Tensor& b) {
   const int64_t rows = a.max().item<int64_t>() + 1, columns = b.max().item<int64_t>() + 1;
   return at::bincount(a * columns + b, {}, rows * columns).view({rows, columns}).to(at::kDouble);
@@ -108,7 +108,7 @@ std::vector<int64_t> numbers(const Tensor& tensor) {
   return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
 }
 
-// Columns that vary, the most variable ones.
+// The most variable columns, without constant ones.
 Tensor useful_columns(const Tensor& values, int64_t count) {
   const Tensor columns = data::most_variable(values, count);
   const Tensor chosen = values.index_select(1, columns);
@@ -132,7 +132,7 @@ Scores error_scores(const Tensor& answers, const Tensor& truth) {
 
 void require_varying(const Tensor& target, const std::string& rows) {
   const double least = target.min().item<double>(), most = target.max().item<double>();
-  // What is left of equal numbers after a computation differs in the last bits.
+  // Equal numbers may differ in the last bits after a computation.
   constexpr double kRounding = 1e-12;
   if (most - least <= kRounding * std::max(std::abs(least), std::abs(most))) {
     throw InputError(fmt::format(

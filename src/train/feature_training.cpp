@@ -23,13 +23,13 @@ using at::Tensor;
 
 constexpr int64_t kFolds = 5;
 
-// Weights [M, C] and the bias [C] below them, [M + 1, C].
+// Weights [M, C], and the bias [C] below them: [M + 1, C].
 class Logistic {
  public:
   Logistic(int64_t columns, int64_t classes)
       : weights_(at::zeros({columns + 1, classes}, at::kDouble).set_requires_grad(true)) {}
 
-  // From where it is: strengths that fall make every fit a short way from the one before.
+  // Starts from the last weights. With falling strengths, every fit is near the previous one.
   void fit(const Tensor& x, const Tensor& labels, double strength) {
     constexpr int kSteps = 200;
     torch::optim::LBFGS optimizer({weights_}, torch::optim::LBFGSOptions(1.0)
@@ -57,7 +57,7 @@ class Logistic {
   Tensor weights_;
 };
 
-// The part of each row, 0 .. kFolds - 1: rows of a class go to the parts in turn.
+// The part of each row, 0 .. kFolds - 1. Rows of a class are assigned in turn.
 Tensor folds_of(const Tensor& labels, int64_t classes) {
   std::vector<int64_t> next(static_cast<size_t>(classes));
   const Tensor folds = at::empty_like(labels);
@@ -68,7 +68,7 @@ Tensor folds_of(const Tensor& labels, int64_t classes) {
   return folds;
 }
 
-// By the mean of each column and its deviation in x, which a constant column does not have.
+// Scales by the mean and the deviation of each column of x. A constant column is not divided.
 std::pair<Tensor, Tensor> scaled(const Tensor& x, const Tensor& judge) {
   const Tensor mean = x.mean(0), deviation = x.std(0, /*unbiased=*/false);
   const Tensor divisor = deviation.masked_fill(deviation.eq(0), 1);
@@ -115,7 +115,8 @@ LinearAnswers ridge_regression(const Tensor& x, const Tensor& numbers, const Ten
   double least = std::numeric_limits<double>::infinity();
   for (double strength = 100.0; strength > 0.5e-5; strength /= 10) {
     const Tensor kept = squares / (squares + rows * strength);
-    // The error of a row that is left out is its own over 1 - h, its share in its own answer.
+    // The leave-one-out error of a row is its own error over 1 - h, with h the weight of the row in
+    // its own prediction.
     const Tensor own = u.square().mv(kept) + 1 / rows;
     const Tensor left_out = (centred - u.mv(kept * part)) / (1 - own).clamp_min(1e-12);
     const double error = left_out.square().mean().item<double>();
@@ -131,7 +132,7 @@ namespace {
 
 using at::Tensor;
 
-// What a function gives for blocks of observations.
+// The values of a function for blocks of observations.
 template <class Function>
 Tensor in_batches(const Tensor& x, int64_t batch, Function&& function) {
   const at::NoGradGuard no_grad;
@@ -216,7 +217,7 @@ void restore_values(FeatureTransformer& model, const Tensor& x,
       *model, x.size(0), options, seed,
       [&](const Tensor& examples, const at::Generator& generator) {
         const Tensor rows = x.index_select(0, examples);
-        // The lowest of uniform numbers are masked, so that there is always one to restore.
+        // Masks the places with the lowest uniform numbers, so that at least one is masked.
         const Tensor draw =
             at::rand(rows.sizes(), generator, at::kDouble).masked_fill(rows.eq(0), 2.0);
         const Tensor masked = draw.lt(options.mask).logical_or(draw.eq(draw.min()));

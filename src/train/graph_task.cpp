@@ -88,7 +88,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kFormatKey[] = "format", kTrainingKey[] = "training", kStateKey[] = "state";
 constexpr char kGraphTraining[] = "nsimplex graph training 1";
 
-// A number that is not finite is no number of JSON; figures may be that.
+// Numbers that are not finite cannot be written as JSON numbers. Metrics may be such.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 double number(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 

@@ -15,92 +15,92 @@
 
 #include "io/safetensors.h"
 
-/// What is learned on sets, graphs and hypergraphs, and by what.
+/// Tasks on sets, graphs and hypergraphs, and the models that learn them.
 namespace nsimplex::training {
 
-/// Some graphs of a task, one after the other: what is known of their tuples and what is asked.
+/// A batch of graphs of a task: features of their tuples, and targets.
 struct GraphBatch {
   TupleBatch input;     ///< E
-  at::Tensor features;  ///< [m, d], of the tuples of E
-  TupleBatch output;    ///< E', the tuples that a model answers for
-  at::Tensor targets;   ///< m' rows, as the task's loss takes them
-  at::Tensor kinds;     ///< int64 [B]: what graphs are told apart by in figures; often undefined
+  at::Tensor features;  ///< [m, d], per tuple of E
+  TupleBatch output;    ///< E', the tuples for which a model has outputs
+  at::Tensor targets;   ///< m' rows, in the form that the task's loss takes
+  at::Tensor kinds;     ///< int64 [B]: groups of graphs with metrics of their own; often undefined
 };
 
 enum class GraphSplit { train, validation, test };
 
-/// Figures by name, in the order in which they are shown.
+/// Metrics by name, in the order in which they are shown.
 using Scores = std::vector<std::pair<std::string, double>>;
 
-/// Collects what a model says of a whole split, batch by batch.
+/// Collects the outputs of a model for a whole split, batch by batch.
 class GraphScorer {
  public:
   virtual ~GraphScorer() = default;
   virtual void add(const at::Tensor& outputs, const GraphBatch& batch) = 0;
 
-  /// The first one is what the best epoch is chosen by.
+  /// The first metric determines the best epoch.
   virtual Scores scores() const = 0;
 };
 
-/// Graphs in three splits, a loss and figures.
+/// Graphs in three splits, a loss and metrics.
 class GraphTask {
  public:
   virtual ~GraphTask() = default;
 
-  /// Examples of a split: at least one of each.
+  /// The number of examples of a split, at least one.
   virtual int64_t size(GraphSplit split) const = 0;
 
-  /// The given examples of a split as one batch. What is drawn anew at every visit (negatives, for
-  /// example) comes from `generator`.
+  /// The given examples of a split as one batch. `generator` gives all random numbers that change
+  /// from visit to visit, for example negatives.
   virtual GraphBatch batch(GraphSplit split, std::span<const int64_t> examples,
                            const at::Generator& generator) = 0;
 
-  /// A number with a gradient, from what a model says [m', t].
+  /// The loss of the outputs [m', t] of a model: a scalar with a gradient.
   virtual at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const = 0;
 
   virtual std::unique_ptr<GraphScorer> scorer() const = 0;
 
-  /// Whether the validation split is another one at every validation: what batches draw is drawn
-  /// anew, and only whole batches of its examples, in random order, are judged by.
+  /// Whether validation changes every time. Then batches draw random numbers anew, and only whole
+  /// batches of examples in random order count.
   virtual bool redraws_validation() const { return false; }
 
-  /// Whether more of the first figure is better.
+  /// Whether larger values of the first metric are better.
   virtual bool higher_is_better() const { return true; }
 
-  /// Figures on the test split that need no model, by name: of the most frequent class, for
-  /// example.
+  /// Metrics on the test split that need no model, by name, for example those of the most frequent
+  /// class.
   virtual std::vector<std::pair<std::string, Scores>> references() const { return {}; }
 };
 
-/// What a task trains: parameters, and a function of them for each batch.
+/// A model for a task: parameters, and a function of them per batch.
 class GraphModel : public torch::nn::Module {
  public:
   using Forward = std::function<at::Tensor()>;
 
-  /// The model on one batch: makes what depends on the tuples alone (plans, neighbours, encodings),
-  /// once, and gives a function that computes [m', t] with the parameters of the moment, as often
-  /// as wanted. It may refer to the model.
+  /// The model on one batch. It computes once everything that depends on the tuples only (plans,
+  /// neighbours, encodings). The returned function computes [m', t] with the current parameters,
+  /// any number of times. It may refer to the model.
   virtual Forward prepare(const GraphBatch& batch) = 0;
 
-  /// What is minimised besides, of the last forward; undefined: nothing.
+  /// An additional loss of the last forward pass; undefined: none.
   virtual at::Tensor auxiliary_loss() const { return {}; }
 
-  /// Draws random features anew, where there are any: called before training steps.
+  /// Draws new random features, if there are any. It is called before training steps.
   virtual void redraw_features() {}
 };
 
-/// One of the generators of a training with `seed`: 0 .. 3.
+/// One of the generators, 0 .. 3, of a training with `seed`.
 at::Generator graph_stream(uint64_t seed, uint64_t which);
 
-/// A split, judged again and again: in its own order and always the same, or drawn anew each time.
+/// Evaluates a split repeatedly: in its own order and always the same, or with new random draws.
 class GraphJudge {
  public:
   GraphJudge(GraphTask& task, GraphModel& model, GraphSplit split, int64_t batch, uint64_t seed);
 
-  /// What the model reaches after `step` updates.
+  /// The metrics of the model after `step` updates.
   Scores scores(int64_t step);
 
-  /// What it draws from.
+  /// The generator of its random draws.
   at::Generator& draws() { return draws_; }
 
  private:
@@ -123,36 +123,36 @@ class GraphJudge {
   std::vector<Prepared> kept_;
 };
 
-/// What a training on graphs needs to go on from where it was, and the file that keeps it.
+/// The state that a training on graphs needs to continue, and its file.
 
-/// Where a training is after an epoch.
+/// The result of a validation after an epoch.
 struct GraphPoint {
   int64_t epoch = 0, step = 0;
-  double loss = 0.0;     ///< mean over the steps since the point before
+  double loss = 0.0;     ///< mean over the steps since the previous point
   Scores validation;     ///< of the whole split
   double seconds = 0.0;  ///< of training so far, without validation
 };
 
-/// Between two steps of a training. Its tensors hold the rest: weights, moments, averages,
-/// generators, the order of the epoch and the seconds of each step, by names that graph_training
-/// gives them.
+/// The state between two steps of a training. Its tensors contain the rest under the names of
+/// graph_training: weights, moments, averages, generators, the order of the epoch and the seconds
+/// of each step.
 struct GraphState {
-  int64_t epoch = 1;     ///< at work, from 1
-  int64_t begin = 0;     ///< examples of it that have been learned from
-  int64_t improved = 0;  ///< the epoch of the last gain
+  int64_t epoch = 1;     ///< current epoch, from 1
+  int64_t begin = 0;     ///< number of its examples that are done
+  int64_t improved = 0;  ///< epoch of the last improvement
   double loss = 0.0;     ///< sum over the steps since the last point
   int64_t loss_steps = 0;
-  GraphPoint best, last;        ///< of epoch 0: there is none yet
-  std::vector<int64_t> splits;  ///< sizes of the task's splits, by which another task is noticed
+  GraphPoint best, last;        ///< epoch 0: no validation yet
+  std::vector<int64_t> splits;  ///< sizes of the task's splits, to detect another task
   std::vector<io::NamedTensor> tensors;
 };
 
-/// Replaces the file atomically. `training` names the training, in the words of the caller.
+/// Replaces the file atomically. `training` identifies the training in the words of the caller.
 void write_graph_state(const std::string& path, const std::string& training,
                        const GraphState& state);
 
-/// The state in a file, where it is of that training; std::nullopt where there is no file or it is
-/// of another one. Throws InputError for a file that is damaged or something else.
+/// The state in a file if it belongs to that training. Returns std::nullopt if there is no file or
+/// it belongs to another training. Throws InputError for a file that is damaged or something else.
 std::optional<GraphState> read_graph_state(const std::string& path, const std::string& training);
 
 }  // namespace nsimplex::training

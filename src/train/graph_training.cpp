@@ -55,7 +55,7 @@ void require_same_task(const std::vector<int64_t>& splits, const GraphState& sta
       fmt::join(state.splits, ", "), fmt::join(splits, ", ")));
 }
 
-// Tensors of a state by name.
+// The tensors of a state by name.
 class SavedTensors {
  public:
   explicit SavedTensors(const GraphState& state) {
@@ -99,7 +99,7 @@ int64_t steps_per_epoch(const GraphTask& task, const GraphTrainingOptions& o) {
   return ceil_div(task.size(GraphSplit::train), o.batch);
 }
 
-// A model on graphs in training: epochs in random order, validations after some of them.
+// A graph model in training: epochs in random order, with validations after some of them.
 class GraphTrainee : public Trainee {
  public:
   GraphTrainee(GraphTask& task, GraphModel& model, const GraphTrainingOptions& o, uint64_t seed,
@@ -150,7 +150,7 @@ class GraphTrainee : public Trainee {
 
   bool evaluate(int64_t step) override {
     {
-      // The average is evaluated where there is one.
+      // The average is evaluated if there is one.
       const AverageInPlace averaged(average_ ? &*average_ : nullptr);
       state_.last = {state_.epoch, step, mean_loss(), validation_.scores(step), seconds()};
       last_ = copy_of_weights(model_);
@@ -187,7 +187,7 @@ class GraphTrainee : public Trainee {
       saved.fill(kLastWeights, named_weights(model_));
       last_ = copy_of_weights(model_);
     }
-    if (state.best.epoch > 0) {  // a validation that is no number is of no use
+    if (state.best.epoch > 0) {  // a validation that is not a number cannot be the best
       saved.fill(kBestWeights, named_weights(model_));
       best_ = copy_of_weights(model_);
     }
@@ -213,7 +213,7 @@ class GraphTrainee : public Trainee {
   const std::vector<at::Tensor>& last() const { return last_; }
 
  private:
-  // Goes on to the next epoch after the last example of one, and draws its order.
+  // Begins the next epoch after the last example of one, and draws its order.
   void begin_epoch() {
     if (state_.begin >= examples_) {
       ++state_.epoch;
@@ -223,7 +223,7 @@ class GraphTrainee : public Trainee {
     if (!order_.defined()) order_ = at::randperm(examples_, generator_, at::kLong);
   }
 
-  // Tensors that a training changes, by name; they share memory with it.
+  // The tensors that the training changes, by name. They share memory with the training.
   std::vector<io::NamedTensor> learned() const {
     std::vector<io::NamedTensor> learned = named_weights(model_);
     for (io::NamedTensor& each : optimizer_.state()) {
@@ -265,7 +265,7 @@ class GraphTrainee : public Trainee {
   GraphJudge validation_;
   at::Generator generator_;
   at::Tensor order_;                     // of the epoch's examples
-  std::vector<at::Tensor> best_, last_;  // weights; none yet where nothing was validated
+  std::vector<at::Tensor> best_, last_;  // weights; empty before the first validation
   GraphState state_;                     // its tensors are those above
 };
 

@@ -12,59 +12,59 @@ namespace nsimplex::training {
 
 struct GraphTrainingOptions {
   int64_t epochs = 100;
-  int64_t batch = 32;  ///< examples of a step; the last one of an epoch may have fewer
+  int64_t batch = 32;  ///< examples per step; the last step of an epoch may have fewer
   double learning_rate = 1e-3;
   double warmup = 0.0;  ///< epochs of linear warm-up
-  bool decays = false;  ///< whether the rate then falls to 0 on a line, by steps or by seconds
+  bool decays = false;  ///< whether the rate then decays linearly to 0, over steps or seconds
   double clip = 0.0;    ///< largest norm of the gradient; 0: unlimited
   double weight_decay = 0.0;
-  double ema = 0.0;     ///< decay of WeightAverage, which is then judged; 0: none
+  double ema = 0.0;     ///< decay of WeightAverage, which is then evaluated; 0: no average
   double redraw = 1.0;  ///< share of the training in which every step has new random features
   int64_t evaluate_every = 1;  ///< epochs between validations; the last epoch always has one
-  int64_t patience = 0;        ///< epochs without a better validation that end it; 0: none do
-  double seconds = 0.0;        ///< of training, after which it ends with a validation; 0: none
+  int64_t patience = 0;        ///< epochs without a better validation that end it; 0: unlimited
+  double seconds = 0.0;        ///< of training, after which it ends with a validation; 0: unlimited
 };
 
-/// Throws InputError, which names the option, where options cannot be used.
+/// Throws InputError, which names the option, if an option is invalid.
 void check(const GraphTrainingOptions& options);
 
 struct GraphResult {
-  GraphPoint best, last;  ///< by the first validation figure; of equal ones the later epoch
+  GraphPoint best, last;  ///< by the first validation metric; the later one of equal epochs
   Scores best_test, last_test;
   int64_t parameters = 0;
-  double step_seconds = 0.0;  ///< median, with making the batch and its plans
-  bool stopped = false;       ///< before its last epoch, by GraphEvents::stop
+  double step_seconds = 0.0;  ///< median, including the making of the batch and its plans
+  bool stopped = false;       ///< whether GraphEvents::stop ended it before its last epoch
 };
 
 struct GraphEvents {
   std::function<void(int64_t done, int64_t of, double loss)> step;  ///< after each update
   std::function<void(const GraphPoint&)> point;                     ///< after each validation
-  std::function<bool()> stop;  ///< asked before each step; true: end with what is reached
+  std::function<bool()> stop;  ///< asked before each step; true: end with the current result
 
-  /// Called before a step with what the training needs to go on there: where it stops, and when
-  /// `save_every` seconds have passed since the call before. Tensors are the training's own.
+  /// Called before a step with the state from which the training can continue: when it stops, and
+  /// when `save_every` seconds have passed since the last call. The tensors are those of the
+  /// training.
   std::function<void(const GraphState&)> save;
   double save_every = 30.0;
 };
 
-/// Trains a model on a task with Adam (beta 0.9, 0.999; decoupled weight decay where asked for) and
-/// judges it on the test split twice: with the weights of the best validated epoch, which the model
-/// is left with, and with those of the last one. The test split is read at the end alone. Where an
-/// average is asked for, the weights of an epoch are their moving average at its end, and training
-/// goes on as it would without.
+/// Trains a model on a task with Adam (beta 0.9, 0.999; optional decoupled weight decay). It
+/// evaluates the model on the test split twice: with the weights of the best validated epoch, which
+/// the model keeps, and with those of the last epoch. It reads the test split at the end only. With
+/// an average, the weights of an epoch are their moving average at its end; training itself
+/// continues with the plain weights.
 ///
-/// Everything random comes from `seed`: weights, dropout and random features through torch's
-/// default generator, which is seeded before `make`; the order of the examples and what a task
-/// draws through generators of their own. Validation and test batches are drawn from the same
-/// numbers every time.
+/// `seed` determines everything random. Weights, dropout and random features use torch's default
+/// generator, which is seeded before `make`. The order of the examples and the draws of a task have
+/// generators of their own. Validation and test batches use the same random numbers every time.
 ///
-/// A training that goes on from `start`, a state that GraphEvents::save had of the same task, model,
-/// options and seed, ends with the bits of one that never stopped (same machine, same number of
-/// threads), but for what a limit of seconds decides.
+/// A training can continue from `start`, a state that GraphEvents::save got for the same task,
+/// model, options and seed. It then ends with the same bits as one that never stopped (same
+/// machine, same number of threads), unless a limit of seconds decides.
 ///
-/// A stopped training ends with the last validated epoch; nothing is returned where there is none.
-/// Throws InputError for options or a task that cannot be used and for a state of something else,
-/// Diverged, which names the step, where the loss or the gradient is not finite.
+/// A stopped training returns the last validated epoch, or nothing if there is none. Throws
+/// InputError for invalid options or tasks and for a state of another training. Throws Diverged,
+/// which names the step, if the loss or the gradient is not finite.
 std::optional<GraphResult> train_graphs(GraphTask& task,
                                         const std::function<std::shared_ptr<GraphModel>()>& make,
                                         const GraphTrainingOptions& options, uint64_t seed,

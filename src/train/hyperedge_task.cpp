@@ -17,7 +17,8 @@ using at::Tensor;
 
 namespace {
 
-constexpr double kLogitEps = 1e-6;  // a probability in fp32 has no logit at 0 and 1
+// keeps probabilities in fp32 away from 0 and 1, which have no logit
+constexpr double kLogitEps = 1e-6;
 
 }  // namespace
 
@@ -56,7 +57,7 @@ Tensor HyperSagnn::normalise(const Tensor& x, const Norm& norm) const {
   return at::layer_norm(x, {options_.channels}, norm.gain, norm.shift);
 }
 
-// x [m, k, C] -> [m, k, C]: every node from the others of its tuple.
+// x [m, k, C] -> [m, k, C]: every node attends to the others of its tuple.
 Tensor HyperSagnn::attend(const Tensor& x) {
   const int64_t rows = x.size(0), nodes = x.size(1);
   const auto heads = [&](const Tensor& of) {
@@ -72,7 +73,7 @@ Tensor HyperSagnn::attend(const Tensor& x) {
   return at::dropout(mix_->forward(mixed), options_.attention_dropout, is_training());
 }
 
-// The MLP whose layers begin at `first`.
+// Applies the MLP whose layers begin at `first`.
 Tensor HyperSagnn::feed(size_t first, const Tensor& x) {
   const Tensor hidden =
       at::dropout(mlp_[first]->forward(x).tanh(), options_.dropout, is_training());
@@ -107,7 +108,7 @@ std::shared_ptr<data::KnownTuples> known(const data::HyperedgeSplits& splits,
   return tuples;
 }
 
-// Different tuples and how often they came.
+// Different tuples and their multiplicities.
 class Candidates {
  public:
   Candidates(int64_t width, bool typed) : width_(width), typed_(typed) {}
@@ -134,7 +135,7 @@ class Candidates {
   std::vector<float> targets_;
 };
 
-// Scores of many tuples, each as often as it came.
+// Scores of many tuples with their multiplicities.
 struct Ranking {
   std::vector<double> scores;
   std::vector<uint8_t> positive;

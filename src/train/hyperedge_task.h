@@ -17,18 +17,18 @@ struct HyperSagnnOptions {
   double attention_dropout = 0.3, dropout = 0.4;
 };
 
-/// Hyper-SAGNN: judges a tuple by how much attention among its nodes changes them. For the features
+/// Hyper-SAGNN scores a tuple by how much attention among its nodes changes them. For the features
 /// x_1 .. x_k of a tuple,
 ///
 ///     d_p = LN(a_p + MLP(a_p)),   a = attention over the other nodes of the tuple, without itself,
 ///     s_p = LN(MLP'(x_p)),
 ///     probability = mean_p sigmoid(w . (LN(d_p) - LN(s_p))^2 + b),
 ///
-/// given as its logit. Input: all nodes with features [n, channels]; output: tuples of any order
+/// returned as its logit. Input: all nodes with features [n, channels]. Output: tuples of any order
 /// from 2. The MLPs are linear - tanh - linear.
 ///
 /// Source: Zhang, Zou and Ma, "Hyper-SAGNN: a self-attention based graph neural network for
-/// hypergraphs", ICLR 2020 (arXiv 1911.02613); widths and dropout as its authors published them.
+/// hypergraphs", ICLR 2020 (arXiv 1911.02613). Widths and dropout are those of the authors' code.
 class HyperSagnn : public GraphModel {
  public:
   explicit HyperSagnn(const HyperSagnnOptions& options);
@@ -48,25 +48,26 @@ class HyperSagnn : public GraphModel {
   HyperSagnnOptions options_;
   Norm query_norm_, key_norm_, value_norm_, dynamic_norm_, static_norm_, left_norm_, right_norm_;
   torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, mix_{nullptr}, judge_{nullptr};
-  std::vector<torch::nn::Linear> mlp_;  // two of the dynamic, two of the static part
+  std::vector<torch::nn::Linear> mlp_;  // two of the dynamic part, two of the static part
 };
 
 struct HyperedgeTaskOptions {
-  int64_t negatives = 5;         ///< of every positive
-  double positive_weight = 5.0;  ///< of a positive in the loss
-  bool redraw = false;           ///< the negatives of every validation
+  int64_t negatives = 5;         ///< per positive
+  double positive_weight = 5.0;  ///< weight of a positive in the loss
+  bool redraw = false;           ///< whether every validation draws new negatives
 };
 
-/// Whether tuples of nodes are hyperedges. Input: all nodes as one graph, without features of their
-/// own; output: some positives and their negatives, each tuple once, one logit.
+/// Predicts whether tuples of nodes are hyperedges. Input: all nodes as one graph, without
+/// features. Output: some positives and their negatives, each tuple once, with one logit each.
 ///
-/// Negatives: in training, drawn anew at each visit, none is a tuple of the training split; others
-/// may be, since a model that never sees held-out tuples among the negatives could tell them by
-/// that. In validation and test none is a tuple of either file, and those of an example depend on
-/// the seed and the example alone; with `redraw` those of validation are others each time.
+/// Negatives: training draws new ones at each visit, none of which is a tuple of the training
+/// split. They may be held-out tuples, because a model could otherwise recognise these by their
+/// absence among the negatives. In validation and test, no negative is a tuple of either file. The
+/// negatives of an example depend on the seed and the example only; with `redraw`, those of
+/// validation change every time.
 ///
-/// Targets [m, 3]: 1 for a hyperedge; how often the tuple came; the same of examples whose positive
-/// is new to the training file (and comes for the first time).
+/// Targets [m, 3]: 1 for a hyperedge; the number of times that the tuple occurs; the same number
+/// over the examples whose positive is new to the training file (and occurs for the first time).
 ///
 /// Source: Zhang, Zou and Ma, "Hyper-SAGNN", ICLR 2020 (arXiv 1911.02613), section 4.
 class HyperedgeTask : public GraphTask {
@@ -77,11 +78,11 @@ class HyperedgeTask : public GraphTask {
   GraphBatch batch(GraphSplit split, std::span<const int64_t> examples,
                    const at::Generator& generator) override;
 
-  /// Binary cross entropy, positives `positive_weight` times.
+  /// Binary cross entropy, in which positives have the weight `positive_weight`.
   at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const override;
 
-  /// auc, aupr (average precision); auc_unseen, aupr_unseen of the examples whose positive is new
-  /// to the training file, where there are others.
+  /// Metrics: auc and aupr (average precision); if there are other examples, also auc_unseen and
+  /// aupr_unseen of those whose positive is new to the training file.
   std::unique_ptr<GraphScorer> scorer() const override;
 
   bool redraws_validation() const override { return options_.redraw; }
@@ -94,7 +95,8 @@ class HyperedgeTask : public GraphTask {
   data::HyperedgeSplits splits_;
   HyperedgeTaskOptions options_;
   uint64_t seed_;
-  bool repeats_ = false;  // whether the test file has tuples of the training file, or any twice
+  // whether the test file repeats tuples, its own or those of the training file
+  bool repeats_ = false;
   TupleBatch nodes_;
   std::unique_ptr<data::NegativeSampler> in_training_, held_out_;
 };

@@ -17,10 +17,10 @@
 namespace nsimplex::training {
 namespace {
 
-// Tokens of one forward pass: enough to keep every thread busy, little memory.
+// Tokens per forward pass: enough to keep every thread busy, with little memory.
 constexpr int64_t kTokensAPass = 8192;
 
-// Without gradients and without dropout, for one scope.
+// Turns off gradients and dropout for one scope.
 class Evaluating {
  public:
   explicit Evaluating(LanguageModel& model) : model_(model), trained_(model->is_training()) {
@@ -40,7 +40,7 @@ class Evaluating {
 
 Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slice slice,
                     int64_t context, int64_t max_tokens,
-                    const std::function<void(int64_t, int64_t)>& progress) {
+                    const std::function<void(int64_t, int64_t)>& progress, Ranks& ranks) {
   const Stopwatch watch;
   const int64_t predicted = slice.size() - 1;
   if (predicted < 1) {
@@ -63,21 +63,24 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
   Evaluation result;
   double sum = 0.0;
   std::vector<int64_t> starts;
-  for (int64_t index = 0; index < wanted;) {
+  int64_t pass = 0;
+  for (int64_t index = 0; index < wanted; ++pass) {
     starts.clear();
     const int64_t width = length(start(index));
     while (index < wanted && static_cast<int64_t>(starts.size()) < rows &&
            length(start(index)) == width) {
       starts.push_back(start(index++));
     }
+    const int64_t count = static_cast<int64_t>(starts.size()) * width;
+    result.tokens += count;
+    if (pass % ranks.size() != ranks.rank()) continue;
     const data::Batch batch = data::gather(tokens, starts, width);
-    const int64_t count = batch.targets.numel();
     sum += model->loss(batch.inputs.to(device), batch.targets.to(device)).item<double>() *
            static_cast<double>(count);
-    result.tokens += count;
     if (progress) progress(result.tokens, total);
   }
-  result.loss = sum / static_cast<double>(result.tokens);
+  const std::vector<double> sums = ranks.gather(sum);
+  result.loss = std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(result.tokens);
   result.seconds = watch.seconds();
   return result;
 }
@@ -89,10 +92,10 @@ void normalize(std::vector<double>& weights) {
   for (double& weight : weights) weight /= sum;
 }
 
-// The token at which the running sum passes a uniform number.
+// The token at which the cumulative sum exceeds a uniform number.
 int32_t draw(const std::vector<double>& probabilities, double uniform) {
   double sum = 0.0;
-  int32_t last = 0;  // stands in when rounding leaves the whole sum below the number
+  int32_t last = 0;  // the result if rounding keeps the whole sum below the number
   for (size_t token = 0; token < probabilities.size(); ++token) {
     if (probabilities[token] == 0) continue;
     last = static_cast<int32_t>(token);
@@ -102,7 +105,7 @@ int32_t draw(const std::vector<double>& probabilities, double uniform) {
   return last;
 }
 
-// A text that grows: each step appends tokens and gives the logits of the one that follows.
+// A growing text. Each step appends tokens and returns the logits of the next one.
 class Continuation {
  public:
   explicit Continuation(LanguageModel& model)
@@ -111,7 +114,7 @@ class Continuation {
         device_(model->parameters().front().device()) {}
 
   std::vector<double> next_logits(c10::ArrayRef<int32_t> tokens) {
-    // In chunks of the context, as it was trained: memory stays that of a training window.
+    // Chunks of the context, as in training, keep the memory at that of a training window.
     const auto chunk = static_cast<size_t>(model_->options().context);
     at::Tensor logits;
     for (size_t first = 0; first < tokens.size(); first += chunk) {

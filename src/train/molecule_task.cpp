@@ -39,7 +39,7 @@ class ErrorScorer : public GraphScorer {
   int64_t count_ = 0;
 };
 
-// Bits of bytes, the first one highest: fp32 [rows, 8 bytes].
+// The bits of bytes, the highest first: fp32 [rows, 8 bytes].
 Tensor unpack(const Tensor& bytes) {
   const Tensor places = at::tensor({128, 64, 32, 16, 8, 4, 2, 1}, at::kByte);
   return bytes.unsqueeze(2).bitwise_and(places).ne(0).to(at::kFloat).flatten(1);
@@ -63,7 +63,7 @@ MoleculeTask::MoleculeTask(std::shared_ptr<const data::Molecules> molecules,
                      std::to_string(count - test - validation) + ", " + std::to_string(validation) +
                      " and " + std::to_string(test));
   }
-  // Test and validation first, so that fewer training molecules change neither of a larger draw.
+  // Test and validation come first, so that they do not depend on the number of training molecules.
   const Tensor all = at::tensor(order, at::kLong);
   numbers_ = {all.slice(0, test + validation, count), all.slice(0, test, test + validation),
               all.slice(0, 0, test)};

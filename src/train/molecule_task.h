@@ -11,19 +11,19 @@ namespace nsimplex::training {
 
 struct MoleculeSplits {
   double validation = 0.1, test = 0.1;  ///< shares of the molecules
-  int64_t most = 0;                     ///< molecules drawn from the file; 0: all
+  int64_t most = 0;                     ///< number of molecules drawn from the file; 0: all
 };
 
-/// A number for each molecule. Input: pairs of atoms, both directions of every bond and all loops,
-/// with the features of molecule_graphs(), with `sizes` molecule_sizes() among those of atoms;
-/// output: one row a molecule. Splits are drawn by a seed of their own, which is the same for every
-/// training seed.
+/// Predicts one number per molecule. Input: pairs of atoms, with both directions of every bond and
+/// all loops, and the features of molecule_graphs(). With `sizes`, atoms also have the features of
+/// molecule_sizes(). Output: one row per molecule. The splits have a seed of their own, which is
+/// the same for every training seed.
 ///
 /// Targets [B, 2]: (y - mean) / deviation over the training split, and the number of the molecule.
 /// The loss is the mean absolute difference of the first.
 class MoleculeTask : public GraphTask {
  public:
-  /// Throws InputError where a split would be empty.
+  /// Throws InputError if a split would be empty.
   MoleculeTask(std::shared_ptr<const data::Molecules> molecules, const MoleculeSplits& splits,
                uint64_t split_seed, bool sizes = false);
 
@@ -32,25 +32,25 @@ class MoleculeTask : public GraphTask {
                    const at::Generator& generator) override;
   at::Tensor loss(const at::Tensor& outputs, const GraphBatch& batch) const override;
 
-  /// mae, in the units of the file.
+  /// Metric: mae, in the units of the file.
   std::unique_ptr<GraphScorer> scorer() const override;
   bool higher_is_better() const override { return false; }
 
-  /// The median of the training split, whatever the molecule.
+  /// The median of the training split as a constant prediction.
   std::vector<std::pair<std::string, Scores>> references() const override;
 
  private:
   std::shared_ptr<const data::Molecules> molecules_;
-  at::Tensor sizes_;                   // where they are features
-  std::array<at::Tensor, 3> numbers_;  // of each split
+  at::Tensor sizes_;                   // if they are features
+  std::array<at::Tensor, 3> numbers_;  // per split
   double mean_ = 0.0, deviation_ = 1.0;
 };
 
-/// An MLP on Morgan fingerprints, which are looked up by the second column of the targets: reads
-/// nothing of the graphs.
+/// An MLP on Morgan fingerprints, which the second column of the targets selects. It does not read
+/// the graphs.
 class FingerprintNetwork : public GraphModel {
  public:
-  /// `head` has as many in_channels as fingerprints have bits; they are set here.
+  /// `head` has as many in_channels as fingerprints have bits; the constructor sets them.
   FingerprintNetwork(std::shared_ptr<const data::Molecules> molecules, GraphHeadOptions head);
   Forward prepare(const GraphBatch& batch) override;
 

@@ -63,7 +63,7 @@ double AdamW::gradient_norm() const {
 void AdamW::step(double learning_rate, double gradient_divisor) {
   const at::NoGradGuard no_grad;
   steps_.add_(1);
-  // The fused update divides as it reads: clipping costs no pass over the gradients.
+  // The fused update divides the gradients itself, so clipping needs no pass over them.
   std::optional<at::Tensor> divisor;
   if (gradient_divisor != 1.0) divisor = at::full({}, gradient_divisor, steps_.options());
   for (Group& group : groups_) {

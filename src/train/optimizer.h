@@ -14,19 +14,19 @@
 
 namespace nsimplex::training {
 
-/// A module's parameters by their names; they share memory with it.
+/// A module's parameters by name. The tensors share memory with the module.
 std::vector<io::NamedTensor> named_parameters(const torch::nn::Module& module);
 
-/// How many numbers the parameters hold.
+/// The total number of entries of the parameters.
 int64_t parameter_count(const torch::nn::Module& module);
 
-/// Linear warm-up, then half a cosine down to a floor:
+/// Linear warm-up, then half a cosine to a floor:
 ///
-///   rate(t) = peak (t + 1) / (warmup + 1)                                    t < warmup
-///           = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - 1 - warmup))) / 2 after
+///     rate(t) = peak (t + 1) / (warmup + 1)                                    t < warmup
+///             = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - 1 - warmup))) / 2 after
 ///
-/// for step t = 0 .. steps - 1: the first update is not zero, the peak is reached at t = warmup,
-/// the floor at the last step. (Loshchilov, Hutter, "SGDR", ICLR 2017.)
+/// for step t = 0 .. steps - 1. The first rate is not zero, the rate reaches the peak at t = warmup
+/// and the floor at the last step. (Loshchilov, Hutter, "SGDR", ICLR 2017.)
 struct Schedule {
   double peak, floor;
   int64_t warmup, steps;
@@ -40,14 +40,15 @@ struct Schedule {
   }
 };
 
-/// The same warm-up, then a constant rate or a line that would reach 0 one step after the last:
+/// The same warm-up, then a constant rate or a linear decay that would reach 0 one step after the
+/// last:
 ///
-///   rate(t) = peak (t + 1) / (warmup + 1)                    t < warmup
-///           = peak                                           after, constant
-///           = peak (steps - t) / (steps - warmup)            after, decaying
+///     rate(t) = peak (t + 1) / (warmup + 1)                    t < warmup
+///             = peak                                           after, constant
+///             = peak (steps - t) / (steps - warmup)            after, decaying
 ///
-/// A line also reaches 0 with the end of a budget of time, of which the share `spent` is gone:
-/// there it is at most peak (1 - spent).
+/// With a limit of time, a decaying rate also reaches 0 at the end of the time: it is at most peak
+/// (1 - spent), where `spent` is the used share.
 struct LinearSchedule {
   double peak;
   int64_t warmup, steps;
@@ -68,27 +69,29 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8, weight_decay = 0.1;
 };
 
-/// Whether weight decay applies: to matrices that mix channels, and not to biases and gains (which
-/// have one axis) nor to embeddings (a row that is rare in the text would only ever shrink).
+/// Whether weight decay applies. It applies to matrices that mix channels. It does not apply to
+/// biases and gains (which have one axis) and to embeddings (rows of rare tokens would only
+/// shrink).
 bool decays(const std::string& name, const at::Tensor& parameter);
 
-/// AdamW (Loshchilov, Hutter, ICLR 2019) with decoupled weight decay on a group of its own and
-/// clipping of the gradient's global norm. One fused ATen call a group updates all its parameters.
+/// AdamW (Loshchilov, Hutter, ICLR 2019) with decoupled weight decay for a group of parameters of
+/// its own, and clipping of the gradient's global norm. One fused ATen call per group updates all
+/// its parameters.
 class AdamW {
  public:
   AdamW(std::vector<io::NamedTensor> parameters, const AdamWOptions& options);
 
-  /// Forgets the gradients, so that the next backward pass makes them.
+  /// Removes the gradients, so that the next backward pass makes new ones.
   void zero_grad();
 
-  /// 2-norm of all gradients together.
+  /// The 2-norm of all gradients together.
   double gradient_norm() const;
 
-  /// One update; gradients are divided by `gradient_divisor` first. Parameters without a gradient
-  /// stay.
+  /// One update. Gradients are divided by `gradient_divisor` first. Parameters without a gradient
+  /// do not change.
   void step(double learning_rate, double gradient_divisor = 1.0);
 
-  /// Moments and step count, under names of their own; tensors share memory with the optimiser.
+  /// Moments and step count by name. The tensors share memory with the optimiser.
   std::vector<io::NamedTensor> state() const;
 
  private:
@@ -100,40 +103,40 @@ class AdamW {
 
   AdamWOptions options_;
   Group groups_[2];
-  at::Tensor steps_;  // scalar fp32, as the fused update takes it
+  at::Tensor steps_;  // scalar fp32, as the fused update requires
 };
 
-/// All that a module has learned by name, buffers included, in the order of copy_of_weights().
+/// All weights of a module by name, including buffers, in the order of copy_of_weights().
 std::vector<io::NamedTensor> named_weights(const torch::nn::Module& module);
 
-/// Copies of all that a module has learned, buffers included.
+/// Copies of all weights of a module, including buffers.
 std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module);
 
-/// Gives a module back what copy_of_weights took of it.
+/// Restores the weights that copy_of_weights() returned.
 void restore_weights(const torch::nn::Module& module, const std::vector<at::Tensor>& copies);
 
-/// Exponential moving average of a module's parameters, which often answers better than they do
-/// (Polyak and Juditsky, SIAM J. Control Optim. 30, 1992, in the form of Adam's paper, section
-/// 7.2). After update t
+/// Exponential moving average of a module's parameters, which often gives better predictions than
+/// the parameters themselves (Polyak and Juditsky, SIAM J. Control Optim. 30, 1992, in the form of
+/// Adam's paper, section 7.2). After update t
 ///
 ///     a_t = d_t a_{t-1} + (1 - d_t) w_t,  d_t = min(decay, (1 + t) / (10 + t)),
 ///
-/// from a_0 = w_0: the second bound forgets the beginning while there is little to average. Buffers
-/// (statistics of a batch normalisation, random features) are not averaged. Memory of one copy of
-/// the parameters.
+/// from a_0 = w_0. The second bound reduces the weight of the beginning. Buffers (statistics of a
+/// batch normalisation, random features) are not averaged. It takes the memory of one copy of the
+/// parameters.
 class WeightAverage {
  public:
   WeightAverage(const torch::nn::Module& module, double decay);
 
-  /// Takes the module's parameters in, after an update of them.
+  /// Adds the module's parameters to the average, after an update of them.
   void add();
 
-  /// The average, which shares memory with this. To go on from another one: its numbers are copied
-  /// there, and `updates` behind it are told.
+  /// The average. The tensors share memory with this object. To continue from another average, copy
+  /// its numbers into them and set the number of `updates`.
   const std::vector<at::Tensor>& tensors() const { return average_; }
   void continue_after(int64_t updates) { updates_ = updates; }
 
-  /// Exchanges the average and the module's parameters.
+  /// Exchanges the average with the module's parameters.
   void swap();
 
  private:
@@ -142,8 +145,8 @@ class WeightAverage {
   int64_t updates_ = 0;
 };
 
-/// Has the average in the place of the module's parameters for as long as it lives; without one it
-/// does nothing.
+/// Puts the average in the place of the module's parameters during its lifetime. Without an average
+/// it does nothing.
 class AverageInPlace {
  public:
   explicit AverageInPlace(WeightAverage* average) : average_(average) {

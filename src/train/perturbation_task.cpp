@@ -21,7 +21,7 @@ int64_t below(int64_t bound, const at::Generator& generator) {
   return at::randint(bound, {1}, generator, at::kLong).item<int64_t>();
 }
 
-// `count` different pairs of the given features that are not among `taken`, which they join.
+// Draws `count` different pairs of the given features that are not in `taken`, and adds them to it.
 std::vector<std::vector<int64_t>> draw_pairs(const std::vector<int64_t>& features, int64_t count,
                                              std::set<std::vector<int64_t>>& taken,
                                              const at::Generator& generator) {
@@ -35,7 +35,7 @@ std::vector<std::vector<int64_t>> draw_pairs(const std::vector<int64_t>& feature
   return pairs;
 }
 
-// Unperturbed rows with the new values of some features, and which these are.
+// Unperturbed rows with the new values of some features, and a mask of these.
 std::pair<Tensor, Tensor> intervene(Tensor rows, const std::vector<int64_t>& features,
                                     double dose) {
   const Tensor marked = at::zeros(rows.sizes(), at::kBool);
@@ -47,7 +47,7 @@ std::pair<Tensor, Tensor> intervene(Tensor rows, const std::vector<int64_t>& fea
   return {rows, marked};
 }
 
-// Squared error of a mean answer [M] over the features that change most in truth.
+// Squared error of a mean prediction [M] over the features that change most in truth.
 double error_of(const Perturbation& asked, const Tensor& answer, const Tensor& before,
                 int64_t most_changed) {
   const Tensor truth = asked.after.mean(0);
@@ -63,7 +63,7 @@ double mean_or_nan(const std::vector<double>& errors) {
   return errors.empty() ? std::nan("") : sum / static_cast<double>(errors.size());
 }
 
-// `answer` gives the mean [M] of what becomes of the rows that answers start from.
+// `answer` returns the mean [M] after the intervention on the rows from which predictions start.
 PerturbationScores scores_by(const PerturbationData& data, const PerturbationOptions& options,
                              const std::function<Tensor(const Perturbation&)>& answer) {
   const at::NoGradGuard no_grad;
@@ -222,23 +222,23 @@ constexpr int64_t kComponents = 10;
 
 constexpr std::array<double, 8> kStrengths{1e2, 1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5};
 
-// One, and what each feature has of the first principal components of the rows, by their
-// deviations.
+// A column of ones, and the loadings of each feature on the first principal components of the rows,
+// scaled by their deviations.
 Tensor places_of_features(const Tensor& rows) {
   const Tensor centred = rows.to(at::kDouble) - rows.to(at::kDouble).mean(0);
   const auto [values, vectors] =
       at::linalg_eigh(centred.t().matmul(centred) / static_cast<double>(rows.size(0)));
   const int64_t features = rows.size(1), kept = std::min(kComponents, features);
-  // Eigenvalues ascend.
+  // Eigenvalues are in ascending order.
   const Tensor loadings = vectors.narrow(1, features - kept, kept) *
                           values.narrow(0, features - kept, kept).clamp_min(0).sqrt();
   return at::cat({at::ones({features, 1}, at::kDouble), loadings}, 1);
 }
 
-// Ridge regressions of the same x [P, 1 + K], whose first column has no penalty, for every strength.
+// Ridge regressions of the same x [P, 1 + K] for every strength. The first column has no penalty.
 struct Ridges {
   Tensor weights;  // [strengths, 1 + K, columns]
-  Tensor errors;   // [strengths]: squares of rows that are left out one by one, summed
+  Tensor errors;   // [strengths]: sums of leave-one-out squared errors
 };
 
 Ridges ridges(const Tensor& x, const Tensor& y) {
@@ -252,7 +252,8 @@ Ridges ridges(const Tensor& x, const Tensor& y) {
   std::vector<Tensor> weights, errors;
   for (const double strength : kStrengths) {
     const Tensor shrunk = squares + rows * strength, kept = squares / shrunk;
-    // The error of a row that is left out is its own over 1 - h, its share in its own answer.
+    // The leave-one-out error of a row is its own error over 1 - h, with h the weight of the row in
+    // its own prediction.
     const Tensor share = u.square().mv(kept) + free.square() / length;
     const Tensor left_out =
         (centred - u.matmul(kept.unsqueeze(1) * part)) / (1 - share).clamp_min(1e-12).unsqueeze(1);
@@ -281,7 +282,7 @@ PerturbationBaselines::PerturbationBaselines(const PerturbationData& data)
     for (const int64_t feature : each.features) own[row][feature].fill_(true);
     if (each.features.size() == 1) single_[each.features[0]] = responses[row].clone();
   }
-  // What is done to a target says nothing of how it answers when another one is the target.
+  // The response of a target to its own intervention does not predict its response to others.
   const Tensor others = own.logical_not().to(at::kDouble);
   mean_ = (responses * others).sum(0) / others.sum(0).clamp_min(1);
   fit(data, responses, own);
@@ -300,7 +301,7 @@ void PerturbationBaselines::fit(const PerturbationData& data, const Tensor& resp
   const Tensor weights = at::zeros({strengths, x.size(1), responses.size(1)}, at::kDouble);
   const Tensor errors = at::zeros({strengths}, at::kDouble);
   const auto add = [&](const Tensor& columns, const Tensor& rows) {
-    // What is left out of a single row leaves nothing to learn from.
+    // With a single row, leaving it out leaves nothing to learn from.
     if (columns.numel() == 0 || rows.numel() < 2) return;
     const Ridges fits =
         ridges(x.index_select(0, rows), responses.index_select(1, columns).index_select(0, rows));

@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 using Targets = std::vector<int64_t>;
 
-// The numbers of the rows that each intervention has; no targets: the unperturbed ones.
+// The rows of each intervention by its targets. No targets: the unperturbed rows.
 std::map<Targets, std::vector<int64_t>> rows_by_targets(const PerturbedRows& rows) {
   std::map<Targets, std::vector<int64_t>> found;
   for (size_t row = 0; row < rows.targets.size(); ++row) {
@@ -37,7 +37,7 @@ Tensor control_table(const PerturbedRows& rows) {
   return rows.table.index_select(0, at::tensor(control->second, at::kLong));
 }
 
-// A part of them, round(share * size) and at least one, and the others; both ascending.
+// A random part, round(share * size) and at least one, and the rest; both ascending.
 std::pair<std::vector<Targets>, std::vector<Targets>> draw_share(const std::vector<Targets>& all,
                                                                  double share,
                                                                  const at::Generator& generator) {

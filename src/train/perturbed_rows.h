@@ -6,43 +6,44 @@
 
 #include "train/perturbation_task.h"
 
-/// The task of perturbation_task.h on a table of one's own, as Perturb-seq gives it.
+/// The task of perturbation_task.h on a user's table, for example of Perturb-seq.
 namespace nsimplex::training {
 
-/// Observations in rows, and what was done to each of them.
+/// Observations in rows, and the intervention of each row.
 struct PerturbedRows {
   at::Tensor table;                           ///< float64 [N, M]
   std::vector<std::string> features;          ///< names of the columns
-  std::vector<std::vector<int64_t>> targets;  ///< of each row, ascending: no, one or two columns
+  std::vector<std::vector<int64_t>> targets;  ///< per row, ascending: zero, one or two columns
 };
 
-/// Which interventions there are: targets of rows, each once, in ascending order.
+/// The different interventions of a table: the targets of its rows, each once, ascending.
 struct PerturbationKinds {
   int64_t control_rows = 0;
   std::vector<std::vector<int64_t>> singles, doubles;
 };
 PerturbationKinds perturbation_kinds(const PerturbedRows& rows);
 
-/// The rows with fewer columns: the `count` that vary most among the unperturbed rows, and every
-/// target. Columns that are constant there are left out.
+/// Reduces the columns to the `count` that vary most among the unperturbed rows, and every target.
+/// Columns that are constant there are left out.
 ///
-/// Throws InputError where there are fewer than two unperturbed rows or four single interventions,
-/// and where a target is constant among the unperturbed rows.
+/// Throws InputError if there are fewer than two unperturbed rows or four single interventions, or
+/// if a target is constant among the unperturbed rows.
 PerturbedRows with_varying_columns(const PerturbedRows& rows, int64_t count);
 
-/// What is learned and what is asked for.
+/// The learned and the held-out interventions.
 struct PerturbationSplit {
   std::vector<std::vector<int64_t>> learned, singles, doubles;
 };
 
-/// A share `unseen` of the single interventions, drawn by `seed`, is asked for. So is every double
-/// one with a target whose single intervention is not learned, and the same share of the others.
-/// Throws InputError where the share leaves no single intervention to learn from.
+/// Holds out a share `unseen` of the single interventions, drawn by `seed`. Every double
+/// intervention with a target whose single intervention is held out is held out too, and the same
+/// share of the other double ones. Throws InputError if no single intervention remains to learn
+/// from.
 PerturbationSplit split_perturbations(const PerturbedRows& rows, double unseen, uint64_t seed);
 
-/// The task of a split. Unperturbed and perturbed rows are not paired: each row of an intervention
-/// is learned from one unperturbed row, and these are taken in turn. The dose is the mean of what
-/// the targets have in the rows to learn from, in deviations of the unperturbed rows.
+/// The task of a split. Unperturbed and perturbed rows are not paired in such a table, so each row
+/// of an intervention gets one unperturbed row in turn. The dose is the mean of the targets' values
+/// in the learned rows, in deviations of the unperturbed rows.
 PerturbationData arrange_perturbations(const PerturbedRows& rows, const PerturbationSplit& split);
 
 /// "a" or "a+b".

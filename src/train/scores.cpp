@@ -15,8 +15,8 @@
 namespace nsimplex::training {
 namespace {
 
-// Student's t at 97.5 % for 1 .. 30 degrees of freedom; beyond, the normal value is 2 % low at
-// most.
+// Student's t at 97.5 % for 1 .. 30 degrees of freedom. For more, the normal value is at most 2 %
+// too low.
 constexpr std::array<double, 30> kStudent = {
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
@@ -118,13 +118,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes of the leading whole lines whose step is at most `step`.
+// The number of bytes of the leading complete lines whose step is at most `step`.
 int64_t valid_prefix(const std::string& path, int64_t step) {
   if (!std::filesystem::is_regular_file(path)) return 0;  // opening a pipe would wait
   std::ifstream file(path, std::ios::binary);
   int64_t size = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    // An ordered object would look through all its names for each that comes.
+    // An ordered JSON object would search all its names for each new one.
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;
     if (json["step"].get<int64_t>() > step) break;

@@ -13,7 +13,7 @@
 namespace nsimplex::training {
 namespace {
 
-// bf16 autocast for one scope; casts of weights are shared within it.
+// Turns on bf16 autocast for one scope. Casts of weights are shared within it.
 class Autocast {
  public:
   Autocast(c10::DeviceType device, bool wanted)
@@ -50,12 +50,13 @@ AdamWOptions adamw_options(const TrainingOptions& o) {
 }  // namespace
 
 Learner::Learner(const LanguageModelOptions& model, const TrainingOptions& training,
-                 c10::Device device, const std::optional<at::Generator>& generator)
+                 c10::Device device, const std::optional<at::Generator>& generator, Ranks& ranks)
     : options_(training),
       device_(device),
       model_(make_model(model, device, generator)),
       optimizer_(named_parameters(*model_), adamw_options(training)),
-      schedule_{training.lr, training.min_lr, training.warmup, training.steps} {
+      schedule_{training.lr, training.min_lr, training.warmup, training.steps},
+      ranks_(ranks) {
   check(training);
 }
 
@@ -85,6 +86,10 @@ StepLoss Learner::update(int64_t number, const std::vector<data::Batch>& batches
   model_->set_warm_up(number <= options_.indexer_warmup);
   StepLoss loss = accumulate_gradients(batches);
   model_->set_warm_up(false);
+  double losses[] = {loss.cross_entropy, loss.auxiliary.value_or(0.0)};
+  ranks_.average(losses, named_parameters(*model_));
+  loss.cross_entropy = losses[0];
+  if (loss.auxiliary) loss.auxiliary = losses[1];
   loss.gradient_norm =
       finish_update(optimizer_, number, loss.cross_entropy + loss.auxiliary.value_or(0.0),
                     schedule_.rate(number - 1), options_.clip);
@@ -112,15 +117,16 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
 }
 
 Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens& tokens,
-                 c10::Device device)
+                 c10::Device device, Ranks& ranks)
     : Trainee(start.training.steps),
       folder_(std::move(folder)),
-      lock_(folder_),
+      ranks_(ranks),
       state_(start),
       tokens_(tokens),
-      learner_(start.model, start.training, device),
+      learner_(start.model, start.training, device, std::nullopt, ranks),
       sampler_(tokens, data::split(tokens).train, start.training.batch, start.model.context,
                start.training.seed) {
+  if (ranks.writes()) lock_.emplace(folder_);
   if (tokens.size() != start.text.tokens || tokens.fingerprint() != start.text.fingerprint) {
     throw InputError(
         fmt::format("the text is not the one this run began with ({} tokens then, {} now)",
@@ -139,26 +145,52 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
   } catch (const c10::Error&) {
     throw InputError("cannot read " + origin + ": its generator state is damaged");
   }
+  require_common_start();
+}
+
+// All ranks have read the folder when this returns, so that one of them may write to it.
+void Trainer::require_common_start() {
+  if (ranks_.size() == 1) return;
+  ranks_.require_divides(state_.training.batch);
+  if (state_.model.dropout > 0) {
+    throw InputError(
+        fmt::format("dropout: expected 0 with several ranks, got {}; each rank would "
+                    "drop the tuples of the first rows",
+                    state_.model.dropout));
+  }
+  const std::vector<double> steps = ranks_.gather(static_cast<double>(done()));
+  for (size_t rank = 1; rank < steps.size(); ++rank) {
+    if (steps[rank] == steps[0]) continue;
+    throw InputError(
+        fmt::format("{}: expected a folder that all ranks share, but rank {} found "
+                    "step {} and rank 0 found step {}",
+                    folder_, rank, steps[rank], steps[0]));
+  }
 }
 
 TrainingEnd Trainer::run(const TrainingEvents& events) {
   const TrainingOptions& o = state_.training;
   const int64_t first = done();
-  // The checkpoint is the first file of a run: a folder without one holds nothing worth keeping.
+  // The checkpoint is the first file of a run. A folder without one contains nothing to keep.
   if (first == 0) {
     save();
-  } else {
+  } else if (ranks_.writes()) {
     write_model(folder_, state_);  // a run that died between the two files left an old one
   }
-  log_.emplace((std::filesystem::path(folder_) / kMetricsFile).string(), first);
+  if (ranks_.writes()) {
+    log_.emplace((std::filesystem::path(folder_) / kMetricsFile).string(), first);
+  }
   told_ = events.metrics;
 
   const double tokens = static_cast<double>(o.batch * o.accumulate * state_.model.context);
-  const TrainingEnd end =
-      train(*this, {.save_every = o.checkpoint_every},
-            {.stop = events.stop, .prepare = {}, .step = [&](size_t, int64_t step, double loss) {
-               if (events.step) events.step(step, loss, tokens / times().back());
-             }});
+  const TrainingEnd end = train(*this, {.save_every = o.checkpoint_every},
+                                {.stop = [&] { return ranks_.any(events.stop && events.stop()); },
+                                 .prepare = {},
+                                 .step =
+                                     [&](size_t, int64_t step, double loss) {
+                                       if (events.step)
+                                         events.step(step, loss, tokens / times().back());
+                                     }});
   // The loop saves between steps. A run that stops before its first step may have new options.
   if ((end == TrainingEnd::stopped) == (done() == first)) save();
   return end;
@@ -166,7 +198,9 @@ TrainingEnd Trainer::run(const TrainingEvents& events) {
 
 double Trainer::update(int64_t step) {
   std::vector<data::Batch> batches;
-  for (int64_t i = 0; i < state_.training.accumulate; ++i) batches.push_back(sampler_.next());
+  for (int64_t i = 0; i < state_.training.accumulate; ++i) {
+    batches.push_back(ranks_.share(sampler_.next()));
+  }
   const StepLoss loss = learner_.update(step, batches);
   Progress& progress = state_.progress;
   progress.position = sampler_.position();
@@ -185,12 +219,12 @@ bool Trainer::is_evaluated_at(int64_t step) const {
 
 bool Trainer::evaluate(int64_t /*step*/) {
   const Metrics metrics = measure();
-  log_->append(metrics);
+  if (log_) log_->append(metrics);
   if (told_) told_(metrics);
   return true;
 }
 
-// Closes the interval since the last line.
+// Ends the interval since the last line.
 Metrics Trainer::measure() {
   const TrainingOptions& o = state_.training;
   Progress& progress = state_.progress;
@@ -206,7 +240,7 @@ Metrics Trainer::measure() {
   if (due(progress.step, o.eval_every, o.steps)) {
     metrics.val_loss =
         training::evaluate(learner_.model(), tokens_, data::split(tokens_).validation,
-                           state_.model.context, o.eval_tokens)
+                           state_.model.context, o.eval_tokens, {}, ranks_)
             .loss;
     require_finite(progress.step, *metrics.val_loss);
   }
@@ -218,7 +252,9 @@ Metrics Trainer::measure() {
 }
 
 void Trainer::save() {
-  // First the lines that this checkpoint's step covers: resuming takes them as written.
+  if (!ranks_.writes()) return;
+  // First writes the lines up to this checkpoint's step, because resuming does not write them
+  // again.
   if (log_) log_->sync();
   state_.generator = at::detail::getDefaultCPUGenerator().get_state();
   write_checkpoint(folder_, state_);

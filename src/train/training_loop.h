@@ -12,28 +12,28 @@
 
 #include "train/optimizer.h"
 
-/// The loop that every training runs: language models, graphs, features and the experiments of the
+/// The loop of every training: language models, graphs, features and the experiments of the
 /// laboratory.
 namespace nsimplex::training {
 
-/// A run that cannot go on: its loss or gradient is no longer finite.
+/// The error of a run that cannot continue because its loss or gradient is not finite.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// Throws Diverged, which names the step (counted from 1) and the number that is not finite. Call
-/// it before the update, which would spread the damage over every weight.
+/// it before the update, which would make every weight useless.
 void require_finite(int64_t step, double loss, double gradient_norm = 0.0);
 
 /// The same for the outputs of a model after `step` updates, or after its training. An update can
-/// spoil the weights although the loss before it was finite, and after the last one there is no
-/// further loss that would tell.
+/// make the weights useless although the loss before it was finite, and after the last update there
+/// is no further loss.
 void require_finite_outputs(std::optional<int64_t> step, const at::Tensor& outputs);
 
-/// Ends update `step`, counted from 1, whose gradients are there. Throws Diverged unless `loss` and
-/// the gradients' norm are finite; no weight has changed then. Otherwise it scales the gradients to
-/// a norm of at most `clip` (0: unlimited) and lets the optimiser step. Returns the norm before
-/// that.
+/// Finishes update `step`, counted from 1, after its gradients are computed. Throws Diverged unless
+/// `loss` and the gradients' norm are finite; no weight has changed then. Otherwise it scales the
+/// gradients to a norm of at most `clip` (0: unlimited) and calls the optimiser. Returns the norm
+/// before scaling.
 double finish_update(AdamW& optimizer, int64_t step, double loss, double rate, double clip = 0.0);
 
 /// A model in training: the part that differs between trainings. train() calls its functions.
@@ -53,32 +53,32 @@ class Trainee {
   /// Whether evaluate() follows this update. It always follows the last one.
   virtual bool is_evaluated_at(int64_t /*step*/) const { return false; }
 
-  /// Evaluates the model after `step` updates. Throws Diverged where the result is not finite.
-  /// Returns whether the training goes on: false ends it before its last step (patience).
+  /// Evaluates the model after `step` updates. Throws Diverged if the result is not finite. Returns
+  /// whether the training continues; false ends it before its last step (patience).
   virtual bool evaluate(int64_t /*step*/) { return true; }
 
-  /// Stores all that the next update needs.
+  /// Stores everything that the next update needs.
   virtual void save() {}
 
-  /// Updates that the training has in all, and those behind the model.
+  /// The total number of updates, and the number so far.
   int64_t steps() const { return steps_; }
   int64_t done() const { return done_; }
 
-  /// Seconds of the updates in this object's time, and before it where continue_after() got them.
+  /// The seconds of the updates of this object, and of those before it that continue_after() got.
   const std::vector<double>& times() const { return times_; }
   double seconds() const { return seconds_; }
   double median_seconds() const;
 
-  /// Share of the seconds that are gone; 0 where they are unlimited.
+  /// The used share of the limit of seconds; 0 without a limit.
   double spent() const { return most_seconds_ > 0 ? seconds_ / most_seconds_ : 0.0; }
 
   bool ended() const { return gave_up_ || done_ >= steps_ || spent() >= 1.0; }
 
-  /// One update, the event after it and the evaluation that is due. `told` gets the loss.
+  /// One update, the event after it, and an evaluation if one is due. `told` gets the loss.
   void advance(const std::function<void(int64_t step, double loss)>& told);
 
  protected:
-  /// Continues a training that has done so many updates, in these seconds where they are known.
+  /// Continues a training after `done` updates, which took these seconds (if known).
   void continue_after(int64_t done, std::vector<double> times = {});
 
  private:
@@ -88,25 +88,26 @@ class Trainee {
   bool gave_up_ = false;
 };
 
-/// When models are saved, and the order of those that are trained side by side.
+/// When models are saved, and the order of models that train side by side.
 struct LoopOptions {
-  int64_t save_every = 0;  ///< steps between calls of save(); 0: none by steps
+  int64_t save_every = 0;  ///< steps between calls of save(); 0: no saving by steps
   double save_seconds = std::numeric_limits<double>::infinity();  ///< between calls of save()
-  bool rotates = false;  ///< whether each step begins with another model
+  bool rotates = false;  ///< whether each step begins with the next model
 };
 
 /// Every function is optional and runs on the training thread. An exception ends the training.
 struct LoopEvents {
-  std::function<bool()> stop;                 ///< asked before each step; true: end here
-  std::function<void(int64_t step)> prepare;  ///< before a step: draws what all models see
+  std::function<bool()> stop;  ///< asked before each step; true: end here
+  /// before a step: draws the data that all models share
+  std::function<void(int64_t step)> prepare;
   std::function<void(size_t model, int64_t step, double loss)> step;  ///< after each update
 };
 
 enum class TrainingEnd { finished, stopped };
 
-/// Trains models side by side, step by step in turns, until each has ended or `stop` says so. All
-/// have done the same number of updates. Every model is saved between two steps where options ask
-/// for it, and where the training stops, unless nothing was done since the last time.
+/// Trains models side by side, step by step in turns, until each has ended or `stop` returns true.
+/// All have done the same number of updates. Every model is saved between two steps as the options
+/// say, and at the end unless nothing has changed since the last time.
 TrainingEnd train(std::span<Trainee* const> models, const LoopOptions& options,
                   const LoopEvents& events);
 

@@ -6,11 +6,11 @@
 
 namespace nsimplex::training {
 
-/// How a language model is trained. The defaults are meant for small models: a million weights, a
-/// few thousand steps.
+/// The options of a language model's training. The defaults are meant for small models: a million
+/// weights, a few thousand steps.
 struct TrainingOptions {
   int64_t steps = 2000;
-  int64_t batch = 12;      ///< windows of one forward and backward pass
+  int64_t batch = 12;      ///< windows per forward and backward pass
   int64_t accumulate = 1;  ///< passes whose gradients are averaged before one update
   double lr = 3e-3;        ///< learning rate after warm-up
   double min_lr = 0.0;     ///< learning rate of the last step
@@ -18,22 +18,23 @@ struct TrainingOptions {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0.1;
-  double clip = 1.0;               ///< largest norm of the whole gradient; 0: unlimited
-  bool bf16 = false;               ///< autocast of the forward pass
-  int64_t indexer_warmup = 0;      ///< first steps, in which layers that choose keys are dense
+  double clip = 1.0;  ///< largest norm of the whole gradient; 0: unlimited
+  bool bf16 = false;  ///< autocast of the forward pass
+  /// number of first steps in which layers that choose keys are dense
+  int64_t indexer_warmup = 0;
   int64_t log_every = 10;          ///< steps between lines of metrics.jsonl
   int64_t eval_every = 250;        ///< steps between validations; 0: only after the last step
-  int64_t eval_tokens = 65536;     ///< validation tokens looked at each time, evenly spread; 0: all
+  int64_t eval_tokens = 65536;     ///< validation tokens per evaluation, evenly spread; 0: all
   int64_t checkpoint_every = 250;  ///< 0: only at the start and at the end
-  uint64_t seed = 1;               ///< of the first weights and of the batches
-  int threads = 0;                 ///< 0: torch's own choice; sums differ in the last bits with it
+  uint64_t seed = 1;               ///< determines the first weights and the batches
+  int threads = 0;                 ///< 0: torch's default; sums differ in the last bits with it
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr, min_lr, warmup,
                                    beta1, beta2, weight_decay, clip, bf16, indexer_warmup,
                                    log_every, eval_every, eval_tokens, checkpoint_every, seed,
                                    threads)
 
-/// Throws InputError that names the first option out of its range.
+/// Throws InputError that names the first invalid option.
 void check(const TrainingOptions& options);
 
 }  // namespace nsimplex::training

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nsimplex/graph.h>
 
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -21,7 +22,8 @@ GraphBatch together(const GraphBatch& a, const GraphBatch& b) {
   return {both, at::cat({a.features, b.features}), project_tuples(both, 0), {}};
 }
 
-class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t>> {
+// Tokens, order, and the share that a router chooses; 0: there is none.
+class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t, double>> {
  protected:
   void SetUp() override {
     at::manual_seed(1);
@@ -29,7 +31,7 @@ class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t
     path_edges_ = at::randn({2, 1});
     ring_nodes_ = at::randn({3, 2});
     ring_edges_ = at::randn({3, 1});
-    const auto [tokens, order] = GetParam();
+    const auto [tokens, order, chosen] = GetParam();
     network_ = std::make_shared<TokenNetwork>(TokenNetworkOptions{.tokens = tokens,
                                                                   .node_channels = 2,
                                                                   .edge_channels = 1,
@@ -37,8 +39,13 @@ class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t
                                                                   .layers = 2,
                                                                   .heads = 2,
                                                                   .order = order,
-                                                                  .head = {.out_channels = 1}});
+                                                                  .head = {.out_channels = 1},
+                                                                  .chosen = share(chosen)});
   }
+  static std::optional<double> share(double chosen) {
+    return chosen > 0 ? std::optional(chosen) : std::nullopt;
+  }
+
   Tensor out(const GraphBatch& batch) { return network_->prepare(batch)(); }
 
   // A path of three nodes and one alone; a triangle.
@@ -48,7 +55,7 @@ class Tokens : public ::testing::TestWithParam<std::tuple<MessageTokens, int64_t
 INSTANTIATE_TEST_SUITE_P(TokenNetwork, Tokens,
                          ::testing::Combine(::testing::Values(MessageTokens::nodes,
                                                               MessageTokens::edges),
-                                            ::testing::Values(1, 2)));
+                                            ::testing::Values(1, 2), ::testing::Values(0.0, 0.5)));
 
 TEST_P(Tokens, GraphsOfABatchDoNotSeeEachOther) {
   const GraphBatch path = graph_of({0, 1, 1, 2}, path_nodes_, path_edges_);
@@ -68,6 +75,7 @@ TEST_P(Tokens, TheNumberingOfNodesDoesNotMatter) {
 
 // Nothing passes between parts that no edge joins, so the mean over tokens is that of the parts'.
 TEST_P(Tokens, AttentionKeepsToTheGraph) {
+  if (std::get<2>(GetParam()) > 0) GTEST_SKIP() << "the router compares all tokens of a graph";
   const bool nodes = std::get<0>(GetParam()) == MessageTokens::nodes;
   const GraphBatch path = graph_of({0, 1, 1, 2}, path_nodes_, path_edges_);
   const GraphBatch ring = graph_of({0, 1, 0, 2, 1, 2}, ring_nodes_, ring_edges_);
@@ -81,6 +89,15 @@ TEST_P(Tokens, AttentionKeepsToTheGraph) {
       graph_of({0, 1, 1, 2, 3, 4, 4, 5, 4, 6, 5, 6}, at::cat({path_nodes_, ring_nodes_}),
                at::cat({path_edges_, at::zeros({1, 1}), ring_edges_}));
   EXPECT_FALSE(at::allclose(out(joined), expected, 1e-3, 1e-3));
+}
+
+TEST_P(Tokens, ARouterHasWeightsInEveryBlock) {
+  const bool chooses = std::get<2>(GetParam()) > 0;
+  const auto parameters = network_->named_parameters();
+  for (const char* block : {"block0", "block1"}) {
+    const std::string name = std::string(block) + ".attention.router.weight";
+    EXPECT_EQ(parameters.contains(name), chooses) << name;
+  }
 }
 
 TEST_P(Tokens, GradientsReachEveryParameter) {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "data/tokens.h"
+#include "io/safetensors.h"
+
+namespace nsimplex::training {
+
+/// The error of a rank whose messages no longer reach the others. The text is empty on ranks that
+/// leave the report to another one.
+struct RanksLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The processes that train one model together. Each computes the gradients of its rows of every
+/// batch. This class is the only rank of a training in one process; all its sums are the values
+/// themselves.
+///
+/// Every rank calls the same functions in the same order. A function whose messages fail throws
+/// RanksLost.
+class Ranks {
+ public:
+  Ranks() = default;
+  virtual ~Ranks() = default;
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  virtual int64_t rank() const { return 0; }
+  virtual int64_t size() const { return 1; }
+
+  /// Replaces the values of a dense tensor by their sums over the ranks. Every rank gets the same
+  /// bits, and gets them again when the sum is repeated with as many ranks.
+  virtual void sum(const at::Tensor& /*values*/) {}
+
+  /// Whether this rank reports an error. Of several ranks with the same error only the first does.
+  virtual bool reports(std::string_view /*error*/) { return true; }
+
+  /// Whether a launcher repeats the command on all ranks after one of them has ended.
+  virtual bool repeats() const { return false; }
+
+  /// Whether this rank writes the files of the run.
+  bool writes() const { return rank() == 0; }
+
+  /// The values of all ranks, by rank.
+  std::vector<double> gather(double value);
+
+  /// Whether `here` is true on any rank.
+  bool any(bool here);
+
+  /// Replaces the numbers and the gradients of the parameters by their means over the ranks. A
+  /// parameter that has a gradient on some ranks only counts as zero on the others. The messages are
+  /// buckets whose contents depend on the parameters alone.
+  void average(std::span<double> numbers, const std::vector<io::NamedTensor>& parameters);
+
+  /// Throws InputError unless the ranks divide the rows of a batch.
+  void require_divides(int64_t batch) const;
+
+  /// This rank's rows of a batch.
+  data::Batch share(const data::Batch& batch) const;
+
+ private:
+  void average_bucket(const std::vector<at::Tensor>& gradients);
+};
+
+/// The rank of a training in one process.
+Ranks& only_rank();
+
+}  // namespace nsimplex::training
