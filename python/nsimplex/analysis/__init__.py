@@ -1,6 +1,8 @@
 """Diagnostics of attention: Lipschitz constants, sensitivity and sharpness, smoothing."""
 
 from .ascent import Ascent
+from .depth import AttentionFlow, CollapseHead, DepthBound, attention_flow, depth_bound
+from .influence import token_influence
 from .lipschitz import (
     JacobianNorm,
     LipschitzEstimate,
@@ -10,6 +12,7 @@ from .lipschitz import (
     pair_lipschitz_bound,
 )
 from .masks import MaskExtent, mask_distances, mask_extent
+from .model_report import LayerReport, ModelReport, report
 from .sensitivity import (
     SensitivityEstimate,
     inf_op,
@@ -32,19 +35,28 @@ from .smoothing import (
     mean_residual,
     minimal_residual,
 )
+from .training_monitor import TrainingMonitor
 
 __all__ = [
     "Ascent",
+    "AttentionFlow",
     "CollapseBound",
+    "CollapseHead",
+    "DepthBound",
     "JacobianNorm",
+    "LayerReport",
     "LayerSmoothing",
     "LipschitzEstimate",
     "MaskExtent",
     "MinimalResidual",
+    "ModelReport",
     "SensitivityEstimate",
     "SmoothingMonitor",
+    "TrainingMonitor",
+    "attention_flow",
     "collapse_bound",
     "composite_norm",
+    "depth_bound",
     "dirichlet_energy",
     "effective_rank",
     "inf_op",
@@ -58,8 +70,10 @@ __all__ = [
     "mean_residual",
     "minimal_residual",
     "pair_lipschitz_bound",
+    "report",
     "sensitivity",
     "sensitivity_bounds",
     "sharpness",
     "sharpness_bounds",
+    "token_influence",
 ]

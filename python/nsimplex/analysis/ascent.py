@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -127,10 +128,11 @@ def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def _form(output: Tensor, x: list[Tensor], directions: list[list[Tensor]], u: Tensor) -> Tensor:
     """<u, D^k F(x)[a_1, .., a_k]>, summed over problems."""
-    value = (u * output).sum()
+    value: Any = (u * output).sum()
     for direction in directions:
         slopes = _gradients(value, x, True)
-        value = sum((g * a).sum() for g, a in zip(slopes, direction, strict=True))
+        products: Any = ((g * a).sum() for g, a in zip(slopes, direction, strict=True))
+        value = sum(products)
     return value
 
 

@@ -3,12 +3,13 @@ attention."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import LipschitzForm
+from .._library import operators
 from .ascent import Ascent, Frobenius, Function, Rows, ascend, check_problems, random_direction
 
 __all__ = [
@@ -81,7 +82,7 @@ def lipschitz_bound(
     radius: float,
     key_norm: float,
     value_norm: float,
-    form: str = "printed",
+    form: LipschitzForm = "printed",
     output_scale: float = 1.0,
 ) -> float:
     r"""Theorem 3.7 of "How Smoothing is N-simplicial Attention?", for softmax, product values and
@@ -96,21 +97,9 @@ def lipschitz_bound(
 
     ``output_scale`` is s2, times the norm of an output projection (our extension).
     """
-    if min(order, tokens, head_dim) < 1 or min(radius, key_norm, value_norm, output_scale) < 0:
-        raise ValueError(
-            "lipschitz_bound: expected order, tokens and head_dim of one or more, radius and norms "
-            "of zero or more, got "
-            f"{order}, {tokens}, {head_dim}, {radius}, {key_norm}, {value_norm} and {output_scale}"
-        )
-    logits = math.sqrt(head_dim) * (key_norm * radius) ** (order + 1)
-    values = output_scale * tokens * math.sqrt(tokens) * value_norm**order * radius ** (order - 1)
-    if form == "printed":
-        return math.sqrt(2) * values * order * math.hypot(1, order * logits)
-    if form == "proof":
-        return values * order * (1 + logits)
-    if form == "all_factors":
-        return values * (order + (order + 1) * logits)
-    raise ValueError(f"lipschitz_bound: form: expected printed, proof or all_factors, got {form!r}")
+    return operators.lipschitz_bound(
+        order, tokens, head_dim, radius, key_norm, value_norm, form, output_scale
+    )
 
 
 @checked
@@ -119,13 +108,4 @@ def pair_lipschitz_bound(tokens: int, radius: float, form_norm: float, value_nor
 
     Source: Castin, Ablin and Peyré, "How smooth is attention?", arXiv 2312.14820.
     """
-    if tokens < 1 or min(radius, form_norm, value_norm) < 0:
-        raise ValueError(
-            "pair_lipschitz_bound: expected a token or more, radius and norms of zero or more, got "
-            f"{tokens}, {radius}, {form_norm} and {value_norm}"
-        )
-    return (
-        math.sqrt(3)
-        * value_norm
-        * math.sqrt((form_norm * radius**2) ** 2 * (4 * tokens + 1) + tokens)
-    )
+    return operators.pair_lipschitz_bound(tokens, radius, form_norm, value_norm)

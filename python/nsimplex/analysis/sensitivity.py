@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._library import operators
 from .ascent import Ascent, Function, InfRms, Rows, ascend, check_problems, random_direction
 
 __all__ = [
@@ -143,26 +144,6 @@ def sharpness(
     return _climb("sharpness", function, inputs, blocks, input_rms, starts, options)
 
 
-def _normalized(
-    order: int,
-    head_dim: int,
-    value_dim: int,
-    scale: tuple[float, float],
-    input_rms: Sequence[float] | None,
-) -> tuple[float, float, list[float]]:
-    """c1 and c2 with the norms of the inputs included, and these norms."""
-    norms = [1.0] * (2 * order + 1) if input_rms is None else list(input_rms)
-    if min(order, head_dim, value_dim) < 1 or len(norms) != 2 * order + 1 or min(norms) <= 0:
-        raise ValueError(
-            "attention bounds: expected order, head_dim and value_dim of one or more and 2 order + "
-            "1 positive norms, got "
-            f"{order}, {head_dim}, {value_dim} and {norms}"
-        )
-    c1 = abs(scale[0]) * head_dim ** ((order + 1) / 2) * math.prod(norms[: order + 1])
-    c2 = abs(scale[1]) * value_dim ** ((order - 1) / 2) * math.prod(norms[order + 1 :])
-    return c1, c2, norms
-
-
 @checked
 def sensitivity_bounds(
     order: int,
@@ -178,8 +159,7 @@ def sensitivity_bounds(
     c1 c2 for q and every k, and c2 for every v. The largest of them bounds the whole; it is 1 with
     the scales of ``"unit"``. ``input_rms`` gives other norms, in that order.
     """
-    c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
-    return [(c1 * c2 if i <= order else c2) / norm for i, norm in enumerate(norms)]
+    return operators.sensitivity_bounds(order, head_dim, value_dim, *scale, input_rms or [])
 
 
 @checked
@@ -196,14 +176,4 @@ def sharpness_bounds(
     one of them with itself, c1 c2 for one of them and a value, c2 for two values, and 0 for a value
     with itself. The largest is 3 with the scales of ``"unit"``.
     """
-    c1, c2, norms = _normalized(order, head_dim, value_dim, scale, input_rms)
-
-    def unit(i: int, j: int) -> float:
-        if j <= order:
-            return c2 * 2 * c1**2 if i == j else c2 * (c1 + 2 * c1**2)
-        if i <= order:
-            return c1 * c2
-        return c2 if i < j else 0.0
-
-    size = len(norms)
-    return [unit(i, j) / (norms[i] * norms[j]) for i in range(size) for j in range(i, size)]
+    return operators.sharpness_bounds(order, head_dim, value_dim, *scale, input_rms or [])

@@ -39,6 +39,10 @@ class MinimalResidual(NamedTuple):
     offset: Tensor  #: u, [.., d]
 
 
+#: Of a row of the logits' remainder, scaled: up to here the lemma of Theorem 3.1 is proven.
+LARGEST_RANGE = 1.256
+
+
 class CollapseBound(NamedTuple):
     """Both sides of Theorem 3.1 for one head and one X."""
 
@@ -53,7 +57,7 @@ class CollapseBound(NamedTuple):
     @property
     def assumption_holds(self) -> bool:
         """Whether the assumption of the theorem's lemma holds: |E_ij - E_ij'| <= 1.256."""
-        return self.logit_range <= 1.256
+        return self.logit_range <= LARGEST_RANGE
 
 
 @checked

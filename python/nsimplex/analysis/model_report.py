@@ -1,0 +1,344 @@
+"""A report about every attention layer of a model, from one pass over a batch."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .._arguments import checked
+from .._whole_file import whole_file
+from .ascent import Ascent
+from .attention_calls import AttentionCall
+from .call_recorder import RecordedCall, run_recorded
+from .layer_bounds import layer_lipschitz_bound
+from .lipschitz import jacobian_norm
+from .sensitivity import inf_rms, sensitivity, sensitivity_bounds, sharpness, sharpness_bounds
+from .smoothing import composite_norm, effective_rank, mean_cosine, mean_residual
+
+__all__ = ["LayerReport", "ModelReport", "report"]
+
+#: Tuples of the queries and heads whose sensitivity and sharpness are measured.
+_MOST_TUPLES = 2**15
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """What one call of attention did. Numbers are means over the batch's entries, or the largest of
+    them for derivatives; None if they do not apply or were not asked for."""
+
+    name: str  #: of the module, as in ``model.named_modules()``
+    kind: str  #: class of the module
+    order: int
+    heads: int
+    tokens: int
+    block: str | None  #: the entry of a ModuleList around it
+    #: ||X - 1 mean(X)^T||_{1,inf} / ||X||_{1,inf} of the layer's input, output and block's output
+    ratio_before: float | None = None
+    ratio_after: float | None = None
+    ratio_block: float | None = None
+    rank_before: float | None = None  #: effective rank of the same tokens
+    rank_after: float | None = None
+    rank_block: float | None = None
+    cosine_before: float | None = None  #: mean cosine of all pairs of tokens
+    cosine_after: float | None = None
+    #: entropy of a query's weights over the logarithm of its number of tuples: 1 is uniform
+    entropy: float | None = None
+    sink_mass: float | None = None  #: weight that the most attended key of an axis gets, mean
+    sink_key: int | None = None  #: that key
+    radius: float | None = None  #: largest norm of a token of the input
+    jacobian: float | None = None  #: |J v| with |v| = 1 of the layer at the batch
+    lipschitz_bound: float | None = None  #: on the ball of that radius
+    sensitivity: float | None = None  #: of the operator at q, k and v, inf-RMS norms
+    sensitivity_bound: float | None = None
+    sharpness: float | None = None
+    sharpness_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """The result of :func:`nsimplex.analysis.report`."""
+
+    model: str  #: class of the model
+    layers: list[LayerReport]
+    forward_seconds: float  #: the recorded pass
+    seconds: float  #: everything
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        """The time of the report over that of the recorded forward pass."""
+        return self.seconds / max(self.forward_seconds, 1e-9)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per layer, with the fields of :class:`LayerReport`."""
+        return [asdict(layer) for layer in self.layers]
+
+    def table(self) -> str:
+        """The layers as a table of text."""
+        shown = [each for each in _COLUMNS if any(_cell(l, each[1]) != "-" for l in self.layers)]
+        rows = [[title for title, _ in shown]]
+        rows += [[_cell(layer, name) for _, name in shown] for layer in self.layers]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(shown))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def html(self) -> str:
+        """The report as one HTML page without a network. It needs matplotlib."""
+        from ..report.model import model_page
+
+        return model_page(self)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes the HTML page and returns its path. A failure leaves an earlier file as it was."""
+        target, page = Path(path), self.html()
+        with whole_file(target, encoding="utf-8", errors="replace") as file:
+            file.write(page)
+        return target
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+_COLUMNS = (
+    ("layer", "name"),
+    ("order", "order"),
+    ("heads", "heads"),
+    ("ratio in", "ratio_before"),
+    ("out", "ratio_after"),
+    ("block", "ratio_block"),
+    ("rank in", "rank_before"),
+    ("out", "rank_after"),
+    ("block", "rank_block"),
+    ("entropy", "entropy"),
+    ("sink", "sink_mass"),
+    ("|J|", "jacobian"),
+    ("bound", "lipschitz_bound"),
+    ("sensitivity", "sensitivity"),
+    ("bound", "sensitivity_bound"),
+    ("sharpness", "sharpness"),
+    ("bound", "sharpness_bound"),
+)
+
+
+def _cell(layer: LayerReport, name: str) -> str:
+    value = getattr(layer, name)
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return str(value) or "(model)"
+
+
+@checked
+def report(
+    model: nn.Module,
+    batch: Tensor | Mapping | Sequence,
+    *,
+    derivatives: bool = True,
+    queries: int = 32,
+    steps: int = 6,
+) -> ModelReport:
+    r"""Measures every attention layer of a model while it reads a batch.
+
+    Hooks find the layers, so any ``torch.nn.Module`` will do. A layer is recorded if it calls
+    :func:`nsimplex.attention` (our modules), ``scaled_dot_product_attention``,
+    ``torch.nn.MultiheadAttention``, or a softmax between two products of matrices (the eager
+    attention of Transformers and of most own code). Layers of chosen tuples or one softmax per face
+    have the measures of their tokens and |J| alone. The model runs in evaluation mode and is not
+    changed.
+
+    For X the tokens [T, C] before a layer, after it and after its block:
+
+    .. math::
+        \mathrm{ratio} = \frac{\|X - 1 \bar x^T\|_{1,\infty}}{\|X\|_{1,\infty}}, \qquad
+        \mathrm{rank} = \exp\Bigl(-\sum_i p_i \log p_i\Bigr), \quad
+        p = \mathrm{sv}(X) / \textstyle\sum \mathrm{sv}(X)
+
+    Args:
+        model: called as ``model(batch)``, ``model(*batch)`` for a tuple or list, or
+            ``model(**batch)`` for a mapping.
+        batch: floating or integer inputs. Its entries are independent of each other.
+        derivatives: whether to measure |J|, sensitivity and sharpness, which cost most of the time.
+        queries: number of queries, evenly spaced, whose weights are measured: entropy and sinks.
+        steps: steps of each power iteration. Derivatives are lower bounds that grow with it.
+
+    Returns:
+        A :class:`ModelReport`. ``print`` shows its table, ``save`` writes its page.
+
+    Raises:
+        ValueError: the model calls no attention, queries < 1 or steps < 1.
+        TypeError: an argument of another type.
+
+    Complexity: without derivatives the cost is one forward pass, three forward passes of the
+        attention operators for the sampled queries of the first entry, and the singular values of
+        the tokens. |J| adds about 12 passes of each attention layer per step. Sensitivity and
+        sharpness take as many queries of the first entry as have at most 2^15 tuples in all heads
+        (at least one), for each of 2N + 1 inputs and (2N + 1)(N + 1) pairs of inputs.
+        ``ModelReport.cost`` is what it came to, as a multiple of the forward pass. Memory: the
+        inputs and outputs of all attention layers, as when gradients are recorded.
+
+    Sources: the functions of :mod:`nsimplex.analysis` that have the same names; for the bounds,
+        "How Smoothing is N-simplicial Attention?", Theorem 3.7, and Cesista, "Sensitivity and
+        Sharpness of n-Simplicial Attention", Claims 9 and 10.
+
+    Example:
+        >>> layer = nsimplex.nn.SimplicialAttention(16, heads=2, causal=True)
+        >>> made = report(layer, torch.randn(2, 12, 16))
+        >>> made.layers[0].order, made.layers[0].jacobian <= made.layers[0].lipschitz_bound
+        (2, True)
+    """
+    for name, value in (("queries", queries), ("steps", steps)):
+        if value < 1:
+            raise ValueError(f"[report] {name}: expected 1 or more, got {value}")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"[report] model: expected a torch.nn.Module, got {type(model).__name__}")
+    start = time.perf_counter()
+    recorder = run_recorded(model, batch, "report")
+    forward = time.perf_counter() - start
+    options = Ascent(steps=steps, tolerance=0.0)
+    training = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        layers = []
+        for call in recorder.calls:
+            with torch.random.fork_rng():
+                torch.manual_seed(0)  # directions that derivatives start from
+                layers.append(measure(call, queries, options if derivatives else None))
+    finally:
+        for module, was in training.items():
+            module.training = was
+    seconds = time.perf_counter() - start
+    settings = dict(derivatives=derivatives, queries=queries, steps=steps)
+    return ModelReport(type(model).__name__, layers, forward, seconds, settings)
+
+
+def measure(record: RecordedCall, queries: int, derivatives: Ascent | None) -> LayerReport:
+    """All numbers of one recorded call."""
+    found: dict[str, Any] = {}
+    for place, tokens in (
+        ("before", record.before),
+        ("after", record.after),
+        ("block", record.block_after),
+    ):
+        if tokens is not None:
+            found |= {f"{name}_{place}": x for name, x in smoothing_of(tokens).items()}
+    known = {each.name for each in fields(LayerReport)}
+    found = {name: value for name, value in found.items() if name in known}
+    if record.before is not None:
+        found["radius"] = _number(record.before.float().norm(dim=-1).max())
+    call = None if record.call is None else record.call.entry(0)
+    if call is not None and _complete(call):
+        found |= weights_of(call, queries)
+    if derivatives is not None:
+        found |= _jacobian(record, derivatives, found.get("radius"))
+        if call is not None and _complete(call):
+            found |= operator_derivatives(call, derivatives)
+    return LayerReport(
+        name=record.name,
+        kind=type(record.module).__name__,
+        order=record.order,
+        heads=record.heads,
+        tokens=0 if record.before is None else record.before.size(-2),
+        block=record.block,
+        **found,
+    )
+
+
+def smoothing_of(tokens: Tensor) -> dict[str, float | None]:
+    """ratio, rank and cosine of tokens [B, T, C], means over the entries."""
+    rows = tokens.detach().to("cpu", torch.float64)
+    return dict(
+        ratio=_number((composite_norm(mean_residual(rows)) / composite_norm(rows)).mean()),
+        rank=_number(effective_rank(rows).mean()),
+        cosine=_number(mean_cosine(rows).mean()),
+    )
+
+
+def _number(value: Tensor) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _complete(call: AttentionCall) -> bool:
+    return call.query.size(2) > 0 and all(key.size(2) > 0 for key in call.keys)
+
+
+def spaced(count: int, most: int, device: torch.device | None = None) -> Tensor:
+    """At most so many indices of 0 .. count - 1, evenly spaced, with the last one."""
+    if count <= most:
+        return torch.arange(count, device=device)
+    places = torch.linspace(0, count - 1, most + 1, device=device)[1:]
+    return places.round().long().unique()
+
+
+@torch.no_grad()
+def weights_of(call: AttentionCall, queries: int) -> dict[str, Any]:
+    """Entropy and sinks of the weights of some queries of a call of one entry."""
+    call = call.rows(spaced(call.query.size(2), queries, call.query.device))
+    found: dict[str, Any] = {}
+    if call.options.get("normalizer", "softmax") == "softmax":
+        entropy, uniform = call.entropy()
+        share = torch.where(uniform > 1e-6, entropy / uniform, torch.nan)
+        found["entropy"] = _number(share.nanmean())
+    best = (-1.0, 0)
+    for axis in range(call.order):
+        mass = call.marginals(axis).float().mean((0, 1, 2))
+        if mass.numel():
+            best = max(best, (float(mass.max()), int(mass.argmax())))
+    found["sink_mass"], found["sink_key"] = best
+    return found
+
+
+def _jacobian(record: RecordedCall, options: Ascent, radius: float | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if radius is not None:
+        found["lipschitz_bound"] = layer_lipschitz_bound(record, radius)
+    if record.before is None or record.after is None:
+        return found
+    with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
+        value = jacobian_norm(record.again, record.before.detach(), options).value
+    return found | dict(jacobian=_number(value.max()))
+
+
+def operator_derivatives(call: AttentionCall, options: Ascent) -> dict[str, Any]:
+    """Sensitivity and sharpness of a call of one entry at its q, k and v, for some queries."""
+    tuples = call.query.size(1) * math.prod(key.size(2) for key in call.keys)
+    count = max(1, _MOST_TUPLES // max(tuples, 1))
+    call = call.rows(spaced(call.query.size(2), count, call.query.device)).double()
+    inputs = [call.query, *call.keys, *call.values]
+    order = call.order
+
+    def function(query: Tensor, *rest: Tensor) -> Tensor:
+        return call.run(query, list(rest[:order]), list(rest[order:]))[0]
+
+    found: dict[str, Any] = dict(
+        sensitivity=_number(sensitivity(function, inputs, options=options).value.max()),
+        sharpness=_number(sharpness(function, inputs, options=options).value.max()),
+    )
+    given = call.options
+    if (
+        given.get("form", "product") == "product"
+        and given.get("reduce", "product") == "product"
+        and given.get("normalizer", "softmax") == "softmax"
+        and not given.get("augment")
+    ):
+        rms = [float(inf_rms(x)) for x in inputs]
+        sizes = (order, call.query.size(-1), call.values[0].size(-1), call.scale, rms)
+        if all(each > 0 for each in rms):
+            found["sensitivity_bound"] = max(sensitivity_bounds(*sizes))
+            found["sharpness_bound"] = max(sharpness_bounds(*sizes))
+    return found
