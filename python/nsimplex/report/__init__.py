@@ -21,9 +21,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
+from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 
+from .._build_info import VERSION
 from .._whole_file import whole_file
 from .analyses import (
     analysis_sections,
@@ -39,8 +41,9 @@ from .causal import (
     predicted_sections,
     simulated_sections,
 )
+from .curvature import curvature_sections
 from .dag import learned_section
-from .elements import PAGE_STYLE, amount, megabytes, section, table, tile
+from .elements import amount, megabytes, page, section, table, tile
 from .graphs import encoding_sections, graph_sections
 from .language import (
     comparison_sections,
@@ -48,9 +51,11 @@ from .language import (
     language_sections,
     scaling_sections,
 )
+from .layers import monitor_sections
 from .learned import read_ball, read_learned
 from .match import match_runs, match_sections, match_tiles
 from .run import Folder, Row, Run, number, read_run
+from .trained_graphs import trained_graph_sections
 
 __all__ = ["write_report"]
 
@@ -71,6 +76,10 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
     "graph_mean": graph_sections,
     "graph_cost": graph_sections,
     "graph_cost_fit": graph_sections,
+    "graph_data": trained_graph_sections,
+    "graph_epoch": trained_graph_sections,
+    "graph_fit": trained_graph_sections,
+    "graph_evaluation": trained_graph_sections,
     "fit": fit_sections,
     "simulate": simulated_sections,
     "embed": embedded_sections,
@@ -84,11 +93,13 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
     "predict": predicted_sections,
     "encoding_trial": encoding_sections,
     "encoding_mean": encoding_sections,
+    "curvature": curvature_sections,
     "lipschitz": analysis_sections,
     "sensitivity": analysis_sections,
     "sharpness": analysis_sections,
     "smoothing": analysis_sections,
     "layer": analysis_sections,
+    "attention_layer": monitor_sections,
     "transfer": analysis_sections,
     "transfer_best": analysis_sections,
     "statement": analysis_sections,
@@ -265,14 +276,19 @@ def machine_facts() -> Row:
 
 def _machine(run: Run) -> str:
     machine = machine_facts()
+    written = datetime.fromtimestamp(run.written, timezone.utc)
     facts = {
+        "Last line": f"{written:%Y-%m-%d %H:%M} UTC" if run.written else None,
+        "Seed" if len(set(run.seeds)) == 1 else "Seeds": ", ".join(dict.fromkeys(run.seeds)),
         "Processor": machine.get("processor"),
         "Cores": machine.get("cores"),
         "Memory": machine.get("memory"),
         "System": machine.get("system"),
         "SIMD level": run.info.get("simd"),
         "Threads": run.info.get("threads"),
-        "nsimplex": run.info.get("version"),
+        "nsimplex": run.info.get("version", VERSION),
+        "Commit": run.info.get("commit"),
+        "Compiler": run.info.get("compiler"),
         "torch": run.info.get("torch"),
     }
     items = "".join(
@@ -287,16 +303,10 @@ def _machine(run: Run) -> str:
 
 def render(run: Run, sections: list[str]) -> str:
     """The whole page."""
-    title = escape(run.name)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{title} – nsimplex</title><style>{PAGE_STYLE}</style></head><body><main>"
-        f'<header><p class="kind">nsimplex run report</p><h1>{title}</h1>'
-        '<p class="muted">Higher-order attention: what this run trained, drew and '
-        "measured.</p></header>"
-        f"{_tiles(run)}{''.join(sections)}{_machine(run)}"
-        "<footer>Written by nsimplex report. One file, nothing is loaded from elsewhere.</footer>"
-        "</main></body></html>\n"
+    return page(
+        run.name,
+        "nsimplex run report",
+        "Higher-order attention: what this run trained, drew and measured.",
+        f"{_tiles(run)}{''.join(sections)}{_machine(run)}",
+        "Written by nsimplex report. One file, nothing is loaded from elsewhere.",
     )

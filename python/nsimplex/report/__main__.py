@@ -6,19 +6,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .._printable import printable
+from .._printable import exit_code
 from . import write_report
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="nsimplex report", description="Write DIR/report.html")
     parser.add_argument("directory", metavar="DIR")
-    try:
-        print(write_report(parser.parse_args().directory))
-    except (OSError, ValueError) as error:
-        print(f"nsimplex: {printable(error)}", file=sys.stderr)
-        return 2
-    return 0
+    directory = parser.parse_args().directory
+    return exit_code(lambda: print(write_report(directory)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from .elements import (
     MUTED,
     SERIES,
     STYLE,
+    VIOLATED,
     amount,
     name_axes,
     new_axes,
@@ -33,7 +34,7 @@ def statements_table(rows: list[Row]) -> str:
             whole(row, "draws"),
             whole(row, "violations"),
             amount(number(row, "median_slack"), 3),
-            "holds" if row.get("holds") is True else "violated",
+            "holds" if row.get("holds") is True else VIOLATED,
         ]
         for row in rows
     ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -92,7 +93,8 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
     bottom, top = min(float(c[:, 1].min()) for c in curves) - 28, 18.0
     largest = max((abs(e.weight) for e in edges if e.kind != MISSING), default=1.0)
     signs = len(edges) <= _MOST_SIGNS
-    with matplotlib.rc_context(STYLE | {"lines.scale_dashes": False}):
+    style: dict[Any, Any] = STYLE | {"lines.scale_dashes": False}
+    with matplotlib.rc_context(style):
         drawing = Figure(figsize=((right - left) / 72, (top - bottom) / 72))
         axes = drawing.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
@@ -126,7 +128,8 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
                 box = {"boxstyle": "circle,pad=0.1", "facecolor": CARD, "edgecolor": "none"}
                 sign = "−" if edge.weight < 0 else "+"
                 axes.text(
-                    *middle,
+                    middle[0],
+                    middle[1],
                     sign,
                     ha="center",
                     va="center",
@@ -154,10 +157,8 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
             "arrows"
         )
         picture = svg(drawing, f"dag-{name}", alt)
-    # A phone scrolls sideways rather than shrink the names; a small graph is not blown up.
-    points = right - left
-    sizes = f"min-width: {1.05 * points:.0f}px; max-width: {1.5 * points:.0f}px"
-    return f'<div class="scroll"><div style="{sizes}">{picture}</div></div>'
+    # A small graph is not blown up.
+    return f'<div style="max-width: {1.5 * (right - left):.0f}px">{picture}</div>'
 
 
 _MOST_DRAWN = 60  # of a picture
@@ -227,7 +228,7 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
     for edge in edges[:_MOST_ROWS]:
         row = [short(graph.names[edge.cause], 60), short(graph.names[edge.effect], 60)]
         row += ["–" if edge.kind == MISSING else _figure(edge.weight), _figure(edge.score)]
-        if known:
+        if graph.truth is not None:
             row += [_figure(graph.truth[edge.cause, edge.effect]), edge.kind]
         body.append(row)
     if not body:
@@ -244,7 +245,7 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
 
 
 def _matrices(graph: LearnedGraph) -> str:
-    causes = [tuple(pair) for pair in np.argwhere(graph.weights != 0).tolist()]
+    causes = [(i, j) for i, j in np.argwhere(graph.weights != 0).tolist()]
     order = causal_order(len(graph.names), causes)
     names = [graph.names[node] for node in order]
     found = {"learned weights": graph.weights, "true weights": graph.truth, "scores": graph.scores}

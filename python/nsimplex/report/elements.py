@@ -4,9 +4,11 @@ colours, light or dark."""
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from html import escape
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -29,9 +31,14 @@ def megabytes(value: float | None) -> str:
     return "–" if value is None else f"{value / 1e6:,.1f} MB"
 
 
+#: What a verdict says of a statement that does not hold.
+VIOLATED = "violated"
+
+
 def table(header: list[str], rows: list[list[str]], strong: int | None = None) -> str:
     def cell(index: int, text: str) -> str:
         kind = ' class="strong"' if index == strong and text != "–" else ""
+        kind = ' class="failed"' if index == strong and text == VIOLATED else kind
         return f"<td{kind}>{escape(text)}</td>"
 
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
@@ -55,6 +62,20 @@ def tile(value: str, label: str, note: str) -> str:
     )
 
 
+def page(title: str, kind: str, lead: str, body: str, footer: str, *, head: str = "") -> str:
+    """A whole page, one file that loads nothing. `head` is added to the page's head as it is."""
+    shown = escape(title)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{shown} – nsimplex</title><style>{PAGE_STYLE}</style>{head}</head><body><main>"
+        f'<header><p class="kind">{escape(kind)}</p><h1>{shown}</h1>'
+        f'<p class="muted">{escape(lead)}</p></header>'
+        f"{body}<footer>{escape(footer)}</footer></main></body></html>\n"
+    )
+
+
 def whole(row: Row, key: str) -> str:
     """A number of a line without digits behind the point."""
     return amount(number(row, key), 0)
@@ -63,13 +84,13 @@ def whole(row: Row, key: str) -> str:
 PAGE_STYLE = """
 :root {
   --page: #f6f7f9; --card: #ffffff; --ink: #171a21; --muted: #667085; --line: #e3e6eb;
-  --accent: #2563eb; --good: #0f8a5f; --code: #f2f4f7;
+  --accent: #2563eb; --good: #0f8a5f; --bad: #b42318; --code: #f2f4f7;
   --series-1: #2563eb; --series-2: #d9580d; --series-3: #0f8a5f; --series-4: #9333ea;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #0f1115; --card: #171a21; --ink: #eceef2; --muted: #98a2b3; --line: #2a2f3a;
-    --accent: #6ea0ff; --good: #4cc38a; --code: #0f1218;
+    --accent: #6ea0ff; --good: #4cc38a; --bad: #ff8a7a; --code: #0f1218;
     --series-1: #6ea0ff; --series-2: #ff9552; --series-3: #4cc38a; --series-4: #c58bff;
   }
 }
@@ -107,6 +128,7 @@ td + td { white-space: nowrap; }
 td:last-child, th:last-child { padding-right: 0; }
 tbody tr:last-child td { border-bottom: 0; }
 td.strong { color: var(--good); font-weight: 700; }
+td.failed { color: var(--bad); font-weight: 700; }
 .samples { display: grid; gap: 14px; }
 figure.sample { margin: 0; }
 figure.sample figcaption { color: var(--muted); font-size: 13.5px; margin-bottom: 5px; }
@@ -150,7 +172,7 @@ _VARIABLES = {
     CARD: "var(--card)",
 } | {color: f"var(--series-{i + 1})" for i, color in enumerate(SERIES)}
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10.5,
@@ -203,7 +225,34 @@ def svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+    text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+    return readable(text)
+
+
+def picture(text: str, width: int = 0) -> str:
+    """What :func:`svg` returns as a file of its own, which has no page to take colours from: on
+    white, in the light colours. ``width`` in pixels; 0: as wide as there is room."""
+    text = text[text.index("<svg") : text.rindex("</svg>") + len("</svg>")]
+    for name, color in re.findall(r"(--[\w-]+): (#\w+)", PAGE_STYLE.partition("@media")[0]):
+        text = text.replace(f"var({name})", color)
+    tag, rest = text.split(">", 1)
+    wide = f' width="{width}"' if width else ""
+    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return f'{tag}{wide} font-family="sans-serif">{background}{rest}\n'
+
+
+_LEAST_TEXT = 11  # pixels
+
+
+def readable(text: str) -> str:
+    """A picture whose letters have at least 11 pixels: a narrow screen scrolls it sideways where it
+    would have to shrink it further."""
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", text)]
+    width = re.search(r'viewBox="\S+ \S+ ([\d.]+) ', text)
+    if not sizes or width is None:
+        return text
+    least = math.ceil(float(width[1]) * _LEAST_TEXT / min(sizes))
+    return f'<div class="scroll"><div style="min-width: {least}px">{text}</div></div>'
 
 
 class _Powers(LogFormatterSciNotation):
@@ -355,9 +404,11 @@ def heat_map(title: str, matrix: np.ndarray, names: list[str]) -> str:
         parts.append(f'<text transform="translate({middle} -3) rotate(-90)">{escape(name)}</text>')
     view = f"{-margin:.0f} {-margin:.0f} {side + margin + 2:.0f} {side + margin + 2:.0f}"
     style = f"font-size: {_CELL - 1}px; fill: var(--ink)"
+    picture = (
+        f'<svg role="img" aria-label="{escape(title)}: {count} by {count} squares" '
+        f'viewBox="{view}" style="{style}">{"".join(parts)}</svg>'
+    )
     return (
         f'<figure class="matrix"><figcaption>{escape(title)}</figcaption>'
-        f'<svg role="img" aria-label="{escape(title)}: {count} by {count} squares" '
-        f'viewBox="{view}" style="{style}">'
-        f"{''.join(parts)}</svg></figure>"
+        f"{readable(picture) if named else picture}</figure>"
     )

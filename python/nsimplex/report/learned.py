@@ -99,7 +99,9 @@ class LearnedGraph:
             shown = there | missing
         edges = []
         for i, j in np.argwhere(shown).tolist():
-            weight = self.weights[i, j] if there[i, j] else self.truth[i, j]
+            weight = self.weights[i, j]
+            if not there[i, j] and self.truth is not None:
+                weight = self.truth[i, j]
             score = float("nan") if self.scores is None else float(self.scores[i, j])
             edges.append(Edge(i, j, float(weight), score, kinds[i, j]))
         return sorted(

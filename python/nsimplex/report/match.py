@@ -240,7 +240,10 @@ def accuracy_against_keys(run: MatchRun) -> str:
         lowest = 0.5
         for (order, depth, sparse), arms in lines.items():
             dashed = sparse == "path"
-            x, y = _plot_seeds(axes, run, arms, "accuracy", _color(order), dashed, 1)
+            ends = _plot_seeds(axes, run, arms, "accuracy", _color(order), dashed, 1)
+            if ends is None:
+                continue
+            x, y = ends
             lowest = min(lowest, *(v for _, arm in arms for v in run.values(arm, "accuracy")))
             layers = f", {depth} layers" if depth > 1 else ""
             label(axes, x, y, f"order {order} {sparse}{layers}", _color(order), -7 if dashed else 7)

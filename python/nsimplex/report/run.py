@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,6 +186,8 @@ class Run:
     bench: list[Row] = field(default_factory=list)
     compare: list[Row] = field(default_factory=list)
     info: Row = field(default_factory=dict)
+    seeds: list[str] = field(default_factory=list)
+    written: float = 0  #: when a line was last added, in seconds since 1970; 0 without lines
     command: str = ""
     commands: list[str] = field(default_factory=list)
 
@@ -198,9 +201,16 @@ class Run:
         return found
 
 
-def _command_of(config: Path) -> str:
-    first = read_text(config).partition("\n")[0]
+def _command_of(config: str) -> str:
+    first = config.partition("\n")[0]
     return first[1:].strip() if first.startswith("# nsimplex ") else ""
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0
 
 
 def read_run(root: Path) -> Run:
@@ -216,7 +226,10 @@ def read_run(root: Path) -> Run:
         run.compare += having(read_lines(folder / "compare.jsonl"), "speedup")
         for row in read_lines(folder / "info.json"):
             run.info.update(row)
-        if command := _command_of(folder / "config.toml"):
+        run.written = max(run.written, _changed(folder / "metrics.jsonl"))
+        config = read_text(folder / "config.toml")
+        if command := _command_of(config):
             run.commands.append(command)
+        run.seeds += re.findall(r"^seed *= *(\d+)$", config, re.MULTILINE)
     run.command = read_text(root / "command.txt").strip()
     return run

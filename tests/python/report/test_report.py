@@ -1,11 +1,14 @@
 """The report of complete, partial, broken and hostile run directories."""
 
+import os
+import re
 import subprocess
 import sys
 
 import pytest
 from report_page import Page, read, write_lines
 
+import nsimplex
 from nsimplex.report import write_report
 
 
@@ -130,6 +133,31 @@ def test_figures_take_the_pages_colours(full):
     assert "var(--ink)" in svg or "var(--muted)" in svg
     assert "var(--series-1)" in svg and "#0404" not in svg
     assert "prefers-color-scheme: dark" in text
+
+
+def test_letters_of_pictures_have_at_least_11_pixels_on_a_phone(full):
+    text, _ = read(full)
+    pictures = re.findall(r'<div style="min-width: (\d+)px"><svg(.*?)</svg>', text, re.DOTALL)
+    with_letters = [svg for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL) if "px" in svg]
+    assert len(pictures) == len(with_letters) > 0
+    for width, svg in pictures:
+        units = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
+        letters = min(float(size) for size in re.findall(r"font(?:-size)?: .*?([\d.]+)px", svg))
+        assert letters * int(width) / units >= 11
+
+
+def test_the_machine_has_date_seed_version_and_command(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", language_rows())
+    os.utime(tmp_path / "metrics.jsonl", (1_700_000_000, 1_700_000_000))
+    (tmp_path / "config.toml").write_text("# nsimplex lm train --seed 7\nsteps=3\nseed=7\n")
+    _, page = read(tmp_path)
+    for words in (
+        "Last line 2023-11-14 22:13 UTC",
+        "Seed 7",
+        f"nsimplex {nsimplex.__version__}",
+        "nsimplex lm train --seed 7",
+    ):
+        assert words in page.text, words
 
 
 def test_a_run_that_broke_off_shows_what_is_there(tmp_path):

@@ -11,6 +11,7 @@ import test_causal_report
 import test_report
 import test_report_analyses
 import test_report_claims
+import test_report_curvature
 import test_report_encodings
 import test_report_graphs
 import test_report_smoothing
@@ -53,6 +54,21 @@ def test_a_pair_of_surrogates_is_a_character(tmp_path):
 
 #: Lines of every section, as the commands write them.
 SECTIONS = {
+    "attention_layer": lambda: [
+        {
+            "kind": "attention_layer",
+            "step": step,
+            "layer": place,
+            "module": f"blocks.{place}",
+            "order": 2,
+            "rank_after": 3.5,
+            "ratio_after": 0.4,
+            "entropy": 0.9,
+            "jacobian": 1.5,
+        }
+        for step in (100, 200)
+        for place in (0, 1)
+    ],
     "match": lambda: (
         test_report.match3_rows()
         + test_report.arm_rows(
@@ -69,6 +85,7 @@ SECTIONS = {
     "scaling": test_report.scaling_rows,
     "graphs": lambda: test_report_graphs.graph_rows([("mlp", 0.5)]),
     "costs": test_report_graphs.cost_rows,
+    "trained graphs": test_report_graphs.trained_rows,
     "fit": lambda: [test_causal_report.FIT],
     "attenuation": test_report_claims.attenuation_rows,
     "robustness": test_report_claims.robustness_rows,
@@ -77,6 +94,7 @@ SECTIONS = {
     "encodings": test_report_encodings.encoding_rows,
     "smoothing": test_report_smoothing.smoothing_rows,
     "lipschitz": lambda: [*test_report_analyses.lipschitz_rows(), test_report_analyses.HELD],
+    "curvature": test_report_curvature.curvature_rows,
     "layers": test_report_analyses.layer_rows,
     "rates": test_report_analyses.rate_rows,
 }
@@ -158,7 +176,10 @@ def with_words(value, words):
             "source",
             "sparse",
         )
-        return {k: v if k in kept else with_words(v, words) for k, v in value.items()}
+        is_kept = lambda k, v: (
+            k in kept or (k == "kind" and str(v).startswith(("graph_", "attention_", "curvature")))
+        )
+        return {k: v if is_kept(k, v) else with_words(v, words) for k, v in value.items()}
     return words if isinstance(value, str) else value
 
 
@@ -168,7 +189,7 @@ def test_names_are_no_mathematics_and_no_html(tmp_path, section):
     write_lines(tmp_path / "metrics.jsonl", [with_words(row, words) for row in SECTIONS[section]()])
     _, page = read(tmp_path)
     assert "img" not in page.tags
-    wordless = ("match", "language", "placement", "complexity")
+    wordless = ("match", "language", "placement", "complexity", "curvature")
     assert section in wordless or words in page.text
 
 

@@ -208,3 +208,20 @@ def test_costs_are_drawn_against_edges(tmp_path):
     _, page = read(tmp_path)
     assert page.tags.count("svg") == 3
     assert "1.03" in page.text and "0.97" in page.text and "Cost of a pass" in page.text
+
+
+def trained_rows():
+    """Lines as `nsimplex graph train` writes them."""
+    counts = {"graphs": 1, "nodes": 40, "edges": 99, "parameters": 1234}
+    rows = [{"kind": "graph_data", "task": "node", "model": "gcn", **counts}]
+    for epoch in (1, 2, 3):
+        rows.append({"kind": "graph_epoch", "epoch": epoch, "loss": 1 / epoch, "accuracy": 0.5})
+    result = {"epoch": 2, "epochs": 3, "accuracy": 0.8125, "test_accuracy": 0.75}
+    return [*rows, {"kind": "graph_fit", **result}]
+
+
+def test_a_trained_model_of_graphs_has_its_curve_and_metrics(tmp_path):
+    write_lines(tmp_path / "metrics.jsonl", trained_rows())
+    text, page = read(tmp_path)
+    assert "0.8125" in page.text and "0.7500" in page.text and "1,234 parameters" in page.text
+    assert "accuracy on the validation rows" in text and "model gcn, 1 graphs" in page.text

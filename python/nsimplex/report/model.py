@@ -1,0 +1,220 @@
+"""The page about the attention layers of a model, of ``nsimplex.analysis.report``."""
+
+from __future__ import annotations
+
+from html import escape
+
+import matplotlib
+from matplotlib.ticker import MaxNLocator
+
+from ..analysis.model_report import LayerReport, ModelReport
+from .elements import (
+    MUTED,
+    SERIES,
+    STYLE,
+    amount,
+    dashes,
+    new_axes,
+    page,
+    section,
+    svg,
+    table,
+    tile,
+)
+
+_Curve = tuple[str, str]  # name, field of LayerReport
+
+
+def model_page(report: ModelReport) -> str:
+    """The page as one file."""
+    layers = report.layers
+    with matplotlib.rc_context(STYLE):
+        charts = [_smoothing(layers), _weights(layers), _derivatives(layers)]
+    parts = [_tiles(report), *charts]
+    return page(
+        f"Attention layers of {report.model}",
+        "nsimplex model report",
+        "Every attention layer of a model, measured while the model read one batch.",
+        "".join([*parts, _table(layers), _cost(report)]),
+        "Written by nsimplex.analysis.report. One file, nothing is loaded from elsewhere.",
+    )
+
+
+def _values(layers: list[LayerReport], name: str) -> list[tuple[int, float]]:
+    return [
+        (place, value)
+        for place, layer in enumerate(layers)
+        if (value := getattr(layer, name)) is not None
+    ]
+
+
+def _chart(layers: list[LayerReport], title: str, curves: list[_Curve], log: bool = False) -> str:
+    """Curves over the layers, named in a legend; nothing if no curve has a point."""
+    found = [(name, _values(layers, field)) for name, field in curves]
+    found = [(name, points) for name, points in found if points]
+    if not found:
+        return ""
+    figure, axes = new_axes(2.9)
+    for index, (name, points) in enumerate(found):
+        axes.plot(
+            *zip(*points, strict=True),
+            color=SERIES[index % len(SERIES)],
+            linestyle=dashes(index),
+            marker="o",
+            markersize=4,
+            label=name,
+        )
+    if log and all(value > 0 for _, points in found for _, value in points):
+        axes.set_yscale("log")
+    axes.set_xlabel("attention layer")
+    axes.set_title(title, loc="left", fontsize=10.5, color=MUTED, pad=10)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.legend(frameon=False, labelcolor="linecolor", fontsize=9.5)
+    said = "; ".join(
+        f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in found
+    )
+    return svg(figure, title, f"{title}: {said}")
+
+
+def _see(text: str) -> str:
+    return f'<p class="see">{escape(text)}</p>'
+
+
+def _ends(layers: list[LayerReport], name: str) -> tuple[float, float] | None:
+    points = _values(layers, name)
+    return (points[0][1], points[-1][1]) if points else None
+
+
+def _smoothing(layers: list[LayerReport]) -> str:
+    curves = [("before", "rank_before"), ("after attention", "rank_after")]
+    ranks = _chart(layers, "effective rank of the tokens", [*curves, ("after block", "rank_block")])
+    ratios = _chart(
+        layers,
+        "share of the tokens' norm that is not their mean",
+        [("before", "ratio_before"), ("after attention", "ratio_after")]
+        + [("after block", "ratio_block")],
+    )
+    if not ranks:
+        return ""
+    name = "rank_block" if _values(layers, "rank_block") else "rank_after"
+    first, last = _ends(layers, name) or (0.0, 0.0)
+    fall = "falls" if last < first else "does not fall"
+    see = (
+        f"See whether the tokens become alike with depth: the effective rank {fall} from "
+        f"{first:.1f} to {last:.1f}; 1 means that all tokens point in one direction."
+    )
+    lowest = min(_values(layers, "ratio_after") or [(0, 0.0)], key=lambda point: point[1])
+    other = (
+        "See how much of the tokens differs from their mean: the attention layer that smooths "
+        f"most is number {lowest[0]}, after which {100 * lowest[1]:.0f} % are left."
+    )
+    return section("Smoothing", _see(see), ranks, _see(other), ratios)
+
+
+def _weights(layers: list[LayerReport]) -> str:
+    chart = _chart(
+        layers,
+        "share",
+        [("entropy / log(number of tuples)", "entropy"), ("heaviest key", "sink_mass")],
+    )
+    sinks = _values(layers, "sink_mass")
+    if not chart:
+        return ""
+    place, mass = max(sinks, key=lambda point: point[1]) if sinks else (0, 0.0)
+    see = (
+        "See which layers choose and which average: entropy 1 is a plain mean over all tuples. "
+        f"The heaviest sink is key {layers[place].sink_key} of layer {place}, which gets "
+        f"{100 * mass:.0f} % of the weight."
+    )
+    return section("Weights", _see(see), chart)
+
+
+def _derivatives(layers: list[LayerReport]) -> str:
+    norms = _chart(
+        layers, "|J| and its bound", [("at the batch", "jacobian"), ("bound", "lipschitz_bound")],
+        log=True,
+    )  # fmt: skip
+    curves = [("sensitivity", "sensitivity"), ("its bound", "sensitivity_bound")]
+    curves += [("sharpness", "sharpness"), ("its bound", "sharpness_bound")]
+    sharp = _chart(layers, "sensitivity and sharpness of the operator", curves, log=True)
+    parts = []
+    if norms:
+        place, most = max(_values(layers, "jacobian") or [(0, 0.0)], key=lambda point: point[1])
+        parts += [
+            _see(
+                f"See where a small change grows: layer {place} amplifies most, by {most:.3g}; the "
+                "bound holds for every input of this norm, and is far above what is reached."
+            ),
+            norms,
+        ]
+    if sharp:
+        place, most = max(_values(layers, "sharpness") or [(0, 0.0)], key=lambda point: point[1])
+        parts += [
+            _see(
+                f"See which layer bends most: the second derivative of layer {place} is largest, "
+                f"with sharpness {most:.3g}; a first-order step is least reliable there."
+            ),
+            sharp,
+        ]
+    return section("Derivatives", *parts) if parts else ""
+
+
+def _tiles(report: ModelReport) -> str:
+    layers = report.layers
+    orders = sorted({layer.order for layer in layers})
+    tiles = [
+        tile(str(len(layers)), "Attention layers", "orders " + ", ".join(map(str, orders))),
+        tile(f"{report.cost:.1f}×", "Cost", "the whole report, in forward passes of this batch"),
+    ]
+    ranks = _ends(layers, "rank_before"), _ends(layers, "rank_after")
+    if ranks[0] and ranks[1]:
+        tiles.insert(
+            1, tile(f"{ranks[0][0]:.1f} → {ranks[1][1]:.1f}", "Effective rank", "first to last")
+        )
+    return f'<div class="tiles">{"".join(tiles)}</div>'
+
+
+def _table(layers: list[LayerReport]) -> str:
+    header = ["layer", "module", "order", "heads", "tokens", "ratio", "rank", "cosine"]
+    header += ["entropy", "sink", "|J|", "bound", "sensitivity", "bound", "sharpness", "bound"]
+
+    def pair(layer: LayerReport, name: str, digits: int) -> str:
+        ends = [amount(getattr(layer, f"{name}_{end}"), digits) for end in ("before", "after")]
+        return " → ".join(ends)
+
+    rows = [
+        [
+            f"{place} {layer.name}",
+            layer.kind,
+            str(layer.order),
+            str(layer.heads),
+            str(layer.tokens),
+            pair(layer, "ratio", 3),
+            pair(layer, "rank", 1),
+            pair(layer, "cosine", 2),
+            amount(layer.entropy, 2),
+            amount(layer.sink_mass, 2),
+            *[_short(getattr(layer, name)) for name in _LIMITED],
+        ]
+        for place, layer in enumerate(layers)
+    ]
+    return section("All layers", table(header, rows))
+
+
+_LIMITED = (
+    "jacobian", "lipschitz_bound", "sensitivity", "sensitivity_bound", "sharpness",
+    "sharpness_bound",
+)  # fmt: skip
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _cost(report: ModelReport) -> str:
+    settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
+    return section(
+        "Cost",
+        f"<p>The recorded forward pass took {report.forward_seconds:.3f} s and the whole report "
+        f"{report.seconds:.3f} s. Settings: {escape(settings)}.</p>",
+    )
