@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,9 +49,9 @@ def attention_forward(
     if attention_mask is not None and attention_mask.size(-1) > key.size(2):
         attention_mask = attention_mask[..., : key.size(2)]
     if s_aux is not None:
-        options = dict(normalizer="softmax_sink", sink=s_aux)
+        sinks: dict[str, Any] = dict(normalizer="softmax_sink", sink=s_aux)
     else:
-        options = {}
+        sinks = {}
     out = attention(
         query,
         [key],
@@ -60,7 +60,7 @@ def attention_forward(
         mask=attention_mask,
         scale=query.size(-1) ** -0.5 if scaling is None else float(scaling),
         dropout_p=dropout,
-        **options,
+        **sinks,
     )
     return out.transpose(1, 2).contiguous(), None
 
@@ -138,7 +138,7 @@ def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
     memo = getattr(mask, "_nsimplex_seen", None)
     if memo is None or memo[0] != (queries, length):
         memo = (queries, length), _read(mask, queries, length)
-        mask._nsimplex_seen = memo  # for the next layer
+        setattr(mask, "_nsimplex_seen", memo)  # noqa: B010, for the next layer
     return memo[1]
 
 
@@ -219,13 +219,15 @@ def attend(
     query [B, Hq, Tq, D] are the last of the tokens so far, keys and values N of [B, Hk, T, D].
     """
     order = len(keys)
-    common = dict(causal=True, return_lse=True, **options)
+    common: dict[str, Any] = dict(causal=True, **options)
     if seen.documents is not None:
         batch, length = query.size(0), query.size(2)
         query, *rest = (_in_one_row(each) for each in (query, *keys, *values))
         if seen.keys is not None:
             common["key_masks"] = [seen.keys.reshape(1, -1)] * order
-        out, lse = attention(query, rest[:order], rest[order:], cu_seqlens=seen.documents, **common)
+        out, lse = attention(
+            query, rest[:order], rest[order:], cu_seqlens=seen.documents, return_lse=True, **common
+        )
         out = out[0].unflatten(1, (batch, length)).transpose(0, 1)
         return out, lse[0].unflatten(1, (batch, length)).transpose(0, 1)
     if seen.keys is not None:
@@ -234,7 +236,7 @@ def attend(
         common["query_positions"] = seen.positions
     if seen.pairs is not None:
         common["mask"] = _mask_of_tuples(seen.pairs, order)
-    return attention(query, keys, values, **common)
+    return attention(query, keys, values, return_lse=True, **common)
 
 
 def _in_one_row(heads: Tensor) -> Tensor:
@@ -251,10 +253,10 @@ def _mask_of_tuples(pairs: Tensor, order: int) -> Tensor:
             f"[nsimplex] attention_mask: expected a causal mask with padding or documents, got "
             f"another one, which takes {math.ceil(entries / 2**20)} MiB for tuples of {order} keys"
         )
-    mask = None
+    mask = pairs
     for axis in range(order):
         shape = [batch, 1, queries] + [1] * order
         shape[3 + axis] = length
         own = pairs.reshape(shape)
-        mask = own if mask is None else mask & own
+        mask = own if axis == 0 else mask & own
     return mask

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -21,6 +23,12 @@ from .attention import attend, stored
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
 _EPSILON = 1e-6
+
+
+def _known(size: int | None) -> int:
+    """A size that LlamaConfig fills in where it is not given."""
+    assert size is not None
+    return size
 
 
 class SimplicialConfig(LlamaConfig):
@@ -63,7 +71,7 @@ class SimplicialConfig(LlamaConfig):
         require_scale(at, self.scale)
         chunk = self.order + 1
         require(
-            self.form == "product" or self.head_dim % chunk == 0,
+            self.form == "product" or _known(self.head_dim) % chunk == 0,
             f"{at}head_dim: expected a multiple of order + 1 = {chunk} for form determinant, got "
             f"{self.head_dim}",
         )
@@ -84,8 +92,10 @@ class SimplicialSelfAttention(nn.Module):
     def __init__(self, config: SimplicialConfig, layer_idx: int) -> None:
         super().__init__()
         self.config, self.layer_idx = config, layer_idx
-        self.order, self.head_dim = config.order, config.head_dim
-        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.order = config.order
+        # LlamaConfig fills both in.
+        self.head_dim, self.kv_heads = _known(config.head_dim), _known(config.num_key_value_heads)
+        self.heads = config.num_attention_heads
         self.is_causal = True
         self.options = dict(
             form=config.form,
@@ -130,9 +140,10 @@ class SimplicialSelfAttention(nn.Module):
             if position_ids is None:
                 past = 0 if cache is None else int(cache.get_seq_length(self.layer_idx))
                 position_ids = torch.arange(past, past + q.size(2), device=q.device)[None]
-            places = dict(
+            rope: Any = self.config.rope_parameters
+            places: dict[str, Any] = dict(
                 chunk=self.order + 1 if self.config.form == "determinant" else 2,
-                base=float(self.config.rope_parameters["rope_theta"]),
+                base=float(rope["rope_theta"]),
                 positions=position_ids.expand(q.size(0), -1),
             )
             q, k = rotate(q, **places), rotate(k, **places)
@@ -146,7 +157,7 @@ class SimplicialSelfAttention(nn.Module):
 
 class _Initialized(LlamaPreTrainedModel):
     config_class = SimplicialConfig
-    config: SimplicialConfig
+    config: SimplicialConfig  # type: ignore[assignment]
     _supports_flash_attn = False
     _supports_flex_attn = False
     _can_compile_fullgraph = True  # steps of one token with a static cache
@@ -158,7 +169,7 @@ class _Initialized(LlamaPreTrainedModel):
             nn.init.zeros_(module.sink)
 
 
-class SimplicialModel(_Initialized, LlamaModel):
+class SimplicialModel(_Initialized, LlamaModel):  # type: ignore[misc]
     """The decoder without the output projection."""
 
     def __init__(self, config: SimplicialConfig) -> None:
@@ -169,7 +180,7 @@ class SimplicialModel(_Initialized, LlamaModel):
         self.post_init()
 
 
-class SimplicialForCausalLM(_Initialized, LlamaForCausalLM):
+class SimplicialForCausalLM(_Initialized, LlamaForCausalLM):  # type: ignore[misc]
     """A causal language model of Transformers with simplicial layers: RMSNorm, SwiGLU, and rotary
     positions in the ordinary layers.
 

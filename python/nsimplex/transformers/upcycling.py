@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,14 +28,26 @@ class UpcycledSelfAttention(nn.Module):
     The former layer's modules keep their names; ``higher`` is new.
     """
 
+    # Projections of the layer that this one replaces.
+    q_proj: nn.Module
+    k_proj: nn.Module
+    v_proj: nn.Module
+    o_proj: nn.Module
+    c_attn: nn.Module
+    c_proj: nn.Module
+    q_norm: nn.Module
+    k_norm: nn.Module
+    resid_dropout: nn.Module
+
     def __init__(self, layer: nn.Module, order: int, window) -> None:
         super().__init__()
-        config = layer.config
+        config: Any = layer.config
+        own: Any = layer
         for name, child in layer.named_children():
             self.add_module(name, child)
-        self.config, self.layer_idx, self.is_causal = config, layer.layer_idx, True
+        self.config, self.layer_idx, self.is_causal = config, own.layer_idx, True
         self.training = layer.training
-        self.head_dim, self.scaling = layer.head_dim, layer.scaling
+        self.head_dim, self.scaling = own.head_dim, own.scaling
         heads = config.num_attention_heads
         # GPT-2 has one key head per query head, and one projection for all.
         self.kv_heads = getattr(config, "num_key_value_heads", None) or heads
@@ -98,7 +111,7 @@ class UpcycledSelfAttention(nn.Module):
 
 def _layers(model: PreTrainedModel) -> tuple[nn.ModuleList, str]:
     """The decoder's layers, and the name of their attention."""
-    decoder = model.base_model
+    decoder: Any = model.base_model
     return (decoder.h, "attn") if hasattr(decoder, "h") else (decoder.layers, "self_attn")
 
 
@@ -183,15 +196,15 @@ def from_pretrained(folder: str | os.PathLike, **options) -> PreTrainedModel:
     the ``from_pretrained`` of Transformers.
     """
     config = options.pop("config", None) or AutoConfig.from_pretrained(folder)
-    shape = getattr(config, "nsimplex", None)
+    shape: Any = getattr(config, "nsimplex", None)
     require(
         isinstance(shape, dict),
         f"[from_pretrained] folder: expected a converted model, got {config.model_type} in "
         f"{os.fspath(folder)}",
     )
-    plain = AutoModelForCausalLM._model_mapping[type(config)]
+    plain: Any = AutoModelForCausalLM._model_mapping[type(config)]
 
-    def build(self, config):
+    def build(self: Any, config: Any) -> None:
         plain.__init__(self, config)
         _build(self, **shape)
         self.post_init()
