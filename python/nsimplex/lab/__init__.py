@@ -1,0 +1,1 @@
+"""Experiments in Python: ``python -m nsimplex.lab.pays`` and ``nsimplex.lab.adversarial``."""

@@ -1,0 +1,187 @@
+"""The tables of a file of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Comparison", "Row", "compare", "interval", "shown", "summarize", "table"]
+
+#: 97.5 % quantiles of Student's t by degrees of freedom.
+_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+Line = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """A model of a task over its seeds, at the rate that its first seed chose."""
+
+    task: str
+    metric: str
+    model: str
+    line: Line
+    scores: list[float]
+    long: list[float]
+    gain: list[float]  # minus the best model of order 1, seed by seed
+    runs: dict[int, Line]  # by seed
+
+
+class Comparison(NamedTuple):
+    """A task: its rows, and the best models of order 1 and of order 2 on the split "valid"."""
+
+    task: str
+    metric: str
+    rows: list[Row]
+    first: Row | None
+    second: Row | None
+
+    @property
+    def gain(self) -> list[float]:
+        """Order 2 minus order 1, seed by seed; empty if one of them was not run."""
+        return self.second.gain if self.first and self.second else []
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """(mean, half the width of its 95 % interval by Student's t); NaN for fewer than two values."""
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return mean, math.nan
+    spread = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    quantile = _QUANTILES[len(values) - 2] if len(values) - 2 < len(_QUANTILES) else 1.96
+    return mean, quantile * math.sqrt(spread / len(values))
+
+
+def order_of(model: str) -> int:
+    """The order of a model with all tuples and one order of heads; 0 for any other."""
+    name = model.split(" ")[0]
+    return int(name[0]) if name[:1].isdigit() and name[1:2] == "x" and ":" not in name else 0
+
+
+def _chosen(lines: Iterable[Line]) -> dict[tuple[str, str], dict[int, Line]]:
+    """Runs by (task, model) and seed, at the rate with the best "valid" of seed 1.
+
+    Models with a norm or with equal parameters have names of their own. Of a model that ran for
+    several numbers of steps, the longest runs are taken.
+    """
+    runs: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line.get("kind") == "run":
+            runs.setdefault((line["task"], _name(line)), []).append(line)
+    chosen = {}
+    for key, found in runs.items():
+        longest = max(line["steps"] for line in found)
+        found = [line for line in found if line["steps"] == longest]
+        first = [line for line in found if line["seed"] == 1]
+        if first:
+            rate = max(first, key=lambda line: line["valid"])["rate"]
+            chosen[key] = {line["seed"]: line for line in found if line["rate"] == rate}
+    return chosen
+
+
+def _name(line: Line) -> str:
+    notes = ["QK norm"] if line.get("norm", "none") == "qk" else []
+    notes += ["equal parameters"] if line.get("equal", "flops") == "parameters" else []
+    return " ".join([line["model"], *([f"({', '.join(notes)})"] if notes else [])])
+
+
+def _valid(runs: dict[int, Line]) -> float:
+    return sum(line["valid"] for line in runs.values()) / len(runs)
+
+
+def summarize(lines: Iterable[Line]) -> list[Row]:
+    """A row per task and model, in the order of the lines. The gain of a model is its score minus
+    that of the best model of order 1, paired by seed."""
+    chosen = _chosen(lines)
+    best: dict[str, dict[int, Line]] = {}
+    for (task, model), runs in chosen.items():
+        if order_of(model) == 1 and (task not in best or _valid(runs) > _valid(best[task])):
+            best[task] = runs
+    rows = []
+    for (task, model), runs in chosen.items():
+        peers = best.get(task, {})
+        rows.append(
+            Row(
+                task,
+                runs[1]["metric"],
+                model,
+                runs[1],
+                [runs[seed]["score"] for seed in sorted(runs)],
+                [runs[seed]["long"] for seed in sorted(runs) if runs[seed]["long"] is not None],
+                [runs[s]["score"] - peers[s]["score"] for s in sorted(runs) if s in peers],
+                runs,
+            )
+        )
+    return rows
+
+
+def compare(lines: Iterable[Line]) -> list[Comparison]:
+    """A comparison per task, in the order of the lines."""
+    tasks: dict[str, list[Row]] = {}
+    for row in summarize(lines):
+        tasks.setdefault(row.task, []).append(row)
+    found = []
+    for task, rows in tasks.items():
+        best: list[Row | None] = []
+        for order in (1, 2):
+            own = [row for row in rows if order_of(row.model) == order]
+            best.append(max(own, key=lambda row: _valid(row.runs)) if own else None)
+        found.append(Comparison(task, rows[0].metric, rows, *best))
+    return found
+
+
+def shown(values: Sequence[float], sign: str = "", digits: int = 3) -> str:
+    """The mean and its interval."""
+    if not values:
+        return ""
+    mean, half = interval(values)
+    return f"{mean:{sign}.{digits}f}" + ("" if math.isnan(half) else f" ± {half:.{digits}f}")
+
+
+def _level(runs: dict[int, Line]) -> str:
+    steps = [line["level_step"] for line in runs.values() if line["level_step"] is not None]
+    if not steps:
+        return ""
+    seconds = [line["level_seconds"] for line in runs.values() if line["level_step"] is not None]
+    middle = len(steps) // 2
+    share = "" if len(steps) == len(runs) else f" ({len(steps)} of {len(runs)})"
+    return f"{sorted(steps)[middle]}, {sorted(seconds)[middle]:.0f} s{share}"
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _overview(found: list[Comparison]) -> list[str]:
+    names = sorted(
+        {row.model for each in found for row in each.rows}, key=lambda name: (len(name), name)
+    )
+    rows = []
+    for each in found:
+        scores = {row.model: shown(row.scores) for row in each.rows}
+        rows.append(
+            [f"{each.task} ({each.metric})", *(scores.get(name, "") for name in names)]
+            + [shown(each.gain, "+")]
+        )
+    return _markdown(["task", *names, "order 2 against order 1"], rows)
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Markdown: a table with a row per task, then a table per task."""
+    found = compare(lines)
+    text = _overview(found)
+    header = ["model", "width x hidden", "parameters", "steps", "rate", "seeds", "score"]
+    header += ["against order 1", "longer inputs", "steps, seconds to the level"]
+    for each in found:
+        text += ["", f"### {each.task} ({each.metric})", ""]
+        rows = []
+        for row in each.rows:
+            line = row.line
+            rows.append(
+                [row.model, f"{line['dim']} x {line['hidden']}", str(line["parameters"])]
+                + [str(line["steps"]), f"{line['rate']:g}", str(len(row.scores))]
+                + [shown(row.scores), shown(row.gain, "+"), shown(row.long), _level(row.runs)]
+            )
+        text += _markdown(header, rows)
+    return "\n".join(text)
