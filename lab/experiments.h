@@ -14,6 +14,9 @@ extern const cli::Program kProgram;
 
 namespace nsimplex::cli {
 
+/// The text of lab/published.json, which the build puts into the program.
+extern const char* const kExperimentFigures;
+
 // One function per experiment, in the room of its topic.
 
 /// match2, match3 and match4.

@@ -2,5 +2,5 @@
 
 int main(int argc, char** argv) {
   nsimplex::cli::keep_freed_memory();
-  return nsimplex::cli::run(nsimplex::lab::kProgram, {argv, static_cast<size_t>(argc)});
+  return nsimplex::cli::run(nsimplex::lab::kProgram, nsimplex::cli::typed_words(argc, argv));
 }

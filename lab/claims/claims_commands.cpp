@@ -1,14 +1,25 @@
-#include "lab/claims/claims_commands.h"
-
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "analysis/statement.h"
+#include "cli/options.h"
 #include "cli/output.h"
+#include "cli/run_folder.h"
 #include "lab/claims/attenuation.h"
 #include "lab/claims/robustness.h"
 #include "lab/experiments.h"
 
 namespace nsimplex::cli {
+namespace {
 
+struct AngleOptions : CommonOptions {
+  int64_t planes = 64;
+  double scale = 0.78539816339744831;
+  bool by_dimension = false;
+};
+
+// Adds --planes, --scale and --by-dimension.
 void add_angle_options(CLI::App& command, AngleOptions& o) {
   const auto add = option_adder(command, "Angles");
   add("--planes", o.planes, "Number of coordinates of a point, and of channel pairs of a query")
@@ -20,6 +31,18 @@ void add_angle_options(CLI::App& command, AngleOptions& o) {
       ->group("Angles");
 }
 
+// A test's own options, with planes, scale, by_dimension and seed from the command line.
+template <class Test>
+Test with_angles(Test test, const AngleOptions& options) {
+  test.planes = options.planes;
+  test.scale = options.scale;
+  test.by_dimension = options.by_dimension;
+  test.seed = options.seed;
+  return test;
+}
+
+// Writes one line per statement: task, source, statement, draws, holds, violations, median_slack,
+// share. Without --json it also prints a table of all.
 void report_claims(RunLog& log, const CommonOptions& options, const std::string& task,
                    const std::vector<analysis::Statement>& claims) {
   for (const analysis::Statement& claim : claims) {
@@ -30,8 +53,6 @@ void report_claims(RunLog& log, const CommonOptions& options, const std::string&
   }
   if (!options.json) print(statements_table(claims));
 }
-
-namespace {
 
 constexpr int64_t kPathPoints = 26;
 

@@ -1,12 +1,11 @@
-#include "lab/claims/complexity_command.h"
-
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <nsimplex/causal.h>
 #include <nsimplex/causal_embedding.h>
 
+#include <array>
 #include <cmath>
-#include <ctime>
+#include <functional>
 
 #include "causal/structure/cape_structure.h"
 #include "cli/output.h"
@@ -15,12 +14,20 @@
 #include "support/stopwatch.h"
 #include "train/scores.h"
 
-namespace nsimplex::training {
+// The duration of the steps of causal encodings (section G.4 of Xu et al., arXiv 2509.16629) in
+// seconds of processor time, which does not grow on a busy machine. With one thread on a quiet
+// machine this equals the time on the clock.
+namespace nsimplex::cli {
 namespace {
 
 struct Enough {};  // thrown from a checkpoint to end a fit
 
-}  // namespace
+// Seconds of an epoch of Step I as in the paper (StructureEstimator::paper). It times the batches
+// that begin within `budget` seconds, at least one, and scales their time to the whole epoch.
+struct EpochSeconds {
+  double seconds;
+  int64_t batches, timed;  ///< batches of the epoch, and how many of them were timed
+};
 
 EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
                                   const std::function<void()>& checkpoint) {
@@ -48,6 +55,7 @@ EpochSeconds time_structure_epoch(const at::Tensor& table, double budget,
   return {seconds / share, batches, begun};
 }
 
+// Seconds of one step over all nodes of Step II with the tangent optimiser, mean of `steps`.
 double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t steps,
                            const std::function<void()>& checkpoint) {
   CausalEmbeddingOptions options;
@@ -63,6 +71,7 @@ double time_embedding_step(const at::Tensor& graph, int64_t dimension, int64_t s
   return watch.seconds() / static_cast<double>(steps);
 }
 
+// Seconds of a whole fit with the default estimator, `order`.
 double time_order(const at::Tensor& table, const std::function<void()>& checkpoint) {
   CausalFitOptions options;
   options.checkpoint = checkpoint;
@@ -70,11 +79,6 @@ double time_order(const at::Tensor& table, const std::function<void()>& checkpoi
   causal_fit(table, options);
   return watch.seconds();
 }
-
-}  // namespace nsimplex::training
-
-namespace nsimplex::cli {
-namespace {
 
 struct ComplexityOptions : CommonOptions {
   std::vector<int64_t> rows{1000, 3000, 5000, 7000, 9000}, columns{100, 200, 300, 400, 500};
@@ -122,14 +126,13 @@ class Complexity {
   void measure(Size& size, uint64_t seed) {
     const CausalSimulation made = simulate_causal(
         {.nodes = size.columns, .observations = size.rows, .seed = static_cast<int64_t>(seed)});
-    const auto epoch =
-        training::time_structure_epoch(made.table, options_.budget, interrupt::check);
+    const auto epoch = time_structure_epoch(made.table, options_.budget, interrupt::check);
     size.batches = epoch.batches;
     size.timed = epoch.timed;
     size.seconds[0].push_back(epoch.seconds);
-    size.seconds[1].push_back(training::time_embedding_step(made.weights, options_.dimension,
-                                                            options_.steps, interrupt::check));
-    size.seconds[2].push_back(training::time_order(made.table, interrupt::check));
+    size.seconds[1].push_back(
+        time_embedding_step(made.weights, options_.dimension, options_.steps, interrupt::check));
+    size.seconds[2].push_back(time_order(made.table, interrupt::check));
   }
 
   void write(const Size& size) {

@@ -1,4 +1,5 @@
 #include "cli/graph_experiment.h"
+#include "cli/results.h"
 #include "lab/experiments.h"
 #include "lab/graphs/pair_task.h"
 #include "train/baseline_networks.h"
@@ -15,10 +16,6 @@ constexpr int64_t kChainWidth = 16, kHeads = 8, kDraws = 10;
 struct ChainsOptions : GraphExperimentOptions {
   training::ChainOptions task;
 };
-
-training::Scores published(double micro, double macro) {
-  return {{"micro_f1", micro / 100}, {"macro_f1", macro / 100}};
-}
 
 // Two layers and a linear map, table 6b.
 std::shared_ptr<GraphModel> make_messages(MessageKind kind) {
@@ -59,24 +56,20 @@ std::shared_ptr<GraphModel> make_encoders(AttentionForm form, bool global,
 // Models and results of table 1.
 std::vector<GraphArm> chain_arms(const training::KernelFeatureOptions& features) {
   const training::GraphTrainingOptions training{.epochs = 100, .batch = 16, .learning_rate = 1e-3};
-  return {
-      {"gcn", training, [] { return make_messages(MessageKind::convolution); },
-       published(47.78, 33.58)},
-      {"gin", training, [] { return make_messages(MessageKind::isomorphism); },
-       published(53.72, 36.22)},
-      {"gat", training, [] { return make_messages(MessageKind::attention); },
-       published(47.78, 33.58)},
-      {"mlp", training, [] { return make_invariant(Pooling::mean); }, published(53.5, 36.04)},
-      {"mlp-sum", training, [] { return make_invariant(Pooling::sum); }, published(53.5, 36.04)},
-      {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); },
-       published(53.72, 36.22)},
+  auto published = published_scores(kExperimentFigures, "chains", "200 nodes");
+  std::vector<GraphArm> arms{
+      {"gcn", training, [] { return make_messages(MessageKind::convolution); }},
+      {"gin", training, [] { return make_messages(MessageKind::isomorphism); }},
+      {"gat", training, [] { return make_messages(MessageKind::attention); }},
+      {"mlp", training, [] { return make_invariant(Pooling::mean); }},
+      {"mlp-sum", training, [] { return make_invariant(Pooling::sum); }},
+      {"softmax-local", training, [] { return make_encoders(AttentionForm::softmax, false); }},
       {"kernel-local", training,
-       [=] { return make_encoders(AttentionForm::kernel, false, features); },
-       published(50.77, 35.22)},
-      {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); },
-       published(100, 100)},
-      {"kernel", training, [=] { return make_encoders(AttentionForm::kernel, true, features); },
-       published(100, 100)}};
+       [=] { return make_encoders(AttentionForm::kernel, false, features); }},
+      {"softmax", training, [] { return make_encoders(AttentionForm::softmax, true); }},
+      {"kernel", training, [=] { return make_encoders(AttentionForm::kernel, true, features); }}};
+  for (GraphArm& arm : arms) arm.published = published.at(arm.name);
+  return arms;
 }
 
 int run_chains(const ChainsOptions& options) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "cli/results.h"
 #include "lab/experiments.h"
 #include "lab/graphs/pair_task.h"
 #include "lab/graphs/set_data.h"
@@ -103,7 +104,6 @@ std::vector<GraphArm> set_arms(const SetArmOptions& o) {
 namespace {
 
 using training::PairSets;
-using training::Scores;
 
 constexpr int64_t kFullTrain = 50'000, kFullTest = 5'000, kFullEpochs = 100;
 constexpr int64_t kShortTrain = 1000, kShortValidation = 100, kShortTest = 200, kBatch = 8;
@@ -113,35 +113,6 @@ struct DelaunayOptions : SetExperimentOptions {
   std::optional<int64_t> train, validation, test;
   bool full = false, paper = false;
 };
-
-// Table 3: accuracy, precision, recall, F1. The accuracy counts loops as pairs that are not edges.
-Scores published(double accuracy, double precision, double recall, double f1) {
-  return {
-      {"f1", f1}, {"precision", precision}, {"recall", recall}, {"accuracy_with_loops", accuracy}};
-}
-
-std::map<std::string, Scores> published_of(bool fifty) {
-  if (fifty) {
-    return {{"softmax", published(0.994, 0.981, 0.967, 0.974)},
-            {"kernel", published(0.991, 0.967, 0.952, 0.959)},
-            {"s2g", published(0.984, 0.927, 0.926, 0.926)},
-            {"s2g-plus", published(0.983, 0.927, 0.925, 0.926)},
-            {"gnn0", published(0.826, 0.384, 0.966, 0.549)},
-            {"gnn5", published(0.809, 0.363, 0.985, 0.530)},
-            {"gnn10", published(0.759, 0.311, 0.978, 0.471)},
-            {"siam", published(0.939, 0.766, 0.653, 0.704)},
-            {"siam-3", published(0.911, 0.608, 0.538, 0.570)}};
-  }
-  return {{"softmax", published(0.993, 0.982, 0.960, 0.971)},
-          {"kernel", published(0.989, 0.948, 0.956, 0.952)},
-          {"s2g", published(0.947, 0.736, 0.934, 0.799)},
-          {"s2g-plus", published(0.947, 0.735, 0.934, 0.798)},
-          {"gnn0", published(0.810, 0.387, 0.946, 0.536)},
-          {"gnn5", published(0.777, 0.352, 0.975, 0.506)},
-          {"gnn10", published(0.746, 0.322, 0.970, 0.474)},
-          {"siam", published(0.919, 0.667, 0.764, 0.687)},
-          {"siam-3", published(0.895, 0.578, 0.622, 0.587)}};
-}
 
 // Models of table 6d as in the released code, or (--paper) as in the appendix. Without --full they
 // are smaller and train in minutes.
@@ -202,16 +173,14 @@ int run_delaunay(const DelaunayOptions& o) {
             training::PairLoss{.soft_f1 = soft_f1});
       },
       .digits = 3};
-  // The paper has results for 50 points and for 20 to 80 points.
-  const bool fifty = o.least == 50 && o.most == 50;
-  if (fifty || (o.least == 20 && o.most == 80)) {
-    std::map<std::string, Scores> known = published_of(fifty);
-    for (GraphArm& arm : experiment.arms) {
-      arm.published = known[arm.name];
-      known.erase(arm.name);
-    }
-    for (const auto& [name, scores] : known) experiment.published.push_back({name, scores});
+  const std::string points = o.least == o.most ? fmt::format("{} points", o.least)
+                                               : fmt::format("{} to {} points", o.least, o.most);
+  auto known = published_scores(kExperimentFigures, "delaunay", points);
+  for (GraphArm& arm : experiment.arms) {
+    arm.published = known[arm.name];
+    known.erase(arm.name);
   }
+  for (const auto& [name, scores] : known) experiment.published.push_back({name, scores});
   return run_experiment(o, experiment);
 }
 

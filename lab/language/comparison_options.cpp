@@ -47,7 +47,8 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
       .add_option(
           "--arms", o.arms,
           "Models as NAME[:WORD]..: ordinary, window, topk, path or linear, with the words reuse, "
-          "light, relu, softmax, loss and wide; or indexers, the eight models of topk")
+          "light, relu, softmax, loss, determinant, rotary, unit, augment, sink and wide; or "
+          "indexers, the eight models of topk")
       ->delimiter(',')
       ->type_name("NAME,..")
       ->capture_default_str();
@@ -60,6 +61,7 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Model");
+  add_layer_flags(command, o);
   add_training_flags(command, o.training);
 }
 
@@ -87,8 +89,14 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-bool chooses(const LanguageModelOptions& model) {
-  return model.every > 0 && (model.sparse == Sparsity::topk || model.sparse == Sparsity::path);
+// What a word is for: every model, those with simplicial layers, or those that choose keys.
+enum class WordFor { all, simplicial, choosing };
+
+bool suits(WordFor models, const LanguageModelOptions& model) {
+  if (models == WordFor::all) return true;
+  if (model.every == 0) return false;
+  return models == WordFor::simplicial || model.sparse == Sparsity::topk ||
+         model.sparse == Sparsity::path;
 }
 
 NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
@@ -102,13 +110,22 @@ NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
       {"topk", sparse(Sparsity::topk)},
       {"path", sparse(Sparsity::path)},
       {"linear", sparse(Sparsity::linear)}};
-  const std::map<std::string, Change> words = {
-      {"reuse", [](NamedArm& a) { a.arm.model.indexer = IndexSource::reuse; }},
-      {"light", [](NamedArm& a) { a.arm.model.indexer = IndexSource::light; }},
-      {"relu", [](NamedArm& a) { a.arm.model.indexer_scores = IndexScores::relu; }},
-      {"softmax", [](NamedArm& a) { a.arm.model.indexer_scores = IndexScores::softmax; }},
-      {"loss", [&](NamedArm& a) { a.arm.model.indexer_loss = base.indexer_loss; }},
-      {"wide", [](NamedArm& a) { a.wide = true; }}};
+  const auto set = [](auto LanguageModelOptions::* member, auto value) -> Change {
+    return [member, value](NamedArm& a) { a.arm.model.*member = value; };
+  };
+  using Options = LanguageModelOptions;
+  const std::map<std::string, std::pair<WordFor, Change>> words = {
+      {"reuse", {WordFor::choosing, set(&Options::indexer, IndexSource::reuse)}},
+      {"light", {WordFor::choosing, set(&Options::indexer, IndexSource::light)}},
+      {"relu", {WordFor::choosing, set(&Options::indexer_scores, IndexScores::relu)}},
+      {"softmax", {WordFor::choosing, set(&Options::indexer_scores, IndexScores::softmax)}},
+      {"loss", {WordFor::choosing, set(&Options::indexer_loss, base.indexer_loss)}},
+      {"determinant", {WordFor::simplicial, set(&Options::form, Form::determinant)}},
+      {"rotary", {WordFor::simplicial, set(&Options::rotary, true)}},
+      {"unit", {WordFor::simplicial, set(&Options::scale, ScalePreset::unit)}},
+      {"augment", {WordFor::simplicial, set(&Options::augment, true)}},
+      {"sink", {WordFor::simplicial, set(&Options::normalizer, Normalizer::softmax_sink)}},
+      {"wide", {WordFor::all, [](NamedArm& a) { a.wide = true; }}}};
 
   NamedArm arm{{name, base}};
   arm.arm.model.indexer = IndexSource::reuse;
@@ -125,13 +142,17 @@ NamedArm named_arm(const std::string& name, const LanguageModelOptions& base) {
     const auto word = words.find(parts[i]);
     if (word == words.end()) {
       throw InputError(
-          fmt::format("--arms: '{}': expected reuse, light, relu, softmax, loss or wide, got '{}'",
+          fmt::format("--arms: '{}': expected reuse, light, relu, softmax, loss, determinant, "
+                      "rotary, unit, augment, sink or wide, got '{}'",
                       name, parts[i]));
     }
-    if (parts[i] != "wide" && !chooses(arm.arm.model)) {
-      throw InputError(fmt::format("--arms: '{}': '{}' is only for topk and path", name, parts[i]));
+    const auto& [models, change] = word->second;
+    if (!suits(models, arm.arm.model)) {
+      throw InputError(fmt::format(
+          "--arms: '{}': '{}' is only for {}", name, parts[i],
+          models == WordFor::choosing ? "topk and path" : "models with simplicial layers"));
     }
-    word->second(arm);
+    change(arm);
   }
   return arm;
 }

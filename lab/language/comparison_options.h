@@ -51,9 +51,10 @@ void complete(ComparisonOptions& options);
 ///     linear     separable simplicial layers
 ///
 /// and words that change it: reuse or light, relu or softmax (for the indexer; default reuse,
-/// softmax), loss (its alignment loss, with the weight of `base`), and wide (an MLP so wide that
-/// the model has as many weights as the largest one that is not wide). Everything else is from
-/// `base`. Throws InputError that names the model.
+/// softmax), loss (its alignment loss, with the weight of `base`), determinant and rotary, unit
+/// (the scale), augment and sink (the normaliser softmax_sink) of the simplicial layers, and wide
+/// (an MLP so wide that the model has as many weights as the largest one that is not wide).
+/// Everything else is from `base`. Throws InputError that names the model.
 std::vector<training::Arm> comparison_arms(const std::vector<std::string>& names,
                                            const LanguageModelOptions& base);
 

@@ -1,27 +1,12 @@
 #pragma once
 
-#include <array>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/run_folder.h"
 #include "lab/language/comparison.h"
 
-// Results of "Fast and simplex: 2-simplicial attention in Triton" (Roy et al. 2025, arXiv
-// 2507.02754, Tables 2 and 3): ordinary and 2-simplicial transformers with 1, 2 and 3.5 billion
-// active weights.
 namespace nsimplex::cli {
-
-inline constexpr std::array<double, 3> kPublishedSizes = {1e9, 2e9, 3.5e9};
-
-struct PublishedLosses {
-  std::string_view task, arm;
-  std::array<double, 3> losses;  ///< negative log-likelihoods, one per size
-  double alpha, beta;            ///< as printed, of -log L = alpha log N + beta
-};
-
-extern const std::array<PublishedLosses, 8> kPublishedLosses;
 
 /// All models, trained once with one seed.
 struct ComparedSeed {

@@ -8,6 +8,7 @@
 #include "cli/lm_command.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "lab/experiments.h"
 #include "lab/language/comparison_options.h"
 #include "lab/language/comparison_summary.h"
 #include "support/error.h"
@@ -185,21 +186,23 @@ void refit_published(RunLog& log, bool json) {
   Table table({"task", "arm", "alpha refitted", "beta", "R^2", "alpha printed", "gain in alpha",
                "printed gain"});
   double refitted = 0.0, printed = 0.0;  // for the transformer, which comes before its rival
-  for (const PublishedLosses& each : kPublishedLosses) {
-    const training::Line line = fit({kPublishedSizes.begin(), kPublishedSizes.end()},
-                                    {each.losses.begin(), each.losses.end()});
-    Json object = json_of_point("published", std::string(each.arm), line);
-    object["task"] = each.task;
-    object["printed_alpha"] = each.alpha;
-    object["printed_beta"] = each.beta;
+  const Json known = Json::parse(kExperimentFigures).at("lm-scaling");
+  const auto sizes = known.at("sizes").get<std::vector<double>>();
+  for (const Json& row : known.at("rows")) {
+    const auto task = row.at("task").get<std::string>(), arm = row.at("arm").get<std::string>();
+    const auto alpha = row.at("alpha").get<double>();
+    const training::Line line = fit(sizes, row.at("losses").get<std::vector<double>>());
+    Json object = json_of_point("published", arm, line);
+    object["task"] = task;
+    object["printed_alpha"] = alpha;
+    object["printed_beta"] = row.at("beta");
     log.write("scaling_fit", object);
-    const bool rival = each.arm != "transformer";
-    table.add({std::string(each.task), std::string(each.arm), fmt::format("{:.4f}", line.slope),
-               fmt::format("{:.4f}", line.intercept), fmt::format("{:.4f}", line.r_squared),
-               fmt::format("{:.4f}", each.alpha),
+    const bool rival = arm != "transformer";
+    table.add({task, arm, fmt::format("{:.4f}", line.slope), fmt::format("{:.4f}", line.intercept),
+               fmt::format("{:.4f}", line.r_squared), fmt::format("{:.4f}", alpha),
                rival ? relative_percent(line.slope / refitted) : "",
-               rival ? relative_percent(each.alpha / printed) : ""});
-    if (!rival) refitted = line.slope, printed = each.alpha;
+               rival ? relative_percent(alpha / printed) : ""});
+    if (!rival) refitted = line.slope, printed = alpha;
   }
   if (json) return;
   print("Published losses of 1, 2 and 3.5 billion active weights, refitted:\n" + table.text());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/common/attention_names.h"
 #include "cli/output.h"
 #include "cli/results.h"
 #include "cli/run_folder.h"
@@ -27,9 +28,14 @@ std::string tuples_of(const MatchArm& arm) {
   return fmt::format("{} {}", name_of(arm.tuples), arm.topk);
 }
 
+std::string form_of(const MatchArm& arm) {
+  return fmt::format("{}{}", name_of(arm.form), arm.rotary ? ", rotary" : "");
+}
+
 // The arm's name among the results.
 std::string label_of(const MatchArm& arm) {
-  return fmt::format("order {}, depth {}, {}", arm.order, arm.depth, tuples_of(arm));
+  return fmt::format("order {}, depth {}, {}, {}", arm.order, arm.depth, tuples_of(arm),
+                     form_of(arm));
 }
 
 // What tells an arm from the others of its run.
@@ -38,6 +44,8 @@ void add_arm(Json& line, const MatchCommandOptions& options, const MatchArm& arm
   line["depth"] = arm.depth;
   line["sparse"] = name_of(arm.tuples);
   line["topk"] = arm.tuples == MatchTuples::dense ? Json() : Json(arm.topk);
+  line["form"] = name_of(arm.form);
+  line["rotary"] = arm.rotary;
 }
 
 Json result_line(const MatchCommandOptions& options, const MatchArm& arm, uint64_t seed,
@@ -56,15 +64,15 @@ Json result_line(const MatchCommandOptions& options, const MatchArm& arm, uint64
 
 // One row per arm, with means over the seeds.
 std::string table_of(const std::vector<MatchArm>& arms, const Results& results) {
-  Table table({"order", "depth", "tuples", "seeds", "accuracy", "majority", "width x hidden",
-               "parameters", "Mflop/position", "ms/step", "seconds"});
+  Table table({"order", "depth", "tuples", "form", "seeds", "accuracy", "majority",
+               "width x hidden", "parameters", "Mflop/position", "ms/step", "seconds"});
   for (const MatchArm& arm : arms) {
     const std::string name = label_of(arm);
     if (!results.has(name)) continue;
     const auto mean = [&](const char* metric) { return results.spread(name, metric).mean; };
     table.add({fmt::format("{}", arm.order), fmt::format("{}", arm.depth), tuples_of(arm),
-               fmt::format("{}", results.trials(name)), results.cell(name, "accuracy", 4),
-               fmt::format("{:.4f}", mean("majority")),
+               form_of(arm), fmt::format("{}", results.trials(name)),
+               results.cell(name, "accuracy", 4), fmt::format("{:.4f}", mean("majority")),
                fmt::format("{:.0f} x {:.0f}", mean("dim"), mean("hidden")),
                fmt::format("{:.0f}", mean("parameters")),
                fmt::format("{:.3f}", mean("flops") / 1e6),
@@ -104,12 +112,13 @@ std::vector<training::MatchResult> train(const MatchCommandOptions& options,
 
 std::vector<MatchArm> match_arms(const MatchCommandOptions& options) {
   std::vector<MatchArm> arms;
-  const auto add = [&](const MatchArm& arm) {
-    const auto same = [&](const MatchArm& other) {
-      return other.order == arm.order && other.depth == arm.depth && other.tuples == arm.tuples &&
-             other.topk == arm.topk;
-    };
-    if (std::none_of(arms.begin(), arms.end(), same)) arms.push_back(arm);
+  const auto add = [&](MatchArm arm) {
+    for (const std::string& form : options.forms) {
+      arm.form = parse_name<Form>("--form", form);
+      arm.rotary = options.rotary && (arm.order == 1 || arm.form == Form::determinant);
+      const auto same = [&](const MatchArm& other) { return label_of(other) == label_of(arm); };
+      if (std::none_of(arms.begin(), arms.end(), same)) arms.push_back(arm);
+    }
   };
   for (const int64_t order : options.beside) {
     if (order > 0) add({.order = order});
@@ -220,6 +229,15 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
       ->check(positive)
       ->capture_default_str();
   command
+      .add_option("--form", options.forms,
+                  "Scores, each trained with every model: product or determinant, whose widths are "
+                  "multiples of heads x (order + 1)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names_of<Form>()))
+      ->capture_default_str();
+  command.add_flag("--rotary", options.rotary,
+                   "Rotary positions in models of order 1 and of form determinant");
+  command
       .add_option("--beside", options.beside,
                   "Orders to train in addition, with one dense layer each; 0: none")
       ->delimiter(',')
@@ -260,11 +278,19 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
       ->check(CLI::IsMember(names_of<HeadNorm>()))
       ->capture_default_str();
+  command.add_flag("--circles", task.circles,
+                   "Start with numbers on circles: channels cos and sin of 2 pi f x / M");
   command.add_option("--batch", task.batch, "New sequences per step")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--steps", task.steps, "Training steps")
       ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--indexer-warmup", task.indexer_warmup,
+                  "Number of first steps in which layers that choose keys are dense and their "
+                  "indexers learn from all keys")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--lr", task.learning_rate, "Peak learning rate")->capture_default_str();
   command.add_option("--eval-every", task.evaluate_every, "Steps between points of the curve")

@@ -12,7 +12,8 @@ struct MatchCommandOptions : CommonOptions {
   training::MatchOptions task;
   std::vector<int64_t> orders = {1, 2}, depths = {1}, topk = {4};
   std::vector<int64_t> beside = {0};  // 0 is not an order
-  std::vector<std::string> sparse = {"dense"};
+  std::vector<std::string> sparse = {"dense"}, forms = {"product"};
+  bool rotary = false;
   int64_t seeds = 1;
   std::string labels = "balanced", norm = "none", equal = "parameters";
 };

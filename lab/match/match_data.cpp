@@ -174,7 +174,8 @@ MatchSize equal_size(const MatchArm& arm, const MatchArm& reference,
                      const MatchSize& reference_size, MatchEqual equal) {
   const double target = cost(reference, reference_size, equal);
   MatchSize size = reference_size;
-  for (; size.dim >= size.heads; size.dim -= size.heads) {
+  const int64_t step = size.heads * (arm.form == Form::determinant ? arm.order + 1 : 1);
+  for (size.dim -= size.dim % step; size.dim >= step; size.dim -= step) {
     size.hidden = 0;
     const double without = cost(arm, size, equal);
     size.hidden = 1;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <nsimplex/attention.h>
 
 #include <cstdint>
 
@@ -50,6 +51,8 @@ struct MatchArm {
   int64_t depth = 1;  ///< L, blocks
   MatchTuples tuples = MatchTuples::dense;
   int64_t topk = 0;  ///< k of topk and path
+  Form form = Form::product;
+  bool rotary = false;  ///< with form determinant, or order 1
 };
 
 /// Widths of a model and of its input.

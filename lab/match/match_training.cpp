@@ -1,14 +1,14 @@
 #include "lab/match/match_training.h"
 
+#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <nsimplex/sparse_layers.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -30,6 +30,8 @@ SimplicialAttention make_attention(const MatchArm& arm, const MatchSize& size, H
   attention.heads = size.heads;
   attention.order = arm.order;
   attention.norm = norm;
+  attention.form = arm.form;
+  attention.rotary = arm.rotary;
   if (arm.tuples == MatchTuples::dense) return SimplicialAttention(attention);
   SelectionOptions selection;
   selection.pattern = arm.tuples == MatchTuples::path ? TuplePattern::path : TuplePattern::product;
@@ -79,15 +81,37 @@ at::Tensor MatchModel::forward(const at::Tensor& tokens) {
   return head_->forward(norm_->forward(x)).squeeze(-1);
 }
 
+std::vector<SimplicialAttention> MatchModel::choosing_layers() const {
+  std::vector<SimplicialAttention> layers;
+  for (size_t i = 0; i < blocks_->size(); ++i) {
+    const SimplicialAttention& layer = blocks_->at<TransformerBlockImpl>(i).attention();
+    if (layer->has_indexer()) layers.push_back(layer);
+  }
+  return layers;
+}
+
 at::Tensor MatchModel::auxiliary_loss() const {
   at::Tensor sum;
-  for (size_t i = 0; i < blocks_->size(); ++i) {
-    const auto attention = blocks_->at<TransformerBlockImpl>(i).attention().ptr();
-    const auto sparse = std::dynamic_pointer_cast<SparseAttentionImpl>(attention);
-    if (!sparse || !sparse->auxiliary_loss().defined()) continue;
-    sum = sum.defined() ? sum + sparse->auxiliary_loss() : sparse->auxiliary_loss();
+  for (const SimplicialAttention& layer : choosing_layers()) {
+    const at::Tensor& loss = layer->auxiliary_loss();
+    if (loss.defined()) sum = sum.defined() ? sum + loss : loss;
   }
   return sum;
+}
+
+void MatchModel::place_on_circles() {
+  const at::NoGradGuard no_grad;
+  at::Tensor& weight = embedding_->weight;
+  const int64_t modulus = weight.size(0), pairs = weight.size(1) / 2;
+  const at::Tensor turns =
+      at::outer(at::arange(modulus, weight.options()), at::arange(1, pairs + 1, weight.options()));
+  const at::Tensor angles = turns * (2 * std::numbers::pi / static_cast<double>(modulus));
+  const at::Tensor points = at::stack({angles.cos(), angles.sin()}, -1).flatten(1);
+  weight.narrow(1, 0, 2 * pairs).copy_(points * std::numbers::sqrt2);
+}
+
+void MatchModel::set_warm_up(bool warms_up) {
+  for (SimplicialAttention layer : choosing_layers()) layer->set_warm_up(warms_up);
 }
 
 namespace {
@@ -118,12 +142,14 @@ class MatchTrainee : public Trainee {
         model_(arm, size_of(o, arm), o.norm, generator),
         optimizer_(named_parameters(model_), {.beta2 = 0.999, .weight_decay = 0.01}),
         schedule_{o.learning_rate, 0.0, std::min(kWarmup, o.steps / 10), o.steps} {
+    if (o.circles) model_.place_on_circles();
     result_.size = size_of(o, arm);
     result_.flops = match_flops(arm, result_.size);
     result_.parameters = parameter_count(model_);
   }
 
   double update(int64_t step) override {
+    model_.set_warm_up(step <= options_.indexer_warmup);
     const at::Tensor loss = at::binary_cross_entropy_with_logits(
         model_.forward(draws_.batch.tokens), draws_.batch.labels);
     const at::Tensor indexers = model_.auxiliary_loss();
@@ -205,6 +231,7 @@ void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
   require_at_least("[match] steps", 1, o.steps);
   require_at_least("[match] evaluate_every", 1, o.evaluate_every);
   require_at_least("[match] held_out", 1, o.held_out);
+  require_at_least("[match] indexer_warmup", 0, o.indexer_warmup);
   if (!(o.learning_rate > 0)) throw InputError("[match] learning_rate: expected a positive number");
   if (o.dim % o.heads != 0) {
     throw InputError("[match] heads: expected a divisor of dim " + std::to_string(o.dim) +

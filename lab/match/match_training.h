@@ -14,7 +14,7 @@
 namespace nsimplex::training {
 
 /// Embedding, blocks (non-causal attention, GELU MLP), RMSNorm, one logit per position. There are
-/// no position encodings, since the task is about sets.
+/// no position encodings unless the arm rotates, since the task is about sets.
 class MatchModel : public torch::nn::Module {
  public:
   /// All weights come from `generator`.
@@ -27,7 +27,18 @@ class MatchModel : public torch::nn::Module {
   /// Of the indexers in the last forward() that recorded gradients; undefined for a dense model.
   at::Tensor auxiliary_loss() const;
 
+  /// Sets the embedding of number x to sqrt(2) (cos 2 pi f x / M, sin 2 pi f x / M) in channels
+  /// 2 f - 2 and 2 f - 1. Sums modulo M are then products of such channels. Training goes on from
+  /// there.
+  void place_on_circles();
+
+  /// Whether the layers that choose keys attend to all tuples for now, while their indexers learn
+  /// from all keys.
+  void set_warm_up(bool warms_up);
+
  private:
+  std::vector<SimplicialAttention> choosing_layers() const;
+
   torch::nn::Embedding embedding_{nullptr};
   torch::nn::ModuleList blocks_;
   RMSNorm norm_{nullptr};
@@ -44,6 +55,8 @@ struct MatchOptions {
   double learning_rate = 2e-3;  ///< peak; 50 steps of warm-up, then cosine to 0
   int64_t evaluate_every = 50;  ///< steps between points of the curve
   int64_t held_out = 2048;      ///< sequences that are never trained on
+  bool circles = false;         ///< numbers start on circles: see MatchModel::place_on_circles()
+  int64_t indexer_warmup = 0;   ///< first steps, in which layers that choose keys are dense
   /// one dense layer of this order, with an MLP of 4 dim, sets the size
   int64_t reference_order = 2;
   MatchEqual equal = MatchEqual::parameters;  ///< the quantity in which models equal the reference

@@ -104,6 +104,33 @@ TEST(LmCompare, ReadsTokenFilesAndWidens) {
   EXPECT_LT(results[0]["val_loss"], 1.9);  // log 7 = 1.95: the period is learnt
 }
 
+TEST(LmCompare, FormsAndScalesAreModelsOfOneSize) {
+  const Compared place;
+  auto command =
+      place.compare({"--text", place / "text", "--seeds", "1", "--equal", "tokens", "--arms",
+                     "window,window:determinant:rotary,window:unit,"
+                     "window:augment:sink",
+                     "--json"});
+  *(std::find(command.begin(), command.end(), "--dim") + 1) = "24";
+  const Finished done = run(command);
+  ASSERT_EQ(done.code, 0) << done.err;
+  const auto results = lines_with(done.out, {"arm", "parameters"});
+  ASSERT_THAT(results, SizeIs(4));
+  for (size_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(results[i]["parameters"], results[0]["parameters"]);
+    EXPECT_NE(results[i]["val_loss"], results[0]["val_loss"]);
+  }
+  EXPECT_EQ(results[3]["parameters"], results[0]["parameters"].get<int>() + 2);  // sinks
+
+  // The options make the same models of a plain arm.
+  command = place.compare({"--text", place / "text", "--seeds", "1", "--equal", "tokens", "--arms",
+                           "window", "--form", "determinant", "--rotary", "--json"});
+  *(std::find(command.begin(), command.end(), "--dim") + 1) = "24";
+  const auto same = lines_with(run(command).out, {"arm", "parameters"});
+  ASSERT_THAT(same, SizeIs(1));
+  EXPECT_EQ(same[0]["val_loss"], results[1]["val_loss"]);
+}
+
 TEST(LmCompare, RefusesWhatMakesNoSense) {
   const Compared place;
   const auto with = [&](std::vector<std::string> more) {
@@ -114,6 +141,10 @@ TEST(LmCompare, RefusesWhatMakesNoSense) {
                    "--arms: expected ordinary, window, topk, path or linear, got 'huge'");
   expect_bad_input(with({"--arms", "topk:fast"}), "expected reuse, light, relu, softmax, loss");
   expect_bad_input(with({"--arms", "window:relu"}), "'relu' is only for topk and path");
+  expect_bad_input(with({"--arms", "ordinary:unit"}),
+                   "'unit' is only for models with simplicial layers");
+  expect_bad_input(with({"--arms", "window:rotary"}),
+                   "rotary: expected form determinant with order 2");
   expect_bad_input(with({"--arms", "topk,topk"}), "expected different models, got 'topk' twice");
   expect_bad_input(with({"--accumulate", "0"}), "accumulate: expected at least 1, got 0");
   auto first = with({"--arms", "topk"});

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/error.h"
+#include "train/training_loop.h"
 #include "train/training_options.h"
 
 namespace nsimplex::training {
@@ -102,6 +104,45 @@ TEST(Match, IndexersLearnFromTheirLossAndNothingElseDoes) {
   MatchModel dense({2, 1}, size, HeadNorm::none, at::make_generator<at::CPUGeneratorImpl>(1));
   dense.forward(tokens);
   EXPECT_FALSE(dense.auxiliary_loss().defined());
+}
+
+TEST(Match, DeterminantsHaveWidthsThatTheyDivide) {
+  MatchOptions options = small_options();
+  options.dim = 40;  // not a multiple of 4 heads x 3 channels
+  const std::vector<MatchArm> arms{{.order = 2},
+                                   {.order = 2, .form = Form::determinant, .rotary = true}};
+  const Trained run = train(options, arms);
+  EXPECT_EQ(run.results[0].size.dim, 40);
+  EXPECT_EQ(run.results[1].size.dim, 36);
+  EXPECT_NEAR(run.results[0].parameters, run.results[1].parameters, 40);
+  EXPECT_NE(run.curves[0][0].loss, run.curves[1][0].loss);
+}
+
+TEST(Match, WarmUpIsDenseAndThenEnds) {
+  MatchOptions options = small_options();
+  options.evaluate_every = 1;
+  options.steps = 6;
+  const std::vector<MatchArm> arms{{2, 1, MatchTuples::topk, 2}, {2, 1, MatchTuples::topk, 8}};
+  options.indexer_warmup = 3;
+  const Trained warmed = train(options, arms);
+  options.indexer_warmup = 0;
+  const Trained cold = train(options, arms);
+  // With two of eight keys the first loss is another one; with all keys it is the same.
+  EXPECT_NE(warmed.curves[0][0].loss, cold.curves[0][0].loss);
+  EXPECT_NEAR(warmed.curves[1][0].loss, cold.curves[1][0].loss, 1e-5);
+}
+
+TEST(Match, CirclesTurnSumsIntoProducts) {
+  const MatchSize size{.modulus = 13, .length = 8, .heads = 4, .dim = 16, .hidden = 64};
+  MatchModel model({1}, size, HeadNorm::none, at::make_generator<at::CPUGeneratorImpl>(1));
+  model.place_on_circles();
+  const at::Tensor weight = model.named_parameters()["embedding.weight"].detach();
+  // cos a cos b - sin a sin b = cos (a + b), for every frequency.
+  const at::Tensor cos = weight.slice(1, 0, 16, 2), sin = weight.slice(1, 1, 16, 2);
+  for (const auto& [a, b] : {std::pair(3, 5), std::pair(9, 11)}) {
+    const at::Tensor sum = (cos[a] * cos[b] - sin[a] * sin[b]) / std::sqrt(2.0);
+    EXPECT_TRUE(at::allclose(sum, cos[(a + b) % 13], 1e-4, 1e-5)) << a << " + " << b;
+  }
 }
 
 TEST(Match, OrdinaryAttentionLearnsMatch2) {
