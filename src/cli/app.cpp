@@ -12,6 +12,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/config_file.h"
@@ -34,6 +35,8 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
+constexpr std::string_view kOnRanks = "nsimplex lm train";
+
 void add_product_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
   add_lm_command(app, session);
@@ -43,10 +46,13 @@ void add_product_commands(CLI::App& app, Session& session) {
   add_bench_command(app, session);
   add_verify_command(app, session);
   add_report_command(app, session);
+  add_completion_command(app, session);
 }
 
-int fail(int code, std::string_view message) {
-  log_line(message);  // it escapes characters that a terminal would act on
+int fail(training::Ranks& ranks, int code, const std::string& message) {
+  if (message.empty() || !ranks.reports(message)) return code;
+  // It escapes characters that a terminal would act on.
+  log_line(ranks.writes() ? message : fmt::format("rank {}: {}", ranks.rank(), message));
   return code;
 }
 
@@ -74,7 +80,7 @@ std::string quote(const std::string& argument) {
 }
 
 // Runs the command and turns exceptions into one line and an exit code.
-int run_action(const std::function<int()>& action) {
+int run_action(const std::function<int()>& action, training::Ranks& ranks) {
   try {
     return action();
   } catch (const Interrupted&) {
@@ -82,18 +88,18 @@ int run_action(const std::function<int()>& action) {
   } catch (const OutputClosed&) {
     return kFailed;
   } catch (const InputError& error) {
-    return fail(kBadInput, error.what());
+    return fail(ranks, kBadInput, error.what());
   } catch (const c10::Error& error) {
     const std::string_view why = error.what_without_backtrace();
     // PyTorch's allocator of CPU memory puts a source line in front of this message.
     const size_t bytes = why.find("you tried to allocate");
-    return fail(kFailed, bytes == why.npos
-                             ? std::string(why)
-                             : std::string("out of memory: ").append(why.substr(bytes)));
+    return fail(ranks, kFailed,
+                bytes == why.npos ? std::string(why)
+                                  : std::string("out of memory: ").append(why.substr(bytes)));
   } catch (const std::bad_alloc&) {
-    return fail(kFailed, "out of memory");
+    return fail(ranks, kFailed, "out of memory");
   } catch (const std::exception& error) {
-    return fail(kFailed, error.what());
+    return fail(ranks, kFailed, error.what());
   }
 }
 
@@ -109,6 +115,7 @@ std::unique_ptr<CLI::App> make_app(const Program& program, Session& session) {
   app->config_formatter(command_config(*app));
   app->set_version_flag("--version", std::string("nsimplex ") + version());
   app->set_config("--config", "", "Read options from a TOML file")->type_name("FILE");
+  app->add_flag("--json", session.json, "The same as --json after the command");
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->fallthrough();
   app->require_subcommand(1);
@@ -116,22 +123,43 @@ std::unique_ptr<CLI::App> make_app(const Program& program, Session& session) {
   return app;
 }
 
-int run(const Program& program, std::span<char* const> arguments) {
+std::vector<std::string> typed_words(int count, char** arguments) {
+  std::vector<std::string> words(arguments + 1, arguments + count);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
+int run(const Program& program, std::vector<std::string> words, training::Ranks& ranks) {
   interrupt::install();
+  if (!ranks.writes()) mute();
   Session session;
+  session.ranks = &ranks;
   session.command_line = program.name;
-  for (const char* each : arguments.subspan(1)) session.command_line += " " + quote(each);
+  for (const std::string& each : words) session.command_line += " " + quote(each);
 
   const std::unique_ptr<CLI::App> made = make_app(program, session);
   CLI::App& app = *made;
   try {
-    app.parse(static_cast<int>(arguments.size()), arguments.data());
+    std::ranges::reverse(words);  // CLI11 takes them from the back
+    app.parse(std::move(words));
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    if (names_unknown_command(app)) {
+      return fail(ranks, kBadInput, describe_usage_error(app, request));
+    }
+    return ranks.writes() ? app.exit(request) : kSuccess;
   } catch (const CLI::ParseError& error) {
-    return fail(kBadInput, describe_usage_error(app, error));
+    return fail(ranks, kBadInput, describe_usage_error(app, error));
   }
-  const int code = run_action(session.action);
+  const std::string name = full_name(typed_command(app));
+  if (ranks.size() > 1 && name != kOnRanks) {
+    return fail(ranks, kBadInput,
+                fmt::format("{}: expected one process, got {} ranks; {} alone runs on several",
+                            name, ranks.size(), kOnRanks));
+  }
+  const int code = run_action(session.action, ranks);
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;
 }
 
@@ -141,6 +169,8 @@ void add_graph_command(CLI::App& parent, Session& session) {
   add_graph_expressivity(group, session);
   add_graph_hyperedges(group, session);
   add_graph_molecules(group, session);
+  add_graph_train(group, session);
+  add_graph_predict(group, session);
 }
 
 void add_causal_command(CLI::App& parent, Session& session) {

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "cli/options.h"
 
@@ -30,8 +31,15 @@ extern const Program kProduct;
 /// The command line of a program. Parsing it stores the command to run in `session`.
 std::unique_ptr<CLI::App> make_app(const Program& program, Session& session);
 
-/// Runs a program on its arguments, the first of which is the program itself. Returns the exit code
-/// of the process: 0, 1 (the run failed), 2 (bad usage or input) or 130 (interrupted).
-int run(const Program& program, std::span<char* const> arguments);
+/// The words after the program's name. "help lm train" becomes "lm train --help".
+std::vector<std::string> typed_words(int count, char** arguments);
+
+/// Runs a program on the words after its name. Returns the exit code of the process: 0, 1 (the run
+/// failed), 2 (bad usage or input) or 130 (interrupted).
+///
+/// Several ranks may run one command together: `lm train`. Ranks other than 0 print nothing but
+/// errors of their own.
+int run(const Program& program, std::vector<std::string> words,
+        training::Ranks& ranks = training::only_rank());
 
 }  // namespace nsimplex::cli

@@ -16,6 +16,7 @@
 #include "cli/attention_case.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
 #include "support/error.h"
 #include "support/median.h"
@@ -31,6 +32,18 @@ double milliseconds_of(const std::function<void()>& work) {
 }
 
 }  // namespace
+
+void add_processor(Json& line) {
+  line["processor"] = kernels::processor_name();
+  line["family"] = kernels::processor_family();
+  line["simd"] = kernels::simd_level();
+}
+
+std::string processor_line() {
+  const std::string name = kernels::processor_name(), family = kernels::processor_family();
+  return fmt::format("processor: {}{}, level {}\n", name.empty() ? "" : name + ", ", family,
+                     kernels::simd_level());
+}
 
 std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& contestants,
                                         int rounds, const std::function<void(int)>& between) {
@@ -62,7 +75,7 @@ namespace {
 
 struct BenchOptions : CommonOptions {
   AttentionCase shape{.causal = true};
-  std::string pass = "forward", named_case;
+  std::string pass = "forward", named_case, product;  // product empty: the dtype of the case
   int repeats = 9;
   bool scaling = false, peers = false;
 };
@@ -104,7 +117,8 @@ std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& th
   const double flops = (backward ? 3 : 1) *
                        attention_flops(inputs.query, inputs.keys, inputs.values, inputs.options);
   if (flops == 0) throw InputError("cannot time this shape: it has no admissible tuple");
-  const at::ScalarType dtype = scalar_type(options.shape.dtype);
+  const at::ScalarType dtype =
+      scalar_type(options.product.empty() ? options.shape.dtype : options.product);
   const at::Tensor left = at::randn({kGemmSize, kGemmSize}).to(dtype);
   const at::Tensor right = at::randn({kGemmSize, kGemmSize}).to(dtype);
   at::Tensor product = at::empty({kGemmSize, kGemmSize}, dtype);
@@ -153,6 +167,7 @@ void print_json(const BenchOptions& options, const Row& row, double peak) {
             {"seq", options.shape.seq},       {"dim", options.shape.dim},
             {"window", options.shape.window}, {"causal", options.shape.causal}};
   if (options.peers) line["reference_milliseconds"] = row.reference_milliseconds;
+  add_processor(line);
   print_json_line("bench", line);
 }
 
@@ -186,8 +201,9 @@ int run_bench_attention(const BenchOptions& given) {
   at::set_num_threads(threads);
   const double peak = kernels::measure_fma_peak();
 
-  if (!options.json) print(title(shape, options.pass));
-  const std::string gemm = shape.dtype == "float32" ? "sgemm" : shape.dtype + " mm";
+  if (!options.json) print(title(shape, options.pass) + processor_line());
+  const std::string product = options.product.empty() ? shape.dtype : options.product;
+  const std::string gemm = product == "float32" ? "sgemm" : product + " mm";
   Table table({"threads", "ms", "GFLOP/s", gemm, "ratio", "FMA peak", "workspace"});
   if (options.peers)
     table = Table({"threads", "ms", "GFLOP/s", gemm, "ratio", "FMA peak", "workspace",
@@ -239,12 +255,17 @@ void add_bench_command(CLI::App& app, Session& session) {
       ->capture_default_str();
   command.add_option("--case", options->named_case, "A shape of bench/cases instead of flags")
       ->type_name("NAME");
+  command
+      .add_option("--product", options->product,
+                  "Type of numbers of the matrix product; if not given, that of --dtype")
+      ->type_name("DTYPE");
   command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command.add_flag("--scaling", options->scaling, "Also measure with one thread, in the same run");
   command.add_flag("--peers", options->peers, "Also time the plain version of the operator");
   add_bench_sparse(parent, session);
+  add_bench_levels(parent, session);
 }
 
 }  // namespace nsimplex::cli

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
+
+#include "cli/output.h"
 
 namespace nsimplex::cli {
 
@@ -17,5 +20,11 @@ inline constexpr int64_t kGemmSize = 1024;
 /// from 1.
 std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& contestants,
                                         int rounds, const std::function<void(int)>& between);
+
+/// Adds `processor`, `family` and `simd`, the level in use: a rate means little without them.
+void add_processor(Json& line);
+
+/// The same as a line of text.
+std::string processor_line();
 
 }  // namespace nsimplex::cli

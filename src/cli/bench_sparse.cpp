@@ -159,14 +159,15 @@ int run_bench_sparse(const SparseOptions& given) {
               {"sgemm_gflops", gemm},
               {"ratio", gflops / gemm}};
     if (o.peers) line["reference_milliseconds"] = medians[2];
+    add_processor(line);
     print_json_line("bench", line);
     return 0;
   }
-  print(
-      fmt::format("sparse_attention {}, {}, order {}, {}: batch {}, heads {}/{}, seq {}, dim {}, "
-                  "size {}, {:.0f} tuples\n",
-                  o.pass, o.pattern, o.order, o.dtype, o.batch, o.heads, o.kv_heads, o.seq, o.dim,
-                  o.size, tuples));
+  print(fmt::format("sparse_attention {}, {}, order {}, {}: batch {}, heads {}/{}, seq {}, dim {}, "
+                    "size {}, {:.0f} tuples\n",
+                    o.pass, o.pattern, o.order, o.dtype, o.batch, o.heads, o.kv_heads, o.seq, o.dim,
+                    o.size, tuples) +
+        processor_line());
   std::vector<std::string> header{"threads", "ms", "GFLOP/s",
                                   o.dtype == "float32" ? "sgemm" : o.dtype + " mm", "ratio"};
   std::vector<std::string> row{fmt::format("{}", at::get_num_threads()),

@@ -115,7 +115,7 @@ void add_causal_encode(CLI::App& parent, Session& session) {
       {.name = "encode",
        .summary = "Convert an embedding into the angles of a rotary encoding",
        .examples = "nsimplex causal encode runs/ball/embedding.safetensors --out runs/angles\n"
-                   "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 --leading 1 "
+                   "nsimplex causal encode runs/ball/embedding.safetensors --heads 4 "
                    "--format npy --out runs/angles",
        .acts = {.seed = false},
        .files = {"angles.csv", "angles.npy", "angles.safetensors"}},

@@ -46,20 +46,6 @@ void refuse_simulation_options(const PerturbOptions& given) {
   refuse(given.task.asked != plain.task.asked, "--asked");
 }
 
-// Tables 2 (scGPT) and 3 of the paper, on real cells. They cannot be compared with simulated cells.
-const std::map<std::string, training::Scores>& published() {
-  static const std::map<std::string, training::Scores> figures{
-      {"none", {{"single", 0.234}, {"double", 0.238}}},
-      {"sinusoidal", {{"single", 0.224}, {"double", 0.230}}},
-      {"learned", {{"single", 0.202}, {"double", 0.201}}},
-      {"relative", {{"single", 0.195}, {"double", 0.204}}},
-      {"cape", {{"single", 0.182}, {"double", 0.176}}},
-      {"cape-correlation", {{"single", 0.209}, {"double", 0.213}}},
-      {"cape-euclidean", {{"single", 0.192}, {"double", 0.196}}},
-      {"cape-additive", {{"single", 0.201}, {"double", 0.208}}}};
-  return figures;
-}
-
 class Perturb {
  public:
   /// `table`: absent if tables are simulated.
@@ -68,8 +54,10 @@ class Perturb {
         table_(std::move(table)),
         names_(chosen_encodings(options_)),
         log_(options_),
-        results_("perturb", figures(table_), /*lower_is_better=*/true,
-                 table_ ? std::map<std::string, training::Scores>{} : published()) {}
+        results_(
+            "perturb", figures(table_), /*lower_is_better=*/true,
+            // Figures of real cells, which cannot be compared with simulated ones.
+            published_scores(kPublishedFigures, "causal perturb", table_ ? "" : "real cells")) {}
 
   int run() {
     try {

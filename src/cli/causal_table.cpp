@@ -18,12 +18,6 @@
 
 namespace nsimplex::cli {
 
-std::vector<std::string> column_names(int64_t count) {
-  std::vector<std::string> names;
-  for (int64_t column = 0; column < count; ++column) names.push_back(fmt::format("x{}", column));
-  return names;
-}
-
 std::string size_of_graph(const causal::GraphFile& graph) {
   const auto edges = std::ssize(graph.edges);
   return fmt::format("{} node{} and {} edge{}", graph.nodes, graph.nodes == 1 ? "" : "s", edges,
@@ -170,24 +164,21 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,
       "Missing values: refuse, rows (leave out these rows) or means (use the column's mean)")
-      ->check(CLI::IsMember(names_of<MissingValues>()));
+      ->check(CLI::IsMember({"refuse", "rows", "means"}));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
   add_text_options(command, o.text, /*table=*/true);
 }
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
-  const io::FileBytes file(o.path);
-  const io::Source source{o.path, file.bytes()};
-  const io::Table table = io::parse_table(source, {.text = text_options(o.text), .key = o.key});
+  const io::Table table = io::read_table(o.path, {.text = text_options(o.text), .key = o.key});
   say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
   CausalTable result;
   result.reading = table.reading;
   result.all_names = table.columns;
   result.all_columns = table.width;
-  result.observations = causal::observations_of(
-      causal::TableView(table.values.data(), table.rows, table.width), table.columns,
-      {parse_name<MissingValues>("--missing", o.missing), o.drop}, o.path);
+  result.observations = causal::usable_table(
+      table, {parse_name<MissingValues>("--missing", o.missing), o.drop}, o.path);
   result.names = result.observations.names;
   if (result.names.empty()) {
     const std::vector<std::string> names = column_names(table.width);

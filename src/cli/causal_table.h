@@ -14,8 +14,7 @@
 
 namespace nsimplex::cli {
 
-/// Names for columns without names: x0, x1, ..
-std::vector<std::string> column_names(int64_t count);
+using causal::column_names;
 
 /// "3 nodes and 2 edges".
 std::string size_of_graph(const causal::GraphFile& graph);
@@ -53,7 +52,7 @@ struct CausalTableOptions {
 void add_table_options(CLI::App& command, CausalTableOptions& options);
 
 struct CausalTable {
-  causal::Observations observations;
+  causal::UsableTable observations;
   std::vector<std::string> names;      ///< one per column: the file's, or x0, x1, ..
   std::vector<std::string> all_names;  ///< also of the columns left out; the file's, or none
   int64_t all_columns = 0;

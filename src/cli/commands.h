@@ -13,9 +13,11 @@ void add_verify_command(CLI::App& parent, Session& session);
 void add_graph_command(CLI::App& parent, Session& session);
 void add_analyze_command(CLI::App& parent, Session& session);
 void add_causal_command(CLI::App& parent, Session& session);
+void add_completion_command(CLI::App& parent, Session& session);
 
-/// `bench sparse`.
+// The other commands of `bench`.
 void add_bench_sparse(CLI::App& parent, Session& session);
+void add_bench_levels(CLI::App& parent, Session& session);
 
 // The commands of `analyze`.
 void add_analyze_curvature(CLI::App& parent, Session& session);
@@ -25,6 +27,8 @@ void add_analyze_model(CLI::App& parent, Session& session);
 void add_graph_expressivity(CLI::App& parent, Session& session);
 void add_graph_hyperedges(CLI::App& parent, Session& session);
 void add_graph_molecules(CLI::App& parent, Session& session);
+void add_graph_predict(CLI::App& parent, Session& session);
+void add_graph_train(CLI::App& parent, Session& session);
 
 // The commands of `causal`.
 void add_causal_classify(CLI::App& parent, Session& session);

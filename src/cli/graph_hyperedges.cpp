@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
 #include "cli/commands.h"
 #include "cli/graph_experiment.h"
+#include "cli/results.h"
 #include "cli/text_flags.h"
 #include "support/error.h"
 #include "train/baseline_networks.h"
@@ -31,35 +33,6 @@ struct HyperedgesOptions : GraphExperimentOptions {
   std::string select = "validation";
   bool full = false, paper = false;
 };
-
-// Table 4 of the paper, for the files whose types have these numbers of nodes.
-struct Published {
-  std::vector<int64_t> type_sizes;
-  std::vector<std::pair<std::string, std::pair<double, double>>> auc_and_aupr;
-};
-
-const std::vector<Published>& published_figures() {
-  static const std::vector<Published> figures{
-      {{146, 70, 5},  // GPS
-       {{"hyper-sagnn", {0.947, 0.788}}, {"s2g-plus", {0.943, 0.726}}, {"kernel", {0.952, 0.804}}}},
-      {{1943, 5610, 8040},  // MovieLens
-       {{"hyper-sagnn", {0.922, 0.792}}, {"s2g-plus", {0.918, 0.737}}, {"kernel", {0.923, 0.771}}}},
-      {{12, 1077, 6398},  // Drug
-       {{"hyper-sagnn", {0.963, 0.897}},
-        {"s2g-plus", {0.963, 0.898}},
-        {"kernel", {0.964, 0.901}}}}};
-  return figures;
-}
-
-training::Scores published(const std::vector<int64_t>& type_sizes, const std::string& model) {
-  for (const Published& each : published_figures()) {
-    if (each.type_sizes != type_sizes) continue;
-    for (const auto& [name, figures] : each.auc_and_aupr) {
-      if (name == model) return {{"auc", figures.first}, {"aupr", figures.second}};
-    }
-  }
-  return {};
-}
 
 // Shared settings of the models: sizes of table 6e, which depend on the size of the files by
 // default.
@@ -156,6 +129,9 @@ int run_hyperedges(const HyperedgesOptions& o) {
     *shared = data::cooccurrence(splits);
     return std::make_unique<HyperedgeTask>(std::move(splits), task_options, seed);
   };
+  // The paper's files are known by the numbers of nodes of their types.
+  auto published = published_scores(kPublishedFigures, "graph hyperedges",
+                                    fmt::format("{}", fmt::join(train.type_sizes, " ")));
   for (const Network& network : networks()) {
     experiment.arms.push_back(
         {network.name, training,
@@ -164,7 +140,7 @@ int run_hyperedges(const HyperedgesOptions& o) {
                *shared, training::NodeAutoencoderOptions{.channels = kHyperedgeWidth},
                make(settings));
          },
-         published(train.type_sizes, network.name)});
+         published[network.name]});
   }
   return run_experiment(o, experiment);
 }

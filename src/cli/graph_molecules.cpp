@@ -17,7 +17,7 @@ struct MoleculesOptions : GraphExperimentOptions {
   uint64_t split_seed = 0;
   bool sizes = false;
   int64_t width = 64, layers = 4;
-  double dropout = 0.0;
+  double dropout = 0.0, chosen = 1.0;
 };
 
 // Settings that all models share.
@@ -26,6 +26,7 @@ struct MoleculeSettings {
   int64_t atoms, bonds;  // channels
   int64_t width, layers;
   double dropout;
+  std::optional<double> chosen;
   training::KernelFeatureOptions features;
 };
 
@@ -54,7 +55,8 @@ std::shared_ptr<GraphModel> make_tokens(const MoleculeSettings& s, MessageTokens
                                     .layers = s.layers,
                                     .heads = 4,
                                     .order = order,
-                                    .head = {.out_channels = 1, .normalised = true}});
+                                    .head = {.out_channels = 1, .normalised = true},
+                                    .chosen = s.chosen});
 }
 
 std::shared_ptr<GraphModel> make_mlp(const MoleculeSettings& s) {
@@ -152,6 +154,7 @@ int run_molecules(const MoleculesOptions& o) {
       .width = o.width,
       .layers = o.layers,
       .dropout = o.dropout,
+      .chosen = o.chosen < 1 ? std::optional(o.chosen) : std::nullopt,
       .features = kernel_features(o)};
   const training::GraphTrainingOptions training{
       .epochs = 20, .batch = 128, .learning_rate = 1e-3, .warmup = 1, .decays = true, .clip = 5.0};
@@ -210,6 +213,11 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   add("--width", options->width, "Channels per layer")->check(positive)->capture_default_str();
   add("--layers", options->layers, "Layers before the last")
       ->check(positive)
+      ->capture_default_str();
+  add("--chosen", options->chosen,
+      "Share of the tokens that a router chooses for the attention of each block in nodes and "
+      "lines; 1: no router")
+      ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
   add("--dropout", options->dropout, "Dropout of the models that have it")
       ->check(CLI::Range(0.0, 0.99))

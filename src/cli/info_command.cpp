@@ -9,10 +9,14 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/bench_command.h"
+#include "cli/build_facts.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
 
 namespace nsimplex::cli {
@@ -37,26 +41,56 @@ std::vector<std::string> operators() {
   return {names.begin(), names.end()};
 }
 
+// The operators' names without "nsimplex::", in columns of at most 100 characters in all.
+std::string operator_columns() {
+  constexpr size_t kWidth = 100, kGap = 2;
+  std::vector<std::string> names = operators();
+  size_t column = 0;
+  for (std::string& name : names) {
+    name.erase(0, std::string_view("nsimplex::").size());
+    column = std::max(column, name.size() + kGap);
+  }
+  const size_t columns = std::max<size_t>(1, (kWidth - kGap) / column);
+  const size_t rows = (names.size() + columns - 1) / columns;
+  std::string text = fmt::format("\n{} operators in torch.ops.nsimplex:\n", names.size());
+  for (size_t row = 0; row < rows; ++row) {
+    std::string line;
+    for (size_t i = row; i < names.size(); i += rows) {
+      line.resize((i / rows) * column, ' ');
+      line += names[i];
+    }
+    text += "  " + line + "\n";
+  }
+  return text;
+}
+
 int run_info(const InfoOptions& options) {
-  const Json info{{"version", version()},
-                  {"torch", TORCH_VERSION},
-                  {"simd", kernels::simd_level()},
-                  {"simd_levels", kernels::simd_levels()},
-                  {"threads", at::get_num_threads()},
-                  {"devices", devices()},
-                  {"operators", operators()}};
+  Json info{{"version", version()},
+            {"commit", kBuildCommit},
+            {"compiler", kBuildCompiler},
+            {"torch", TORCH_VERSION}};
+  add_processor(info);
+  info["simd_levels"] = kernels::simd_levels();
+  info["threads"] = at::get_num_threads();
+  info["devices"] = devices();
+  info["operators"] = operators();
   if (options.json) {
     print_json_line("info", info);
     return 0;
   }
-  for (const auto& [name, value] : info.items()) {
-    const std::string text =
-        value.is_string() ? value.get<std::string>()
-        : value.is_array()
-            ? fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "))
-            : value.dump();
-    print(fmt::format("{:<12} {}\n", name, text));
-  }
+  const auto row = [](std::string_view name, std::string_view text) {
+    print(fmt::format("{:<12}{}\n", name, text));
+  };
+  row("version", fmt::format("{}, commit {}", version(), kBuildCommit));
+  row("compiler", kBuildCompiler);
+  row("torch", TORCH_VERSION);
+  const std::string name = kernels::processor_name(), family = kernels::processor_family();
+  row("processor", name.empty() ? family : fmt::format("{} ({})", name, family));
+  row("SIMD level",
+      fmt::format("{} (of {})", kernels::simd_level(), fmt::join(kernels::simd_levels(), ", ")));
+  row("threads", std::to_string(at::get_num_threads()));
+  row("devices", fmt::format("{}", fmt::join(devices(), ", ")));
+  print(operator_columns());
   return 0;
 }
 
@@ -65,7 +99,7 @@ int run_info(const InfoOptions& options) {
 void add_info_command(CLI::App& parent, Session& session) {
   add_command(parent, session,
               {.name = "info",
-               .summary = "Print version, SIMD level, threads, devices and operators",
+               .summary = "Print version, compiler, processor, SIMD level, devices and operators",
                .examples = "nsimplex info\nNSIMPLEX_SIMD=AVX2 nsimplex info --json",
                .acts = {.out = false, .seed = false}},
               std::make_shared<InfoOptions>(), run_info);

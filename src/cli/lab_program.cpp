@@ -43,29 +43,26 @@ const FormerName* former_name(std::string_view group, std::string_view command) 
   return found == kFormerNames.end() ? nullptr : &*found;
 }
 
-// The position of the first argument after --config, the only option that may precede a command.
-size_t first_word(std::span<char* const> arguments) {
-  size_t place = 1;
-  while (place < arguments.size()) {
-    const std::string_view word = arguments[place];
-    if (word == "--config") {
-      place += 2;
-    } else if (word.starts_with("--config=")) {
-      place += 1;
+// The first word after --config and --json, the only options that may precede a command.
+auto first_command(std::vector<std::string>& words) {
+  auto word = words.begin();
+  while (word != words.end()) {
+    if (*word == "--config" && word + 1 != words.end()) {
+      word += 2;
+    } else if (*word == "--json" || word->starts_with("--config=")) {
+      word += 1;
     } else {
       break;
     }
   }
-  return std::min(place, arguments.size());
+  return word;
 }
 
 }  // namespace
 
-std::optional<std::vector<std::string>> lab_arguments(std::span<char* const> arguments) {
-  const size_t place = first_word(arguments);
-  if (place == arguments.size()) return std::nullopt;
-  std::vector<std::string> words(arguments.begin() + 1, arguments.end());
-  const auto word = words.begin() + static_cast<std::ptrdiff_t>(place) - 1;
+std::optional<std::vector<std::string>> lab_arguments(std::vector<std::string> words) {
+  const auto word = first_command(words);
+  if (word == words.end()) return std::nullopt;
   if (*word == "lab") {
     words.erase(word);
     return words;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -9,9 +8,9 @@
 // the former names of experiments, from when they were commands of nsimplex.
 namespace nsimplex::cli {
 
-/// The arguments for nsimplex-lab if the arguments of nsimplex name an experiment, otherwise
-/// nothing. A former name is reported on standard error, together with the name to use instead.
-std::optional<std::vector<std::string>> lab_arguments(std::span<char* const> arguments);
+/// The words for nsimplex-lab if the words after nsimplex name an experiment, otherwise nothing. A
+/// former name is reported on standard error, together with the name to use instead.
+std::optional<std::vector<std::string>> lab_arguments(std::vector<std::string> words);
 
 /// Replaces this process by nsimplex-lab. It returns, with the exit code, only if that fails. It
 /// then has reported on standard error how to build the program.

@@ -117,10 +117,9 @@ Run start_run(const TrainOptions& options) {
   return run;
 }
 
-Run resume_run(const TrainOptions& options) {
-  refuse_changes(options);
+Run resume_run(const TrainOptions& options, const std::string& folder) {
   Run run;
-  run.folder = options.resume;
+  run.folder = folder;
   const std::string path = (fs::path(run.folder) / training::kCheckpointFile).string();
   if (fs::is_directory(run.folder) && !fs::exists(path)) {
     throw InputError(fmt::format("--resume: {} has no {}; start the run with --out", run.folder,
@@ -170,9 +169,15 @@ int run_train(const TrainOptions& options) {
   if (resumed && !options.out.empty())
     throw InputError(
         "--resume: expected no --out with it, since a run continues in its own folder");
-  const Run run = resumed ? resume_run(options) : start_run(options);
-  training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device());
-  if (!resumed) io::write_text((fs::path(run.folder) / kConfigFile).string(), config_file(options));
+  if (resumed) refuse_changes(options);
+  const Run run = resumed                ? resume_run(options, options.resume)
+                  : is_repeated(options) ? resume_run(options, options.out)
+                                         : start_run(options);
+  training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device(),
+                            *options.ranks);
+  if (!resumed && options.ranks->writes()) {
+    io::write_text((fs::path(run.folder) / kConfigFile).string(), config_file(options));
+  }
   if (!options.json) describe(run, trainer.model());
 
   ProgressBar bar("train", run.start.training.steps, options.json);

@@ -3,8 +3,8 @@
 
 int main(int argc, char** argv) {
   using namespace nsimplex;
-  const std::span<char* const> arguments(argv, static_cast<size_t>(argc));
-  if (auto of_lab = cli::lab_arguments(arguments)) return cli::start_lab(std::move(*of_lab));
+  std::vector<std::string> words = cli::typed_words(argc, argv);
+  if (auto of_lab = cli::lab_arguments(words)) return cli::start_lab(std::move(*of_lab));
   cli::keep_freed_memory();
-  return cli::run(cli::kProduct, arguments);
+  return cli::run(cli::kProduct, std::move(words));
 }

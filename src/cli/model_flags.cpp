@@ -43,18 +43,8 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
       ->group("Model");
 }
 
-void add_choice_flags(CLI::App& command, ModelFlags& o) {
+void add_layer_flags(CLI::App& command, ModelFlags& o) {
   const auto add = option_adder(command, "Model");
-  add("--sparse", o.sparse,
-      "Tuples of the simplicial layers: window, topk or path (of keys that an indexer chooses) or "
-      "linear (separable features of all keys)")
-      ->type_name("NAME");
-  add("--indexer", o.indexer,
-      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)")
-      ->type_name("NAME");
-  add("--indexer-scores", o.indexer_scores, "Function of the indexer's scores: relu or softmax")
-      ->type_name("NAME");
-  add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
   add("--form", o.form,
       "Scores of the simplicial layers: product or determinant, which needs a --dim that is a "
       "multiple of heads x (order + 1)")
@@ -72,6 +62,21 @@ void add_choice_flags(CLI::App& command, ModelFlags& o) {
                 "Add a key of ones to every axis but the first of the simplicial layers")
       ->group("Model");
   add("--dropout", o.model.dropout, "Share of tuples that the simplicial layers drop in training");
+}
+
+void add_choice_flags(CLI::App& command, ModelFlags& o) {
+  const auto add = option_adder(command, "Model");
+  add("--sparse", o.sparse,
+      "Tuples of the simplicial layers: window, topk or path (of keys that an indexer chooses) or "
+      "linear (separable features of all keys)")
+      ->type_name("NAME");
+  add("--indexer", o.indexer,
+      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)")
+      ->type_name("NAME");
+  add("--indexer-scores", o.indexer_scores, "Function of the indexer's scores: relu or softmax")
+      ->type_name("NAME");
+  add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
+  add_layer_flags(command, o);
 }
 
 LanguageModelOptions language_model_options(const ModelFlags& options, int64_t vocabulary) {

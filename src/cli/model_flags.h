@@ -24,7 +24,10 @@ struct ModelFlags {
 /// the default of --window.
 void add_shape_flags(CLI::App& command, ModelFlags& flags, const std::string& window);
 
-/// Adds the choice of tuples of the simplicial layers, and what these compute from them.
+/// Adds what the simplicial layers compute from their tuples.
+void add_layer_flags(CLI::App& command, ModelFlags& flags);
+
+/// Adds the choice of tuples of the simplicial layers, their scale, and add_layer_flags().
 void add_choice_flags(CLI::App& command, ModelFlags& flags);
 
 /// The model that the options describe.

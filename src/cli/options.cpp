@@ -3,9 +3,13 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+#include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "cli/output.h"
@@ -68,6 +72,14 @@ std::vector<std::string> option_names(const CLI::App* app) {
     }
   }
   return names;
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  // CLI11 keeps them only in the name of the type: "TEXT:{auto,yes,no}".
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find(":{"), end = type.rfind('}');
+  if (begin == type.npos || end == type.npos) return {};
+  return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
 }
 
 std::string with_suggestion(std::string message, const std::string& word,
@@ -168,16 +180,21 @@ void apply(const CommonOptions& options) {
 
 int run_command(const CommonOptions& options, const std::vector<std::string>& files,
                 const std::function<int()>& run) {
-  if (options.resume.empty()) {
-    refuse_earlier_run(options, files);
-  } else {
+  if (options.ranks->repeats() && options.overwrite) {
+    throw InputError(
+        "--overwrite: not with torchrun, which repeats the command after a failure; remove the "
+        "folder");
+  }
+  if (!options.resume.empty()) {
     check_inputs(options);
+  } else if (!is_repeated(options)) {
+    refuse_earlier_run(options, files);
   }
   apply(options);
   try {
     return run();
   } catch (const Interrupted&) {
-    say_how_to_continue(options);
+    if (options.ranks->writes()) say_how_to_continue(options);
     throw;
   }
 }
@@ -202,10 +219,37 @@ std::string describe_unknown(const CLI::App& command, const std::string& word) {
   return with_suggestion("unknown command '" + word + "'", word, commands);
 }
 
+// Whether `text` has `word` between other characters than letters.
+bool has_word(std::string_view text, std::string_view word) {
+  const auto letter = [&](size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !letter(at - 1)) && !letter(at + word.size())) return true;
+  }
+  return false;
+}
+
+// Lines of at most `width` characters, broken between words.
+std::string wrapped(const std::string& text, size_t width) {
+  std::string lines;
+  size_t length = 0;
+  for (const std::string& word : CLI::detail::split(text, ' ')) {
+    const bool fits = length + 1 + word.size() <= width;
+    if (!lines.empty()) lines += fits ? ' ' : '\n';
+    length = (lines.empty() || !fits ? 0 : length + 1) + word.size();
+    lines += word;
+  }
+  return lines;
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
+  // Names take the first columns of a line of 100 characters, and their meanings the rest.
+  static constexpr size_t kNames = 34, kMeanings = 100 - kNames;
+
   HelpFormatter() {
-    column_width(34);
+    column_width(kNames);
     label("SUBCOMMAND", "COMMAND");
   }
 
@@ -223,11 +267,30 @@ class HelpFormatter : public CLI::Formatter {
     if (value.size() > kShort && CLI::detail::lexical_cast(value, number)) {
       value = fmt::format("{:.6g}", number);
     }
-    return option->get_description() + (value.empty() ? "" : " [" + value + "]");
+    std::string text = option->get_description();
+    const std::vector<std::string> choices = choices_of(*option);
+    const auto named = [&](const std::string& choice) { return has_word(text, choice); };
+    if (!std::ranges::all_of(choices, named)) {
+      text += fmt::format(" ({})", fmt::join(choices, ", "));
+    }
+    return wrapped(text + (value.empty() ? "" : " [" + value + "]"), kMeanings);
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::stringstream row;
+    CLI::detail::format_help(row, command->get_name(),
+                             wrapped(command->get_description(), kMeanings), kNames);
+    return row.str();
   }
 };
 
 }  // namespace
+
+bool names_unknown_command(CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  return !unknown.empty() && !unknown.front().starts_with('-') &&
+         !command_names(typed_command(app)).empty();
+}
 
 std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = typed_command(app);

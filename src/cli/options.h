@@ -13,6 +13,7 @@
 
 #include "cli/cli11.h"
 #include "cli/config_file.h"
+#include "train/ranks.h"
 
 namespace nsimplex::cli {
 
@@ -24,6 +25,9 @@ std::string full_name(const CLI::App& command);
 
 /// Names of options of a command and of those above it: "--steps".
 std::vector<std::string> option_names(const CLI::App* app);
+
+/// The values between which an option lets choose; empty if it takes others.
+std::vector<std::string> choices_of(const CLI::Option& option);
 
 /// `message`, with a suggestion if one of `candidates` is close to `word`. The suggestion is shown
 /// without its first `skipped` letters.
@@ -47,6 +51,7 @@ struct CommonOptions {
   std::vector<const std::string*> inputs;  ///< CommandText::inputs
   std::string command_line;                ///< the typed command, to repeat it
   std::string config_toml;                 ///< every option of the command, as --config reads it
+  training::Ranks* ranks = &training::only_rank();  ///< the processes that run the command together
 
   c10::Device torch_device() const;
 };
@@ -55,6 +60,8 @@ struct CommonOptions {
 /// error of usage.
 struct Session {
   std::string command_line;
+  bool json = false;  ///< --json came before the command
+  training::Ranks* ranks = &training::only_rank();
   std::function<int()> action;
 };
 
@@ -104,7 +111,9 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
   command.callback([&session, &command, options, run, files = text.files] {
     options->command_name = full_name(command);
     options->command_line = session.command_line;
+    options->json = options->json || session.json;
     options->config_toml = config_text(command);
+    options->ranks = session.ranks;
     session.action = [options, run, files] {
       return run_command(*options, files, [&] { return run(*options); });
     };
@@ -127,6 +136,9 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
 
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
+
+/// Whether the words after a group of commands begin with a word that is none of them.
+bool names_unknown_command(CLI::App& app);
 
 /// One line about a command line that could not be parsed. An unknown option or command is named
 /// first, with the nearest known one.

@@ -32,6 +32,7 @@ namespace {
 
 volatile std::sig_atomic_t flag = 0;
 volatile std::sig_atomic_t asked = 0;  // whether the flag is ever read
+volatile std::sig_atomic_t muted = 0;
 
 // A handler may use only what POSIX allows: flags, write(), unlink(), signal() and _exit().
 extern "C" void on_signal(int signal) {
@@ -41,7 +42,9 @@ extern "C" void on_signal(int signal) {
   }
   flag = 1;
   constexpr char kMessage[] = "\nnsimplex: stopping; once more to stop at once\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  if (!muted) {
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  }
   std::signal(signal, SIG_DFL);
 }
 
@@ -69,7 +72,10 @@ void check() {
 
 namespace nsimplex::cli {
 
+void mute() { interrupt::muted = 1; }
+
 void print(std::string_view text) {
+  if (interrupt::muted) return;
   const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) throw OutputClosed();
 }
@@ -139,7 +145,7 @@ std::string format_duration(double seconds) {
 ProgressBar::ProgressBar(std::string label, int64_t total, bool quiet)
     : label_(std::move(label)),
       total_(total),
-      quiet_(quiet),
+      quiet_(quiet || interrupt::muted),
       terminal_(isatty(STDERR_FILENO) == 1),
       begun_(Clock::now()),
       drawn_(begun_ - kPipedInterval) {}  // the first update shows at once

@@ -53,6 +53,9 @@ void check();
 
 }  // namespace interrupt
 
+/// From here on print(), progress and the line about a signal are silent: another rank prints them.
+void mute();
+
 /// Thrown if the reader of standard output closed it (`nsimplex ... | head`); the process ends
 /// quietly.
 struct OutputClosed : std::exception {

@@ -151,6 +151,7 @@ std::optional<data::RowTexts> column_texts(const io::Source& source, io::TextOpt
 
 bool is_file(const std::string& path) {
   std::error_code error;
+  if (path == "-") return true;  // standard input
   return std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
 }
 
@@ -190,7 +191,7 @@ PerturbedTable read_perturbed_table(const PerturbedTableOptions& o) {
     reading.text.leave_out.push_back(o.perturbations);
   }
   PerturbedTable result;
-  data::Observations observations = data::read_observations(o.path, reading);
+  data::Observations observations = data::observations_of(io::parse_table(source, reading));
   require_different(observations.features, o.path);
   say_reading(o.path, size_of_table(observations.values.size(0), observations.values.size(1)),
               observations.reading);

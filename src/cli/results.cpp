@@ -27,6 +27,16 @@ training::Scores scores_of(const Json& line) {
   return scores;
 }
 
+std::map<std::string, training::Scores> published_scores(const char* figures,
+                                                         const std::string& command,
+                                                         const std::string& table) {
+  const Json known = Json::parse(figures).at(command).at("tables");
+  std::map<std::string, training::Scores> scores;
+  if (!known.contains(table)) return scores;
+  for (const auto& [model, line] : known.at(table).items()) scores[model] = scores_of(line);
+  return scores;
+}
+
 std::string Results::trial_of(uint64_t seed) { return fmt::format("{:020}", seed); }
 
 void Results::add(const std::string& model, const std::string& trial,

@@ -21,6 +21,15 @@ void add_scores(Json& line, const training::Scores& scores, const std::string& p
 /// finite.
 training::Scores scores_of(const Json& line);
 
+/// The text of src/cli/published.json, which the build puts into the program.
+extern const char* const kPublishedFigures;
+
+/// The scores of models that a paper published, by model: a table of a command in the text of a
+/// published.json. Empty if it has no such table.
+std::map<std::string, training::Scores> published_scores(const char* figures,
+                                                         const std::string& command,
+                                                         const std::string& table);
+
 /// The metrics of models over repeated trials, as rows of models and columns of metrics. Every
 /// command that compares models keeps its results here.
 class Results {

@@ -74,6 +74,13 @@ bool can_continue(const CommonOptions& options, const std::string& folder) {
   }
 }
 
+bool is_repeated(const CommonOptions& options) {
+  if (!options.ranks->repeats() || options.out.empty() || !can_continue(options, options.out)) {
+    return false;
+  }
+  return io::read_text((fs::path(options.out) / kConfigFile).string()) == config_file(options);
+}
+
 void say_how_to_continue(const CommonOptions& options) {
   const std::string& folder = options.resume.empty() ? options.out : options.resume;
   if (folder.empty() || !can_continue(options, folder)) return;
@@ -190,7 +197,8 @@ namespace fs = std::filesystem;
 // for a word that is not a file, for example the name of a column instead of one.
 std::optional<Json> input_of(const std::string& path) {
   std::error_code ignored;
-  if (path.empty() || !fs::is_regular_file(path, ignored)) return std::nullopt;
+  const bool file_or_stdin = path == "-" || fs::is_regular_file(path, ignored);
+  if (!file_or_stdin) return std::nullopt;
   const io::FileBytes file(path);
   return Json{
       {"file", path}, {"bytes", file.bytes().size()}, {"checksum", io::checksum(file.bytes())}};

@@ -26,6 +26,10 @@ void make_run_directory(const std::string& path);
 /// Whether the command of `options` can continue the run in `folder`.
 bool can_continue(const CommonOptions& options, const std::string& folder);
 
+/// Whether --out has a run of this very command, which a launcher repeats after a failure. The run
+/// then continues.
+bool is_repeated(const CommonOptions& options);
+
 /// Reports on standard error how an interrupted run can continue, if it can.
 void say_how_to_continue(const CommonOptions& options);
 

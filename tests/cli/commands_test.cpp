@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ namespace {
 using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 // Every line must be one JSON object.
 std::vector<json> json_lines(const Finished& finished) {
@@ -45,6 +47,20 @@ TEST(Info, JsonNamesTheMachine) {
   EXPECT_THAT(info["devices"].get<std::vector<std::string>>(), Contains("cpu"));
   EXPECT_THAT(info["operators"].get<std::vector<std::string>>(), Contains("nsimplex::attention"));
   EXPECT_THAT(info["version"].get<std::string>(), HasSubstr("."));
+  EXPECT_THAT(info["compiler"].get<std::string>(), MatchesRegex("[A-Za-z]+ [0-9.]+"));
+  EXPECT_TRUE(info["processor"].is_string());
+  EXPECT_FALSE(info["family"].get<std::string>().empty());
+  EXPECT_THAT(info["commit"].get<std::string>(), MatchesRegex("[0-9a-f]+(-dirty)?|unknown"));
+}
+
+TEST(Info, TheTableFitsATerminalAndNamesEveryOperator) {
+  const Finished finished = run({"info"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  for (const std::string& line : lines_of(finished.out)) EXPECT_LE(line.size(), 100u) << line;
+  const auto operators = json_lines(run({"info", "--json"})).front()["operators"];
+  for (const std::string name : operators) {
+    EXPECT_THAT(finished.out, HasSubstr(name.substr(name.rfind(':') + 1)));
+  }
 }
 
 TEST(BenchAttention, JsonHasTheDocumentedFields) {
@@ -68,6 +84,9 @@ TEST(BenchAttention, JsonHasTheDocumentedFields) {
   }
   EXPECT_NEAR(line["ratio"].get<double>(),
               line["gflops"].get<double>() / line["sgemm_gflops"].get<double>(), 1e-9);
+  EXPECT_FALSE(line["family"].get<std::string>().empty());
+  EXPECT_TRUE(line["processor"].is_string());
+  EXPECT_EQ(line["simd"], json_lines(run({"info", "--json"})).front()["simd"]);
 }
 
 TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
@@ -78,6 +97,37 @@ TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
   ASSERT_EQ(objects.size(), 2u);
   EXPECT_EQ(objects[0]["threads"], 1);
   EXPECT_EQ(objects[1]["threads"], 2);
+}
+
+TEST(BenchLevels, EveryLevelHasEveryMeasurementAndOneIsInUse) {
+  const Finished finished =
+      run({"bench", "levels", "--seq", "8", "--repeats", "1", "--threads", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const auto levels = json_lines(run({"info", "--json"})).front()["simd_levels"];
+  const std::string in_use = json_lines(run({"info", "--json"})).front()["simd"];
+  std::map<std::string, std::set<std::string>> measured;
+  for (const json& line : json_lines(finished)) {
+    EXPECT_EQ(line["kind"], "bench_level");
+    const std::string level = line["level"];
+    EXPECT_EQ(line["chosen"], level == in_use);
+    EXPECT_EQ(line["reason"].get<std::string>().empty(), level != in_use);
+    EXPECT_FALSE(line["family"].get<std::string>().empty());
+    EXPECT_GT(line["gflops"].get<double>(), 0);
+    EXPECT_GT(line["sgemm_gflops"].get<double>(), 0);
+    measured[level].insert(line["dtype"].dump() + line["pass"].dump() + line["dim"].dump());
+  }
+  EXPECT_EQ(measured.size(), levels.size());
+  for (const std::string level : levels) EXPECT_EQ(measured[level].size(), 8u) << level;
+}
+
+TEST(BenchLevels, TheTableMarksTheLevelInUse) {
+  const Finished finished =
+      run({"bench", "levels", "--seq", "8", "--repeats", "1", "--threads", "1"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const std::string in_use = json_lines(run({"info", "--json"})).front()["simd"];
+  EXPECT_THAT(finished.out, HasSubstr("processor: "));
+  EXPECT_THAT(finished.out, HasSubstr(in_use + " *"));
+  EXPECT_THAT(finished.out, HasSubstr("* " + in_use + " is in use: "));
 }
 
 TEST(BenchSparse, CountsTheTuplesOfEveryPattern) {

@@ -49,7 +49,8 @@ Words least_words(ParsedLine& line, const Words& path) {
   for (const CLI::Option* option : line.command(path).get_options()) {
     if (!option->get_required()) continue;
     if (!option->get_positional()) words.push_back(option->get_name());
-    words.push_back("input");
+    const std::vector<std::string> choices = choices_of(*option);
+    words.push_back(choices.empty() ? "input" : choices.front());
   }
   return words;
 }

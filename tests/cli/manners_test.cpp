@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/every_command.h"
 #include "cli/process.h"
 #include "support/printable.h"
 #include "temporary_folder.h"
@@ -15,6 +16,7 @@
 namespace nsimplex::cli::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -93,6 +95,7 @@ TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
                                                        {"report"},
                                                        {"bench", "attention"},
                                                        {"bench", "sparse"},
+                                                       {"bench", "levels"},
                                                        {"lab", "match2"},
                                                        {"lab", "match3"},
                                                        {"lab", "match4"},
@@ -108,6 +111,43 @@ TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
   }
 }
 
+TEST(Help, IsACommandToo) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "lm", "train"}).out, run({"lm", "train", "--help"}).out);
+  EXPECT_EQ(run({"help", "lab", "match3"}).out, run({"lab", "match3", "--help"}).out);
+  EXPECT_THAT(run({"help", "lm", "trian"}).err, HasSubstr("did you mean train?"));
+}
+
+TEST(Help, HasLinesOfAtMost100Characters) {
+  ParsedLine line;
+  for (const Words& path : line.commands()) {
+    for (Words part = path;; part.pop_back()) {
+      for (const std::string& text : lines_of(line.command(part).help())) {
+        EXPECT_LE(text.size(), 100u) << text;
+      }
+      if (part.empty()) break;
+    }
+  }
+}
+
+TEST(Help, NamesTheChoices) {
+  ParsedLine line;
+  for (const Words& path : line.commands()) {
+    const std::string help = line.command(path).help();
+    for (const CLI::Option* option : line.command(path).get_options()) {
+      for (const std::string& choice : choices_of(*option)) EXPECT_THAT(help, HasSubstr(choice));
+    }
+  }
+  EXPECT_THAT(choices_of(*line.command({"bench", "attention"}).get_option("--pass")),
+              ElementsAre("forward", "backward"));
+}
+
+TEST(Json, MayComeBeforeTheCommand) {
+  const Finished before = run({"--json", "info", "--threads", "1"});
+  EXPECT_EQ(before.code, 0) << before.err;
+  EXPECT_EQ(before.out, run({"info", "--threads", "1", "--json"}).out);
+}
+
 TEST(Help, OffersTheCommonOptionsThatActInACommand) {
   struct Offered {
     std::vector<std::string> command, does, does_not;
@@ -118,6 +158,7 @@ TEST(Help, OffersTheCommonOptionsThatActInACommand) {
       {{"report"}, {}, {"--out", "--seed", "--threads", "--device"}},
       {{"bench", "attention"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"bench", "sparse"}, {"--out", "--seed", "--threads"}, {"--device"}},
+      {{"bench", "levels"}, {"--seed", "--threads"}, {"--out", "--device"}},
       {{"lab", "match3"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"lab", "chains"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"graph", "expressivity"}, {"--out", "--seed", "--threads"}, {"--device"}},

@@ -36,6 +36,8 @@ COMMANDS = {
     "graph expressivity": "--order 2 --control 100000",
     "graph hyperedges": "--train TUPLES --test TUPLES",
     "graph molecules": "MOLECULES",
+    "graph predict": "GRAPHRUN LINKS",
+    "graph train": "LINKS --task edge --target sign --epochs 100000 --patience 0 --width 8",
     "lab attenuation": "",
     "lab chains": "",
     "lab complexity": "",
@@ -61,7 +63,7 @@ QUIET = ("--threads", "1", "--json")
 
 
 #: Commands that write no run directory.
-OTHERS = ("info", "lm eval", "lm sample", "report", "verify")
+OTHERS = ("bench levels", "completion", "info", "lm eval", "lm sample", "report", "verify")
 
 
 def all_commands(executable):
@@ -127,6 +129,8 @@ def make_inputs(folder, executable):
     write("LABELS", "labels.csv", ["label", *(rng.choice("xy") for _ in range(200))])
     write("EDGES", "edges.tsv", ["a\tb", "b\tc", "a\tc", "c\td"])
     write("GRAPHS", "graphs.g6", ["D?{", "Dqc"] * 500)
+    pairs = [(i, j) for j in range(9) for i in range(j)]
+    write("LINKS", "links.csv", ["a,b,sign", *(f"{i},{j},{(i + j) % 2}" for i, j in pairs)])
     write(
         "TUPLES",
         "tuples.csv",
@@ -157,6 +161,15 @@ def make_inputs(folder, executable):
                 "--embed-steps",
                 "5",
                 "--save-models",
+            ],
+        ),
+        (
+            "GRAPHRUN",
+            [
+                "graph",
+                "train",
+                files["LINKS"],
+                *"--task edge --target sign --model gcn --width 8 --epochs 1".split(),
             ],
         ),
         (

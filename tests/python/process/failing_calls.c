@@ -124,7 +124,12 @@ int rename(const char* from, const char* to) {
   return fails(kRename) ? -1 : REAL(rename)(from, to);
 }
 
-int fsync(int descriptor) { return fails(kFsync) ? -1 : REAL(fsync)(descriptor); }
+/* Folders that are synced are told by number: two descriptors of one folder have the same. */
+int fsync(int descriptor) {
+  struct stat facts;
+  if (fstat(descriptor, &facts) == 0 && S_ISDIR(facts.st_mode)) say("folder", (int)facts.st_ino);
+  return fails(kFsync) ? -1 : REAL(fsync)(descriptor);
+}
 
 #define MAPS(name, offset_type)                                                                \
   void* name(void* place, size_t size, int access, int flags, int file, offset_type offset) {  \

@@ -69,6 +69,7 @@ class Finished:
         done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=120)
         self.code, self.error = done.returncode, done.stderr
         notes = [note.split() for note in log.read_text().splitlines()] if log.exists() else []
+        self.folders = [int(value) for name, value in notes if name == "folder"]
         self.failed = any(name == "failed" for name, _ in notes)
         self.counts = {name: int(value) for name, value in notes if name in ERRORS}
         self.said = (
@@ -131,6 +132,26 @@ def test_every_call_that_fails_is_told_in_one_line(
     executable, inputs, failing, tmp_path, command, call
 ):
     fail_often(command, call, 25, executable, inputs, failing, tmp_path)
+
+
+def test_the_folders_of_a_new_run_are_synced(executable, inputs, failing, tmp_path):
+    """A file is there after a loss of power if its folder is, and so on upwards."""
+    words = [inputs.get(word, word) for word in RUNS["causal fit"].split()]
+    out = tmp_path / "new" / "run"
+    line = [executable, "causal", "fit", *words, *QUIET, "--out", out]
+    assert Finished(line, failing, "fsync", 0, tmp_path / "log").code == 0
+    done = Finished([*line, "--overwrite"], failing, "fsync", 0, tmp_path / "log")
+    assert done.code == 0 and _number(out) in done.folders
+    (tmp_path / "log").unlink()
+    out = tmp_path / "newer" / "run"
+    done = Finished([*line[:-1], out], failing, "fsync", 0, tmp_path / "log")
+    assert {_number(folder) for folder in (out, out.parent, tmp_path)} <= set(done.folders)
+
+
+def _number(folder):
+    """As failing_calls.c tells it."""
+    number = folder.stat().st_ino & 0xFFFFFFFF
+    return number - (1 << 32) if number >> 31 else number
 
 
 @pytest.mark.parametrize("call", ["write", "rename", "fsync"])

@@ -1,9 +1,12 @@
 """A run continues with the files that it began with, and with no others."""
 
 import json
+import os
 import random
 import shutil
+import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -99,3 +102,59 @@ def test_a_run_continues_with_the_files_that_it_began_with(executable, files, tm
     ]
     (out / "inputs.json").unlink()  # as version 0.1 left its folders
     subprocess.run(resume, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("command", ["eval", "sample"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_weights_that_are_not_finite_are_wanted_or_refused(
+    executable, root, inputs, tmp_path, command, value
+):
+    path = tmp_path / "model.safetensors"
+    content = (root / "tests/train/files/run-0.1/model.safetensors").read_bytes()
+    data = 8 + int.from_bytes(content[:8], "little")
+    begin = data + json.loads(content[8:data])["norm.weight"]["data_offsets"][0]
+    path.write_bytes(content[:begin] + struct.pack("<f", float(value)) + content[begin + 4 :])
+    line = [executable, "lm", command, path, "--threads", "1"]
+    line += ["--text", inputs["TEXT"]] if command == "eval" else ["--tokens", "1"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 2 and errors_in(done.stderr) == [
+        f"nsimplex: cannot use {path}: tensor norm.weight holds numbers that are not finite "
+        "(--non-finite uses it)"
+    ]
+    assert subprocess.run([*line, "--non-finite"], capture_output=True).returncode in (0, 1)
+
+
+def test_a_report_imports_nothing_of_the_current_folder(executable, tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "train_loss": 1.5}\n')
+    for name in ("csv", "json", "matplotlib", "nsimplex", "site", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("import os\nos._exit(9)\n")
+    environment = {**os.environ, "NSIMPLEX_PYTHON": sys.executable, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [executable, "report", "."], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").read_text().endswith("</html>\n")
+
+
+def test_a_report_without_matplotlib_says_how_to_get_it(executable, tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "train_loss": 1.5}\n')
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        'sys.modules["matplotlib"] = None\n'
+        "code = sys.argv[3]  # after -I -c\n"
+        'sys.argv = ["-c", *sys.argv[4:]]\n'
+        "exec(code)\n"
+    )
+    python.chmod(0o755)
+    done = subprocess.run(
+        [executable, "report", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NSIMPLEX_PYTHON": str(python)},
+    )
+    assert done.returncode == 1 and not (tmp_path / "report.html").exists()
+    said = done.stderr.strip()
+    assert "\n" not in said and "needs the Python packages nsimplex and matplotlib" in said
+    assert said.endswith(f"{sys.executable} -m pip install matplotlib")

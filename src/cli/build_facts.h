@@ -7,4 +7,10 @@ namespace nsimplex::cli {
 /// or a LibTorch without Python.
 extern const char* const kBuildPython;
 
+/// The compiler and its version: "GNU 12.2.0".
+extern const char* const kBuildCompiler;
+
+/// The abbreviated commit, with "-dirty" if files differed from it; "unknown" outside a repository.
+extern const char* const kBuildCommit;
+
 }  // namespace nsimplex::cli

@@ -1,0 +1,243 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/python_program.h"
+#include "cli/run_folder.h"
+#include "support/log.h"
+
+namespace nsimplex::cli {
+namespace {
+
+constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv";
+
+// The files of a data set, as both commands take them.
+struct GraphFiles : CommonOptions {
+  std::string data, nodes, graphs;
+};
+
+struct GraphTrainOptions : GraphFiles {
+  std::string task, target, kind = "auto", smiles = "smiles", ignore;
+  bool directed = false;
+  double validation = 0.1, test = 0.1;
+  uint64_t split_seed = 0;
+  std::string model = "transformer", form = "softmax", readout = "same", order = "data";
+  int64_t width = 64, layers = 3, heads = 4, random_walk = 0, laplacian = 0;
+  bool virtual_node = false, local = false;
+  double dropout = 0.0;
+  int64_t epochs = 100, batch = 32, warmup = 10, patience = 20;
+  double learning_rate = 1e-3, weight_decay = 1e-2;
+  std::string loss = "default";
+};
+
+struct GraphPredictOptions : GraphFiles {
+  std::string run;
+};
+
+// Models and readers of graphs are Python, which is told what to do in one JSON object. This
+// process keeps the run folder and shows the results. The program's lines are
+//   {"begin": true}: the input is usable; it waits until the run folder is there,
+//   {"sync": true}: it waits until the lines before are on the disk,
+//   {"log": {"kind": .., ..}}, {"table": [[..], ..]}, {"progress": [done, total, detail]},
+//   {"warning": ".."}.
+int run_graph_program(const GraphFiles& options, std::string_view action, Json request) {
+  request["data"] = options.data;
+  request["nodes"] = options.nodes;
+  request["graphs"] = options.graphs;
+  request["seed"] = options.seed;
+  request["threads"] = options.threads;
+  request["folder"] = options.out;
+  request["resume"] = !options.resume.empty();
+  std::unique_ptr<RunLog> log;
+  std::unique_ptr<ProgressBar> bar;
+  const auto take = [&](const Json& line) -> std::string {
+    if (line.contains("begin")) {
+      log = std::make_unique<RunLog>(options);
+      return "ready";
+    }
+    if (line.contains("sync")) {
+      if (log) log->sync();
+      return "synced";
+    }
+    if (line.contains("log") && log) {
+      Json fields = line["log"];
+      const std::string kind = fields["kind"];
+      fields.erase("kind");
+      log->write(kind, fields);
+    } else if (line.contains("progress")) {
+      const Json& done = line["progress"];
+      if (!bar) {
+        bar = std::make_unique<ProgressBar>(std::string(action), done[1], options.json);
+        bar->start_at(done[0]);
+      }
+      bar->update(done[0], done[2].get<std::string>());
+    } else if (line.contains("warning")) {
+      log_line("warning: " + line["warning"].get<std::string>());
+    } else if (line.contains("table") && !options.json) {
+      if (bar) bar->finish();
+      const std::vector<std::vector<std::string>> rows = line["table"];
+      Table table(rows.front());
+      for (size_t row = 1; row < rows.size(); ++row) table.add(rows[row]);
+      print(table.text());
+    }
+    return "";
+  };
+  const std::string text = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const int code = run_python({.command = fmt::format("graph {}", action),
+                               .module = "nsimplex.graph_command.__main__",
+                               .needs = "nsimplex",
+                               .installs = "",
+                               .arguments = {std::string(action), text}},
+                              take);
+  if (bar) bar->finish();
+  if (code == 0 && log) log->say_if_finished();
+  return code;
+}
+
+int run_graph_train(const GraphTrainOptions& o) {
+  return run_graph_program(o, "train",
+                           {{"task", o.task},
+                            {"target", o.target},
+                            {"kind", o.kind},
+                            {"smiles", o.smiles},
+                            {"ignore", o.ignore},
+                            {"directed", o.directed},
+                            {"validation", o.validation},
+                            {"test", o.test},
+                            {"split_seed", o.split_seed},
+                            {"model", o.model},
+                            {"width", o.width},
+                            {"layers", o.layers},
+                            {"heads", o.heads},
+                            {"form", o.form},
+                            {"readout", o.readout},
+                            {"order", o.order},
+                            {"virtual_node", o.virtual_node},
+                            {"local", o.local},
+                            {"random_walk", o.random_walk},
+                            {"laplacian", o.laplacian},
+                            {"dropout", o.dropout},
+                            {"epochs", o.epochs},
+                            {"batch", o.batch},
+                            {"learning_rate", o.learning_rate},
+                            {"weight_decay", o.weight_decay},
+                            {"warmup", o.warmup},
+                            {"patience", o.patience},
+                            {"loss", o.loss}});
+}
+
+int run_graph_predict(const GraphPredictOptions& o) {
+  return run_graph_program(o, "predict", {{"run", o.run}});
+}
+
+void add_files(CLI::App& command, GraphFiles& options) {
+  command
+      .add_option("DATA", options.data,
+                  "Edges or molecules in csv, arrays in npz or h5, graph6, or hypergraphs in HIF")
+      ->required()
+      ->type_name("");
+  command.add_option("--nodes", options.nodes, "csv with a row per node: name, features, target")
+      ->type_name("FILE")
+      ->group("Data");
+  command.add_option("--graphs", options.graphs, "csv with a row per graph: name, target")
+      ->type_name("FILE")
+      ->group("Data");
+}
+
+}  // namespace
+
+void add_graph_train(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<GraphTrainOptions>();
+  CLI::App& command = add_command(
+      parent, session,
+      {.name = "train",
+       .summary = "Train a model on your own graphs or hypergraphs, and keep it",
+       .examples = "nsimplex graph train edges.csv --nodes nodes.csv --task node --target label "
+                   "--out runs/nodes\n"
+                   "nsimplex graph train molecules.csv --task graph --target logp --model gin\n"
+                   "nsimplex graph train --resume runs/nodes",
+       .resumes = true,
+       .inputs = {&options->data, &options->nodes, &options->graphs},
+       .files = {kGraphModelFile}},
+      options, run_graph_train);
+  add_files(command, *options);
+  GraphTrainOptions& o = *options;
+  const auto count = CLI::Range(int64_t{0}, int64_t{1} << 20);
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto data = option_adder(command, "Data");
+  command.add_option("--task", o.task, "What the target belongs to: graph, node, edge, hyperedge")
+      ->required()
+      ->check(CLI::IsMember({"graph", "node", "edge", "hyperedge"}))
+      ->group("Data");
+  command.add_option("--target", o.target, "Column of the target, or several, with commas")
+      ->required()
+      ->type_name("COLUMN")
+      ->group("Data");
+  data("--kind", o.kind, "What targets are: auto, number, binary, classes, labels")
+      ->check(CLI::IsMember({"auto", "number", "binary", "classes", "labels"}));
+  data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES");
+  data("--ignore", o.ignore, "Columns that are no features, with commas");
+  command.add_flag("--directed", o.directed, "Edges have the direction in which they are listed")
+      ->group("Data");
+  const auto split = option_adder(command, "Split");
+  const auto share = CLI::Range(0.0, 1.0);
+  split("--validation", o.validation, "Share of the rows that choose the epoch")->check(share);
+  split("--test", o.test, "Share of the rows for testing")->check(share);
+  split("--split-seed", o.split_seed, "Seed of the split, which does not depend on --seed");
+  const auto model = option_adder(command, "Model");
+  model("--model", o.model, "transformer, or message passing: gcn, gin, gat")
+      ->check(CLI::IsMember({"transformer", "gcn", "gin", "gat"}));
+  model("--order", o.order, "Sizes of tuples, with commas; data: those of the edges");
+  model("--form", o.form, "Attention of the layers: softmax, kernel, decoupled")
+      ->check(CLI::IsMember({"softmax", "kernel", "decoupled"}));
+  model("--readout", o.readout, "Attention of the read-outs; same: that of the layers")
+      ->check(CLI::IsMember({"same", "softmax", "kernel", "decoupled"}));
+  model("--width", o.width, "Channels of all layers")->check(positive);
+  model("--layers", o.layers, "Number of layers")->check(positive);
+  model("--heads", o.heads, "Heads, a divisor of the width")->check(positive);
+  command.add_flag("--virtual-node", o.virtual_node, "A vector that all nodes of a graph share")
+      ->group("Model");
+  command.add_flag("--local", o.local, "No attention between tuples that share no node")
+      ->group("Model");
+  model("--random-walk", o.random_walk, "Number of random-walk encodings of nodes")->check(count);
+  model("--laplacian", o.laplacian, "Number of Laplacian encodings of nodes")->check(count);
+  model("--dropout", o.dropout, "Rate of dropout")->check(CLI::Range(0.0, 0.99));
+  const auto training = option_adder(command, "Training");
+  training("--epochs", o.epochs, "Most epochs")->check(positive);
+  training("--batch", o.batch, "Graphs per step, unless there is one graph")->check(positive);
+  training("--learning-rate", o.learning_rate, "Highest learning rate of AdamW")
+      ->check(CLI::Range(1e-12, 100.0));
+  training("--weight-decay", o.weight_decay, "Weight decay of AdamW")
+      ->check(CLI::Range(0.0, 100.0));
+  training("--warmup", o.warmup, "Steps over which the rate rises")->check(count);
+  training("--patience", o.patience, "Epochs without a better validation; 0: never stop early")
+      ->check(count);
+  training("--loss", o.loss, "default by kind; squared for numbers, soft_f1 for binary targets")
+      ->check(CLI::IsMember({"default", "squared", "soft_f1"}));
+}
+
+void add_graph_predict(CLI::App& parent, Session& session) {
+  const auto options = std::make_shared<GraphPredictOptions>();
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "predict",
+                   .summary = "Predict for new graphs, nodes or edges with a model of graph train",
+                   .examples = "nsimplex graph predict runs/nodes edges.csv --nodes nodes.csv\n"
+                               "nsimplex graph predict runs/molecules new.csv --out runs/new",
+                   .acts = {.seed = false},
+                   .files = {kGraphPredictions}},
+                  options, run_graph_predict);
+  command
+      .add_option("RUN", options->run, "The run folder of graph train, or its model.safetensors")
+      ->required()
+      ->type_name("");
+  add_files(command, *options);
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,204 @@
+#include "cli/python_program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "cli/build_facts.h"
+#include "support/executable.h"
+
+namespace nsimplex::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The interpreter runs isolated (-I): neither the current folder nor the environment adds to its
+// imports. The program adds two folders: the package that was built with this executable, and the
+// user's own packages. If a package is missing, it prints one line instead of a traceback.
+constexpr char kLoader[] = R"(
+import importlib, site, sys
+package, command, module, needs, installs = sys.argv[1:6]
+del sys.argv[1:6]
+if package:
+    sys.path.insert(0, package)
+sys.path.append(site.getusersitepackages())
+try:
+    main = importlib.import_module(module).main
+except ImportError as error:
+    where, what = "in nsimplex's folder: ", f" --no-build-isolation .{installs}"
+    if (error.name or "").partition(".")[0] in installs.split():
+        where, what = "", installs
+    sys.exit(f"nsimplex: {command} needs the Python packages {needs} ({error}); {where}"
+             f"{sys.executable} -m pip install{what}")
+sys.exit(main())
+)";
+
+// $NSIMPLEX_PYTHON, which the wheel's script sets to its own; otherwise the interpreter of the
+// build.
+std::string interpreter(const std::string& command) {
+  const char* named = std::getenv("NSIMPLEX_PYTHON");
+  if (named && *named) return named;
+  if (*kBuildPython) return kBuildPython;
+  throw std::runtime_error(
+      fmt::format("{} needs a Python with nsimplex; name it in NSIMPLEX_PYTHON", command));
+}
+
+// An executable in a build folder uses the package that was built with it.
+std::string own_package() {
+  const fs::path package = executable_folder().parent_path() / "python";
+  return fs::exists(package / "nsimplex") ? package.string() : "";
+}
+
+// A process that is killed and collected if an exception ends its use.
+class Child {
+ public:
+  explicit Child(pid_t id) : id_(id) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (id_ <= 0) return;
+    kill(id_, SIGKILL);
+    wait();
+  }
+
+  void signal(int number) const { kill(id_, number); }
+
+  int wait() {
+    int status = 0;
+    while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+    }
+    id_ = 0;
+    return status;
+  }
+
+ private:
+  pid_t id_;
+};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { shut(); }
+
+  int number() const { return number_; }
+  void shut() {
+    if (number_ >= 0) close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_;
+};
+
+using Taker = std::function<std::string(const Json&)>;
+
+// A child that has ended does not read; read_lines() finds out.
+void answer(int pipe, const std::string& text) {
+  if (text.empty()) return;
+  const std::string line = text + "\n";
+  [[maybe_unused]] const ssize_t written = write(pipe, line.data(), line.size());
+}
+
+// Gives every line of the pipe to `take` until the other end is closed. A signal to this process is
+// passed on once.
+void read_lines(int pipe, int back, const Child& child, const Taker& take) {
+  constexpr int kMilliseconds = 100;  // until a signal is seen
+  std::string text;
+  bool told = false;
+  while (true) {
+    if (!told && interrupt::requested()) {
+      child.signal(SIGTERM);
+      told = true;
+    }
+    pollfd ready{.fd = pipe, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, kMilliseconds) <= 0) continue;
+    std::array<char, 1 << 16> part;
+    const ssize_t count = read(pipe, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.append(part.data(), static_cast<size_t>(count));
+    size_t begin = 0;
+    for (size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      const Json line = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                    /*allow_exceptions=*/false);
+      if (line.is_object()) answer(back, take(line));
+    }
+    text.erase(0, begin);
+  }
+}
+
+// In the new process: becomes the interpreter. It allocates nothing, since another thread may have
+// held the allocator's lock.
+[[noreturn]] void become(char* const* arguments, int input, int output, bool coordinated,
+                         pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it ended before the line above
+  if (coordinated) std::signal(SIGINT, SIG_IGN);
+  if (coordinated) dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  execvp(arguments[0], arguments);
+  _exit(127);
+}
+
+}  // namespace
+
+int run_python(const PythonProgram& program, const Taker& take) {
+  std::vector<std::string> words{interpreter(program.command),
+                                 "-I",
+                                 "-c",
+                                 kLoader,
+                                 own_package(),
+                                 program.command,
+                                 program.module,
+                                 program.needs,
+                                 program.installs};
+  words.insert(words.end(), program.arguments.begin(), program.arguments.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (take) interrupt::defer();
+  std::array<int, 2> out{-1, -1}, in{-1, -1};
+  if (take && (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(in.data(), O_CLOEXEC) != 0)) {
+    throw std::runtime_error("cannot make a pipe");
+  }
+  Descriptor from_child(out[0]), child_input(in[0]), to_child(in[1]);
+  Descriptor child_output(take ? out[1] : open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const pid_t parent = getpid(), id = fork();
+  if (id < 0) throw std::runtime_error("cannot start a process");
+  if (id == 0) {
+    become(arguments.data(), child_input.number(), child_output.number(), take != nullptr, parent);
+  }
+  Child child(id);
+  child_input.shut();
+  child_output.shut();
+  if (take) read_lines(from_child.number(), to_child.number(), child, take);
+  const int status = child.wait();
+  const bool exited = WIFEXITED(status);
+  if (exited && WEXITSTATUS(status) == 127) {
+    throw std::runtime_error(fmt::format(
+        "cannot run '{}'; name a Python with nsimplex in NSIMPLEX_PYTHON", words.front()));
+  }
+  if (take && (exited ? WEXITSTATUS(status) == kInterruptedCode : interrupt::requested())) {
+    throw Interrupted();
+  }
+  if (!exited && take) {
+    throw std::runtime_error(
+        fmt::format("the Python of {} ended by signal {}", program.command, WTERMSIG(status)));
+  }
+  return exited ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace nsimplex::cli

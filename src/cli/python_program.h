@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/output.h"
+
+namespace nsimplex::cli {
+
+/// A part of a command that is written in Python: `main()` of a module of the package.
+struct PythonProgram {
+  std::string command;  ///< how messages call it
+  std::string module;   ///< nsimplex.report.__main__
+  std::string needs;    ///< packages for the message if the import fails: "nsimplex and matplotlib"
+  std::string installs;  ///< what pip installs besides this package
+  std::vector<std::string> arguments;
+};
+
+/// Runs the program in a process of its own and returns its exit code. The process shares standard
+/// error, where it reports its own errors as the commands do, and it ends with this one. Each line
+/// of its standard output is a JSON object, which goes to `take`. If `take` returns a text, the
+/// program gets it as a line of its standard input. Without `take` the output is thrown away.
+///
+/// With `take`, Ctrl-C and SIGTERM reach the program as one SIGTERM. It then ends at its next good
+/// moment with kInterruptedCode, and this function throws Interrupted.
+int run_python(const PythonProgram& program,
+               const std::function<std::string(const Json&)>& take = nullptr);
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,85 @@
+"""What a shell sees of the program: completion, standard input, help."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import QUIET
+
+#: Commands of a moment. The first name in capitals is the file that comes on standard input.
+READERS = (
+    "causal fit TABLE",
+    "causal embed EDGES --steps 5",
+    "causal encode EMBEDDING --overwrite --out OUT",
+    "causal classify TABLE --labels LABELS --encodings none --splits 1 --seeds 1 --epochs 1 "
+    "--restore-epochs 1 --dim 8 --heads 2 --layers 1",
+    "analyze curvature GRAPHS",
+    "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
+    "graph molecules MOLECULES --models mlp --epochs 1",
+)
+
+
+def results(line, **options):
+    done = subprocess.run(line, capture_output=True, check=False, **options)
+    assert done.returncode == 0, done.stderr.decode()
+    lines = [json.loads(each) for each in done.stdout.splitlines()]
+    # How long something took differs between two runs of the same command.
+    return [{name: each[name] for name in each if "seconds" not in name} for each in lines]
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda line: " ".join(line.split()[:2]))
+def test_a_dash_reads_standard_input(executable, inputs, tmp_path, reader):
+    words = reader.split()
+    place = next(i for i, word in enumerate(words) if word in inputs)
+    named = [str(tmp_path) if word == "OUT" else inputs.get(word, word) for word in words]
+    piped = [*named[:place], "-", *named[place + 1 :]]
+    content = Path(named[place]).read_bytes()
+    of_file = results([executable, *named, *QUIET])
+    of_pipe = results([executable, *piped, *QUIET], input=content)
+    assert json.loads(json.dumps(of_pipe).replace('"-"', json.dumps(named[place]))) == of_file
+
+
+def test_standard_input_has_its_name_in_an_error(executable):
+    line = [executable, "causal", "fit", "-"]
+    done = subprocess.run(line, input=b"", capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("nsimplex: cannot read standard input: ")
+
+
+def complete(executable, typed):
+    """What bash would offer after the words ``typed``, the last of which is begun only."""
+    words = " ".join(f"'{word}'" for word in ["nsimplex", *typed])
+    script = (
+        f'PATH="{Path(executable).parent}:$PATH"; eval "$(nsimplex completion bash)"\n'
+        f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _nsimplex\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["ca"], ["causal"]),
+        (["he"], ["help"]),
+        (["help", "lm", "tr"], ["train"]),
+        (["causal", "f"], ["fit"]),
+        (["lm", "train", "--norma"], ["--normalizer"]),
+        (["bench", "attention", "--pass", ""], ["forward", "backward"]),
+        (["bench", "attention", "--pass", "b"], ["backward"]),
+        (["--config", "x.toml", "--json", "lm", "ev"], ["eval"]),
+        (["lab", "match"], ["match2", "match3", "match4"]),
+        (["lab", "match3", "--ste"], ["--steps"]),
+        (["lm", "train", "--text", ""], []),
+        (["causal", "fit", "table"], []),
+    ],
+    ids=" ".join,
+)
+def test_bash_completes_commands_options_and_choices(executable, typed, offered):
+    assert complete(executable, typed) == offered
