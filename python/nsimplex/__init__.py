@@ -6,11 +6,12 @@ libnsimplex.so, in lib/ beside this file, implements the operators and registers
 
 from __future__ import annotations
 
-from . import analysis, causal, graph, nn, text
+from . import analysis, causal, graph, nn, text, viz
 from ._build_info import VERSION as __version__
 from ._library import PACKAGE as _PACKAGE
 from .attention import attention, reference
 from .attention_weights import attention_marginals, attention_received, attention_weights
+from .attention_workspace import AttentionWorkspace, attention_workspace
 from .continuous_order import continuous_order
 from .equivariant_attention import (
     EquivariantAttentionClass,
@@ -18,6 +19,7 @@ from .equivariant_attention import (
     EquivariantAttentionWeights,
     equivariant_attention,
     equivariant_attention_classes,
+    equivariant_attention_coefficients,
     equivariant_attention_plan,
     orthogonal_directions,
 )
@@ -43,6 +45,7 @@ from .graph_files import (
 )
 from .kv_cache import IndexedCache, KeyValueCache, LayerCache, LayerCaches
 from .merge_attention import merge
+from .paged_cache import PagedCache
 from .rotary import rotary
 from .routing import (
     indexer_loss,
@@ -58,7 +61,7 @@ from .separable_attention import (
     separable_reference,
 )
 from .sparse_attention import sparse_attention, sparse_reference
-from .static_cache import PagedCache, StaticCache
+from .static_cache import StaticCache
 from .tuples import hyperedge_list, neighbours, path_list, product_list
 
 _register_gpu_kernels()
@@ -68,6 +71,7 @@ _register_gpu_kernels()
 cmake_prefix_path = str(_PACKAGE)
 
 __all__ = [
+    "AttentionWorkspace",
     "EdgeFile",
     "EquivariantAttentionClass",
     "EquivariantAttentionPlan",
@@ -92,11 +96,13 @@ __all__ = [
     "attention_marginals",
     "attention_received",
     "attention_weights",
+    "attention_workspace",
     "causal",
     "cmake_prefix_path",
     "continuous_order",
     "equivariant_attention",
     "equivariant_attention_classes",
+    "equivariant_attention_coefficients",
     "equivariant_attention_plan",
     "equivariant_classes",
     "equivariant_encoder_plan",
@@ -129,4 +135,5 @@ __all__ = [
     "topk_keys",
     "topk_keys_reference",
     "topk_tuples",
+    "viz",
 ]

@@ -52,7 +52,13 @@ def checked(
 ) -> Callable[[_Function], _Function]: ...
 
 
-def checked(function=None, *, name=None, options_of=None, by=None):
+def checked(
+    function: Any = None,
+    *,
+    name: str | None = None,
+    options_of: Callable | None = None,
+    by: Callable | None = None,
+) -> Any:
     """The function, whose failed calls name the argument at fault as ``[name] argument: expected
     .., got ..``.
 
@@ -96,7 +102,7 @@ def checked_methods(cls: _Class) -> _Class:
 def describe(value: object) -> str:
     """A value in a few words, without the numbers of a tensor."""
     if isinstance(value, Tensor):
-        return f"a tensor of shape {list(value.shape)}"
+        return f"a {value.dtype} tensor of shape {list(value.shape)}"
     if value is None or isinstance(value, (bool, int, float, str)):
         text = repr(value)
         return text if len(text) <= 40 else f"{text[:36]} .."
@@ -127,14 +133,14 @@ def _explained(
         given |= given.pop("options", {})
         hints = _hints(options_of) | hints
     wrong_type = _wrong_type(hints, label, given)
-    if (
-        wrong_type is not None or ours
-    ):  # ours, but of a function that this one calls: with its names if it can
+    # Ours, but of a function that this one calls: with its names if it can. torch's own complaints
+    # of tensors are no ValueErrors.
+    if wrong_type is not None or ours or isinstance(error, ValueError):
         return wrong_type
     return (
         _wrong_tensor(label, given)
         or _wrong_device(label, given)
-        or _wrong_dtype(label, given)
+        or _wrong_dtype(label, given, error)
         or _reworded(label, error)
     )
 
@@ -221,14 +227,17 @@ def _wrong_device(label: str, given: dict) -> Exception | None:
     return None
 
 
-def _wrong_dtype(label: str, given: dict) -> Exception | None:
+def _wrong_dtype(label: str, given: dict, error: Exception) -> Exception | None:
     """The input of a layer whose weights have another dtype; autocast, where it is on, has seen to
-    that before."""
+    that before. Integers may be tokens, which are right: then torch must have spoken of dtypes."""
     layer = given.get("self")
     if not isinstance(layer, torch.nn.Module):
         return None
     dtypes = {parameter.dtype for parameter in layer.parameters()}
+    of_dtypes = re.search("dtype|scalar type|not implemented for", str(error)) is not None
     for name, tensor in _tensors(given):
+        if not (of_dtypes or tensor.is_floating_point()):
+            return None
         if len(dtypes) == 1 and tensor.dtype not in dtypes:
             return TypeError(
                 f"[{label}] {name}: expected the layer's dtype {dtypes.pop()}, got {tensor.dtype}"

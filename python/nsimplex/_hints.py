@@ -39,7 +39,7 @@ _WORDS = {
 }
 
 
-def misfit(hint: Any, value: object) -> tuple[str, Any, object] | None:
+def misfit(hint: Any, value: Any) -> tuple[str, Any, object] | None:
     """(place, hint, value) of what does not fit: the value itself, or an entry of it; None where it
     fits."""
     if _is_sequence(hint) and _fits_outside(hint, value):
@@ -61,7 +61,7 @@ def misfit(hint: Any, value: object) -> tuple[str, Any, object] | None:
     found = [misfit(option, value) for option in typing.get_args(hint)]
     if None in found:
         return None
-    inside = [each for each in found if each[0]]  # of the right kind, but for an entry
+    inside = [each for each in found if each and each[0]]  # of the right kind, but for an entry
     return inside[0] if len(inside) == 1 else ("", hint, value)
 
 

@@ -146,7 +146,8 @@ def place_nodes(
         for at in range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1):
             near = [above[n] + below[n] for n in rows[at]]
             x[rows[at]] = _apart(
-                [np.mean(x[n]) if n else x[own] for own, n in zip(rows[at], near)], distances[at]
+                [float(np.mean(x[n])) if n else x[own] for own, n in zip(rows[at], near)],
+                distances[at],
             )
     y = np.zeros(len(width))
     for at, row in enumerate(rows):

@@ -3,24 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
 from ._arguments import describe
-from ._layout import heads_first, in_layout
+from ._choices import (
+    Distinct,
+    FeatureName,
+    Form,
+    LearnedReduce,
+    Normalizer,
+    Pattern,
+    Reduce,
+    ScaleName,
+    Scores,
+)
+from ._layout import Layout, heads_first, in_layout
 
-__all__ = ["Scale", "Window", "computed_by", "flat_window", "operator_options", "scales"]
+__all__ = [
+    "AttentionOptions",
+    "FeatureMap",
+    "Scale",
+    "SelectionOptions",
+    "SeparableOptions",
+    "SparseOptions",
+    "Window",
+    "computed_by",
+    "flat_window",
+    "operator_options",
+    "scales",
+]
 
 Window = int | Sequence[int | tuple[int, int]] | None
-Scale = str | float | tuple[float, float]
+FeatureMap = FeatureName | Callable[[Tensor], Tensor] | None
+Scale = ScaleName | float | tuple[float, float]
+
+
+class AttentionOptions(TypedDict, total=False):
+    """The options of :func:`nsimplex.attention`, for functions that pass them on. Type checkers
+    read this class; a test compares it with the signature."""
+
+    causal: bool
+    window: Window
+    form: Form
+    reduce: Reduce
+    normalizer: Normalizer
+    scale: Scale
+    key_lengths: Tensor | None
+    key_masks: Sequence[Tensor] | None
+    cu_seqlens: Tensor | None
+    mask: Tensor | None
+    sink: Tensor | None
+    distinct: Distinct
+    augment: bool | Sequence[int] | None
+    dropout_p: float
+    seed: int | None
+    query_positions: Tensor | None
+    order_bias: Tensor | None
+
+
+class SparseOptions(TypedDict, total=False):
+    """The options of :func:`nsimplex.sparse_attention`, for functions that pass them on."""
+
+    pattern: Pattern
+    form: Form
+    reduce: LearnedReduce
+    reducer_weights: Sequence[Tensor] | None
+    scale: Scale
+
+
+class SeparableOptions(TypedDict, total=False):
+    """The options of :func:`nsimplex.separable_attention`, for functions that pass them on."""
+
+    features: FeatureMap
+    causal: bool
+    window: Window
+
+
+class SelectionOptions(TypedDict, total=False):
+    """The options of :func:`nsimplex.topk_keys`, for functions that pass them on."""
+
+    weights: Tensor | None
+    scores: Scores
+    causal: bool
+    scale: float | None
+    lse: Tensor | None
+    key_lengths: Tensor | None
+    adjacency: Tensor | None
+    candidates: Tensor | None
 
 
 def computed_by(operator: Callable, function: str) -> Callable:
     """What calls an operator that takes the arguments of :func:`nsimplex.attention`, under the name
     of a function."""
 
-    def compute(query, keys, values, *, return_lse=False, layout="bhtd", **options):
+    def compute(
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        *,
+        return_lse: bool = False,
+        layout: Layout = "bhtd",
+        **options: Any,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         query, keys, values = heads_first(function, layout, query, keys, values)
         out, lse = operator(query, keys, values, **operator_options(query, keys, values, **options))
         out = in_layout(layout, out)
@@ -39,8 +126,8 @@ def operator_options(
     scale: Scale = "standard",
     augment: bool | Sequence[int] | None = None,
     seed: int | None = None,
-    **as_they_are,
-) -> dict[str, object]:
+    **as_they_are: Any,
+) -> dict[str, Any]:
     """The operator's keyword arguments: windows are flattened, scales are computed, a seed is
     drawn.
 
@@ -49,7 +136,8 @@ def operator_options(
     """
     logit_scale, output_scale = scales(scale, query, values, reduce)
     if seed is None and as_they_are.get("dropout_p", 0) > 0:
-        seed = torch.randint(2**63 - 1, ()).item()
+        drawn: Any = torch.randint(2**63 - 1, ()).item()  # int() would fix it in exported code
+        seed = drawn
     if isinstance(augment, bool):
         augment = range(1, len(keys)) if augment else ()
     return as_they_are | {
@@ -70,10 +158,11 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
     """The operator's flat list left_1, right_1, left_2, ..."""
     if window is None:
         return None
+    entries: list[Any]
     if _is_int(window):
         entries = [window] * order
     elif isinstance(window, (list, tuple)):
-        entries = window
+        entries = [*window]
         if len(entries) != order:
             raise ValueError(
                 f"[{function}] window: expected one entry for each of {order} axes, got "

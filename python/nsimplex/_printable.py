@@ -1,8 +1,10 @@
-"""What commands written in Python show of names from files."""
+"""What commands written in Python show of names from files and of errors."""
 
 from __future__ import annotations
 
+import sys
 import unicodedata
+from collections.abc import Callable
 
 # Joiners that words of some scripts need; other characters of format turn the direction of writing.
 _JOINERS = "\u200c\u200d"
@@ -17,3 +19,14 @@ def printable(text: object) -> str:
         acts = unicodedata.category(letter) in _ACTING and letter not in _JOINERS
         shown.append(letter.encode("unicode_escape").decode("ascii") if acts else letter)
     return "".join(shown)
+
+
+def exit_code(command: Callable[[], object]) -> int:
+    """Run a command: 0, or 2 with one line on standard error if it cannot use its arguments or
+    files."""
+    try:
+        command()
+    except (OSError, ValueError) as error:
+        print(f"nsimplex: {printable(error)}", file=sys.stderr)
+        return 2
+    return 0

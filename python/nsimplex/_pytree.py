@@ -84,7 +84,7 @@ def constant_record(cls: _Class) -> _Class:
 def _to_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_json(each) for each in value]
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"type": type(value).__name__, **dataclasses.asdict(value)}
     return value
 

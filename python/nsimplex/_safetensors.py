@@ -1,4 +1,4 @@
-"""Reads safetensors files: https://github.com/huggingface/safetensors
+"""Reads and writes safetensors files: https://github.com/huggingface/safetensors
 
 The rules are those of the C++ reader (src/io/safetensors.h). Every length, offset and shape is
 checked before a tensor is made, and so are the checksums of a file that has them.
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ._printable import printable
+from ._whole_file import whole_file
 
 _DTYPES = {
     "F64": torch.float64,
@@ -134,7 +135,9 @@ class Safetensors:
     def _entry(self, name: str, fields: Any) -> _Entry:
         if not isinstance(fields, dict):
             self._bad(name, "is not described by an object")
-        dtype, shape, range_ = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
+        dtype: Any = fields.get("dtype")
+        shape: Any = fields.get("shape")
+        range_: Any = fields.get("data_offsets")
         if not isinstance(dtype, str) or dtype not in _DTYPES:
             self._bad(name, f"dtype {quoted(str(dtype))} is not supported")
         if not _is_counts(shape) or len(shape) > _MOST_AXES:
@@ -183,6 +186,39 @@ class Safetensors:
 
     def _part(self, entry: _Entry) -> memoryview:
         return self._bytes[self._data + entry.begin : self._data + entry.end]
+
+
+def write_safetensors(
+    path: str | os.PathLike[str], tensors: dict[str, Tensor], metadata: dict[str, str]
+) -> None:
+    """Writes a file with checksums, as the C++ writer does. It is written whole or not at all.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    names = {dtype: name for name, dtype in _DTYPES.items()}
+    order = sorted(tensors, key=lambda name: -tensors[name].element_size())
+    fields, data, sums, offset = {}, [], {}, 0
+    for name in order:
+        own = tensors[name].detach().cpu().contiguous()
+        part = own.view(-1).view(torch.uint8).numpy().tobytes() if own.numel() else b""
+        fields[name] = {
+            "dtype": names[own.dtype],
+            "shape": list(own.shape),
+            "data_offsets": [offset, offset + len(part)],
+        }
+        offset += len(part)
+        data.append(part)
+        sums[name] = _checksum(part).decode()
+    said = {**metadata, _OF_TENSORS: json.dumps(sums), _OF_HEADER: _NO_CHECKSUM.decode()}
+    text = json.dumps({_METADATA: said, **fields}, separators=(",", ":")).encode()
+    text += b" " * (-(_LENGTH_BYTES + len(text)) % _LENGTH_BYTES)
+    head = len(text).to_bytes(_LENGTH_BYTES, "little") + text
+    begin = head.find(f'"{_OF_HEADER}":"'.encode()) + len(_OF_HEADER) + 4
+    seal = _checksum(head)
+    with whole_file(path, binary=True) as file:
+        file.write(head[:begin] + seal + head[begin + len(seal) :])
+        file.writelines(data)
 
 
 def quoted(name: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from operator_cases import NODES, PAIRS, draw
 
 import nsimplex
-from nsimplex import nn
+from nsimplex import graph, nn
 
 
 class Step(NamedTuple):
@@ -135,6 +135,21 @@ def chosen(lengths=None, **layer):
     return simple(module, draw(2, 6, 8), *(() if lengths is None else (torch.tensor(lengths),)))
 
 
+def graph_model(cls=nn.GraphTransformer, **options):
+    """A model of two graphs with features of nodes and edges."""
+    data = graph.from_edge_index(
+        torch.tensor([[0, 1, 1, 2, 4], [1, 0, 2, 1, 5]]),
+        7,
+        draw(5, 3).float(),
+        torch.tensor([0, 0, 0, 0, 1, 1, 1]),
+        node_features=draw(7, 2).float(),
+        directions=options.pop("directions", "given"),
+        duplicates="first",
+    )
+    module = cls(node_channels=2, edge_channels=3, width=8, layers=2, heads=2, **options)
+    return simple(module, module.prepare(data))
+
+
 LIGHT = {"heads": 2, "index_dim": 4}
 
 
@@ -178,6 +193,16 @@ CASES = {
         backbone="simplicial", values="linear", encoding="sinusoidal"
     ),
     "FeatureTransformer, relative": lambda: features(encoding="relative"),
+    "GraphTransformer": lambda: graph_model(order=[1, 2, 4], virtual_node=True),
+    "GraphTransformer, nodes": lambda: graph_model(
+        task="node", target="classes", outputs=3, form="kernel", readout="softmax"
+    ),
+    "GraphTransformer, edges": lambda: graph_model(
+        task="edge", directions="undirected", symmetry="undirected", random_walk=2
+    ),
+    "MessagePassing": lambda: graph_model(nn.MessagePassing, kind="gat", virtual_node=True),
+    "MessagePassing, gin": lambda: graph_model(nn.MessagePassing, kind="gin", task="edge"),
+    "MessagePassing, gcn": lambda: graph_model(nn.MessagePassing, kind="gcn", task="node"),
     "HigherOrderPart": lambda: Step(
         nn.HigherOrderPart(8, 2, 1, 4, window=(3, 5)), (draw(2, 6, 8),), higher_order_part
     ),

@@ -224,6 +224,7 @@ def parts(batch):
 #: outside of graphs.
 ON_THE_HOST = {
     "attention_tuples": plain(4, [4, 4], causal=True),
+    "attention_workspace": lambda: attention(**WINDOW),
     "causal_baselines": plain(draw(40, 4).double()),
     "causal_edge_curves": plain(draw(4, 4).double(), TRUTH.double()),
     "causal_embed": plain(
@@ -243,6 +244,25 @@ ON_THE_HOST = {
         torch.zeros(0, 2, dtype=torch.int64),
         torch.zeros(0, 2, dtype=torch.int64),
         [],
+    ),
+    "causal_fit_rows": plain(
+        draw(60, 4).double(),
+        "order",
+        False,
+        True,
+        None,
+        None,
+        2,
+        False,
+        0,
+        torch.zeros(0, 2, dtype=torch.int64),
+        torch.zeros(0, 2, dtype=torch.int64),
+        [],
+        [row % 3 for row in range(60)],
+        torch.tensor([[0, 1], [7, 2]]),
+        False,
+        [],
+        "refuse",
     ),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
     # a file of causal_pipeline_write, which its own tests read and write
@@ -289,18 +309,22 @@ ON_THE_HOST = {
     "graph_with_loops": plain(*parts(UNDIRECTED)),
     "hyperbolic_distances": plain(draw(4, 3)),
     "hyperedge_list": plain(torch.tensor([[0, 1, 2]]), 4),
+    "lipschitz_bound": plain(2, 3, 4, 0.5, 1.0, 1.0, "proof", 1.0),
     "mask_distances": plain(*parts(UNDIRECTED)),
     "mask_extent": plain(*parts(UNDIRECTED)),
     "minimal_residual": plain(draw(2, 5, 4), 1e-6),
     "neighbours": plain(torch.eye(4, dtype=torch.bool)),
     "neighbours_csr": plain(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), 2),
     "orthogonal_directions": None,  # drawn anew in every call
+    "pair_lipschitz_bound": plain(3, 0.5, 1.0, 1.0),
     "path_list": plain(TABLE, 2),
     "product_list": plain(TABLE, 2),
     "read_edges": None,  # readers of files, which have no floating tensor to cast
     "read_graphs": None,
     "read_table": None,
     "read_tuples": None,
+    "sensitivity_bounds": plain(2, 4, 4, 0.5, 1.0, []),
+    "sharpness_bounds": plain(2, 4, 4, 0.5, 1.0, []),
     "topk_tuples": lambda: (weights_of_pairs()[0] + (4,), {"causal": True}),
 }
 

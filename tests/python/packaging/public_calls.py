@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import torch
 
 import nsimplex
-from nsimplex import analysis, causal, graph, text
+from nsimplex import analysis, causal, graph, text, viz
 
 MODULES = {
     "nsimplex": nsimplex,
@@ -13,6 +16,7 @@ MODULES = {
     "causal": causal,
     "analysis": analysis,
     "text": text,
+    "viz": viz,
 }
 
 
@@ -25,6 +29,48 @@ def public_functions() -> dict[str, object]:
             if callable(value) and not isinstance(value, type):
                 found[f"{prefix}.{name}"] = value
     return found
+
+
+class PygData:
+    """Has the attributes of PyTorch Geometric's Data, one path of three nodes and a single one."""
+
+    def __init__(self, **changed) -> None:
+        self.edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        self.x, self.edge_attr = torch.randn(4, 2), torch.ones(4, 3)
+        self.y, self.num_nodes, self.batch = torch.tensor([1.0]), 4, None
+        self.__dict__.update(changed)
+
+
+class DglGraph:
+    """Has the attributes of DGL's graphs."""
+
+    is_homogeneous = True
+
+    def __init__(self) -> None:
+        self.ndata = {"feat": torch.randn(4, 2), "label": torch.tensor([0, 1, 0, 1])}
+        self.edata = {"feat": torch.ones(4, 3)}
+
+    def num_nodes(self):
+        return 4
+
+    def edges(self):
+        return torch.tensor([0, 1, 1, 2]), torch.tensor([1, 0, 2, 1])
+
+    def batch_num_nodes(self):
+        return torch.tensor([3, 1])
+
+
+def _networkx():
+    import networkx
+
+    made = networkx.path_graph(3)
+    networkx.set_node_attributes(made, {0: "a", 1: "b", 2: "a"}, "kind")
+    networkx.set_edge_attributes(made, 1.5, "weight")
+    return made
+
+
+def _data() -> graph.GraphData:
+    return graph.from_pyg(PygData())
 
 
 def _attention() -> tuple[list, dict]:
@@ -93,6 +139,10 @@ def _separable() -> tuple[list, dict]:
 
 def _graph() -> graph.DerivedTuples:
     return graph.edge_tuples(torch.tensor([[0, 1], [1, 2]]), 4, loops=True)
+
+
+def _view() -> viz.TupleView:
+    return viz.view(torch.randn(1, 1, 3, 4), [torch.randn(1, 1, 3, 4)])
 
 
 def _pairs() -> graph.TupleBatch:
@@ -167,6 +217,7 @@ CALLS = {
     "nsimplex.reference": lambda: _with_values(return_lse=True, layout="bhtd"),
     "nsimplex.face_attention": lambda: _with_values(return_lse=True, layout="bhtd"),
     "nsimplex.attention_weights": _attention,
+    "nsimplex.attention_workspace": lambda: _with_values(layout="bhtd"),
     "nsimplex.attention_marginals": lambda: (_attention()[0], _attention()[1] | dict(axis=0)),
     "nsimplex.attention_received": lambda: (_attention()[0], _attention()[1] | dict(axis=0)),
     "nsimplex.sparse_attention": _lists,
@@ -224,6 +275,7 @@ CALLS = {
         dict(form="softmax", keys="paper", global_classes=True, **_plan_options()),
     ),
     "nsimplex.equivariant_attention": _equivariant_attention,
+    "nsimplex.equivariant_attention_coefficients": _equivariant_attention,
     "nsimplex.equivariant_encoder_plan": lambda: (
         [_graph().batch, _graph().batch],
         dict(form="softmax", keys="paper", global_classes=True, mlp="automatic", **_plan_options()),
@@ -276,6 +328,129 @@ CALLS = {
     "graph.barabasi_albert_graph": lambda: ([10, 2], dict(seed=3)),
     "graph.random_point_sets": lambda: ([2, 3, 5], dict(seed=3)),
     "graph.delaunay_graph": lambda: ([torch.rand(5, 2), torch.tensor([0, 5])], {}),
+    "graph.from_edge_index": lambda: (
+        [
+            torch.tensor([[0, 1, 2], [1, 0, 3]]),
+            4,
+            torch.randn(3, 2),
+            torch.tensor([0, 0, 1, 1]),
+        ],
+        dict(
+            node_features=torch.randn(4, 2),
+            targets=torch.tensor([0.0, 1.0]),
+            level="graph",
+            directions="both",
+            duplicates="mean",
+            num_graphs=2,
+        ),
+    ),
+    "graph.from_hyperedge_index": lambda: (
+        [
+            torch.tensor([[0, 1, 2, 3, 4], [0, 0, 1, 1, 1]]),
+            5,
+            torch.randn(2, 2),
+            torch.tensor([0, 0, 1, 1, 1]),
+        ],
+        dict(
+            node_features=torch.randn(5, 2),
+            targets=torch.tensor([0.0, 1.0]),
+            level="edge",
+            duplicates="first",
+            num_graphs=2,
+        ),
+    ),
+    "graph.from_hyperedges": lambda: (
+        [[[0, 1], [1, 2, 3]], 4, torch.randn(2, 2)],
+        dict(
+            node_features=torch.randn(4, 2),
+            targets=torch.randn(4),
+            level="node",
+            duplicates="sum",
+        ),
+    ),
+    "graph.from_incidence": lambda: (
+        [torch.tensor([[1, 0], [1, 1], [0, 1]]), torch.randn(2, 2)],
+        dict(
+            node_features=torch.randn(3, 2),
+            targets=torch.randn(3),
+            level="node",
+            duplicates="same",
+        ),
+    ),
+    "graph.from_scipy": lambda: (
+        [torch.tensor([[0, 1], [2, 0]])],
+        dict(
+            weights=True,
+            node_features=torch.randn(2, 2),
+            targets=torch.randn(2),
+            level="node",
+            directions="given",
+        ),
+    ),
+    "graph.from_dense": lambda: (
+        [torch.ones(2, 3, 3), torch.ones(2, 3, dtype=torch.bool)],
+        dict(
+            node_features=torch.randn(2, 3, 4),
+            edge_features=torch.randn(2, 3, 3, 2),
+            targets=torch.randn(2, 3),
+            level="node",
+            directions="given",
+        ),
+    ),
+    "graph.from_pyg": lambda: (
+        [PygData()],
+        dict(
+            node_features=["x"],
+            edge_features=["edge_attr"],
+            target="y",
+            level="graph",
+            directions="given",
+            duplicates="same",
+        ),
+    ),
+    "graph.to_pyg": lambda: ([_data()], {}),
+    "graph.from_networkx": lambda: (
+        [_networkx()],
+        dict(
+            node_features=[],
+            edge_features=["weight"],
+            target="kind",
+            directions="both",
+            duplicates="same",
+        ),
+    ),
+    "graph.to_networkx": lambda: ([_data()], {}),
+    "graph.from_dgl": lambda: (
+        [DglGraph()],
+        dict(
+            node_features="feat",
+            edge_features="feat",
+            target="label",
+            targets=torch.tensor([0, 1]),
+            directions="given",
+            duplicates="same",
+        ),
+    ),
+    "graph.split_rows": lambda: ([20, [0.6, 0.2, 0.2]], dict(seed=1)),
+    "graph.negative_tuples": lambda: ([_pairs(), 1.0], dict(seed=1)),
+    "graph.roc_auc": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
+    "graph.average_precision": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
+    "graph.adjusted_rand_index": lambda: (
+        [torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 2, 0])],
+        {},
+    ),
+    "graph.soft_f1_loss": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
+    "graph.class_numbers": lambda: ([["b", "a", "b"]], {}),
+    "graph.read_hif": lambda: (
+        ["/nonexistent/graph.json"],
+        dict(node_features=["a"], edge_features=["b"], target="c"),
+    ),
+    "graph.write_hif": lambda: ([_data(), "/nonexistent/graph.json"], {}),
+    "graph.lift_cliques": lambda: ([_data(), 3], {}),
+    "graph.lift_line_graph": lambda: ([_data()], {}),
+    "graph.lift_k_hop_sets": lambda: ([_data(), 2], {}),
+    "graph.with_random_walk_encodings": lambda: ([_data(), 2], {}),
+    "graph.with_laplacian_encodings": lambda: ([_data(), 2], {}),
     "causal.causal_fit": lambda: (
         [_table()],
         dict(
@@ -290,6 +465,11 @@ CALLS = {
             forbidden=[(0, 1)],
             required=[],
             tiers=[0, 1, 2],
+            groups=[row % 2 for row in range(30)],
+            targets=[None, 1] * 15,
+            soft=False,
+            kinds=["continuous"] * 3,
+            missing="refuse",
         ),
     ),
     "causal.causal_embed": lambda: (
@@ -341,6 +521,11 @@ CALLS = {
             forbidden=[(0, 1)],
             required=[],
             tiers=[0, 1, 2],
+            groups=[row % 2 for row in range(30)],
+            targets=[None, 1] * 15,
+            soft=False,
+            kinds=["continuous"] * 3,
+            missing="refuse",
         ),
     ),
     "causal.causal_ranking": lambda: ([torch.randn(3, 2, dtype=torch.float64), _chain()], {}),
@@ -390,6 +575,30 @@ CALLS = {
     "analysis.pair_lipschitz_bound": lambda: ([3, 1.0, 1.0, 1.0], {}),
     "analysis.mask_extent": lambda: ([_graph().batch], {}),
     "analysis.mask_distances": lambda: ([_graph().batch], {}),
+    "viz.heaviest_tuples": lambda: (
+        [torch.randn(1, 2, 3, 4), [torch.randn(1, 2, 3, 4)] * 2, 2],
+        dict(queries=[0, 2], causal=True),
+    ),
+    "viz.view": lambda: (
+        [torch.randn(1, 2, 3, 4), [torch.randn(1, 2, 3, 4)] * 2],
+        dict(labels=["a", "b", "c"], queries=[0, 2], count=2, name="x", causal=True),
+    ),
+    "viz.head_distances": lambda: ([[_view()]], {}),
+    "viz.heads_svg": lambda: ([[_view()]], {}),
+    "viz.views": lambda: (
+        [nsimplex.nn.SimplicialAttention(4, 1), torch.randn(1, 3, 4)],
+        dict(labels=["a", "b", "c"], queries=[0, 2], count=2),
+    ),
+    "viz.save_page": lambda: (
+        [[_view()], os.path.join(tempfile.gettempdir(), "viz-page.html")],
+        dict(title="x"),
+    ),
+    "graph.edge_curvatures": lambda: ([_pairs()], {}),
+    "analysis.token_influence": lambda: ([_double, torch.randn(1, 3, 2)], dict(rows=[0, 2])),
+    "analysis.report": lambda: (
+        [nsimplex.nn.SimplicialAttention(4, 1), torch.randn(1, 3, 4)],
+        dict(derivatives=False, queries=2, steps=1),
+    ),
     "analysis.inf_rms": lambda: ([torch.randn(3, 4)], {}),
     "analysis.inf_op": lambda: ([torch.randn(2, 3, 4), 1], {}),
     "analysis.sensitivity": lambda: (
@@ -406,6 +615,11 @@ CALLS = {
         [[torch.randn(4, 3)] * 3, [torch.randn(4, 2)] * 2, torch.randn(5, 4), torch.randn(2, 4)],
         {},
     ),
+    "analysis.depth_bound": lambda: (
+        [[[([torch.randn(4, 3)] * 2, [torch.randn(4, 4)])]], torch.randn(5, 4)],
+        {},
+    ),
+    "analysis.attention_flow": lambda: ([_double, torch.randn(1, 3, 2), 1.0], dict(steps=2)),
     "analysis.composite_norm": lambda: ([torch.randn(3, 4)], {}),
     "analysis.mean_residual": lambda: ([torch.randn(3, 4)], {}),
     "analysis.minimal_residual": lambda: ([torch.randn(3, 4), 1e-5], {}),

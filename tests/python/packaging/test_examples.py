@@ -23,6 +23,22 @@ def test_python_example(example, subprocess_env):
     assert run(sys.executable, example, env=subprocess_env)
 
 
+def test_molecules_of_a_csv_file(subprocess_env):
+    pytest.importorskip("rdkit")
+    source = Path(os.environ.get("NSIMPLEX_DATA", "")) / "molecules" / "delaney.csv"
+    if not os.environ.get("NSIMPLEX_DATA") or not source.exists():
+        pytest.skip("NSIMPLEX_DATA has no molecules/delaney.csv")
+    options = "--molecules", "60", "--epochs", "2"
+    script = EXAMPLES / "python" / "graph_molecules.py"
+    said = run(sys.executable, script, source, *options, env=subprocess_env)
+    assert said.count("first predictions") == 2 and "'mae'" in said
+
+
+def test_examples_of_graphs_are_short():
+    for path in (EXAMPLES / "python").glob("graph_*.py"):
+        assert len(path.read_text().splitlines()) < 60, path.name
+
+
 def test_cpp_examples(prefix, tmp_path):
     run(
         "cmake",

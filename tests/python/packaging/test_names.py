@@ -9,10 +9,10 @@ from types import ModuleType
 import pytest
 
 import nsimplex
-from nsimplex import analysis, causal, graph, nn, text
+from nsimplex import analysis, causal, graph, nn, text, viz
 
 #: Modules that belong to the interface; all others below the package only hold its parts.
-MODULES = {"analysis", "causal", "graph", "nn", "text"}
+MODULES = {"analysis", "causal", "graph", "nn", "text", "viz"}
 
 #: Names that are imported when they are asked for.
 LATER = set(causal._LATER)
@@ -39,7 +39,7 @@ def public_names(module):
 
 
 @pytest.mark.parametrize(
-    "module", [nsimplex, nn, graph, causal, analysis, text], ids=lambda module: module.__name__
+    "module", [nsimplex, nn, graph, causal, analysis, text, viz], ids=lambda module: module.__name__
 )
 def test_all_is_complete(module):
     said = set(module.__all__)
@@ -51,7 +51,7 @@ def test_all_is_complete(module):
 
 
 #: Programs of their own, which nobody calls from the package.
-PROGRAMS = {"class_pictures", "molecules"}
+PROGRAMS = {"class_pictures", "lm", "molecules"}
 PARTS = (
     {path.stem for path in Path(nsimplex.__file__).parent.glob("[a-z]*.py")} - MODULES - PROGRAMS
 )
@@ -75,11 +75,14 @@ def of_module(value, module):
 
 def test_nobody_is_told_to_install_the_package_of_another_project(root):
     """The name in the package index is another project's: it would bring a stranger's code."""
-    wrong = re.compile(r"""pip3?\s+install\s+(?:-\S+\s+)*['"]?nsimplex(?![\w-]*[-.\w]*\.whl)\b""")
+    wrong = re.compile(
+        r"""pip3?\s+install\s+(?:-\S+\s+)*['"]?nsimplex(?!-attention|[\w-]*[-.\w]*\.whl)\b"""
+    )
     assert wrong.search("pip install nsimplex[molecules]") and wrong.search(
         "python -m pip install -U nsimplex"
     )
-    assert not wrong.search("pip install dist/nsimplex-0.1.0-cp311.whl")
+    assert not wrong.search("pip install nsimplex-attention[molecules]")
+    assert not wrong.search("pip install dist/nsimplex_attention-0.2.0-py3-none-linux_x86_64.whl")
     found = []
     folders = "docs/**/*.md", "python/**/*.py", "src/**/*.[ch]*", "include/**/*.h", "examples/**/*"
     for pattern in ("*.md", "*.toml", "tools/*", "bench/**/*.py", "cmake/*", "Makefile", *folders):

@@ -75,3 +75,13 @@ def test_caches_go_where_they_are_told(tmp_path):
     with pytest.raises((ValueError, RuntimeError), match=r"caf\\xe9") as error:
         caches.load(path + "-absent")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_name_is_not_cut_at_a_zero(tmp_path, name):
+    """The system would read the file that is named before the zero."""
+    path = tmp_path / "table.csv"
+    path.write_text("0,1\n1,2\n2,3\n")
+    with pytest.raises(ValueError) as error:
+        READERS[name](f"{path}\0.csv")
+    assert "\0" not in str(error.value) and "\n" not in str(error.value)

@@ -3,7 +3,7 @@
 import pytest
 
 from nsimplex._csv_text import read_rows
-from nsimplex._printable import printable
+from nsimplex._printable import exit_code, printable
 
 
 def test_letters_of_every_script_stay():
@@ -25,3 +25,14 @@ def test_columns_in_messages_are_printable(tmp_path):
     with pytest.raises(ValueError, match="expected a column 'smiles', got ") as error:
         list(read_rows(path, ("smiles",)))
     assert str(error.value).endswith("got a\\x1b[2J\\nb, c")
+
+
+def test_a_command_that_cannot_use_its_input_says_so_in_one_line(capsys):
+    def fails():
+        raise ValueError("cannot read a\nb")
+
+    assert exit_code(lambda: None) == 0 and capsys.readouterr().err == ""
+    assert exit_code(fails) == 2
+    assert capsys.readouterr().err == "nsimplex: cannot read a\\nb\n"
+    with pytest.raises(RuntimeError):
+        exit_code(lambda: (_ for _ in ()).throw(RuntimeError("ours")))

@@ -14,6 +14,7 @@ def files_of(folder):
     return [
         folder / "bin" / "nsimplex",
         folder / "lib" / "libnsimplex.so",
+        folder / "lib" / "libnsimplex_cli.so",
         folder / "lib" / "nsimplex_sentencepiece.so",
     ]
 
@@ -157,3 +158,12 @@ def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp
         done.stderr
     )
     assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "run").exists()
+
+
+def test_packages_to_install_have_hashes(root):
+    """pip takes no other files then."""
+    text = (root / "tools" / "requirements.txt").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert lines
+    for line in lines:
+        assert re.match(r"[\w.\[\]-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line

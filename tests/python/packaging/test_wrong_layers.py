@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import inspect
 
+import public_calls
 import pytest
 import torch
 from test_wrong_arguments import fault_of, wrong_values
 
 import nsimplex
-from nsimplex import nn
+from nsimplex import graph, nn
 from nsimplex.graph import edge_tuples
 
 NOT_LAYERS = {"FeatureTransformerOptions", "IndexParts", "IndexSource", "LanguageModelOptions"}
 NOT_LAYERS |= {"Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"}
 NOT_LAYERS |= {"calibrate", "convert", "order_shares"}
+NOT_LAYERS |= {"GraphFit", "GraphInputs", "fit_graphs", "graph_loss", "graph_metrics"}
 
 BATCH = edge_tuples(torch.tensor([[0, 1], [1, 2]]), 3, loops=True).batch
 
@@ -66,6 +68,16 @@ CHOOSING = {
     name: SIMPLICIAL[name]
     for name in ("dim", "heads", "order", "reduce", "scale", "causal", "form", "norm")
 }
+
+
+def coded():
+    return graph.from_edge_index(
+        torch.tensor([[0, 1], [1, 2]]),
+        4,
+        node_features=torch.arange(4),
+        directions="undirected",
+    )
+
 
 #: name: (options, what forward takes)
 LAYERS = {
@@ -176,6 +188,51 @@ LAYERS = {
         lambda: [rows(), pattern_rows()],
     ),
     "RandomFeatures": (dict(dim=4, features=8), None),
+    "GraphTransformer": (
+        dict(
+            task="graph",
+            target="classes",
+            outputs=3,
+            order=[2],
+            node_channels=2,
+            edge_channels=3,
+            width=8,
+            layers=1,
+            heads=2,
+            form="kernel",
+            readout="softmax",
+            symmetry="ordered",
+            skip=True,
+            virtual_node=True,
+            global_classes=False,
+            random_walk=2,
+            laplacian=1,
+            dropout=0.1,
+        ),
+        lambda: [public_calls._data()],
+    ),
+    "GraphTransformer, codes": (
+        dict(task="hyperedge", order=1, node_codes=[4], query_sizes=[2], width=8, layers=1),
+        lambda: [coded(), coded().edges],
+    ),
+    "MessagePassing": (
+        dict(
+            task="node",
+            target="labels",
+            outputs=3,
+            kind="gat",
+            node_channels=2,
+            edge_channels=3,
+            width=8,
+            layers=1,
+            heads=2,
+            virtual_node=True,
+            random_walk=2,
+            laplacian=1,
+            dropout=0.1,
+        ),
+        lambda: [public_calls._data()],
+    ),
 }
 
 
@@ -321,3 +378,18 @@ def test_tensors_that_go_with_x():
     model = nn.LanguageModel(nn.LanguageModelOptions(layers=1, dim=16, heads=2, vocabulary=7))
     with pytest.raises(ValueError, match="tokens: expected 0 to 6, got 0 to 9"):
         model(torch.tensor([[0, 9]]))
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("out of memory"), ValueError("unknown or unavailable SIMD level 'X'")]
+)
+def test_a_failure_that_no_argument_caused_keeps_its_words(monkeypatch, error):
+    model = nn.LanguageModel(nn.LanguageModelOptions(vocabulary=9, dim=8, layers=1, heads=2))
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(model.blocks[0], "forward", fail)
+    with pytest.raises(type(error)) as raised:
+        model(torch.zeros(1, 3, dtype=torch.int64))
+    assert raised.value is error

@@ -1,0 +1,59 @@
+"""The workflow of GitHub Actions, which has never run there, calls what exists."""
+
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def workflow(root):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+
+
+def commands(workflow):
+    return [
+        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
+    ]
+
+
+def test_the_jobs_build_test_sanitize_document_and_make_wheels(workflow):
+    assert set(workflow["jobs"]) == {"test", "sanitizers", "docs", "wheels"}
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 180 and "actions/checkout" in job["steps"][0]["uses"]
+    for command in ("make build", "make test", "tools/docs --visit", "tools/types"):
+        assert command in commands(workflow)
+
+
+def test_tools_and_targets_exist(root, workflow):
+    targets = set(re.findall(r"^([a-z][a-z -]*):", (root / "Makefile").read_text(), re.MULTILINE))
+    targets = {name for line in targets for name in line.split()}
+    sanitizers = workflow["jobs"]["sanitizers"]["strategy"]["matrix"]["sanitizer"]
+    for command in commands(workflow):
+        words = command.split()
+        if words[0] == "make":
+            wanted = sanitizers if "matrix" in command else words[1:2]
+            assert set(wanted) <= targets, command
+        elif words[0].startswith("tools/"):
+            assert (root / words[0]).stat().st_mode & 0o100, command
+        else:
+            assert words[:2] == ["pipx", "run"], command
+
+
+def test_it_says_that_it_has_never_run(root):
+    first = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8").splitlines()[0]
+    assert "has never run" in first
+
+
+def test_issue_forms_have_labels_and_fields_of_their_own(root):
+    yaml = pytest.importorskip("yaml")
+    forms = sorted((root / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    forms = [form for form in forms if form.stem != "config"]
+    assert len(forms) == 3
+    for form in forms:
+        read = yaml.safe_load(form.read_text(encoding="utf-8"))
+        assert read["name"] and read["description"] and read["labels"]
+        ids = [field["id"] for field in read["body"]]
+        assert len(set(ids)) == len(ids) >= 3
+        assert any(field.get("validations", {}).get("required") for field in read["body"])
