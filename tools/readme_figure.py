@@ -8,11 +8,10 @@ The report's figures take their colours from the page around them; a picture of 
 ones.
 """
 
-import re
 import sys
 from pathlib import Path
 
-from nsimplex.report.elements import PAGE_STYLE
+from nsimplex.report.elements import picture
 from nsimplex.report.match import match_curves, match_runs
 from nsimplex.report.run import read_run
 
@@ -21,12 +20,7 @@ def main() -> None:
     run, target = Path(sys.argv[1]), Path(sys.argv[2])
     folders = read_run(run).having_kinds({"match_point", "match_result"})
     svg = match_curves(match_runs(folders)[0])
-    light = PAGE_STYLE.partition("@media")[0]
-    for name, color in re.findall(r"(--[\w-]+): (#\w+)", light):
-        svg = svg.replace(f"var({name})", color)
-    tag, rest = svg.split(">", 1)
-    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    target.write_text(f'{tag} font-family="sans-serif">{background}{rest}', encoding="utf-8")
+    target.write_text(picture(svg), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ LAYERS = {
     "orders": lambda _: dict(
         orders=[2, 1, 1, 3], window=4, rotary=True, causal=True, normalizer="softmax_sink"
     ),
+    "orders_augment": lambda _: dict(orders=[1, 2, 1, 2], augment=[1]),
     "mlp": lambda edges: dict(kv_heads=2, reduce="mlp", select=Neighbours(edges, nodes=9)),
     "mlp_symmetric": lambda edges: dict(
         kv_heads=2,
@@ -95,6 +96,29 @@ def test_expert_choice_repeats_cpp(exported):
     choice = ExpertChoice(layer, tokens=0.5)
     choice.load_state_dict(weights)
     torch.testing.assert_close(choice(x, lengths), output, rtol=1e-5, atol=1e-6)
+
+
+def test_expert_choice_around_and_in_blocks_repeats_cpp(exported):
+    weights, (x, lengths), output, _ = exported("expert_block")
+    make = lambda: SimplicialAttention(24, 4)
+    block = TransformerBlock(make(), FeedForward(24))
+    choice = ExpertChoice(block, tokens=3, sigmoid=True)
+    choice.load_state_dict(weights)
+    torch.testing.assert_close(choice(x, lengths), output, rtol=1e-5, atol=1e-6)
+
+    weights, (x, lengths), output, _ = exported("choosing_block")
+    block = TransformerBlock(ExpertChoice(make(), tokens=0.5), FeedForward(24))
+    block.load_state_dict(weights)
+    torch.testing.assert_close(block(x, key_lengths=lengths), output, rtol=1e-5, atol=1e-6)
+
+
+def test_a_language_model_that_chooses_tokens_repeats_cpp(exported):
+    weights, (tokens,), output, metadata = exported("choosing_model")
+    model = LanguageModel(LanguageModelOptions.from_map(metadata)).eval()
+    block = model.blocks[1]
+    block.attention = ExpertChoice(block.attention, tokens=5, allow_leak=True)
+    model.load_state_dict(weights)
+    torch.testing.assert_close(model(tokens), output, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_reach_every_parameter():

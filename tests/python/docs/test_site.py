@@ -1,0 +1,116 @@
+"""The parts of the site's tools, without building it; make test-all builds and visits it."""
+
+import importlib.util
+import re
+import shutil
+import sys
+
+import pytest
+
+
+def tool(root, name):
+    spec = importlib.util.spec_from_file_location(name, root / "tools" / "site" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(root):
+    before = list(sys.path)
+    yield tool(root, "pages")
+    sys.path[:] = before
+
+
+@pytest.fixture(scope="module")
+def visit(root):
+    return tool(root, "visit")
+
+
+def test_every_page_has_a_place_in_the_navigation(pages, tmp_path):
+    names = pages.copy_pages(tmp_path)
+    placed = [name for members in pages.sections(names).values() for name in members]
+    assert len(placed) == len(set(placed))
+    assert {name.as_posix() for name in names} - {name.as_posix() for name in placed} == {
+        "docs/README.md"
+    }
+    assert len(pages.sections(names)) >= 4
+
+
+def test_links_to_what_is_no_page(pages, tmp_path):
+    name = pages.Path("docs/page.md")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / name).write_text(
+        "[layers](../include/nsimplex/layers.h) [examples](../examples/python)\n"
+        "[first](notebooks/1-first-contact.ipynb) [cite](../CITATION.cff) [web](https://a.org/x)\n"
+        "`[code](../include/nsimplex/layers.h)`\n"
+    )
+    pages.rewrite_links(tmp_path, [name])
+    assert (tmp_path / name).read_text() == (
+        "[layers](reference/cpp/layers.md) examples\n"
+        "[first](notebooks/1-first-contact.md) [cite](../CITATION.cff.txt) [web](https://a.org/x)\n"
+        "`[code](../include/nsimplex/layers.h)`\n"
+    )
+    assert "cff-version" in (tmp_path / "CITATION.cff.txt").read_text()
+
+
+def test_the_page_of_a_header_has_every_function_and_its_text(pages, root):
+    for header in (root / "include" / "nsimplex").glob("*.h"):
+        source, page = header.read_text(encoding="utf-8"), pages.cpp_page(header)
+        headings = set(re.findall(r"^## (\w+)$", page, re.MULTILINE))
+        assert page.count("```") % 2 == 0
+        for line in re.findall(r"^NSIMPLEX_API .*$", source, re.MULTILINE):
+            named = re.search(r"(\w+)\(", line) or re.search(r"(\w+)(?: =.*)?;", line)
+            assert named is None or named[1] in headings, f"{header.name}: {line}"
+    rotary = pages.cpp_page(root / "include" / "nsimplex" / "rotary.h")
+    assert "\nRotary position encoding for any number of key axes.\n" in rotary
+    assert "```cpp\nNSIMPLEX_API at::Tensor rotary(" in rotary
+
+
+def test_the_version_is_that_of_the_library(pages):
+    import nsimplex
+
+    assert pages.version() == nsimplex.__version__
+
+
+@pytest.fixture
+def site(tmp_path):
+    def write(body):
+        head = "<!doctype html><meta charset=utf-8><title>x</title><article><h1 id=top>X</h1>"
+        (tmp_path / "index.html").write_text(f"{head}{body}</article>")
+        (tmp_path / "other.html").write_text(f"{head}<a href='index.html#top'>x</a></article>")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "body, fault",
+    [
+        ("<a href='other.html#top'>ok</a><a href='https://a.org/'>web</a>", None),
+        ("<a href='missing.html'>x</a>", "missing.html leads nowhere"),
+        ("<a href='other.html#place'>x</a>", "other.html#place has no such place"),
+        ("<img src='missing.svg'>", "missing.svg leads nowhere"),
+        ("<script src='https://a.org/x.js'></script>", "loads https://a.org/x.js"),
+    ],
+)
+def test_links_are_checked(visit, site, body, fault):
+    found = visit.broken_links(site(body))
+    assert found == [] if fault is None else [fault in line for line in found] == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body, fault",
+    [
+        ("<p>fine</p>", None),
+        ("<div style='width:600px'>x</div>", "at 390: is 6"),
+        ("<img src='data:image/png;base64,AAAA'>", "does not draw"),
+    ],
+)
+def test_layout_is_looked_at(visit, site, body, fault):
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("no Chromium")
+    found = visit.layout_faults(site(body), chromium, minutes=2)
+    assert found == [] if fault is None else any(fault in line for line in found), found

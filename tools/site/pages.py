@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Makes the pages of the site from Markdown, notebooks, modules and headers of the project:
+
+    tools/site/pages.py build/site [--quick]     # --quick: notebooks are shown and not run
+
+The tree of folders stays as it is in the project, so links between pages stay as they are. Links to
+files that are no pages are changed: headers lead to their reference, notebooks to their page, other
+files to a copy.
+"""
+
+import argparse
+import importlib
+import inspect
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import notebooks  # noqa: E402
+
+FIRST = "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"
+MODULES = (
+    "nsimplex",
+    "nsimplex.nn",
+    "nsimplex.graph",
+    "nsimplex.molecules",
+    "nsimplex.causal",
+    "nsimplex.analysis",
+    "nsimplex.viz",
+    "nsimplex.text",
+    "nsimplex.transformers",
+    "nsimplex.distributed",
+    "nsimplex.gpu",
+)
+
+
+def copy_pages(pages: Path) -> list[Path]:
+    """The Markdown of the project, copied. Their names from the project's root."""
+    sources = [ROOT / name for name in FIRST]
+    for folder in ("docs", "lab", "conformance"):
+        sources += sorted((ROOT / folder).rglob("*.md"))
+    names = [source.relative_to(ROOT) for source in sources]
+    for name in names:
+        (pages / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, pages / name)
+    return names
+
+
+def notebook_pages(pages: Path, quick: bool) -> list[Path]:
+    made = []
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        folder = pages / notebook.relative_to(ROOT).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(notebook, folder / notebook.name)
+        if quick:
+            notebooks.execute = lambda path: [
+                notebooks.Result("", []) if kind == "code" else None
+                for kind, _ in notebooks.cells(path)
+            ]
+        made.append(notebooks.page(notebook, folder).relative_to(pages))
+    return made
+
+
+def link_rewriter(name: Path, pages: Path):
+    """A function for re.sub over the links of the page of this name."""
+
+    def rewrite(link: re.Match) -> str:
+        text, target = link[1], link[2]
+        file, hash_, anchor = target.partition("#")
+        if "://" in target or target.startswith("mailto:") or not file:
+            return link[0]
+        place = Path(os.path.normpath(name.parent / file))
+        if place.suffix in (".ipynb", ".h") and name.stem != place.stem:
+            if place.suffix == ".h":
+                place = Path("docs/reference/cpp") / f"{place.stem}.md"
+            else:
+                place = place.with_suffix(".md")
+            return f"{text}({os.path.relpath(place, name.parent)}{hash_}{anchor})"
+        source = ROOT / place
+        if source.is_dir():
+            return text[1:-1]  # a folder has no page
+        if not (pages / place).exists() and source.exists():
+            (pages / place).parent.mkdir(parents=True, exist_ok=True)
+            copied = place if place.suffix not in ("", ".py", ".cff") else Path(f"{place}.txt")
+            shutil.copyfile(source, pages / copied)
+            return f"{text}({os.path.relpath(copied, name.parent)}{hash_}{anchor})"
+        return link[0]
+
+    return rewrite
+
+
+def rewrite_links(pages: Path, names: list[Path]) -> None:
+    for name in names:
+        text = (pages / name).read_text(encoding="utf-8")
+        parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", text, flags=re.DOTALL | re.MULTILINE)
+        rewrite = link_rewriter(name, pages)
+        text = "".join(
+            re.sub(r"(\[[^\[\]]*\])\(([^)\s]+)\)", rewrite, part) if i % 2 == 0 else part
+            for i, part in enumerate(parts)
+        )
+        (pages / name).write_text(text, encoding="utf-8")
+
+
+def python_pages(pages: Path) -> list[Path]:
+    """One page per module, with the names of its ``__all__``."""
+    made, folder = [], pages / "docs" / "reference" / "python"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in MODULES:
+        module = importlib.import_module(name)
+        about = inspect.cleandoc(module.__doc__ or "").split("\n\n")[0]
+        parts = [f"# {name}", re.sub(r":[a-z]+:`([^`]*)`", r"`\1`", about)]
+        for public in module.__all__:
+            value = getattr(module, public)
+            if isinstance(value, ModuleType) or not (inspect.isclass(value) or callable(value)):
+                continue
+            parts.append(f"::: {name}.{public}")
+        target = folder / f"{name}.md"
+        target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        made.append(target.relative_to(pages))
+    return made
+
+
+def cpp_page(header: Path) -> str:
+    """Comments of a header as text, with formulas as they are, and its declarations as code."""
+    lines = header.read_text(encoding="utf-8").splitlines()
+    parts, code, comment, depth = [f"# nsimplex/{header.name}"], [], [], 0
+
+    def flush_comment() -> None:
+        if comment:
+            parts.append("\n".join(comment))
+            comment.clear()
+
+    def flush_code() -> None:
+        while code and not code[-1].strip():
+            code.pop()
+        if code:
+            parts.append("```cpp\n" + "\n".join(code) + "\n```")
+            code.clear()
+
+    for line in lines:
+        plain = line.split("//")[0]
+        if line.startswith(("#", "namespace ", "}  // namespace")):
+            continue
+        if depth == 0 and re.match(r"///? ?", line):
+            flush_code()
+            comment.append(re.sub(r"<(?=[a-zA-Z/])", "&lt;", re.sub(r"^///? ?", "", line)))
+            continue
+        if depth == 0 and not code:
+            if not line.strip():
+                flush_comment()
+                continue
+            declared = re.search(r"(?:struct|class|enum class) (?:NSIMPLEX_API )?(\w+)", line)
+            declared = declared or re.search(r"(\w+)\(", line)
+            if declared:
+                parts.append(f"## {declared[1]}")
+            flush_comment()
+        code.append(line)
+        depth += plain.count("{") + plain.count("(") - plain.count("}") - plain.count(")")
+        if depth == 0 and plain.rstrip().endswith((";", "}")):
+            flush_code()
+    flush_comment()
+    flush_code()
+    return "\n\n".join(parts) + "\n"
+
+
+def cpp_pages(pages: Path) -> list[Path]:
+    made, folder = [], pages / "docs" / "reference" / "cpp"
+    folder.mkdir(parents=True, exist_ok=True)
+    for header in sorted((ROOT / "include" / "nsimplex").glob("*.h")):
+        target = folder / f"{header.stem}.md"
+        target.write_text(cpp_page(header), encoding="utf-8")
+        made.append(target.relative_to(pages))
+    return made
+
+
+def sections(names: list[Path]) -> dict[str, list[Path]]:
+    """The pages by the headings of docs/README.md under which they are named first."""
+    found: dict[str, list[Path]] = {}
+    placed: set[Path] = set()
+    for part in re.split(r"^## ", (ROOT / "docs" / "README.md").read_text(), flags=re.MULTILINE):
+        heading = part.splitlines()[0].partition(":")[0] if found or part[0] != "#" else "Start"
+        for file in re.findall(r"\]\(([^)#\s]+)", part):
+            place = Path(os.path.normpath(Path("docs") / file))
+            place = place.with_suffix(".md") if place.suffix == ".ipynb" else place
+            if place in names and place not in placed:
+                placed.add(place)
+                found.setdefault(heading, []).append(place)
+    left = sorted(set(names) - placed - {Path("docs/README.md")})
+    assert not left, f"pages that docs/README.md does not name: {left}"
+    return found
+
+
+def navigation(names: list[Path], python: list[Path], cpp: list[Path]) -> str:
+    lines = ["nav:"]
+    for heading, members in sections(names).items():
+        lines.append(f"  - {heading}:")
+        if heading == "Start":
+            lines.append("    - All pages: docs/README.md")
+        lines += [f"    - {name.as_posix()}" for name in members]
+    for heading, members in (("Python", python), ("C++", cpp)):
+        lines.append(f"  - {heading}:")
+        lines += [f"    - {name.stem}: {name.as_posix()}" for name in members]
+    return "\n".join(lines) + "\n"
+
+
+def version() -> str:
+    found = re.search(r"project\(nsimplex VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+    assert found, "CMakeLists.txt has no version"
+    return found[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    pages = options.site.resolve() / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    names = copy_pages(pages)
+    names += notebook_pages(pages, options.quick)
+    python, cpp = python_pages(pages), cpp_pages(pages)
+    rewrite_links(pages, names)
+    shutil.copyfile(ROOT / "tools" / "site" / "site.css", pages / "site.css")
+    configuration = (ROOT / "tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    for folder in ("../../build/site/pages", "../../build/site/html"):
+        configuration = configuration.replace(
+            folder, str(options.site.resolve() / Path(folder).name)
+        )
+    configuration = configuration.replace("../../python", str(ROOT / "python"))
+    configuration = configuration.replace("docstrings.py", str(ROOT / "tools/site/docstrings.py"))
+    configuration += f"copyright: nsimplex {version()}\n"  # at the foot of every page
+    (options.site / "mkdocs.yml").write_text(
+        configuration + navigation(names, python, cpp), encoding="utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main()
