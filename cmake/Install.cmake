@@ -9,7 +9,11 @@ set(package_dir lib/cmake/nsimplex)
 # The same folders lie the same way in the build folder, in an installation and in the wheel, so that one search path
 # serves all three: $ORIGIN finds what is ours. It has no empty entry, which the loader would take for the current
 # folder. torch is a neighbour of the package in site-packages; all others remember the torch they were built with.
-if(SKBUILD)
+# In a wheel for several versions of torch, a build may lie in a folder of its own inside the package.
+set(NSIMPLEX_FOLDER_IN_PACKAGE "" CACHE STRING "The folder of the package where tools/build_wheel puts this build")
+if(SKBUILD AND NSIMPLEX_FOLDER_IN_PACKAGE)
+  set(nsimplex_torch_path "$ORIGIN/../../../torch/lib")
+elseif(SKBUILD)
   set(nsimplex_torch_path "$ORIGIN/../../torch/lib")
 else()
   set(nsimplex_torch_path "${NSIMPLEX_TORCH_DIR}/lib")

@@ -1,14 +1,14 @@
 """Higher-order attention: N-simplicial attention and related operators for PyTorch.
 
-libnsimplex.so, in lib/ beside this file, implements the operators and registers them in
-``torch.ops.nsimplex``. The functions and modules here only give them defaults and names.
+libnsimplex.so implements the operators and registers them in ``torch.ops.nsimplex``. The functions
+and modules here only give them defaults and names.
 """
 
 from __future__ import annotations
 
 from . import analysis, causal, graph, nn, text, viz
 from ._build_info import VERSION as __version__
-from ._library import PACKAGE as _PACKAGE
+from ._library import PREFIX as _PREFIX
 from .attention import attention, reference
 from .attention_weights import attention_marginals, attention_received, attention_weights
 from .attention_workspace import AttentionWorkspace, attention_workspace
@@ -68,7 +68,7 @@ _register_gpu_kernels()
 
 #: For CMake's find_package(nsimplex): -DCMAKE_PREFIX_PATH=$(python -c "import nsimplex;
 #: print(nsimplex.cmake_prefix_path)")
-cmake_prefix_path = str(_PACKAGE)
+cmake_prefix_path = str(_PREFIX)
 
 __all__ = [
     "AttentionWorkspace",

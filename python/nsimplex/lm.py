@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group
 
-from ._library import PACKAGE
+from ._library import PREFIX
 
 __all__ = ["main"]
 
@@ -58,7 +58,7 @@ def _join(seconds: float) -> str:
 
 
 def _run(group: str, words: list[str]) -> int:
-    library = PACKAGE / "lib" / "libnsimplex_cli.so"
+    library = PREFIX / "lib" / "libnsimplex_cli.so"
     if not library.exists():
         return _fail(f"no command line at {library}; build it with: make build")
     run = ctypes.CDLL(str(library)).nsimplex_run

@@ -4,10 +4,12 @@ reach.
 It is a package of its own, because an import of nsimplex imports torch, which takes seconds.
 """
 
+import importlib.metadata
 import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 __all__ = ["main"]
 
@@ -18,8 +20,18 @@ def main() -> None:
     os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
     # The report is drawn by this interpreter, which has the package.
     os.environ.setdefault("NSIMPLEX_PYTHON", sys.executable)
-    executable = package / "bin" / "nsimplex"
+    executable = _build(package) / "bin" / "nsimplex"
     os.execv(executable, [str(executable), *sys.argv[1:]])
+
+
+def _build(package: Path) -> Path:
+    """The folder of the build for the installed torch."""
+    built_with = run_path(str(package / "_build_info.py"))["TORCH_VERSION"]
+    build_for = run_path(str(package / "_builds.py"))["build_for"]
+    try:
+        return build_for(package, importlib.metadata.version("torch"), built_with)
+    except ImportError as error:
+        sys.exit(str(error))
 
 
 def _folder(name: str) -> Path:

@@ -53,8 +53,8 @@ double lipschitz_bound(const AttentionSize& size, LipschitzForm form) {
   const double values = size.output_scale * n * std::sqrt(n) * std::pow(size.value_norm, order) *
                         std::pow(size.radius, order - 1);
   switch (form) {
-    case LipschitzForm::printed:
-      return std::sqrt(2.0) * values * order * std::hypot(1.0, order * logits);
+    case LipschitzForm::printed:  // std::hypot would need glibc 2.35
+      return std::sqrt(2.0) * values * order * std::sqrt(1 + order * logits * order * logits);
     case LipschitzForm::proof:
       return values * order * (1 + logits);
     case LipschitzForm::all_factors:
