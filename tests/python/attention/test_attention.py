@@ -226,5 +226,3 @@ def test_no_floating_dtype_falls_back_on_the_cpu(subprocess_env):
 def test_package_metadata():
     assert nsimplex.__version__ == nsimplex._build_info.VERSION
     assert nsimplex.cmake_prefix_path == nsimplex.__path__[0]
-
-
