@@ -2,16 +2,19 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <nsimplex/version.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/commands.h"
@@ -35,7 +38,7 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
-constexpr std::string_view kOnRanks = "nsimplex lm train";
+constexpr std::array<std::string_view, 2> kOnRanks{"nsimplex lm train", "nsimplex graph train"};
 
 void add_product_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
@@ -154,10 +157,10 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
     return fail(ranks, kBadInput, describe_usage_error(app, error));
   }
   const std::string name = full_name(typed_command(app));
-  if (ranks.size() > 1 && name != kOnRanks) {
+  if (ranks.size() > 1 && std::ranges::find(kOnRanks, name) == kOnRanks.end()) {
     return fail(ranks, kBadInput,
-                fmt::format("{}: expected one process, got {} ranks; {} alone runs on several",
-                            name, ranks.size(), kOnRanks));
+                fmt::format("{}: expected one process, got {} ranks; {} run on several", name,
+                            ranks.size(), fmt::join(kOnRanks, " and ")));
   }
   const int code = run_action(session.action, ranks);
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;

@@ -37,7 +37,7 @@ std::vector<std::string> typed_words(int count, char** arguments);
 /// Runs a program on the words after its name. Returns the exit code of the process: 0, 1 (the run
 /// failed), 2 (bad usage or input) or 130 (interrupted).
 ///
-/// Several ranks may run one command together: `lm train`. Ranks other than 0 print nothing but
+/// Several ranks may run one command together: `lm train`, `graph train`. Ranks other than 0 print nothing but
 /// errors of their own.
 int run(const Program& program, std::vector<std::string> words,
         training::Ranks& ranks = training::only_rank());

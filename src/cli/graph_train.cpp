@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,9 @@
 #include "cli/output.h"
 #include "cli/python_program.h"
 #include "cli/run_folder.h"
+#include "support/error.h"
 #include "support/log.h"
+#include "train/ranks.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -40,13 +43,23 @@ struct GraphPredictOptions : GraphFiles {
   std::string run;
 };
 
+[[noreturn]] void fail(const Json& error, training::Ranks& ranks) {
+  const std::string kind = error["kind"], text = error["text"];
+  if (kind == "input") throw InputError(text);
+  if (kind != "ranks") throw std::runtime_error(text);
+  throw training::RanksLost(text.empty() ? text : ranks.describe_loss(error["seconds"], text));
+}
+
 // Models and readers of graphs are Python, which is told what to do in one JSON object. This
 // process keeps the run folder and shows the results. The program's lines are
 //   {"begin": true}: the input is usable; it waits until the run folder is there,
 //   {"sync": true}: it waits until the lines before are on the disk,
 //   {"log": {"kind": .., ..}}, {"table": [[..], ..]}, {"progress": [done, total, detail]},
-//   {"warning": ".."}.
-int run_graph_program(const GraphFiles& options, std::string_view action, Json request) {
+//   {"warning": ".."}, {"error": {"kind": .., "text": .., "seconds": ..}}: why it ends.
+// On several ranks, every process starts a program, and the programs join a group of their own. Those
+// of other ranks than 0 write nothing but errors.
+int run_graph_program(GraphFiles options, std::string_view action, Json request) {
+  if (options.resume.empty() && is_repeated(options)) options.resume = options.out;
   request["data"] = options.data;
   request["nodes"] = options.nodes;
   request["graphs"] = options.graphs;
@@ -61,6 +74,7 @@ int run_graph_program(const GraphFiles& options, std::string_view action, Json r
       log = std::make_unique<RunLog>(options);
       return "ready";
     }
+    if (line.contains("error")) fail(line["error"], *options.ranks);
     if (line.contains("sync")) {
       if (log) log->sync();
       return "synced";

@@ -1,4 +1,4 @@
-// The entry of libnsimplex_cli.so, which python/nsimplex/lm.py loads: the command line on the ranks
+// The entry of libnsimplex_cli.so, which python/nsimplex/_on_ranks.py loads: the command line on the ranks
 // of a process group of torch.distributed. No program links this file, because c10d is a part of
 // torch that a build of torch may lack.
 
@@ -47,9 +47,9 @@ class GroupRanks : public training::Ranks {
     try {
       group_->allreduce(one)->wait();
     } catch (const c10::Error& error) {
-      throw training::RanksLost(describe(watch.seconds(), error.what_without_backtrace()));
+      throw training::RanksLost(describe_loss(watch.seconds(), error.what_without_backtrace()));
     } catch (const std::exception& error) {
-      throw training::RanksLost(describe(watch.seconds(), error.what()));
+      throw training::RanksLost(describe_loss(watch.seconds(), error.what()));
     }
   }
 
@@ -63,9 +63,7 @@ class GroupRanks : public training::Ranks {
     }
   }
 
- private:
-  // The line about a sum that failed, or nothing if another rank reports.
-  std::string describe(double seconds, const std::string& why) {
+  std::string describe_loss(double seconds, const std::string& why) override {
     try {
       store_->set(kWaitingKey + std::to_string(rank()), "1");
       const Stopwatch watch;
@@ -88,6 +86,7 @@ class GroupRanks : public training::Ranks {
     }
   }
 
+ private:
   std::vector<int64_t> silent_ranks() {
     std::vector<int64_t> silent;
     for (int64_t each = 0; each < size(); ++each) {

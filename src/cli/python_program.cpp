@@ -53,9 +53,13 @@ std::string interpreter(const std::string& command) {
       fmt::format("{} needs a Python with nsimplex; name it in NSIMPLEX_PYTHON", command));
 }
 
-// An executable in a build folder uses the package that was built with it.
+// An executable in a build folder uses the package that was built with it. The library that a Python
+// process has loaded is reached by a link in that package.
 std::string own_package() {
-  const fs::path package = executable_folder().parent_path() / "python";
+  std::error_code error;
+  const fs::path bin = fs::canonical(executable_folder(), error);
+  if (error) return "";
+  const fs::path package = bin.parent_path() / "python";
   return fs::exists(package / "nsimplex") ? package.string() : "";
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,10 @@ class Ranks {
 
   /// Whether this rank reports an error. Of several ranks with the same error only the first does.
   virtual bool reports(std::string_view /*error*/) { return true; }
+
+  /// The line about a message that failed after `seconds`, for RanksLost. It names the ranks that do
+  /// not answer, and is empty if another rank has reported an error.
+  virtual std::string describe_loss(double /*seconds*/, const std::string& why) { return why; }
 
   /// Whether a launcher repeats the command on all ranks after one of them has ended.
   virtual bool repeats() const { return false; }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import torch
 
@@ -149,33 +148,3 @@ def exposed_share(
     """Seconds of communication divided by seconds of compute of one rank. Below 1, messages can
     hide behind compute that does not wait for them."""
     return (sent / bytes_per_second) / (flops / flops_per_second)
-
-
-def context_table(
-    contexts: Sequence[int] = (1 << 17, 1 << 20, 10 << 20),
-    ranks: Sequence[int] = (64, 512, 4096),
-    flops_per_second: float = 4e14,
-    bytes_per_second: float = 5e10,
-) -> list[tuple[int, int, int, float, float, float]]:
-    """Rows (order, T, R, flops of a rank, bytes that it receives, communication / compute) of a
-    block with C = 8192, 128 query heads and 1 key head of width 128, hidden 22528, in bf16. Order 1
-    has no window; order 2 has 32 x 512, order 3 has 8 x 8 x 64."""
-    windows = {1: None, 2: [32, 512], 3: [8, 8, 64]}
-    rows = []
-    for order, window in windows.items():
-        for tokens in contexts:
-            for count in ranks:
-                shape = LayerShape(tokens, 8192, 128, 1, 128, order, window, 22528)
-                flops = layer_flops(shape) / count
-                # a rank in the middle has the mean of the received bytes of a causal gather
-                sent = context_parallel_bytes(shape, count)
-                share = exposed_share(flops, sent, flops_per_second, bytes_per_second)
-                rows.append((order, tokens, count, flops, sent, share))
-    return rows
-
-
-if __name__ == "__main__":
-    print("| order | tokens | ranks | flops per rank | bytes per rank | communication / compute |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for order, tokens, count, flops, sent, share in context_table():
-        print(f"| {order} | {tokens} | {count} | {flops:.2e} | {sent} | {share:.2g} |")

@@ -4,11 +4,13 @@ start it: OPTIONS are a JSON object, and standard output has lines of JSON."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import torch
 
-from .._printable import printable
+from .._on_ranks import join_programs
+from ..nn.graph_ranks import GraphRanks, RanksLost
 from ..nn.graph_training import Stopped
 from .channel import STOPPED, Channel
 from .predicting import predict
@@ -18,24 +20,37 @@ _ACTIONS = {"train": train, "predict": predict}
 
 
 def main() -> int:
-    """Exit code 0; 2 with one line if the data or options cannot be used; 1 with one line if
-    anything else fails; 130 if the command was told to stop."""
+    """Exit code 0; 2 if the data or options cannot be used; 1 if anything else fails; 130 if the
+    command was told to stop. The command shows why, in one line."""
     channel = Channel()
     request = json.loads(sys.argv[2])
     if request["threads"]:
         torch.set_num_threads(request["threads"])
+    joined = False
     try:
+        joined = join_programs()
+        channel.writes = GraphRanks().writes
         _ACTIONS[sys.argv[1]](request, channel)
+        code = 0
     except Stopped:
-        return STOPPED
+        code = STOPPED
+    except SystemExit as ends:
+        code = int(ends.code or 0)
+    except RanksLost as error:
+        channel.error("ranks", str(error), error.seconds)
+        code = 1
     except (ValueError, TypeError, OSError) as error:
-        print(f"nsimplex: {printable(error)}", file=sys.stderr)
-        return 2
+        channel.error("input", str(error))
+        code = 2
     except (RuntimeError, MemoryError) as error:
-        reason = str(error).partition("\n")[0] or "out of memory"
-        print(f"nsimplex: {printable(reason)}", file=sys.stderr)
-        return 1
-    return 0
+        channel.error("failed", str(error).partition("\n")[0] or "out of memory")
+        code = 1
+    if joined:
+        # The group would wait for ranks that are lost when it is destroyed.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

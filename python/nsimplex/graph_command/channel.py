@@ -13,6 +13,8 @@ STOPPED = 130  # the exit code of a command that was told to stop
 class Channel:
     """What the command shows and keeps. Numbers that are not finite become null."""
 
+    writes = True  #: false on ranks that report nothing but errors
+
     def __init__(self) -> None:
         self._out, self._stops, self._training = sys.stdout, False, False
         sys.stdout = sys.stderr  # what a library prints is no line of ours
@@ -50,12 +52,20 @@ class Channel:
         """A table, its header first."""
         self._send(table=rows)
 
+    def error(self, kind: str, text: str, seconds: float = 0.0) -> None:
+        """Why the program ends: wrong "input", something that "failed", or lost "ranks"."""
+        self._print(error={"kind": kind, "text": text, "seconds": seconds})
+
     def _send(self, **message: Any) -> None:
+        if self.writes:
+            self._print(**message)
+
+    def _print(self, **message: Any) -> None:
         print(json.dumps(message), file=self._out, flush=True)
 
     def _ask(self, **message: Any) -> None:
         self._send(**message)
-        if not sys.stdin.readline():
+        if self.writes and not sys.stdin.readline():
             _end()
 
 

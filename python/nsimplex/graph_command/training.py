@@ -15,7 +15,8 @@ from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
 from ..nn.graph_baselines import MessagePassing
 from ..nn.graph_models import GraphModel
-from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, GraphParts, train_model
+from ..nn.graph_parts import GraphParts
+from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .channel import Channel
 from .reading import read_data
@@ -66,11 +67,6 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         )
     if loaded.masks:
         channel.warning("the split is that of train_mask and val_mask in DATA")
-    channel.begin()
-    if folder is not None and not request["resume"]:
-        for name in (CHECKPOINT_FILE, "model.safetensors"):
-            (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
-    _say_data(channel, recipe, data, targets, split, model)
     options = FitOptions(
         request["epochs"],
         request["learning_rate"],
@@ -80,11 +76,19 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         "" if request["loss"] == "default" else request["loss"],
         request["seed"],
     )
+    try:
+        start_ranks(model, parts, options)
+    except ValueError as error:
+        raise ValueError(str(error).partition("] ")[2]) from None
+    parts.ranks.on_first(lambda: _begin(channel, folder, request["resume"]))
+    if not parts.ranks.writes:
+        channel.begin()
+    _say_data(channel, recipe, data, targets, split, model)
     log = _Log(channel, request["epochs"])
     checkpoint = None if folder is None else folder / CHECKPOINT_FILE
     found = train_model(model, parts, options, log, checkpoint=checkpoint, stops=channel.stops)
     _fold(model, scales)
-    if folder is not None:
+    if folder is not None and parts.ranks.writes:
         fields = dataclasses.asdict(recipe) | {"trained": True}
         model.save(folder, data=fields)
     metrics = list(found.validation)
@@ -93,6 +97,13 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         for name in metrics
     ]
     channel.table([[f"epoch {found.best} of {found.epochs}", "validation", "test"], *rows])
+
+
+def _begin(channel: Channel, folder: Path | None, resume: bool) -> None:
+    channel.begin()
+    if folder is not None and not resume:
+        for name in (CHECKPOINT_FILE, "model.safetensors"):
+            (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
 
 
 class _Log:

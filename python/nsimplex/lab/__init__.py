@@ -1,1 +1,2 @@
-"""Experiments in Python: ``python -m nsimplex.lab.pays`` and ``nsimplex.lab.adversarial``."""
+"""Experiments in Python: ``python -m nsimplex.lab.pays``, ``nsimplex.lab.adversarial`` and
+``nsimplex.lab.scale``."""

@@ -131,28 +131,29 @@ def _keep_epochs(path: Path, count: int) -> None:
 
 
 class RunFiles:
-    """Options and metrics of a training in a run folder; with ``resume``, of one that goes on."""
+    """Options and metrics of a training in a run folder."""
 
-    def __init__(
-        self, folder: Any, model: GraphModel, options: dict[str, Any], resume: bool
-    ) -> None:
+    def __init__(self, folder: Any, model: GraphModel, options: dict[str, Any]) -> None:
         self.folder = None if folder is None else Path(folder)
+        self._config = [f"# nsimplex.nn.fit_graphs of a {type(model).__name__}"]
+        for section, fields in (("model", model.options), ("fit", options)):
+            self._config += ["", f"[{section}]"]
+            self._config += [f"{name} = {json.dumps(own)}" for name, own in fields.items()]
+
+    def begin(self, resume: bool) -> None:
+        """Makes the folder, or checks that it has the run that goes on."""
         if self.folder is None:
             return
-        lines = [f"# nsimplex.nn.fit_graphs of a {type(model).__name__}"]
-        for section, fields in (("model", model.options), ("fit", options)):
-            lines += ["", f"[{section}]"]
-            lines += [f"{name} = {json.dumps(own)}" for name, own in fields.items()]
         config, checkpoint = self.folder / CONFIG_FILE, self.folder / CHECKPOINT_FILE
         if resume and checkpoint.exists():
-            self._require_same(config, lines)
+            self._require_same(config, self._config)
             _keep_epochs(self.folder / METRICS_FILE, read_fit_state(checkpoint).epoch)
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in (CHECKPOINT_FILE, MODEL_FILE):
             (self.folder / name).unlink(missing_ok=True)  # of an earlier run
         with whole_file(config, encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+            file.write("\n".join(self._config) + "\n")
         with open(self.folder / METRICS_FILE, "w", encoding="utf-8"):
             pass
 

@@ -67,6 +67,13 @@ def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "")
     return F.binary_cross_entropy_with_logits(own, wanted)
 
 
+def known_targets(targets: Tensor) -> int:
+    """The number of targets over which :func:`graph_loss` is a mean."""
+    if not targets.is_floating_point():
+        return targets.numel()
+    return int(targets.isnan().logical_not().sum())
+
+
 @checked
 def graph_metrics(values: Tensor, targets: Tensor, target: str) -> dict[str, float]:
     """Metrics of predictions, over the rows whose targets are known.

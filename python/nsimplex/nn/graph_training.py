@@ -6,8 +6,7 @@ import copy
 import math
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -24,8 +23,10 @@ from .graph_checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from .graph_losses import JUDGE, graph_loss, graph_metrics
-from .graph_models import GraphInputs, GraphModel
+from .graph_losses import JUDGE, graph_loss, known_targets
+from .graph_models import GraphModel
+from .graph_parts import Batch, GraphParts
+from .graph_ranks import Share
 
 __all__ = ["GraphFit", "fit_graphs"]
 
@@ -69,6 +70,11 @@ def fit_graphs(
     falls to zero along a cosine. An epoch is judged by the validation rows: by mae, AUC or
     accuracy. The validation loss decides between epochs that are equally good.
 
+    If ``torch.distributed`` has a process group, its ranks train one model: each takes its part of
+    every batch, rank 0 writes, and all return the same. Every rank makes this call with the same
+    data and options; the weights of rank 0 count. Losses are those of one process to rounding, and
+    have the same bits again with as many ranks.
+
     Args:
         model: a :class:`GraphTransformer`, a :class:`MessagePassing`.
         data: graphs, hypergraphs, with targets unless ``targets`` has them.
@@ -89,7 +95,10 @@ def fit_graphs(
 
     Raises:
         ValueError: targets that are not those of the model's task, empty training or validation
-            rows, a loss that is not finite, other options than those of the run to resume.
+            rows, a loss that is not finite, other options than those of the run to resume. With
+            several ranks: a single graph, dropout, the loss "soft_f1", fewer graphs per step than
+            ranks, or other data on some rank.
+        RuntimeError: a message between ranks failed.
 
     A class that no training row has is a warning.
     """
@@ -109,11 +118,12 @@ def fit_graphs(
         raise ValueError(f"{at}folder: expected that of the run to resume, got none")
     parts = GraphParts(model, data, split, queries, targets, batch_size)
     options = FitOptions(epochs, learning_rate, weight_decay, warmup, patience, loss, seed)
-    log = RunFiles(folder, model, dict(batch_size=batch_size, **vars(options)), resume)
+    start_ranks(model, parts, options)
+    log = RunFiles(folder, model, dict(batch_size=batch_size, **vars(options)))
+    parts.ranks.on_first(lambda: log.begin(resume))
     checkpoint = None if log.folder is None else log.folder / CHECKPOINT_FILE
     result = train_model(model, parts, options, log, checkpoint=checkpoint)
-    if folder is not None:
-        model.save(folder)
+    parts.ranks.on_first(lambda: folder is not None and model.save(folder))
     return result
 
 
@@ -143,6 +153,34 @@ class Stopped(Exception):
     """The training was told to stop."""
 
 
+def start_ranks(model: GraphModel, parts: GraphParts, options: FitOptions) -> None:
+    """Prepares a training on the ranks of a process group, if there are several.
+
+    Raises:
+        ValueError: a training that cannot be divided, or that is another one on some rank.
+    """
+    at, ranks = "[fit_graphs] ", parts.ranks
+    if ranks.size == 1:
+        return
+    if parts.whole:
+        raise ValueError(f"{at}data: expected several graphs for {ranks.size} ranks, got one")
+    if model.options["dropout"]:
+        raise ValueError(
+            f"{at}model: expected dropout 0 with several ranks, got {model.options['dropout']}"
+        )
+    if options.loss == "soft_f1":
+        raise ValueError(f"{at}loss: expected a mean over rows with several ranks, got soft_f1")
+    if parts.batch_size < ranks.size:
+        raise ValueError(
+            f"{at}batch_size: expected at least the {ranks.size} ranks, got {parts.batch_size}"
+        )
+    texts = [type(model).__name__, repr(model.options), repr(options), repr(parts.batch_size)]
+    offsets = [each.tuple_offsets for each in parts.data.edges]
+    features = [parts.data.node_features, *parts.data.edge_features, *parts.split, parts.targets]
+    tensors = [parts.data.node_offsets, *offsets, *features]
+    ranks.start(model, [*texts, *(each for each in tensors if each is not None)])
+
+
 def train_model(
     model: GraphModel,
     parts: GraphParts,
@@ -154,8 +192,10 @@ def train_model(
 ) -> GraphFit:
     """The loop of :func:`fit_graphs`. With ``checkpoint`` it goes on from this file if there is
     one, and writes it after an epoch every few seconds. It raises :class:`Stopped` between two
-    steps if ``stops()`` says so. A run that goes on has the bits of one that did not stop."""
+    steps if ``stops()`` says so. A run that goes on has the bits of one that did not stop. On
+    several ranks, :func:`start_ranks` comes first, and only rank 0 writes."""
     at, metric, more = "[fit_graphs] ", *JUDGE[model.target]
+    ranks = parts.ranks
     _scale_targets(model, parts.training_targets())
     generator = torch.Generator().manual_seed(options.seed)
     optimizer = torch.optim.AdamW(
@@ -168,35 +208,39 @@ def train_model(
         torch.manual_seed(options.seed)
         if checkpoint is not None and checkpoint.exists():
             state = read_checkpoint(checkpoint, model, weights, optimizer, generator)
+        for rank, (done,) in enumerate(ranks.gather([state.epoch])):
+            if done != state.epoch:
+                raise ValueError(
+                    f"{at}folder: expected one that all ranks share, but rank {rank} found "
+                    f"{done:.0f} epochs in it and rank {ranks.rank} found {state.epoch}"
+                )
         while state.epoch < options.epochs and not state.ended:
             epoch = state.epoch = state.epoch + 1
             model.train()
             total, rows = 0.0, 0
-            for place, (inputs, wanted, own) in enumerate(parts.training(generator)):
-                if stops():
+            for place, batch in enumerate(parts.training(generator)):
+                if ranks.any(stops()):
                     raise Stopped
                 model.redraw(generator)
-                answers = model(inputs)
-                answers = answers if own is None else answers[own]
-                wanted = model.scaled(wanted, answers)
-                value = graph_loss(answers, wanted, model.target, loss=options.loss)
-                if not value.isfinite():
-                    raise ValueError(
-                        f"{at}loss: expected finite numbers, got {value.item()} in epoch {epoch}"
-                    )
                 optimizer.zero_grad()
-                value.backward()
+                value, count = ranks.learn(lambda: _share(model, batch, options.loss), model)
+                if not math.isfinite(value):
+                    raise ValueError(
+                        f"{at}loss: expected finite numbers, got {value} in epoch {epoch}"
+                    )
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 step = (epoch - 1) * parts.steps + place
                 optimizer.param_groups[0]["lr"] = options.learning_rate * _rate(
                     step, steps, options.warmup
                 )
                 optimizer.step()
-                total, rows = total + value.item() * len(wanted), rows + len(wanted)
+                total, rows = total + value * count, rows + count
             judged, validation_loss = parts.judge("validation", options.loss)
             if state.take(judged[metric] if more else -judged[metric], validation_loss):
                 weights = copy.deepcopy(model.state_dict())
             state.ended = bool(options.patience) and epoch - state.better >= options.patience
+            if not ranks.writes:
+                continue
             log.line("graph_epoch", epoch=epoch, loss=total / max(rows, 1), **judged)
             due = state.ended or epoch == options.epochs or time.monotonic() - saved > _SAVE_SECONDS
             if checkpoint is not None and (due or stops()):
@@ -208,126 +252,27 @@ def train_model(
     validation, test = (parts.judge(name, options.loss)[0] for name in ("validation", "test"))
     result = GraphFit(state.epoch, state.best, validation, test)
     test = {f"test_{name}": value for name, value in result.test.items()}
-    log.line("graph_fit", epoch=state.best, epochs=state.epoch, **result.validation, **test)
+    if ranks.writes:
+        log.line("graph_fit", epoch=state.best, epochs=state.epoch, **result.validation, **test)
     return result
+
+
+def _share(model: GraphModel, batch: Batch | None, loss: str) -> Share | None:
+    """The loss of a batch."""
+    if batch is None:
+        return None
+    inputs, wanted, own = batch
+    answers = model(inputs)
+    answers = answers if own is None else answers[own]
+    wanted = model.scaled(wanted, answers)
+    value = graph_loss(answers, wanted, model.target, loss=loss)
+    return Share(value, known_targets(wanted), len(wanted))
 
 
 def _rate(step: int, steps: int, warmup: int) -> float:
     """A linear rise, times a half cosine."""
     cosine = torch.cos(torch.tensor(step / steps * torch.pi)).item()
     return min((step + 1) / max(warmup, 1), 1.0) * 0.5 * (1 + cosine)
-
-
-class GraphParts:
-    """The rows of a split as inputs of a model, which are prepared once."""
-
-    def __init__(
-        self,
-        model: GraphModel,
-        data: GraphData,
-        split: Split,
-        queries: TupleBatch | Sequence[TupleBatch] | None,
-        targets: Tensor | None,
-        batch_size: int,
-    ) -> None:
-        at = "[fit_graphs] "
-        self.model, self.split, self.batch_size = model, split, batch_size
-        wanted = {"hyperedge": "edge"}.get(model.task, model.task)
-        if targets is None:
-            if queries is not None:
-                raise ValueError(f"{at}targets: expected one per query, got none")
-            if data.level != wanted:
-                raise ValueError(
-                    f"{at}data: expected targets of {wanted}s, got "
-                    + (f"targets of {data.level}s" if data.level else "none")
-                )
-            targets = data.targets
-        assert targets is not None
-        self.whole = data.num_graphs == 1 and wanted != "graph"
-        if queries is not None and not self.whole:
-            raise ValueError(f"{at}queries: expected a single graph, got {data.num_graphs}")
-        rows = len(targets) if self.whole else data.num_graphs
-        for name, part in zip(Split._fields, split):
-            if part.dtype != torch.int64 or part.dim() != 1:
-                raise TypeError(f"{at}split: expected int64 rows of {name}, got {part.dtype}")
-            if len(part) and not (part.min() >= 0 and part.max() < rows):
-                raise ValueError(f"{at}split: expected {name} rows 0 to {rows - 1}")
-            if not len(part) and name != "test":
-                raise ValueError(f"{at}split: expected {name} rows, got none")
-        if model.target == "classes":
-            if targets.dtype != torch.int64:
-                raise TypeError(f"{at}targets: expected int64 of classes, got {targets.dtype}")
-            if len(targets) and int(targets.max()) >= model.options["outputs"]:
-                raise ValueError(
-                    f"{at}targets: expected classes 0 to {model.options['outputs'] - 1}, got "
-                    f"{int(targets.max())}"
-                )
-        elif targets.numel() != len(targets) * model.options["outputs"]:
-            raise ValueError(
-                f"{at}targets: expected {model.options['outputs']} columns, got "
-                f"{list(targets.shape)}"
-            )
-        self.targets = targets
-        if self.whole:
-            self.inputs = model.prepare(data, queries).to(model.target_mean.device)
-            self.steps = 1
-        else:
-            self.data = data
-            if data.targets is not targets:
-                raise ValueError(
-                    f"{at}targets: expected those of data for {data.num_graphs} graphs"
-                )
-            self.steps = -(-len(split.training) // batch_size)
-            self.kept: dict[str, list] = {
-                name: list(self._batches(part)) for name, part in zip(Split._fields[1:], split[1:])
-            }
-        own = self.training_targets()
-        if model.target == "classes":
-            unseen = sorted(set(self.targets.unique().tolist()) - set(own.unique().tolist()))
-            if unseen:
-                warnings.warn(
-                    f"{at}targets: no training row has the classes {unseen}", stacklevel=4
-                )
-
-    def _batches(self, chosen: Tensor) -> Iterator[tuple[GraphInputs, Tensor, None]]:
-        for part in chosen.split(self.batch_size):
-            own = self.data[part]
-            device = self.model.target_mean.device
-            assert own.targets is not None
-            yield self.model.prepare(own).to(device), own.targets.to(device), None
-
-    def training_targets(self) -> Tensor:
-        if self.whole:
-            return self.targets[self.split.training]
-        own = self.data[self.split.training].targets
-        assert own is not None
-        return own
-
-    def training(self, generator: torch.Generator) -> Iterator[tuple[GraphInputs, Tensor, Any]]:
-        if self.whole:
-            rows = self.split.training
-            yield self.inputs, self.targets[rows], rows
-            return
-        chosen = self.split.training
-        yield from self._batches(chosen[torch.randperm(len(chosen), generator=generator)])
-
-    @torch.no_grad()
-    def judge(self, name: str, loss: str) -> tuple[dict[str, float], float]:
-        """Metrics and loss of a part; neither if it is empty."""
-        rows = getattr(self.split, name)
-        if not len(rows):
-            return {}, math.nan
-        self.model.eval()
-        if self.whole:
-            answers, wanted = self.model(self.inputs)[rows], self.targets[rows]
-        else:
-            batches = self.kept[name]
-            answers = torch.cat([self.model(inputs) for inputs, _, _ in batches])
-            wanted = torch.cat([own for _, own, _ in batches])
-        wanted = wanted.to(answers.device)
-        metrics = graph_metrics(self.model.values(answers).cpu(), wanted.cpu(), self.model.target)
-        scaled = self.model.scaled(wanted, answers)
-        return metrics, graph_loss(answers, scaled, self.model.target, loss=loss).item()
 
 
 def _scale_targets(model: GraphModel, targets: Tensor) -> None:

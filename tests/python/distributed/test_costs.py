@@ -98,11 +98,3 @@ def test_imbalance():
     assert abs(context_parallel_imbalance(whole, 4) - (2 - 1 / 4)) < 1e-4
     windows = LayerShape(1 << 16, 64, 4, 4, 16, 2, [32, 512])
     assert 1 <= context_parallel_imbalance(windows, 4) < 1.02
-
-
-def test_the_page_has_the_table_of_the_model(root):
-    from nsimplex.distributed.costs import context_table
-
-    page = (root / "docs" / "guide" / "scale.md").read_text()
-    for order, tokens, count, flops, sent, share in context_table():
-        assert f"| {order} | {tokens} | {count} | {flops:.2e} | {sent} | {share:.2g} |" in page

@@ -8,11 +8,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 
 import pytest
-import ranks as launcher
+from rank_processes import Ranks, finish, ranks_of, torchrun, wait_for_lines
 
 TINY = (
     "--layers 2 --every 2 --dim 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
@@ -21,73 +19,6 @@ TINY = (
 FEW_STEPS = "--batch 4 --steps 6 --eval-every 3 --checkpoint-every 2".split()
 #: Long enough that a signal meets the ranks at work.
 MANY_STEPS = "--batch 4 --steps 400 --eval-every 100 --checkpoint-every 10".split()
-
-
-def _on_rank(rank, ranks, port, folder, words):
-    """One rank, as torchrun starts it: the store is another process's."""
-    os.environ.update(
-        RANK=str(rank),
-        WORLD_SIZE=str(ranks),
-        LOCAL_RANK=str(rank),
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
-        TORCHELASTIC_USE_AGENT_STORE="True",
-    )
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    for stream, name in ((1, "out"), (2, "error")):
-        os.dup2(
-            os.open(os.path.join(folder, f"{name}{rank}"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
-            stream,
-        )
-    from nsimplex.lm import main
-
-    os._exit(main(words))
-
-
-class Ranks:
-    """Ranks of one training that run side by side."""
-
-    def __init__(self, count, folder, words):
-        import torch.distributed as dist
-
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        launcher.start_server()
-        self.processes = [
-            launcher.context.Process(
-                target=_on_rank,
-                args=(rank, count, self._store.port, str(folder), [str(word) for word in words]),
-                daemon=True,
-            )
-            for rank in range(count)
-        ]
-        for process in self.processes:
-            process.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.join()
-
-    def codes(self):
-        """The exit codes by rank."""
-        for process in self.processes:
-            process.join(120)
-        return [process.exitcode for process in self.processes]
-
-    def errors(self):
-        """The lines about errors of all ranks together."""
-        lines = []
-        for rank in range(len(self.processes)):
-            lines += (self.folder / f"error{rank}").read_text().splitlines()
-        return [line for line in lines if line.startswith("nsimplex: ")]
-
-    def out(self, rank=0):
-        return (self.folder / f"out{rank}").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +32,6 @@ def command(text, out, steps=FEW_STEPS, *more):
     return ["train", "--text", text, "--out", out, *TINY, *steps, *more]
 
 
-def finish(count, tmp_path, words):
-    with Ranks(count, tmp_path / "streams", words) as ranks:
-        codes = ranks.codes()
-        assert codes == [0] * count, ranks.errors()
-        return ranks
-
-
 def metrics(out):
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
@@ -119,20 +43,6 @@ def losses(out):
         {name: x for name, x in line.items() if isinstance(x, (int, float)) and name != speed}
         for line in metrics(out)
     ]
-
-
-def wait_for_lines(out, count):
-    """Waits until the run has written so many lines of metrics."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (out / "metrics.jsonl").exists() and len(metrics_text(out)) >= count:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{out} has fewer than {count} lines of metrics after 60 s")
-
-
-def metrics_text(out):
-    return (out / "metrics.jsonl").read_text().split("\n")[:-1]
 
 
 CHOOSING = ["--sparse", "topk", "--indexer", "light", "--topk", "4", "--indexer-warmup", "2"]
@@ -269,20 +179,6 @@ def test_the_folder_of_another_run_is_refused(text, tmp_path):
     assert (out / "checkpoint.safetensors").read_bytes() == before
 
 
-def torchrun(count, *more):
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(count),
-        *more,
-        "-m",
-        "nsimplex.lm",
-    ]
-
-
 def test_torchrun_trains(text, tmp_path, subprocess_env):
     out = tmp_path / "run"
     finished = subprocess.run(
@@ -291,24 +187,6 @@ def test_torchrun_trains(text, tmp_path, subprocess_env):
     assert finished.returncode == 0, finished.stderr
     shown = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
     assert [line["step"] for line in shown] == [1, 2, 3, 4, 5, 6]
-
-
-def ranks_of(agent):
-    """The processes of an agent of torchrun by rank."""
-    children = subprocess.run(
-        ["ps", "--ppid", str(agent), "-o", "pid=", "-o", "args="], capture_output=True, text=True
-    ).stdout.splitlines()
-    pids = [int(line.split()[0]) for line in children if "nsimplex.lm" in line]
-    return {
-        int(
-            dict(
-                entry.split("=", 1)
-                for entry in open(f"/proc/{pid}/environ").read().split("\0")
-                if "=" in entry
-            )["RANK"]
-        ): pid
-        for pid in pids
-    }
 
 
 @pytest.mark.slow

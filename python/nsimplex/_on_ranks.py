@@ -1,0 +1,107 @@
+"""``python -m nsimplex.lm ..`` and ``python -m nsimplex.graph ..``: the command line in a Python
+process, on the ranks of torchrun if that has started it."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import os
+import secrets
+import sys
+from typing import NoReturn
+
+import torch
+import torch.distributed as dist
+
+from ._library import PREFIX
+
+_DEFAULT_TIMEOUT = 600.0
+#: Tells programs that the command line starts: a name for their own group, and its timeout.
+_PROGRAMS = "NSIMPLEX_RANKS"
+
+
+def run_command(command: str, words: list[str]) -> int:
+    """Runs ``nsimplex COMMAND`` with these arguments and returns the exit code: 0, 1 (the run
+    failed), 2 (bad usage or input) or 130 (interrupted).
+
+    If the environment has torchrun's ``RANK``, the process joins the group of all ranks, with Gloo
+    on CPUs and NCCL on GPUs. An option before the command, ``--rank-timeout SECONDS`` (600), says
+    how long ranks wait for each other.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"nsimplex.{command}", add_help=False, allow_abbrev=False
+    )
+    parser.add_argument("--rank-timeout", type=float, default=_DEFAULT_TIMEOUT)
+    count = 2 if words[:1] == ["--rank-timeout"] else 0
+    known = parser.parse_args(words[:count])
+    if not 0 < known.rank_timeout < float("inf"):
+        return _fail(f"--rank-timeout: expected a positive number, got {known.rank_timeout}")
+    os.environ.pop(_PROGRAMS, None)
+    group = ""
+    if "RANK" in os.environ:
+        try:
+            group = _join(known.rank_timeout)
+        except (RuntimeError, ValueError) as error:
+            return _fail(f"cannot join the other ranks: {str(error).splitlines()[0]}")
+    return _run(group, ["nsimplex", command, *words[count:]])
+
+
+def main(command: str) -> NoReturn:
+    """Runs the command with the arguments of this process and ends the process."""
+    code = run_command(command, sys.argv[1:])
+    # Not sys.exit: a group whose ranks are lost would wait for them when it is destroyed.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def join_programs() -> bool:
+    """In a program that the command line has started on several ranks: joins those of the other
+    ranks. Otherwise it does nothing and returns false."""
+    name, _, seconds = os.environ.get(_PROGRAMS, "").partition(" ")
+    if not name:
+        return False
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    timeout = datetime.timedelta(seconds=float(seconds))
+    store = dist.TCPStore(address, port, is_master=False, timeout=timeout)
+    dist.init_process_group(
+        "gloo",
+        store=dist.PrefixStore(name, store),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=timeout,
+    )
+    return True
+
+
+def _join(seconds: float) -> str:
+    """Joins the other ranks and returns the name of the group of all."""
+    from torch.distributed.distributed_c10d import _get_default_group  # not in every build of torch
+
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group(backend, timeout=datetime.timedelta(seconds=seconds))
+    if dist.get_world_size() > 1:
+        name = [secrets.token_hex(8)]
+        dist.broadcast_object_list(name, device=torch.device("cpu"))
+        os.environ[_PROGRAMS] = f"nsimplex/{name[0]} {seconds}"
+    return _get_default_group().group_name
+
+
+def _run(group: str, words: list[str]) -> int:
+    library = PREFIX / "lib" / "libnsimplex_cli.so"
+    if not library.exists():
+        return _fail(f"no command line at {library}; build it with: make build")
+    os.environ.setdefault("NSIMPLEX_PYTHON", sys.executable)
+    run = ctypes.CDLL(str(library)).nsimplex_run
+    run.restype = ctypes.c_int
+    pointers = (ctypes.c_char_p * (len(words) + 1))(*map(os.fsencode, words), None)
+    return run(os.fsencode(group), len(words), pointers)
+
+
+def _fail(message: str) -> int:
+    print(f"nsimplex: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,150 @@
+"""The rows of a split as inputs of a model of graphs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from ..graph import GraphData, Split, TupleBatch
+from .graph_losses import graph_loss, graph_metrics
+from .graph_models import GraphInputs, GraphModel
+from .graph_ranks import GraphRanks
+
+#: Inputs, targets, and the rows of the answers that have them; None: all.
+Batch: TypeAlias = tuple[GraphInputs, Tensor, Tensor | None]
+
+
+class GraphParts:
+    """The rows of a split as inputs of a model, which are prepared once. Several ranks divide every
+    batch of the training among them, and take turns at the batches of the other parts."""
+
+    def __init__(
+        self,
+        model: GraphModel,
+        data: GraphData,
+        split: Split,
+        queries: TupleBatch | Sequence[TupleBatch] | None,
+        targets: Tensor | None,
+        batch_size: int,
+    ) -> None:
+        at = "[fit_graphs] "
+        self.model, self.split, self.batch_size = model, split, batch_size
+        self.ranks = GraphRanks()
+        wanted = {"hyperedge": "edge"}.get(model.task, model.task)
+        if targets is None:
+            if queries is not None:
+                raise ValueError(f"{at}targets: expected one per query, got none")
+            if data.level != wanted:
+                raise ValueError(
+                    f"{at}data: expected targets of {wanted}s, got "
+                    + (f"targets of {data.level}s" if data.level else "none")
+                )
+            targets = data.targets
+        assert targets is not None
+        self.whole = data.num_graphs == 1 and wanted != "graph"
+        if queries is not None and not self.whole:
+            raise ValueError(f"{at}queries: expected a single graph, got {data.num_graphs}")
+        rows = len(targets) if self.whole else data.num_graphs
+        for name, part in zip(Split._fields, split):
+            if part.dtype != torch.int64 or part.dim() != 1:
+                raise TypeError(f"{at}split: expected int64 rows of {name}, got {part.dtype}")
+            if len(part) and not (part.min() >= 0 and part.max() < rows):
+                raise ValueError(f"{at}split: expected {name} rows 0 to {rows - 1}")
+            if not len(part) and name != "test":
+                raise ValueError(f"{at}split: expected {name} rows, got none")
+        if model.target == "classes":
+            if targets.dtype != torch.int64:
+                raise TypeError(f"{at}targets: expected int64 of classes, got {targets.dtype}")
+            if len(targets) and int(targets.max()) >= model.options["outputs"]:
+                raise ValueError(
+                    f"{at}targets: expected classes 0 to {model.options['outputs'] - 1}, got "
+                    f"{int(targets.max())}"
+                )
+        elif targets.numel() != len(targets) * model.options["outputs"]:
+            raise ValueError(
+                f"{at}targets: expected {model.options['outputs']} columns, got "
+                f"{list(targets.shape)}"
+            )
+        self.targets = targets
+        if self.whole:
+            self.inputs = model.prepare(data, queries).to(model.target_mean.device)
+            self.steps = 1
+        else:
+            self.data = data
+            if data.targets is not targets:
+                raise ValueError(
+                    f"{at}targets: expected those of data for {data.num_graphs} graphs"
+                )
+            self.steps = -(-len(split.training) // batch_size)
+            self.kept = {
+                name: [
+                    self._batch(part, place % self.ranks.size == self.ranks.rank)
+                    for place, part in enumerate(chosen.split(batch_size))
+                ]
+                for name, chosen in zip(Split._fields[1:], split[1:])
+            }
+        own = self.training_targets()
+        if model.target == "classes":
+            unseen = sorted(set(self.targets.unique().tolist()) - set(own.unique().tolist()))
+            if unseen:
+                warnings.warn(
+                    f"{at}targets: no training row has the classes {unseen}", stacklevel=4
+                )
+
+    def _batch(self, chosen: Tensor, prepared: bool) -> tuple[GraphInputs | None, Tensor]:
+        """Graphs as inputs of the model, if this rank prepares them, and their targets."""
+        own, device = self.data[chosen], self.model.target_mean.device
+        assert own.targets is not None
+        return self.model.prepare(own).to(device) if prepared else None, own.targets.to(device)
+
+    def training_targets(self) -> Tensor:
+        if self.whole:
+            return self.targets[self.split.training]
+        own = self.data[self.split.training].targets
+        assert own is not None
+        return own
+
+    def training(self, generator: torch.Generator) -> Iterator[Batch | None]:
+        """This rank's part of every batch of an epoch; None if it has no graph."""
+        if self.whole:
+            rows = self.split.training
+            yield self.inputs, self.targets[rows], rows
+            return
+        chosen = self.split.training
+        chosen = chosen[torch.randperm(len(chosen), generator=generator)]
+        for each in chosen.split(self.batch_size):
+            part = each.tensor_split(self.ranks.size)[self.ranks.rank]
+            inputs, wanted = self._batch(part, True) if len(part) else (None, part)
+            yield None if inputs is None else (inputs, wanted, None)
+
+    @torch.no_grad()
+    def judge(self, name: str, loss: str) -> tuple[dict[str, float], float]:
+        """Metrics and loss of a part; neither if it is empty."""
+        rows = getattr(self.split, name)
+        if not len(rows):
+            return {}, math.nan
+        self.model.eval()
+        if self.whole:
+            answers, wanted = self.model(self.inputs)[rows], self.targets[rows]
+        else:
+            batches = self.kept[name]
+            wanted = torch.cat([own for _, own in batches])
+            columns = self.model.options["outputs"]
+            parts = [
+                self.model.target_mean.new_zeros(len(own), columns)
+                if inputs is None
+                else self.model(inputs)
+                for inputs, own in batches
+            ]
+            answers = self.ranks.sum(torch.cat(parts))
+        wanted = wanted.to(answers.device)
+        metrics = graph_metrics(self.model.values(answers).cpu(), wanted.cpu(), self.model.target)
+        scaled = self.model.scaled(wanted, answers)
+        value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
+        *judged, value = self.ranks.of_first([*metrics.values(), value])
+        return dict(zip(metrics, judged)), value

@@ -1,0 +1,149 @@
+"""Ranks of a training that a test starts, as torchrun does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import ranks as launcher
+
+
+def _on_rank(rank, ranks, port, folder, command, words):
+    """One rank, as torchrun starts it: the store is another process's."""
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(ranks),
+        LOCAL_RANK=str(rank),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        TORCHELASTIC_USE_AGENT_STORE="True",
+    )
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    for stream, name in ((1, "out"), (2, "error")):
+        os.dup2(
+            os.open(os.path.join(folder, f"{name}{rank}"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
+            stream,
+        )
+    from nsimplex._on_ranks import run_command
+
+    os._exit(run_command(command, words))
+
+
+class Ranks:
+    """Ranks of one training that run side by side."""
+
+    def __init__(self, count, folder, words, command="lm"):
+        import torch.distributed as dist
+
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        launcher.start_server()
+        self.processes = [
+            launcher.context.Process(
+                target=_on_rank,
+                args=(
+                    rank,
+                    count,
+                    self._store.port,
+                    str(folder),
+                    command,
+                    [str(word) for word in words],
+                ),
+                daemon=True,
+            )
+            for rank in range(count)
+        ]
+        for process in self.processes:
+            process.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.join()
+
+    def codes(self):
+        """The exit codes by rank."""
+        for process in self.processes:
+            process.join(120)
+        return [process.exitcode for process in self.processes]
+
+    def errors(self):
+        """The lines about errors of all ranks together."""
+        lines = []
+        for rank in range(len(self.processes)):
+            lines += (self.folder / f"error{rank}").read_text().splitlines()
+        return [line for line in lines if line.startswith("nsimplex: ")]
+
+    def out(self, rank=0):
+        return (self.folder / f"out{rank}").read_text()
+
+
+def finish(count, tmp_path, words, command="lm"):
+    """Runs the ranks to their end."""
+    with Ranks(count, tmp_path / "streams", words, command) as ranks:
+        codes = ranks.codes()
+        assert codes == [0] * count, ranks.errors()
+        return ranks
+
+
+def wait_for_lines(out, count):
+    """Waits until the run has written so many lines of metrics."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if (out / "metrics.jsonl").exists() and len(metrics_text(out)) >= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{out} has fewer than {count} lines of metrics after 60 s")
+
+
+def metrics_text(out):
+    return (out / "metrics.jsonl").read_text().split("\n")[:-1]
+
+
+def assert_close(lines, wanted):
+    """Lines of metrics of graph models are equal to rounding."""
+    for got, want in zip(lines, wanted, strict=True):
+        assert got.keys() == want.keys()
+        for name, value in want.items():
+            close = isinstance(value, float)
+            assert got[name] == (pytest.approx(value, rel=1e-4, abs=1e-5) if close else value), name
+
+
+def torchrun(count, *more, module="nsimplex.lm"):
+    """The words of a command of torchrun."""
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(count),
+        *more,
+        "-m",
+        module,
+    ]
+
+
+def ranks_of(agent, module="nsimplex.lm"):
+    """The processes of an agent of torchrun by rank."""
+    children = subprocess.run(
+        ["ps", "--ppid", str(agent), "-o", "pid=", "-o", "args="], capture_output=True, text=True
+    ).stdout.splitlines()
+    pids = [int(line.split()[0]) for line in children if module in line]
+    return {
+        int(
+            dict(
+                entry.split("=", 1)
+                for entry in open(f"/proc/{pid}/environ").read().split("\0")
+                if "=" in entry
+            )["RANK"]
+        ): pid
+        for pid in pids
+    }
