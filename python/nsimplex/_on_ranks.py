@@ -29,9 +29,7 @@ def run_command(command: str, words: list[str]) -> int:
     on CPUs and NCCL on GPUs. An option before the command, ``--rank-timeout SECONDS`` (600), says
     how long ranks wait for each other.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"nsimplex.{command}", add_help=False, allow_abbrev=False
-    )
+    parser = argparse.ArgumentParser(prog=f"nsimplex.{command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--rank-timeout", type=float, default=_DEFAULT_TIMEOUT)
     count = 2 if words[:1] == ["--rank-timeout"] else 0
     known = parser.parse_args(words[:count])

@@ -111,7 +111,9 @@ def step_table(setting: Setting) -> list[Step]:
 
 def _lines(setting: Setting) -> list[str]:
     """Both tables as Markdown."""
-    text = ["| order | tokens | ranks | flops per rank | bytes per rank | communication / compute |"]
+    text = [
+        "| order | tokens | ranks | flops per rank | bytes per rank | communication / compute |"
+    ]
     text.append("| --- | --- | --- | --- | --- | --- |")
     for own in forward_table(setting):
         text.append(

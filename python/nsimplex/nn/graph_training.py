@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -223,7 +224,7 @@ def train_model(
                     raise Stopped
                 model.redraw(generator)
                 optimizer.zero_grad()
-                value, count = ranks.learn(lambda: _share(model, batch, options.loss), model)
+                value, count = ranks.learn(partial(_share, model, batch, options.loss), model)
                 if not math.isfinite(value):
                     raise ValueError(
                         f"{at}loss: expected finite numbers, got {value} in epoch {epoch}"

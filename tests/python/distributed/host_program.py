@@ -1,10 +1,12 @@
 """A rank on a host of its own: steps of context parallel training, compared with one process.
 
-Prints "step N" after every step and "equal" at the end.
+Prints "step N" after every step and "equal" at the end. With --save it trains a fully sharded model
+instead, writes a distributed checkpoint, and prints the losses of the steps that follow as JSON.
 """
 
 import argparse
 import datetime
+import json
 import os
 import sys
 
@@ -16,9 +18,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--save", default="")
     given = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=given.timeout))
+    if given.save:
+        from test_data_parallel import save
+
+        print(json.dumps(save(dist.get_rank(), dist.get_world_size(), given.save)), flush=True)
+        os._exit(0)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.nn.parallel import DistributedDataParallel
 

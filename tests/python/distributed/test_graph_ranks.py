@@ -141,7 +141,11 @@ def refused(rank, ranks, own, options):
     "own, options, message",
     [
         ({}, dict(dropout=0.1), "model: expected dropout 0 with several ranks, got 0.1"),
-        ({}, dict(loss="soft_f1"), "loss: expected a mean over rows with several ranks, got soft_f1"),
+        (
+            {},
+            dict(loss="soft_f1"),
+            "loss: expected a mean over rows with several ranks, got soft_f1",
+        ),
         ({}, dict(batch_size=1), "batch_size: expected at least the 2 ranks, got 1"),
         ({1: dict(epochs=9)}, {}, "others on rank 1 than on rank 0"),
         ({0: dict(kind="labels")}, dict(kind="binary"), "others on rank 1 than on rank 0"),

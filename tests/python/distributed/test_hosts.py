@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -11,12 +12,18 @@ import time
 from pathlib import Path
 
 import pytest
+from ranks import run_on_ranks
+from test_data_parallel import load
 
 PROGRAM = Path(__file__).with_name("host_program.py")
 
 
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+
+
+def tc(*words):
+    subprocess.run(["tc", *words], check=True, capture_output=True, timeout=20)
 
 
 class Hosts:
@@ -49,6 +56,16 @@ class Hosts:
     def cut(self, host, up=False):
         """Cut the cable of a host, or heal it."""
         ip("-n", self.switch, "link", "set", f"port{host}", "up" if up else "down")
+
+    def slow_down(self, host, milliseconds, megabits):
+        """Delay what the switch sends to a host, and limit its rate. Where the kernel has no netem,
+        a token bucket limits the rate alone."""
+        port = ("qdisc", "replace", "dev", f"port{host}", "root")
+        rate = f"{megabits}mbit"
+        try:
+            tc("-n", self.switch, *port, "netem", "delay", f"{milliseconds}ms", "rate", rate)
+        except subprocess.CalledProcessError:
+            tc("-n", self.switch, *port, "tbf", "rate", rate, "burst", "16kb", "latency", "2s")
 
     def start(self, environment, *arguments):
         """One rank per host."""
@@ -127,6 +144,47 @@ def test_a_link_that_is_cut_and_heals_only_delays(hosts, subprocess_env):
     network.cut(1, up=True)
     for status, out, errors in ended(processes, 400):
         assert status == 0 and out.endswith("equal\n"), errors
+
+
+def slow_down(network, milliseconds, megabits):
+    if shutil.which("tc") is None:
+        pytest.skip("no program tc (iproute2)")
+    try:
+        network.slow_down(1, milliseconds, megabits)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no link can be slowed down: {error.stderr.decode()[:80]}")
+
+
+@pytest.mark.slow
+def test_a_slow_link_only_delays(hosts, subprocess_env):
+    network = hosts(2)
+    slow_down(network, milliseconds=50, megabits=2)
+    for status, out, errors in ended(network.start(subprocess_env, "--steps", "10"), 300):
+        assert status == 0 and out.endswith("equal\n"), errors
+
+
+@pytest.mark.slow
+def test_a_link_that_becomes_too_slow_ends_all_ranks_within_the_timeout(hosts, subprocess_env):
+    network = hosts(2)
+    processes = network.start(subprocess_env, "--steps", "1000000", "--timeout", "5")
+    until_step(processes[0], 3)
+    slow_down(network, milliseconds=20_000, megabits=0.001)
+    for status, out, errors in ended(processes, 120):
+        assert status != 0 and not out.endswith("equal\n")
+        assert "Error" in errors
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_two_hosts_goes_on_with_one(hosts, subprocess_env, tmp_path):
+    folder = tmp_path / "checkpoint"
+    found = ended(hosts(2).start(subprocess_env, "--save", str(folder)), 300)
+    for status, _, errors in found:
+        assert status == 0, errors
+    want = [json.loads(out) for _, out, _ in found]
+    assert want[0] == want[1] and len(want[0]) == 2
+    assert len([*folder.glob("*.distcp")]) == 2  # each host has written its part
+    (got,) = run_on_ranks(1, load, str(folder))
+    assert got == pytest.approx(want[0], rel=1e-5)
 
 
 @pytest.mark.slow
