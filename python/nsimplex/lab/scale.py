@@ -1,5 +1,5 @@
-"""``python -m nsimplex.lab.scale``: what the cost model of :mod:`nsimplex.distributed.costs` predicts
-for many ranks and long contexts. Exit code 0, or 2 with one line for wrong input."""
+"""``python -m nsimplex.lab.scale``: predictions for many ranks and long contexts, by the cost model
+of :mod:`nsimplex.distributed.costs`. Exit code 0, or 2 with one line for wrong input."""
 
 from __future__ import annotations
 
