@@ -43,12 +43,12 @@ class Ranks {
   /// Whether this rank reports an error. Of several ranks with the same error only the first does.
   virtual bool reports(std::string_view /*error*/) { return true; }
 
+  /// Whether a launcher repeats the command on all ranks after one of them has ended.
+  virtual bool repeats() const { return false; }
+
   /// The line about a message that failed after `seconds`, for RanksLost. It names the ranks that do
   /// not answer, and is empty if another rank has reported an error.
   virtual std::string describe_loss(double /*seconds*/, const std::string& why) { return why; }
-
-  /// Whether a launcher repeats the command on all ranks after one of them has ended.
-  virtual bool repeats() const { return false; }
 
   /// Whether this rank writes the files of the run.
   bool writes() const { return rank() == 0; }
