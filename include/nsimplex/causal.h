@@ -21,6 +21,7 @@ struct CausalFit {
   at::Tensor removed;
   std::string model;  ///< the model that the estimator chose, or the estimator's name
   double seconds;     ///< duration of the fit
+  bool interrupted = false;  ///< CausalFitOptions::stop ended the search: the best graph so far
 };
 
 /// Learns a causal graph from a table [n, M], float64 on the CPU. Rows are observations, n >= 2 and

@@ -163,27 +163,37 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   const auto add = option_adder(command, "Table");
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,
-      "Missing values: refuse, rows (leave out these rows) or means (use the column's mean)")
-      ->check(CLI::IsMember({"refuse", "rows", "means"}));
+      "Missing values: refuse, rows (leave out these rows), means (use the column's mean) or "
+      "likelihood (use all values that are there)")
+      ->check(CLI::IsMember(names_of<MissingValues>()));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
+  add_row_options(command, o.rows);
   add_text_options(command, o.text, /*table=*/true);
 }
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
-  const io::Table table = io::read_table(o.path, {.text = text_options(o.text), .key = o.key});
+  CausalRowReader rows(o.rows);
+  io::Table table = io::read_table(
+      o.path, {.text = text_options(o.text),
+               .key = o.key,
+               .texts = [&](const auto& names, int64_t width) { return rows.texts(names, width); }});
   say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
+  rows.take(table);
+  const auto missing = parse_name<MissingValues>("--missing", o.missing);
+  if (missing == MissingValues::means) rows.check_means(table);
   CausalTable result;
   result.reading = table.reading;
   result.all_names = table.columns;
   result.all_columns = table.width;
-  result.observations = causal::usable_table(
-      table, {parse_name<MissingValues>("--missing", o.missing), o.drop}, o.path);
+  result.observations = causal::usable_table(table, {missing, o.drop}, o.path);
   result.names = result.observations.names;
   if (result.names.empty()) {
     const std::vector<std::string> names = column_names(table.width);
     for (const int64_t column : result.observations.columns) result.names.push_back(names[column]);
   }
+  result.rows = rows.of(result.observations, result.names,
+                        table.columns.empty() ? column_names(table.width) : table.columns);
   return result;
 }
 

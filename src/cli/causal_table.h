@@ -9,6 +9,7 @@
 #include "causal/graph/graph_text.h"
 #include "causal/graph/weighted_graph.h"
 #include "causal/tables/usable_table.h"
+#include "cli/causal_rows.h"
 #include "cli/options.h"
 #include "cli/text_flags.h"
 
@@ -45,10 +46,12 @@ EdgeConstraints constraints_of(const ConstraintFlags& flags, const std::vector<s
 struct CausalTableOptions {
   std::string path, key, missing = "refuse";
   TextFlags text;
+  CausalRowFlags rows;
   bool drop = false;
 };
 
-/// Adds TABLE, --key, --missing, --drop and the options for reading a text.
+/// Adds TABLE, --key, --missing, --drop, the options for rows and kinds of columns, and those for
+/// reading a text.
 void add_table_options(CLI::App& command, CausalTableOptions& options);
 
 struct CausalTable {
@@ -57,6 +60,7 @@ struct CausalTable {
   std::vector<std::string> all_names;  ///< also of the columns left out; the file's, or none
   int64_t all_columns = 0;
   io::TextReading reading;  ///< decisions made while reading a text
+  CausalRows rows;
 
   /// Reads a graph file over the kept columns, reports how it was read, and stores this in `read`.
   /// InputError if it does not fit.

@@ -1,6 +1,8 @@
 #include "io/table.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +14,26 @@
 namespace nsimplex::io {
 namespace {
 
+bool is_gap(std::string_view cell, const TableOptions& options) {
+  return is_missing(cell) || std::ranges::find(options.text.missing_words, cell) !=
+                                 options.text.missing_words.end();
+}
+
+// Creates the texts of the columns that have them.
+void add_texts(Table& table, const TableOptions& options) {
+  if (!options.texts) return;
+  const std::vector<bool> chosen = options.texts(table.columns, table.width);
+  for (int64_t column = 0; column < table.width; ++column) {
+    if (chosen[static_cast<size_t>(column)]) table.texts[column];
+  }
+}
+
+std::string text_of(double number) {
+  if (std::isnan(number)) return "";
+  std::array<char, 32> buffer;
+  return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr};
+}
+
 Table table_of(const TextGrid& grid, const TableOptions& options) {
   Table table;
   table.columns = grid.names();
@@ -19,11 +41,22 @@ Table table_of(const TextGrid& grid, const TableOptions& options) {
   table.rows = grid.rows();
   table.width = grid.width();
   table.reading = grid.reading();
+  add_texts(table, options);
   table.values.reserve(table.rows * table.width);
   for (int64_t row = 0; row < table.rows; ++row) {
     for (int64_t column = 0; column < table.width; ++column) {
-      const double number = number_at(grid, row, column, options);
-      table.missing += std::isnan(number);
+      double number = std::numeric_limits<double>::quiet_NaN();
+      const auto texts = table.texts.find(column);
+      if (texts == table.texts.end()) {
+        number = number_at(grid, row, column, options);
+        table.missing += std::isnan(number);
+      } else {
+        const std::string_view cell = grid.at(row, column);
+        const bool gap = is_gap(cell, options);
+        texts->second.emplace_back(gap ? "" : cell);
+        table.missing += gap;
+        number = parse_number(cell).value_or(number);
+      }
       table.values.push_back(number);
     }
   }
@@ -50,6 +83,10 @@ Table table_of(const Array& array, const TableOptions& options) {
                  (missing ? "a missing value" : "infinity"));
     }
   }
+  add_texts(table, options);
+  for (auto& [column, texts] : table.texts) {
+    for (int64_t row = 0; row < table.rows; ++row) texts.push_back(text_of(table.at(row, column)));
+  }
   return table;
 }
 
@@ -71,9 +108,7 @@ std::string advice(const TextGrid& grid, int64_t row, std::string_view cell) {
 double number_at(const TextGrid& grid, int64_t row, int64_t column, const TableOptions& options) {
   const std::string_view cell = grid.at(row, column);
   if (const auto number = parse_number(cell)) return *number;
-  const bool missing = is_missing(cell) || std::ranges::find(options.text.missing_words, cell) !=
-                                               options.text.missing_words.end();
-  if (!missing) {
+  if (!is_gap(cell, options)) {
     grid.fail_at(row, column,
                  "expected a number, got " + quoted_name(cell) + advice(grid, row, cell));
   }

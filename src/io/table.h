@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,11 @@ struct Table {
   std::vector<std::string> columns;  ///< names of the columns; empty if there are none
   std::vector<std::string> labels;   ///< names of the rows; empty if there are none
   int64_t rows = 0, width = 0;
-  std::vector<double> values;  ///< [rows, width]; NaN where missing
+  std::vector<double> values;  ///< [rows, width]; NaN where missing or a word
   int64_t missing = 0;         ///< number of missing values
   TextReading reading;         ///< decisions made while reading a text
+  /// The cells of the columns of TableOptions::texts, by number of the column; empty where missing.
+  std::map<int64_t, std::vector<std::string>> texts;
 
   double at(int64_t row, int64_t column) const { return values[row * width + column]; }
 };
@@ -24,6 +28,9 @@ struct TableOptions {
   TextOptions text = {};  ///< only for texts
   bool allow_missing = true;
   std::string key;  ///< the array of an npz; "" if it has only one with two dimensions
+  /// Says of each of `width` columns whether it may hold words, and is also returned as texts. It
+  /// gets the names of the columns, which are none for an array. Empty: no column.
+  std::function<std::vector<bool>(const std::vector<std::string>& names, int64_t width)> texts = {};
 };
 
 /// Parses a table from npy, npz or a text of rows and columns; the bytes determine which of them it

@@ -77,20 +77,24 @@ void check(const CausalFitOptions& options) {
   require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
   require_at_least("rank", 1, options.rank);
   const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
-  const auto need = [](bool holds, const char* what) {
+  const auto need = [](bool holds, const std::string& what) {
     if (!holds) throw InputError(what);
   };
+  const std::string got = std::string(", got ")
+                              .append(name_of(options.estimator))
+                              .append(options.nonlinear ? " with nonlinear" : "");
   need(options.targets.empty() || linear_order,
-       "targets: expected estimator order without nonlinear, which has interventions");
+       "targets: expected estimator order without nonlinear, which has interventions" + got);
   need(!options.soft || !options.targets.empty(),
        "soft: expected targets, the interventions that are soft");
   need(options.kinds.empty() || linear_order,
-       "kinds: expected estimator order without nonlinear, which has suited regressions");
+       "kinds: expected estimator order without nonlinear, which has suited regressions" + got);
   need(options.kinds.empty() || !options.soft, "soft: expected continuous columns alone");
   const bool gaps = options.missing == MissingValues::likelihood;
   need(gaps || options.missing == MissingValues::refuse,
        "missing: expected refuse or likelihood; other gaps are closed before a fit");
-  need(!gaps || linear_order, "missing: expected estimator order without nonlinear for likelihood");
+  need(!gaps || linear_order,
+       "missing: expected estimator order without nonlinear for likelihood" + got);
   need(!gaps || options.kinds.empty(), "missing: expected continuous columns for likelihood");
 }
 
@@ -171,7 +175,15 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
   if (options.estimator != StructureEstimator::order && !options.standardise) {
     require_moderate_scale(raw, std::string(name_of(options.estimator)));
   }
-  const Structure structure = estimate(view(table), options);
+  bool interrupted = false;
+  CausalFitOptions own = options;
+  if (options.stop) {
+    own.stop = [&] {
+      interrupted = interrupted || options.stop();
+      return interrupted;
+    };
+  }
+  const Structure structure = estimate(view(table), own);
   Matrix adjacency = structure.weights;
   for (int64_t cause = 0; cause < adjacency.rows(); ++cause) {
     for (int64_t effect = 0; effect < adjacency.cols(); ++effect) {
@@ -185,7 +197,8 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
           to_tensor(structure.scores),
           edge_table(removed),
           structure.model,
-          watch.seconds()};
+          watch.seconds(),
+          interrupted};
 }
 
 }  // namespace

@@ -133,16 +133,26 @@ Order explained_order(const Matrix& covariance, const Precedence& precedence) {
   });
 }
 
+// Calls the checkpoint of a fit and asks whether it goes on.
+GoOn going(const CausalFitOptions& options) {
+  return [&options] {
+    if (options.checkpoint) options.checkpoint();
+    return !options.stop || !options.stop();
+  };
+}
+
 // The best of the starts that do not depend on units, unless what was found is better.
 OrderedGraph search_further(ParentSearch& search, const Precedence& precedence,
                             const Matrix& covariance, const CausalFitOptions& options, int starts,
                             std::optional<OrderedGraph> found) {
+  const GoOn go_on = going(options);
   const auto improved = [&](const Order& order) {
-    return improve_order(search, precedence, order, options.checkpoint);
+    return improve_order(search, precedence, order, go_on);
   };
+  if (found && !go_on()) return std::move(*found);
   OrderedGraph best = improved(explained_order(covariance, precedence));
   RandomStream random(static_cast<uint64_t>(options.seed));
-  for (int start = 0; start < starts; ++start) {
+  for (int start = 0; start < starts && go_on(); ++start) {
     OrderedGraph other = improved(random_order(precedence, random));
     if (is_less(other.cost, best.cost)) best = std::move(other);
   }
@@ -179,9 +189,9 @@ class OrderFit {
     const GaussianCosts shared_costs = costs_.with_shared(shared);
     ParentSearch equal(shared_costs, edges_);
     const OrderedGraph one = few_rows() && improvable()
-                                 ? improve_order(equal, precedence_, order, options_.checkpoint)
+                                 ? improve_order(equal, precedence_, order, going(options_))
                                  : graph_of_order(equal, order);
-    OrderedGraph many = improve_order(free_, precedence_, order, options_.checkpoint);
+    OrderedGraph many = improve_order(free_, precedence_, order, going(options_));
     if (equal_bic(one) <= free_bic(many)) {
       return structure_of(one, shared_costs, edges_, "equal variances");
     }
@@ -195,7 +205,7 @@ class OrderFit {
   // With few more rows than columns, variances given all placed columns have few degrees of
   // freedom.
   Order first_order() {
-    return few_rows() ? selected_variance_order(free_, precedence_, options_.checkpoint)
+    return few_rows() ? selected_variance_order(free_, precedence_, going(options_))
                       : equal_variance_order(start_.matrix, precedence_);
   }
 
@@ -255,7 +265,7 @@ Structure fit_order(TableView table, const CausalFitOptions& options) {
   Structure result = OrderFit(statistics.covariances(), options).fit();
   // Noise variances of rows with soft interventions come from the graph, and the graph from them.
   constexpr int kRounds = 2;
-  for (int round = 0; round < kRounds && statistics.soft(); ++round) {
+  for (int round = 0; round < kRounds && statistics.soft() && going(options)(); ++round) {
     statistics.weigh(result.weights);
     result = OrderFit(statistics.covariances(), options).fit();
   }

@@ -63,6 +63,9 @@ namespace {
 constexpr int64_t kJointRows = 50, kJointColumns = 200;
 constexpr double kLinearRidge = 1e-10;  // of columns of mean square 1; it allows copies of a column
 
+// Thrown between steps once the fit is asked to stop.
+struct Stopped {};
+
 // A graph and the family of regressions by which it was found.
 struct Candidate {
   std::string model;
@@ -76,6 +79,10 @@ class NonlinearOrderFit {
   NonlinearOrderFit(TableView table, const CausalFitOptions& options)
       : table_(table),
         options_(options),
+        checkpoint_([&options] {
+          if (options.checkpoint) options.checkpoint();
+          if (options.stop && options.stop()) throw Stopped();
+        }),
         features_(table.cols()),
         edges_(options.constraints, features_),
         rows_(table.rows(), static_cast<uint64_t>(options.seed)),
@@ -87,13 +94,24 @@ class NonlinearOrderFit {
     standardised_ *= std::sqrt(observations());
   }
 
+  // Without the time for all candidates the linear graph is the answer.
   Structure fit() {
-    const Structure linear = fit_order(table_, options_);
+    Structure linear = fit_order(table_, options_);
+    try {
+      return fit_beside(linear);
+    } catch (const Stopped&) {
+      linear.model += ", linear";
+      return linear;
+    }
+  }
+
+ private:
+  Structure fit_beside(const Structure& linear) {
     std::vector<Candidate> candidates{
         {linear.model, parents_of(linear.weights), linear_residual(),
          linear.model == "equal variances"},
         {"free variances, additive",
-         additive_graph(additive_, edges_, table_.rows(), options_.checkpoint), additive_residual(),
+         additive_graph(additive_, edges_, table_.rows(), checkpoint_), additive_residual(),
          false}};
     if (table_.rows() >= kJointRows && features_ <= kJointColumns) add_joint(candidates);
     std::vector<double> costs;
@@ -107,7 +125,6 @@ class NonlinearOrderFit {
     return answer;
   }
 
- private:
   double observations() const { return static_cast<double>(table_.rows()); }
 
   ParentLists parents_of(const Matrix& weights) const {
@@ -142,7 +159,7 @@ class NonlinearOrderFit {
     return [this](int64_t column, const std::vector<int64_t>& causes) {
       const auto [at, added] = joint_residuals_.try_emplace({column, causes});
       if (added) {
-        if (options_.checkpoint) options_.checkpoint();
+        checkpoint_();
         at->second = joint_.residuals(causes, {column})[0];
       }
       return at->second;
@@ -155,7 +172,7 @@ class NonlinearOrderFit {
     const Precedence precedence(options_.constraints, features_);
     const Residual residual = joint_residual();
     Candidate equal{"equal variances, nonlinear",
-                    joint_equal_graph(joint_, edges_, precedence, options_.checkpoint), residual,
+                    joint_equal_graph(joint_, edges_, precedence, checkpoint_), residual,
                     true};
     const Candidate& additive = candidates[1];
     Candidate free{"free variances, nonlinear", additive.parents, residual, false};
@@ -197,7 +214,7 @@ class NonlinearOrderFit {
   double cost(const Candidate& candidate) const {
     double sum = 0, logs = 0;
     for (int64_t column = 0; column < features_; ++column) {
-      if (options_.checkpoint) options_.checkpoint();
+      checkpoint_();
       const double left =
           std::max(candidate.residual(column, candidate.parents[static_cast<size_t>(column)]),
                    1e-10 * variance(column));
@@ -252,6 +269,7 @@ class NonlinearOrderFit {
 
   TableView table_;
   const CausalFitOptions& options_;
+  std::function<void()> checkpoint_;
   int64_t features_;
   AllowedEdges edges_;
   CrossValidation rows_;

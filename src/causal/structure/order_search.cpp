@@ -336,7 +336,7 @@ OrderedGraph graph_of_order(ParentSearch& search, const Order& order) {
 }
 
 Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
-                              const std::function<void()>& checkpoint) {
+                              const GoOn& go_on) {
   const int64_t features = search.features();
   // A column that is not placed yet is behind every end.
   std::vector<int64_t> place(static_cast<size_t>(features), features);
@@ -344,12 +344,17 @@ Order selected_variance_order(ParentSearch& search, const Precedence& precedence
   LookedAt looked_at(features);
   std::vector<double> variances(static_cast<size_t>(features), -1);
   Order order;
+  bool searches = true;
   while (std::ssize(order) < features) {
-    if (checkpoint) checkpoint();
+    searches = searches && (!go_on || go_on());
     int64_t next = -1;
     double least = 0;
     for (int64_t column = 0; column < features; ++column) {
       if (!columns.open(column)) continue;
+      if (!searches) {
+        next = column;
+        break;
+      }
       double& variance = variances[static_cast<size_t>(column)];
       if (variance < 0 || looked_at.at(column, order.back())) {
         variance = looked_at.best(search, column, place, std::ssize(order)).variance;
@@ -366,13 +371,13 @@ Order selected_variance_order(ParentSearch& search, const Precedence& precedence
 }
 
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,
-                           const std::function<void()>& checkpoint) {
+                           const GoOn& go_on) {
   MovableOrder movable(search, std::move(order));
   for (bool moved = true; moved;) {
     moved = false;
     // The columns in the order in which the sweep starts, causes first.
     for (const int64_t column : Order(movable.order())) {
-      if (checkpoint) checkpoint();
+      if (go_on && !go_on()) return graph_of_order(search, movable.order());
       moved = movable.improve(precedence, column) || moved;
     }
   }

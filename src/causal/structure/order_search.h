@@ -95,22 +95,26 @@ bool is_less(double cost, double other);
 /// Complexity: one answer of the search per column.
 OrderedGraph graph_of_order(ParentSearch& search, const Order& order);
 
+/// Called between steps of a search, which ends early once the answer is false. Empty: goes on.
+using GoOn = std::function<bool()>;
+
 /// The order of equal noise variances if there are too few rows for equal_variance_order(), which
 /// conditions on all placed columns. The next column is the one with the smallest variance given
-/// the parents that the search finds among the placed ones. `checkpoint` is called between columns.
+/// the parents that the search finds among the placed ones. `go_on` is asked between columns; after
+/// an early end the other columns follow in any order that is allowed.
 ///
 /// Complexity: O(M^2), and an answer of the search for each column that looked at the place of the
 /// one placed last.
 Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
-                              const std::function<void()>& checkpoint);
+                              const GoOn& go_on);
 
 /// Moves one column after the other to the place where the whole order costs least. It sweeps over
 /// the columns until no move lowers the cost. Columns stay within the limits of `precedence`.
-/// `checkpoint` is called between columns.
+/// `go_on` is asked between columns; an early end gives the graph of the order so far.
 ///
 /// Complexity: O(M^2) per sweep, and answers of the search for the columns that look at the place of
 /// the one that moves (LookedAt).
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,
-                           const std::function<void()>& checkpoint);
+                           const GoOn& go_on);
 
 }  // namespace nsimplex::causal

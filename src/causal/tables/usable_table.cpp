@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -83,6 +84,8 @@ class Check {
     for (Eigen::Index row = 0; row < table_.rows(); ++row) {
       if (!table_.row(row).hasNaN()) whole.push_back(row);
     }
+    result_.rows.resize(static_cast<size_t>(table_.rows()));
+    std::iota(result_.rows.begin(), result_.rows.end(), int64_t{0});
     if (static_cast<Eigen::Index>(whole.size()) == table_.rows()) {
       result_.values = table_;
       return;
@@ -93,6 +96,7 @@ class Check {
       case MissingValues::rows:
         result_.dropped_rows = table_.rows() - static_cast<Eigen::Index>(whole.size());
         result_.values = table_(whole, Eigen::all);
+        result_.rows = std::move(whole);
         return;
       case MissingValues::means:
         return fill();

@@ -22,6 +22,7 @@ struct UsableTable {
   std::vector<std::string> names;    ///< of the columns; empty if the table has none
   Matrix values;                     ///< [rows, columns]
   std::vector<int64_t> columns;      ///< the numbers of the columns in the table that was given
+  std::vector<int64_t> rows;         ///< the numbers of the rows in the table that was given
   std::vector<std::string> dropped;  ///< columns left out, with the reason: "c: equals a"
   int64_t dropped_rows = 0;
   int64_t filled = 0;  ///< number of missing values that were replaced by a mean

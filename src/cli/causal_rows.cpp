@@ -1,0 +1,337 @@
+#include "cli/causal_rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <regex>
+#include <set>
+
+#include "causal/option_names.h"
+#include "cli/causal_table.h"
+#include "cli/text_flags.h"
+#include "io/text.h"
+#include "support/error.h"
+#include "support/printable.h"
+
+namespace nsimplex::cli {
+namespace {
+
+constexpr const char* kGroups = "--groups";
+constexpr const char* kTargets = "--targets";
+constexpr const char* kKind = "--kind";
+
+bool holds_categories(ColumnKind kind) {
+  return kind == ColumnKind::binary || kind == ColumnKind::category;
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+// The different words in ascending order; none if all cells are numbers or empty.
+std::vector<std::string> words_in(const std::vector<std::string>& cells) {
+  std::set<std::string> words;
+  bool numeric = true;
+  for (const std::string& cell : cells) {
+    if (cell.empty()) continue;
+    words.insert(cell);
+    numeric = numeric && io::parse_number(cell).has_value();
+  }
+  if (numeric) return {};
+  return {words.begin(), words.end()};
+}
+
+// The columns of a table without some of them.
+void take_out(io::Table& table, const std::set<int64_t>& columns) {
+  std::vector<double> values;
+  for (int64_t row = 0; row < table.rows; ++row) {
+    for (int64_t column = 0; column < table.width; ++column) {
+      if (!columns.contains(column)) values.push_back(table.at(row, column));
+    }
+  }
+  std::vector<std::string> names;
+  std::map<int64_t, std::vector<std::string>> texts;
+  int64_t kept = 0;
+  for (int64_t column = 0; column < table.width; ++column) {
+    if (columns.contains(column)) continue;
+    if (!table.columns.empty()) names.push_back(table.columns[static_cast<size_t>(column)]);
+    if (table.texts.contains(column)) texts[kept] = std::move(table.texts[column]);
+    ++kept;
+  }
+  table.values = std::move(values);
+  table.columns = std::move(names);
+  table.texts = std::move(texts);
+  table.width = kept;
+}
+
+}  // namespace
+
+void add_row_options(CLI::App& command, CausalRowFlags& flags) {
+  const std::string group = "Rows and kinds of columns";
+  command
+      .add_option("--groups", flags.groups,
+                  "Column with the group or batch of each row, numbers or words; offsets of groups "
+                  "are no effects")
+      ->type_name("COLUMN")
+      ->group(group);
+  command
+      .add_option("--targets", flags.targets,
+                  "Column with the names of the columns that were set from outside in each row, "
+                  "between semicolons; empty: none")
+      ->type_name("COLUMN")
+      ->group(group);
+  command
+      .add_flag("--soft", flags.soft,
+                "Interventions keep the causes of a column and change its intercept and noise")
+      ->group(group);
+  command
+      .add_option("--kind", flags.kinds,
+                  "How a column is regressed: continuous, binary, count or category; binary and "
+                  "category columns may hold words")
+      ->type_name("COLUMN=KIND")
+      ->group(group);
+}
+
+CausalRowReader::CausalRowReader(const CausalRowFlags& flags) : flags_(flags) {
+  for (const std::string& text : flags.kinds) {
+    const size_t at = text.rfind('=');
+    if (at == std::string::npos) {
+      throw InputError(fmt::format("{}: expected COLUMN=KIND, got {}", kKind, quoted_name(text)));
+    }
+    asked_.emplace_back(unquoted(text.substr(0, at)),
+                        parse_name<ColumnKind>(kKind, text.substr(at + 1)));
+  }
+}
+
+std::vector<bool> CausalRowReader::texts(const std::vector<std::string>& names, int64_t width) {
+  const std::vector<std::string> known = names.empty() ? column_names(width) : names;
+  std::vector<bool> result(static_cast<size_t>(width), false);
+  const auto place = [&](const char* option, const std::string& column) -> int64_t {
+    if (column.empty()) return -1;
+    const int64_t at = find_column(option, column, known);
+    result[static_cast<size_t>(at)] = true;
+    return at;
+  };
+  groups_at_ = place(kGroups, flags_.groups);
+  targets_at_ = place(kTargets, flags_.targets);
+  if (groups_at_ >= 0 && groups_at_ == targets_at_) {
+    throw InputError(fmt::format("{}: expected another column than {}, got {} for both", kTargets,
+                                 kGroups, quoted_name(flags_.groups)));
+  }
+  kinds_.assign(static_cast<size_t>(width), ColumnKind::continuous);
+  std::set<int64_t> given;
+  for (const auto& [column, kind] : asked_) {
+    const int64_t at = find_column(kKind, column, known);
+    const bool beside = at == groups_at_ || at == targets_at_;
+    if (beside || !given.insert(at).second) {
+      throw InputError(fmt::format("{}: expected {}, got {}{}", kKind,
+                                   beside ? "a column of the graph" : "each column once",
+                                   quoted_name(column), beside ? "" : " twice"));
+    }
+    kinds_[static_cast<size_t>(at)] = kind;
+    if (holds_categories(kind)) result[static_cast<size_t>(at)] = true;
+  }
+  return result;
+}
+
+void CausalRowReader::take(io::Table& table) {
+  std::set<int64_t> beside;
+  const auto cells = [&](int64_t at) -> std::vector<std::string> {
+    if (at < 0) return {};
+    beside.insert(at);
+    return std::move(table.texts.at(at));
+  };
+  groups_ = cells(groups_at_);
+  targets_ = cells(targets_at_);
+  for (auto at = beside.rbegin(); at != beside.rend(); ++at) kinds_.erase(kinds_.begin() + *at);
+  if (!beside.empty()) take_out(table, beside);
+  for (const auto& [column, texts] : table.texts) {
+    std::vector<std::string> words = words_in(texts);
+    if (words.empty()) continue;
+    for (int64_t row = 0; row < table.rows; ++row) {
+      const std::string& cell = texts[static_cast<size_t>(row)];
+      table.values[static_cast<size_t>(row * table.width + column)] =
+          cell.empty() ? std::nan("")
+                       : static_cast<double>(std::ranges::lower_bound(words, cell) - words.begin());
+    }
+    words_[column] = std::move(words);
+  }
+}
+
+void CausalRowReader::check_means(const io::Table& table) const {
+  for (int64_t column = 0; column < table.width; ++column) {
+    const ColumnKind kind = kinds_[static_cast<size_t>(column)];
+    if (kind == ColumnKind::continuous) continue;
+    for (int64_t row = 0; row < table.rows; ++row) {
+      if (!std::isnan(table.at(row, column))) continue;
+      const std::string name = table.columns.empty()
+                                   ? fmt::format("x{}", column)
+                                   : quoted_name(table.columns[static_cast<size_t>(column)]);
+      throw InputError(
+          fmt::format("--missing: expected refuse or rows for column {} of kind {}, which has no "
+                      "mean, got means",
+                      name, name_of(kind)));
+    }
+  }
+}
+
+namespace {
+
+// Groups as numbers in the order of their first rows.
+std::vector<int64_t> numbers_of(const std::vector<std::string>& cells,
+                                const std::vector<int64_t>& rows) {
+  std::map<std::string, int64_t> numbers;
+  std::vector<int64_t> groups;
+  for (const int64_t row : rows) {
+    const std::string& cell = cells[static_cast<size_t>(row)];
+    if (cell.empty()) {
+      throw InputError(
+          fmt::format("{}: expected a group in row {}, got nothing", kGroups, row + 1));
+    }
+    groups.push_back(numbers.emplace(cell, std::ssize(numbers)).first->second);
+  }
+  return groups;
+}
+
+// The columns that one cell names. Columns that are not kept do not count.
+std::vector<int64_t> targets_in(const std::string& cell, int64_t row,
+                                const std::vector<std::string>& names,
+                                const std::vector<std::string>& all_names) {
+  std::set<int64_t> columns;
+  for (const std::string& part : split_names(cell, ';')) {
+    const std::string name = unquoted(trimmed(part));
+    if (name.empty()) continue;
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) {
+      columns.insert(found - names.begin());
+      continue;
+    }
+    if (std::ranges::find(all_names, name) != all_names.end()) continue;
+    const double number = io::parse_number(name).value_or(std::nan(""));
+    if (number == -1) continue;
+    if (!(number >= 0 && number < static_cast<double>(names.size())) ||
+        number != std::floor(number)) {
+      throw InputError(fmt::format(
+          "{}: expected names of columns, or numbers from 0 to {}, got {} in row {}", kTargets,
+          names.size() - 1, quoted_name(name), row + 1));
+    }
+    columns.insert(static_cast<int64_t>(number));
+  }
+  return {columns.begin(), columns.end()};
+}
+
+}  // namespace
+
+CausalRows CausalRowReader::of(const causal::UsableTable& kept,
+                               const std::vector<std::string>& names,
+                               const std::vector<std::string>& all_names) const {
+  CausalRows result;
+  if (groups_at_ >= 0) result.groups = numbers_of(groups_, kept.rows);
+  bool any = false;
+  for (const int64_t row : kept.rows) {
+    if (targets_at_ < 0) break;
+    result.targets.push_back(
+        targets_in(targets_[static_cast<size_t>(row)], row, names, all_names));
+    any = any || !result.targets.back().empty();
+  }
+  if (!any) result.targets.clear();
+  bool plain = true;
+  for (size_t at = 0; at < kept.columns.size(); ++at) {
+    const int64_t column = kept.columns[at];
+    result.kinds.push_back(kinds_[static_cast<size_t>(column)]);
+    plain = plain && result.kinds.back() == ColumnKind::continuous;
+    const auto words = words_.find(column);
+    if (words != words_.end()) result.words[static_cast<int64_t>(at)] = words->second;
+  }
+  if (plain) result.kinds.clear();
+  return result;
+}
+
+void set_rows(CausalFitOptions& options, const CausalRows& rows, bool soft) {
+  options.groups = rows.groups;
+  options.targets = rows.targets;
+  options.soft = soft;
+  options.kinds = rows.kinds;
+}
+
+namespace {
+
+int64_t count_of(const std::vector<int64_t>& groups) {
+  return groups.empty() ? 0 : *std::ranges::max_element(groups) + 1;
+}
+
+// In how many rows each column was intervened on.
+std::vector<int64_t> rows_with(const CausalRows& rows, size_t columns) {
+  std::vector<int64_t> counts(columns, 0);
+  for (const std::vector<int64_t>& own : rows.targets) {
+    for (const int64_t column : own) ++counts[static_cast<size_t>(column)];
+  }
+  return counts;
+}
+
+}  // namespace
+
+Json to_json(const CausalRows& rows, const std::vector<std::string>& names) {
+  Json line{{"groups", nullptr}, {"targets", nullptr}, {"kinds", nullptr}, {"words", nullptr}};
+  if (!rows.groups.empty()) line["groups"] = count_of(rows.groups);
+  const std::vector<int64_t> counts = rows_with(rows, names.size());
+  for (size_t at = 0; at < names.size(); ++at) {
+    if (counts[at] > 0) line["targets"][names[at]] = counts[at];
+    if (!rows.kinds.empty()) line["kinds"][names[at]] = name_of(rows.kinds[at]);
+  }
+  for (const auto& [column, words] : rows.words) {
+    line["words"][names[static_cast<size_t>(column)]] = words;
+  }
+  return line;
+}
+
+std::string text_of(const CausalRows& rows, bool soft, const std::vector<std::string>& names) {
+  std::string text;
+  if (!rows.groups.empty()) text += fmt::format("{} groups of rows\n", count_of(rows.groups));
+  const std::vector<int64_t> counts = rows_with(rows, names.size());
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < names.size(); ++at) {
+    if (counts[at] > 0) parts.push_back(fmt::format("{} ({})", printable(names[at]), counts[at]));
+  }
+  if (!parts.empty()) {
+    text += fmt::format("columns with {}interventions (rows): {}\n", soft ? "soft " : "",
+                        fmt::join(parts, ", "));
+  }
+  for (const auto& [column, words] : rows.words) {
+    std::vector<std::string> shown;
+    for (const std::string& word : words) shown.push_back(printable(word));
+    text += fmt::format("{}: words {} count as 0 to {}\n",
+                        printable(names[static_cast<size_t>(column)]), fmt::join(shown, ", "),
+                        words.size() - 1);
+  }
+  return text;
+}
+
+std::string command_line_message(std::string message, const std::vector<std::string>& names) {
+  constexpr std::array<std::pair<const char*, const char*>, 6> kOptions = {
+      {{"groups:", "--groups:"},
+       {"targets:", "--targets:"},
+       {"soft:", "--soft:"},
+       {"kinds:", "--kind:"},
+       {"missing:", "--missing:"},
+       {"table:", "table:"}}};
+  const std::string prefix = "[causal_fit] ";
+  for (const auto& [argument, option] : kOptions) {
+    const std::string begin = prefix + argument;
+    if (!message.starts_with(begin)) continue;
+    message.replace(0, begin.size(), option);
+    std::smatch found;
+    if (!std::regex_search(message, found, std::regex("column ([0-9]{1,9})"))) return message;
+    const size_t column = std::stoul(found[1].str());
+    if (column >= names.size()) return message;
+    return found.prefix().str() + "column " + quoted_name(names[column]) + found.suffix().str();
+  }
+  return message;
+}
+
+}  // namespace nsimplex::cli
