@@ -30,6 +30,11 @@ int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
   return causal::kPaperLoops * causal::kPaperEpochs * causal::paper_batches(rows);
 }
 
+// Whether the estimator has a graph that an interruption keeps.
+bool keeps_graph(const FitOptions& o) {
+  return o.estimator == name_of(StructureEstimator::order);
+}
+
 CausalFit fit(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;
   options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
@@ -47,11 +52,9 @@ CausalFit fit(const FitOptions& o, const CausalTable& table) {
   }
   ProgressBar bar("fit", steps_of(options, table.observations.values.rows()), o.json);
   int64_t done = 0;
-  // The estimator order has a graph to keep.
-  const bool keeps = options.estimator == StructureEstimator::order;
-  if (keeps) options.stop = interrupt::requested;
+  if (keeps_graph(o)) options.stop = interrupt::requested;
   options.checkpoint = [&] {
-    if (!keeps) interrupt::check();
+    if (!keeps_graph(o)) interrupt::check();
     bar.update(done++);
   };
   try {
@@ -67,6 +70,7 @@ int run_fit(const FitOptions& o) {
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
   const Matrix& values = table.observations.values;
+  if (keeps_graph(o)) interrupt::defer();
   const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
   if (!warning.empty()) log_warning_once("few rows", warning);
   const CausalFit result = fit(o, table);

@@ -199,7 +199,7 @@ std::string FitReport::text() const {
   if (const int64_t gaps = gaps_in(table_.observations.values); gaps > 0) {
     text += fmt::format("{} missing values stayed missing\n", gaps);
   }
-  text += text_of(table_.rows, options_.table.rows.soft, table_.names);
+  text += rows_text(table_.rows, options_.table.rows.soft, table_.names);
   if (fit_.interrupted) {
     text += "interrupted: the best graph so far, without baselines for comparison\n";
   }

@@ -290,7 +290,7 @@ Json to_json(const CausalRows& rows, const std::vector<std::string>& names) {
   return line;
 }
 
-std::string text_of(const CausalRows& rows, bool soft, const std::vector<std::string>& names) {
+std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::string>& names) {
   std::string text;
   if (!rows.groups.empty()) text += fmt::format("{} groups of rows\n", count_of(rows.groups));
   const std::vector<int64_t> counts = rows_with(rows, names.size());

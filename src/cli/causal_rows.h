@@ -71,7 +71,7 @@ void set_rows(CausalFitOptions& options, const CausalRows& rows, bool soft);
 Json to_json(const CausalRows& rows, const std::vector<std::string>& names);
 
 /// The same as lines of text.
-std::string text_of(const CausalRows& rows, bool soft, const std::vector<std::string>& names);
+std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::string>& names);
 
 /// The message of a fit as one about the command line: options in place of arguments, and names in
 /// place of numbers of columns.

@@ -45,6 +45,20 @@ TEST(CausalFit, ThresholdSparesRequiredEdges) {
   EXPECT_EQ(fit.weights.count_nonzero().item<int64_t>(), 2);
 }
 
+TEST(CausalFit, SaysThatItWasStopped) {
+  CausalFitOptions options;
+  options.stop = [] { return false; };
+  EXPECT_FALSE(causal_fit(chain_table(), options).interrupted);
+  options.standardise = true;
+  options.stop = [] { return true; };
+  const CausalFit fit = causal_fit(chain_table(), options);
+  EXPECT_TRUE(fit.interrupted);
+  EXPECT_GT(fit.adjacency.count_nonzero().item<int64_t>(), 0);
+  // The linear graph, when there is no time for curved effects.
+  options.nonlinear = true;
+  EXPECT_TRUE(causal_fit(chain_table(), options).adjacency.equal(fit.adjacency));
+}
+
 TEST(CausalFit, TakesViewsAndScales) {
   const Tensor table = chain_table();
   const Tensor strided = table.t().contiguous().t();

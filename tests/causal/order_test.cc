@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "causal/graph/acyclic.h"
 #include "causal/structure/order_search.h"
 #include "made_tables.h"
 
@@ -121,6 +122,38 @@ TEST(FitOrder, EndsWhereItsCheckpointThrows) {
   CausalFitOptions options;
   options.checkpoint = [] { throw std::runtime_error("enough"); };
   EXPECT_THROW(fit_order(made.view(), options), std::runtime_error);
+}
+
+TEST(FitOrder, KeepsTheBestGraphSoFarWhenItIsStopped) {
+  const MadeTable made = rescaled(linear_table(random_weights(12, 15), 300, 16));
+  const Structure whole = fit_order(made.view(), {});
+  int64_t asked = 0;
+  const auto stopped_after = [&](int64_t steps) {
+    CausalFitOptions options;
+    asked = 0;
+    options.stop = [&asked, steps] { return asked++ >= steps; };
+    return fit_order(made.view(), options);
+  };
+  // At once: the order of equal variances. At the end: the same graph as without stop.
+  const Structure none = stopped_after(0);
+  EXPECT_GT(wrong_pairs(none.weights, whole.weights), 0);
+  EXPECT_LT(asked, 10);
+  const Structure all = stopped_after(1'000'000);
+  EXPECT_EQ(all.weights, whole.weights);
+  const int64_t steps = asked;
+  for (const int64_t part : {2, 4, 8}) {
+    const Structure some = stopped_after(steps / part);
+    Matrix graph = some.weights;
+    EXPECT_TRUE(repair_cycles(graph, AllowedEdges({}, 12)).empty());
+    EXPECT_LT(asked, steps / part + 10);
+  }
+  const MadeTable wide = linear_table(random_weights(30, 13), 20, 14);
+  CausalFitOptions now;
+  now.stop = [] { return true; };
+  now.constraints.tiers.assign(30, 1);
+  now.constraints.tiers[7] = 0;
+  const Structure first = fit_order(wide.view(), now);
+  EXPECT_TRUE(first.weights.col(7).isZero());
 }
 
 TEST(ImproveOrder, NoMoveOfOneColumnLowersTheCostOfWhatItReturns) {

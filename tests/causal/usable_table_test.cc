@@ -37,9 +37,11 @@ TEST(UsableTable, MissingValues) {
   const UsableTable rows = usable_table(table, {}, {.missing = MissingValues::rows}, "t.csv");
   EXPECT_EQ(rows.values, rows_of({{1, 2}, {7, 8}}));
   EXPECT_EQ(rows.dropped_rows, 2);
+  EXPECT_EQ(rows.rows, (std::vector<int64_t>{0, 3}));
   const UsableTable means = usable_table(table, {}, {.missing = MissingValues::means}, "t.csv");
   EXPECT_EQ(means.values, rows_of({{1, 2}, {4, 5}, {4, 5}, {7, 8}}));
   EXPECT_EQ(means.filled, 2);
+  EXPECT_EQ(means.rows, (std::vector<int64_t>{0, 1, 2, 3}));
   const Matrix holes = rows_of({{1, kMissing}, {2, kMissing}});
   EXPECT_EQ(error_of(holes, {}, {.missing = MissingValues::rows}),
             "cannot use t.csv: expected at least two rows without missing values, got 0");

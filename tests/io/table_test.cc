@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "input_error_of.h"
+#include "io/npy.h"
 #include "io/samples.h"
 #include "temporary_folder.h"
 
@@ -45,6 +48,32 @@ TEST(Table, UnderstandsQuotes) {
   EXPECT_EQ(table_error("a\n\"1\n2\n"), "cannot read f: line 2: a quote without its end");
   EXPECT_EQ(table_error("a,b\n\"1\"2,3\n"),
             "cannot read f: line 2: expected the end of the cell behind \"1\"");
+}
+
+TEST(Table, KeepsTheTextsOfColumnsThatMayHoldWords) {
+  TableOptions options{.texts = [](const std::vector<std::string>& names, int64_t width) {
+    EXPECT_THAT(names, ElementsAre("a", "b", "c"));
+    std::vector<bool> chosen(static_cast<size_t>(width), false);
+    chosen[1] = true;
+    return chosen;
+  }};
+  options.text.missing_words = {"none at all"};
+  const Table table = table_of("a,b,c\n1,yes,2\n3,,4\n5,7e0,6\n8,none at all,9\n", options);
+  ASSERT_EQ(table.texts.size(), 1U);
+  EXPECT_THAT(table.texts.at(1), ElementsAre("yes", "", "7e0", ""));
+  EXPECT_THAT(table.values, ElementsAre(1, IsNan(), 2, 3, IsNan(), 4, 5, 7, 6, 8, IsNan(), 9));
+  EXPECT_EQ(table.missing, 2);
+  EXPECT_EQ(table_error("a,b,c\n1,yes,no\n", options),
+            "cannot read f: line 2, column c: expected a number, got \"no\"");
+  // An array has numbers.
+  options.texts = [](const std::vector<std::string>& names, int64_t width) {
+    EXPECT_TRUE(names.empty());
+    return std::vector<bool>(static_cast<size_t>(width), true);
+  };
+  const std::vector<double> values{3, 0.1, std::nan(""), -1};
+  const Table array = table_of(npy_bytes(values, std::vector<int64_t>{2, 2}), options);
+  EXPECT_THAT(array.texts.at(0), ElementsAre("3", ""));
+  EXPECT_THAT(array.texts.at(1), ElementsAre("0.1", "-1"));
 }
 
 TEST(Table, CountsMissingValues) {
