@@ -19,8 +19,8 @@ struct CausalFit {
   at::Tensor scores;     ///< float64 [M, M]: confidence in each edge, >= 0; use it to rank pairs
   /// int64 [r, 2]: cause and effect of edges that were removed to break cycles
   at::Tensor removed;
-  std::string model;  ///< the model that the estimator chose, or the estimator's name
-  double seconds;     ///< duration of the fit
+  std::string model;         ///< the model that the estimator chose, or the estimator's name
+  double seconds;            ///< duration of the fit
   bool interrupted = false;  ///< CausalFitOptions::stop ended the search: the best graph so far
 };
 

@@ -147,7 +147,7 @@ Json FitReport::json() const {
             {"table", options_.table.path},
             {"estimator", options_.estimator},
             {"model", fit_.model},
-          {"interrupted", fit_.interrupted},
+            {"interrupted", fit_.interrupted},
             {"nonlinear", options_.nonlinear},
             {"standardise", options_.standardise},
             {"seed", options_.seed},
@@ -160,7 +160,7 @@ Json FitReport::json() const {
             {"dropped", table_.observations.dropped},
             {"dropped_rows", table_.observations.dropped_rows},
             {"filled", table_.observations.filled},
-          {"gaps", gaps_in(table_.observations.values)}};
+            {"gaps", gaps_in(table_.observations.values)}};
   line.update(to_json(table_.rows, table_.names));
   line["soft"] = options_.table.rows.soft;
   line.update(answers_.front().figures);

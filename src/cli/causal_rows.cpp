@@ -216,9 +216,9 @@ std::vector<int64_t> targets_in(const std::string& cell, int64_t row,
     if (number == -1) continue;
     if (!(number >= 0 && number < static_cast<double>(names.size())) ||
         number != std::floor(number)) {
-      throw InputError(fmt::format(
-          "{}: expected names of columns, or numbers from 0 to {}, got {} in row {}", kTargets,
-          names.size() - 1, quoted_name(name), row + 1));
+      throw InputError(
+          fmt::format("{}: expected names of columns, or numbers from 0 to {}, got {} in row {}",
+                      kTargets, names.size() - 1, quoted_name(name), row + 1));
     }
     columns.insert(static_cast<int64_t>(number));
   }
@@ -235,8 +235,7 @@ CausalRows CausalRowReader::of(const causal::UsableTable& kept,
   bool any = false;
   for (const int64_t row : kept.rows) {
     if (targets_at_ < 0) break;
-    result.targets.push_back(
-        targets_in(targets_[static_cast<size_t>(row)], row, names, all_names));
+    result.targets.push_back(targets_in(targets_[static_cast<size_t>(row)], row, names, all_names));
     any = any || !result.targets.back().empty();
   }
   if (!any) result.targets.clear();

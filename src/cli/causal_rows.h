@@ -27,9 +27,9 @@ void add_row_options(CLI::App& command, CausalRowFlags& flags);
 
 /// What the options say about the rows and columns that are kept.
 struct CausalRows {
-  std::vector<int64_t> groups;                      ///< of each row, from 0; none without --groups
-  std::vector<std::vector<int64_t>> targets;        ///< of each row; none without interventions
-  std::vector<ColumnKind> kinds;                    ///< of each column; none if all are continuous
+  std::vector<int64_t> groups;                ///< of each row, from 0; none without --groups
+  std::vector<std::vector<int64_t>> targets;  ///< of each row; none without interventions
+  std::vector<ColumnKind> kinds;              ///< of each column; none if all are continuous
   std::map<int64_t, std::vector<std::string>> words;  ///< by column: its values are their places
 };
 

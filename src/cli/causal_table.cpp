@@ -175,9 +175,10 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
 CausalTable read_causal_table(const CausalTableOptions& o) {
   CausalRowReader rows(o.rows);
   io::Table table = io::read_table(
-      o.path, {.text = text_options(o.text),
-               .key = o.key,
-               .texts = [&](const auto& names, int64_t width) { return rows.texts(names, width); }});
+      o.path,
+      {.text = text_options(o.text), .key = o.key, .texts = [&](const auto& names, int64_t width) {
+         return rows.texts(names, width);
+       }});
   say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
   rows.take(table);
   const auto missing = parse_name<MissingValues>("--missing", o.missing);

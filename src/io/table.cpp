@@ -15,8 +15,8 @@ namespace nsimplex::io {
 namespace {
 
 bool is_gap(std::string_view cell, const TableOptions& options) {
-  return is_missing(cell) || std::ranges::find(options.text.missing_words, cell) !=
-                                 options.text.missing_words.end();
+  return is_missing(cell) ||
+         std::ranges::find(options.text.missing_words, cell) != options.text.missing_words.end();
 }
 
 // Creates the texts of the columns that have them.

@@ -37,8 +37,8 @@ class CausalFitRows : public ::testing::Test {
       if (friday) growth += 5;
       const bool sick = dose + random.normal() > 0;
       const int64_t visits = random.below(4) + (sick ? 3 : 0);
-      text += fmt_row(dose, growth) + (friday ? ",friday," : ",monday,") +
-              (set ? "growth" : "") + (sick ? ",yes," : ",no,") + std::to_string(visits) + "\n";
+      text += fmt_row(dose, growth) + (friday ? ",friday," : ",monday,") + (set ? "growth" : "") +
+              (sick ? ",yes," : ",no,") + std::to_string(visits) + "\n";
       for (const double value : {dose, growth, friday ? 1.0 : 0.0, set ? 1.0 : -1.0}) {
         values_.push_back(value);
       }
@@ -93,7 +93,8 @@ TEST_F(CausalFitRows, GroupsAndTargetsLeaveTheGraph) {
   EXPECT_EQ(edges(array, {"--standardise", "--groups", "x2", "--targets", "3"}),
             std::vector<std::string>{"x0\tx1"});
   EXPECT_EQ(line_["targets"], json({{"x1", kTrialRows / 3}}));
-  const Finished text = fit(table_, with(kTwo, {"--groups", "batch", "--targets", "set", "--soft"}));
+  const Finished text =
+      fit(table_, with(kTwo, {"--groups", "batch", "--targets", "set", "--soft"}));
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("2 groups of rows\n"));
   EXPECT_THAT(text.out, HasSubstr("columns with soft interventions (rows): growth (200)\n"));
@@ -116,11 +117,11 @@ TEST_F(CausalFitRows, RowsThatAreLeftOutTakeTheirTargetsWithThem) {
 }
 
 TEST_F(CausalFitRows, KindsReadWords) {
-  const auto found =
-      edges(table_, {"--use-columns", "dose,sick,visits", "--kind", "sick=binary", "--kind",
-                     "visits=count", "--standardise"});
+  const auto found = edges(table_, {"--use-columns", "dose,sick,visits", "--kind", "sick=binary",
+                                    "--kind", "visits=count", "--standardise"});
   EXPECT_EQ(line_["model"], "mixed");
-  EXPECT_EQ(line_["kinds"], json({{"dose", "continuous"}, {"sick", "binary"}, {"visits", "count"}}));
+  EXPECT_EQ(line_["kinds"],
+            json({{"dose", "continuous"}, {"sick", "binary"}, {"visits", "count"}}));
   EXPECT_EQ(line_["words"], json({{"sick", {"no", "yes"}}}));
   EXPECT_EQ(found.size(), 2U);
   // Numbers in place of the words give the same graph.

@@ -110,9 +110,8 @@ class NonlinearOrderFit {
     std::vector<Candidate> candidates{
         {linear.model, parents_of(linear.weights), linear_residual(),
          linear.model == "equal variances"},
-        {"free variances, additive",
-         additive_graph(additive_, edges_, table_.rows(), checkpoint_), additive_residual(),
-         false}};
+        {"free variances, additive", additive_graph(additive_, edges_, table_.rows(), checkpoint_),
+         additive_residual(), false}};
     if (table_.rows() >= kJointRows && features_ <= kJointColumns) add_joint(candidates);
     std::vector<double> costs;
     costs.reserve(candidates.size());
@@ -172,8 +171,7 @@ class NonlinearOrderFit {
     const Precedence precedence(options_.constraints, features_);
     const Residual residual = joint_residual();
     Candidate equal{"equal variances, nonlinear",
-                    joint_equal_graph(joint_, edges_, precedence, checkpoint_), residual,
-                    true};
+                    joint_equal_graph(joint_, edges_, precedence, checkpoint_), residual, true};
     const Candidate& additive = candidates[1];
     Candidate free{"free variances, nonlinear", additive.parents, residual, false};
     // If sums predict as well, functions of several causes gain nothing.

@@ -25,7 +25,9 @@ def frame():
     frame["visits"] = random.poisson(np.exp(0.5 * frame["dose"]))
     frame["sick"] = np.where(frame["growth"] + random.logistic(size=500) > 0, "yes", "no")
     frame["ward"] = random.choice(["a", "b", "c"], 500)
-    frame["set"] = [("growth" if row % 4 == 0 else "dose;visits") * (row % 2 == 0) for row in range(500)]
+    frame["set"] = [
+        ("growth" if row % 4 == 0 else "dose;visits") * (row % 2 == 0) for row in range(500)
+    ]
     return frame
 
 
