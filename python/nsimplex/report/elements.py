@@ -1,11 +1,12 @@
-"""What sections are made of: pieces of HTML, the page's style sheet, and inline SVG in the page's
-colours, light or dark."""
+"""What sections are made of: pieces of HTML, and inline SVG in the page's colours, light or dark."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
+import textwrap
 import warnings
 from html import escape
 from typing import Any
@@ -13,9 +14,15 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, MaxNLocator
+from matplotlib.ticker import (
+    FixedFormatter,
+    FuncFormatter,
+    LogFormatterSciNotation,
+    MaxNLocator,
+)
 
 from .._printable import printable
+from .page_style import PAGE_STYLE
 from .run import Row, number
 
 
@@ -81,83 +88,6 @@ def whole(row: Row, key: str) -> str:
     return amount(number(row, key), 0)
 
 
-PAGE_STYLE = """
-:root {
-  --page: #f6f7f9; --card: #ffffff; --ink: #171a21; --muted: #667085; --line: #e3e6eb;
-  --accent: #2563eb; --good: #0f8a5f; --bad: #b42318; --code: #f2f4f7;
-  --series-1: #2563eb; --series-2: #d9580d; --series-3: #0f8a5f; --series-4: #9333ea;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #0f1115; --card: #171a21; --ink: #eceef2; --muted: #98a2b3; --line: #2a2f3a;
-    --accent: #6ea0ff; --good: #4cc38a; --bad: #ff8a7a; --code: #0f1218;
-    --series-1: #6ea0ff; --series-2: #ff9552; --series-3: #4cc38a; --series-4: #c58bff;
-  }
-}
-* { box-sizing: border-box; }
-body {
-  margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans",
-    sans-serif;
-}
-main { max-width: 980px; margin: 0 auto; padding: 48px 24px 72px; }
-header p.kind { margin: 0; color: var(--accent); font-size: 13px; font-weight: 650;
-  letter-spacing: .09em; text-transform: uppercase; }
-h1 { margin: 2px 0 4px; font-size: 36px; line-height: 1.2; letter-spacing: -.02em; }
-h2 { margin: 0 0 6px; font-size: 21px; letter-spacing: -.01em; }
-p { margin: 0 0 14px; max-width: 72ch; }
-.muted { color: var(--muted); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 14px;
-  margin: 26px 0 0; }
-.tile, section { background: var(--card); border: 1px solid var(--line); border-radius: 14px; }
-.tile { padding: 16px 18px; }
-.tile b { display: block; font-size: 30px; line-height: 1.25; letter-spacing: -.02em;
-  font-variant-numeric: tabular-nums; }
-.tile .label { font-size: 14px; font-weight: 600; }
-.tile .note { color: var(--muted); font-size: 13.5px; line-height: 1.4; }
-section { padding: 24px 26px; margin-top: 22px; }
-svg { display: block; width: 100%; height: auto; margin: 6px 0 0; font-family: inherit; }
-.scroll { overflow-x: auto; }
-table { width: 100%; border-collapse: collapse; font-size: 14.5px;
-  font-variant-numeric: tabular-nums; }
-th { color: var(--muted); font-weight: 600; font-size: 13px; text-align: right;
-  white-space: nowrap; }
-th, td { padding: 9px 10px; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-td + td { white-space: nowrap; }
-td:last-child, th:last-child { padding-right: 0; }
-tbody tr:last-child td { border-bottom: 0; }
-td.strong { color: var(--good); font-weight: 700; }
-td.failed { color: var(--bad); font-weight: 700; }
-.samples { display: grid; gap: 14px; }
-figure.sample { margin: 0; }
-figure.sample figcaption { color: var(--muted); font-size: 13.5px; margin-bottom: 5px; }
-pre { margin: 0; padding: 14px 16px; border-radius: 10px; background: var(--code); overflow-x: auto;
-  font: 13px/1.55 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  white-space: pre-wrap; overflow-wrap: anywhere; }
-pre.sample { max-height: 400px; overflow-y: auto; }
-pre mark { background: none; color: var(--accent); font-weight: 700; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 5px 22px; margin: 0 0 18px;
-  font-size: 14.5px; }
-dt { color: var(--muted); }
-dd { margin: 0; overflow-wrap: anywhere; }
-ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 0 0 8px;
-  padding: 0; font-size: 14px; }
-svg.key { display: inline-block; width: 34px; margin: 0 8px 0 0; vertical-align: middle; }
-.matrices { display: grid; gap: 18px;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
-figure.matrix { margin: 0; }
-figure.matrix figcaption { font-size: 14px; font-weight: 600; }
-h3 { margin: 20px 0 6px; font-size: 15px; }
-footer { margin-top: 28px; color: var(--muted); font-size: 13px; }
-@media (max-width: 600px) {
-  main { padding: 28px 14px 48px; }
-  section { padding: 18px 16px; }
-  h1 { font-size: 28px; }
-}
-@media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
-"""
-
 matplotlib.use("svg")  # no display is needed, nor looked for
 
 # matplotlib draws in these stand-ins; the page's style sheet says what they look like.
@@ -203,11 +133,21 @@ def dashes(index: int) -> str | tuple:
 
 
 def svg(figure: Figure, name: str, alt: str) -> str:
-    """The figure as an element of the page; `alt` is what it shows, in words."""
-    buffer = io.StringIO()
+    """The figure as an element of the page; `alt` is what it shows, in words. Axes that matplotlib
+    arranges itself are drawn twice: for wide screens and, narrower, for phones."""
     for axes in figure.axes:
         _write_powers_out(axes.xaxis)
         _write_powers_out(axes.yaxis)
+    wide = _drawn(figure, name, alt)
+    if figure.get_layout_engine() is None:
+        return readable(wide)
+    _make_narrow(figure)
+    narrow = _drawn(figure, f"{name}-narrow", alt)
+    return readable(wide, "wide") + readable(narrow, "narrow")
+
+
+def _drawn(figure: Figure, name: str, alt: str) -> str:
+    buffer = io.StringIO()
     # The salt keeps the ids of two figures apart and one figure's ids the same every time.
     with (
         matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}),
@@ -225,14 +165,50 @@ def svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
-    return readable(text)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+
+
+_NARROW = 3.75  # inches: letters of 9 points have 11 pixels on a phone, which leaves 330 pixels
+_TITLE = 40  # letters of a line
+
+
+def _make_narrow(figure: Figure) -> None:
+    """Arranges a figure anew for a phone: axes below each other, titles on several lines."""
+    width, height = figure.get_size_inches()
+    row = figure.axes
+    places = [axes.get_subplotspec() for axes in row]
+    side_by_side = len({place.rowspan.start for place in places if place is not None}) == 1
+    if len(row) > 1 and side_by_side:
+        grid = figure.add_gridspec(len(row), 1)
+        for number, axes in enumerate(row):
+            axes.set_subplotspec(grid[number])
+        height *= len(row)
+    figure.set_size_inches(min(width, _NARROW), height)
+    for axes in row:
+        if title := axes.get_title(loc="left"):
+            name_axes(axes, textwrap.fill(title, _TITLE))
+    figure.draw_without_rendering()
+    for axes in row:
+        _part_ticks(axes)
+
+
+def _part_ticks(axes) -> None:
+    """Fewer numbers below the axes, or names at an angle, if they would touch."""
+    boxes = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    if all(left.x1 + 4 < right.x0 for left, right in itertools.pairwise(boxes)):
+        return
+    if isinstance(axes.xaxis.get_major_formatter(), FixedFormatter):
+        for text in axes.get_xticklabels():
+            text.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
+    else:
+        axes.locator_params(axis="x", nbins=3)
 
 
 def picture(text: str, width: int = 0) -> str:
     """What :func:`svg` returns as a file of its own, which has no page to take colours from: on
     white, in the light colours. ``width`` in pixels; 0: as wide as there is room."""
-    text = text[text.index("<svg") : text.rindex("</svg>") + len("</svg>")]
+    text = text[text.index("<svg") : text.index("</svg>") + len("</svg>")]
     for name, color in re.findall(r"(--[\w-]+): (#\w+)", PAGE_STYLE.partition("@media")[0]):
         text = text.replace(f"var({name})", color)
     tag, rest = text.split(">", 1)
@@ -244,15 +220,16 @@ def picture(text: str, width: int = 0) -> str:
 _LEAST_TEXT = 11  # pixels
 
 
-def readable(text: str) -> str:
+def readable(text: str, screens: str = "") -> str:
     """A picture whose letters have at least 11 pixels: a narrow screen scrolls it sideways where it
-    would have to shrink it further."""
+    would have to shrink it further. ``screens``: "wide" or "narrow", those that show it."""
     sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", text)]
     width = re.search(r'viewBox="\S+ \S+ ([\d.]+) ', text)
     if not sizes or width is None:
         return text
     least = math.ceil(float(width[1]) * _LEAST_TEXT / min(sizes))
-    return f'<div class="scroll"><div style="min-width: {least}px">{text}</div></div>'
+    kinds = f"scroll {screens}".rstrip()
+    return f'<div class="{kinds}"><div style="min-width: {least}px">{text}</div></div>'
 
 
 class _Powers(LogFormatterSciNotation):

@@ -8,32 +8,41 @@ from nsimplex.report import write_report
 
 
 class Page(HTMLParser):
-    """Collects what a browser would act on."""
+    """Collects what a browser with a wide screen would act on: charts for phones are left out."""
 
     VOID = {"meta", "br", "link", "img", "use", "path"}
 
     def __init__(self, text):
         super().__init__()
         self.tags, self.stack, self.words, self.references = [], [], [], []
+        self.narrow = None  # how many tags were open where a chart for phones begins
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
+        if self.narrow is None and "narrow" in (dict(attributes).get("class") or "").split():
+            self.narrow = len(self.stack)
+        self._act(tag, attributes)
         if tag not in self.VOID:
             self.stack.append(tag)
 
     def handle_startendtag(self, tag, attributes):
-        self.tags.append(tag)
+        self._act(tag, attributes)
+
+    def _act(self, tag, attributes):
         self.references += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
+        if self.narrow is None:
+            self.tags.append(tag)
 
     def handle_endtag(self, tag):
         if tag not in self.VOID:
             assert self.stack.pop() == tag
+            if len(self.stack) == self.narrow:
+                self.narrow = None
 
     def handle_data(self, data):
-        self.words.append(data)
+        if self.narrow is None:
+            self.words.append(data)
 
     @property
     def text(self):
