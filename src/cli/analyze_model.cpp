@@ -9,6 +9,7 @@
 #include "analysis/statement.h"
 #include "cli/commands.h"
 #include "cli/lm_command.h"
+#include "cli/model_program.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "support/error.h"
@@ -24,6 +25,8 @@ struct ModelCommand : CommonOptions {
   RecordedText text;
   int64_t context = 0, windows = 4, steps = 30;
   bool skip_derivatives = false;
+  std::string page;
+  int64_t samples = 32;
 };
 
 constexpr int64_t kMostContext = 64;  // default limit, since all tuples of a window are stored
@@ -102,12 +105,53 @@ Statement sensitivity_statement(const std::vector<LayerReading>& readings) {
   return statement;
 }
 
+// A list of numbers per window.
+Json rows_of(const Tensor& windows) {
+  Json rows = Json::array();
+  for (int64_t i = 0; i < windows.size(0); ++i) {
+    const Tensor row = windows[i].to(at::kLong).contiguous();
+    const int64_t* data = row.const_data_ptr<int64_t>();
+    rows.push_back(std::vector<int64_t>(data, data + row.numel()));
+  }
+  return rows;
+}
+
+ModelProgram page_program(const ModelCommand& o) {
+  return {.python = {.command = "analyze model --page",
+                     .module = "nsimplex.model_command.page",
+                     .needs = "nsimplex and matplotlib",
+                     .installs = " matplotlib",
+                     .arguments = {}},
+          .request = {{"model", o.model},
+                      {"threads", o.threads},
+                      {"derivatives", !o.skip_derivatives},
+                      {"samples", o.samples},
+                      {"steps", o.steps}},
+          .given = {},
+          .files = {{"--page", o.page}}};
+}
+
+// The report of nsimplex.analysis.report about the same windows.
+int run_page(const ModelCommand& o, ModelProgram program, int64_t step, const Tensor& windows) {
+  program.given = rows_of(windows);
+  program.request["step"] = step;
+  RunLog log(o);
+  return run_model_program(program, o.json, [&](const Json& line) {
+    Json fields = line;
+    fields.erase("kind");
+    log.write("attention_layer", fields);
+  });
+}
+
 int run_model(const ModelCommand& o) {
+  const ModelProgram program = page_program(o);
+  check_files(program);
   LoadedModel loaded = load_model(o.model, c10::kCPU);
   const data::Tokens tokens = open_recorded(o.text, loaded);
   const int64_t context =
       o.context > 0 ? o.context : std::min(loaded.model->options().context, kMostContext);
   const Tensor windows = windows_of(tokens, slice_of(tokens, o.text.split), o.windows, context);
+  if (!o.page.empty()) return run_page(o, program, loaded.step, windows);
   loaded.model->to(at::kDouble);
 
   RunLog log(o);
@@ -147,7 +191,8 @@ void add_analyze_model(CLI::App& parent, Session& session) {
        .summary =
            "Measure collapse, logits and derivatives in each layer of a trained language model",
        .examples = "nsimplex analyze model runs/first\n"
-                   "nsimplex analyze model runs/first --text other.txt --split all --json",
+                   "nsimplex analyze model runs/first --text other.txt --split all --json\n"
+                   "nsimplex analyze model runs/first --page layers.html --steps 6",
        .acts = {.seed = false}},
       options, run_model);
   add_recorded_text(command, options->text, options->model);
@@ -162,6 +207,14 @@ void add_analyze_model(CLI::App& parent, Session& session) {
       .add_flag("--skip-derivatives", options->skip_derivatives,
                 "Skip the Jacobians and the sensitivity")
       ->group("Analysis");
+  command
+      .add_option("--page", options->page,
+                  "Report about the attention layers instead: a table, and this HTML page")
+      ->type_name("FILE")
+      ->group("Report");
+  option_adder(command, "Report")("--samples", options->samples,
+                                  "Queries of the first window whose weights --page measures")
+      ->check(positive);
 }
 
 }  // namespace nsimplex::cli

@@ -195,6 +195,7 @@ void add_analyze_command(CLI::App& parent, Session& session) {
       add_group(parent, "analyze", "Measure properties of trained models and of graphs");
   add_analyze_curvature(group, session);
   add_analyze_model(group, session);
+  add_analyze_attention(group, session);
 }
 
 }  // namespace nsimplex::cli

@@ -20,6 +20,7 @@ void add_bench_sparse(CLI::App& parent, Session& session);
 void add_bench_levels(CLI::App& parent, Session& session);
 
 // The commands of `analyze`.
+void add_analyze_attention(CLI::App& parent, Session& session);
 void add_analyze_curvature(CLI::App& parent, Session& session);
 void add_analyze_model(CLI::App& parent, Session& session);
 

@@ -112,7 +112,12 @@ using Taker = std::function<std::string(const Json&)>;
 void answer(int pipe, const std::string& text) {
   if (text.empty()) return;
   const std::string line = text + "\n";
-  [[maybe_unused]] const ssize_t written = write(pipe, line.data(), line.size());
+  for (size_t sent = 0; sent < line.size();) {
+    const ssize_t written = write(pipe, line.data() + sent, line.size() - sent);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    sent += static_cast<size_t>(written);
+  }
 }
 
 // Gives every line of the pipe to `take` until the other end is closed. A signal to this process is

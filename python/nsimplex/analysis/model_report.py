@@ -84,10 +84,8 @@ class ModelReport:
 
     def table(self) -> str:
         """The layers as a table of text."""
-        shown = [each for each in _COLUMNS if any(_cell(l, each[1]) != "-" for l in self.layers)]
-        rows = [[title for title, _ in shown]]
-        rows += [[_cell(layer, name) for _, name in shown] for layer in self.layers]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(shown))]
+        rows = table_cells(self.layers)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(
                 cell.ljust(width) if i == 0 else cell.rjust(width)
@@ -132,6 +130,13 @@ _COLUMNS = (
     ("sharpness", "sharpness"),
     ("bound", "sharpness_bound"),
 )
+
+
+def table_cells(layers: list[LayerReport]) -> list[list[str]]:
+    """The rows of the table, its header first, without columns that have no number."""
+    shown = [each for each in _COLUMNS if any(_cell(layer, each[1]) != "-" for layer in layers)]
+    rows = [[title for title, _ in shown]]
+    return rows + [[_cell(layer, name) for _, name in shown] for layer in layers]
 
 
 def _cell(layer: LayerReport, name: str) -> str:

@@ -52,13 +52,14 @@ def save_page(
     """
     if not views or not all(isinstance(each, TupleView) for each in views):
         raise ValueError("[save_page] views: expected one TupleView or more, got none")
-    target, page = Path(path), _page(list(views), title)
+    target, page = Path(path), page_text(list(views), title)
     with whole_file(target, encoding="utf-8", errors="replace") as file:
         file.write(page)
     return target
 
 
-def _page(views: list[TupleView], title: str) -> str:
+def page_text(views: list[TupleView], title: str) -> str:
+    """The page of :func:`save_page` as a text."""
     data = json.dumps([_data(each) for each in views], ensure_ascii=True, allow_nan=False)
     data = data.replace("<", "\\u003c")  # no text can end the script
     shown = escape(title)

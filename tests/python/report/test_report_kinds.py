@@ -16,6 +16,7 @@ from nsimplex.report.run import with_kind
 #: Kinds that no section shows: those of other files than metrics.jsonl, and of commands without a
 #: section.
 WITHOUT_SECTION = {
+    "attention_tuple",
     "bench",
     "bench_level",
     "completion",
