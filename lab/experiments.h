@@ -40,4 +40,7 @@ void add_analyze_lipschitz(CLI::App& parent, Session& session);
 void add_analyze_sensitivity(CLI::App& parent, Session& session);
 void add_analyze_transfer(CLI::App& parent, Session& session);
 
+/// In Python, nsimplex.lab.pays.
+void add_lab_pays(CLI::App& parent, Session& session);
+
 }  // namespace nsimplex::cli

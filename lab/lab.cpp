@@ -22,6 +22,7 @@ void add_experiments(CLI::App& app, cli::Session& session) {
   cli::add_analyze_lipschitz(app, session);
   cli::add_analyze_sensitivity(app, session);
   cli::add_analyze_transfer(app, session);
+  cli::add_lab_pays(app, session);
   cli::add_completion_command(app, session);  // the script of nsimplex asks for it
   app.get_subcommand("completion")->group("");
 }

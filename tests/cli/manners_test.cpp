@@ -164,6 +164,8 @@ TEST(Help, OffersTheCommonOptionsThatActInACommand) {
       {{"graph", "expressivity"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"analyze", "curvature"}, {"--out", "--threads"}, {"--seed", "--device"}},
       {{"analyze", "model"}, {"--out", "--threads"}, {"--seed", "--device"}},
+      {{"analyze", "attention"}, {"--threads"}, {"--out", "--seed", "--device"}},
+      {{"lab", "pays"}, {"--out", "--threads"}, {"--seed", "--device"}},
       {{"lab", "transfer"}, {"--out", "--seed", "--threads", "--device"}, {}},
       {{"causal", "fit"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"causal", "encode"}, {"--out", "--threads"}, {"--seed", "--device"}},

@@ -63,7 +63,17 @@ QUIET = ("--threads", "1", "--json")
 
 
 #: Commands that write no run directory.
-OTHERS = ("bench levels", "completion", "info", "lm eval", "lm sample", "report", "verify")
+OTHERS = (
+    "analyze attention",
+    "bench levels",
+    "completion",
+    "info",
+    "lab pays",
+    "lm eval",
+    "lm sample",
+    "report",
+    "verify",
+)
 
 
 def all_commands(executable):

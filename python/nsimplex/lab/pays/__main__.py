@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import importlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -46,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         "--norm", choices=("none", "qk"), default="none", help="norm of queries and keys (none)"
     )
     parser.add_argument("--minutes", type=float, default=20, help="limit per task (20); 0: none")
-    parser.add_argument("--threads", type=int, default=1, help="threads (1)")
+    parser.add_argument("--threads", type=int, default=1, help="threads (1); 0: torch's default")
     parser.add_argument("--quick", action="store_true", help="20 steps, one seed, one rate")
     parser.add_argument("--table", action="store_true", help="print the table of --out and stop")
     parser.add_argument("--figure", default="", metavar="SVG", help="draw --out and stop")
@@ -84,18 +86,32 @@ def _own_layer(name: str, depths: tuple[int, ...]) -> list[ModelSpec]:
     return made
 
 
-def _run(arguments: list[str]) -> None:
+def run(
+    arguments: list[str],
+    say: Callable[[str], None],
+    result: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Runs the benchmark with these words of a command line.
+
+    Args:
+        arguments: the words, as ``python -m nsimplex.lab.pays`` has them.
+        say: shows a text to the user.
+        result: called with each new line of the file of results.
+
+    Raises:
+        ValueError: words that cannot be used.
+    """
     given = _parser().parse_args(arguments)
     if given.list:
         for task in TASKS.values():
-            print(f"{task.name:20} order {task.order}  {task.reason}")
+            say(f"{task.name:20} order {task.order}  {task.reason}")
         return
     if given.table or given.figure:
         lines = read_lines(given.out)
         if not lines:
             raise ValueError(f"--out: expected results, found none in {given.out}")
         if given.table:
-            print(table(lines))
+            say(table(lines))
         if given.figure:
             draw(lines, given.figure)
         return
@@ -107,9 +123,9 @@ def _run(arguments: list[str]) -> None:
             raise ValueError(f"TASK: expected one of {', '.join(TASKS)}, got {name!r}")
     rates = _numbers("--rates", given.rates, float, 0)
     depths = _numbers("--depth", given.depth, int, 0)
-    for option in ("seeds", "dim", "threads"):
+    for option in ("seeds", "dim"):
         _numbers(f"--{option}", str(getattr(given, option)), int, 0)
-    for option in ("steps", "batch", "minutes"):
+    for option in ("steps", "batch", "minutes", "threads"):
         if not 0 <= getattr(given, option) < float("inf"):
             raise ValueError(f"--{option}: expected 0 or more, got {getattr(given, option)}")
     if given.dim % 8:
@@ -131,17 +147,19 @@ def _run(arguments: list[str]) -> None:
         settings = dataclasses.replace(
             settings, rates=rates[:1], seeds=1, steps=given.steps or 20, held_out=64
         )
-    torch.set_num_threads(given.threads)
+    if given.threads:
+        torch.set_num_threads(given.threads)
     for name in names:
         missing = TASKS[name].missing()
         if missing:
-            print(f"{name}: skipped, {missing}", flush=True)
+            say(f"{name}: skipped, {missing}")
             continue
-        run_task(TASKS[name], specs, settings, given.out, lambda line: print(line, flush=True))
+        run_task(TASKS[name], specs, settings, given.out, say, result)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    return exit_code(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    return exit_code(lambda: run(words, lambda text: print(text, flush=True)))
 
 
 if __name__ == "__main__":

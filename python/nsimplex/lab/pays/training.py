@@ -191,8 +191,11 @@ def run_task(
     settings: Settings,
     out: str | os.PathLike[str],
     say: Callable[[str], None] = print,
+    result: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
     """Trains every model of a task with every seed and appends a line per run to ``out``.
+
+    ``say`` shows a text after each run, and ``result`` is called with each new line.
 
     Runs that ``out`` has are not repeated. A model that the flops cannot pay, even at a quarter of
     the steps, gets a line of the kind "skipped".
@@ -221,6 +224,12 @@ def run_task(
         threads=torch.get_num_threads(),
     )
     started = time.perf_counter()
+
+    def keep(line: dict[str, Any]) -> None:
+        append_line(out, line)
+        if result is not None:
+            result(line)
+
     for spec in specs:
         size = fit_size(task, spec, getattr(reference, settings.equal), settings.equal)
         share = min(1.0, 1.005 * reference.flops / size.flops)
@@ -231,7 +240,7 @@ def run_task(
         if own_steps < steps / 4:
             line = model | dict(kind="skipped", steps=own_steps, rate=None, seed=None)
             if _key(line) not in done:
-                append_line(out, line)
+                keep(line)
             say(f"{task.name} {spec.name}: skipped, equal flops leave {own_steps} of {steps} steps")
             continue
 
@@ -242,7 +251,7 @@ def run_task(
             if settings.minutes and time.perf_counter() - started > 60 * settings.minutes:
                 return None
             line |= train(task, spec, size, rate, seed, own_steps, batch, held_out)
-            append_line(out, line)
+            keep(line)
             say(
                 f"{task.name} {spec.name} rate {rate} seed {seed}: "
                 f"{task.metric} {line['score']:.4f} in {line['seconds']:.0f} s"
