@@ -1,4 +1,4 @@
-"""What sections are made of: pieces of HTML, and inline SVG in the page's colours, light or dark."""
+"""What sections are made of: HTML, and inline SVG in the colours of the page, light or dark."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from matplotlib.ticker import (
     FixedFormatter,
     FuncFormatter,
     LogFormatterSciNotation,
+    LogLocator,
     MaxNLocator,
 )
 
@@ -194,13 +195,16 @@ def _make_narrow(figure: Figure) -> None:
 
 def _part_ticks(axes) -> None:
     """Fewer numbers below the axes, or names at an angle, if they would touch."""
-    boxes = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+    labels = axes.get_xticklabels(which="both")
+    boxes = [text.get_window_extent() for text in labels if text.get_text()]
     boxes.sort(key=lambda box: box.x0)
     if all(left.x1 + 4 < right.x0 for left, right in itertools.pairwise(boxes)):
         return
     if isinstance(axes.xaxis.get_major_formatter(), FixedFormatter):
         for text in axes.get_xticklabels():
             text.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
+    elif axes.get_xscale() == "log":
+        axes.xaxis.set_minor_locator(LogLocator(subs=(3.0,)))
     else:
         axes.locator_params(axis="x", nbins=3)
 

@@ -1,4 +1,4 @@
-"""Commands that run Python: ``nsimplex analyze model --page``, ``analyze attention`` and ``lab pays``."""
+"""Commands that run Python: ``analyze model --page``, ``analyze attention`` and ``lab pays``."""
 
 import json
 import os
