@@ -174,7 +174,7 @@ _TITLE = 40  # letters of a line
 
 
 def _make_narrow(figure: Figure) -> None:
-    """Arranges a figure anew for a phone: axes below each other, titles on several lines."""
+    """Arranges a figure anew for a phone: axes below each other, names on several lines."""
     width, height = figure.get_size_inches()
     row = figure.axes
     places = [axes.get_subplotspec() for axes in row]
@@ -188,6 +188,7 @@ def _make_narrow(figure: Figure) -> None:
     for axes in row:
         if title := axes.get_title(loc="left"):
             name_axes(axes, textwrap.fill(title, _TITLE))
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), _TITLE - 8))
     figure.draw_without_rendering()
     for axes in row:
         _part_ticks(axes)

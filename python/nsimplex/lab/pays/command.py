@@ -17,7 +17,11 @@ def compare(request: dict[str, Any], channel: Channel) -> None:
         ValueError: options that cannot be used.
     """
     sys.path.append(os.getcwd())  # the interpreter is isolated, and --layer may be a module here
-    run(request["words"], channel.text, lambda line: channel.line(**line))
+
+    def result(line: dict[str, Any]) -> None:
+        channel.line(line["kind"], **{name: own for name, own in line.items() if name != "kind"})
+
+    run(request["words"], channel.text, result)
 
 
 def main() -> int:
