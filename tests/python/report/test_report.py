@@ -146,6 +146,18 @@ def test_letters_of_pictures_have_at_least_11_pixels_on_a_phone(full):
         assert letters * int(width) / units >= 11
 
 
+def test_a_chart_for_phones_is_narrow_and_shown_instead_of_the_wide_one(full):
+    text, page = read(full)
+    kinds = re.findall(r'<div class="scroll (wide|narrow)"><div style="min-width: (\d+)px"', text)
+    assert [kind for kind, _ in kinds] == ["wide", "narrow"] * 2 and page.tags.count("svg") == 2
+    assert all(int(width) <= 330 for kind, width in kinds if kind == "narrow")
+    phone = text.partition("@media (max-width: 600px)")[2]
+    assert ".narrow { display: none; }" in text and ".narrow { display: block; }" in phone
+    assert ".wide { display: none; }" in phone
+    named = set(re.findall(r"(?:url\(|href=\")#([\w-]+)", text))
+    assert named and all(text.count(f'id="{name}"') == 1 for name in named)
+
+
 def test_the_machine_has_date_seed_version_and_command(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", language_rows())
     os.utime(tmp_path / "metrics.jsonl", (1_700_000_000, 1_700_000_000))
