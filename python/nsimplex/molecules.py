@@ -40,6 +40,15 @@ BOND_FEATURES = {
     "stereo": 6,  # none, Z, E, cis, trans, other
     "conjugated": 2,
 }
+#: Symbols of the elements by atomic number; 0 is an atom of any element.
+SYMBOLS = tuple(
+    (
+        "* H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge "
+        "As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm "
+        "Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U "
+        "Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og"
+    ).split()
+)
 _CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
 _HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
 _BOND_TYPE = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")

@@ -18,7 +18,8 @@
 namespace nsimplex::cli {
 namespace {
 
-constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv";
+constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv",
+               kGraphTuples[] = "tuples.csv";
 
 // The files of a data set, as both commands take them.
 struct GraphFiles : CommonOptions {
@@ -41,6 +42,7 @@ struct GraphTrainOptions : GraphFiles {
 
 struct GraphPredictOptions : GraphFiles {
   std::string run;
+  int64_t explain = 0;
 };
 
 [[noreturn]] void fail(const Json& error, training::Ranks& ranks) {
@@ -147,13 +149,15 @@ int run_graph_train(const GraphTrainOptions& o) {
 }
 
 int run_graph_predict(const GraphPredictOptions& o) {
-  return run_graph_program(o, "predict", {{"run", o.run}});
+  return run_graph_program(o, "predict", {{"run", o.run}, {"explain", o.explain}});
 }
 
 void add_files(CLI::App& command, GraphFiles& options) {
   command
-      .add_option("DATA", options.data,
-                  "Edges or molecules in csv, arrays in npz or h5, graph6, or hypergraphs in HIF")
+      .add_option(
+          "DATA", options.data,
+          "Edges or molecules in csv, arrays in npz or h5, what PyTorch Geometric saved, graph6, "
+          "or hypergraphs in HIF")
       ->required()
       ->type_name("");
   command.add_option("--nodes", options.nodes, "csv with a row per node: name, features, target")
@@ -243,15 +247,20 @@ void add_graph_predict(CLI::App& parent, Session& session) {
                   {.name = "predict",
                    .summary = "Predict for new graphs, nodes or edges with a model of graph train",
                    .examples = "nsimplex graph predict runs/nodes edges.csv --nodes nodes.csv\n"
-                               "nsimplex graph predict runs/molecules new.csv --out runs/new",
+                               "nsimplex graph predict runs/molecules new.csv --out runs/new\n"
+                               "nsimplex graph predict runs/molecules new.csv --explain 5",
                    .acts = {.seed = false},
-                   .files = {kGraphPredictions}},
+                   .files = {kGraphPredictions, kGraphTuples}},
                   options, run_graph_predict);
   command
       .add_option("RUN", options->run, "The run folder of graph train, or its model.safetensors")
       ->required()
       ->type_name("");
   add_files(command, *options);
+  command
+      .add_option("--explain", options->explain,
+                  "Also list this many tuples of largest attention per prediction")
+      ->check(CLI::Range(int64_t{0}, int64_t{1000}));
 }
 
 }  // namespace nsimplex::cli

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from .._printable import printable
 from ..graph import GraphData, from_edge_index
-from ..molecules import ATOM_FEATURES, BOND_FEATURES
+from ..molecules import ATOM_FEATURES, BOND_FEATURES, SYMBOLS
 from .records import Loaded, Recipe, edge_rows, with_rows
 from .tables import Column, Table
 
@@ -73,14 +74,15 @@ def _tensor(at: str, name: str, value: Any) -> Tensor:
 
 
 def molecule_graphs(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
-    """The graphs of the arrays that :mod:`nsimplex.molecules` writes."""
+    """The graphs of the arrays that :mod:`nsimplex.molecules` writes. Atoms are called by their
+    symbol and their number in the molecule, from 0, as RDKit numbers them."""
     own = {name: torch.as_tensor(np.asarray(arrays[name])).long() for name in _MOLECULES}
     atoms, bonds = own["atom_offsets"], own["bond_offsets"].diff()
     start = torch.repeat_interleave(atoms[:-1], bonds)
     recipe.node_columns, recipe.edge_columns = [], []
     recipe.node_codes = list(ATOM_FEATURES.values())
     recipe.edge_codes = list(BOND_FEATURES.values())
-    return from_edge_index(
+    data = from_edge_index(
         (own["bonds"].view(-1, 2) + start[:, None]).t().contiguous(),
         edge_features=own["bond_types"].view(-1, len(BOND_FEATURES)),
         batch=torch.repeat_interleave(torch.arange(len(bonds)), atoms.diff()),
@@ -88,6 +90,12 @@ def molecule_graphs(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
         directions="undirected",
         num_graphs=len(bonds),
     )
+    place = torch.arange(data.num_nodes) - data.node_offsets[data.graph_of_nodes]
+    names = (
+        f"{SYMBOLS[code] if code < len(SYMBOLS) else '*'}{at}"
+        for code, at in zip(own["atoms"][:, 0].tolist(), place.tolist())
+    )
+    return replace(data, names=tuple(names))
 
 
 def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:

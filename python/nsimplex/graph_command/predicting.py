@@ -16,6 +16,7 @@ from ..nn.graph_losses import graph_metrics
 from ..nn.graph_models import GraphModel, read_state
 from ..nn.graph_transformer import GraphTransformer
 from .channel import Channel
+from .explaining import COLUMNS, explained, line_of, table_rows
 from .reading import read_data
 from .records import Recipe
 
@@ -23,6 +24,7 @@ _MODELS: dict[str, type[GraphModel]] = {
     own.__name__: own for own in (GraphTransformer, MessagePassing)
 }
 _GRAPHS_AT_ONCE = 64
+PREDICTIONS_FILE, TUPLES_FILE = "predictions.csv", "tuples.csv"
 
 
 def load(run: str) -> tuple[GraphModel, Recipe]:
@@ -44,8 +46,8 @@ def load(run: str) -> tuple[GraphModel, Recipe]:
 
 
 def predict(request: dict[str, Any], channel: Channel) -> None:
-    """Predicts for every graph, node, edge or hyperedge of the data, and judges where targets are
-    known."""
+    """Predicts for every graph, node, edge or hyperedge of the data, lists the heaviest tuples of
+    each prediction if it is told to, and judges where targets are known."""
     model, recipe = load(request["run"])
     loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
     try:
@@ -54,15 +56,16 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
         raise ValueError(
             f"cannot use {printable(request['data'])}: {str(error).partition('] ')[2] or error}"
         ) from None
+    count = request["explain"]
+    heaviest = explained(model, loaded.data, count, range(len(answers))) if count else []
     channel.begin()
     header, rows = _columns(model, recipe, answers)
+    named = [[*name, *row] for name, row in zip(loaded.rows, rows)]
+    tuples = [row for own in heaviest for row in table_rows(own, loaded)]
     if request["folder"]:
-        with whole_file(
-            Path(request["folder"]) / "predictions.csv", encoding="utf-8", newline=""
-        ) as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([*loaded.header, *header])
-            writer.writerows([*name, *row] for name, row in zip(loaded.rows, rows))
+        _write(request, PREDICTIONS_FILE, [*loaded.header, *header], named)
+        if count:
+            _write(request, TUPLES_FILE, [*loaded.header, *COLUMNS], tuples)
     for name, row in zip(loaded.rows, rows):
         channel.line(
             "graph_prediction",
@@ -72,11 +75,22 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
         )
     shown = [[*name, *(_shown(each) for each in row)] for name, row in zip(loaded.rows, rows)]
     channel.table([[*loaded.header, *header], *shown])
+    for own in heaviest:
+        channel.line("graph_tuples", **line_of(own, loaded, recipe))
+    if count:
+        channel.table([[*loaded.header, *COLUMNS], *tuples])
     targets = loaded.targets
     if targets is not None and targets.known.any():
         found = graph_metrics(answers[targets.known], targets.values[targets.known], recipe.kind)
         channel.line("graph_evaluation", rows=int(targets.known.sum()), **found)
         channel.table([["known targets", ""], *([k, f"{v:.6g}"] for k, v in found.items())])
+
+
+def _write(request: dict[str, Any], name: str, header: list[str], rows: list[list[Any]]) -> None:
+    with whole_file(Path(request["folder"]) / name, encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def _answers(model: GraphModel, data: Any) -> Tensor:

@@ -233,6 +233,7 @@ def _loaded(
         nodes.graph_of if nodes.several else None,
         len(nodes.graph_names) if nodes.several else 1,
         hyper,
+        nodes.names,
     )
     prefix = [_GRAPH] if nodes.several else []
     before = lambda graph: [graph] if nodes.several else []
@@ -324,6 +325,7 @@ def _read_hif(path: str, recipe: Recipe) -> Loaded:
         None,
         1,
         hyper=True,
+        names=list(number),
     )
     if recipe.task == "node":
         targets = recipe.read_targets(node_table, "DATA")

@@ -155,8 +155,10 @@ def graph_of_edges(
     graph_of: Tensor | None,
     graphs: int,
     hyper: bool,
+    names: Sequence[str],
 ) -> GraphData:
-    """Edges, each once, as a record. Nodes are in the order of their graphs."""
+    """Edges, each once, as a record. Nodes are in the order of their graphs, and so are their
+    names."""
     options: dict[str, Any] = dict(
         edge_features=features, batch=graph_of, node_features=node_features, num_graphs=graphs
     )
@@ -165,10 +167,13 @@ def graph_of_edges(
             [[n for edge in edges for n in edge], [i for i, e in enumerate(edges) for _ in e]],
             dtype=torch.int64,
         )
-        return from_hyperedge_index(index.view(2, -1), nodes, **options)
+        return replace(
+            from_hyperedge_index(index.view(2, -1), nodes, **options), names=tuple(names)
+        )
     index = torch.tensor(edges, dtype=torch.int64).view(-1, 2).t().contiguous()
     directions = "given" if recipe.directed else "undirected"
-    return from_edge_index(index, nodes, directions=directions, **options)
+    made = from_edge_index(index, nodes, directions=directions, **options)
+    return replace(made, names=tuple(names))
 
 
 def edge_rows(data: GraphData) -> Tensor:

@@ -19,9 +19,14 @@ from ..nn.graph_parts import GraphParts
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .channel import Channel
+from .explaining import explained, line_of
 from .reading import read_data
-from .records import Recipe, with_targets
+from .records import Loaded, Recipe, with_targets
 from .tables import Targets
+
+# Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
+# the largest graph.
+_SHOWN, _TUPLES, _MOST_TUPLES = 3, 8, 4096
 
 
 def train(request: dict[str, Any], channel: Channel) -> None:
@@ -91,6 +96,8 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     if folder is not None and parts.ranks.writes:
         fields = dataclasses.asdict(recipe) | {"trained": True}
         model.save(folder, data=fields)
+    if isinstance(model, GraphTransformer) and parts.ranks.writes:
+        _say_tuples(channel, model, loaded, recipe, data, split)
     metrics = list(found.validation)
     rows = [
         [name, f"{found.validation[name]:.6g}", f"{found.test[name]:.6g}" if found.test else "-"]
@@ -104,6 +111,28 @@ def _begin(channel: Channel, folder: Path | None, resume: bool) -> None:
     if folder is not None and not resume:
         for name in (CHECKPOINT_FILE, "model.safetensors"):
             (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
+
+
+def _say_tuples(
+    channel: Channel,
+    model: GraphTransformer,
+    loaded: Loaded,
+    recipe: Recipe,
+    data: GraphData,
+    split: Split,
+) -> None:
+    """Lines with the heaviest tuples of some predictions of the test, or the validation without
+    one. Large graphs are left out, for they take a pass per 16 tuples."""
+    part = split.test if len(split.test) else split.validation
+    rows = part
+    if recipe.task != "graph" and data.num_graphs > 1:  # the parts are graphs
+        graphs = _graphs_of_rows(data)
+        rows = torch.tensor([int((graphs == graph).nonzero()[0]) for graph in part[:_SHOWN]])
+    edges = max((int(each.tuple_offsets.diff().max()) for each in data.edges), default=0)
+    if edges + int(data.node_offsets.diff().max()) > _MOST_TUPLES:
+        return
+    for own in explained(model, loaded.data, _TUPLES, rows[:_SHOWN].tolist()):
+        channel.line("graph_tuples", **line_of(own, loaded, recipe))
 
 
 class _Log:
@@ -214,17 +243,16 @@ def _masked_split(masks: Mapping[str, Tensor], known: Tensor) -> Split:
     return Split(**{name: own.nonzero().squeeze(1) for name, own in parts.items()})
 
 
-def _graphs_with_targets(data: GraphData, known: Tensor) -> Tensor:
+def _graphs_of_rows(data: GraphData) -> Tensor:
+    """The graph of every node or edge, whichever the targets belong to."""
     if data.level == "node":
-        graph = data.graph_of_nodes
-    else:
-        graph = torch.cat(
-            [
-                torch.empty(0, dtype=torch.int64),
-                *(numbers_of(each.tuple_offsets) for each in data.edges),
-            ]
-        )
-    return graph[known].unique()
+        return data.graph_of_nodes
+    none = torch.empty(0, dtype=torch.int64)
+    return torch.cat([none, *(numbers_of(each.tuple_offsets) for each in data.edges)])
+
+
+def _graphs_with_targets(data: GraphData, known: Tensor) -> Tensor:
+    return _graphs_of_rows(data)[known].unique()
 
 
 def _say_unseen(channel: Channel, targets: Targets, data: GraphData, split: Split) -> None:

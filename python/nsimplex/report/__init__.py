@@ -80,6 +80,7 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
     "graph_epoch": trained_graph_sections,
     "graph_fit": trained_graph_sections,
     "graph_evaluation": trained_graph_sections,
+    "graph_tuples": trained_graph_sections,
     "fit": fit_sections,
     "simulate": simulated_sections,
     "embed": embedded_sections,

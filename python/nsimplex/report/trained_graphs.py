@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import matplotlib
 
+from ..viz.graph_drawing import MOST_NODES, graph_drawing
 from .elements import (
     SERIES,
     STYLE,
@@ -13,7 +15,10 @@ from .elements import (
     dashes,
     finish,
     new_axes,
+    percent,
+    readable,
     section,
+    short,
     spread_labels,
     svg,
     table,
@@ -23,6 +28,8 @@ from .run import Folder, Row, having, number
 
 #: Metrics of a validation, and whether the page draws them. The first that a run has is drawn.
 _METRICS = ("mae", "rmse", "auc", "aupr", "accuracy", "f1")
+
+_MOST_PREDICTIONS, _MOST_TUPLES = 6, 12  # whose tuples are shown, and how many tuples of each
 
 
 def trained_graph_sections(folders: list[Folder]) -> list[str]:
@@ -49,6 +56,7 @@ def _section(folder: Folder, only: bool) -> str:
         header += [f"{place}, validation", "test"] if row["kind"] == "graph_fit" else [place, ""]
     if results and body:
         parts.append(table(header, body))
+    parts += _tuple_parts([row for row in rows if row["kind"] == "graph_tuples"])
     title = "A model of graphs" if only else f"A model of graphs: {folder.name}"
     return section(title, f'<p class="muted">{_about(about)}</p>', *parts)
 
@@ -79,3 +87,85 @@ def _curve(name: str, rows: list[Row], metric: str) -> str:
         spread_labels(axes, ends)
         finish(axes, "epochs", f"{metric} on the validation rows")
         return svg(drawing, f"graph-{name}-{metric}", f"Validation {metric} over epochs")
+
+
+def _tuple_parts(rows: list[Row]) -> list[str]:
+    """The heaviest tuples of the first predictions, drawn and listed."""
+    shown = [row for row in rows if _is_whole(row)]
+    parts = []
+    if shown:
+        parts.append(
+            "<h3>Heaviest tuples of predictions</h3><p>The read-out is a mean over tuples of nodes "
+            "in every class and head. A stronger colour is a larger weight; a ring is a node by "
+            "itself. The layers before it mix the tuples, so a weight does not say what caused the "
+            "prediction.</p>"
+        )
+    for row in shown[:_MOST_PREDICTIONS]:
+        name = ", ".join(f"{key} {short(value, 40)}" for key, value in row["of"].items())
+        weighed = [(nodes, float(weight)) for nodes, weight in row["drawn"]]
+        picture = graph_drawing(row["nodes"], row["sets"], weighed, row["target"])
+        body = [
+            [
+                ", ".join(short(node) for node in own["nodes"]),
+                percent(own["weight"]),
+                percent(1 / own["among"]),
+                short(own["class"], 40),
+                str(own["head"]),
+            ]
+            for own in row["tuples"][:_MOST_TUPLES]
+        ]
+        parts.append(
+            f'<h3>{escape(name)}</h3><div style="max-width: 480px">{readable(picture)}</div>'
+        )
+        parts.append(table(["tuple", "weight", "even weight", "class", "head"], body))
+    if len(shown) > _MOST_PREDICTIONS:
+        left = f"{len(shown) - _MOST_PREDICTIONS:,}"
+        parts.append(f'<p class="muted">{left} more predictions are in metrics.jsonl.</p>')
+    return parts
+
+
+def _is_whole(row: Row) -> bool:
+    """Whether a line has all that its picture and table need, in the right types."""
+    nodes, named, tuples = row.get("nodes"), row.get("of"), row.get("tuples")
+    if not isinstance(named, dict) or not all(isinstance(own, str) for own in named.values()):
+        return False
+    if not _are_texts(nodes) or not 0 < len(nodes) <= MOST_NODES or not isinstance(tuples, list):
+        return False
+    inside = lambda own: (
+        isinstance(own, list)
+        and all(type(node) is int and 0 <= node < len(nodes) for node in own)
+        and len(set(own)) == len(own)
+    )
+    sets, drawn = row.get("sets"), row.get("drawn")
+    return (
+        inside(row.get("target"))
+        and isinstance(sets, list)
+        and all(inside(own) and len(own) > 1 for own in sets)
+        and isinstance(drawn, list)
+        and all(
+            isinstance(own, list)
+            and len(own) == 2
+            and inside(own[0])
+            and own[0]
+            and _is_share(own[1])
+            for own in drawn
+        )
+        and all(
+            isinstance(own, dict)
+            and _are_texts(own.get("nodes"))
+            and _is_share(own.get("weight"))
+            and isinstance(own.get("class"), str)
+            and type(own.get("head")) is int
+            and type(own.get("among")) is int
+            and own["among"] > 0
+            for own in tuples
+        )
+    )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(own, str) for own in value)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e6

@@ -42,6 +42,7 @@ DEFAULTS = {
     "warmup": 10,
     "patience": 20,
     "loss": "default",
+    "explain": 0,
 }
 
 

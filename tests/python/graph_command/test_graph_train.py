@@ -1,6 +1,7 @@
 """``nsimplex graph train`` and ``predict``: every format and task, what a run keeps, and bad
 input."""
 
+import csv
 import json
 import subprocess
 
@@ -374,3 +375,54 @@ def test_the_command_trains_keeps_goes_on_and_predicts(executable, tmp_path):
     assert bad.returncode == 2 and len(bad.stderr.splitlines()) == 1
     assert bad.stderr.startswith("nsimplex: --target: expected a column 'no'")
     assert not (tmp_path / "bad").exists()
+
+
+def _rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_heaviest_tuples_of_predictions_are_listed_by_the_names_of_nodes(tmp_path):
+    edges, nodes = two_groups(tmp_path)
+    own = dict(data=edges, nodes=nodes)
+    said = trained(**own, folder=tmp_path, model="transformer")
+    shown = said.of_kind("graph_tuples")
+    assert [len(each["tuples"]) for each in shown] == [8, 8, 8]
+    names = {line.split(",")[0] for line in nodes.read_text().splitlines()[1:]}
+    assert all(set(each["nodes"]) <= names for each in shown)
+    found = predicted(tmp_path, **own, folder=tmp_path, explain=2)
+    lines = found.of_kind("graph_tuples")
+    assert [each["of"]["name"] for each in lines] == [row["name"] for row in predictions(tmp_path)]
+    rows = _rows_of(tmp_path / "tuples.csv")
+    assert list(rows[0]) == ["name", "tuple", "weight", "even weight", "class", "head"]
+    assert [(row["tuple"], float(row["weight"])) for row in rows] == [
+        (", ".join(each["nodes"]), pytest.approx(each["weight"], rel=1e-5))
+        for line in lines
+        for each in line["tuples"]
+    ]
+    assert any(table[0][-5:] == list(rows[0])[-5:] for table in found.tables)
+    for line in lines:
+        (target,) = line["target"]
+        assert line["nodes"][target] == line["of"]["name"]
+        assert all(set(own) <= set(range(len(line["nodes"]))) for own in line["sets"])
+
+
+@pytest.mark.parametrize("task", ["node", "edge"])
+def test_models_of_several_graphs_show_tuples_of_the_graphs_of_the_test(tmp_path, task):
+    edges, nodes, graphs = rings(tmp_path)
+    own = dict(data=edges, nodes=nodes, target="place")
+    if task == "edge":
+        lines = edges.read_text().splitlines()
+        text = "".join(f"{line},{number}\n" for number, line in enumerate(lines[1:]))
+        own = dict(data=write(tmp_path / "more.csv", lines[0] + ",weight\n" + text))
+        own = own | dict(target="weight")
+    shown = trained(**own, task=task, model="transformer").of_kind("graph_tuples")
+    assert len(shown) == 3 and len({each["of"]["graph"] for each in shown}) == 3
+
+
+def test_other_models_than_transformers_have_no_tuples(tmp_path):
+    edges, nodes = two_groups(tmp_path)
+    said = trained(data=edges, nodes=nodes, folder=tmp_path, model="gin")
+    assert not said.of_kind("graph_tuples")
+    with pytest.raises(ValueError, match="--explain: expected a transformer in RUN, got gin"):
+        predicted(tmp_path, data=edges, nodes=nodes, explain=1)

@@ -579,6 +579,10 @@ CALLS = {
         [torch.randn(1, 2, 3, 4), [torch.randn(1, 2, 3, 4)] * 2, 2],
         dict(queries=[0, 2], causal=True),
     ),
+    "viz.heaviest_graph_tuples": lambda: (
+        [nsimplex.nn.GraphTransformer(width=4, layers=1), _data(), 2],
+        dict(rows=[0]),
+    ),
     "viz.view": lambda: (
         [torch.randn(1, 2, 3, 4), [torch.randn(1, 2, 3, 4)] * 2],
         dict(labels=["a", "b", "c"], queries=[0, 2], count=2, name="x", causal=True),

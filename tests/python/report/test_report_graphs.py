@@ -217,7 +217,19 @@ def trained_rows():
     for epoch in (1, 2, 3):
         rows.append({"kind": "graph_epoch", "epoch": epoch, "loss": 1 / epoch, "accuracy": 0.5})
     result = {"epoch": 2, "epochs": 3, "accuracy": 0.8125, "test_accuracy": 0.75}
-    return [*rows, {"kind": "graph_fit", **result}]
+    heaviest = {
+        "kind": "graph_tuples",
+        "task": "node",
+        "of": {"name": "Ann & Bob"},
+        "target": [0],
+        "nodes": ["Ann & Bob", "Cora", "Dora", "Emil"],
+        "sets": [[0, 1], [1, 2], [0, 2, 3]],
+        "drawn": [[[0, 1], 0.75], [[0, 2, 3], 0.5], [[3], 0.25]],
+        "tuples": [
+            {"nodes": ["Ann & Bob", "Cora"], "weight": 0.75, "among": 3, "class": "{i1}", "head": 1}
+        ],
+    }
+    return [*rows, {"kind": "graph_fit", **result}, heaviest]
 
 
 def test_a_trained_model_of_graphs_has_its_curve_and_metrics(tmp_path):
@@ -225,3 +237,24 @@ def test_a_trained_model_of_graphs_has_its_curve_and_metrics(tmp_path):
     text, page = read(tmp_path)
     assert "0.8125" in page.text and "0.7500" in page.text and "1,234 parameters" in page.text
     assert "accuracy on the validation rows" in text and "model gcn, 1 graphs" in page.text
+
+
+def test_the_heaviest_tuples_of_predictions_are_drawn_and_listed(tmp_path):
+    rows = trained_rows()
+    lines = [*rows, *(rows[-1] | {"of": {"name": f"node {i}"}} for i in range(9))]
+    write_lines(tmp_path / "metrics.jsonl", lines)
+    text, page = read(tmp_path)
+    assert page.tags.count("svg") == 1 + 6 and "4 more predictions" in page.text
+    assert "75.0 %" in page.text and "33.3 %" in page.text and "Ann & Bob, Cora" in page.text
+    picture = text[text.index("A graph of 4 nodes with its 3 heaviest tuples") :]
+    picture = picture[: picture.index("</svg>")]
+    assert picture.count('class="edge"') == picture.count('class="tuple"') == 3
+    assert picture.count("<polygon") == 2 and 'r="9"' in picture
+    assert "font-size: 12px" in text and "min-width: 330px" in text
+
+
+def test_a_broken_line_of_tuples_is_left_out(tmp_path):
+    rows = trained_rows()
+    for change in ({"target": [4]}, {"drawn": [[[0, 0], 1]]}, {"sets": [[0]]}, {"nodes": []}):
+        write_lines(tmp_path / "metrics.jsonl", [*rows[:-1], rows[-1] | change])
+        assert "Heaviest tuples" not in read(tmp_path)[1].text, change
