@@ -15,6 +15,9 @@ NOTEBOOKS = (
     "4-your-graph",
     "5-your-table",
     "6-your-model",
+    "7-molecules",
+    "8-hyperedges",
+    "9-point-sets",
 )
 
 
@@ -94,7 +97,9 @@ def test_upcycling(root, notebooks):
 def test_your_graph(root, notebooks):
     pytest.importorskip("networkx")
     printed, pictures = run(root, notebooks, "4-your-graph")
-    assert numbers(r"test \{'accuracy': (\d\.\d+)", printed)[0] > 0.5 and pictures == 1
+    assert numbers(r"test \{'accuracy': (\d\.\d+)", printed)[0] > 0.5 and pictures == 2
+    assert "heaviest tuples of the read-out" in printed
+    assert numbers(r"women: \{'auc': (\d\.\d+)", printed)[0] > 0.5
 
 
 @pytest.mark.filterwarnings("ignore::nsimplex.causal.VarianceOrderWarning")
@@ -111,3 +116,22 @@ def test_your_model(root, notebooks):
     lasts = numbers(r"ratio \S+ to (\S+)", printed)
     assert max(lasts[:2]) < 1e-4 < 0.1 < min(lasts[2:]) and pictures == 1
     assert 0.9 < numbers(r"found: tensor\(\[(\d\.\d+)", printed)[0] <= 1 + 1e-6
+
+
+def test_molecules(root, notebooks):
+    printed, pictures = run(root, notebooks, "7-molecules")
+    error, guess = numbers(r"(?:degrees|test|mean): (\d+\.\d)", printed)
+    assert error < guess / 2 and pictures == 1
+    assert len(re.findall(r"^C[C()]*: -?\d+, measured ", printed, re.MULTILINE)) == 6
+
+
+def test_hyperedges(root, notebooks):
+    pytest.importorskip("networkx")
+    printed, _ = run(root, notebooks, "8-hyperedges")
+    assert numbers(r"test \{'auc': (\d\.\d+)", printed)[0] > 0.75
+    assert len(re.findall("(?:met|did not meet)$", printed, re.MULTILINE)) == 6
+
+
+def test_point_sets(root, notebooks):
+    printed, pictures = run(root, notebooks, "9-point-sets")
+    assert numbers(r"test \{'auc': (\d\.\d+)", printed)[0] > 0.6 and pictures == 1

@@ -409,7 +409,7 @@ def test_the_heaviest_tuples_of_predictions_are_listed_by_the_names_of_nodes(tmp
 
 @pytest.mark.parametrize("task", ["node", "edge"])
 def test_models_of_several_graphs_show_tuples_of_the_graphs_of_the_test(tmp_path, task):
-    edges, nodes, graphs = rings(tmp_path)
+    edges, nodes, _ = rings(tmp_path)
     own = dict(data=edges, nodes=nodes, target="place")
     if task == "edge":
         lines = edges.read_text().splitlines()
