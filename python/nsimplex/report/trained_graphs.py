@@ -126,7 +126,8 @@ def _tuple_parts(rows: list[Row]) -> list[str]:
 
 def _is_whole(row: Row) -> bool:
     """Whether a line has all that its picture and table need, in the right types."""
-    nodes, named, tuples = row.get("nodes"), row.get("of"), row.get("tuples")
+    named, tuples = row.get("of"), row.get("tuples")
+    nodes: Any = row.get("nodes")
     if not isinstance(named, dict) or not all(isinstance(own, str) for own in named.values()):
         return False
     if not _are_texts(nodes) or not 0 < len(nodes) <= MOST_NODES or not isinstance(tuples, list):

@@ -194,7 +194,8 @@ class _GraphPart:
     def __init__(
         self, model: GraphTransformer, data: GraphData, outputs: Tensor, symmetry: Symmetry
     ) -> None:
-        self.model, self.data, self.outputs, self.symmetry = model, data, outputs, symmetry
+        self.model, self.data, self.outputs = model, data, outputs
+        self.symmetry: Symmetry = symmetry
         sets = {tuple(sorted(set(each))) for batch in data.edges for each in batch.tuples.tolist()}
         self.edges = sorted(each for each in sets if len(each) > 1)
         self.labels = [str(name) for name in data.names] or [str(i) for i in range(data.num_nodes)]
@@ -234,7 +235,7 @@ class _GraphPart:
 
 
 def _heaviest(
-    coefficients: Tensor, tuples: Tensor, names: Sequence[str], count: int
+    coefficients: Tensor, tuples: Tensor, names: list[str], count: int
 ) -> list[GraphTuple]:
     """Of one output: coefficients [classes, heads, m]."""
     among = (coefficients != 0).sum(-1)
