@@ -60,12 +60,14 @@ def join_programs() -> bool:
     name, _, seconds = os.environ.get(_PROGRAMS, "").partition(" ")
     if not name:
         return False
+    from torch._C._distributed_c10d import PrefixStore, TCPStore  # not in every build of torch
+
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     timeout = datetime.timedelta(seconds=float(seconds))
-    store = dist.TCPStore(address, port, is_master=False, timeout=timeout)
+    store = TCPStore(address, port, is_master=False, timeout=timeout)
     dist.init_process_group(
         "gloo",
-        store=dist.PrefixStore(name, store),
+        store=PrefixStore(name, store),
         rank=int(os.environ["RANK"]),
         world_size=int(os.environ["WORLD_SIZE"]),
         timeout=timeout,

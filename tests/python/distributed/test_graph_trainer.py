@@ -14,7 +14,7 @@ from rank_processes import Ranks, assert_close, finish, ranks_of, torchrun, wait
 
 FEW = ["--epochs", "5"]
 #: Long enough that a signal meets the ranks at work.
-MANY = ["--epochs", "150"]
+MANY = ["--epochs", "60"]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_ctrl_c_on_one_rank_saves_and_the_same_command_continues(files, tmp_path
     out = tmp_path / "run"
     words = command(files, out, *MANY)
     with Ranks(2, tmp_path / "streams", words, "graph") as ranks:
-        wait_for_lines(out, 20)
+        wait_for_lines(out, 8)
         os.kill(ranks.processes[1].pid, signal.SIGINT)
         assert ranks.codes() == [130, 130], ranks.errors()
         assert "continue with" in (tmp_path / "streams" / "error0").read_text()
@@ -90,7 +90,7 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_continues(
     words = command(files, out, *MANY)
     for killed in (1, 0):
         with Ranks(2, tmp_path / "streams", words, "graph") as ranks:
-            wait_for_lines(out, 60 if killed == 0 else 20)
+            wait_for_lines(out, 20 if killed == 0 else 8)
             ranks.processes[killed].kill()
             codes = ranks.codes()
             assert codes[killed] == -signal.SIGKILL and codes[1 - killed] == 1
@@ -183,7 +183,7 @@ def test_torchrun_restarts_after_a_killed_rank(
             [*start, *command(files, out, *MANY)], env=subprocess_env, stdout=log, stderr=log
         )
         try:
-            wait_for_lines(out, 30)
+            wait_for_lines(out, 10)
             os.kill(ranks_of(agent.pid, "nsimplex.graph")[killed], signal.SIGKILL)
             assert agent.wait(180) == 0, (tmp_path / "log").read_text()
         finally:
@@ -198,7 +198,7 @@ def test_ctrl_c_of_torchrun_saves(files, tmp_path, subprocess_env, uninterrupted
     with open(tmp_path / "log", "w") as log:
         agent = subprocess.Popen(words, env=subprocess_env, stdout=log, stderr=log)
         try:
-            wait_for_lines(out, 30)
+            wait_for_lines(out, 10)
             agent.send_signal(signal.SIGINT)
             agent.wait(120)
         finally:
