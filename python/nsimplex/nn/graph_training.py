@@ -222,9 +222,9 @@ def train_model(
             for place, batch in enumerate(parts.training(generator)):
                 if ranks.any(stops()):
                     raise Stopped
-                model.redraw(generator)
                 optimizer.zero_grad()
-                value, count = ranks.learn(partial(_share, model, batch, options.loss), model)
+                share = partial(_share, model, batch, options.loss, generator)
+                value, count = ranks.learn(share, model)
                 if not math.isfinite(value):
                     raise ValueError(
                         f"{at}loss: expected finite numbers, got {value} in epoch {epoch}"
@@ -258,8 +258,11 @@ def train_model(
     return result
 
 
-def _share(model: GraphModel, batch: Batch | None, loss: str) -> Share | None:
-    """The loss of a batch."""
+def _share(
+    model: GraphModel, batch: Batch | None, loss: str, generator: torch.Generator
+) -> Share | None:
+    """The loss of a batch with new random features, which all ranks draw."""
+    model.redraw(generator)
     if batch is None:
         return None
     inputs, wanted, own = batch
