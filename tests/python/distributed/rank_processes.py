@@ -71,7 +71,7 @@ class Ranks:
     def codes(self):
         """The exit codes by rank."""
         for process in self.processes:
-            process.join(120)
+            process.join(300)
         return [process.exitcode for process in self.processes]
 
     def errors(self):
@@ -95,12 +95,12 @@ def finish(count, tmp_path, words, command="lm"):
 
 def wait_for_lines(out, count):
     """Waits until the run has written so many lines of metrics."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         if (out / "metrics.jsonl").exists() and len(metrics_text(out)) >= count:
             return
         time.sleep(0.01)
-    raise AssertionError(f"{out} has fewer than {count} lines of metrics after 60 s")
+    raise AssertionError(f"{out} has fewer than {count} lines of metrics after 180 s")
 
 
 def metrics_text(out):
