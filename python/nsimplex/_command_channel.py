@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import torch
 
-from ._printable import printable
 from .nn.graph_training import Stopped
 
 STOPPED = 130  # the exit code of a command that was told to stop
@@ -18,6 +17,8 @@ STOPPED = 130  # the exit code of a command that was told to stop
 
 class Channel:
     """What the command shows and keeps. Numbers that are not finite become null."""
+
+    writes = True  #: false on ranks that report nothing but errors
 
     def __init__(self) -> None:
         self._out, self._stops, self._training = sys.stdout, False, False
@@ -68,11 +69,21 @@ class Channel:
         """What the command read for this program."""
         return json.loads(self._ask(given=True))
 
+    def error(self, kind: str, text: str, seconds: float = 0.0) -> None:
+        """Why the program ends: wrong "input", something that "failed", or lost "ranks"."""
+        self._print(error={"kind": kind, "text": text, "seconds": seconds})
+
     def _send(self, **message: Any) -> None:
+        if self.writes:
+            self._print(**message)
+
+    def _print(self, **message: Any) -> None:
         print(json.dumps(message), file=self._out, flush=True)
 
     def _ask(self, **message: Any) -> str:
         self._send(**message)
+        if not self.writes:
+            return ""
         answer = sys.stdin.readline()
         if not answer:
             _end()
@@ -91,8 +102,8 @@ def serve(action: Callable[[dict[str, Any], Channel], None], request: str) -> in
     """Runs an action with the options of the command, a JSON object.
 
     Returns:
-        Exit code 0; 2 with one line if the data or options cannot be used; 1 with one line if
-        anything else fails; 130 if the command was told to stop.
+        Exit code 0; 2 if the data or options cannot be used; 1 if anything else fails; 130 if the
+        command was told to stop. The command shows why, in one line.
     """
     channel = Channel()
     options = json.loads(request)
@@ -103,10 +114,9 @@ def serve(action: Callable[[dict[str, Any], Channel], None], request: str) -> in
     except Stopped:
         return STOPPED
     except (ValueError, TypeError, OSError) as error:
-        print(f"nsimplex: {printable(error)}", file=sys.stderr)
+        channel.error("input", str(error))
         return 2
     except (RuntimeError, MemoryError) as error:
-        reason = str(error).partition("\n")[0] or "out of memory"
-        print(f"nsimplex: {printable(reason)}", file=sys.stderr)
+        channel.error("failed", str(error).partition("\n")[0] or "out of memory")
         return 1
     return 0

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include "cli/output.h"
 #include "cli/python_program.h"
 #include "cli/run_folder.h"
-#include "support/error.h"
 #include "support/log.h"
 #include "train/ranks.h"
 
@@ -45,10 +43,8 @@ struct GraphPredictOptions : GraphFiles {
   int64_t explain = 0;
 };
 
-[[noreturn]] void fail(const Json& error, training::Ranks& ranks) {
-  const std::string kind = error["kind"], text = error["text"];
-  if (kind == "input") throw InputError(text);
-  if (kind != "ranks") throw std::runtime_error(text);
+[[noreturn]] void throw_lost(const Json& error, training::Ranks& ranks) {
+  const std::string text = error["text"];
   throw training::RanksLost(text.empty() ? text : ranks.describe_loss(error["seconds"], text));
 }
 
@@ -57,7 +53,7 @@ struct GraphPredictOptions : GraphFiles {
 //   {"begin": true}: the input is usable; it waits until the run folder is there,
 //   {"sync": true}: it waits until the lines before are on the disk,
 //   {"log": {"kind": .., ..}}, {"table": [[..], ..]}, {"progress": [done, total, detail]},
-//   {"warning": ".."}, {"error": {"kind": .., "text": .., "seconds": ..}}: why it ends.
+//   {"warning": ".."}, {"error": {"kind": "ranks", "text": .., "seconds": ..}}: ranks were lost.
 // On several ranks, every process starts a program, and the programs join a group of their own. Those
 // of other ranks than 0 write nothing but errors.
 int run_graph_program(GraphFiles options, std::string_view action, Json request) {
@@ -76,7 +72,7 @@ int run_graph_program(GraphFiles options, std::string_view action, Json request)
       log = std::make_unique<RunLog>(options);
       return "ready";
     }
-    if (line.contains("error")) fail(line["error"], *options.ranks);
+    if (line.contains("error")) throw_lost(line["error"], *options.ranks);
     if (line.contains("sync")) {
       if (log) log->sync();
       return "synced";
@@ -97,10 +93,7 @@ int run_graph_program(GraphFiles options, std::string_view action, Json request)
       log_line("warning: " + line["warning"].get<std::string>());
     } else if (line.contains("table") && !options.json) {
       if (bar) bar->finish();
-      const std::vector<std::vector<std::string>> rows = line["table"];
-      Table table(rows.front());
-      for (size_t row = 1; row < rows.size(); ++row) table.add(rows[row]);
-      print(table.text());
+      print(text_of_table(line["table"]));
     }
     return "";
   };

@@ -13,12 +13,6 @@ std::string json_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows) {
-  Table table(rows.front());
-  for (size_t row = 1; row < rows.size(); ++row) table.add(rows[row]);
-  print(table.text());
-}
-
 }  // namespace
 
 void check_files(const ModelProgram& program) {
@@ -54,7 +48,7 @@ int run_model_program(const ModelProgram& program, bool json,
   for (const auto& [path, text] : written) io::write_text(path, text);
   if (json) return 0;
   for (const Json& message : shown) {
-    if (message.contains("table")) print_table(message["table"]);
+    if (message.contains("table")) print(text_of_table(message["table"]));
     if (message.contains("text")) print(message["text"].get<std::string>() + "\n");
   }
   std::string paths = written.empty() ? "" : "\n";

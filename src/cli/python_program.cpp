@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "cli/build_facts.h"
+#include "support/error.h"
 #include "support/executable.h"
 
 namespace nsimplex::cli {
@@ -120,6 +121,12 @@ void answer(int pipe, const std::string& text) {
   }
 }
 
+void throw_error(const Json& error) {
+  const std::string kind = error["kind"], text = error["text"];
+  if (kind == "input") throw InputError(text);
+  if (kind == "failed") throw std::runtime_error(text);
+}
+
 // Gives every line of the pipe to `take` until the other end is closed. A signal to this process is
 // passed on once.
 void read_lines(int pipe, int back, const Child& child, const Taker& take) {
@@ -143,7 +150,9 @@ void read_lines(int pipe, int back, const Child& child, const Taker& take) {
       const Json line = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
                                     text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
                                     /*allow_exceptions=*/false);
-      if (line.is_object()) answer(back, take(line));
+      if (!line.is_object()) continue;
+      if (line.contains("error")) throw_error(line["error"]);
+      answer(back, take(line));
     }
     text.erase(0, begin);
   }
@@ -208,6 +217,13 @@ int run_python(const PythonProgram& program, const Taker& take) {
         fmt::format("the Python of {} ended by signal {}", program.command, WTERMSIG(status)));
   }
   return exited ? WEXITSTATUS(status) : 1;
+}
+
+std::string text_of_table(const Json& rows) {
+  const std::vector<std::vector<std::string>> cells = rows;
+  Table table(cells.front());
+  for (size_t row = 1; row < cells.size(); ++row) table.add(cells[row]);
+  return table.text();
 }
 
 }  // namespace nsimplex::cli

@@ -22,9 +22,15 @@ struct PythonProgram {
 /// of its standard output is a JSON object, which goes to `take`. If `take` returns a text, the
 /// program gets it as a line of its standard input. Without `take` the output is thrown away.
 ///
+/// {"error": {"kind": .., "text": ..}} says why the program ends: "input" is thrown as InputError,
+/// "failed" as std::runtime_error, and every other kind goes to `take`.
+///
 /// With `take`, Ctrl-C and SIGTERM reach the program as one SIGTERM. It then ends at its next good
 /// moment with kInterruptedCode, and this function throws Interrupted.
 int run_python(const PythonProgram& program,
                const std::function<std::string(const Json&)>& take = nullptr);
+
+/// The text of a table that a program sent: rows of cells, the header first.
+std::string text_of_table(const Json& rows);
 
 }  // namespace nsimplex::cli

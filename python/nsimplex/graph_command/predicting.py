@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._command_channel import Channel
 from .._printable import printable
 from .._whole_file import whole_file
 from ..nn.graph_baselines import MessagePassing
 from ..nn.graph_losses import graph_metrics
 from ..nn.graph_models import GraphModel, read_state
 from ..nn.graph_transformer import GraphTransformer
-from .channel import Channel
 from .explaining import COLUMNS, explained, line_of, table_rows
 from .reading import read_data
 from .records import Recipe

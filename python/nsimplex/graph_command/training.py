@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._command_channel import Channel
 from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
 from ..nn.graph_baselines import MessagePassing
@@ -18,7 +19,6 @@ from ..nn.graph_models import GraphModel
 from ..nn.graph_parts import GraphParts
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
-from .channel import Channel
 from .explaining import explained, line_of
 from .reading import read_data
 from .records import Loaded, Recipe, with_targets
