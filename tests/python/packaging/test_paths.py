@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 
 import pytest
 import torch
@@ -85,3 +86,13 @@ def test_a_name_is_not_cut_at_a_zero(tmp_path, name):
     with pytest.raises(ValueError) as error:
         READERS[name](f"{path}\0.csv")
     assert "\0" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_files_that_name_an_interpreter_can_be_run(root):
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True)
+    if listed.returncode:
+        pytest.skip("no git folder here")
+    files = [root / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    scripts = [file for file in files if file.is_file() and file.read_bytes()[:2] == b"#!"]
+    assert scripts
+    assert [str(file) for file in scripts if not os.access(file, os.X_OK)] == []
