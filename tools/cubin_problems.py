@@ -17,6 +17,7 @@ WINDOWS: dict[int, list[tuple[int, ...]]] = {
     2: [*((lead, 0, 512, 0) for lead in (8, 16, 32, 64)), (-1, 0, -1, 0), (-1, -1, -1, -1)],
     3: [*((lead, 0, lead, 0, 512, 0) for lead in (4, 8, 16)), (-1, 0, -1, 0, -1, 0)],
 }
+ELEMENTS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 SHAPES = [  # batch, length, key heads, query heads per key head
     (4, 8192, 1, 128),
     (1, 8192, 1, 128),
@@ -51,9 +52,7 @@ class Problem:
 
     @property
     def type(self):
-        return getattr(
-            torch, {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}[self.dtype]
-        )
+        return ELEMENTS[self.dtype]
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
         heads = self.kv_heads * self.group
@@ -98,7 +97,7 @@ def problems(arguments: argparse.Namespace) -> Iterator[Problem]:
         (False, True), (False, True),
     ):  # fmt: skip
         batch, length, kv_heads, group = shape
-        if arguments.group and group not in arguments.group:
+        if group not in arguments.group:
             continue
         for window in windows[order]:
             yield Problem(
@@ -108,4 +107,19 @@ def problems(arguments: argparse.Namespace) -> Iterator[Problem]:
 
 
 def window_of(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
+    """The numbers of "32,0,512,0" or "all,0": all is -1, which argparse would take for an option."""
+    try:
+        window = tuple(-1 if number == "all" else int(number) for number in text.split(","))
+    except ValueError:
+        window = ()
+    if len(window) not in (2 * order for order in WINDOWS) or min(window) < -1:
+        raise argparse.ArgumentTypeError(
+            f"expected left,right of 1 to {max(WINDOWS)} axes, numbers or all, got {text}"
+        )
+    return window
+
+
+def channels(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"expected 1 to 256, got {text}")
+    return int(text)
