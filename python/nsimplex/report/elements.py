@@ -135,14 +135,16 @@ def dashes(index: int) -> str | tuple:
 
 def svg(figure: Figure, name: str, alt: str) -> str:
     """The figure as an element of the page; `alt` is what it shows, in words. Axes that matplotlib
-    arranges itself are drawn twice: for wide screens and, narrower, for phones."""
+    arranges itself are drawn twice: for wide screens and, narrower, for phones. Names that leave a
+    narrow drawing no room make it one drawing, which a phone scrolls."""
     for axes in figure.axes:
         _write_powers_out(axes.xaxis)
         _write_powers_out(axes.yaxis)
     wide = _drawn(figure, name, alt)
     if figure.get_layout_engine() is None:
         return readable(wide)
-    _make_narrow(figure)
+    if not _make_narrow(figure):
+        return readable(wide)
     narrow = _drawn(figure, f"{name}-narrow", alt)
     return readable(wide, "wide") + readable(narrow, "narrow")
 
@@ -173,8 +175,9 @@ _NARROW = 3.75  # inches: letters of 9 points have 11 pixels on a phone, which l
 _TITLE = 40  # letters of a line
 
 
-def _make_narrow(figure: Figure) -> None:
-    """Arranges a figure anew for a phone: axes below each other, names on several lines."""
+def _make_narrow(figure: Figure) -> bool:
+    """Arranges a figure anew for a phone: axes below each other, names on several lines. Returns
+    whether the axes have room beside the names."""
     width, height = figure.get_size_inches()
     row = figure.axes
     places = [axes.get_subplotspec() for axes in row]
@@ -189,9 +192,14 @@ def _make_narrow(figure: Figure) -> None:
         if title := axes.get_title(loc="left"):
             name_axes(axes, textwrap.fill(title, _TITLE))
         axes.set_xlabel(textwrap.fill(axes.get_xlabel(), _TITLE - 8))
-    figure.draw_without_rendering()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        figure.draw_without_rendering()
+    if any("not applied" in str(warning.message) for warning in said):
+        return False
     for axes in row:
         _part_ticks(axes)
+    return True
 
 
 def _part_ticks(axes) -> None:

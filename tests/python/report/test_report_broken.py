@@ -232,3 +232,14 @@ def test_a_pipe_in_place_of_a_file_is_left_out(tmp_path, name):
     write_lines(tmp_path / "other" / "metrics.jsonl", test_report.language_rows())
     os.mkfifo(tmp_path / name)
     assert "Language model" in read(tmp_path)[1].text
+
+
+def test_names_without_room_beside_them_on_a_phone(recwarn):
+    """One drawing, which a phone scrolls, instead of axes without width."""
+    from nsimplex.report import elements
+
+    for length, drawings in ((5, 2), (60, 1)):
+        figure, axes = elements.new_axes(2.0)
+        axes.barh(["a" * length, "b" * length], [1.0, 2.0])
+        assert elements.svg(figure, f"names of {length}", "two bars").count("<svg") == drawings
+    assert not [str(w.message) for w in recwarn if "not applied" in str(w.message)]
