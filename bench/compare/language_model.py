@@ -41,7 +41,7 @@ def train_peer(arguments) -> None:
     from torch.nn import functional as F
 
     import nsimplex
-    from nsimplex.nn import LanguageModel, LanguageModelOptions, layers
+    from nsimplex.nn import LanguageModel, LanguageModelOptions, selecting
 
     def composite(form, query, keys, values, window):
         length = query.size(2)
@@ -69,8 +69,8 @@ def train_peer(arguments) -> None:
             return F.scaled_dot_product_attention(query, keys[0], values[0], is_causal=causal)
         return composite(form, query, keys, values, window)
 
-    assert layers.attention is nsimplex.attention  # the name that the layers call
-    layers.attention = plain_attention
+    assert selecting.attention is nsimplex.attention  # the name that the layers call
+    selecting.attention = plain_attention
     torch.manual_seed(1)
     torch.set_num_threads(arguments.threads)
     setting = SETTINGS[arguments.setting]
@@ -95,7 +95,8 @@ def train_peer(arguments) -> None:
         begin = time.perf_counter()
         starts = torch.randint(len(tokens) - context - 1, (batch,))
         windows = torch.stack([tokens[start : start + context + 1] for start in starts])
-        loss = model.loss(windows[:, :-1], windows[:, 1:])
+        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.bf16):
+            loss = model.loss(windows[:, :-1], windows[:, 1:])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -140,6 +141,8 @@ def run_ours(arguments) -> tuple[float, int]:
         ]
         for name in ("layers", "heads", "dim", "context", "batch", "every"):
             command += [f"--{name}", str(setting[name])]
+        if arguments.bf16:
+            command.append("--bf16")
         output, peak = run(command, dict(os.environ))
     lines = [json.loads(line) for line in output.splitlines()]
     warm = [line["tokens_per_second"] for line in lines][1:]  # the first line holds the warm-up
@@ -158,6 +161,8 @@ def run_peer(arguments) -> tuple[float, int]:
     ]
     command += ["--threads", str(arguments.threads), "--composite", arguments.composite]
     command += ["--text", *arguments.text]
+    if arguments.bf16:
+        command.append("--bf16")
     output, peak = run(command, dict(os.environ))
     return json.loads(output)["tokens_per_second"], peak
 
@@ -170,6 +175,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="of a run; 0: the setting's")
+    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast on both sides")
     parser.add_argument(
         "--composite", choices=["faster", "windowed_views", "banded_blocks"], default="faster"
     )
@@ -200,6 +206,7 @@ def main() -> None:
     result = {
         "operator": "lm train",
         "setting": label + (f", windows {WINDOW[0]} × {WINDOW[1]}" if setting["every"] else ""),
+        "bf16": arguments.bf16,
         "threads": arguments.threads,
         "peer": "same model",
         "composite": arguments.composite if setting["every"] else None,
