@@ -70,6 +70,20 @@ TEST_F(SimdTest, EmulatedLevelsRunByNameOnly) {
   }
 }
 
+TEST_F(SimdTest, ANamedLevelServesEveryCallAndTheDefaultLeavesFewChannelsToNumbers) {
+  for (const std::string& level : emulated_simd_levels()) {
+    set_simd_level(level);
+    EXPECT_EQ(bf16_products(1), Bf16Products::tiles);
+  }
+  for (const std::string& level : simd_levels()) {
+    set_simd_level(level);
+    EXPECT_EQ(bf16_products(1), bf16_products());
+  }
+  set_simd_level("");
+  EXPECT_EQ(bf16_products(kTileChannels), bf16_products());
+  EXPECT_NE(bf16_products(kTileChannels - 1), Bf16Products::tiles);
+}
+
 TEST_F(SimdTest, NoLevelIsBeforeOneThatIsFasterOnItsFamily) {
   using ::testing::ElementsAre;
   const std::vector<std::string> targets{"AVX3", "AVX2", "EMU128"};
@@ -79,7 +93,7 @@ TEST_F(SimdTest, NoLevelIsBeforeOneThatIsFasterOnItsFamily) {
   EXPECT_THAT(of(true, true, false), ElementsAre("AVX3_BF16", "AVX3", "AVX2", "EMU128"));
   EXPECT_THAT(of(false, true, false), ElementsAre("AVX3", "AVX3_BF16", "AVX2", "EMU128"));
   EXPECT_THAT(of(false, true, true),
-              ElementsAre("AVX3", "AMX_BF16", "AVX3_BF16", "AVX2", "EMU128"));
+              ElementsAre("AMX_BF16", "AVX3", "AVX3_BF16", "AVX2", "EMU128"));
   EXPECT_THAT(of(true, false, false), ElementsAre("AVX3", "AVX2", "EMU128"));
   EXPECT_THAT(preferred_levels({.amd = true}, {"AVX2"}), ElementsAre("AVX2"));
 }
@@ -99,7 +113,7 @@ TEST_F(SimdTest, FamilyAndReasonFollowFromWhatDecidesTheOrder) {
   EXPECT_EQ(family_name("Arm", {}, {"NEON"}), "Arm with NEON");
   EXPECT_THAT(preference_reason(zen4, targets), HasSubstr("Zen 4"));
   EXPECT_THAT(preference_reason(cooper, targets), Not(HasSubstr("AMX_BF16")));
-  EXPECT_THAT(preference_reason(rapids, targets), HasSubstr("AMX_BF16 has not been measured"));
+  EXPECT_THAT(preference_reason(rapids, targets), HasSubstr("from 64 channels on, AMX"));
   // Without AVX3 nothing about bf16 was decided.
   EXPECT_EQ(preference_reason(zen3, narrow), preference_reason({.bf16_pairs = true}, narrow));
 }

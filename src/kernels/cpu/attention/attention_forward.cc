@@ -4,6 +4,8 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/attention/attention_forward_tasks-inl.h"
 #include "kernels/cpu/shared/simd.h"
 
@@ -15,7 +17,8 @@ template <class T>
 void run_forward(const DenseForward<T>& problem, const DensePlan& plan, int phase, int64_t task,
                  void* workspace, void* scratch) {
   if constexpr (std::is_same_v<T, Bf16>) {
-    [[maybe_unused]] const Bf16Products products = bf16_products();
+    [[maybe_unused]] const Bf16Products products =
+        bf16_products(std::min(problem.dim, problem.value_dim));
 #ifdef NSIMPLEX_BF16_TILES
     if (products == Bf16Products::tiles) {
       return run_forward_task<Bf16Tile>(problem, plan, phase, task, workspace, scratch);

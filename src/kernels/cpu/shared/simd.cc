@@ -78,6 +78,8 @@ constexpr char kPairsLevel[] = "AVX3_BF16", kTilesLevel[] = "AMX_BF16",
 
 // Set together with the target.
 std::atomic<Bf16Products> products_chosen{Bf16Products::numbers};
+// Whether the environment or a caller named the level, which then serves every call.
+std::atomic<bool> level_named{false};
 
 const Processor& this_processor() {
   static const Processor processor = [] {
@@ -130,11 +132,11 @@ std::vector<std::string> preferred_levels(Processor processor, std::vector<std::
   const auto plain = std::ranges::find(targets, kAvx512Level);
   if (plain == targets.end()) return targets;
   // Zen 4 multiplies pairs at twice the rate of fp32. Sapphire Rapids took 1.5 times as long for
-  // them as for fp32 (docs/attention/performance.md), so other families use them by name only.
+  // them as for fp32, and tiles are faster there (docs/attention/performance-notes.md).
   if (processor.bf16_pairs) targets.insert(processor.amd ? plain : plain + 1, kPairsLevel);
-  // Tiles have not run on a processor yet, so they are used by name only.
   if (processor.bf16_tiles) {
-    targets.insert(std::ranges::find(targets, kAvx512Level) + 1, kTilesLevel);
+    const auto own = std::ranges::find(targets, kAvx512Level);
+    targets.insert(processor.amd ? own + 1 : own, kTilesLevel);
   }
   return targets;
 }
@@ -153,10 +155,14 @@ std::string preference_reason(Processor processor, const std::vector<std::string
   if (pairs && processor.amd) {
     return "on AMD, AVX512-BF16 multiplies bf16 faster than fp32 (measured on Zen 4)";
   }
+  if (pairs && processor.bf16_tiles) {
+    return "from " + std::to_string(kTileChannels) +
+           " channels on, AMX multiplies bf16 faster than AVX-512 does (measured on a Xeon); calls "
+           "with fewer run as on AVX3";
+  }
   if (pairs) {
-    return std::string(
-               "outside AMD, AVX512-BF16 multiplied bf16 more slowly than fp32 (measured on a ") +
-           "Xeon with AMX)" + (processor.bf16_tiles ? ", and AMX_BF16 has not been measured" : "");
+    return "outside AMD, AVX512-BF16 multiplied bf16 more slowly than fp32 (measured on a Xeon "
+           "with AMX)";
   }
   return "no other level of this processor has vectors as wide";
 }
@@ -210,6 +216,12 @@ void read_simd_environment() {
 
 Bf16Products bf16_products() { return products_chosen; }
 
+Bf16Products bf16_products(int64_t channels) {
+  const Bf16Products products = products_chosen;
+  const bool few = products == Bf16Products::tiles && channels < kTileChannels && !level_named;
+  return few ? Bf16Products::numbers : products;
+}
+
 std::string simd_level() {
   read_simd_environment();
   const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
@@ -224,11 +236,17 @@ std::string simd_level() {
 void set_simd_level(const std::string& name) {
   if (!name.empty()) {
     read_simd_environment();  // first, since it would undo this choice later
-    return choose_by_name(name);
+    choose_by_name(name);
+    level_named = true;
+    return;
   }
   const char* const wanted = std::getenv("NSIMPLEX_SIMD");
   choose_by_name(simd_levels().front());  // stays if the wanted one is unknown
-  if (wanted && *wanted) choose_by_name(wanted);
+  level_named = false;
+  if (wanted && *wanted) {
+    choose_by_name(wanted);
+    level_named = true;
+  }
 }
 
 double measure_fma_peak() {

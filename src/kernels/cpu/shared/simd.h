@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ void set_simd_level(const std::string& name);
 /// which is AVX3 with these); or by matrix tiles (AMX_BF16, likewise, and AMX_EMULATED on AVX2).
 enum class Bf16Products { numbers, pairs, tiles };
 Bf16Products bf16_products();
+
+/// That of a call with so many channels of keys and of values, of which the fewer count. If nobody
+/// named the level, calls with fewer than kTileChannels are widened instead of using tiles, which
+/// were not faster there.
+constexpr int64_t kTileChannels = 64;
+Bf16Products bf16_products(int64_t channels);
 
 /// Applies NSIMPLEX_SIMD on the first call. An invalid name throws as above, on every call until it
 /// is corrected. Plans call this, so no kernel runs before.
