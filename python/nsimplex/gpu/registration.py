@@ -140,11 +140,19 @@ def _check_arguments(
     values: Sequence[Tensor],
     options: dict,
 ) -> None:
-    """The errors of the operator, from its shapes: those of its kernel for meta tensors."""
+    """The errors of the operator: of devices, and those of its kernel for meta tensors."""
     options = dict(options)
-    for name in ("key_lengths", "cu_seqlens", "mask", "sink", "query_positions", "order_bias"):
-        if options.get(name) is not None:
-            options[name] = options[name].to("meta")
+    lists = {"keys": keys, "values": values, "key_masks": options.get("key_masks") or []}
+    tensors = {f"{name}[{m}]": x for name, each in lists.items() for m, x in enumerate(each)}
+    tensors |= {name: x for name, x in options.items() if isinstance(x, Tensor)}
+    for name, tensor in tensors.items():
+        if tensor.device != query.device:
+            raise ValueError(
+                f"[attention] {name}: expected the query's device {query.device}, got "
+                f"{tensor.device}"
+            )
+        if name in options:
+            options[name] = tensor.to("meta")
     if options.get("key_masks") is not None:
         options["key_masks"] = [x.to("meta") for x in options["key_masks"]]
     operator(

@@ -21,3 +21,37 @@ def test_only_infinity_excludes_a_tuple():
     mask = mask_of(tensor([[[[lowest, -torch.inf, 0.5, -lowest]]]], dtype=torch.float64))
     largest = torch.finfo(torch.float32).max
     assert mask.tolist() == [-largest, -torch.inf, 0.5, largest]
+
+
+@pytest.mark.parametrize("name", ["keys[1]", "values[0]", "key_masks[0]", "mask", "sink"])
+def test_a_tensor_on_another_device_is_refused_before_a_kernel_reads_it(name):
+    """The dispatcher takes the GPU's kernel if one of the tensors lies there."""
+    registration = pytest.importorskip("nsimplex.gpu.registration")
+    head = torch.zeros(1, 1, 3, 4, device="meta")
+    given = {
+        "keys": [head, head],
+        "values": [head, head],
+        "key_masks": [torch.ones(1, 3, dtype=torch.bool, device="meta")] * 2,
+        "mask": torch.zeros(1, 1, 3, 3, 3, device="meta"),
+        "sink": torch.zeros(1, device="meta"),
+    }
+    options = {"normalizer": "softmax_sink"}
+
+    def check():
+        lists = {key: value for key, value in given.items() if key not in ("keys", "values")}
+        operator = torch.ops.nsimplex.attention.default
+        registration._check_arguments(
+            operator, head, given["keys"], given["values"], options | lists
+        )
+
+    check()
+    key, _, place = name.partition("[")
+    if place:
+        m = int(place[0])
+        given[key] = [*given[key]]
+        given[key][m] = torch.ones(given[key][m].shape, dtype=given[key][m].dtype)
+    else:
+        given[key] = torch.zeros(given[key].shape)
+    with pytest.raises(ValueError) as refused:
+        check()
+    assert str(refused.value) == f"[attention] {name}: expected the query's device meta, got cpu"
