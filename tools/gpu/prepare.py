@@ -45,6 +45,7 @@ def newest_glibc(binary: Path) -> str:
 
 def prepare(build: Path, into: Path) -> int:
     library, program = build / "lib" / "libnsimplex.so", build / "bin" / "nsimplex"
+    commands = build / "lib" / "libnsimplex_cli.so"  # the program for python -m nsimplex.lm
     if not library.exists():
         print(f"gpu_day: no {library}; build the library for the torch of that machine first:")
         print(f"  cmake --preset release -B {build} -DNSIMPLEX_TESTS=OFF -DNSIMPLEX_BENCH=OFF \\")
@@ -64,8 +65,8 @@ def prepare(build: Path, into: Path) -> int:
     shutil.copyfile(info, package / "_build_info.py")
 
     # Stripped: symbols for debuggers are most of the size.
-    for source, folder in ((library, "lib"), (program, "bin")):
-        (package / folder).mkdir()
+    for source, folder in ((library, "lib"), (commands, "lib"), (program, "bin")):
+        (package / folder).mkdir(exist_ok=True)
         if source.exists():
             target = package / folder / source.name
             subprocess.run(["strip", "-o", target, source], check=True)

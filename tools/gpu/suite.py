@@ -54,6 +54,7 @@ def run(item: str, setup) -> dict:
         return {"text": "no such tests"}
     chosen = "cuda" if setup.device == "cuda" else "simulated and attention_weights"
     plugin = ["-p", "device_plugin"] if item == "attention" else ["-k", chosen]
+    plugin += ["-p", "failures_plugin"]
     if importlib.util.find_spec("xdist"):
         plugin += ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "worksteal"]
     env = {**os.environ, "GPU_DAY_DEVICE": setup.device, "NSIMPLEX_WARN_FALLBACK": ""}
