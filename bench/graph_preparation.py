@@ -6,8 +6,8 @@ best of three, and the slope of their logarithm between the first and the last s
 time.
 """
 
+import argparse
 import math
-import sys
 import time
 
 import torch
@@ -52,8 +52,11 @@ def cases(count):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    sizes = [10_000, 100_000, 1_000_000]
+    parser.add_argument("edges", type=int, nargs="*", default=sizes, help="sizes of the graphs")
+    sizes = parser.parse_args().edges
     torch.set_num_threads(1)
-    sizes = [int(text) for text in sys.argv[1:]] or [10_000, 100_000, 1_000_000]
     times = {
         size: {name: best_of_three(call) for name, call in cases(size).items()} for size in sizes
     }
