@@ -112,8 +112,8 @@ class GraphParts:
     def training(self, generator: torch.Generator) -> Iterator[Batch | None]:
         """This rank's part of every batch of an epoch; None if it has no graph."""
         if self.whole:
-            rows = self.split.training
-            yield self.inputs, self.targets[rows], rows
+            rows, device = self.split.training, self.model.target_mean.device
+            yield self.inputs, self.targets[rows].to(device), rows.to(device)
             return
         chosen = self.split.training
         chosen = chosen[torch.randperm(len(chosen), generator=generator)]

@@ -9,6 +9,7 @@ import torch
 from nsimplex import graph
 from nsimplex.nn import MessagePassing, fit_graphs
 from nsimplex.nn.graph_checkpoint import FitState
+from nsimplex.nn.graph_parts import GraphParts
 
 SHAPE = dict(node_channels=2, width=8, layers=1)
 
@@ -140,3 +141,18 @@ def test_other_options_and_other_files_are_told_in_one_line(tmp_path):
     (tmp_path / "config.toml").unlink()
     with pytest.raises(ValueError, match=r"resume: cannot read .*config\.toml: No such file"):
         fitted(tmp_path, epochs=2, resume=True)
+
+
+def test_rows_of_a_single_graph_are_learned_where_the_model_is():
+    ring = torch.arange(6)
+    data = graph.from_edge_index(
+        torch.stack([ring, (ring + 1) % 6]),
+        6,
+        node_features=torch.ones(6, 2),
+        targets=ring % 2,
+        directions="both",
+    )
+    model = MessagePassing("node", "classes", 2, **SHAPE).to("meta")
+    parts = GraphParts(model, data, graph.Split(ring[:4], ring[4:], ring[:0]), None, None, 1)
+    ((inputs, wanted, rows),) = parts.training(torch.Generator())
+    assert {each.device.type for each in (inputs.nodes, wanted, rows)} == {"meta"}
