@@ -59,7 +59,8 @@ class GraphTransformer(GraphModel):
         skip: identity connections around attention.
         virtual_node: whether each graph has a vector that all its nodes read and write between
             layers.
-        global_classes: whether tuples attend to tuples with which they share no node.
+        global_classes: whether tuples attend to tuples with which they share no node. Read-outs to
+            graphs always do.
         random_walk, laplacian: numbers of encodings that :meth:`prepare` computes.
         dropout: rate in the layers.
         query_sizes: for hyperedges, the sizes to judge; (): those of ``order``.
@@ -141,7 +142,7 @@ class GraphTransformer(GraphModel):
                 residual=residual,
                 heads=heads,
                 dropout=dropout,
-                global_classes=global_classes,
+                global_classes=global_classes or not target.order,
             )
 
         nodes = TensorKind(1)
@@ -323,7 +324,7 @@ class GraphTransformer(GraphModel):
             source,
             target,
             form="kernel" if form == "kernel" else "softmax",
-            global_classes=self.global_classes,
+            global_classes=self.global_classes or not target.order,
             input_loops=loops(source) if not same else self._kind(source.order).loops,
             output_loops=loops(target) if not same else self._kind(source.order).loops,
         ).packed()

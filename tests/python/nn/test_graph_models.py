@@ -62,6 +62,17 @@ def test_equivariance_and_batches(name, task):
     torch.testing.assert_close(moved, expected if task == "graph" else expected[order])
 
 
+@pytest.mark.parametrize("symmetry", ["ordered", "undirected"])
+def test_models_without_global_classes_tell_graphs_apart(symmetry):
+    torch.manual_seed(0)
+    own = [path(3, 1), path(5, 3)]
+    directions = "undirected" if symmetry == "undirected" else "given"
+    data = graph.from_pyg(Batch(own), directions=directions)
+    model = GraphTransformer("graph", global_classes=False, symmetry=symmetry, **SHAPE)
+    first, second = model(data)[:, 0].tolist()
+    assert first != second
+
+
 @pytest.mark.parametrize("name", ["softmax", "kernel", "gcn"])
 def test_edges_and_queries(name):
     torch.manual_seed(0)
