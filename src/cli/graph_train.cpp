@@ -17,7 +17,8 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv",
-               kGraphTuples[] = "tuples.csv";
+               kGraphTuples[] = "tuples.csv",
+               kGraphSkipped[] = "skipped.csv";
 
 // The files of a data set, as both commands take them.
 struct GraphFiles : CommonOptions {
@@ -26,7 +27,7 @@ struct GraphFiles : CommonOptions {
 
 struct GraphTrainOptions : GraphFiles {
   std::string task, target, kind = "auto", smiles = "smiles", ignore;
-  bool directed = false;
+  bool directed = false, skip_bad = false;
   double validation = 0.1, test = 0.1;
   uint64_t split_seed = 0;
   std::string model = "transformer", form = "softmax", readout = "same", order = "data";
@@ -117,6 +118,7 @@ int run_graph_train(const GraphTrainOptions& o) {
                             {"smiles", o.smiles},
                             {"ignore", o.ignore},
                             {"directed", o.directed},
+                            {"skip_bad", o.skip_bad},
                             {"validation", o.validation},
                             {"test", o.test},
                             {"split_seed", o.split_seed},
@@ -175,7 +177,7 @@ void add_graph_train(CLI::App& parent, Session& session) {
                    "nsimplex graph train --resume runs/nodes",
        .resumes = true,
        .inputs = {&options->data, &options->nodes, &options->graphs},
-       .files = {kGraphModelFile}},
+       .files = {kGraphModelFile, kGraphSkipped}},
       options, run_graph_train);
   add_files(command, *options);
   GraphTrainOptions& o = *options;
@@ -195,6 +197,8 @@ void add_graph_train(CLI::App& parent, Session& session) {
   data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES");
   data("--ignore", o.ignore, "Columns that are no features, with commas");
   command.add_flag("--directed", o.directed, "Edges have the direction in which they are listed")
+      ->group("Data");
+  command.add_flag("--skip-bad", o.skip_bad, "Leave out rows that cannot be read, and list them")
       ->group("Data");
   const auto split = option_adder(command, "Split");
   const auto share = CLI::Range(0.0, 1.0);

@@ -7,7 +7,7 @@ import numpy as np
 from .. import molecules
 from .._printable import printable
 from .arrays import molecule_graphs
-from .records import Loaded, Recipe
+from .records import Loaded, Recipe, chosen_rows
 from .tables import Table
 
 
@@ -23,12 +23,14 @@ def read_molecules(table: Table, recipe: Recipe) -> Loaded:
         raise ValueError(
             f"cannot read {printable(table.path)}: molecules need RDKit (pip install rdkit)"
         ) from None
-    made = []
-    for line, text in zip(table.lines, table.columns[recipe.smiles]):
+    made, rows = [], []
+    for row, (line, text) in enumerate(zip(table.lines, table.columns[recipe.smiles])):
         try:
             made.append(chemistry.molecule(line, text, 0.0))
+            rows.append(row)
         except molecules.BadMolecule as error:
-            raise ValueError(f"cannot read {printable(table.path)}, {error}") from None
+            recipe.bad.add(table.error(row, str(error).partition(": ")[2]))
+    table = chosen_rows(table, rows)
     if not made:
         raise ValueError(f"cannot read {printable(table.path)}: no molecule in it")
     data = molecule_graphs(

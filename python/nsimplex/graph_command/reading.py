@@ -27,7 +27,7 @@ from .records import (
     unique_edges,
     with_rows,
 )
-from .tables import Table, read_csv
+from .tables import BadRow, Table, read_csv
 from .tensor_files import read_tensors
 
 _GRAPH = "graph"  # the column of nodes and edges that names their graph
@@ -61,7 +61,7 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
             "tensors": lambda own: read_tensors(own, recipe.targets, recipe.task),
         }
         return read_arrays(path, readers[kind](path), recipe)
-    table = read_csv(path)
+    table = read_csv(path, recipe.bad)
     if recipe.task == "graph" and recipe.smiles in table.columns and not nodes:
         return read_molecules(table, recipe)
     if recipe.task == "hyperedge":
@@ -102,8 +102,8 @@ class _Nodes:
     ) -> None:
         own_graph = edges.columns.get(_GRAPH) if _GRAPH not in recipe.targets else None
         self.by_graph = own_graph is not None
-        self.table = read_csv(nodes) if nodes else None
-        self.graph_table = read_csv(graphs) if graphs else None
+        self.table = read_csv(nodes, recipe.bad) if nodes else None
+        self.graph_table = read_csv(graphs, recipe.bad) if graphs else None
         if self.table is not None:
             self.id_column = next(iter(self.table.columns))
             names = self.table.columns[self.id_column]
@@ -172,11 +172,9 @@ class _Nodes:
         found = []
         for name in names:
             if not name:
-                raise ValueError(f"{edges.at(row)}expected the name of a node, got none")
+                raise edges.error(row, "expected the name of a node, got none")
             if (graph, name) not in self.number:
-                raise ValueError(
-                    f"{edges.at(row)}expected a node of the file of nodes, got {name!r:.40}"
-                )
+                raise edges.error(row, f"expected a node of the file of nodes, got {name!r:.40}")
             found.append(self.number[graph, name])
         return tuple(found)
 
@@ -190,26 +188,40 @@ def _read_edges(table: Table, recipe: Recipe, nodes: str, graphs: str) -> Loaded
         )
     ends = list(zip(table.columns[names[0]], table.columns[names[1]]))
     known = _Nodes(table, ends, recipe, nodes, graphs)
-    edges = [known.numbers(table, row, own) for row, own in enumerate(ends)]
+    table, edges = _numbered(table, ends, known, recipe)
     return _loaded(table, names[:2], edges, known, recipe, hyper=False)
 
 
 def _read_hyperedges(table: Table, recipe: Recipe, nodes: str) -> Loaded:
     name = next(iter(table.columns))
     ends = [cell.split() for cell in table.columns[name]]
-    for row, own in enumerate(ends):
-        _require_size(table, row, own)
+    rows = [row for row, own in enumerate(ends) if _has_size(table, row, own, recipe)]
+    table, ends = chosen_rows(table, rows), [ends[row] for row in rows]
     known = _Nodes(table, ends, recipe, nodes, "")
-    edges = [known.numbers(table, row, own) for row, own in enumerate(ends)]
+    table, edges = _numbered(table, ends, known, recipe)
     return _loaded(table, [name], edges, known, recipe, hyper=True)
 
 
-def _require_size(table: Table, row: int, nodes: Sequence[str]) -> None:
-    if len(set(nodes)) != len(nodes) or not 2 <= len(nodes) <= MOST_NODES:
-        raise ValueError(
-            f"{table.at(row)}expected a hyperedge of 2 to {MOST_NODES} different nodes, got "
-            f"{' '.join(nodes)!r:.60}"
-        )
+def _numbered(
+    table: Table, ends: Sequence[Sequence[str]], nodes: _Nodes, recipe: Recipe
+) -> tuple[Table, list[tuple[int, ...]]]:
+    """Rows whose nodes are known, and the numbers of their nodes."""
+    rows, edges = [], []
+    for row, own in enumerate(ends):
+        try:
+            edges.append(nodes.numbers(table, row, own))
+            rows.append(row)
+        except BadRow as error:
+            recipe.bad.add(error)
+    return (table if len(rows) == len(ends) else chosen_rows(table, rows)), edges
+
+
+def _has_size(table: Table, row: int, nodes: Sequence[str], recipe: Recipe) -> bool:
+    if len(set(nodes)) == len(nodes) and 2 <= len(nodes) <= MOST_NODES:
+        return True
+    wanted = f"a hyperedge of 2 to {MOST_NODES} different nodes"
+    recipe.bad.add(table.error(row, f"expected {wanted}, got {' '.join(nodes)!r:.60}"))
+    return False
 
 
 def _loaded(
@@ -310,10 +322,13 @@ def _read_hif(path: str, recipe: Recipe) -> Loaded:
     table = _attributes(path, records["edge"], "edge")
     number = {name: place for place, name in enumerate(records["node"])}
     edges: list[tuple[int, ...]] = []
+    rows: list[int] = []
     for row, name in enumerate(records["edge"]):
         own = list(dict.fromkeys(members[name]))
-        _require_size(table, row, own)
-        edges.append(tuple(number[node] for node in own))
+        if _has_size(table, row, own, recipe):
+            edges.append(tuple(number[node] for node in own))
+            rows.append(row)
+    table = chosen_rows(table, rows)
     kept = unique_edges(edges, table, list(number), recipe, ["edge"])
     table, edges = chosen_rows(table, kept), [edges[row] for row in kept]
     data = graph_of_edges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import torch
@@ -11,7 +12,15 @@ from torch import Tensor
 
 from ..graph import GraphData, from_edge_index
 from ..graph.hyperedges import from_hyperedge_index
-from .tables import Column, Table, Targets, describe_columns, features_of, targets_of
+from .tables import (
+    BadRows,
+    Column,
+    Table,
+    Targets,
+    describe_columns,
+    features_of,
+    targets_of,
+)
 
 #: Largest size of a hyperedge that a model takes.
 MOST_NODES = 6
@@ -34,6 +43,13 @@ class Recipe:
     node_codes: list[int] = field(default_factory=list)
     edge_codes: list[int] = field(default_factory=list)
     trained: bool = False
+    bad: BadRows = field(default_factory=BadRows)  #: rows that cannot be read; not in the file
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that the model's file keeps."""
+        fields = {own.name: getattr(self, own.name) for own in dataclass_fields(self)}
+        del fields["bad"]
+        return fields | {"trained": True}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Recipe:
@@ -74,7 +90,7 @@ class Recipe:
                     f"{option}: expected a file with the column {self.targets[0]!r}, got none"
                 )
         assert table is not None
-        found = targets_of(table, self.targets, self.kind, self.classes)
+        found = targets_of(table, self.targets, self.kind, self.classes, self.bad)
         if not self.trained:
             self.kind, self.classes = found.kind, found.classes
             if not found.known.any():

@@ -16,6 +16,33 @@ from torch import Tensor
 from .._csv_text import read_text
 from .._printable import printable
 
+
+class BadRow(ValueError):
+    """A row that cannot be read: the message, the file, the line or the row, and the reason."""
+
+    def __init__(self, message: str, path: str, line: int, reason: str) -> None:
+        super().__init__(message)
+        self.path, self.line, self.reason = path, line, reason
+
+
+class BadRows(list[BadRow]):
+    """Rows that are left out, if ``skip`` is true; otherwise the first one is raised."""
+
+    def __init__(self, skip: bool = False) -> None:
+        super().__init__()
+        self.skip = skip
+
+    def add(self, error: BadRow) -> None:
+        """Takes note of a row.
+
+        Raises:
+            BadRow: the error itself, unless such rows are left out.
+        """
+        if not self.skip:
+            raise error
+        self.append(error)
+
+
 MOST_VALUES = 1000  # different texts of a column of features
 KINDS = ("number", "binary", "classes", "labels")
 
@@ -36,6 +63,11 @@ class Table:
         place = f"line {self.lines[row]}" if self.lines else f"row {row}"
         return f"cannot read {printable(self.path)}, {place}: "
 
+    def error(self, row: int, reason: str) -> BadRow:
+        return BadRow(
+            self.at(row) + reason, self.path, self.lines[row] if self.lines else row, reason
+        )
+
     def require(self, name: str, option: str) -> list[str]:
         if name not in self.columns:
             have = ", ".join(map(printable, self.columns)) or "none"
@@ -52,15 +84,17 @@ class Column(NamedTuple):
     values: list[str] | None  #: the texts; None: numbers
 
 
-def read_csv(path: str | os.PathLike[str]) -> Table:
+def read_csv(path: str | os.PathLike[str], bad: BadRows | None = None) -> Table:
     """A csv file with a header. The delimiter is the first of tab, semicolon and comma that the
-    header has. Columns of one name are one column if all their cells are equal.
+    header has. Columns of one name are one column if all their cells are equal. ``bad`` takes lines
+    with another number of cells than the header.
 
     Raises:
         ValueError: "cannot read PATH, line N: WHY".
     """
     name = os.fspath(path)
     at = f"cannot read {printable(name)}"
+    bad = BadRows() if bad is None else bad
     try:
         text = read_text(path)
     except OSError as error:
@@ -78,9 +112,9 @@ def read_csv(path: str | os.PathLike[str]) -> Table:
             if not row:
                 continue
             if len(row) != len(names):
-                raise ValueError(
-                    f"{at}, line {reader.line_num}: expected {len(names)} cells, got {len(row)}"
-                )
+                why, line = f"expected {len(names)} cells, got {len(row)}", reader.line_num
+                bad.add(BadRow(f"{at}, line {line}: {why}", name, line, why))
+                continue
             rows.append([each.strip() for each in row])
             lines.append(reader.line_num)
     except csv.Error as error:
@@ -171,24 +205,38 @@ class Targets(NamedTuple):
 _MISSING = frozenset(("", "na", "nan", "n/a", "null", "none", "?"))
 
 
-def targets_of(table: Table, names: Sequence[str], kind: str, classes: Sequence[str]) -> Targets:
+def targets_of(
+    table: Table,
+    names: Sequence[str],
+    kind: str,
+    classes: Sequence[str],
+    bad: BadRows | None = None,
+) -> Targets:
     """Targets of the columns ``names``. A cell is unknown if it is empty, NA, nan, null or ?.
 
     Args:
         kind: one of KINDS, or "auto": one column of texts is "classes", columns of 0 and 1 are
             "binary" or "labels", other numbers are "number".
         classes: names that are known already; (): those of the table.
+        bad: takes rows with values that do not fit, whose targets are then unknown. If it leaves
+            rows out, a column is of numbers, or of 0 and 1 for "binary", if more than half of its
+            known cells are.
 
     Raises:
         ValueError: a column that is missing, values that do not fit, a class that is not known.
     """
+    bad = BadRows() if bad is None else bad
     columns = [table.require(name, "--target") for name in names]
     known = [[each.lower() not in _MISSING for each in column] for column in columns]
     cells = [
         each for own, has in zip(columns, known) for each, is_known in zip(own, has) if is_known
     ]
-    numeric = all(number_of(each) is not None for each in cells)
-    truths = numeric and {number_of(each) for each in cells} <= {0.0, 1.0}
+    numbers = [each for each in map(number_of, cells) if each is not None]
+    numeric = len(numbers) == len(cells) or (bad.skip and 2 * len(numbers) > len(cells))
+    finite = [each for each in numbers if not bad.skip or math.isfinite(each)]
+    truths = numeric and set(finite) <= {0.0, 1.0}
+    if kind == "binary" and bad.skip:
+        truths = 2 * sum(each in (0.0, 1.0) for each in numbers) > len(cells)
     if kind == "auto":
         if not cells:
             raise ValueError(f"--target: column {names[0]!r} of {printable(table.path)} is empty")
@@ -201,24 +249,24 @@ def targets_of(table: Table, names: Sequence[str], kind: str, classes: Sequence[
     if kind in ("binary", "classes") and len(columns) > 1:
         raise ValueError(f"--target: expected one column of a {kind} target, got {len(columns)}")
     if kind == "classes" or (kind == "binary" and (classes or not truths)):
-        return _class_targets(table, names[0], columns[0], known[0], kind, classes)
-    parts = []
+        return _class_targets(table, names[0], columns[0], known[0], kind, classes, bad)
+    parts, refused = [], set[int]()
     for name, column, has in zip(names, columns, known):
         values = []
         for row, (text, is_known) in enumerate(zip(column, has)):
             value = number_of(text) if is_known else math.nan
+            wanted = ""
             if value is None or (is_known and not math.isfinite(value)):
-                raise ValueError(
-                    f"{table.at(row)}expected a finite number in column {name!r}, got {text!r:.40}"
-                )
-            if kind != "number" and is_known and value not in (0.0, 1.0):
-                raise ValueError(
-                    f"{table.at(row)}expected 0 or 1 of a {kind} target in column {name!r}, got "
-                    f"{text!r:.40}"
-                )
-            values.append(value)
+                wanted = "a finite number"
+            elif kind != "number" and is_known and value not in (0.0, 1.0):
+                wanted = f"0 or 1 of a {kind} target"
+            if wanted and row not in refused:
+                bad.add(table.error(row, f"expected {wanted} in column {name!r}, got {text!r:.40}"))
+                refused.add(row)
+            values.append(math.nan if wanted or value is None else value)
         parts.append(torch.tensor(values, dtype=torch.float32))
     values = torch.stack(parts, 1)
+    values[sorted(refused)] = math.nan
     return Targets(values, ~values.isnan().all(1), kind, [], len(parts))
 
 
@@ -229,6 +277,7 @@ def _class_targets(
     known: list[bool],
     kind: str,
     classes: Sequence[str],
+    bad: BadRows,
 ) -> Targets:
     have = {each for each, is_known in zip(cells, known) if is_known}
     names = list(classes) or sorted(have, key=_class_order)
@@ -245,10 +294,12 @@ def _class_targets(
     rows = []
     for row, (text, is_known) in enumerate(zip(cells, known)):
         if is_known and text not in places:
-            raise ValueError(
-                f"{table.at(row)}expected a class of the model in column {name!r}, got {text!r:.40}"
+            bad.add(
+                table.error(
+                    row, f"expected a class of the model in column {name!r}, got {text!r:.40}"
+                )
             )
-        rows.append(places[text] if is_known else -1)
+        rows.append(places.get(text, -1) if is_known else -1)
     numbers = torch.tensor(rows, dtype=torch.int64)
     has = numbers >= 0
     if kind == "binary":

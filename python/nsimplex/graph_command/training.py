@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import warnings
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .._command_channel import Channel
+from .._whole_file import whole_file
 from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
 from ..nn.graph_baselines import MessagePassing
@@ -22,11 +24,13 @@ from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
 from .reading import read_data
 from .records import Loaded, Recipe, with_targets
-from .tables import Targets
+from .tables import BadRows, Targets
 
 # Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
 # the largest graph.
 _SHOWN, _TUPLES, _MOST_TUPLES = 3, 8, 4096
+_MOST_BAD = 10  # rows that are left out and shown
+SKIPPED_FILE = "skipped.csv"
 
 
 def train(request: dict[str, Any], channel: Channel) -> None:
@@ -43,6 +47,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         request["smiles"],
         names(request["ignore"]),
         request["directed"],
+        bad=BadRows(request["skip_bad"]),
     )
     if not recipe.targets:
         raise ValueError("--target: expected a column, got none")
@@ -89,13 +94,14 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     if not parts.ranks.writes:
         channel.begin()
     _say_data(channel, recipe, data, targets, split, model)
+    if parts.ranks.writes:
+        _say_bad(channel, recipe.bad, folder)
     log = _Log(channel, request["epochs"])
     checkpoint = None if folder is None else folder / CHECKPOINT_FILE
     found = train_model(model, parts, options, log, checkpoint=checkpoint, stops=channel.stops)
     _fold(model, scales)
     if folder is not None and parts.ranks.writes:
-        fields = dataclasses.asdict(recipe) | {"trained": True}
-        model.save(folder, data=fields)
+        model.save(folder, data=recipe.to_json())
     if isinstance(model, GraphTransformer) and parts.ranks.writes:
         _say_tuples(channel, model, loaded, recipe, data, split)
     metrics = list(found.validation)
@@ -111,6 +117,23 @@ def _begin(channel: Channel, folder: Path | None, resume: bool) -> None:
     if folder is not None and not resume:
         for name in (CHECKPOINT_FILE, "model.safetensors"):
             (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
+
+
+def _say_bad(channel: Channel, bad: BadRows, folder: Path | None) -> None:
+    """The rows that are left out: the first ten, and a file of all."""
+    if folder is not None:
+        (folder / SKIPPED_FILE).unlink(missing_ok=True)  # of an earlier run
+    if not bad:
+        return
+    rows = [[each.path, str(each.line), each.reason] for each in bad]
+    where = ""
+    if folder is not None:
+        where = f", all of which {SKIPPED_FILE} lists"
+        with whole_file(folder / SKIPPED_FILE, encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([["file", "line", "reason"], *rows])
+    count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+    channel.warning(f"DATA: {count} left out{where}; first {bad[0]}")
+    channel.table([["file", "line", "left out because"], *rows[:_MOST_BAD]])
 
 
 def _say_tuples(
@@ -327,6 +350,7 @@ def _say_data(
         training=len(split.training),
         validation=len(split.validation),
         test=len(split.test),
+        skipped=len(recipe.bad),
     )
     rows = [
         ["task", recipe.task],

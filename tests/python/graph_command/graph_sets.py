@@ -20,6 +20,7 @@ DEFAULTS = {
     "smiles": "smiles",
     "ignore": "",
     "directed": False,
+    "skip_bad": False,
     "validation": 0.2,
     "test": 0.2,
     "split_seed": 0,
