@@ -23,7 +23,7 @@ from .tables import (
 )
 
 #: Largest size of a hyperedge that a model takes.
-MOST_NODES = 6
+MOST_NODES = 5
 
 
 @dataclass

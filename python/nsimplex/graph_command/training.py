@@ -205,7 +205,7 @@ def make_model(
             order=order,
             form=request["form"],
             readout="" if request["readout"] == "same" else request["readout"],
-            symmetry="undirected" if recipe.task == "edge" and not recipe.directed else "ordered",
+            symmetry="undirected" if recipe.task == "edge" and not recipe.directed else "",
             global_classes=not request["local"],
             **common,
         )

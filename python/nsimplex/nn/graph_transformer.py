@@ -25,7 +25,8 @@ from .equivariant_encoder import EquivariantEncoder, RandomFeatures
 from .graph_models import GraphInputs, GraphModel, graph_rows, mean_over_graphs, query_lists
 
 _MOST_LOOPS = 3  # largest size whose tuples have loops and attend to each other
-_MOST_SIZE = 6
+_MOST_SIZE = 5  # the classes of 6 -> 1 have keys of order 5, which are too many classes of 6 -> 5
+_MOST_QUERY = 6
 
 
 @checked_methods
@@ -34,7 +35,7 @@ class GraphTransformer(GraphModel):
 
     Nodes have embeddings that the tuples of all sizes share. For sizes up to 3, every layer is an
     encoder k -> k over the edges of this size and the loops (i, .., i), which carry the embeddings
-    of nodes. The new embeddings are the means of the loops of all sizes. For sizes 4 to 6, a layer
+    of nodes. The new embeddings are the means of the loops of all sizes. For sizes 4 and 5, a layer
     is an encoder from nodes to hyperedges, and one back. Size 1 is the set of all nodes, each
     attending to each. Read-outs are encoders to the graph, to the nodes or to the tuples to judge,
     whose results are added, and a small network.
@@ -44,7 +45,7 @@ class GraphTransformer(GraphModel):
         target: "number"; "binary", one logit; "classes", a logit per class; "labels", independent
             logits.
         outputs: numbers per row.
-        order: the size of edges, or a list of sizes.
+        order: the size of edges, at most 5, or a list of sizes.
         node_channels, edge_channels: columns of floating features; 0: none.
         node_codes, edge_codes: number of codes in each column of int64 features, in place of
             channels.
@@ -55,7 +56,8 @@ class GraphTransformer(GraphModel):
         readout: the same of the read-outs; "": that of the layers. The kernel models of the paper's
             Table 6 read out with "softmax".
         symmetry: "ordered" or "undirected": how tuples of sizes 2 and 3 are represented. Undirected
-            edges are taken in all orders if "ordered".
+            edges are taken in all orders if "ordered". "": pairs ordered, and sets of three
+            undirected, for these have 31 classes and ordered triples 203.
         skip: identity connections around attention.
         virtual_node: whether each graph has a vector that all its nodes read and write between
             layers.
@@ -63,7 +65,7 @@ class GraphTransformer(GraphModel):
             graphs always do.
         random_walk, laplacian: numbers of encodings that :meth:`prepare` computes.
         dropout: rate in the layers.
-        query_sizes: for hyperedges, the sizes to judge; (): those of ``order``.
+        query_sizes: for hyperedges, the sizes to judge, at most 6; (): those of ``order``.
 
     Raises:
         ValueError: options that do not fit, in one line.
@@ -92,7 +94,7 @@ class GraphTransformer(GraphModel):
         heads: int = 4,
         form: str = "softmax",
         readout: str = "",
-        symmetry: str = "ordered",
+        symmetry: str = "",
         skip: bool = True,
         virtual_node: bool = False,
         global_classes: bool = True,
@@ -110,15 +112,16 @@ class GraphTransformer(GraphModel):
         self._start(own)
         sizes = [order] if isinstance(order, int) else list(order)
         for name, numbers in (("order", sizes), ("query_sizes", list(query_sizes))):
-            require_whole(at, most=_MOST_SIZE, **{f"{name}[{i}]": n for i, n in enumerate(numbers)})
+            most = _MOST_SIZE if name == "order" else _MOST_QUERY
+            require_whole(at, most=most, **{f"{name}[{i}]": n for i, n in enumerate(numbers)})
             require(len(set(numbers)) == len(numbers), f"{at}{name}: expected each size once")
         require(bool(sizes), f"{at}order: expected a size of edges")
         forms = ("softmax", "kernel", "decoupled")
         require_name(at, "form", form, forms)
         require_name(at, "readout", readout, ("", *forms))
-        require_name(at, "symmetry", symmetry, ("ordered", "undirected"))
+        require_name(at, "symmetry", symmetry, ("", "ordered", "undirected"))
         self.sizes = sorted(sizes)
-        self.symmetry: Symmetry = "undirected" if symmetry == "undirected" else "ordered"
+        self.symmetry = symmetry
         self.form, self.readout = form, readout or form
         self.global_classes = global_classes
         self.query_sizes = sorted(query_sizes) or (
@@ -169,18 +172,22 @@ class GraphTransformer(GraphModel):
                 kinds = self._kind(source), self._target_kind(size)
                 self.readers[f"from_{source}_to_{size}"] = encoder(*kinds, self.readout)
 
+    def _symmetry(self, size: int) -> Symmetry:
+        ordered = self.symmetry == "ordered" or (not self.symmetry and size == 2)
+        return "ordered" if ordered else "undirected"
+
     def _kind(self, size: int) -> TensorKind:
         if size == 1:
             return TensorKind(1)
         if size <= _MOST_LOOPS:
-            return TensorKind(size, self.symmetry, True)
+            return TensorKind(size, self._symmetry(size), True)
         return TensorKind(size, "undirected", False)
 
     def _target_kind(self, size: int) -> TensorKind:
         if size < 2:
             return TensorKind(size)
         if self.task == "edge":
-            return TensorKind(2, self.symmetry, True)
+            return TensorKind(2, self._symmetry(2), True)
         return TensorKind(size, "undirected", False)
 
     def _sources(self) -> list[int]:
@@ -268,16 +275,10 @@ class GraphTransformer(GraphModel):
                 "gives them, got ordered ones"
             )
         made = all_orders(batch)
-        moved = (
-            own[made.origin]
-            if not own.is_floating_point()
-            else (
-                derived_features(own, made.origin)
-                if own.size(1)
-                else own.new_empty(len(made.batch), 0)
-            )
-        )
-        return made.batch, moved
+        if not own.is_floating_point():
+            return made.batch, own[made.origin]
+        empty = own.new_empty(len(made.batch), 0)
+        return made.batch, derived_features(own, made.origin) if own.size(1) else empty
 
     def _output_lists(
         self, data: GraphData, nodes: TupleBatch, queries: TupleBatch | Sequence[TupleBatch] | None

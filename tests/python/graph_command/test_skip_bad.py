@@ -84,7 +84,7 @@ def test_hyperedges_of_other_sizes_are_left_out(tmp_path):
     sets = [f"n{k} n{(k + 1) % 9},{k % 2}\n" for k in range(9)] + ["n0,1\n", "n1 n1,0\n"]
     data = write(tmp_path / "sets.csv", "nodes,real\n" + "".join(sets))
     own = dict(data=data, task="hyperedge", target="real", model="transformer")
-    assert "line 11: expected a hyperedge of 2 to 6 different nodes" in refused(**own)
+    assert "line 11: expected a hyperedge of 2 to 5 different nodes" in refused(**own)
     said = trained(**own, skip_bad=True, folder=tmp_path)
     assert said.of_kind("graph_data")[0]["edges"] == 9
     assert [line for line, _ in skipped(tmp_path)] == ["11", "12"]

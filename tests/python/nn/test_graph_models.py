@@ -73,6 +73,29 @@ def test_models_without_global_classes_tell_graphs_apart(symmetry):
     assert first != second
 
 
+def test_sets_of_three_are_undirected_and_pairs_are_ordered_unless_told_otherwise():
+    weights = lambda **own: sum(
+        each.numel() for each in GraphTransformer(width=8, layers=1, heads=2, **own).parameters()
+    )
+    assert weights(order=3) == weights(order=3, symmetry="undirected")
+    assert weights(order=3, symmetry="ordered") > 5 * weights(order=3)
+    assert weights(order=2) == weights(order=2, symmetry="ordered")
+    data = graph.from_hyperedges([[0, 1, 2], [1, 2], [2, 3, 0], [1, 3, 2, 0, 4]])
+    model = GraphTransformer("node", order=[2, 3, 5], symmetry="undirected", width=8, heads=2)
+    assert model(data).shape == (5, 1)
+
+
+def test_sizes_of_hyperedges_that_a_model_takes():
+    asked = GraphTransformer("hyperedge", order=5, query_sizes=[6], width=8, layers=1, heads=2)
+    data = graph.from_hyperedges([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    six = graph.from_hyperedges([[0, 1, 2, 3, 4, 5]]).edges
+    assert asked(data, six).shape == (1, 1)
+    with pytest.raises(ValueError, match=r"order\[1\]: expected 1 to 5, got 6"):
+        GraphTransformer("hyperedge", order=[2, 6])
+    with pytest.raises(ValueError, match=r"query_sizes\[0\]: expected 1 to 6, got 7"):
+        GraphTransformer("hyperedge", query_sizes=[7])
+
+
 @pytest.mark.parametrize("name", ["softmax", "kernel", "gcn"])
 def test_edges_and_queries(name):
     torch.manual_seed(0)
