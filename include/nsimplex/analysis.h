@@ -77,6 +77,71 @@ NSIMPLEX_API CollapseBound collapse_bound(at::TensorList keys, at::TensorList va
                                           const at::Tensor& tokens,
                                           const std::optional<at::Tensor>& output = std::nullopt);
 
+/// The weights of one head, as collapse_bound() takes them.
+struct CollapseHead {
+  std::vector<at::Tensor> keys;    ///< W_K^(0) (the queries') .. W_K^(N), each [C, d]
+  std::vector<at::Tensor> values;  ///< W_V^(1) .. W_V^(N), each [C, Dv]
+  std::optional<at::Tensor> output = std::nullopt;  ///< [Dv, C]; without it Dv = C
+
+  int64_t order() const { return static_cast<int64_t>(values.size()); }
+};
+
+/// Both sides of Corollary 3.2 of the same paper after 0, 1, .., L layers, as natural logarithms:
+///
+///     ||res(X^(L))|| <= ||res(X)||^(3^L)
+///                       (4 gamma H / sqrt(d) beta max_t ||X^(t)||^(2(N-1)))^((3^L - 1) / 2)
+///
+/// gamma and beta (as beta') take maxima over all layers and heads up to the depth, H is the
+/// largest number of heads of a layer, and d the smallest width of a head's keys.
+struct DepthBound {
+  at::Tensor residual;     ///< [L + 1], float64: log ||res(X^(t))||, reached; -inf if it is 0
+  at::Tensor bound;        ///< [L + 1], float64: log of the right side; the residual for no layer
+  at::Tensor norm;         ///< [L + 1], float64: ||X^(t)||
+  double gamma = 0;        ///< the largest of all layers and heads
+  double beta = 0;         ///< of the whole stack
+  double logit_range = 0;  ///< the largest of all layers and heads
+
+  /// Whether the assumption of Theorem 3.1 holds in every layer and head.
+  bool assumption_holds() const { return logit_range <= CollapseBound::kLargestRange; }
+};
+
+/// layers: per layer its heads, all of one order. tokens: X [n, C]. The outputs of the heads of a
+/// layer are added. Layers have the setting of collapse_bound(), without a norm and without skip
+/// connections. `output` multiplies beta by its norm, which extends the corollary. Computed in
+/// float64 on the CPU, without gradients. O(n^(2N+1)) per head, so use few tokens. Errors:
+/// c10::ValueError or c10::TypeError for heads of several orders or shapes that do not fit.
+NSIMPLEX_API DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers,
+                                    const at::Tensor& tokens);
+
+enum class FlowMethod { euler, rk4 };
+
+struct FlowOptions {
+  int64_t steps = 100;                  ///< of equal length, at most 1,000,000
+  FlowMethod method = FlowMethod::rk4;  ///< rk4: the classical Runge-Kutta method of order 4
+  bool normalized = false;  ///< divides each token by its root mean square after every step
+};
+
+/// Tokens that follow dX/dt = f(X), at the times of the steps.
+struct AttentionFlow {
+  at::Tensor times;             ///< [steps + 1], float64
+  at::Tensor tokens;            ///< [.., n, d], at the last time
+  at::Tensor dirichlet_energy;  ///< [steps + 1, ..], float64
+  at::Tensor largest_distance;  ///< [steps + 1, ..], float64: of two tokens
+};
+
+/// Follows dX/dt = f(X) from `tokens` [.., n, d] at t = 0 to t = `time` > 0, and measures the
+/// collapse of the tokens. `function` is f, for example an attention layer without its skip
+/// connection; its result has the shape of its argument. The flow runs in the dtype and on the
+/// device of the tokens, without gradients. Values that overflow become infinite or NaN and are
+/// kept: orders above 1 can reach infinity in finite time.
+///
+/// Complexity: per step one call of f with FlowMethod::euler and four with rk4, and O(n^2 d) for
+/// the distances. Errors: c10::ValueError for arguments out of range or an f that changes the
+/// shape. Source: "How Smoothing is N-simplicial Attention?", section 3.2.1.
+NSIMPLEX_API AttentionFlow
+attention_flow(const std::function<at::Tensor(const at::Tensor&)>& function,
+               const at::Tensor& tokens, double time, const FlowOptions& options = {});
+
 /// exp(-sum_i p_i log p_i), where p = s / sum s are the normalised singular values: [..]. It is 1
 /// if all tokens are multiples of one token, at most min(n, d), and 0 if all tokens are 0.
 ///

@@ -44,7 +44,7 @@ std::vector<Tensor> projected(const Tensor& tokens, const std::vector<Tensor>& w
 
 TokenDerivatives token_derivatives(const PureHead& head, const Tensor& tokens) {
   const int64_t n = tokens.size(0), order = head.order();
-  const double scale = head.logit_scale();
+  const double scale = analysis::logit_scale_of(head);
   const std::vector<Tensor> keys = projected(tokens, head.keys);
   const std::vector<Tensor> values = projected(tokens, head.values);
 
@@ -89,7 +89,7 @@ double least_weight(const PureHead& head, const Tensor& tokens, const TupleMask&
     const Tensor keys = tokens.matmul(head.keys[m + 1]);
     product = product * keys.index_select(0, mask.indices.select(1, m));
   }
-  const Tensor logits = product.sum(-1) * head.logit_scale();
+  const Tensor logits = product.sum(-1) * analysis::logit_scale_of(head);
   // The tuples of each query are consecutive.
   double least = 1;
   const Tensor offsets = mask.offsets.flatten();

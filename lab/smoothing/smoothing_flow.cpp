@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "analysis/ascent.h"
+#include "analysis/attention_flow.h"
 #include "analysis/collapse.h"
 #include "cli/output.h"
 #include "lab/common/verdicts.h"
@@ -148,15 +149,9 @@ Tensor unit_mean_square(const Tensor& tokens) {
 }
 
 Tensor advance(const PureHead& head, const Tensor& tokens, const FlowArm& arm, double step) {
-  const auto slope = [&](const Tensor& at) { return analysis::apply(head, at); };
-  Tensor change = slope(tokens);
-  if (arm.runge_kutta) {
-    const Tensor second = slope(tokens + step / 2 * change);
-    const Tensor third = slope(tokens + step / 2 * second);
-    const Tensor fourth = slope(tokens + step * third);
-    change = (change + 2 * second + 2 * third + fourth) / 6;
-  }
-  const Tensor next = tokens + step * change;
+  const Tensor next =
+      analysis::flow_step([&](const Tensor& at) { return analysis::apply(head, at); }, tokens, step,
+                          {.method = arm.runge_kutta ? FlowMethod::rk4 : FlowMethod::euler});
   return arm.normalised ? unit_mean_square(next) : next;
 }
 

@@ -42,24 +42,6 @@ double widest_columns(const Tensor& rows) {
   return widest;
 }
 
-// The factors of the bounds, for one head and one X.
-struct Factors {
-  double gamma = 1, logit_range = 0, largest_key = 0, largest_value = 0;
-};
-
-Factors factors_of(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
-  const Tensor remainder = split_logits(head, tokens, offset).remainder;
-  const Tensor range = ranges(remainder);
-  Factors factors{.logit_range = head.logit_scale() * range.max().item<double>(),
-                  .largest_key = largest_norm(head.keys),
-                  .largest_value = largest_norm(head.values)};
-  if (const double widest = widest_columns(remainder); widest > 0) {
-    factors.gamma =
-        std::sqrt(range.max().item<double>()) * std::sqrt(range.sum().item<double>()) / widest;
-  }
-  return factors;
-}
-
 }  // namespace
 
 PureHead random_head(int64_t order, int64_t channels) {
@@ -112,8 +94,8 @@ SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tenso
   // The product of (constant + residual) over the axes, split into parts with no, one and more
   // residuals. They are kept apart, since E is small relative to the rest and would be lost in its
   // rounding.
-  Tensor none = at::ones({head.head_dim()}, tokens.options());
-  Tensor one = at::zeros({head.head_dim()}, tokens.options()), more = one;
+  Tensor none = at::ones({head_dim_of(head)}, tokens.options());
+  Tensor one = at::zeros({head_dim_of(head)}, tokens.options()), more = one;
   for (size_t axis = 0; axis < head.keys.size(); ++axis) {
     const Tensor constant = offset.matmul(head.keys[axis]);
     const Tensor rest = along(residual.matmul(head.keys[axis]), axis, head.keys.size());
@@ -124,9 +106,23 @@ SplitLogits split_logits(const PureHead& head, const Tensor& tokens, const Tenso
   return {one.sum(-1).flatten(1), more.sum(-1).flatten(1)};
 }
 
+CollapseFactors factors_of(const PureHead& head, const Tensor& tokens, const Tensor& offset) {
+  const Tensor remainder = split_logits(head, tokens, offset).remainder;
+  const Tensor range = ranges(remainder);
+  CollapseFactors factors{.logit_range = logit_scale_of(head) * range.max().item<double>(),
+                          .largest_key = largest_norm(head.keys),
+                          .largest_value = largest_norm(head.values)};
+  if (head.output) factors.output = composite_norm(*head.output).item<double>();
+  if (const double widest = widest_columns(remainder); widest > 0) {
+    factors.gamma =
+        std::sqrt(range.max().item<double>()) * std::sqrt(range.sum().item<double>()) / widest;
+  }
+  return factors;
+}
+
 CollapseBound collapse_bound(const PureHead& head, const Tensor& tokens) {
   const MinimalResidual now = nsimplex::minimal_residual(tokens);
-  const Factors factors = factors_of(head, tokens, now.offset);
+  const CollapseFactors factors = factors_of(head, tokens, now.offset);
   CollapseBound result;
   result.logit_range = factors.logit_range;
   result.gamma = factors.gamma;
@@ -138,47 +134,9 @@ CollapseBound collapse_bound(const PureHead& head, const Tensor& tokens) {
   const Tensor next = apply(head, tokens);
   result.next_residual = nsimplex::minimal_residual(next).norm.item<double>();
   result.next_norm = composite_norm(next).item<double>();
-  const double output = head.output ? composite_norm(*head.output).item<double>() : 1;
-  result.bound = output * 4 * result.gamma * head.logit_scale() * result.beta *
+  result.bound = factors.output * 4 * result.gamma * logit_scale_of(head) * result.beta *
                  std::pow(composite_norm(tokens).item<double>(), 2 * (order - 1)) *
                  std::pow(reached, 3);
-  return result;
-}
-
-StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers, const Tensor& tokens) {
-  StackBound result;
-  Factors largest{.gamma = 0};
-  Tensor now = tokens;
-  double log_start = 0, largest_token_norm = 0;
-  for (size_t t = 0; t <= layers.size(); ++t) {
-    const MinimalResidual residual = nsimplex::minimal_residual(now);
-    const auto norm = composite_norm(now).item<double>();
-    result.floor = result.floor || at_floor(residual.norm.item<double>(), norm);
-    result.log_residual = std::log(residual.norm.item<double>());
-    if (t == 0) log_start = result.log_residual;
-    largest_token_norm = std::max(largest_token_norm, norm);
-    if (t == layers.size()) break;
-    Tensor next = at::zeros_like(now);
-    for (const PureHead& head : layers[t]) {
-      const Factors own = factors_of(head, now, residual.offset);
-      largest.gamma = std::max(largest.gamma, own.gamma);
-      largest.logit_range = std::max(largest.logit_range, own.logit_range);
-      largest.largest_key = std::max(largest.largest_key, own.largest_key);
-      largest.largest_value = std::max(largest.largest_value, own.largest_value);
-      next = next + apply(head, now);
-    }
-    now = next;
-  }
-  result.logit_range = largest.logit_range;
-  const PureHead& head = layers.front().front();
-  const auto order = static_cast<double>(head.order());
-  const double log_factor =
-      std::log(4 * largest.gamma * static_cast<double>(layers.front().size()) *
-               head.logit_scale()) +
-      (order + 1) * std::log(2 * largest.largest_key) +
-      order * std::log(2 * largest.largest_value) + 2 * (order - 1) * std::log(largest_token_norm);
-  const double power = std::pow(3, static_cast<double>(layers.size()));
-  result.log_bound = power * log_start + (power - 1) / 2 * log_factor;
   return result;
 }
 
@@ -193,7 +151,7 @@ CollapseLemmas collapse_lemmas(const PureHead& head, const Tensor& tokens, const
     }
     additive = additive + along(own.sum(-1, true), axis, head.keys.size()).squeeze(-1);
   }
-  const double scale = head.logit_scale();
+  const double scale = logit_scale_of(head);
   const Tensor separable = (scale * logits.first).softmax(-1);
   const Tensor weights = (scale * (logits.first + logits.remainder)).softmax(-1);
   const Tensor shift = scale * ranges(logits.remainder).unsqueeze(1);  // D

@@ -14,18 +14,16 @@ namespace nsimplex::analysis {
 
 /// One head in the setting of the theorems on collapse: N-simplicial attention of projections of
 /// the same tokens, with product form and values, softmax, logit scale d^-1/2 and no skip
-/// connection. float64.
-struct PureHead {
-  std::vector<at::Tensor> keys;    ///< W_K^(0) (the queries') .. W_K^(N), each [channels, d]
-  std::vector<at::Tensor> values;  ///< W_V^(1) .. W_V^(N), each [channels, channels]
+/// connection. float64. The theorems have no output.
+using PureHead = CollapseHead;
 
-  /// A slice of an output projection, applied to the product; the theorems have none.
-  std::optional<at::Tensor> output = std::nullopt;
+/// d, the width of the keys.
+inline int64_t head_dim_of(const PureHead& head) { return head.keys.front().size(1); }
 
-  int64_t order() const { return static_cast<int64_t>(values.size()); }
-  int64_t head_dim() const { return keys.front().size(1); }
-  double logit_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
-};
+/// d^-1/2.
+inline double logit_scale_of(const PureHead& head) {
+  return 1 / std::sqrt(static_cast<double>(head_dim_of(head)));
+}
 
 /// Normal weights of variance 1 / channels from torch's generator, d = channels.
 PureHead random_head(int64_t order, int64_t channels);
@@ -62,24 +60,15 @@ SplitLogits split_logits(const PureHead& head, const at::Tensor& tokens, const a
 /// nsimplex::collapse_bound() of a head.
 CollapseBound collapse_bound(const PureHead& head, const at::Tensor& tokens);
 
-/// Corollary 3.2, for L layers of H heads whose outputs are summed:
-///
-///     ||res(X^(L))|| <= ||res(X)||^(3^L) (4 gamma H / sqrt(d) beta (max_t ||X^(t)||)^(2(N-1)))
-///                       ^((3^L - 1) / 2)
-///
-/// where beta is defined like beta', and both beta and gamma take maxima over layers and heads.
-/// Heads have no output projection. Both sides are natural logarithms.
-struct StackBound {
-  double log_residual = 0;  ///< of the left side
-  double log_bound = 0;
-  double logit_range = 0;  ///< the largest of all layers and heads
-  bool floor = false;      ///< whether at_floor() holds for some layer's tokens
-
-  bool assumption_holds() const { return logit_range <= CollapseBound::kLargestRange; }
+/// The factors of the bounds, for one head and one X whose smallest residual has this offset.
+struct CollapseFactors {
+  double gamma = 1, logit_range = 0;
+  double largest_key = 0, largest_value = 0;  ///< ||W||
+  double output = 1;                          ///< ||W|| of the output
 };
 
-/// layers: each a list of heads of one order and width. Each costs as much as collapse_bound().
-StackBound stack_bound(const std::vector<std::vector<PureHead>>& layers, const at::Tensor& tokens);
+CollapseFactors factors_of(const PureHead& head, const at::Tensor& tokens,
+                           const at::Tensor& offset);
 
 /// The margins of the proof's steps, for one head and one X.
 struct CollapseLemmas {

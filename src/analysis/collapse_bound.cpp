@@ -1,8 +1,12 @@
-// nsimplex::collapse_bound() and its operator.
+// nsimplex::collapse_bound(), depth_bound() and their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
 #include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "analysis/collapse.h"
 
@@ -12,40 +16,176 @@ using at::Tensor;
 
 namespace {
 
-Tensor checked_weights(const char* argument, const Tensor& weights, int64_t rows) {
-  TORCH_CHECK_TYPE(at::isFloatingType(weights.scalar_type()), "[collapse_bound] ", argument,
+Tensor checked_weights(const std::string& argument, const Tensor& weights, int64_t rows) {
+  TORCH_CHECK_TYPE(at::isFloatingType(weights.scalar_type()), argument,
                    ": expected floating point numbers, got ", weights.scalar_type());
-  TORCH_CHECK_VALUE(weights.dim() == 2 && (rows < 0 || weights.size(0) == rows),
-                    "[collapse_bound] ", argument, ": expected matrices of ", rows,
-                    " rows, got shape ", weights.sizes());
+  TORCH_CHECK_VALUE(weights.dim() == 2 && weights.size(0) == rows, argument,
+                    ": expected matrices of ", rows, " rows, got shape ", weights.sizes());
   return weights.detach().to(at::kCPU, at::kDouble);
 }
 
-std::vector<Tensor> checked_weights(const char* argument, at::TensorList all, int64_t rows) {
+std::vector<Tensor> checked_weights(const std::string& argument, at::TensorList all, int64_t rows) {
   std::vector<Tensor> checked;
   for (const Tensor& each : all) {
     checked.push_back(checked_weights(argument, each, rows));
-    TORCH_CHECK_VALUE(each.size(1) == all.front().size(1), "[collapse_bound] ", argument,
+    TORCH_CHECK_VALUE(each.size(1) == all.front().size(1), argument,
                       ": expected matrices of one width, got ", all.front().size(1), " and ",
                       each.size(1));
   }
   return checked;
 }
 
+Tensor checked_tokens(const std::string& function, const Tensor& tokens) {
+  TORCH_CHECK_TYPE(at::isFloatingType(tokens.scalar_type()), function,
+                   "tokens: expected floating point numbers, got ", tokens.scalar_type());
+  TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.numel() > 0, function,
+                    "tokens: expected [n, C] with at least one of each, got ", tokens.sizes());
+  return tokens.detach().to(at::kCPU, at::kDouble);
+}
+
+// In float64 on the CPU. `label` ends with a space.
+CollapseHead checked_head(const std::string& label, at::TensorList keys, at::TensorList values,
+                          const std::optional<Tensor>& output, int64_t channels) {
+  CollapseHead head{checked_weights(label + "keys", keys, channels),
+                    checked_weights(label + "values", values, channels)};
+  if (output) head.output = checked_weights(label + "output", *output, values.front().size(1));
+  return head;
+}
+
+CollapseHead checked_head(const std::string& label, const CollapseHead& head, int64_t order,
+                          int64_t channels) {
+  const auto keys = static_cast<int64_t>(head.keys.size());
+  TORCH_CHECK_VALUE(head.order() == order && keys == order + 1, label, "expected ", order + 1,
+                    " keys and ", order, " values as in the first head, got ", keys, " and ",
+                    head.order());
+  CollapseHead checked = checked_head(label, head.keys, head.values, head.output, channels);
+  const Tensor& last = checked.output ? *checked.output : checked.values.front();
+  TORCH_CHECK_VALUE(last.size(1) == channels, label, "expected an output of ", channels,
+                    " channels as the tokens, got ", last.sizes());
+  return checked;
+}
+
+std::vector<std::vector<CollapseHead>> checked_layers(
+    const std::vector<std::vector<CollapseHead>>& layers, int64_t channels) {
+  const std::string at = "[depth_bound] ";
+  TORCH_CHECK_VALUE(
+      !layers.empty() && std::ranges::none_of(layers, [](const auto& own) { return own.empty(); }),
+      at, "layers: expected at least one, each with at least one head");
+  const int64_t order = layers.front().front().order();
+  TORCH_CHECK_VALUE(order >= 1, at, "layers[0][0]: expected at least one of values, got none");
+  std::vector<std::vector<CollapseHead>> checked(layers.size());
+  for (size_t t = 0; t < layers.size(); ++t) {
+    for (size_t h = 0; h < layers[t].size(); ++h) {
+      const std::string label =
+          at + "layers[" + std::to_string(t) + "][" + std::to_string(h) + "]: ";
+      checked[t].push_back(checked_head(label, layers[t][h], order, channels));
+    }
+  }
+  return checked;
+}
+
+// Maxima over layers and heads, and the logarithm of the factor with the power (3^L - 1) / 2.
+struct StackFactors {
+  double order, gamma = 0, logit_range = 0, key = 0, value = 0, output = 1, heads = 0, scale = 0;
+  double norm = 0;  // ||X^(t)||
+
+  void add(const CollapseHead& head, const analysis::CollapseFactors& own) {
+    gamma = std::max(gamma, own.gamma);
+    logit_range = std::max(logit_range, own.logit_range);
+    key = std::max(key, own.largest_key);
+    value = std::max(value, own.largest_value);
+    output = std::max(output, own.output);
+    scale = std::max(scale, analysis::logit_scale_of(head));
+  }
+
+  double beta() const { return std::pow(2 * key, order + 1) * std::pow(2 * value, order) * output; }
+
+  double log_factor() const {
+    return std::log(4 * gamma * heads * scale) + (order + 1) * std::log(2 * key) +
+           order * std::log(2 * value) + std::log(output) +
+           (order == 1 ? 0 : 2 * (order - 1) * std::log(norm));
+  }
+};
+
 }  // namespace
 
 CollapseBound collapse_bound(at::TensorList keys, at::TensorList values, const Tensor& tokens,
                              const std::optional<Tensor>& output) {
-  TORCH_CHECK_VALUE(!values.empty() && keys.size() == values.size() + 1,
-                    "[collapse_bound] keys: expected one more than the ", values.size(),
+  const std::string at = "[collapse_bound] ";
+  TORCH_CHECK_VALUE(!values.empty() && keys.size() == values.size() + 1, at,
+                    "keys: expected one more than the ", values.size(),
                     " values, the first for the queries, got ", keys.size());
-  const Tensor own = checked_weights("tokens", tokens, -1);
-  TORCH_CHECK_VALUE(own.numel() > 0, "[collapse_bound] tokens: expected at least one");
-  analysis::PureHead head{checked_weights("keys", keys, own.size(1)),
-                          checked_weights("values", values, own.size(1))};
-  if (output) head.output = checked_weights("output", *output, values.front().size(1));
-  return analysis::collapse_bound(head, own);
+  const Tensor own = checked_tokens(at, tokens);
+  return analysis::collapse_bound(checked_head(at, keys, values, output, own.size(1)), own);
 }
+
+DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers, const Tensor& tokens) {
+  Tensor now = checked_tokens("[depth_bound] ", tokens);
+  const auto stack = checked_layers(layers, now.size(1));
+  StackFactors largest{.order = static_cast<double>(stack.front().front().order())};
+  std::vector<double> residuals, bounds, norms;
+  for (size_t t = 0; t <= stack.size(); ++t) {
+    const MinimalResidual residual = minimal_residual(now);
+    residuals.push_back(std::log(residual.norm.item<double>()));
+    norms.push_back(composite_norm(now).item<double>());
+    largest.norm = std::max(largest.norm, norms.back());
+    const double power = std::pow(3, static_cast<double>(t));
+    bounds.push_back(t == 0 ? residuals.front()
+                            : power * residuals.front() + (power - 1) / 2 * largest.log_factor());
+    if (t == stack.size()) break;
+    Tensor next = at::zeros_like(now);
+    for (const CollapseHead& head : stack[t]) {
+      largest.add(head, analysis::factors_of(head, now, residual.offset));
+      next = next + analysis::apply(head, now);
+    }
+    largest.heads = std::max(largest.heads, static_cast<double>(stack[t].size()));
+    now = next;
+  }
+  return {at::tensor(residuals, at::kDouble),
+          at::tensor(bounds, at::kDouble),
+          at::tensor(norms, at::kDouble),
+          largest.gamma,
+          largest.beta(),
+          largest.logit_range};
+}
+
+namespace {
+
+using Counts = at::IntArrayRef;
+
+// The next `count` of a list of tensors.
+std::vector<Tensor> take(at::TensorList all, size_t& begin, int64_t count, const char* argument) {
+  TORCH_CHECK_VALUE(count >= 0 && begin + static_cast<size_t>(count) <= all.size(),
+                    "[depth_bound] ", argument, ": expected as many as the counts say, got ",
+                    all.size());
+  const at::TensorList part = all.slice(begin, static_cast<size_t>(count));
+  begin += part.size();
+  return part.vec();
+}
+
+// Heads of all layers one after the other, as the operator takes them.
+std::vector<std::vector<CollapseHead>> layers_of(at::TensorList keys, at::TensorList values,
+                                                 const c10::List<std::optional<Tensor>>& outputs,
+                                                 Counts heads, Counts key_counts,
+                                                 Counts value_counts) {
+  std::vector<std::vector<CollapseHead>> layers;
+  size_t head = 0, key = 0, value = 0;
+  for (const int64_t count : heads) {
+    layers.emplace_back();
+    for (int64_t h = 0; h < count; ++h, ++head) {
+      TORCH_CHECK_VALUE(
+          head < key_counts.size() && head < value_counts.size() && head < outputs.size(),
+          "[depth_bound] heads: expected as many as there are counts and outputs, got more than ",
+          head);
+      layers.back().push_back({take(keys, key, key_counts[head], "keys"),
+                               take(values, value, value_counts[head], "values"),
+                               outputs.get(head)});
+    }
+  }
+  return layers;
+}
+
+}  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
@@ -56,6 +196,17 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         const CollapseBound found = collapse_bound(keys, values, tokens, output);
         return std::tuple(found.residual, found.next_residual, found.next_norm, found.bound,
                           found.gamma, found.beta, found.logit_range);
+      });
+  m.def(
+      "depth_bound(Tensor[] keys, Tensor[] values, Tensor?[] outputs, Tensor tokens, int[] heads, "
+      "int[] key_counts, int[] value_counts) -> (Tensor, Tensor, Tensor, float, float, float)",
+      [](at::TensorList keys, at::TensorList values,
+         const c10::List<std::optional<Tensor>>& outputs, const Tensor& tokens, Counts heads,
+         Counts key_counts, Counts value_counts) {
+        const DepthBound found =
+            depth_bound(layers_of(keys, values, outputs, heads, key_counts, value_counts), tokens);
+        return std::tuple(found.residual, found.bound, found.norm, found.gamma, found.beta,
+                          found.logit_range);
       });
 }
 

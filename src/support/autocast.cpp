@@ -31,6 +31,7 @@ constexpr const char* kNarrow[] = {
 constexpr const char* kWide[] = {
     "collapse_bound",
     "composite_norm",
+    "depth_bound",
     "dirichlet_energy",
     "effective_rank",
     "elu_features",

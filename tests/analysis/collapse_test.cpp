@@ -101,37 +101,78 @@ TEST_F(Collapse, TheoremAndLemmasHoldOfSmallTokens) {
   EXPECT_GT(tested, 1000);
 }
 
+double at_depth(const Tensor& values, int64_t depth) { return values[depth].item<double>(); }
+
 // One layer of one head: the corollary is the theorem.
 TEST_F(Collapse, CorollaryOfOneLayerIsTheTheorem) {
   for (int64_t order = 1; order <= 2; ++order) {
     const PureHead head = any_head(order, 4);
     const Tensor tokens = any(4, 4);
     const CollapseBound one = collapse_bound(head, tokens);
-    const StackBound stack = stack_bound({{head}}, tokens);
+    const DepthBound stack = depth_bound({{head}}, tokens);
     const auto larger = std::max(composite_norm(tokens).item<double>(), one.next_norm);
     const double grown = std::pow(larger / composite_norm(tokens).item<double>(), 2 * order - 2);
-    EXPECT_NEAR(stack.log_bound, std::log(one.bound * grown), 1e-6);
-    EXPECT_NEAR(stack.log_residual, std::log(one.next_residual), 1e-6);
+    EXPECT_NEAR(at_depth(stack.bound, 1), std::log(one.bound * grown), 1e-6);
+    EXPECT_NEAR(at_depth(stack.residual, 1), std::log(one.next_residual), 1e-6);
     EXPECT_EQ(stack.logit_range, one.logit_range);
-    EXPECT_FALSE(stack.floor);
+    EXPECT_EQ(stack.gamma, one.gamma);
+    EXPECT_EQ(stack.beta, one.beta);
+    EXPECT_EQ(at_depth(stack.norm, 1), one.next_norm);
+    EXPECT_EQ(at_depth(stack.bound, 0), at_depth(stack.residual, 0));
   }
 }
 
 TEST_F(Collapse, CorollaryOfHeadsThatAreOne) {
   const PureHead head = any_head(2, 3);
   const Tensor tokens = any(4, 3);
-  const StackBound one = stack_bound({{head}, {head}}, tokens);
+  const DepthBound one = depth_bound({{head}, {head}}, tokens);
   PureHead half = head;
   half.values[0] = head.values[0] / 2;  // two of them are the head
-  const StackBound two = stack_bound({{half, half}, {half, half}}, tokens);
-  EXPECT_NEAR(two.log_residual, one.log_residual, 1e-6);
-  EXPECT_GT(two.log_bound, two.log_residual);
+  const DepthBound two = depth_bound({{half, half}, {half, half}}, tokens);
+  EXPECT_NEAR(at_depth(two.residual, 2), at_depth(one.residual, 2), 1e-6);
+  EXPECT_GT(at_depth(two.bound, 2), at_depth(two.residual, 2));
   // Depth 2: the factor's power is 4, and it grows by H.
   const double largest = std::max(composite_norm(half.values[0]).item<double>(),
                                   composite_norm(half.values[1]).item<double>()) /
                          std::max(composite_norm(head.values[0]).item<double>(),
                                   composite_norm(head.values[1]).item<double>());
-  EXPECT_NEAR(two.log_bound - one.log_bound, 4 * std::log(2 * largest * largest), 1e-5);
+  EXPECT_NEAR(at_depth(two.bound, 2) - at_depth(one.bound, 2), 4 * std::log(2 * largest * largest),
+              1e-5);
+}
+
+TEST_F(Collapse, CorollaryRefusesHeadsThatDoNotFit) {
+  const Tensor tokens = any(4, 3);
+  const PureHead head = any_head(1, 3);
+  EXPECT_THROW(depth_bound({}, tokens), c10::ValueError);
+  EXPECT_THROW(depth_bound({{head}, {}}, tokens), c10::ValueError);
+  EXPECT_THROW(depth_bound({{head}, {any_head(2, 3)}}, tokens), c10::ValueError);
+  EXPECT_THROW(depth_bound({{head}}, any(4, 2)), c10::ValueError);
+  PureHead narrow = head;
+  narrow.values[0] = any(3, 2);
+  EXPECT_THROW(depth_bound({{narrow}}, tokens), c10::ValueError);
+  narrow.output = any(2, 3);
+  EXPECT_EQ(depth_bound({{narrow}}, tokens).norm.size(0), 2);
+}
+
+// dX/dt = X is exp(t) X, and one step of the methods is a polynomial of the step.
+TEST_F(Collapse, FlowsFollowTheirClosedForms) {
+  const Tensor tokens = any(5, 3);
+  const auto same = [](const Tensor& x) { return x; };
+  const AttentionFlow one = attention_flow(same, tokens, 0.5, {.steps = 1});
+  const double growth = 1 + 0.5 + 0.125 + 0.125 / 6 + 0.0625 / 24;
+  EXPECT_TRUE(at::allclose(one.tokens, growth * tokens, 1e-14));
+  const AttentionFlow euler =
+      attention_flow(same, tokens, 0.5, {.steps = 2, .method = FlowMethod::euler});
+  EXPECT_TRUE(at::allclose(euler.tokens, 1.5625 * tokens, 1e-14));
+  EXPECT_TRUE(at::allclose(euler.times, at::tensor({0.0, 0.25, 0.5}, at::kDouble)));
+  const Tensor distances = at::pdist(tokens).max() * at::tensor({1.0, 1.25, 1.5625}, at::kDouble);
+  EXPECT_TRUE(at::allclose(euler.largest_distance, distances, 1e-12));
+  EXPECT_TRUE(at::allclose(euler.dirichlet_energy[2], dirichlet_energy(1.5625 * tokens), 1e-12));
+  const AttentionFlow unit = attention_flow(same, tokens, 1, {.steps = 3, .normalized = true});
+  EXPECT_TRUE(at::allclose(unit.tokens.square().mean(-1), at::ones({5}, at::kDouble), 1e-14));
+  EXPECT_THROW(attention_flow(same, tokens, 0), c10::ValueError);
+  EXPECT_THROW(attention_flow(same, tokens, 1, {.steps = 0}), c10::ValueError);
+  EXPECT_THROW(attention_flow([](const Tensor& x) { return x.sum(); }, tokens, 1), c10::ValueError);
 }
 
 TEST_F(Collapse, UnderAMaskIsThatOfItsTuples) {

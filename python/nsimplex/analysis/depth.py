@@ -10,14 +10,8 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
-from ..attention import attention
-from .smoothing import (
-    LARGEST_RANGE,
-    collapse_bound,
-    composite_norm,
-    dirichlet_energy,
-    minimal_residual,
-)
+from .._library import operators
+from .smoothing import LARGEST_RANGE, dirichlet_energy
 
 __all__ = ["AttentionFlow", "CollapseHead", "DepthBound", "attention_flow", "depth_bound"]
 
@@ -50,52 +44,6 @@ class DepthBound(NamedTuple):
         return self.logit_range <= LARGEST_RANGE
 
 
-def _applied(head: CollapseHead, tokens: Tensor) -> Tensor:
-    """A head's output for tokens [n, C]."""
-    q, *keys = [(tokens @ weight)[None, None] for weight in head.keys]
-    values = [(tokens @ weight)[None, None] for weight in head.values]
-    out = attention(q, keys, values, scale=head.keys[0].size(1) ** -0.5)[0, 0]
-    return out if head.output is None else out @ head.output
-
-
-def _checked_layers(
-    layers: Sequence[Sequence[CollapseHead]], tokens: Tensor
-) -> list[list[CollapseHead]]:
-    at = "[depth_bound] "
-    if tokens.dim() != 2 or not tokens.is_floating_point():
-        raise ValueError(f"{at}tokens: expected floating [n, C], got {list(tokens.shape)}")
-    if not layers or not all(len(heads) for heads in layers):
-        raise ValueError(f"{at}layers: expected at least one, each with at least one head")
-    wide = lambda own: own.detach().to("cpu", torch.float64)
-    found = [
-        [
-            CollapseHead(
-                [wide(own) for own in keys],
-                [wide(own) for own in values],
-                *[None if own is None else wide(own) for own in output],
-            )
-            for keys, values, *output in heads
-        ]
-        for heads in layers
-    ]
-    order, channels = len(found[0][0].values), tokens.size(1)
-    for place, heads in enumerate(found):
-        for own, head in enumerate(heads):
-            label = f"{at}layers[{place}][{own}]: "
-            if len(head.values) != order or len(head.keys) != order + 1:
-                raise ValueError(
-                    f"{label}expected {order + 1} keys and {order} values as in the first head, "
-                    f"got {len(head.keys)} and {len(head.values)}"
-                )
-            last = head.values[0] if head.output is None else head.output
-            if last.dim() != 2 or last.size(1) != channels:
-                raise ValueError(
-                    f"{label}expected an output of {channels} channels as the tokens, got "
-                    f"{list(last.shape)}"
-                )
-    return found
-
-
 @checked
 def depth_bound(layers: Sequence[Sequence[CollapseHead]], tokens: Tensor) -> DepthBound:
     r"""The token collapse by a stack of attention layers, and the bound of Corollary 3.2:
@@ -103,6 +51,8 @@ def depth_bound(layers: Sequence[Sequence[CollapseHead]], tokens: Tensor) -> Dep
     .. math::
         \|res(X^{(L)})\| \le \|res(X)\|^{3^L} \left(\frac{4 \gamma H}{\sqrt d} \beta
         \max_{0 \le t \le L} \|X^{(t)}\|^{2(N-1)}\right)^{(3^L - 1)/2}
+
+    d is the smallest width of a head's keys.
 
     Args:
         layers: per layer its heads, each (keys, values) or (keys, values, output), as
@@ -119,37 +69,28 @@ def depth_bound(layers: Sequence[Sequence[CollapseHead]], tokens: Tensor) -> Dep
 
     Raises:
         ValueError: heads of several orders, or shapes that do not fit.
+        TypeError: weights or tokens that are not floating point numbers.
     """
-    stack = _checked_layers(layers, tokens)
-    states = [tokens.detach().to("cpu", torch.float64)]
-    order, width = len(stack[0][0].values), stack[0][0].keys[0].size(1)
-    gamma = reach = beta = 0.0
-    sides: list[float] = []  # of the logarithm that is raised to (3^t - 1) / 2
-    of_keys = of_values = of_output = 0.0
-    heads_at_most = 0
-    for heads in stack:
-        for head in heads:
-            found = collapse_bound(head.keys, head.values, states[-1], head.output)
-            gamma, reach = max(gamma, found.gamma), max(reach, found.logit_range)
-            of_keys = max(of_keys, *[float(composite_norm(own)) for own in head.keys])
-            of_values = max(of_values, *[float(composite_norm(own)) for own in head.values])
-            own = 1.0 if head.output is None else float(composite_norm(head.output))
-            of_output = max(of_output, own)
-        heads_at_most = max(heads_at_most, len(heads))
-        states.append(torch.stack([_applied(head, states[-1]) for head in heads]).sum(0))
-        largest = max(float(composite_norm(each)) for each in states)
-        beta = (2 * of_keys) ** (order + 1) * (2 * of_values) ** order * of_output
-        factors = 4 * gamma * heads_at_most / math.sqrt(width), beta, largest ** (2 * (order - 1))
-        sides.append(sum(math.log(each) if each > 0 else -math.inf for each in factors))
-    norms = torch.stack([composite_norm(each) for each in states])
-    residuals = torch.stack([minimal_residual(each).norm for each in states]).log()
-    start = float(residuals[0])
-    bounds = [start]
-    for depth, side in enumerate(sides, 1):
-        power = 3.0**depth
-        bounds.append(power * start + side * (power - 1) / 2)
+    keys: list[Tensor] = []
+    values: list[Tensor] = []
+    outputs: list[Tensor | None] = []
+    counts = []
+    for heads in layers:
+        for own_keys, own_values, *output in heads:
+            keys += own_keys
+            values += own_values
+            outputs += output or [None]
+            counts.append((len(own_keys), len(own_values)))
     return DepthBound(
-        residuals, torch.tensor(bounds, dtype=torch.float64), norms, gamma, beta, reach
+        *operators.depth_bound(
+            keys,
+            values,
+            outputs,
+            tokens,
+            [len(heads) for heads in layers],
+            [own for own, _ in counts],
+            [own for _, own in counts],
+        )
     )
 
 

@@ -81,7 +81,9 @@ def test_heads_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             analysis.depth_bound(layers, x)
-    with pytest.raises(ValueError, match=r"tokens: expected floating \[n, C\], got \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"tokens: expected \[n, C\] with at least one of each, got \[3\]"
+    ):
         analysis.depth_bound([[head(1)]], torch.ones(3))
 
 

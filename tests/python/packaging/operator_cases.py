@@ -275,6 +275,7 @@ ON_THE_HOST = {
     "causal_sortability": plain(draw(40, 4).double(), TRUTH.double()),
     "causal_usable_table": plain(draw(20, 4).double(), [], "rows", True),
     "collapse_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], draw(4, 3)),
+    "depth_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], [None], draw(4, 3), [1], [2], [1]),
     "effective_rank": plain(draw(2, 5, 4)),
     "equivariant_attention_classes": plain(2, 1),
     "equivariant_attention_plan": lambda: (
